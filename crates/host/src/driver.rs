@@ -1,7 +1,7 @@
 //! The NIC's driver: two rings, the buffers posted for packets, and what waits for a place on the ring.
 
 use crate::config::Config;
-use crate::footprint;
+use crate::footprint::{self, Storage};
 use crate::memory::Buffers;
 use crate::meter::Meter;
 use smallvec::SmallVec;
@@ -9,6 +9,19 @@ use std::collections::VecDeque;
 
 /// The mbufs of one packet: headers first, then one for each run of data.
 pub(crate) type PacketMbufs = SmallVec<[u32; 4]>;
+
+/// A packet that the NIC has been given.
+#[derive(Debug)]
+struct Unsent {
+    mbufs: PacketMbufs,
+    /// What its data stands in.
+    data: PacketData,
+    /// Its first entry of the ring.
+    first_entry: u32,
+}
+
+/// What the data of one packet stands in.
+pub(crate) type PacketData = SmallVec<[Storage; 2]>;
 
 /// The driver of one NIC.
 #[derive(Debug)]
@@ -24,7 +37,7 @@ pub(crate) struct Driver {
     first_received: u32,
     first_transmit: u32,
     /// Packets given to the NIC that it has not reported as sent.
-    unsent: VecDeque<PacketMbufs>,
+    unsent: VecDeque<Unsent>,
 }
 
 impl Driver {
@@ -48,7 +61,12 @@ impl Driver {
 
     /// mbufs that the driver holds.
     pub fn mbufs_held(&self) -> usize {
-        self.posted.len() + self.unsent.iter().map(|packet| packet.len()).sum::<usize>()
+        self.posted.len()
+            + self
+                .unsent
+                .iter()
+                .map(|packet| packet.mbufs.len())
+                .sum::<usize>()
     }
 
     /// Clusters that the driver holds.
@@ -79,27 +97,39 @@ impl Driver {
         Some(packet)
     }
 
-    /// Puts a packet of `entries` descriptors on the ring.
-    pub fn transmit<M: Meter>(&mut self, entries: u32, mbufs: PacketMbufs, m: &mut M) {
-        let (first, ring) = (self.next_transmit, self.transmit_ring_entries);
-        self.next_transmit = (first + entries) % ring;
-        let base = self.first_transmit;
-        footprint::driver_transmit(
-            m,
-            (first..first + entries).map(|slot| base + slot % ring),
-            mbufs[0],
-        );
-        self.unsent.push_back(mbufs);
+    /// Puts a packet on the ring, with a descriptor for each mbuf.
+    pub fn transmit<M: Meter>(&mut self, mbufs: PacketMbufs, data: PacketData, m: &mut M) {
+        let first_entry = self.next_transmit;
+        let entries = mbufs.len() as u32;
+        self.next_transmit = (first_entry + entries) % self.transmit_ring_entries;
+        footprint::driver_transmit(m, self.transmit_entries(first_entry, entries), mbufs[0]);
+        self.unsent.push_back(Unsent {
+            mbufs,
+            data,
+            first_entry,
+        });
+    }
+
+    /// The numbers of so many entries of the transmit ring from this one on, among those of all NICs.
+    fn transmit_entries(&self, first: u32, count: u32) -> impl Iterator<Item = u32> + use<> {
+        let (base, ring) = (self.first_transmit, self.transmit_ring_entries);
+        (first..first + count).map(move |entry| base + entry % ring)
     }
 
     /// Frees the mbufs of the `count` oldest packets, which the NIC has sent.
     pub fn complete<M: Meter>(&mut self, count: u32, buffers: &mut Buffers, m: &mut M) {
         for _ in 0..count {
-            let Some(mbufs) = self.unsent.pop_front() else {
+            let Some(packet) = self.unsent.pop_front() else {
                 debug_assert!(false, "the NIC reports no more packets than it was given");
                 return;
             };
-            footprint::driver_complete(m, &mbufs);
+            let Unsent {
+                mbufs,
+                data,
+                first_entry,
+            } = packet;
+            let entries = self.transmit_entries(first_entry, mbufs.len() as u32);
+            footprint::driver_complete(m, entries, &mbufs, &data);
             for mbuf in mbufs {
                 buffers.mbufs.release(mbuf);
             }

@@ -16,7 +16,7 @@ mod transient;
 
 pub use cache::{FileCacheConfig, FileCacheStats};
 pub use disk::DiskRead;
-pub use lent::Borrower;
+pub use lent::{Borrower, SendPage};
 pub use system::{Borrowers, Destination, FileSystem};
 pub use transient::CachedBlock;
 

@@ -35,8 +35,14 @@ const TCPCB: Field = field(256, 320);
 const TCPCB_SEND: Field = field(256, 256);
 /// tcpcb: the part that tells whether a window update is due.
 const TCPCB_WINDOW: Field = field(256, 128);
-/// The timers' callout entries.
-const TIMERS: Field = field(640, 64);
+/// The five callouts behind the tcpcb: rexmt, persist, keep, 2msl, delack (`struct inp_tp`, tcp_subr.c). Each has 24 bytes on i386
+/// (`struct callout`): links, time, argument, function, flags. Input and output look at the first and the last.
+const TIMERS: Field = field(640, 5 * CALLOUT_BYTES);
+const CALLOUT_BYTES: u32 = 24;
+/// The links of a callout.
+const CALLOUT_LINK_BYTES: u32 = 8;
+/// inpcb: the links in the list of its port, behind the route.
+const PCB_PORT_LINKS: Field = field(184, 8);
 /// All of a connection block.
 const WHOLE_CONNECTION: Field = field(0, 1024);
 
@@ -47,7 +53,7 @@ const SOCKET_HEAD: Field = field(0, 64);
 const SOCKET_RECEIVE: Field = field(64, 64);
 /// so_snd.
 const SOCKET_SEND: Field = field(128, 64);
-/// `struct file` and the descriptor-table entry.
+/// `struct file`.
 const SOCKET_FILE: Field = field(256, 64);
 /// The knote through which the application waits.
 const SOCKET_KNOTE: Field = field(320, 64);
@@ -96,18 +102,37 @@ const GLOBAL_WAIT: Field = field(1280, 64);
 const GLOBAL_PAGES: Field = field(1536, 64);
 const GLOBAL_MBUFS: Field = field(1792, 64);
 
-/// Vnode and its VM object: size, reference counts, page lookup root.
-const FILE_HEAD: Field = field(0, 128);
+// An open file that `sendfile` sends from (uipc_syscalls.c): held, its vnode referred to, its object's pages looked up.
+/// `struct file`, 44 bytes: type, count, pointer to the vnode.
+const OPEN_FILE: Field = field(0, 44);
+/// `struct vnode`: type, use count, object, of 3 lines the first and the last.
+const VNODE_HEAD: Field = field(64, 64);
+const VNODE_OBJECT: Field = field(192, 64);
+/// `struct vm_object`: reference count, paging in progress, size, 2 lines.
+const VM_OBJECT: Field = field(256, 128);
+/// A pointer to a file in the descriptor table.
+const DESCRIPTOR: Field = field(0, 4);
 
 /// `struct vm_page`: queue links, wire count, object.
 const VM_PAGE: Field = field(0, 64);
-/// `struct sf_buf` and the page-table entry of its address.
-const SF_BUF: Field = field(0, 64);
+/// `struct vm_page`: the links of its queue.
+const VM_PAGE_LINKS: Field = field(0, 8);
+/// `struct sf_buf`: link, count, page, address.
+const SF_BUF: Field = field(0, 16);
+/// A page-table entry of the kernel's.
+const PAGE_TABLE_ENTRY: Field = field(0, 4);
+/// The count of references to a cluster (`mclrefcnt`).
+const CLUSTER_REFERENCES: Field = field(0, 1);
+/// What the driver keeps beside a ring entry: its mbuf and the map of its DMA.
+const SOFT_ENTRY: Field = field(0, 8);
 
 /// Pointer of a hash bucket.
 const HASH_POINTER: Field = field(0, 16);
-/// Buckets of the tables of blocks and pages: more than there are of either, up to a limit.
+/// Buckets of the tables of blocks: more than there are of them, up to a limit.
 const TABLE_BUCKETS: u32 = 1 << 16;
+/// A bucket of the table of pages, a pointer; there are as many as pages in 2 GB (`vm_page_startup`).
+const PAGE_BUCKET: Field = field(0, 4);
+const PAGE_BUCKETS: u32 = 1 << 19;
 /// A directory's entry.
 const DIRECTORY_BLOCK: Field = field(0, 64);
 /// The structures of one NIC's directory stand so far from those of the next.
@@ -182,6 +207,8 @@ pub fn driver_receive<M: Meter>(
         RING_ENTRY,
         Write,
     );
+    let soft = ring_slot;
+    at(m, Layer::Driver, Pool::ReceiveSoft, soft, SOFT_ENTRY, Write);
     at(m, Layer::Driver, Pool::Mbuf, mbuf, MBUF_HEAD, Write);
 }
 
@@ -191,7 +218,7 @@ pub fn driver_event<M: Meter>(m: &mut M) {
     global(m, Layer::Driver, GLOBAL_DRIVER);
 }
 
-/// The driver puts one packet of `entries` buffers on the ring.
+/// The driver puts one packet on the ring, an entry for each of its buffers, and the device reads these and the headers.
 pub fn driver_transmit<M: Meter>(m: &mut M, ring_slots: impl Iterator<Item = u32>, mbuf: u32) {
     m.run(Op::DriverTransmit, 1);
     global(m, Layer::Driver, GLOBAL_DRIVER);
@@ -205,7 +232,19 @@ pub fn driver_transmit<M: Meter>(m: &mut M, ring_slots: impl Iterator<Item = u32
             RING_ENTRY,
             Write,
         );
+        at(
+            m,
+            Layer::Driver,
+            Pool::TransmitSoft,
+            slot,
+            SOFT_ENTRY,
+            Write,
+        );
+        let Field { offset, len } = RING_ENTRY;
+        m.dma(Pool::TransmitRing, slot, offset, len, Read);
     }
+    let Field { offset, len } = MBUF_HEADERS;
+    m.dma(Pool::Mbuf, mbuf, offset, len, Read);
 }
 
 /// The driver puts one command on the ring.
@@ -221,11 +260,67 @@ pub fn driver_command<M: Meter>(m: &mut M, ring_slot: u32) {
     );
 }
 
-/// The driver frees the mbufs of one transmitted packet.
-pub fn driver_complete<M: Meter>(m: &mut M, mbufs: &[u32]) {
+/// The driver frees the mbufs of one transmitted packet, one for each ring entry, and lets go of what they refer to.
+pub(crate) fn driver_complete<M: Meter>(
+    m: &mut M,
+    ring_slots: impl Iterator<Item = u32>,
+    mbufs: &[u32],
+    data: &[Storage],
+) {
     m.run(Op::DriverComplete, 1);
-    for &mbuf in mbufs {
+    for (&mbuf, slot) in mbufs.iter().zip(ring_slots) {
+        at(m, Layer::Driver, Pool::TransmitSoft, slot, SOFT_ENTRY, Read);
         free_mbuf(m, Layer::Driver, mbuf);
+    }
+    for &storage in data {
+        count_reference(m, Layer::Driver, storage);
+    }
+}
+
+/// What an mbuf's data stands in, where that is not the mbuf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Storage {
+    /// This cluster.
+    Cluster(u32),
+    /// This page of memory, mapped by an sf_buf.
+    Page {
+        /// The page's number.
+        frame: u32,
+        /// The sf_buf's.
+        sf_buf: u32,
+    },
+}
+
+/// Somebody more, or less, refers to it.
+fn count_reference<M: Meter>(m: &mut M, layer: Layer, storage: Storage) {
+    let (pool, slot, field) = match storage {
+        Storage::Cluster(cluster) => (Pool::ClusterReferences, cluster, CLUSTER_REFERENCES),
+        Storage::Page { sf_buf, .. } => (Pool::SfBuf, sf_buf, SF_BUF),
+    };
+    at(m, layer, pool, slot, field, Write);
+}
+
+/// The send buffer is walked from its head on to what is sent (`m_copym`): this mbuf lies before that.
+pub fn copy_passes<M: Meter>(m: &mut M, mbuf: u32) {
+    at(m, Layer::Tcp, Pool::Mbuf, mbuf, MBUF_HEAD, Read);
+}
+
+/// `len` bytes of what this mbuf of the send buffer holds are sent: referred to where it stands in other memory, and read there by the device.
+pub(crate) fn copy_of<M: Meter>(m: &mut M, mbuf: u32, storage: Option<Storage>, len: u32) {
+    at(m, Layer::Tcp, Pool::Mbuf, mbuf, MBUF_HEAD, Read);
+    match storage {
+        None => {
+            let len = len.min(MBUF_DATA_BYTES);
+            m.touch(Layer::Tcp, Pool::Mbuf, mbuf, MBUF_DATA_OFFSET, len, Read);
+        }
+        Some(storage) => {
+            count_reference(m, Layer::Tcp, storage);
+            // Which part of it the device reads makes no difference to main memory's rows.
+            match storage {
+                Storage::Cluster(cluster) => m.dma(Pool::Cluster, cluster, 0, len, Read),
+                Storage::Page { frame, .. } => m.dma(Pool::FilePage, frame, 0, len, Read),
+            }
+        }
     }
 }
 
@@ -235,10 +330,22 @@ pub fn free_mbuf<M: Meter>(m: &mut M, layer: Layer, mbuf: u32) {
     global(m, layer, GLOBAL_MBUFS);
 }
 
-/// A page that sendfile has wrapped is unmapped and unwired.
-pub fn free_page<M: Meter>(m: &mut M, mbuf: u32, page: u32) {
-    at(m, Layer::Socket, Pool::SfBuf, mbuf, SF_BUF, Write);
+/// An mbuf's cluster is let go of.
+pub fn free_cluster<M: Meter>(m: &mut M, layer: Layer, cluster: u32) {
+    count_reference(m, layer, Storage::Cluster(cluster));
+}
+
+/// A page that sendfile has wrapped is unmapped and unwired (`sf_buf_free`).
+pub fn free_page<M: Meter>(m: &mut M, sf_buf: u32, page: u32) {
+    at(m, Layer::Socket, Pool::SfBuf, sf_buf, SF_BUF, Write);
+    let entry = PAGE_TABLE_ENTRY;
+    at(m, Layer::Socket, Pool::PageTable, sf_buf, entry, Write);
     at(m, Layer::Socket, Pool::VmPage, page, VM_PAGE, Write);
+}
+
+/// A page gets another neighbour in its queue, as one before or behind it is wired or unwired.
+pub fn page_link<M: Meter>(m: &mut M, layer: Layer, page: u32) {
+    at(m, layer, Pool::VmPage, page, VM_PAGE_LINKS, Write);
 }
 
 /// IP input of a received packet.
@@ -262,9 +369,52 @@ pub fn tcp_compare<M: Meter>(m: &mut M, connection: u32) {
     at(m, Layer::Tcp, Pool::Connection, connection, PCB_TUPLE, Read);
 }
 
+/// A callout of a connection, by its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Callout {
+    Retransmit = 0,
+    Keepalive = 2,
+}
+
 /// A connection's callout gets another neighbour.
-pub fn callout_link<M: Meter>(m: &mut M, connection: u32) {
-    at(m, Layer::Tcp, Pool::Connection, connection, TIMERS, Write);
+pub(crate) fn callout_link<M: Meter>(m: &mut M, connection: u32, callout: Callout) {
+    let links = field(
+        TIMERS.offset + callout as u32 * CALLOUT_BYTES,
+        CALLOUT_LINK_BYTES,
+    );
+    at(m, Layer::Tcp, Pool::Connection, connection, links, Write);
+}
+
+/// A connection block gets another neighbour in its hash chain.
+pub fn tcp_chain_link<M: Meter>(m: &mut M, connection: u32) {
+    at(
+        m,
+        Layer::Tcp,
+        Pool::Connection,
+        connection,
+        PCB_TUPLE,
+        Write,
+    );
+}
+
+/// A connection block gets another neighbour in the list of all blocks, and in that of its port.
+pub fn tcp_list_links<M: Meter>(m: &mut M, connection: u32) {
+    at(
+        m,
+        Layer::Tcp,
+        Pool::Connection,
+        connection,
+        PCB_TUPLE,
+        Write,
+    );
+    at(
+        m,
+        Layer::Tcp,
+        Pool::Connection,
+        connection,
+        PCB_PORT_LINKS,
+        Write,
+    );
 }
 
 /// TCP input of one segment of connection `connection`, if there is one.
@@ -453,6 +603,7 @@ pub fn syscall<M: Meter>(m: &mut M, body: Op, socket: Option<u32>) {
     m.run(body, 1);
     global(m, Layer::Syscall, GLOBAL_SYSCALL);
     if let Some(slot) = socket {
+        at(m, Layer::Syscall, Pool::Descriptor, slot, DESCRIPTOR, Read);
         at(m, Layer::Syscall, Pool::Socket, slot, SOCKET_FILE, Read);
         at(m, Layer::Syscall, Pool::Socket, slot, SOCKET_HEAD, Read);
     }
@@ -460,6 +611,14 @@ pub fn syscall<M: Meter>(m: &mut M, body: Op, socket: Option<u32>) {
 
 /// accept gives a socket a descriptor.
 pub fn accept<M: Meter>(m: &mut M, socket: u32) {
+    at(
+        m,
+        Layer::Syscall,
+        Pool::Descriptor,
+        socket,
+        DESCRIPTOR,
+        Write,
+    );
     at(m, Layer::Syscall, Pool::Socket, socket, SOCKET_FILE, Write);
     at(m, Layer::Syscall, Pool::Socket, socket, SOCKET_KNOTE, Write);
     at(m, Layer::Syscall, Pool::Socket, socket, SOCKET_HEAD, Write);
@@ -551,15 +710,24 @@ pub fn copy_in<M: Meter>(
 
 /// sendfile looks up the file.
 pub fn file_lookup<M: Meter>(m: &mut M, file: u32) {
-    at(m, Layer::Syscall, Pool::File, file, FILE_HEAD, Read);
+    for (part, access) in [
+        (OPEN_FILE, Write),
+        (VNODE_HEAD, Write),
+        (VNODE_OBJECT, Read),
+        (VM_OBJECT, Write),
+    ] {
+        at(m, Layer::Syscall, Pool::File, file, part, access);
+    }
 }
 
 /// sendfile looks one page up, wires and maps it and wraps it into an mbuf. The page's content is not touched.
-pub fn file_page<M: Meter>(m: &mut M, mbuf: u32, page: u32) {
+pub fn file_page<M: Meter>(m: &mut M, (mbuf, sf_buf): (u32, u32), page: u32) {
     m.run(Op::SyscallSendfilePage, 1);
     global(m, Layer::Syscall, GLOBAL_PAGES);
     at(m, Layer::Syscall, Pool::VmPage, page, VM_PAGE, Write);
-    at(m, Layer::Syscall, Pool::SfBuf, mbuf, SF_BUF, Write);
+    at(m, Layer::Syscall, Pool::SfBuf, sf_buf, SF_BUF, Write);
+    let entry = PAGE_TABLE_ENTRY;
+    at(m, Layer::Syscall, Pool::PageTable, sf_buf, entry, Write);
     at(m, Layer::Syscall, Pool::Mbuf, mbuf, MBUF_HEAD, Write);
 }
 
@@ -579,18 +747,22 @@ pub fn file_read_by_dma<M: Meter>(m: &mut M, file: FileId, offset: u64, len: u32
     }
 }
 
-/// sendfile looks for a page in the file cache.
-pub fn file_page_lookup<M: Meter>(m: &mut M, name: u32) {
-    m.run(Op::FilePageLookup, 1);
-    let bucket = name.wrapping_mul(0x9e37_79b1) % TABLE_BUCKETS;
+/// sendfile finds a page by its file and number (`vm_page_lookup`): pages that follow each other are in buckets that do.
+pub fn page_bucket<M: Meter>(m: &mut M, file: u32, number: u32) {
+    let bucket = file.wrapping_mul(0x9e37_79b1).wrapping_add(number) % PAGE_BUCKETS;
     at(
         m,
         Layer::Syscall,
         Pool::PageBucket,
         bucket,
-        HASH_POINTER,
+        PAGE_BUCKET,
         Read,
     );
+}
+
+/// The file cache is asked for a page.
+pub fn file_page_lookup<M: Meter>(m: &mut M) {
+    m.run(Op::FilePageLookup, 1);
 }
 
 /// A read of the disk is started.

@@ -12,6 +12,7 @@ mod driver;
 mod files;
 pub mod footprint;
 pub mod layer;
+mod lists;
 mod memory;
 mod meter;
 mod network_memory;
@@ -25,7 +26,7 @@ pub use affinity::{Affinity, AffinityConfig, AffinityView, ByFile, MostCached};
 pub use config::{Config, ConfigError, Expected};
 pub use files::{
     Borrower, Borrowers, CachedBlock, Destination, DiskRead, FileCacheConfig, FileCacheStats,
-    FileStore, FileSystem, pages,
+    FileStore, FileSystem, SendPage, pages,
 };
 pub use memory::Buffers;
 pub use meter::{Access, LAYERS, Layer, Meter, NoMeter, OPS, Op, Owner, POOLS, Pool};

@@ -69,6 +69,13 @@ impl Slots {
 /// would free some could not be received any more.
 const RESERVE: u32 = 16;
 
+/// What a page is wrapped into by `sendfile`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PageBuffer {
+    pub(crate) mbuf: u32,
+    pub(crate) sf_buf: u32,
+}
+
 /// The kernel's network buffers.
 #[derive(Debug)]
 pub struct Buffers {
@@ -76,6 +83,8 @@ pub struct Buffers {
     pub(crate) mbufs: Slots,
     /// 2 KiB buffers.
     pub(crate) clusters: Slots,
+    /// Addresses at which pages are mapped for `sendfile`, as many as mbufs may need.
+    pub(crate) sf_bufs: Slots,
 }
 
 impl Buffers {
@@ -84,6 +93,7 @@ impl Buffers {
         Self {
             mbufs: Slots::new(mbufs),
             clusters: Slots::new(clusters),
+            sf_bufs: Slots::new(mbufs),
         }
     }
 
@@ -120,6 +130,19 @@ impl Buffers {
         }
     }
 
+    /// Takes an mbuf and what maps a page for it, if writers may have them.
+    pub(crate) fn allocate_page_for_writer(&mut self) -> Option<PageBuffer> {
+        let mbuf = self.allocate_mbuf_for_writer()?;
+        let sf_buf = self.sf_bufs.allocate_reserved();
+        Some(PageBuffer { mbuf, sf_buf })
+    }
+
+    /// Gives them back.
+    pub(crate) fn release_page(&mut self, PageBuffer { mbuf, sf_buf }: PageBuffer) {
+        self.sf_bufs.release(sf_buf);
+        self.mbufs.release(mbuf);
+    }
+
     /// Gives an mbuf back, and its cluster if it has one.
     pub(crate) fn release(&mut self, mbuf: u32, cluster: Option<u32>) {
         if let Some(cluster) = cluster {
@@ -132,6 +155,7 @@ impl Buffers {
     pub(crate) fn check(&self) {
         self.mbufs.check();
         self.clusters.check();
+        self.sf_bufs.check();
     }
 
     /// Takes an mbuf with a cluster that was promised ahead of time.

@@ -273,7 +273,7 @@ pub enum Pool {
     File,
     /// `struct vm_page` of one page of memory; `slot` is the page's number. A file's pages lie anywhere.
     VmPage,
-    /// What maps a page that `sendfile` has wrapped: `struct sf_buf` and its page-table entry; `slot` is its mbuf's.
+    /// What maps a page that `sendfile` has wrapped: `struct sf_buf`.
     SfBuf,
     /// Kernel statistics, routes, run queues: what every packet touches.
     KernelGlobal,
@@ -293,10 +293,20 @@ pub enum Pool {
     PageBucket,
     /// A page of memory with content of a file.
     FilePage,
+    /// The page-table entry of an sf_buf's address; `slot` is the sf_buf's.
+    PageTable,
+    /// How often a cluster is referred to; `slot` is the cluster's.
+    ClusterReferences,
+    /// What the driver keeps beside an entry of the receive ring.
+    ReceiveSoft,
+    /// What the driver keeps beside an entry of the transmit ring.
+    TransmitSoft,
+    /// The process's table of open files; `slot` is a socket's.
+    Descriptor,
 }
 
 /// All pools, in order of their discriminants, with the size of a slot in bytes.
-pub const POOLS: [(Pool, u32); 20] = [
+pub const POOLS: [(Pool, u32); 25] = [
     (Pool::Socket, 512),
     (Pool::Connection, 1024),
     (Pool::Bypass, 128),
@@ -305,9 +315,9 @@ pub const POOLS: [(Pool, u32); 20] = [
     (Pool::HashBucket, 64),
     (Pool::ReceiveRing, 32),
     (Pool::TransmitRing, 32),
-    (Pool::File, 256),
+    (Pool::File, 512),
     (Pool::VmPage, 64),
-    (Pool::SfBuf, 64),
+    (Pool::SfBuf, 16),
     (Pool::KernelGlobal, 4096),
     (Pool::AppConnection, 1024),
     (Pool::AppFile, 256),
@@ -315,8 +325,13 @@ pub const POOLS: [(Pool, u32); 20] = [
     (Pool::AppGlobal, 4096),
     (Pool::DirectoryBucket, 16),
     (Pool::DirectoryBlock, 64),
-    (Pool::PageBucket, 16),
+    (Pool::PageBucket, 4),
     (Pool::FilePage, 4096),
+    (Pool::PageTable, 4),
+    (Pool::ClusterReferences, 1),
+    (Pool::ReceiveSoft, 8),
+    (Pool::TransmitSoft, 8),
+    (Pool::Descriptor, 4),
 ];
 
 /// Read or written.

@@ -4,8 +4,9 @@
 //! Pages of files have their buffers with whoever lends them: see [`FileSystem`](crate::FileSystem).
 
 use crate::config::Config;
-use crate::driver::{Driver, PacketMbufs};
-use crate::footprint::{self, CLUSTER_BYTES, MBUF_DATA_BYTES, RECEIVE_BUFFER_BYTES};
+use crate::driver::{Driver, PacketData, PacketMbufs};
+use crate::files::SendPage;
+use crate::footprint::{self, CLUSTER_BYTES, MBUF_DATA_BYTES, RECEIVE_BUFFER_BYTES, Storage};
 use crate::memory::Buffers;
 use crate::meter::{Layer, Meter};
 use crate::pcb_lists::PcbLists;
@@ -153,6 +154,7 @@ impl NetworkMemory {
     pub fn packet_handled<M: Meter>(&mut self, m: &mut M) {
         if let Some(packet) = self.arriving.take() {
             footprint::free_mbuf(m, Layer::Tcp, packet.0);
+            footprint::free_cluster(m, Layer::Tcp, packet.1);
             self.buffers.release_pair(packet);
         }
     }
@@ -192,13 +194,14 @@ impl NetworkMemory {
 
     // --- packets out ---
 
-    /// The stack sends a packet by an adapter; false when it is dropped for want of mbufs: one for its headers and one for each piece of
-    /// data.
+    /// The stack sends a packet by an adapter, its connection with these pages in its send buffer; false when it is dropped for want of
+    /// mbufs: one for its headers and one for each piece of data.
     pub fn transmit<P: Payload, M: Meter>(
         &mut self,
         adapter: usize,
         conn: Option<ConnId>,
         segment: &Segment<P>,
+        pages: impl Iterator<Item = SendPage>,
         m: &mut M,
     ) -> bool {
         let count = 1 + segment.payload.len();
@@ -211,12 +214,63 @@ impl NetworkMemory {
             .collect();
         let block = conn.map(|conn| conn.0);
         footprint::tcp_output(m, block, &mbufs);
+        let data = conn.map(|conn| self.refer_to_data(conn, segment, pages, m));
         if let Some(block) = block.filter(|_| segment.sequence_len() > 0) {
             self.blocks.sent(block, m);
         }
         footprint::ip_output(m, block, mbufs[0]);
-        self.drivers[adapter].transmit(count as u32, mbufs, m);
+        self.drivers[adapter].transmit(mbufs, data.unwrap_or_default(), m);
         true
+    }
+
+    /// Finds what a segment's data stands in, from the head of the send buffer on, which are what was written and pages.
+    fn refer_to_data<P: Payload, M: Meter>(
+        &self,
+        conn: ConnId,
+        segment: &Segment<P>,
+        pages: impl Iterator<Item = SendPage>,
+        m: &mut M,
+    ) -> PacketData {
+        let mut data = PacketData::new();
+        let len: usize = segment.payload.iter().map(Payload::len).sum();
+        let connection = self.connections.get(conn.0 as usize);
+        let Some(connection) = connection.filter(|_| len > 0) else {
+            return data;
+        };
+        let mut written = connection.written.iter().peekable();
+        let mut pages = pages.peekable();
+        let mut next = || {
+            let is_written = match (written.peek(), pages.peek()) {
+                (Some((end, ..)), Some(page)) => end.before(page.end),
+                (written, _) => written.is_some(),
+            };
+            match is_written {
+                true => {
+                    let &(end, mbuf, cluster) = written.next()?;
+                    Some((end, mbuf, cluster.map(Storage::Cluster)))
+                }
+                false => {
+                    let SendPage { end, frame, buffer } = pages.next()?;
+                    let sf_buf = buffer.sf_buf;
+                    Some((end, buffer.mbuf, Some(Storage::Page { frame, sf_buf })))
+                }
+            }
+        };
+        let mut at = segment.header.seq;
+        let to = at + len as u32;
+        while at.before(to)
+            && let Some((end, mbuf, storage)) = next()
+        {
+            if end.at_or_before(at) {
+                footprint::copy_passes(m, mbuf);
+                continue;
+            }
+            let until = end.earliest(to);
+            footprint::copy_of(m, mbuf, storage, until - at);
+            data.extend(storage);
+            at = until;
+        }
+        data
     }
 
     /// An adapter is done with the `count` oldest packets that it was given, at least one.
@@ -264,6 +318,7 @@ impl NetworkMemory {
                 let pair = (buffer.mbuf, buffer.cluster);
                 connection.received.pop_front();
                 footprint::free_mbuf(m, Layer::Syscall, pair.0);
+                footprint::free_cluster(m, Layer::Syscall, pair.1);
                 self.buffers.release_pair(pair);
             }
         }
@@ -320,6 +375,9 @@ impl NetworkMemory {
             .pop_front_if(|(end, ..)| is_acknowledged(*end))
         {
             footprint::free_mbuf(m, Layer::Socket, mbuf);
+            if let Some(cluster) = cluster {
+                footprint::free_cluster(m, Layer::Socket, cluster);
+            }
             self.buffers.release(mbuf, cluster);
         }
     }
@@ -423,6 +481,8 @@ impl NetworkMemory {
             self.buffers.clusters.in_use() as usize,
         );
         assert_eq!((mbufs, clusters), in_use, "mbufs and clusters in use");
+        let mapped = self.buffers.sf_bufs.in_use() as usize;
+        assert_eq!(with_pages, mapped, "each page lent is mapped");
     }
 }
 

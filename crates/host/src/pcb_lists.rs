@@ -1,11 +1,13 @@
 //! The lists that connection blocks are on. Walking or changing one touches the blocks of *other* connections, which is
 //! where many connections hurt most: those blocks were last used long ago.
 //!
-//! As in FreeBSD 4.x: chains of a hash table whose size does not grow (`TCBHASHSIZE`), searched from the latest entry on, and
-//! timers as doubly linked callouts, where starting one changes the entry before it and stopping one both neighbours.
+//! As in FreeBSD 4.x: chains of a hash table whose size does not grow (`TCBHASHSIZE`), searched from the latest entry on; the list of all
+//! blocks of the protocol and that of its port, which are the same where one server has them all (`in_pcb.c`); and timers as doubly linked
+//! callouts (`kern_timeout.c`). Entering a list changes the entry before it, leaving it both neighbours.
 //! Every segment received restarts the keepalive timer, every one that acknowledges restarts the retransmission timer.
 
-use crate::footprint;
+use crate::footprint::{self, Callout};
+use crate::lists::List;
 use crate::meter::Meter;
 use baton_wire::Flow;
 use std::net::IpAddr;
@@ -19,8 +21,10 @@ pub struct PcbLists {
     chains: Vec<Vec<u32>>,
     /// Bucket of each block, [`NONE`] for a free one.
     bucket_of: Vec<u32>,
-    keepalive: CalloutList,
-    retransmit: CalloutList,
+    /// All blocks that are in use.
+    all: List,
+    keepalive: List,
+    retransmit: List,
 }
 
 impl PcbLists {
@@ -29,8 +33,9 @@ impl PcbLists {
         Self {
             chains: vec![Vec::new(); buckets.max(1) as usize],
             bucket_of: Vec::new(),
-            keepalive: CalloutList::default(),
-            retransmit: CalloutList::default(),
+            all: List::default(),
+            keepalive: List::default(),
+            retransmit: List::default(),
         }
     }
 
@@ -67,7 +72,13 @@ impl PcbLists {
             self.bucket_of.resize(index + 1, NONE);
         }
         self.bucket_of[index] = bucket;
-        self.chains[bucket as usize].push(block);
+        let chain = &mut self.chains[bucket as usize];
+        if let Some(&latest) = chain.last() {
+            footprint::tcp_chain_link(m, latest);
+        }
+        chain.push(block);
+        self.all
+            .push(block, |other| footprint::tcp_list_links(m, other));
     }
 
     /// A block leaves all its lists.
@@ -79,9 +90,18 @@ impl PcbLists {
         if bucket == NONE {
             return;
         }
-        self.chains[bucket as usize].retain(|&other| other != block);
-        self.keepalive.stop(block, m);
-        self.retransmit.stop(block, m);
+        let chain = &mut self.chains[bucket as usize];
+        if let Some(place) = chain.iter().position(|&other| other == block) {
+            chain.remove(place);
+            let older = place.checked_sub(1).map(|older| chain[older]);
+            for other in older.into_iter().chain(chain.get(place).copied()) {
+                footprint::tcp_chain_link(m, other);
+            }
+        }
+        self.all
+            .remove(block, |other| footprint::tcp_list_links(m, other));
+        self.keepalive.remove(block, links(m, Callout::Keepalive));
+        self.retransmit.remove(block, links(m, Callout::Retransmit));
     }
 
     /// A search for `block`, or for one that is not there, compares the blocks before it.
@@ -102,12 +122,12 @@ impl PcbLists {
         outstanding: bool,
         m: &mut M,
     ) {
-        self.keepalive.restart(block, m);
+        self.keepalive.push(block, links(m, Callout::Keepalive));
         if acknowledged {
             if outstanding {
-                self.retransmit.restart(block, m);
+                self.retransmit.push(block, links(m, Callout::Retransmit));
             } else {
-                self.retransmit.stop(block, m);
+                self.retransmit.remove(block, links(m, Callout::Retransmit));
             }
         }
     }
@@ -115,7 +135,7 @@ impl PcbLists {
     /// The block's connection sent data.
     pub fn sent<M: Meter>(&mut self, block: u32, m: &mut M) {
         if !self.retransmit.contains(block) {
-            self.retransmit.restart(block, m);
+            self.retransmit.push(block, links(m, Callout::Retransmit));
         }
     }
 
@@ -139,71 +159,9 @@ impl PcbLists {
     }
 }
 
-/// One doubly linked list of callouts, oldest first.
-#[derive(Debug)]
-struct CalloutList {
-    /// Neighbours of each block's callout, while it is in the list.
-    links: Vec<Option<Links>>,
-    latest: u32,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Links {
-    older: u32,
-    newer: u32,
-}
-
-impl Default for CalloutList {
-    fn default() -> Self {
-        Self {
-            links: Vec::new(),
-            latest: NONE,
-        }
-    }
-}
-
-impl CalloutList {
-    fn contains(&self, block: u32) -> bool {
-        self.links.get(block as usize).is_some_and(Option::is_some)
-    }
-
-    fn restart<M: Meter>(&mut self, block: u32, m: &mut M) {
-        if self.latest == block {
-            return;
-        }
-        self.stop(block, m);
-        let index = block as usize;
-        if index >= self.links.len() {
-            self.links.resize(index + 1, None);
-        }
-        let older = self.latest;
-        self.set_newer(older, block, m);
-        self.links[index] = Some(Links { older, newer: NONE });
-        self.latest = block;
-    }
-
-    fn stop<M: Meter>(&mut self, block: u32, m: &mut M) {
-        let Some(Links { older, newer }) =
-            self.links.get_mut(block as usize).and_then(Option::take)
-        else {
-            return;
-        };
-        self.set_newer(older, newer, m);
-        match self.links.get_mut(newer as usize).and_then(Option::as_mut) {
-            Some(links) => {
-                links.older = older;
-                footprint::callout_link(m, newer);
-            }
-            None => self.latest = older,
-        }
-    }
-
-    fn set_newer<M: Meter>(&mut self, block: u32, newer: u32, m: &mut M) {
-        if let Some(links) = self.links.get_mut(block as usize).and_then(Option::as_mut) {
-            links.newer = newer;
-            footprint::callout_link(m, block);
-        }
-    }
+/// Touches the links of such a callout of other connections.
+fn links<M: Meter>(m: &mut M, callout: Callout) -> impl FnMut(u32) {
+    move |block| footprint::callout_link(m, block, callout)
 }
 
 #[cfg(test)]
@@ -241,27 +199,33 @@ mod tests {
     }
 
     #[test]
-    fn restarting_a_timer_touches_both_neighbours_and_the_latest() {
-        let mut lists = PcbLists::new(1);
+    fn opening_and_closing_touch_the_neighbours_in_all_lists() {
+        let mut lists = PcbLists::new(2);
         let mut touched = Touched::default();
         for block in 0..4 {
-            lists.insert(block, 0, &mut touched);
-            lists.received(block, false, false, &mut touched);
+            lists.insert(block, block % 2, &mut touched);
         }
+        let (chain, list) = (|other| vec![other], |other| vec![other, other]);
         assert_eq!(
             touched.0,
-            [0, 1, 2],
-            "each new one is linked behind the latest"
+            [list(0), chain(0), list(1), chain(1), list(2)].concat()
         );
         touched.0.clear();
-        lists.received(1, false, false, &mut touched);
-        assert_eq!(touched.0, [0, 2, 3]);
-        touched.0.clear();
-        lists.received(1, false, false, &mut touched);
-        assert!(touched.0.is_empty(), "the latest stays where it is");
         lists.remove(2, &mut touched);
-        assert_eq!(touched.0, [0, 3]);
+        assert_eq!(touched.0, [chain(0), list(1), list(3)].concat());
         lists.check();
+    }
+
+    #[test]
+    fn a_segment_restarts_the_keepalive_timer() {
+        let mut lists = PcbLists::new(4);
+        for block in 0..4 {
+            lists.insert(block, block, &mut NoMeter);
+            lists.received(block, false, false, &mut NoMeter);
+        }
+        let mut touched = Touched::default();
+        lists.received(1, false, false, &mut touched);
+        assert_eq!(touched.0, [0, 2, 3], "both neighbours and the latest");
     }
 
     #[test]

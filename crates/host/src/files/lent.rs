@@ -2,6 +2,7 @@
 
 use super::transient::Blocks;
 use crate::layer::AdapterId;
+use crate::memory::PageBuffer;
 use crate::sockets::SocketId;
 use baton_tcp::ConnId;
 use baton_wire::SeqNr;
@@ -26,12 +27,21 @@ pub(crate) struct Lent {
     pages: FxHashMap<Borrower, VecDeque<(SeqNr, LentPage)>>,
 }
 
-/// A page of memory, the mbuf that it is wrapped into for a send buffer, and of a transient file the blocks that it is sent from.
+/// A page of memory, what it is wrapped into for a send buffer, and of a transient file the blocks that it is sent from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LentPage {
     pub(crate) frame: u32,
-    pub(crate) mbuf: Option<u32>,
+    pub(crate) buffer: Option<PageBuffer>,
     pub(crate) blocks: Option<Blocks>,
+}
+
+/// A page in the send buffer of a connection of the host's stack.
+#[derive(Clone, Copy, Debug)]
+pub struct SendPage {
+    /// The sequence number behind what the connection has of it.
+    pub(crate) end: SeqNr,
+    pub(crate) frame: u32,
+    pub(crate) buffer: PageBuffer,
 }
 
 impl Lent {
@@ -49,6 +59,19 @@ impl Lent {
         let lent = self.pages.get_mut(&from)?;
         let (_, page) = lent.pop_front_if(|(end, _)| is_done(*end))?;
         Some(page)
+    }
+
+    /// Pages in the send buffer of a connection, oldest first.
+    pub(crate) fn in_send_buffer(&self, conn: ConnId) -> impl Iterator<Item = SendPage> {
+        let lent = self.pages.get(&Borrower::Connection(conn));
+        let wrapped = |&(end, page): &(SeqNr, LentPage)| {
+            Some(SendPage {
+                end,
+                frame: page.frame,
+                buffer: page.buffer?,
+            })
+        };
+        lent.into_iter().flatten().filter_map(wrapped)
     }
 
     /// All pages that are lent, as often as they are.

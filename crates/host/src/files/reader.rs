@@ -118,7 +118,7 @@ impl<P: Payload> Files<P> {
         let frame = match &mut self.cache {
             None => memory_page(file, at),
             Some(cache) => {
-                footprint::file_page_lookup(m, file.0 ^ number);
+                footprint::file_page_lookup(m);
                 match cache.use_and_wire(file, number) {
                     Some(frame) => frame,
                     None if cache.find(file, number).is_some() => {

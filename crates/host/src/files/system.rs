@@ -1,7 +1,7 @@
 //! Files for sockets that are another's: what each socket keeps of the file that it sends, who waits for pages, and which pages stay in
 //! memory because a stack or an adapter refers to them.
 
-use super::lent::{Borrower, Lent, LentPage};
+use super::lent::{Borrower, Lent, LentPage, SendPage};
 use super::pages::pages;
 use super::reader::{Reader, Stop};
 use super::transient::{CachedBlock, Transient};
@@ -9,11 +9,14 @@ use super::{DiskRead, FileCacheConfig, FileCacheStats, FilePage, FileStore, File
 use crate::adapter::OsLayer;
 use crate::footprint::{self, PAGE_BYTES};
 use crate::layer::AdapterId;
-use crate::memory::Buffers;
+use crate::lists::List;
+use crate::memory::{Buffers, PageBuffer};
 use crate::meter::{Layer, Meter, Owner};
 use crate::sockets::{FileContent, FileId, Gone, SocketId};
 use baton_bus::link::Inline;
+use baton_tcp::ConnId;
 use baton_wire::{Payload, SeqNr};
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
@@ -51,6 +54,7 @@ pub struct FileSystem<P> {
     /// By the socket's number.
     readers: Vec<Reader<P>>,
     lent: Lent,
+    wired: WiredPages,
     transient: Transient,
     /// Sockets that found no memory.
     waiting: VecDeque<SocketId>,
@@ -68,7 +72,41 @@ struct Run<P> {
     /// How much of that was to go.
     len: usize,
     /// What it is wrapped into.
-    mbuf: u32,
+    buffer: PageBuffer,
+}
+
+/// Pages of memory that are wrapped, and the queue of those that are not: the ones that were let go of last at its end. One that was
+/// never sent from is in none, as nobody knows its neighbours.
+#[derive(Debug, Default)]
+struct WiredPages {
+    /// How often each is.
+    wires: FxHashMap<u32, u32>,
+    queue: List,
+}
+
+impl WiredPages {
+    /// A page is wrapped: it leaves the queue (`vm_page_wire`).
+    fn wire<M: Meter>(&mut self, frame: u32, m: &mut M) {
+        let wires = self.wires.entry(frame).or_default();
+        *wires += 1;
+        if *wires == 1 {
+            let touched = |page| footprint::page_link(m, Layer::Syscall, page);
+            self.queue.remove(frame, touched);
+        }
+    }
+
+    /// It is let go of, and is in the queue again if it was for the last time (`vm_page_unwire`).
+    fn unwire<M: Meter>(&mut self, frame: u32, m: &mut M) {
+        let Some(wires) = self.wires.get_mut(&frame) else {
+            return;
+        };
+        *wires -= 1;
+        if *wires == 0 {
+            self.wires.remove(&frame);
+            let touched = |page| footprint::page_link(m, Layer::Socket, page);
+            self.queue.push(frame, touched);
+        }
+    }
 }
 
 impl<P: Payload> FileSystem<P> {
@@ -80,6 +118,7 @@ impl<P: Payload> FileSystem<P> {
             files,
             readers: Vec::new(),
             lent: Lent::default(),
+            wired: WiredPages::default(),
             transient: Transient::default(),
             waiting: VecDeque::new(),
             writable: VecDeque::new(),
@@ -94,7 +133,10 @@ impl<P: Payload> FileSystem<P> {
 
     /// mbufs of pages that are lent.
     pub fn mbufs_lent(&self) -> usize {
-        self.lent.pages().filter(|page| page.mbuf.is_some()).count()
+        self.lent
+            .pages()
+            .filter(|page| page.buffer.is_some())
+            .count()
     }
 
     /// Times that a file ended before what was asked for.
@@ -144,19 +186,36 @@ impl<P: Payload> FileSystem<P> {
         while let Some(page) = self.lent.give_back(borrower, &is_done) {
             let LentPage {
                 frame,
-                mbuf,
+                buffer,
                 blocks,
             } = page;
             self.files.unwire(frame);
             if let Some(blocks) = blocks {
                 self.transient.release(blocks);
             }
-            if let Some(mbuf) = mbuf {
-                footprint::free_mbuf(m, Layer::Socket, mbuf);
-                footprint::free_page(m, mbuf, frame);
-                buffers.release(mbuf, None);
+            if let Some(buffer) = buffer {
+                self.free_page(frame, buffer, buffers, m);
             }
         }
+    }
+
+    /// A page that was wrapped is let go of.
+    fn free_page<M: Meter>(
+        &mut self,
+        frame: u32,
+        buffer: PageBuffer,
+        buffers: &mut Buffers,
+        m: &mut M,
+    ) {
+        footprint::free_mbuf(m, Layer::Socket, buffer.mbuf);
+        footprint::free_page(m, buffer.sf_buf, frame);
+        self.wired.unwire(frame, m);
+        buffers.release_page(buffer);
+    }
+
+    /// Pages in the send buffer of a connection of the host's stack, oldest first.
+    pub fn in_send_buffer(&self, conn: ConnId) -> impl Iterator<Item = SendPage> {
+        self.lent.in_send_buffer(conn)
     }
 
     /// An adapter may be done with something that it referred to.
@@ -268,7 +327,7 @@ impl<P: Payload> FileSystem<P> {
             (runs, data, stop) = self.gather(id, &next, fits - taken, buffers, m);
             let Some(data) = data else { break };
             let given = data.len();
-            let sent = self.send_runs(id, runs, next, data, to, buffers)?;
+            let sent = self.send_runs(id, runs, (next, data), to, (buffers, m))?;
             taken += sent;
             if sent < given {
                 break;
@@ -357,7 +416,7 @@ impl<P: Payload> FileSystem<P> {
         let mut len = 0;
         let asked = content.offset + most as u64;
         while len < most {
-            let Some(mbuf) = buffers.allocate_mbuf_for_writer() else {
+            let Some(buffer) = buffers.allocate_page_for_writer() else {
                 return (runs, gathered, Stop::NoMemory);
             };
             let reader = &mut self.readers[id.0 as usize];
@@ -368,7 +427,7 @@ impl<P: Payload> FileSystem<P> {
             let (page, data) = match found {
                 Ok(found) => found,
                 Err(stop) => {
-                    buffers.release(mbuf, None);
+                    buffers.release_page(buffer);
                     return (runs, gathered, stop);
                 }
             };
@@ -379,16 +438,18 @@ impl<P: Payload> FileSystem<P> {
             let joins = |before: &mut P| is_same && before.try_append(&piece);
             if !gathered.as_mut().is_none_or(joins) {
                 self.files.keep_open(reader, page, data);
-                buffers.release(mbuf, None);
+                buffers.release_page(buffer);
                 break;
             }
             gathered.get_or_insert(piece);
-            footprint::file_page(m, mbuf, page.frame);
+            footprint::page_bucket(m, page.file.0, page.number);
+            footprint::file_page(m, (buffer.mbuf, buffer.sf_buf), page.frame);
+            self.wired.wire(page.frame, m);
             runs.push(Run {
                 page,
                 data,
                 len: run,
-                mbuf,
+                buffer,
             });
             len += run;
         }
@@ -396,14 +457,13 @@ impl<P: Payload> FileSystem<P> {
     }
 
     /// Sends pages as one piece of content; those of which nothing goes are let go of.
-    fn send_runs(
+    fn send_runs<M: Meter>(
         &mut self,
         id: SocketId,
         runs: SmallVec<[Run<P>; 16]>,
-        content: FileContent,
-        data: P,
+        (content, data): (FileContent, P),
         to: &mut impl Destination<P>,
-        buffers: &mut Buffers,
+        (buffers, m): (&mut Buffers, &mut M),
     ) -> Result<usize, Gone> {
         let revision = runs.first().map_or(0, |run| run.page.revision);
         let store = self.files.store.as_mut();
@@ -425,7 +485,7 @@ impl<P: Payload> FileSystem<P> {
         for run in runs {
             let Run { page, data, .. } = run;
             let here = run.len.min(left);
-            let mut mbuf = Some(run.mbuf);
+            let mut buffer = Some(run.buffer);
             left -= here;
             if here > 0 {
                 let reader = &mut self.readers[id.0 as usize];
@@ -446,13 +506,13 @@ impl<P: Payload> FileSystem<P> {
                 });
                 let lent = LentPage {
                     frame: page.frame,
-                    mbuf: mbuf.take(),
+                    buffer: buffer.take(),
                     blocks,
                 };
                 self.lent.lend(borrower, end, lent);
             }
-            if let Some(mbuf) = mbuf {
-                buffers.release(mbuf, None);
+            if let Some(buffer) = buffer {
+                self.free_page(page.frame, buffer, buffers, m);
             }
             self.files.unwire(page.frame);
         }

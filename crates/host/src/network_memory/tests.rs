@@ -1,8 +1,10 @@
 use super::*;
-use crate::meter::NoMeter;
+use crate::memory::PageBuffer;
+use crate::meter::{Access, NoMeter, Op, Owner, Pool};
 use baton_tcp::Segment;
 use baton_testkit::{Random, endpoint, for_each_seed};
 use bytes::Bytes;
+use std::iter::{empty, once};
 
 const RING: u32 = 8;
 const CONN: ConnId = ConnId(0);
@@ -30,7 +32,9 @@ fn segment(pieces: usize) -> Segment<Bytes> {
 }
 
 fn in_use(memory: &NetworkMemory) -> (u32, u32) {
-    let Buffers { mbufs, clusters } = &memory.buffers;
+    let Buffers {
+        mbufs, clusters, ..
+    } = &memory.buffers;
     (mbufs.in_use() - RING, clusters.in_use() - RING)
 }
 
@@ -63,8 +67,8 @@ fn what_is_written_stays_until_it_is_acknowledged_and_a_packet_until_it_is_sent(
     let from = SeqNr(u32::MAX - 50);
     assert_eq!(memory.write(CONN, SOCKET, (from, 2148), m), 2148);
     assert_eq!(in_use(&memory), (2, 1), "the last bytes are in an mbuf");
-    assert!(memory.transmit(0, Some(CONN), &segment(1), m));
-    assert!(memory.transmit(0, None, &segment(0), m));
+    assert!(memory.transmit(0, Some(CONN), &segment(1), empty(), m));
+    assert!(memory.transmit(0, None, &segment(0), empty(), m));
     assert_eq!(in_use(&memory), (5, 1));
     memory.acknowledged(CONN, |end| (from + 2147).at_or_after(end), m);
     assert_eq!(in_use(&memory), (4, 0));
@@ -76,14 +80,90 @@ fn what_is_written_stays_until_it_is_acknowledged_and_a_packet_until_it_is_sent(
     memory.check(0);
 }
 
+/// What is referred to, and mbufs of which a header is passed or data is read; and how many bytes of what the device reads.
+#[derive(Default)]
+struct Referred(Vec<(Pool, u32)>, Vec<(Pool, u32)>);
+
+impl Meter for Referred {
+    fn owner(&mut self, _owner: Owner) {}
+    fn run(&mut self, _op: Op, _count: u32) {}
+    fn touch(&mut self, _: Layer, pool: Pool, slot: u32, _: u32, _: u32, access: Access) {
+        let is_source = pool == Pool::Mbuf && access == Access::Read;
+        if is_source || matches!(pool, Pool::ClusterReferences | Pool::SfBuf) {
+            self.0.push((pool, slot));
+        }
+    }
+    fn dma(&mut self, pool: Pool, _: u32, _: u32, len: u32, access: Access) {
+        if access == Access::Read {
+            self.1.push((pool, len));
+        }
+    }
+}
+
+#[test]
+fn a_segment_refers_to_what_its_data_stands_in() {
+    let mut memory = memory(100);
+    let len = 2 * CLUSTER_BYTES + 100;
+    memory.write(CONN, SOCKET, (SeqNr(0), len), &mut NoMeter);
+    let (first, cluster) = (RING, RING);
+    let page = SendPage {
+        end: SeqNr(len + 4096),
+        frame: 17,
+        buffer: PageBuffer {
+            mbuf: 90,
+            sf_buf: 5,
+        },
+    };
+    let mut referred = |from: u32| {
+        let mut packet = segment(1);
+        packet.header.seq = SeqNr(from);
+        let mut m = Referred::default();
+        assert!(memory.transmit(0, Some(CONN), &packet, once(page), &mut m));
+        memory.transmitted(0, 1, &mut m);
+        m.0
+    };
+    let source = |mbuf| (Pool::Mbuf, mbuf);
+    let counted = |cluster| (Pool::ClusterReferences, cluster);
+    assert_eq!(
+        referred(CLUSTER_BYTES - 2),
+        [
+            source(first),
+            counted(cluster),
+            source(first + 1),
+            counted(cluster + 1),
+            counted(cluster),
+            counted(cluster + 1),
+        ],
+        "two clusters, again when the packet is sent"
+    );
+    let (passed, last) = ([source(first), source(first + 1)], source(first + 2));
+    let mapped = (Pool::SfBuf, 5);
+    assert_eq!(
+        referred(len - 2),
+        [&passed[..], &[last, last, source(90), mapped, mapped],].concat(),
+        "the end of what was written stands in the mbuf itself, the page is mapped"
+    );
+}
+
+#[test]
+fn the_device_reads_entries_headers_and_data() {
+    let mut memory = memory(100);
+    memory.write(CONN, SOCKET, (SeqNr(0), CLUSTER_BYTES), &mut NoMeter);
+    let mut m = Referred::default();
+    assert!(memory.transmit(0, Some(CONN), &segment(1), empty(), &mut m));
+    let (data, headers) = ((Pool::Cluster, 4), (Pool::Mbuf, 66));
+    let entry = (Pool::TransmitRing, 32);
+    assert_eq!(m.1, [data, entry, entry, headers]);
+}
+
 #[test]
 fn writers_and_packets_stop_where_memory_does() {
     let (mut memory, m) = (memory(18), &mut NoMeter);
     let written = memory.write(CONN, SOCKET, (SeqNr(0), 10_000), m);
     assert_eq!(written, 2 * CLUSTER_BYTES, "some are left for others");
-    assert!(!memory.transmit(0, Some(CONN), &segment(16), m));
+    assert!(!memory.transmit(0, Some(CONN), &segment(16), empty(), m));
     assert_eq!(memory.drops().transmit_buffers, 1);
-    assert!(memory.transmit(0, Some(CONN), &segment(15), m));
+    assert!(memory.transmit(0, Some(CONN), &segment(15), empty(), m));
     memory.check(0);
 }
 
@@ -122,7 +202,7 @@ fn nothing_is_lost_whatever_happens() {
                 }
                 6 | 7 => {
                     let packet = segment(random.below(3) as usize);
-                    unsent += u32::from(memory.transmit(0, Some(conn), &packet, m));
+                    unsent += u32::from(memory.transmit(0, Some(conn), &packet, empty(), m));
                 }
                 8 if unsent > 0 => {
                     let count = 1 + random.below(unsent.into()) as u32;

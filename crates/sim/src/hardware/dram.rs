@@ -168,6 +168,47 @@ impl Dram {
         }
     }
 
+    /// The number of the line that is deferred next: lines are moved in the order of these.
+    pub fn next_deferred(&self) -> u64 {
+        self.counters.deferred_lines
+    }
+
+    /// The processor asks at `now_cycle` for the deferred line with this number: how many cycles it waits. One that would come later than if
+    /// it had not been asked for before comes as a demand line does, from a row that is open.
+    pub fn demand_deferred(&mut self, now_cycle: u64, number: u64) -> u32 {
+        self.settle(now_cycle);
+        let Some(before) = self.lines_before(number) else {
+            return 0;
+        };
+        let transfer = u64::from(self.config.line_transfer_cycles);
+        let latency = u64::from(self.config.open_page_latency_cycles);
+        let (in_turn, ahead) = (
+            self.in_progress_cycles + before * transfer,
+            self.channel_wait() + latency,
+        );
+        if in_turn <= ahead {
+            self.advance(in_turn);
+        } else {
+            self.waiting_lines -= 1;
+            self.advance(ahead - transfer);
+        }
+        let wait = in_turn.min(ahead);
+        self.settled_cycle = self.settled_cycle.max(now_cycle + wait);
+        wait as u32
+    }
+
+    /// Whether the deferred line with this number has been moved, as far as the channel's time has been followed.
+    pub fn is_moved(&self, number: u64) -> bool {
+        self.lines_before(number).is_none()
+    }
+
+    /// How many deferred lines are moved before this one, that in progress included; none if it has been moved.
+    fn lines_before(&self, number: u64) -> Option<u64> {
+        let in_progress = u64::from(self.in_progress_cycles > 0);
+        let left = self.waiting_lines + in_progress;
+        number.checked_sub(self.counters.deferred_lines - left)
+    }
+
     /// Opens the rows of `lines`, and moves these in the same way.
     pub fn defer_range(&mut self, now_cycle: u64, lines: Range<u64>) {
         let mut next = lines.start;

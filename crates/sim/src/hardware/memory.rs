@@ -1,5 +1,6 @@
 //! Two levels of cache and main memory, as one processor sees them.
 
+use std::collections::VecDeque;
 use std::ops::{Add, AddAssign, Range};
 
 use schemars::JsonSchema;
@@ -87,7 +88,7 @@ impl MemoryConfig {
 pub struct AccessCost {
     /// Lines found in the L1.
     pub l1_hits: u32,
-    /// Lines found in the L2.
+    /// Lines found in the L2, those included that a prefetch is still fetching.
     pub l2_hits: u32,
     /// Lines fetched from main memory.
     pub misses: u32,
@@ -143,6 +144,8 @@ pub struct MemoryCounters {
     pub misses: u64,
     /// Lines fetched because the line before them missed.
     pub prefetches: u64,
+    /// Those of them that were touched before they had come.
+    pub late_prefetches: u64,
     /// Dirty lines written back to main memory.
     pub write_backs: u64,
     /// Lines that devices read.
@@ -157,8 +160,8 @@ pub struct MemoryCounters {
 ///
 /// Both levels allocate on reads and writes. They hold lines independently: what leaves the L2 may stay in the L1. The L2
 /// hears of the first write to each line in the L1, and writes the line back to memory when it drops it; what the L1 holds
-/// longer than the L2 is not written back a second time. A line that is prefetched is in the L2 at once; its transfer
-/// occupies the channel. A stall ends before the next line is touched.
+/// longer than the L2 is not written back a second time. A line that is prefetched has its place in the L2 at once, and is there when memory
+/// has delivered it: behind the line that missed and what else waits for the channel. A stall ends before the next line is touched.
 #[derive(Clone, Debug)]
 pub struct MemoryHierarchy {
     l1: Cache,
@@ -168,6 +171,8 @@ pub struct MemoryHierarchy {
     l1_stall_cycles: u32,
     l2_stall_cycles: u32,
     prefetch_next_line: bool,
+    /// Lines that were prefetched and may be on their way, each with its number among what memory defers: oldest first.
+    on_their_way: VecDeque<(u64, u64)>,
     dma: DmaPolicy,
     counters: MemoryCounters,
 }
@@ -187,6 +192,7 @@ impl MemoryHierarchy {
             l1_stall_cycles: config.l1.latency_cycles - 1,
             l2_stall_cycles: config.l2.latency_cycles,
             prefetch_next_line: config.prefetch_next_line,
+            on_their_way: VecDeque::new(),
             dma: config.dma,
             counters: MemoryCounters::default(),
         })
@@ -325,8 +331,13 @@ impl MemoryHierarchy {
     ) {
         let outcome = self.l2.touch_set::<W>(line, write);
         if outcome.is_hit() {
+            let late = self.wait_for_prefetch(now_cycle + cost.stall_cycles(), line);
             cost.l2_hits += 1;
-            cost.stall_l2_cycles += self.l2_stall_cycles;
+            if late > self.l2_stall_cycles {
+                cost.stall_memory_cycles += late;
+            } else {
+                cost.stall_l2_cycles += self.l2_stall_cycles;
+            }
             return;
         }
         cost.misses += 1;
@@ -338,7 +349,7 @@ impl MemoryHierarchy {
         self.dram.defer(now_cycle + cost.stall_cycles(), moved);
     }
 
-    /// Fetches a line unless it is there; gives how many lines are to be moved for that.
+    /// Fetches a line unless it is there; gives how many lines are to be moved for that, itself first.
     #[inline]
     fn prefetch<const W: usize>(&mut self, line: u64) -> u64 {
         let outcome = self.l2.fill_set::<W>(line);
@@ -347,7 +358,24 @@ impl MemoryHierarchy {
         }
         self.counters.prefetches += 1;
         self.dram.open_row(line);
+        let has_come = |&mut (_, number): &mut (u64, u64)| self.dram.is_moved(number);
+        while self.on_their_way.pop_front_if(has_come).is_some() {}
+        let number = self.dram.next_deferred();
+        self.on_their_way.push_back((line, number));
         1 + self.write_back(outcome)
+    }
+
+    /// How many cycles the processor waits from `now_cycle` on for a line that has its place in the L2, because a prefetch is still
+    /// fetching it.
+    #[inline]
+    fn wait_for_prefetch(&mut self, now_cycle: u64, line: u64) -> u32 {
+        let mut latest_first = self.on_their_way.iter().rev();
+        let Some(&(_, number)) = latest_first.find(|(other, _)| *other == line) else {
+            return 0;
+        };
+        let late = self.dram.demand_deferred(now_cycle, number);
+        self.counters.late_prefetches += u64::from(late > 0);
+        late
     }
 
     /// The same for the line that has made room, if it must be written back.

@@ -73,6 +73,34 @@ fn prefetched_line_is_in_the_l2() {
 }
 
 #[test]
+fn prefetched_line_comes_when_memory_delivers_it() {
+    // It is on the channel for 48 cycles after the line that missed.
+    for (later, waits, hit) in [(0, 48, 0), (20, 28, 0), (33, 0, 15), (48, 0, 15)] {
+        let mut memory = paper();
+        memory.access(0, 0x10_0000, 1, false);
+        let cost = AccessCost {
+            l2_hits: 1,
+            stall_l2_cycles: hit,
+            stall_memory_cycles: waits,
+            ..AccessCost::default()
+        };
+        assert_eq!(memory.access(195 + later, 0x10_0040, 1, false), cost);
+        assert_eq!(memory.counters().late_prefetches, u64::from(later < 48));
+    }
+}
+
+#[test]
+fn prefetched_line_that_is_wanted_goes_ahead_of_other_deferred_lines() {
+    let mut memory = paper();
+    memory.dma_read(0, 0x20_0000, 20 * 64);
+    // When the first line has come a transfer has 45 cycles to go, and 15 others wait before the prefetch.
+    let first = memory.access(0, 0x10_0000, 1, false).stall_cycles();
+    assert_eq!(first, 48 + 195);
+    let second = memory.access(first, 0x10_0040, 1, false);
+    assert_eq!(second.stall_memory_cycles, 45 + 159);
+}
+
+#[test]
 fn range_costs_as_much_as_its_lines() {
     let (mut whole, mut pieces) = (paper(), paper());
     let cost = whole.access(1_000, 0x2_0030, 1_500, true);

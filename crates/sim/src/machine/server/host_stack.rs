@@ -208,7 +208,9 @@ impl HostStack {
             let arrival = subnets::nic_of(segment.src.addr);
             let adapter = usize::from(around.answering.nic_of(conn, arrival));
             let socket = self.packets[adapter];
-            if (around.memory).transmit(adapter, conn, &segment, around.meter) {
+            let files = &*around.files;
+            let pages = conn.into_iter().flat_map(|conn| files.in_send_buffer(conn));
+            if (around.memory).transmit(adapter, conn, &segment, pages, around.meter) {
                 let to = (adapter, &mut *ends);
                 (self.driver).send(now, to, socket, segment, around.files, around.meter);
                 self.sent[adapter].push_back(ends[adapter].os.given(socket));

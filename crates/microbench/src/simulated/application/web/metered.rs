@@ -109,7 +109,8 @@ impl Sockets<Symbolic> for Metered<'_, '_> {
             // A file's pages lie anywhere.
             let page = content.file.0.wrapping_mul(0x9e37_79b1) ^ (number as u32);
             let buffer = FIRST_BUFFER + page % BUFFERS;
-            footprint::file_page(self.meter, buffer, page % PAGES);
+            footprint::page_bucket(self.meter, content.file.0, number as u32);
+            footprint::file_page(self.meter, (buffer, buffer), page % PAGES);
         }
         if sent > 0 {
             footprint::send_append(self.meter, socket.0);
