@@ -118,7 +118,7 @@ impl Host {
     /// In the child of a process that was copied: closes its copies of all descriptors.
     pub(crate) fn close_copies(&mut self) {
         if let Some(kernel) = &mut self.kernel {
-            kernel.stack_mut().close_copies();
+            kernel.close_copies();
         }
     }
 

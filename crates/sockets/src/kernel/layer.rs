@@ -213,12 +213,22 @@ impl KernelLayer {
 
     /// A connection stays where it is, since another process has its socket, too. False where that is not the kernel alone.
     pub(crate) fn keep(&mut self, now: Time, driver: &mut Driver, socket: SocketId) -> bool {
-        let is_kept = self.layer.is_wholly_in_stack(socket) && self.stack.is_flushed();
+        let has_all = match self.place_of(socket) {
+            Some(Place::Host(conn)) => self.stack.has_all(conn),
+            _ => false,
+        };
+        let is_kept = has_all && self.layer.is_wholly_in_stack(socket);
         if is_kept {
             self.calls(now, Some(driver))
                 .stay(socket, NotOffloaded::Shared);
         }
         is_kept
+    }
+
+    /// In the child of a process that was copied: closes its copies of all descriptors.
+    pub(crate) fn close_copies(&mut self) {
+        self.subscription = None;
+        self.stack.close_copies();
     }
 
     /// Whether the kernel and the adapter have all that was sent.

@@ -270,7 +270,12 @@ impl KernelStack {
         &self.epoll
     }
 
-    /// Whether the kernel has all that was sent.
+    /// Whether the kernel has all that was sent on a connection.
+    pub(super) fn has_all(&self, conn: ConnId) -> bool {
+        self.open(conn).is_some_and(Socket::is_flushed)
+    }
+
+    /// Whether it has all that was sent on any.
     pub(crate) fn is_flushed(&self) -> bool {
         self.sockets.iter().all(|(_, socket)| socket.is_flushed())
     }
@@ -300,7 +305,8 @@ impl KernelStack {
     }
 
     /// In the child of a process that was copied: closes its copies of all descriptors.
-    pub(crate) fn close_copies(&mut self) {
+    pub(super) fn close_copies(&mut self) {
+        self.broker = None;
         self.sockets.clear();
         self.away.clear();
         self.listeners.clear();
