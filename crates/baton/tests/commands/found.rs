@@ -23,6 +23,10 @@ fn what_is_printed_runs_again_with_the_same_bits() {
         if printed.contains("kind = \"generated\"") {
             few.extend(["--set", "workload.requests=1000"]);
         }
+        // Of responses that have no end there are never 20.
+        if printed.contains("bytes = 2000000000") {
+            few.extend(["--set", "workload.bytes=1000"]);
+        }
         let run = |experiment: &str, more: &[&str]| {
             let arguments = [&["run", experiment], &few[..], more].concat();
             bench.run(&arguments).ok()
