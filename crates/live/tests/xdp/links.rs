@@ -117,6 +117,11 @@ fn egress_programs() -> u32 {
         ids: u64,
         count: u32,
         padding: u32,
+        program_flags: u64,
+        links: u64,
+        link_flags: u64,
+        // Written however long the kernel is told that this is.
+        revision: u64,
     }
     let socket = rustix::net::socket(
         rustix::net::AddressFamily::INET,
