@@ -399,14 +399,8 @@ pub fn tcp_chain_link<M: Meter>(m: &mut M, connection: u32) {
 
 /// A connection block gets another neighbour in the list of all blocks, and in that of its port.
 pub fn tcp_list_links<M: Meter>(m: &mut M, connection: u32) {
-    at(
-        m,
-        Layer::Tcp,
-        Pool::Connection,
-        connection,
-        PCB_TUPLE,
-        Write,
-    );
+    // The links of all lists but that of the port lie beside those of the chain.
+    tcp_chain_link(m, connection);
     at(
         m,
         Layer::Tcp,
