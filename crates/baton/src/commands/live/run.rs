@@ -61,25 +61,22 @@ pub fn execute(arguments: &RunOnAdapterArgs) -> Result<(), Failure> {
 
 /// Where the broker listens through which connections move between the kernel and the adapter; none where all of TCP is on the adapter.
 fn broker(arguments: &RunOnAdapterArgs) -> Result<Option<PathBuf>, Failure> {
-    let usual = Path::new(cli::BROKER);
-    let path = match &arguments.broker {
-        Some(path) => path,
-        None if UnixStream::connect(usual).is_ok() => usual,
-        None if arguments.handoff.is_some() => {
+    let given = arguments.broker.as_deref();
+    let path = given.unwrap_or(Path::new(cli::BROKER));
+    match UnixStream::connect(path) {
+        Ok(_) => Ok(Some(
+            std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
+        )),
+        Err(error) if given.is_some() => Err(bad_broker(path, &error)),
+        Err(_) if arguments.handoff.is_some() => {
             let message = format!(
                 "--handoff: nobody listens at {}; start an adapter beside the kernel: baton live adapter --iface NAME --handoff t4",
-                usual.display()
+                path.display()
             );
-            return Err(Failure::BadInput(message));
+            Err(Failure::BadInput(message))
         }
-        None => return Ok(None),
-    };
-    if let Err(error) = UnixStream::connect(path) {
-        return Err(bad_broker(path, &error));
+        Err(_) => Ok(None),
     }
-    Ok(Some(
-        std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
-    ))
 }
 
 /// The library.
