@@ -57,6 +57,9 @@ impl Description {
 
     /// A connection.
     pub fn connection(stream: TcpStream, family: c_int, nonblocking: bool) -> Self {
+        // What waits is the call, not the stream.
+        let set = stream.set_nonblocking(true);
+        debug_assert!(set.is_ok());
         let description = Self::new(Place::Connection(stream), family);
         description
             .nonblocking

@@ -33,9 +33,6 @@ pub fn begin(fd: c_int, nonblocking: bool) {
         Ok(stream) => stream,
         Err(error) => return Reason::NotTakenIn.count(format_args!("descriptor {fd}: {error}")),
     };
-    // What waits is the call, not the stream.
-    let set = stream.set_nonblocking(true);
-    debug_assert!(set.is_ok());
     let description = Description::connection(stream, family, nonblocking);
     if !nonblocking {
         description.set_timeout(Side::Read, timeout(fd, libc::SO_RCVTIMEO));

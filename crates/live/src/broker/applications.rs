@@ -25,13 +25,9 @@ struct Application {
 impl Applications {
     /// Another one can be asked, by this stream.
     pub(super) fn add(&self, stream: UnixStream, pid: u32, user: u32) {
-        let times = [UnixStream::set_read_timeout, UnixStream::set_write_timeout];
-        let can_wait = |set: &fn(&UnixStream, Option<Duration>) -> _| {
-            let set: std::io::Result<()> = set(&stream, Some(LONGEST_WAIT));
-            set.is_ok()
-        };
+        let is_limited = messages::limit_waits(&stream, LONGEST_WAIT).is_ok();
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if times.iter().all(can_wait) && all.len() < MOST {
+        if is_limited && all.len() < MOST {
             all.push(Application { stream, pid, user });
         }
     }

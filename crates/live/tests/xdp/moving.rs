@@ -138,6 +138,15 @@ fn piece(number: usize) -> Vec<u8> {
     (0..len).map(|at| (at * 7 + number) as u8).collect()
 }
 
+/// Writes a piece to whom echoes it.
+fn sees_it_back(near: &mut TcpStream, number: usize) {
+    let data = piece(number);
+    near.write_all(&data).expect("it is open");
+    let mut back = vec![0; data.len()];
+    near.read_exact(&mut back).expect("it is open");
+    assert!(back == data, "what comes back is what was sent");
+}
+
 fn a_stream_moves_at_each_write_and_nothing_is_lost() {
     with_application(|adapter, listeners, _| {
         for listener in listeners {
@@ -149,11 +158,7 @@ fn a_stream_moves_at_each_write_and_nothing_is_lost() {
             thread::scope(|scope| {
                 scope.spawn(|| echo(&far));
                 for number in 0..MOVES {
-                    let data = piece(number);
-                    near.write_all(&data).expect("it is open");
-                    let mut back = vec![0; data.len()];
-                    near.read_exact(&mut back).expect("it is open");
-                    assert!(back == data, "what comes back is what was sent");
+                    sees_it_back(&mut near, number);
                 }
                 near.shutdown(Shutdown::Write).expect("it is open");
                 assert_eq!(near.read(&mut [0; 8]).expect("an end"), 0);
@@ -216,11 +221,7 @@ fn what_cannot_move_stays_and_works() {
             let mut near = accepted.join().expect("no panic");
             scope.spawn(move || echo(&far));
             for number in 0..MOVES {
-                let data = piece(number);
-                near.write_all(&data).expect("it is open");
-                let mut back = vec![0; data.len()];
-                near.read_exact(&mut back).expect("it is open");
-                assert!(back == data, "what comes back is what was sent");
+                sees_it_back(&mut near, number);
             }
             drop(near);
         });

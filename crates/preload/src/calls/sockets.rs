@@ -33,8 +33,8 @@ pub unsafe extern "C" fn bind(fd: c_int, at: *const sockaddr, len: socklen_t) ->
     // SAFETY: the kernel checks everything itself.
     let bind = || unsafe { outcome(call!(SYS_bind, fd, at, len)) };
     let result = bind();
-    let is_kernels = session::begins_in_kernel() || family(fd).is_none();
-    if result != Err(libc::EADDRNOTAVAIL) || is_kernels {
+    let is_not_there = result == Err(libc::EADDRNOTAVAIL);
+    if !is_not_there || session::begins_in_kernel() || family(fd).is_none() {
         return give!(result);
     }
     // SAFETY: by the manual page.
@@ -232,9 +232,6 @@ fn accept_on_adapter(
 
 /// A connection gets what it has from its listener, and its place in the table.
 fn adopt(fd: c_int, listener: &Description, stream: TcpStream, nonblocking: bool) -> bool {
-    // What waits is the call, not the stream.
-    let set = stream.set_nonblocking(true);
-    debug_assert!(set.is_ok());
     let description = Description::connection(stream, listener.family, nonblocking);
     if listener.nodelay.load(Ordering::Relaxed) {
         options::set_nodelay(&description, true);

@@ -132,7 +132,6 @@ impl BrokerClient {
 
 fn connect(path: &Path) -> io::Result<UnixStream> {
     let stream = UnixStream::connect(path)?;
-    stream.set_read_timeout(Some(LONGEST_WAIT))?;
-    stream.set_write_timeout(Some(LONGEST_WAIT))?;
+    messages::limit_waits(&stream, LONGEST_WAIT)?;
     Ok(stream)
 }

@@ -8,6 +8,7 @@ use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 /// A connection leaves the kernel. The answer has its state.
 pub const TAKE: u32 = 1;
@@ -45,6 +46,15 @@ pub struct Message {
     pub body: Vec<u8>,
     /// The socket.
     pub socket: Option<OwnedFd>,
+}
+
+/// Neither sending nor receiving takes longer than this, or it fails.
+///
+/// # Errors
+/// The system does not set it.
+pub fn limit_waits(stream: &UnixStream, longest: Duration) -> io::Result<()> {
+    stream.set_read_timeout(Some(longest))?;
+    stream.set_write_timeout(Some(longest))
 }
 
 /// Sends a message.

@@ -24,9 +24,7 @@ impl Subscription {
     /// Nobody answers there.
     pub(crate) fn new(path: &Path) -> io::Result<Self> {
         let stream = UnixStream::connect(path)?;
-        for set in [UnixStream::set_read_timeout, UnixStream::set_write_timeout] {
-            set(&stream, Some(LONGEST_WAIT))?;
-        }
+        messages::limit_waits(&stream, LONGEST_WAIT)?;
         messages::send(&stream, SUBSCRIBE, &[], None)?;
         Ok(Self(stream))
     }

@@ -85,19 +85,13 @@ impl KernelLayer {
     /// # Errors
     /// The system has no room for another epoll instance.
     pub fn new(most_sockets: usize, handoff: Option<Handoff>) -> io::Result<Self> {
-        let (stack, layer) = match handoff {
-            Some(handoff) => {
-                let mut layer = SocketLayer::new(most_sockets, Some(handoff.selection));
-                layer.set_least_stay(handoff.least_stay);
-                (KernelStack::new(Some(handoff.broker))?, layer)
-            }
-            None => (
-                KernelStack::new(None)?,
-                SocketLayer::new(most_sockets, None),
-            ),
-        };
+        let least_stay = handoff.as_ref().map(|handoff| handoff.least_stay);
+        let parts = handoff.map(|handoff| (handoff.broker, handoff.selection));
+        let (broker, selection) = parts.unzip();
+        let mut layer = SocketLayer::new(most_sockets, selection);
+        layer.set_least_stay(least_stay.unwrap_or_default());
         Ok(Self {
-            stack,
+            stack: KernelStack::new(broker)?,
             layer,
             links_lost: 0,
             subscription: None,
