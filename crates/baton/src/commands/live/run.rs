@@ -49,9 +49,10 @@ pub fn execute(arguments: &RunOnAdapterArgs) -> Result<(), Failure> {
     command
         .env(PRELOAD, preload(&library))
         .env(ADAPTER, adapter);
+    // Of a program around this one, which may have another adapter.
+    command.env_remove(BROKER).env_remove(HANDOFF);
     if let Some(broker) = broker(arguments)? {
         command.env(BROKER, broker);
-        command.env_remove(HANDOFF);
         let policy = arguments.handoff.as_ref();
         command.envs(policy.map(|policy| (HANDOFF, policy.to_string())));
     }
