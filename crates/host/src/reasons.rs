@@ -10,7 +10,7 @@ pub enum NotOffloaded {
     Policy,
     /// Chosen, but the host knew that the NIC holds as many connections as its Soft_Limit allows.
     SoftLimit,
-    /// Chosen, but the host knew that the NIC's memory is full.
+    /// Chosen, but the host knew that there is no memory for it: the NIC's is full, or no buffer of its own is left.
     Memory,
     /// Chosen, but its state does not allow a handoff (closing, moving already, or over).
     State,

@@ -99,7 +99,7 @@ impl Default for Limits {
             applications: 64,
             ring_depth: 4096,
             buffer_bytes: 64 * 1024,
-            pool_bytes: 256 << 20,
+            pool_bytes: 1 << 30,
             most_sends: 128,
         }
     }

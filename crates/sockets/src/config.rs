@@ -9,6 +9,10 @@ use serde::{Deserialize, Serialize};
 /// batching 3.1 are those of a bus.
 const BUFFER_BYTES: u32 = 16 * 1024;
 
+/// A connection has one posted at least, and three in four may be: enough for 12,000 connections. The system has memory for those that
+/// were used only.
+const BUFFERS: u32 = 16 * 1024;
+
 /// Parameters of an application's side of a link.
 ///
 /// ```
@@ -47,6 +51,7 @@ impl Default for DriverConfig {
                 ..OsLayerConfig::default()
             },
             geometry: Geometry {
+                buffers: BUFFERS,
                 buffer_bytes: BUFFER_BYTES,
                 ..Geometry::default()
             },

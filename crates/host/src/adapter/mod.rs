@@ -112,6 +112,8 @@ pub struct OsLayer<P> {
     posted: usize,
     /// Buffers that are kept for connections without one.
     pledged: usize,
+    /// Connections for which buffers can still be pledged, as the link was seen last.
+    room_for_imports: usize,
     /// Numbers that are in use.
     in_use: usize,
     /// As last told.
@@ -173,6 +175,7 @@ impl<P: Inline> OsLayer<P> {
             starved: false,
             posted: 0,
             pledged: 0,
+            room_for_imports: 0,
             in_use: 0,
             now: Time::ZERO,
             retry_at: None,

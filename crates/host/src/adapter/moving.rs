@@ -49,6 +49,11 @@ pub(super) struct Carried {
 }
 
 impl<P: Inline> OsLayer<P> {
+    /// Whether there is a buffer for what a connection that is imported now will receive. Without, it would wait for another's end.
+    pub fn has_room_for_import(&self) -> bool {
+        self.room_for_imports > 0
+    }
+
     /// Hands a connection to the adapter, as the state that its owner has exported (a [`Moved`](baton_tcp::Moved) as bytes) says.
     /// [`OsLayer::poll_move`] tells what came of it.
     ///
@@ -69,6 +74,8 @@ impl<P: Inline> OsLayer<P> {
             given: 0,
         };
         self.carried.insert(number, carried);
+        self.settle_pledge(number);
+        self.room_for_imports = self.room_for_imports.saturating_sub(1);
         self.intend(number, Intents::IMPORT);
         Ok(SocketId(number))
     }
@@ -139,6 +146,7 @@ impl<P: Inline> OsLayer<P> {
         entry.phase = Phase::Closing;
         entry.unknown = true;
         entry.intents = Intents::empty();
+        self.settle_pledge(number);
         self.finish_closing(number);
     }
 

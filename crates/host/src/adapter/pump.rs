@@ -48,6 +48,7 @@ impl<P: Inline> OsLayer<P> {
             moved = true;
         }
         moved |= self.wake_waiting(link);
+        self.room_for_imports = self.spare_for_receives(link);
         Ok(moved || self.stats.requests != requests)
     }
 
@@ -87,6 +88,7 @@ impl<P: Inline> OsLayer<P> {
         let handled = self.handle_responses(now, link, &responses);
         let any = !responses.is_empty();
         self.responses = responses;
+        self.room_for_imports = self.spare_for_receives(link);
         // What came before the link was lost counts.
         handled?;
         got?;

@@ -291,9 +291,9 @@ impl Socket {
                 || self.error.is_some())
     }
 
-    /// Whether a buffer is to be kept for it: data may come, and none is posted.
+    /// Whether a buffer is to be kept for it: data may come, now or once it is imported, and none is posted.
     pub fn is_owed_a_buffer(&self) -> bool {
-        self.may_receive() && self.receives.is_empty()
+        (self.may_receive() || self.phase == Phase::Importing) && self.receives.is_empty()
     }
 
     /// Whether it is a connection on which data can be sent now or later.

@@ -190,7 +190,10 @@ impl<P: Inline> SocketLayer<P> {
         }
         let of = &self.adapters[socket.adapter.index()];
         match os.soft_limit() {
-            Some(limit) if of.imported() < limit => Ok(conn),
+            Some(limit) if of.imported() < limit => match os.has_room_for_import() {
+                true => Ok(conn),
+                false => Err(NotOffloaded::Memory),
+            },
             Some(0) if of.is_short_of_memory => Err(NotOffloaded::Memory),
             _ => Err(NotOffloaded::SoftLimit),
         }

@@ -2,8 +2,7 @@
 
 use crate::capture::with_far_listeners;
 use crate::wire::{NEAR, on_veth};
-use baton_host::Alternate;
-use baton_host::SelectionConfig;
+use baton_host::{Alternate, NotOffloaded, Selection, SelectionConfig, Threshold};
 use baton_inet::Host;
 use baton_live::adapter::{
     AdapterService, AdapterServiceConfig, BesideKernel, Listeners, run_adapter,
@@ -37,6 +36,10 @@ pub const ALL: &[(&str, fn())] = &[
     (
         "what_cannot_move_stays_and_works",
         what_cannot_move_stays_and_works,
+    ),
+    (
+        "connections_without_a_buffer_stay_in_the_kernel",
+        connections_without_a_buffer_stay_in_the_kernel,
     ),
     (
         "connections_are_told_and_given_back",
@@ -100,13 +103,17 @@ fn serve(opened: BesideKernel, listeners: Listeners, path: &Path, stop: &AtomicB
 }
 
 fn attach(path: &Path) -> Adapter {
+    attach_with(path, DriverConfig::default(), Alternate { enqueues: 1 })
+}
+
+fn attach_with(path: &Path, config: DriverConfig, selection: impl Selection + 'static) -> Adapter {
     let handoff = Handoff {
         broker: BrokerClient::connect(&path.join("broker")).expect("it listens"),
-        selection: Box::new(Alternate { enqueues: 1 }),
+        selection: Box::new(selection),
         least_stay: Span::ZERO,
     };
     let address = AdapterAddress::Unix(path.join("adapter"));
-    let adapter = Adapter::open_beside_kernel(address, DriverConfig::default(), handoff);
+    let adapter = Adapter::open_beside_kernel(address, config, handoff);
     adapter.expect("it listens")
 }
 
@@ -139,7 +146,7 @@ fn piece(number: usize) -> Vec<u8> {
 }
 
 /// Writes a piece to whom echoes it.
-fn sees_it_back(near: &mut TcpStream, number: usize) {
+fn sees_it_back(mut near: &TcpStream, number: usize) {
     let data = piece(number);
     near.write_all(&data).expect("it is open");
     let mut back = vec![0; data.len()];
@@ -158,7 +165,7 @@ fn a_stream_moves_at_each_write_and_nothing_is_lost() {
             thread::scope(|scope| {
                 scope.spawn(|| echo(&far));
                 for number in 0..MOVES {
-                    sees_it_back(&mut near, number);
+                    sees_it_back(&near, number);
                 }
                 near.shutdown(Shutdown::Write).expect("it is open");
                 assert_eq!(near.read(&mut [0; 8]).expect("an end"), 0);
@@ -168,6 +175,43 @@ fn a_stream_moves_at_each_write_and_nothing_is_lost() {
         // A write may find the connection still on its way.
         assert!(there > 10 && back > 10, "{there} there, {back} back");
         assert_eq!(bad, 0);
+    });
+}
+
+fn connections_without_a_buffer_stay_in_the_kernel() {
+    with_application(|_, listeners, path| {
+        let mut config = DriverConfig::default();
+        config.geometry.buffers = 8;
+        let adapter = attach_with(path, config, Threshold { enqueues: 1 });
+        let peer = listeners[0].local_addr().expect("it has one");
+        let pairs: Vec<_> = (0..20)
+            .map(|_| {
+                let near = TcpStream::connect(&adapter, peer).expect("it is open");
+                let (far, _) = listeners[0].accept().expect("it comes");
+                (near, far)
+            })
+            .collect();
+        thread::scope(|scope| {
+            for (near, far) in &pairs {
+                scope.spawn(|| echo(far));
+                for number in 0..4 {
+                    sees_it_back(near, number);
+                }
+            }
+            for (near, _) in &pairs {
+                near.shutdown(Shutdown::Write).expect("it is open");
+            }
+        });
+        let (there, _, bad) = moves(&adapter);
+        assert!(there > 0);
+        assert_eq!(bad, 0);
+        let why = adapter.with_kernel(|kernel| {
+            let reasons = kernel.layer().stats().not_offloaded.iter();
+            reasons
+                .filter(|(why, _)| *why == NotOffloaded::Memory)
+                .count()
+        });
+        assert_eq!(why, Some(1), "and why is told");
     });
 }
 
@@ -218,10 +262,10 @@ fn what_cannot_move_stays_and_works() {
         thread::scope(|scope| {
             let accepted = scope.spawn(|| listener.accept().expect("it comes").0);
             let far = std::net::TcpStream::connect(at).expect("it listens");
-            let mut near = accepted.join().expect("no panic");
+            let near = accepted.join().expect("no panic");
             scope.spawn(move || echo(&far));
             for number in 0..MOVES {
-                sees_it_back(&mut near, number);
+                sees_it_back(&near, number);
             }
             drop(near);
         });
