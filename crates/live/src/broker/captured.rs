@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A connection that is not on the adapter for so long will not come.
+/// A connection that has left the adapter for so long does not go back to the kernel any more; nor does one come whose application is gone.
 const LONGEST_MOVE: Duration = Duration::from_secs(3);
 
 /// Why packets of a flow cannot come to the adapter.
@@ -34,10 +34,23 @@ pub enum CaptureError {
 /// Where a captured connection is.
 #[derive(Clone, Copy, Debug)]
 enum Place {
-    /// Between kernel and adapter since then; the adapter has not seen it, or has it no more.
-    Between(Instant),
+    /// Its application has its state, and hands it to the adapter.
+    Coming,
     Adapter,
+    /// The adapter has it no more since then, or the application that had it is gone.
+    Left(Instant),
 }
+
+/// A flow whose packets come to the adapter.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    place: Place,
+    /// Who took it out of the kernel, and may put it back.
+    taker: Taker,
+}
+
+/// An application's connection to the broker, by number.
+pub(super) type Taker = u64;
 
 /// What was counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -70,7 +83,7 @@ pub struct Captured {
 
 #[derive(Debug, Default)]
 struct Flows {
-    places: FxHashMap<Flow, Place>,
+    entries: FxHashMap<Flow, Entry>,
     stats: CapturedStats,
 }
 
@@ -106,7 +119,7 @@ impl Captured {
     pub fn stats(&self) -> CapturedStats {
         let flows = self.lock();
         CapturedStats {
-            flows: flows.places.len() as u64,
+            flows: flows.entries.len() as u64,
             ..flows.stats
         }
     }
@@ -130,11 +143,11 @@ impl Captured {
         self.left.store(left, Ordering::Relaxed);
     }
 
-    /// From here on packets of `flow` come to the adapter, and the kernel sends none.
+    /// From here on packets of `flow` come to the adapter, and the kernel sends none, because `taker` has asked for it.
     ///
     /// # Errors
     /// See [`CaptureError`].
-    pub fn capture(&self, flow: &Flow) -> Result<(), CaptureError> {
+    pub(super) fn capture(&self, flow: &Flow, taker: Taker) -> Result<(), CaptureError> {
         if self.is_closed() {
             return Err(CaptureError::Closed);
         }
@@ -142,12 +155,12 @@ impl Captured {
             return Err(CaptureError::Address(flow.local.addr));
         }
         let mut flows = self.lock();
-        if flows.places.contains_key(flow) {
+        if flows.entries.contains_key(flow) {
             return Err(CaptureError::Captured);
         }
         self.lookup.insert(flow)?;
-        let since = Place::Between(Instant::now());
-        flows.places.insert(*flow, since);
+        let place = Place::Coming;
+        flows.entries.insert(*flow, Entry { place, taker });
         flows.stats.captured += 1;
         Ok(())
     }
@@ -155,7 +168,7 @@ impl Captured {
     /// From here on they are the kernel's.
     pub fn let_go(&self, flow: &Flow) {
         let mut flows = self.lock();
-        if flows.places.remove(flow).is_some() {
+        if flows.entries.remove(flow).is_some() {
             self.remove(flow);
             flows.stats.let_go += 1;
         }
@@ -163,23 +176,40 @@ impl Captured {
 
     /// Whether packets of `flow` come to the adapter.
     pub fn has(&self, flow: &Flow) -> bool {
-        self.lock().places.contains_key(flow)
+        self.lock().entries.contains_key(flow)
+    }
+
+    /// Whether they do because `taker` has asked for it.
+    pub(super) fn is_of(&self, flow: &Flow, taker: Taker) -> bool {
+        let flows = self.lock();
+        let entry = flows.entries.get(flow);
+        entry.is_some_and(|entry| entry.taker == taker)
+    }
+
+    /// `taker` is gone: what it had on its way does not arrive.
+    pub(super) fn abandon(&self, taker: Taker) {
+        let left = Place::Left(Instant::now());
+        for entry in self.lock().entries.values_mut() {
+            if entry.taker == taker && matches!(entry.place, Place::Coming) {
+                entry.place = left;
+            }
+        }
     }
 
     /// Lets go of connections that are over: `is_here` says which ones the adapter has, TIME-WAIT included.
     pub(crate) fn sweep(&self, now: Instant, is_here: impl Fn(&Flow) -> bool) {
-        let Flows { places, stats } = &mut *self.lock();
-        places.retain(|flow, place| {
+        let Flows { entries, stats } = &mut *self.lock();
+        entries.retain(|flow, Entry { place, .. }| {
             match *place {
                 _ if is_here(flow) => *place = Place::Adapter,
                 // It may be on its way back.
-                Place::Adapter => *place = Place::Between(now),
-                Place::Between(since) if now.duration_since(since) > LONGEST_MOVE => {
+                Place::Adapter => *place = Place::Left(now),
+                Place::Left(since) if now.duration_since(since) > LONGEST_MOVE => {
                     self.remove(flow);
                     stats.ended += 1;
                     return false;
                 }
-                Place::Between(_) => {}
+                Place::Left(_) | Place::Coming => {}
             }
             true
         });

@@ -1,7 +1,7 @@
 //! The broker itself: a thread for each application that asks.
 
 use super::applications::Applications;
-use super::captured::{CaptureError, Captured};
+use super::captured::{CaptureError, Captured, Taker};
 use super::fin::without_fin;
 use super::namespace::namespace_of;
 use crate::error::LiveError;
@@ -12,9 +12,7 @@ use baton_sockets::broker::messages::{
     self, DONE, GIVE_BACK, Message, PLACES, POLICY, REFUSED, RESTORE_ALL, SUBSCRIBE, TAKE,
 };
 use baton_tcp::{Config, DecodeError, Moved, NotEssential, State};
-use baton_wire::Flow;
 use bytes::Bytes;
-use rustc_hash::FxHashSet;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::fstat;
 use rustix::net::{AddressFamily, SocketType, sockopt};
@@ -23,12 +21,14 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// Applications that may ask at a time.
-const MOST_CLIENTS: usize = 64;
+const MOST_CLIENTS: usize = 1024;
+/// Of one user that is not root: others find room, too.
+const MOST_OF_USER: usize = 256;
 /// The broker looks at least so often whether it is to end.
 const LONGEST_WAIT: Timespec = Timespec {
     tv_sec: 0,
@@ -87,12 +87,15 @@ struct Shared {
     /// For applications that have no policy of their own.
     policy: SelectionConfig,
     applications: Applications,
+    /// Clients so far.
+    clients: AtomicU64,
     ends: AtomicBool,
 }
 
 /// An application that is being served.
 #[derive(Debug)]
 struct Client {
+    user: u32,
     stream: UnixStream,
     thread: JoinHandle<()>,
 }
@@ -117,6 +120,7 @@ impl Broker {
             tcp,
             policy,
             applications: Applications::default(),
+            clients: AtomicU64::new(0),
             ends: AtomicBool::new(false),
         });
         let serves = Arc::clone(&shared);
@@ -152,31 +156,37 @@ impl Shared {
                 continue;
             };
             // One too many sees that it is left alone.
-            if clients.len() < MOST_CLIENTS {
-                clients.extend(self.welcome(stream));
-            }
+            clients.extend(self.welcome(stream, &clients));
         }
-        for Client { stream, thread } in clients {
+        for Client { stream, thread, .. } in clients {
             let _ = stream.shutdown(Shutdown::Both);
             let _ = thread.join();
         }
     }
 
-    fn welcome(self: &Arc<Self>, stream: UnixStream) -> Option<Client> {
+    fn welcome(self: &Arc<Self>, stream: UnixStream, others: &[Client]) -> Option<Client> {
+        let credentials = sockopt::socket_peercred(&stream).ok()?;
+        let (user, pid) = (credentials.uid.as_raw(), credentials.pid.as_raw_pid());
+        let of_user = others.iter().filter(|other| other.user == user).count();
+        if others.len() >= MOST_CLIENTS || user != 0 && of_user >= MOST_OF_USER {
+            return None;
+        }
         stream.set_nonblocking(false).ok()?;
         let served = stream.try_clone().ok()?;
         let serves = Arc::clone(self);
         let builder = thread::Builder::new().name("broker client".to_owned());
-        let thread = builder.spawn(move || serves.serve(&served)).ok()?;
-        Some(Client { stream, thread })
+        let thread = builder
+            .spawn(move || serves.serve(&served, user, pid))
+            .ok()?;
+        Some(Client {
+            user,
+            stream,
+            thread,
+        })
     }
 
-    fn serve(&self, stream: &UnixStream) {
-        let mut taken = FxHashSet::default();
-        let Ok(credentials) = sockopt::socket_peercred(stream) else {
-            return;
-        };
-        let (user, pid) = (credentials.uid.as_raw(), credentials.pid.as_raw_pid());
+    fn serve(&self, stream: &UnixStream, user: u32, pid: i32) {
+        let taker = self.clients.fetch_add(1, Ordering::Relaxed);
         // An application that breaks off, or is gone, has nothing more to ask.
         while let Ok(Some(message)) = messages::receive(stream) {
             if message.kind == SUBSCRIBE {
@@ -185,7 +195,7 @@ impl Shared {
                 }
                 break;
             }
-            let sent = match self.handle(message, user, &mut taken) {
+            let sent = match self.handle(message, user, taker) {
                 Ok(body) => messages::send(stream, DONE, &body, None),
                 Err(refusal) => {
                     messages::send(stream, REFUSED, refusal.to_string().as_bytes(), None)
@@ -195,14 +205,10 @@ impl Shared {
                 break;
             }
         }
+        self.captured.abandon(taker);
     }
 
-    fn handle(
-        &self,
-        message: Message,
-        user: u32,
-        taken: &mut FxHashSet<Flow>,
-    ) -> Result<Vec<u8>, Refusal> {
+    fn handle(&self, message: Message, user: u32, taker: Taker) -> Result<Vec<u8>, Refusal> {
         match message.kind {
             POLICY => return Ok(self.policy.to_string().into_bytes()),
             PLACES => return Ok(serde_json::to_vec(&self.applications.places(user))?),
@@ -212,13 +218,9 @@ impl Shared {
         let socket = message.socket.ok_or(Refusal::NoSocket)?;
         self.check(&socket, user)?;
         match message.kind {
-            TAKE => {
-                let (flow, state) = self.take(socket.as_fd())?;
-                taken.insert(flow);
-                Ok(state)
-            }
+            TAKE => self.take(socket.as_fd(), taker),
             GIVE_BACK => {
-                self.give_back(socket.as_fd(), &message.body, taken)?;
+                self.give_back(socket.as_fd(), &message.body, taker)?;
                 Ok(Vec::new())
             }
             _ => Err(Refusal::Unknown),
@@ -256,14 +258,14 @@ impl Shared {
     }
 
     /// Packets first: none of the connection's reaches a kernel that does not know it any more.
-    fn take(&self, socket: BorrowedFd<'_>) -> Result<(Flow, Vec<u8>), Refusal> {
+    fn take(&self, socket: BorrowedFd<'_>, taker: Taker) -> Result<Vec<u8>, Refusal> {
         let flow = flow_of(socket)?;
-        self.captured.capture(&flow)?;
+        self.captured.capture(&flow, taker)?;
         let state = self.take_captured(socket);
         if state.is_err() {
             self.captured.let_go(&flow);
         }
-        Ok((flow, state?))
+        state
     }
 
     fn take_captured(&self, socket: BorrowedFd<'_>) -> Result<Vec<u8>, Refusal> {
@@ -281,21 +283,15 @@ impl Shared {
         Ok(Moved::new(state).to_bytes())
     }
 
-    fn give_back(
-        &self,
-        socket: BorrowedFd<'_>,
-        state: &[u8],
-        taken: &mut FxHashSet<Flow>,
-    ) -> Result<(), Refusal> {
+    fn give_back(&self, socket: BorrowedFd<'_>, state: &[u8], taker: Taker) -> Result<(), Refusal> {
         let moved = Moved::<Bytes>::from_bytes(state)?;
         let essentials = moved.state.essentials()?;
         let flow = essentials.flow;
-        if !taken.contains(&flow) || !self.captured.has(&flow) {
+        if !self.captured.is_of(&flow, taker) {
             return Err(Refusal::NotTaken);
         }
         let (essentials, fin) = without_fin(essentials);
         let outcome = give_back(socket, &essentials, || self.captured.let_go(&flow));
-        taken.remove(&flow);
         // Whatever went wrong: a kernel without the connection answers the peer by a reset.
         self.captured.let_go(&flow);
         outcome?;
