@@ -74,9 +74,7 @@ impl KernelSockets {
         };
         let mut kernel = KernelLayer::new(most_sockets, Some(handoff))?;
         kernel.stack_mut().wait_also_for(driver.as_fd())?;
-        kernel
-            .follow_limits(&mut driver)
-            .map_err(|status| io::Error::other(status.to_string()))?;
+        kernel.follow_limits(&mut driver)?;
         let watch = LinkWatch::new(tell);
         Ok(Self {
             kernel,

@@ -4,8 +4,8 @@ use super::places::PlaceRow;
 use super::stack::KernelStack;
 use crate::broker::{BrokerClient, Subscription};
 use crate::driver::Driver;
+use crate::error::error_of;
 use crate::link::HostEnd;
-use baton_bus::descriptor::Status;
 use baton_host::layer::{AdapterEnd, AdapterId, HostStack, LayerCalls, Place, SocketLayer};
 use baton_host::{NotOffloaded, Selection, SelectionConfig, SocketId, Sockets, Unread};
 use baton_tcp::{ConnId, ListenerId};
@@ -21,6 +21,9 @@ const ADAPTER: AdapterId = AdapterId(0);
 
 /// Time for several retransmission timeouts: each move forgets congestion window and round trip.
 const LEAST_STAY: Span = Span::from_secs(1);
+
+/// An adapter that lives tells its limits sooner.
+const LONGEST_WAIT: Span = Span::from_ms(100);
 
 /// Between two attempts to have a broker ask.
 const BETWEEN_ATTEMPTS: Span = Span::from_secs(1);
@@ -99,16 +102,21 @@ impl KernelLayer {
         })
     }
 
-    /// Has the adapter tell how many connections it takes.
+    /// Has the adapter tell how many connections it takes, and waits until it has, that the first connection can be handed off; not for long.
     ///
     /// # Errors
-    /// There are as many sockets as may be.
-    pub fn follow_limits(&mut self, driver: &mut Driver) -> Result<(), Status> {
+    /// There are as many sockets as may be, or the system cannot wait.
+    pub fn follow_limits(&mut self, driver: &mut Driver) -> io::Result<()> {
         // By a packet socket. No packets come by it beside a kernel; all applications ask for the same, of which no matter who gets it.
         let any = Endpoint::new(Ipv4Addr::UNSPECIFIED.into(), 0);
         let now = driver.now();
         self.links_lost = driver.links_lost();
-        driver.os_mut().packet_socket(now, any).map(drop)
+        driver.os_mut().packet_socket(now, any).map_err(error_of)?;
+        let due = now + LONGEST_WAIT;
+        while driver.turn_attached() || driver.os().soft_limit().is_none() && driver.now() < due {
+            driver.wait(Some(due.saturating_since(driver.now()).into()))?;
+        }
+        Ok(())
     }
 
     /// The kernel's sockets.
