@@ -427,11 +427,14 @@ impl Shared {
                 continue;
             }
             core.leave(&parker);
-            let pause = core.keepers_pause();
+            let until = core.keeper_goes_to_sleep();
+            let now = core.host.driver.now();
+            let pause = until.map(|until| Duration::from(until.saturating_since(now)));
             drop(core);
             parker.park(pause.map(|pause| Instant::now() + pause));
             core = self.lock();
-            if pause.is_some() && core.is_without_leader() {
+            core.keeper_is_awake();
+            if until.is_some() && core.is_without_leader() {
                 core.turn();
                 core.settle();
             }

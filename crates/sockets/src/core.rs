@@ -4,20 +4,19 @@ use crate::host::{FIRST_LISTENER, Host};
 use crate::poll::{Polls, Registration};
 use crate::waiter::{Parker, Waiter, Waiters};
 use baton_host::{Ready, Receive, SocketId};
-use baton_wire::{Endpoint, Time};
+use baton_wire::{Endpoint, Span, Time};
 use bytes::Bytes;
 use rustix::fd::OwnedFd;
 use smallvec::SmallVec;
 use std::io::{Error, ErrorKind};
 use std::sync::Arc;
 use std::task::Waker;
-use std::time::Duration;
 
 /// Rounds in which what comes while a thread is about to sleep is taken in by others.
 const MOST_ROUNDS: u32 = 8;
 
 /// Between two looks of a keeper that leads nobody.
-const KEEPERS_PAUSE: Duration = Duration::from_millis(100);
+const KEEPERS_PAUSE: Span = Span::from_ms(100);
 
 /// What a socket can be waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +70,8 @@ pub(crate) struct Core {
     leader: Option<Leader>,
     followers: Vec<Arc<Parker>>,
     keeper: Option<Arc<Parker>>,
+    /// The keeper sleeps, until then at the latest.
+    keeper_sleeps: Option<Option<Time>>,
     /// The keeper waits for the adapter, or is about to, even if a thread has taken over since.
     keeper_at_link: bool,
     /// Wakes a leader that sleeps.
@@ -97,6 +98,7 @@ impl Core {
             leader: None,
             followers: Vec::new(),
             keeper: None,
+            keeper_sleeps: None,
             keeper_at_link: false,
             kick,
             to_wake: SmallVec::new(),
@@ -505,15 +507,37 @@ impl Core {
         self.keeper_at_link = at_link;
     }
 
-    /// Whether somebody has to wait for the adapter even if no thread does.
+    /// Whether somebody has to wait for the adapter, or to look for one, even if no thread does.
     pub(crate) fn needs_keeper(&self) -> bool {
-        self.tasks > 0 || !self.held.is_empty() || self.host.driver.poll_timeout().is_some()
+        self.tasks > 0 || !self.held.is_empty() || self.host.driver.retry_is_due()
     }
 
-    /// How often the keeper looks for news although nobody waits: an adapter may want a connection back, or the kernel have room for what
-    /// was closed.
-    pub(crate) fn keepers_pause(&self) -> Option<Duration> {
-        self.host.is_on_kernel().then_some(KEEPERS_PAUSE)
+    /// The keeper goes to sleep. Gives until when: until something has to be done even if nothing comes, which is a leader's to do if there is
+    /// one; or it looks for news although nobody waits, since an adapter may want a connection back, or the kernel have room for what was closed.
+    pub(crate) fn keeper_goes_to_sleep(&mut self) -> Option<Time> {
+        let driver = &self.host.driver;
+        let look = self
+            .host
+            .is_on_kernel()
+            .then(|| driver.now() + KEEPERS_PAUSE);
+        let due = driver.poll_timeout().filter(|_| self.leader.is_none());
+        let until = [due, look].into_iter().flatten().min();
+        self.keeper_sleeps = Some(until);
+        until
+    }
+
+    /// The keeper has woken up.
+    pub(crate) fn keeper_is_awake(&mut self) {
+        self.keeper_sleeps = None;
+    }
+
+    /// Whether something has to be done before the keeper, which sleeps, would do it.
+    fn keeper_oversleeps(&self) -> bool {
+        let due = self.host.driver.poll_timeout();
+        match (due, self.keeper_sleeps) {
+            (Some(due), Some(until)) => until.is_none_or(|until| due < until),
+            _ => false,
+        }
     }
 
     /// Ends a piece of work of a thread that does not lead: what was asked for goes, and the leader hears what it has to.
@@ -525,7 +549,7 @@ impl Core {
             if !self.followers.is_empty() {
                 // Whoever was to lead has got what it waited for.
                 self.promote();
-            } else if self.needs_keeper() {
+            } else if self.needs_keeper() || self.keeper_oversleeps() {
                 self.wake_keeper();
             }
             return;

@@ -11,7 +11,7 @@ use baton_host::layer::{HostStack, Place, SocketState};
 use baton_host::{Gone, Ready, Receive, SocketId, Sockets, Unread};
 use baton_iolib::AdapterAddress;
 use baton_tcp::{CloseReason, ListenerId};
-use baton_wire::{Endpoint, Flow};
+use baton_wire::{Endpoint, Flow, Span, Time};
 use bytes::Bytes;
 use rustix::event::epoll;
 use std::io::{self, Error, ErrorKind};
@@ -23,6 +23,8 @@ use std::time::{Duration, Instant};
 const BACKLOG: u32 = 1024;
 /// Listeners of the kernel have numbers from here on; connections are below.
 pub(crate) const FIRST_LISTENER: u32 = 1 << 31;
+/// Between two looks at the kernel where it has no sockets of ours: the broker may ask something.
+const BETWEEN_LOOKS: Span = Span::from_ms(1);
 /// The number of the kernel's sockets among the events of the driver's epoll instance.
 const KERNEL: epoll::EventData = epoll::EventData::new_u64(2);
 
@@ -32,6 +34,8 @@ pub(crate) struct Host {
     pub driver: Driver,
     /// Where connections begin in the kernel: all of them do then.
     kernel: Option<KernelLayer>,
+    /// When the kernel is asked next although all connections are on the adapter.
+    looks_at: Time,
 }
 
 impl Host {
@@ -47,6 +51,7 @@ impl Host {
             return Ok(Self {
                 driver,
                 kernel: None,
+                looks_at: Time::ZERO,
             });
         };
         let mut kernel =
@@ -56,10 +61,11 @@ impl Host {
             .map_err(|error| OpenError::NoRoom(error.into()))?;
         kernel
             .follow_limits(&mut driver)
-            .map_err(|status| OpenError::NoRoom(error_of(status)))?;
+            .map_err(OpenError::NoRoom)?;
         Ok(Self {
             driver,
             kernel: Some(kernel),
+            looks_at: Time::ZERO,
         })
     }
 
@@ -91,9 +97,12 @@ impl Host {
         let Some(kernel) = &mut self.kernel else {
             return moved;
         };
-        // Whatever hinders it, the next turn will tell.
-        let _ = kernel.stack_mut().wait(Duration::ZERO);
         let now = self.driver.now();
+        if kernel.stack().has_sockets() || now >= self.looks_at {
+            self.looks_at = now + BETWEEN_LOOKS;
+            // Whatever hinders it, the next turn will tell.
+            let _ = kernel.stack_mut().wait(Duration::ZERO);
+        }
         kernel.take_news(now, Some(&mut self.driver));
         let has_news = kernel.layer().has_ready();
         self.driver.transmit();

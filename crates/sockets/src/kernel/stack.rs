@@ -275,6 +275,11 @@ impl KernelStack {
         self.open(conn).is_some_and(Socket::is_flushed)
     }
 
+    /// Whether there are sockets of which it may have news.
+    pub(crate) fn has_sockets(&self) -> bool {
+        !self.sockets.is_empty() || !self.listeners.is_empty()
+    }
+
     /// Whether it has all that was sent on any.
     pub(crate) fn is_flushed(&self) -> bool {
         self.sockets.iter().all(|(_, socket)| socket.is_flushed())
