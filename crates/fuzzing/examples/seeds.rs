@@ -8,11 +8,14 @@ use baton_bus::descriptor::{
     Status, write_inline, write_peer,
 };
 use baton_fuzzing::SPELLED;
+use baton_sockets::broker::messages::{GIVE_BACK, PLACES, POLICY, REFUSED, SUBSCRIBE};
+use baton_tcp::{Config, Essentials, Moved, State};
 use baton_wire::{
-    Ecn, Endpoint, FastOpenCookie, FastOpenOption, Flags, Header, Link, Options, Packet, SackBlock,
-    SeqNr, Timestamps, encode_frame, encode_packet,
+    Ecn, Endpoint, FastOpenCookie, FastOpenOption, Flags, Flow, Header, Link, Options, Packet,
+    SackBlock, SeqNr, Timestamps, encode_frame, encode_packet,
 };
 use baton_workload::log::Format;
+use bytes::Bytes;
 use std::fs;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -34,6 +37,7 @@ fn main() -> std::io::Result<()> {
     conversations(&corpora.join("portable"))?;
     conversations(&corpora.join("frame"))?;
     applications(&corpora.join("application"))?;
+    brokers(&corpora.join("broker"))?;
     rings(&corpora.join("descriptors"))?;
     conversations(&corpora.join("shared_memory"))?;
     conversations(&corpora.join("stream"))?;
@@ -134,6 +138,51 @@ fn applications(folder: &Path) -> std::io::Result<()> {
         write(folder, &format!("seed-{seed}"), &bytes)?;
     }
     Ok(())
+}
+
+/// What applications and brokers say to each other.
+fn brokers(folder: &Path) -> std::io::Result<()> {
+    let said: [(&str, u32, &[u8]); 5] = [
+        ("give_back", GIVE_BACK, &connection().to_bytes()),
+        ("policy", POLICY, b"ports:80=t4,*=never"),
+        ("places", PLACES, br#"[{"pid":7,"places":[]}]"#),
+        ("subscribe", SUBSCRIBE, b""),
+        ("refused", REFUSED, b"a socket of another user"),
+    ];
+    for (name, kind, body) in said {
+        let len = body.len() as u32;
+        let bytes = [&kind.to_ne_bytes(), &len.to_ne_bytes(), body].concat();
+        write(folder, name, &bytes)?;
+    }
+    Ok(())
+}
+
+/// A connection with data on both sides.
+fn connection() -> Moved<Bytes> {
+    let end = |addr: &str, port| Endpoint::new(addr.parse().expect("an address"), port);
+    let essentials = Essentials {
+        flow: Flow {
+            local: end("10.0.0.1", 80),
+            remote: end("10.0.0.2", 5000),
+        },
+        state: State::Established,
+        send_una: SeqNr(1000),
+        send_next: SeqNr(1005),
+        send_buffer: vec![Bytes::from_static(b"HTTP/1.1 200 OK")],
+        send_window: 65_535,
+        send_window_seq: SeqNr(2000),
+        largest_send_window: 65_535,
+        receive_next: SeqNr(2018),
+        receive_edge: SeqNr(2018 + 65_535),
+        receive_buffer: vec![Bytes::from_static(b"GET / HTTP/1.1\r\n\r\n")],
+        mss: 1460,
+        window_scaling: None,
+        sack: true,
+        timestamp: Some(7),
+        round_trip: None,
+        congestion_window: None,
+    };
+    Moved::new(essentials.into_portable(&Config::default()))
 }
 
 /// Fills `bytes` up to `len`.

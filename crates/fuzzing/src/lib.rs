@@ -5,6 +5,7 @@
 
 mod access_log;
 mod application;
+mod broker;
 mod capture;
 mod conversation;
 mod descriptors;
@@ -18,6 +19,7 @@ mod stream;
 
 pub use access_log::{SPELLED, access_log};
 pub use application::application;
+pub use broker::broker;
 pub use capture::capture;
 pub use conversation::segments;
 pub use descriptors::descriptors;
@@ -39,6 +41,7 @@ pub const TARGETS: &[Target] = &[
     ("segments", segments),
     ("portable", portable),
     ("application", application),
+    ("broker", broker),
     ("descriptors", descriptors),
     ("access_log", access_log),
     ("capture", capture),
