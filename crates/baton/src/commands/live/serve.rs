@@ -227,9 +227,9 @@ fn on_kernel(
     let handoff = beside_kernel(arguments, &config)?;
     let mut sockets = KernelSockets::new(config.most_connections, Clock::start(), handoff)
         .map_err(|error| Failure::Failed(format!("--kernel: {error}")))?;
-    let backlog = u32::try_from(config.backlog).unwrap_or(u32::MAX);
+    // As many may wait as the system lets (net.core.somaxconn).
     let listening = sockets
-        .listen(config.port, backlog)
+        .listen(config.port, u32::MAX)
         .map_err(|error| bad_port(config.port, &error))?;
     let mut service =
         WorldService::start(&config, sockets).map_err(|error| bad_root(arguments, &error))?;
