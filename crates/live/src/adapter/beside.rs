@@ -144,6 +144,9 @@ impl Beside {
 
     /// Does what there is to do after connections have come and gone.
     pub(super) fn work(&mut self, now: Time, host: &mut Host, adapter: &mut Adapter<Bytes>) {
+        let stack = host.stack();
+        let is_here = |flow: &Flow| stack.find(flow).is_some() || stack.in_time_wait(now, flow);
+        self.captured.arrive(is_here);
         self.deliver(now, host);
         if self.captured.is_closed() {
             if !std::mem::replace(&mut self.closed, true) {

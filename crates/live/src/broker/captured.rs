@@ -7,12 +7,14 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 use std::io;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A connection that has left the adapter for so long does not go back to the kernel any more; nor does one come whose application is gone.
 const LONGEST_MOVE: Duration = Duration::from_secs(3);
+/// An application that lives has handed over what it took by then, or has ended it at once.
+const LONGEST_HOLD: Duration = Duration::from_secs(60);
 
 /// Why packets of a flow cannot come to the adapter.
 #[derive(Debug, thiserror::Error)]
@@ -34,8 +36,8 @@ pub enum CaptureError {
 /// Where a captured connection is.
 #[derive(Clone, Copy, Debug)]
 enum Place {
-    /// Its application has its state, and hands it to the adapter.
-    Coming,
+    /// Its application has its state since then, and hands it to the adapter.
+    Coming(Instant),
     Adapter,
     /// The adapter has it no more since then, or the application that had it is gone.
     Left(Instant),
@@ -75,6 +77,8 @@ pub struct Captured {
     addresses: Vec<IpAddr>,
     namespace: u64,
     flows: Mutex<Flows>,
+    /// How many of them are coming: to ask costs no lock.
+    coming: AtomicUsize,
     /// No more are to come.
     closed: AtomicBool,
     /// Connections of applications on the adapter, after it was closed.
@@ -84,6 +88,8 @@ pub struct Captured {
 #[derive(Debug, Default)]
 struct Flows {
     entries: FxHashMap<Flow, Entry>,
+    /// Those that are coming.
+    coming: Vec<Flow>,
     stats: CapturedStats,
 }
 
@@ -100,6 +106,7 @@ impl Captured {
             addresses,
             namespace,
             flows: Mutex::default(),
+            coming: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
             left: AtomicU64::new(u64::MAX),
         })
@@ -159,8 +166,10 @@ impl Captured {
             return Err(CaptureError::Captured);
         }
         self.lookup.insert(flow)?;
-        let place = Place::Coming;
+        let place = Place::Coming(Instant::now());
         flows.entries.insert(*flow, Entry { place, taker });
+        flows.coming.push(*flow);
+        self.coming.store(flows.coming.len(), Ordering::Relaxed);
         flows.stats.captured += 1;
         Ok(())
     }
@@ -190,15 +199,36 @@ impl Captured {
     pub(super) fn abandon(&self, taker: Taker) {
         let left = Place::Left(Instant::now());
         for entry in self.lock().entries.values_mut() {
-            if entry.taker == taker && matches!(entry.place, Place::Coming) {
+            if entry.taker == taker && matches!(entry.place, Place::Coming(_)) {
                 entry.place = left;
             }
         }
     }
 
+    /// Takes note of connections that have come: `is_here` says which ones the adapter has. To be called before any of them can end.
+    pub(crate) fn arrive(&self, is_here: impl Fn(&Flow) -> bool) {
+        if self.coming.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let Flows {
+            entries, coming, ..
+        } = &mut *self.lock();
+        coming.retain(|flow| match entries.get_mut(flow) {
+            Some(Entry { place, .. }) if matches!(place, Place::Coming(_)) => {
+                let is_here = is_here(flow);
+                if is_here {
+                    *place = Place::Adapter;
+                }
+                !is_here
+            }
+            _ => false,
+        });
+        self.coming.store(coming.len(), Ordering::Relaxed);
+    }
+
     /// Lets go of connections that are over: `is_here` says which ones the adapter has, TIME-WAIT included.
     pub(crate) fn sweep(&self, now: Instant, is_here: impl Fn(&Flow) -> bool) {
-        let Flows { entries, stats } = &mut *self.lock();
+        let Flows { entries, stats, .. } = &mut *self.lock();
         entries.retain(|flow, Entry { place, .. }| {
             match *place {
                 _ if is_here(flow) => *place = Place::Adapter,
@@ -209,7 +239,10 @@ impl Captured {
                     stats.ended += 1;
                     return false;
                 }
-                Place::Left(_) | Place::Coming => {}
+                Place::Coming(since) if now.duration_since(since) > LONGEST_HOLD => {
+                    *place = Place::Left(now);
+                }
+                Place::Left(_) | Place::Coming(_) => {}
             }
             true
         });
