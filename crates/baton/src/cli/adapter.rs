@@ -41,6 +41,7 @@ Beside the kernel, which keeps eth1 and its addresses, for single connections of
   baton live adapter --iface eth1 --handoff t4 &
   baton live serve --adapter /run/baton.sock --broker --root /srv/www
   baton live run -- nginx -g 'daemon off;'
+  baton live adapter --iface eth1 --handoff t4 --replace
 
 It runs until it is interrupted, and then takes away what it has made.")]
 #[command(group = clap::ArgGroup::new("link").required(true))]
@@ -62,6 +63,10 @@ pub struct AdapterArgs {
     /// send), alternate:N, never, or by port, as in ports:80=t4,*=never [default with --broker: fcfs]
     #[arg(long, value_name = "POLICY", requires = "iface", conflicts_with_all = BESIDE_NOTHING)]
     pub handoff: Option<SelectionConfig>,
+    /// Take the place of the adapter whose broker is there: it gives its connections back to the kernel and ends; applications attach anew and
+    /// hand them over again
+    #[arg(long, requires = "iface", conflicts_with_all = BESIDE_NOTHING)]
+    pub replace: bool,
     /// The core that the engine runs on [default: the last that the process may use]
     #[arg(long, value_name = "N")]
     pub core: Option<usize>,

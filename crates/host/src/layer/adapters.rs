@@ -33,6 +33,8 @@ pub(super) struct Connections {
     pub(super) closing: FxHashMap<u32, Flow>,
     /// The last handoff was refused for want of memory: if its Soft_Limit is 0, this is why.
     pub(super) is_short_of_memory: bool,
+    /// Which adapter this is, of those that have been here one after another.
+    pub(super) generation: u32,
 }
 
 impl Connections {

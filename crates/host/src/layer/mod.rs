@@ -193,10 +193,12 @@ impl<P: Inline> SocketLayer<P> {
     }
 
     /// An adapter is lost, and with it the connections on it and on their way: what becomes of each [`SocketLayer::handle_adapters`]
-    /// finds.
+    /// finds. A connection that the policy had chosen for it goes to the next one when it sends again, if it is on the host by then.
     pub fn handle_adapter_lost(&mut self, adapter: AdapterId) {
-        let of = self.adapters.get(adapter.index());
-        self.stats.lost_with_adapter += of.map_or(0, |of| of.sockets.len() as u64);
+        if let Some(of) = self.adapters.get_mut(adapter.index()) {
+            self.stats.lost_with_adapter += of.sockets.len() as u64;
+            of.generation += 1;
+        }
     }
 
     // --- inside ---

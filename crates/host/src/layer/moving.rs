@@ -70,6 +70,9 @@ impl<P: Inline> SocketLayer<P> {
             }
             return;
         }
+        if self.is_chosen_for_former(os, id) {
+            return self.attempt(now, stack, os, id);
+        }
         let had_its_chance = view.failures > 0 || view.was_offloaded;
         let Some(selection) = &mut self.selection else {
             return;
@@ -111,6 +114,13 @@ impl<P: Inline> SocketLayer<P> {
         }
     }
 
+    /// Whether the policy has chosen it for an adapter that is gone, and there is another: it goes there.
+    fn is_chosen_for_former(&self, os: &OsLayer<P>, id: SocketId) -> bool {
+        let socket = self.socket(id);
+        let generation = self.adapters[socket.adapter.index()].generation;
+        os.soft_limit().is_some() && socket.chosen_for.is_some_and(|chosen| chosen != generation)
+    }
+
     fn attempt(
         &mut self,
         now: Time,
@@ -118,7 +128,15 @@ impl<P: Inline> SocketLayer<P> {
         os: &mut OsLayer<P>,
         id: SocketId,
     ) {
-        if let Err(why) = self.hand_off(now, stack, os, id) {
+        let outcome = self.hand_off(now, stack, os, id);
+        if outcome == Err(NotOffloaded::State) && self.is_chosen_for_former(os, id) {
+            // It may be able to move when it sends again.
+            return;
+        }
+        let of = &self.adapters[self.socket(id).adapter.index()];
+        let generation = of.generation;
+        self.socket_mut(id).chosen_for = Some(generation);
+        if let Err(why) = outcome {
             self.socket_mut(id).failures += 1;
             self.set_why(id, why);
         }

@@ -96,6 +96,8 @@ pub(super) struct Socket<P> {
     pub(super) bytes_sent: u64,
     pub(super) failures: u32,
     pub(super) handoffs: u32,
+    /// The generation of the adapter for which the policy chose it last.
+    pub(super) chosen_for: Option<u32>,
     pub(super) why: Option<NotOffloaded>,
     /// It is never handed off, for this reason.
     pub(super) stays: Option<NotOffloaded>,
@@ -124,6 +126,7 @@ impl<P> Socket<P> {
             bytes_sent: 0,
             failures: 0,
             handoffs: 0,
+            chosen_for: None,
             why: None,
             stays: None,
         }

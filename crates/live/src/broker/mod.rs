@@ -9,7 +9,9 @@ mod applications;
 mod captured;
 mod fin;
 mod namespace;
+mod predecessor;
 mod server;
 
 pub use captured::{CaptureError, Captured, CapturedStats};
+pub use predecessor::end_predecessor;
 pub use server::Broker;

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::output::{print, tell};
 use crate::runner::Interrupt;
 use baton_live::adapter::{AdapterService, AdapterServiceConfig, Listeners, run_adapter};
-use baton_live::broker::Broker;
+use baton_live::broker::{Broker, end_predecessor};
 use baton_live::port::Port;
 use baton_live::{ControlSocket, Engine, Snapshot, pin_to_core};
 use baton_nic::adapter::{AdapterConfig, Ending};
@@ -112,6 +112,9 @@ fn run(
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
     let core = pin_to_core(arguments.core)?;
+    if arguments.replace {
+        replace(arguments)?;
+    }
     let mut control = ControlSocket::bind(&arguments.control)?;
     let listeners = Listeners::open(&arguments.listen, arguments.listen_tcp, config.limits)?;
     if let Some(path) = arguments.broker_at() {
@@ -146,6 +149,21 @@ fn run(
         arguments.listen.display()
     ));
     work(engine, &mut service, &mut control, interrupt)
+}
+
+/// Has the adapter that is there end.
+fn replace(arguments: &AdapterArgs) -> Result<(), Failure> {
+    let Some(path) = arguments.broker_at() else {
+        let text = "--replace: expected --handoff or --broker: nobody else gives connections back";
+        return Err(Failure::BadInput(text.to_owned()));
+    };
+    match end_predecessor(path)? {
+        Some(process) => tell(&format!(
+            "process {process} has given its connections back and ended\n"
+        )),
+        None => tell(&format!("nobody to replace at {}\n", path.display())),
+    }
+    Ok(())
 }
 
 /// Serves until the end, and says what was done.
