@@ -161,7 +161,18 @@ fn a_tcp_port_that_is_in_use() {
         "in use",
         "a free port",
     ]);
-    adapter(&bench, &["--listen-tcp", "192.0.2.7:1"]).refused(&["--listen-tcp 192.0.2.7:1: "]);
+}
+
+/// Nobody is asked who he is over TCP.
+#[test]
+fn a_tcp_port_for_other_machines() {
+    let bench = Workbench::new();
+    for address in ["192.0.2.7:1", "0.0.0.0:0", "[::]:0"] {
+        let text = format!("--listen-tcp {address}: nobody");
+        adapter(&bench, &["--listen-tcp", address]).refused(&[&text, "loopback"]);
+    }
+    adapter(&bench, &["--listen-tcp", "192.0.2.7:1", "--trust-network"])
+        .refused(&["--listen-tcp 192.0.2.7:1: ", "requested address"]);
 }
 
 /// To make interfaces is the business of root.

@@ -52,9 +52,12 @@ pub struct AdapterArgs {
     /// Where applications attach over shared memory: a Unix socket
     #[arg(long, value_name = "PATH", default_value = LISTEN, value_hint = ValueHint::FilePath)]
     pub listen: PathBuf,
-    /// Where applications attach from elsewhere, over TCP of the kernel. Nobody is asked who he is: use a private network
+    /// Where applications attach over TCP of the kernel. Nobody is asked who he is: only at addresses of loopback, to which a tunnel may lead
     #[arg(long, value_name = "ADDR:PORT")]
     pub listen_tcp: Option<SocketAddr>,
+    /// Let --listen-tcp listen at other addresses: on a network of which every machine may use the adapter
+    #[arg(long, requires = "listen_tcp")]
+    pub trust_network: bool,
     /// Leave the interface and its addresses to the kernel, and take over single connections of it, which applications hand over through
     /// this socket. Needs --iface and XDP [default with no value: /run/baton-broker.sock]
     #[arg(long, value_name = "PATH", requires = "iface", conflicts_with_all = BESIDE_NOTHING, num_args = 0..=1, require_equals = true, default_missing_value = BROKER, value_hint = ValueHint::FilePath)]

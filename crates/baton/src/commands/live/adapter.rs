@@ -21,6 +21,7 @@ use std::thread;
 /// # Errors
 /// Bad input, or an interface that fails.
 pub fn execute(arguments: &AdapterArgs, interrupt: &Interrupt) -> Result<(), Failure> {
+    refuse_strangers(arguments)?;
     let config = config(arguments)?;
     thread::scope(|scope| {
         let engine = thread::Builder::new()
@@ -59,6 +60,19 @@ fn config(arguments: &AdapterArgs) -> Result<AdapterServiceConfig, Failure> {
             OnExit::Drain => Ending::Drain,
         },
     })
+}
+
+/// Over TCP nobody is asked who he is.
+fn refuse_strangers(arguments: &AdapterArgs) -> Result<(), Failure> {
+    match arguments.listen_tcp {
+        Some(address) if !address.ip().is_loopback() && !arguments.trust_network => {
+            Err(Failure::BadInput(format!(
+                "--listen-tcp {address}: nobody who comes there is asked who he is; expected an address of loopback, to which a tunnel may lead, \
+                 or --trust-network"
+            )))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The firmware's scheduler and queues, with what was given of them.
