@@ -10,7 +10,11 @@ mod queue;
 mod ring;
 
 use super::interface;
-use super::{Batch, CounterSink, LinkInfo, Port, PortDrop, PortDrops, RECEIVE_BATCH, tell_drops};
+use super::packet::Transmit;
+use super::{
+    Batch, CounterSink, LinkInfo, Offload, Offloads, Port, PortDrop, PortDrops, RECEIVE_BATCH,
+    tell_drops,
+};
 use crate::xdp::{Lookup, Mode, Steering, XdpError};
 use baton_iolib::Arena;
 use baton_wire::{Span, Time};
@@ -63,12 +67,15 @@ impl Default for AfXdpConfig {
 
 /// AF_XDP sockets: frames come to them before the kernel's stack sees them, so that it does not see them at all.
 ///
-/// Frames are sent one by one, on the first queue.
+/// Frames are sent one by one, on the first queue; beside a kernel whose driver does not work on the sockets' memory, but cuts segments, by a
+/// packet socket, which gives it runs of them as one packet.
 #[derive(Debug)]
 pub struct AfXdp {
     /// The program that takes all frames; none where a [`Lookup`] takes some.
     steering: Option<Steering>,
     queues: Vec<Queue>,
+    /// What sends in their place.
+    transmit: Option<Transmit>,
     /// Ready when one of several queues is.
     any: Option<OwnedFd>,
     /// It is also ready when there is room to send.
@@ -109,7 +116,13 @@ impl AfXdp {
         config: &AfXdpConfig,
         lookup: &Lookup,
     ) -> Result<Self, XdpError> {
-        Self::on(name, config, lookup.steering())
+        let mut port = Self::on(name, config, lookup.steering())?;
+        if !port.is_zero_copy() && Offloads::of(name).is_on(Offload::Segmentation)? {
+            let index = interface::index(name)?;
+            let transmit = Transmit::open(index, true);
+            port.transmit = Some(transmit.map_err(XdpError::of("send by a packet socket"))?);
+        }
+        Ok(port)
     }
 
     fn on(name: &str, config: &AfXdpConfig, steering: &Steering) -> Result<Self, XdpError> {
@@ -136,6 +149,7 @@ impl AfXdp {
         Ok(Self {
             steering: None,
             queues,
+            transmit: None,
             any,
             waits_for_room: false,
             next: 0,
@@ -238,6 +252,9 @@ impl Port for AfXdp {
     }
 
     fn send(&mut self, now: Time, batch: &mut Batch) -> io::Result<()> {
+        if let Some(transmit) = &mut self.transmit {
+            return transmit.send(batch, &mut self.drops);
+        }
         let longest = self.longest;
         while !batch.is_empty() {
             let fitting = batch.iter().take_while(|frame| frame.len() <= longest);
@@ -276,7 +293,8 @@ impl Port for AfXdp {
     }
 
     fn counters(&self, sink: &mut dyn CounterSink) {
-        sink.counter("port.writes", self.writes);
+        let by_socket = self.transmit.as_ref().map_or(0, Transmit::writes);
+        sink.counter("port.writes", self.writes + by_socket);
         sink.counter("port.arena.chunks", self.arena.allocated());
         let wakeups = self.queues.iter().map(Queue::wakeups).sum();
         sink.counter("port.xdp.wakeups", wakeups);

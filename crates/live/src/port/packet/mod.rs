@@ -3,27 +3,21 @@
 mod blocks;
 mod ring;
 mod slots;
+mod transmit;
+
+pub(super) use transmit::Transmit;
 
 use super::interface::{self, InterfaceError};
-use super::merge::Run;
 use super::sys::{bind_packet, packet_statistics, set_option};
 use super::{Batch, CounterSink, LinkInfo, Port, PortDrop, PortDrops, RECEIVE_BATCH, tell_drops};
 use baton_iolib::Arena;
 use baton_wire::Time;
 use bytes::Bytes;
 use ring::{Received, Ring};
-use rustix::io::Errno;
-use rustix::net::{
-    AddressFamily, MMsgHdr, SendAncillaryBuffer, SendFlags, SocketFlags, SocketType, sendmmsg,
-    socket_with,
-};
-use smallvec::SmallVec;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use std::cell::Cell;
-use std::io::{self, IoSlice};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-
-/// Frames given to the kernel in one call.
-const TRANSMIT_BATCH: usize = 64;
 
 /// How the kernel hands received frames over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,14 +65,7 @@ pub struct PacketSocket {
     ring: Ring,
     /// What the ring belongs to.
     fd: OwnedFd,
-    transmit: OwnedFd,
-    /// Packets given to the kernel; each may be a run of frames.
-    writes: u64,
-    /// Runs may be given as one packet.
-    may_merge: bool,
-    /// They are. Past the queueing discipline the kernel cuts nothing: it refuses them for a device that
-    /// cannot cut them itself (ENOBUFS).
-    merges: bool,
+    transmit: Transmit,
     link: LinkInfo,
     arena: Arena,
     drops: PortDrops,
@@ -123,14 +110,11 @@ impl PacketSocket {
             .map_err(refuse)?;
         }
         bind_packet(fd.as_fd(), index, libc::ETH_P_ALL as u16).map_err(refuse)?;
-        let transmit = open_transmit(index).map_err(refuse)?;
+        let transmit = Transmit::open(index, config.merges).map_err(refuse)?;
         Ok(Self {
             ring,
             fd,
             transmit,
-            writes: 0,
-            may_merge: config.merges,
-            merges: config.merges,
             link,
             arena: Arena::default(),
             drops: PortDrops::default(),
@@ -166,36 +150,7 @@ impl Port for PacketSocket {
     }
 
     fn send(&mut self, _now: Time, batch: &mut Batch) -> io::Result<()> {
-        let mut sent = false;
-        while !batch.is_empty() {
-            let runs = runs_of(batch, self.merges);
-            let frames = |count| runs.iter().take(count).map(|run| run.frames).sum();
-            match send_runs(self.transmit.as_fd(), &runs, batch) {
-                Ok(count) => {
-                    sent = true;
-                    self.writes += count as u64;
-                    batch.sent(frames(count));
-                }
-                Err(Errno::NOBUFS) if self.merges && runs[0].frames > 1 => self.merges = false,
-                Err(Errno::NOBUFS) if !self.merges && !sent => {
-                    // Single frames find no room either.
-                    self.merges = self.may_merge;
-                    break;
-                }
-                Err(Errno::AGAIN | Errno::NOBUFS | Errno::INTR) => break,
-                Err(Errno::NETDOWN) => {
-                    self.drops.add(PortDrop::LinkDown, runs[0].frames as u64);
-                    batch.sent(frames(1));
-                }
-                Err(Errno::MSGSIZE | Errno::INVAL) => {
-                    self.drops
-                        .add(PortDrop::TransmitRefused, runs[0].frames as u64);
-                    batch.sent(frames(1));
-                }
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(())
+        self.transmit.send(batch, &mut self.drops)
     }
 
     fn fd(&self) -> Option<BorrowedFd<'_>> {
@@ -213,7 +168,7 @@ impl Port for PacketSocket {
                 .set(self.ring_full.get() + u64::from(dropped));
         }
         drops.add(PortDrop::ReceiveRingFull, self.ring_full.get());
-        sink.counter("port.writes", self.writes);
+        sink.counter("port.writes", self.transmit.writes());
         sink.counter("port.arena.chunks", self.arena.allocated());
         tell_drops(&drops, sink);
     }
@@ -222,54 +177,4 @@ impl Port for PacketSocket {
 /// The MTU, an Ethernet header and a VLAN tag, bytes.
 fn longest_frame(link: &LinkInfo) -> usize {
     usize::from(link.mtu) + 14 + 4
-}
-
-/// Opens the socket that sends: past the queueing discipline, each packet with a virtual header.
-fn open_transmit(index: u32) -> io::Result<OwnedFd> {
-    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    // Protocol 0: it receives nothing.
-    let fd = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)?;
-    for option in [libc::PACKET_QDISC_BYPASS, libc::PACKET_VNET_HDR] {
-        set_option(fd.as_fd(), libc::SOL_PACKET, option, &[1_i32])?;
-    }
-    bind_packet(fd.as_fd(), index, 0)?;
-    Ok(fd)
-}
-
-/// The runs at the front of `batch`, as many as are given to the kernel in one call; each a single frame unless `merges`.
-fn runs_of(batch: &Batch, merges: bool) -> SmallVec<[Run; TRANSMIT_BATCH]> {
-    let longest = if merges { usize::MAX } else { 1 };
-    let mut runs = SmallVec::new();
-    let mut frames = 0;
-    while runs.len() < TRANSMIT_BATCH
-        && let Some(run) = Run::at_front(batch.iter_from(frames).take(longest))
-    {
-        frames += run.frames;
-        runs.push(run);
-    }
-    runs
-}
-
-/// Gives the kernel these runs, which are at the front of `batch`; says how many it took.
-fn send_runs(fd: BorrowedFd<'_>, runs: &[Run], batch: &Batch) -> Result<usize, Errno> {
-    let mut slices: SmallVec<[IoSlice<'_>; 2 * TRANSMIT_BATCH]> = SmallVec::new();
-    let mut ends: SmallVec<[usize; TRANSMIT_BATCH]> = SmallVec::new();
-    let mut frames = batch.iter();
-    for run in runs {
-        slices.push(IoSlice::new(run.headers()));
-        let data = frames.by_ref().take(run.frames);
-        slices.extend(data.map(|frame| IoSlice::new(&frame[run.data..])));
-        ends.push(slices.len());
-    }
-    let mut controls: SmallVec<[SendAncillaryBuffer<'_, '_, '_>; TRANSMIT_BATCH]> = runs
-        .iter()
-        .map(|_| SendAncillaryBuffer::default())
-        .collect();
-    let starts = std::iter::once(0).chain(ends.iter().copied());
-    let mut messages: SmallVec<[MMsgHdr<'_>; TRANSMIT_BATCH]> = starts
-        .zip(&ends)
-        .zip(&mut controls)
-        .map(|((start, &end), control)| MMsgHdr::new(&slices[start..end], control))
-        .collect();
-    sendmmsg(fd, &mut messages, SendFlags::DONTWAIT)
 }
