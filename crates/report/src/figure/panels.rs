@@ -35,6 +35,8 @@ pub struct Line {
     pub dashed: bool,
     /// In order. On an axis of logarithms, points at or below 0 are left out.
     pub points: Vec<(f64, f64)>,
+    /// How far off points may be: where on the horizontal axis, and from where to where on the vertical one.
+    pub intervals: Vec<(f64, f64, f64)>,
     /// Where on the horizontal axis runs were not steady, and this may not be so: points there are marked.
     pub doubtful: Vec<f64>,
 }

@@ -48,6 +48,7 @@ fn panels() -> Panels {
         name: name.to_owned(),
         dashed: name == "both",
         points: points.to_vec(),
+        intervals: Vec::new(),
         doubtful: Vec::new(),
     };
     Panels {
@@ -98,6 +99,19 @@ fn panels_share_an_axis_and_a_legend() {
     }
     .draw(Picture::Svg)
     .unwrap();
+}
+
+#[test]
+fn intervals_are_upright_lines() {
+    let strokes = |panels: &Panels| {
+        let svg = String::from_utf8(panels.draw(Picture::Svg).unwrap()).unwrap();
+        svg.matches("<polyline").count()
+    };
+    let without = panels();
+    let mut with = panels();
+    // The second begins where an axis of logarithms has no place, the third ends there.
+    with.panels[0].lines[0].intervals = vec![(1.0, 2.0, 3.0), (10.0, 0.0, 5.0), (100.0, -2.0, 0.0)];
+    assert_eq!(strokes(&with), strokes(&without) + 2);
 }
 
 #[test]

@@ -17,6 +17,7 @@ pub fn of(curves: &[Curve]) -> Panels {
             .iter()
             .filter_map(|measured| Some((measured.rate, measured.time(metric)?.mean)))
             .collect(),
+        intervals: Vec::new(),
         doubtful: curve
             .measured
             .iter()

@@ -45,7 +45,10 @@ impl Panel {
     }
 
     fn y_axis(&self) -> Axis {
-        Axis::of(self.log_y, self.points().map(|point| point.1), true)
+        let intervals = self.lines.iter().flat_map(|line| &line.intervals);
+        let ends = intervals.flat_map(|&(_, from, to)| [from, to]);
+        let points = self.points().map(|point| point.1);
+        Axis::of(self.log_y, points.chain(ends), true)
     }
 }
 
@@ -151,6 +154,17 @@ impl Panels {
             };
             let dots = places().map(|place| Circle::new(place, 3, colour(i).filled()));
             chart.draw_series(dots).map_err(NotDrawn::because)?;
+            // What has no logarithm lies below the axis.
+            let interval = |&(h, from, to): &(f64, f64, f64)| {
+                let h = x.place(h)?;
+                Some(vec![
+                    (h, y.place(from).unwrap_or(y.from)),
+                    (h, y.place(to)?),
+                ])
+            };
+            let intervals = line.intervals.iter().filter_map(interval);
+            let intervals = intervals.map(|ends| PathElement::new(ends, colour(i)));
+            chart.draw_series(intervals).map_err(NotDrawn::because)?;
             let doubtful = line
                 .points
                 .iter()

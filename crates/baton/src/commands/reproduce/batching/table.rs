@@ -402,6 +402,7 @@ fn figure(all: &[Measurements]) -> Panels {
             name: m.load.name().to_owned(),
             dashed: m.connections > 1,
             points,
+            intervals: Vec::new(),
             doubtful,
         }
     };

@@ -155,6 +155,7 @@ impl Sweep {
                 .zip(all)
                 .map(|(&value, measured)| (f64::from(value), (metric.value)(measured)))
                 .collect(),
+            intervals: Vec::new(),
             doubtful: self
                 .values
                 .iter()

@@ -269,6 +269,7 @@ pub(super) fn figure(all: &[Compared]) -> Panels {
                         (f64::from(connections), value(chosen(compared)))
                     })
                     .collect(),
+                intervals: Vec::new(),
                 doubtful: drawn
                     .iter()
                     .filter(|compared| chosen(compared).is_doubtful)
