@@ -9,7 +9,7 @@ use std::process::Command;
 
 /// Every crate of the workspace with all that it depends on, from below: each depends on earlier ones only. Tests of a crate may use
 /// later ones.
-const LAYERS: [(&str, &[&str]); 22] = [
+const LAYERS: [(&str, &[&str]); 23] = [
     ("wire", &[]),
     ("testkit", &["wire"]),
     ("cache", &[]),
@@ -46,6 +46,8 @@ const LAYERS: [(&str, &[&str]); 22] = [
     ("tester", &["inet", "live", "microbench", "tcp", "wire"]),
     ("packetdrill", &["tcp", "wire"]),
     ("preload", &["iolib", "sockets"]),
+    // Files, their locks and threads, of any system.
+    ("study", &["sim"]),
     (
         "baton",
         &[

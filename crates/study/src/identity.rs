@@ -1,0 +1,37 @@
+//! What decides a run's result.
+
+use crate::error::StoreError;
+use crate::inputs::Inputs;
+use crate::key::{Digest, Key};
+use baton_sim::config::{Experiment, WorkloadConfig};
+use std::path::PathBuf;
+
+/// The key of a run: of its complete configuration, of what its log holds, wherever that lies, and of the program that would do it, `sources`.
+/// What it is called decides nothing. The experiment is called by its key from then on, so that equal runs have equal results.
+///
+/// # Errors
+/// The log cannot be read.
+pub fn identify(
+    experiment: &mut Experiment,
+    sources: &str,
+    inputs: &mut Inputs<'_>,
+) -> Result<Key, StoreError> {
+    experiment.name.clear();
+    let mut log = PathBuf::new();
+    let mut content = None;
+    if let WorkloadConfig::Log { path, .. } = &mut experiment.workload {
+        content = Some(inputs.digest(path)?);
+        std::mem::swap(path, &mut log);
+    }
+    let json = serde_json::to_vec(&*experiment).expect("an experiment is JSON");
+    if let WorkloadConfig::Log { path, .. } = &mut experiment.workload {
+        *path = log;
+    }
+    let digest = Digest::new().part(sources.as_bytes()).part(&json);
+    let digest = content.iter().fold(digest, |digest, key| {
+        digest.part(key.to_string().as_bytes())
+    });
+    let key = digest.key();
+    experiment.name = key.short();
+    Ok(key)
+}

@@ -1,0 +1,31 @@
+//! Studies of many runs.
+//!
+//! A [`Store`] is a folder that keeps the result of every run under a [`Key`], the digest of all that decides it. Any number of processes
+//! may work on one folder: [`carry_out`] has each run done by one of them, and what a process leaves that dies is taken over. A [`Study`]
+//! says which runs belong together, and [`table`] makes tables of them.
+
+mod carry_out;
+mod collect;
+mod error;
+mod file;
+mod identity;
+mod inputs;
+mod key;
+mod merge;
+mod record;
+mod status;
+mod store;
+mod study;
+pub mod table;
+
+pub use carry_out::{Ended, carry_out};
+pub use collect::{Leftovers, collect_garbage};
+pub use error::StoreError;
+pub use identity::identify;
+pub use inputs::Inputs;
+pub use key::{Digest, Key};
+pub use merge::{Merged, merge};
+pub use record::{Head, Outcome};
+pub use status::{Status, StudyStatus, WorkerStatus};
+pub use store::{Claim, Lease, Note, Patience, Store};
+pub use study::{ConfigColumn, Study, StudyRun};

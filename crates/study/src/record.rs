@@ -1,0 +1,115 @@
+//! A run's result as it is stored: a line that tables are made of, and a line with all of it.
+
+use crate::error::StoreError;
+use crate::key::Key;
+use crate::table::{Cell, metrics};
+use baton_sim::results::{Ended, Results};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::Path;
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// With results.
+    Measured(Box<Results>),
+    /// The simulator broke one of its rules, and would again: what it said.
+    Failed(String),
+}
+
+/// The first line of a stored run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Head {
+    /// Version of the tables whose metrics these are ([`crate::table::VERSION`]).
+    pub schema: u32,
+    /// The run.
+    pub key: Key,
+    /// Sources and commit of the program that did it.
+    pub program: String,
+    /// How long it took, seconds of a thread.
+    pub took_s: f64,
+    /// `complete`, `time_limit`, `quiet` or `failed`.
+    pub ended: String,
+    /// Why it failed.
+    pub error: Option<String>,
+    /// Every metric by its name; none of a run that failed.
+    pub metrics: BTreeMap<String, Cell>,
+}
+
+impl Head {
+    /// Of a run that has ended.
+    pub fn new(key: Key, program: &str, took_s: f64, outcome: &Outcome) -> Self {
+        let (ended, error, metrics) = match outcome {
+            Outcome::Measured(results) => (name(results.ended), None, metrics::of(results)),
+            Outcome::Failed(error) => ("failed", Some(error.clone()), BTreeMap::new()),
+        };
+        Self {
+            schema: crate::table::VERSION,
+            key,
+            program: program.to_owned(),
+            took_s,
+            ended: ended.to_owned(),
+            error,
+            metrics,
+        }
+    }
+
+    /// Whether there are no results.
+    pub fn has_failed(&self) -> bool {
+        self.error.is_some()
+    }
+
+    /// Whether another time the same came out.
+    pub fn says_the_same(&self, other: &Self) -> bool {
+        (&self.ended, &self.error, &self.metrics) == (&other.ended, &other.error, &other.metrics)
+    }
+
+    /// Reads the first line of a stored run, and nothing else.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn read(path: &Path) -> Result<Self, StoreError> {
+        let head = || -> io::Result<Self> {
+            let mut line = Vec::new();
+            BufReader::new(File::open(path)?).read_until(b'\n', &mut line)?;
+            Ok(serde_json::from_slice(&line)?)
+        };
+        head().map_err(StoreError::io("read", path))
+    }
+}
+
+/// All results of a stored run; none of one that failed.
+///
+/// # Errors
+/// It cannot be read.
+pub fn read_results(path: &Path) -> Result<Option<Results>, StoreError> {
+    let results = || -> io::Result<Option<Results>> {
+        let mut file = BufReader::new(File::open(path)?);
+        file.skip_until(b'\n')?;
+        let mut line = Vec::new();
+        file.read_to_end(&mut line)?;
+        Ok(serde_json::from_slice(&line)?)
+    };
+    results().map_err(StoreError::io("read", path))
+}
+
+/// Writes both lines.
+pub fn write(out: &mut impl Write, head: &Head, outcome: &Outcome) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, head)?;
+    out.write_all(b"\n")?;
+    match outcome {
+        Outcome::Measured(results) => serde_json::to_writer(&mut *out, results)?,
+        Outcome::Failed(_) => out.write_all(b"null")?,
+    }
+    out.write_all(b"\n")
+}
+
+const fn name(ended: Ended) -> &'static str {
+    match ended {
+        Ended::Complete => "complete",
+        Ended::TimeLimit => "time_limit",
+        Ended::Quiet => "quiet",
+    }
+}

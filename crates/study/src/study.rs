@@ -1,0 +1,77 @@
+//! Which runs belong together.
+
+use crate::error::StoreError;
+use crate::file;
+use crate::key::{Digest, Key};
+use crate::store::Store;
+use crate::table::{Cell, Kind};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// The runs of a study, in its order, and how they differ.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Study {
+    /// What it is called; its tables are named by it.
+    pub name: String,
+    /// Keys of experiments that the study sets, in any of its runs.
+    pub columns: Vec<ConfigColumn>,
+    /// All runs.
+    pub runs: Vec<StudyRun>,
+}
+
+/// A key of experiments that has a column.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConfigColumn {
+    /// Its path, as `nic.mips`.
+    pub path: String,
+    /// What its values are.
+    pub kind: Kind,
+}
+
+/// A run of a study.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StudyRun {
+    /// Where its result is.
+    pub key: Key,
+    /// The variant of the experiment file, if that has variants.
+    pub variant: Option<String>,
+    /// Seed of everything that is drawn.
+    pub seed: u64,
+    /// The value for each of the study's columns.
+    pub values: Vec<Cell>,
+}
+
+impl Study {
+    /// Notes the study in a store, in the place of an earlier one of the same name.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub fn save(&self, store: &Store) -> Result<(), StoreError> {
+        store.write_json(&place(store.root(), &self.name), self)
+    }
+
+    /// All studies that a folder has results for.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub fn all(root: &Path) -> Result<Vec<Self>, StoreError> {
+        Store::check(root)?;
+        let folder = root.join("studies");
+        let names = file::names(&folder)?.into_iter();
+        let studies = names
+            .filter(|name| name.ends_with(".json"))
+            .map(|name| file::read_json(&folder.join(name)));
+        let studies: Vec<Option<Self>> = studies.collect::<Result<_, _>>()?;
+        Ok(studies.into_iter().flatten().collect())
+    }
+
+    /// Changes with its runs, their order and what they are called.
+    pub fn digest(&self) -> Key {
+        let json = serde_json::to_vec(self).expect("a study is JSON");
+        Digest::new().part(&json).key()
+    }
+}
+
+fn place(root: &Path, name: &str) -> PathBuf {
+    root.join("studies").join(format!("{name}.json"))
+}

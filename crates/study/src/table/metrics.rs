@@ -1,0 +1,221 @@
+//! The numbers of a run that have one value each.
+
+use super::{Cell, Kind};
+use baton_sim::results::{DiskResults, HostResults, NicCacheResults, OpenLoopResults, Results};
+use std::collections::BTreeMap;
+
+/// A number of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Metric {
+    /// Its column. What comes after the last `_` is the unit, or else the name is that of what is counted.
+    pub name: &'static str,
+    /// What it is.
+    pub meaning: &'static str,
+    value: Value,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Value {
+    Count(fn(&Results) -> Option<u64>),
+    Number(fn(&Results) -> Option<f64>),
+}
+
+const fn count(
+    name: &'static str,
+    meaning: &'static str,
+    value: fn(&Results) -> Option<u64>,
+) -> Metric {
+    let value = Value::Count(value);
+    Metric {
+        name,
+        meaning,
+        value,
+    }
+}
+
+const fn number(
+    name: &'static str,
+    meaning: &'static str,
+    value: fn(&Results) -> Option<f64>,
+) -> Metric {
+    let value = Value::Number(value);
+    Metric {
+        name,
+        meaning,
+        value,
+    }
+}
+
+impl Metric {
+    /// What its values are.
+    pub const fn kind(&self) -> Kind {
+        match self.value {
+            Value::Count(_) => Kind::Integer,
+            Value::Number(_) => Kind::Number,
+        }
+    }
+
+    fn of(&self, results: &Results) -> Cell {
+        match self.value {
+            Value::Count(value) => value(results).map_or(Cell::Nothing, Cell::count),
+            Value::Number(value) => value(results).map_or(Cell::Nothing, Cell::number),
+        }
+    }
+}
+
+/// All metrics of a run by their names, and whether it was steady.
+pub(crate) fn of(results: &Results) -> BTreeMap<String, Cell> {
+    let metric = |metric: &Metric| (metric.name.to_owned(), metric.of(results));
+    let not_steady = baton_sim::results::NotSteady::texts(&results.long_run.not_steady);
+    let not_steady = Some(not_steady).filter(|why| !why.is_empty());
+    let mut all: BTreeMap<String, Cell> = ALL.iter().map(metric).collect();
+    all.insert(NOT_STEADY.to_owned(), not_steady.into());
+    all
+}
+
+/// The column that says why a run was not steady.
+pub const NOT_STEADY: &str = "not_steady";
+
+/// The metric of this name.
+pub fn find(name: &str) -> Option<&'static Metric> {
+    ALL.iter().find(|metric| metric.name == name)
+}
+
+/// A line for each: kind, name, meaning, value.
+macro_rules! metrics {
+    ($($kind:ident $name:ident $meaning:literal, $value:expr;)*) => {
+        &[$($kind(stringify!($name), $meaning, $value)),*]
+    };
+}
+
+/// The metric that is half of the 95 % interval of another, if there is one: `request_rate_ci95_per_s` of `request_rate_per_s`.
+pub fn interval_of(name: &str) -> Option<String> {
+    let mut ends = name.match_indices('_').map(|(at, _)| at);
+    ends.find_map(|at| {
+        let interval = format!("{}_ci95{}", &name[..at], &name[at..]);
+        find(&interval).map(|_| interval)
+    })
+}
+
+/// All metrics, in the order of their columns.
+pub const ALL: &[Metric] = metrics! {
+    number warm_up_s "simulated time before measurement", |r| Some(r.warmup_s);
+    number measured_s "simulated time that was measured", |r| Some(r.measured_s);
+    count packets "frames at the server's NICs, both directions", |r| Some(r.packets);
+    number request_rate_per_s "complete responses a second in the long run; of a run too short for that, as counted", |r| Some(r.request_rate().mean);
+    number request_rate_ci95_per_s "half of its 95 % interval", |r| r.request_rate().half_width;
+    number content_mbps "content of these responses a second, in the long run", |r| Some(r.content_mbps().mean);
+    number content_ci95_mbps "half of its 95 % interval", |r| r.content_mbps().half_width;
+    number host_time_per_request_us "time for which the host works for a response, in the long run", |r| Some(r.long_run.host_us_per_request?.mean);
+    number host_time_per_request_ci95_us "half of its 95 % interval", |r| r.long_run.host_us_per_request?.half_width;
+    number response_mean_ms "mean response time: in an open loop since the request was due", |r| Some(r.mean_response_ms()?.mean);
+    number response_mean_ci95_ms "half of its 95 % interval", |r| r.mean_response_ms()?.half_width;
+    number response_p50_ms "median of the response time", |r| Some(r.median_response_ms()?.mean);
+    number response_p90_ms "90th percentile of the response time, as counted", |r| r.waited_ms().p90;
+    number response_p99_ms "99th percentile of the response time", |r| Some(r.p99_response_ms()?.mean);
+    number response_p99_ci95_ms "half of its 95 % interval", |r| r.p99_response_ms()?.half_width;
+    number response_p999_ms "99.9th percentile of the response time", |r| Some(r.p999_response_ms()?.mean);
+    number response_max_ms "longest response time", |r| r.waited_ms().max;
+    number first_byte_mean_ms "mean time from sending a request to the first byte of its response", |r| r.clients.first_byte_ms.mean;
+    number transfer_mean_ms "mean time from there to its last byte", |r| r.clients.transfer_ms.mean;
+    number content_kept_off_bus_percent "share of the content that did not cross a bus to a NIC, in the long run",
+        |r| Some(r.content_kept_off_bus()?.mean);
+    number content_kept_off_bus_ci95_percent "half of its 95 % interval", |r| r.content_kept_off_bus()?.half_width;
+    number response_size_mean_bytes "mean size of the responses for which the long run holds", |r| Some(r.long_run.mean_response_bytes);
+    number passes "passes over the log, warm-up included", |r| r.long_run.passes;
+    number cut_percent "share of the measured part that is still warm-up, and left out of the long run", |r| Some(r.long_run.cut_percent);
+    count responses "complete responses", |r| Some(r.clients.responses);
+    count connections "connections that completed", |r| Some(r.clients.connections);
+    count failed_connections "connections that failed", |r| Some(sum(&r.clients.failed));
+    count client_retransmitted_segments "segments that clients sent again", |r| Some(r.clients.retransmissions);
+    count client_timeouts "retransmission timeouts at clients", |r| Some(r.clients.timeouts);
+    number offered_rate_per_s "requests of connections that were due a second, in an open loop", |r| Some(open(r)?.offered_rate);
+    count lost_requests "of these, requests whose connections failed", |r| Some(open(r)?.lost);
+    count unanswered_requests "requests under way at the end, in an open loop", |r| Some(open(r)?.unanswered);
+    number wait_mean_ms "mean time from when a request was due until it was sent", |r| open(r)?.wait_ms.mean;
+    number host_idle_percent "share of the host's cycles with nothing to do", |r| Some(r.host.idle_percent);
+    number host_network_stack_percent "share of the host's cycles spent in the network stack", |r| Some(r.host.network_stack_percent);
+    count host_execute_cycles "host cycles executing instructions", |r| Some(cycles(&r.host, |c| c.execute));
+    count host_l2_cycles "host cycles waiting for the level-2 cache", |r| Some(cycles(&r.host, |c| c.l2));
+    count host_memory_cycles "host cycles waiting for memory", |r| Some(cycles(&r.host, |c| c.memory));
+    count host_idle_cycles "host cycles with nothing to do", |r| Some(r.host.idle_cycles);
+    count host_l2_misses "lines that the host had from memory", |r| Some(cycles(&r.host, |c| c.l2_misses));
+    count host_interrupts "interrupts that the host took", |r| Some(r.host.interrupts);
+    count host_drops "packets and events that the kernel dropped", |r| Some(sum(&r.host.drops));
+    count host_retransmitted_segments "segments that the host's stack sent again", |r| Some(r.host.retransmissions);
+    count host_timeouts "retransmission timeouts of the host's stack", |r| Some(r.host.timeouts);
+    count host_packets "packets of connections on the host", |r| Some(r.host.host_packets.packets);
+    number host_packet_cycles "network stack's cycles for each of these", |r| r.host.host_packets.cycles;
+    number host_packet_instructions "network stack's instructions for each of these", |r| r.host.host_packets.instructions;
+    number host_packet_l2_misses "network stack's level-2 misses for each of these", |r| r.host.host_packets.l2_misses;
+    count nic_packets "packets of offloaded connections", |r| Some(r.host.nic_packets.packets);
+    number nic_packet_cycles "host's network stack's cycles for each of these", |r| r.host.nic_packets.cycles;
+    number nic_packet_instructions "host's network stack's instructions for each of these", |r| r.host.nic_packets.instructions;
+    number nic_packet_l2_misses "host's network stack's level-2 misses for each of these", |r| r.host.nic_packets.l2_misses;
+    number nic_idle_percent "share of the time in which the NICs' processors had nothing to do", |r| Some(r.nic.idle_percent);
+    count nic_tasks "tasks of the firmware", |r| Some(r.nic.tasks.values().map(|task| task.count).sum());
+    count nic_instructions "instructions of the firmware", |r| Some(r.nic.tasks.values().map(|task| task.instructions).sum());
+    number nic_send_delay_p50_us "median time of a host packet to be sent on the NIC", |r| r.nic.send_delay_us.p50;
+    number nic_send_delay_p99_us "its 99th percentile", |r| r.nic.send_delay_us.p99;
+    number nic_receive_delay_p50_us "median time of a received host packet on the NIC", |r| r.nic.receive_delay_us.p50;
+    number nic_receive_delay_p99_us "its 99th percentile", |r| r.nic.receive_delay_us.p99;
+    count nic_drops "frames that NICs dropped", |r| Some(sum(&r.nic.drops));
+    number nic_connections "mean number of connections on the NICs", |r| Some(r.nic.connections_mean);
+    count nic_retransmitted_segments "segments that the NICs' stacks sent again", |r| Some(r.nic.retransmissions);
+    count nic_timeouts "retransmission timeouts of the NICs' stacks", |r| Some(r.nic.timeouts);
+    count attempted_handoffs "handoffs that the host asked for", |r| Some(r.handoff.attempted);
+    count accepted_handoffs "handoffs that a NIC accepted", |r| Some(r.handoff.accepted);
+    count restored_connections "connections that the host took back", |r| Some(r.handoff.restored);
+    count forwarded_packets "packets forwarded to the NIC because they crossed a handoff", |r| Some(r.handoff.forwarded);
+    count not_offloaded_connections "connections that were not offloaded", |r| Some(sum(&r.handoff.not_offloaded));
+    number offloaded_packets_percent "share of packets that belonged to offloaded connections", |r| Some(r.handoff.offloaded_packets_percent);
+    count bus_to_nic_crossings "DMA operations from host memory to a NIC", |r| Some(r.bus.to_nic.crossings);
+    count bus_to_nic_bytes "bytes that they moved", |r| Some(r.bus.to_nic.bytes.total());
+    count bus_to_host_crossings "DMA operations from a NIC to host memory", |r| Some(r.bus.to_host.crossings);
+    count bus_to_host_bytes "bytes that they moved", |r| Some(r.bus.to_host.bytes.total());
+    number response_crossings "DMA operations for each response", |r| Some(r.crossings_per_response());
+    number bus_utilisation_percent "share of the time in which the channel of the interconnect that was used most was not free",
+        |r| Some(r.interconnect.as_ref()?.utilisation_percent);
+    count host_transfers "transfers of descriptors by the host", |r| Some(r.offload.host_transfers.transfers);
+    count host_transfer_descriptors "descriptors in them", |r| Some(r.offload.host_transfers.entries);
+    count adapter_transfers "transfers of descriptors by adapters", |r| Some(r.offload.adapter_transfers.transfers);
+    count adapter_transfer_descriptors "descriptors in them", |r| Some(r.offload.adapter_transfers.entries);
+    count file_cache_hits "pages that `sendfile` found in memory", |r| Some(r.file_cache?.hits);
+    count file_cache_misses "times that `sendfile` met a page that was not in memory", |r| Some(r.file_cache?.misses);
+    count file_cache_pages_read "pages read from disks", |r| Some(r.file_cache?.pages_read);
+    count file_cache_evictions "pages that made room for others", |r| Some(r.file_cache?.evictions);
+    number disk_utilisation_percent "mean share of the time in which a disk worked", |r| utilisation(r.disk.as_ref()?);
+    count disk_reads "reads from disks", |r| Some(r.disk.as_ref()?.reads);
+    count disk_bytes "bytes read from disks", |r| Some(r.disk.as_ref()?.bytes);
+    number disk_service_ms "mean time for one read, without waiting", |r| r.disk.as_ref()?.service_ms;
+    count nic_cache_lookups "parts of packets looked up in NICs' data caches", |r| caches(r, |c| c.lookups);
+    count nic_cache_hits "of these, parts that were cached", |r| caches(r, |c| c.hits);
+    count nic_cache_hit_bytes "their bytes", |r| caches(r, |c| c.hit_bytes);
+    count nic_cache_inserts "blocks put into the caches", |r| caches(r, |c| c.inserts);
+    count nic_cache_insert_bytes "their bytes", |r| caches(r, |c| c.inserted_bytes);
+    count nic_cache_evictions "blocks that made room for others", |r| caches(r, |c| c.evictions);
+    count nic_cache_bypass_bytes "bytes of parts that bypassed the caches", |r| caches(r, |c| c.bypassed_bytes);
+};
+
+fn sum(by_reason: &BTreeMap<String, u64>) -> u64 {
+    by_reason.values().sum()
+}
+
+fn open(results: &Results) -> Option<&OpenLoopResults> {
+    results.clients.open_loop.as_ref()
+}
+
+fn cycles(host: &HostResults, of: fn(&baton_sim::results::Cycles) -> u64) -> u64 {
+    host.layers.values().map(of).sum()
+}
+
+fn utilisation(disks: &DiskResults) -> Option<f64> {
+    let shares = &disks.utilisation_percent;
+    Some(shares.iter().sum::<f64>() / shares.len() as f64)
+}
+
+/// A count of all data caches together; none where there are none.
+fn caches(results: &Results, of: fn(&NicCacheResults) -> u64) -> Option<u64> {
+    let caches = results.nics.iter().filter_map(|port| port.cache.as_ref());
+    caches.map(of).reduce(|a, b| a + b)
+}

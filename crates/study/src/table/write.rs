@@ -1,0 +1,173 @@
+//! Writes the tables of a study beside its results.
+
+#[cfg(feature = "parquet")]
+use super::parquet::Parquet;
+use super::{Cell, Column, Kind, csv::Csv, parts, rows, series};
+use crate::error::StoreError;
+use crate::file::{self, Part};
+use crate::key::{Digest, Key};
+use crate::store::Store;
+use crate::study::{Study, StudyRun};
+use std::io::{self, BufWriter};
+use std::path::{Path, PathBuf};
+
+/// What was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// All files, those with one row a run first.
+    pub files: Vec<PathBuf>,
+    /// Rows in these.
+    pub rows: usize,
+    /// Of these, runs that failed.
+    pub failed: usize,
+    /// Whether all this was there already.
+    pub was_current: bool,
+}
+
+/// Writes the tables of a study, of those of its runs that have been done. Where they are there already this is found out without reading
+/// results.
+///
+/// # Errors
+/// Results cannot be read, or tables not be written.
+pub fn write(store: &Store, study: &Study) -> Result<Written, StoreError> {
+    let done: Vec<&StudyRun> = study.runs.iter().filter(|run| store.has(run.key)).collect();
+    let root = store.root();
+    let base = root.join(&study.name);
+    let digest = digest(study, &done);
+    let note = root.join("studies").join(format!("{}.tables", study.name));
+    let tables = ["", "parts", "series"].map(|table| with_ending(&base, table));
+    let files = tables
+        .iter()
+        .flat_map(|table| ENDINGS.iter().map(|end| with_ending(table, end)));
+    let files: Vec<PathBuf> = files.collect();
+    let is_there = files.iter().all(|file| file.exists());
+    let before: Option<(Key, usize)> = file::read_json(&note).ok().flatten();
+    let before = before.filter(|before| is_there && before.0 == digest);
+    let was_current = before.is_some();
+    let failed = match before {
+        Some((_, failed)) => failed,
+        None => {
+            let failed = write_all(store, study, &done, &base)?;
+            store.write_json(&note, &(digest, failed))?;
+            failed
+        }
+    };
+    Ok(Written {
+        files,
+        rows: done.len(),
+        failed,
+        was_current,
+    })
+}
+
+/// Of the files for each table.
+#[cfg(feature = "parquet")]
+const ENDINGS: &[&str] = &["csv", "parquet"];
+#[cfg(not(feature = "parquet"))]
+const ENDINGS: &[&str] = &["csv"];
+
+/// A path with a dot and a text behind it; with nothing if that is empty.
+fn with_ending(path: &Path, ending: &str) -> PathBuf {
+    let mut path = path.as_os_str().to_owned();
+    if !ending.is_empty() {
+        path.push(".");
+        path.push(ending);
+    }
+    path.into()
+}
+
+/// Of all that decides what the tables hold.
+fn digest(study: &Study, done: &[&StudyRun]) -> Key {
+    let digest = Digest::new()
+        .part(&super::VERSION.to_le_bytes())
+        .part(study.digest().to_string().as_bytes());
+    let columns = rows::columns(study).into_iter().map(|column| column.name);
+    let digest = columns.fold(digest, |digest, name| digest.part(name.as_bytes()));
+    let keys = done.iter().map(|run| run.key.to_string());
+    keys.fold(digest, |digest, key| digest.part(key.as_bytes()))
+        .key()
+}
+
+/// Returns how many runs failed.
+fn write_all(
+    store: &Store,
+    study: &Study,
+    done: &[&StudyRun],
+    base: &Path,
+) -> Result<usize, StoreError> {
+    let mut failed = 0;
+    let with_run = |columns: Vec<Column>| [vec![Column::new("run", Kind::Text)], columns].concat();
+    let mut of_runs = Table::begin(store, base.to_owned(), &rows::columns(study))?;
+    let of_parts = with_run(parts::columns());
+    let mut of_parts = Table::begin(store, with_ending(base, "parts"), &of_parts)?;
+    let of_series = with_run(series::columns());
+    let mut of_series = Table::begin(store, with_ending(base, "series"), &of_series)?;
+    for run in done {
+        let head = store.head(run.key)?;
+        failed += usize::from(head.has_failed());
+        of_runs.row(&rows::cells(study, run, &head))?;
+        let Some(results) = store.results(run.key)? else {
+            continue;
+        };
+        let key = [Cell::text(run.key.to_string())];
+        let mut outcome = Ok(());
+        parts::rows(&results, |quantity, part, value| {
+            let cells = parts::cells(quantity, part, value);
+            let row = [&key, &cells[..]].concat();
+            if outcome.is_ok() {
+                outcome = of_parts.row(&row);
+            }
+        });
+        outcome?;
+        for sample in &results.series {
+            of_series.row(&[&key, &series::cells(sample)[..]].concat())?;
+        }
+    }
+    of_runs.finish()?;
+    of_parts.finish()?;
+    of_series.finish()?;
+    Ok(failed)
+}
+
+/// A table in every form.
+struct Table {
+    base: PathBuf,
+    csv: Csv<BufWriter<Part>>,
+    #[cfg(feature = "parquet")]
+    parquet: Parquet<BufWriter<Part>>,
+}
+
+impl Table {
+    fn begin(store: &Store, base: PathBuf, columns: &[Column]) -> Result<Self, StoreError> {
+        let part = || Part::begin(&store.parts(), store.worker()).map(BufWriter::new);
+        let begun = || -> io::Result<Self> {
+            Ok(Self {
+                csv: Csv::new(part()?, columns)?,
+                #[cfg(feature = "parquet")]
+                parquet: Parquet::new(part()?, columns)?,
+                base: base.clone(),
+            })
+        };
+        begun().map_err(StoreError::io("write the table", &base))
+    }
+
+    fn row(&mut self, cells: &[Cell]) -> Result<(), StoreError> {
+        let mut row = || -> io::Result<()> {
+            #[cfg(feature = "parquet")]
+            self.parquet.row(cells)?;
+            self.csv.row(cells)
+        };
+        row().map_err(StoreError::io("write the table", &self.base))
+    }
+
+    fn finish(self) -> Result<(), StoreError> {
+        let base = self.base;
+        let finish = || -> io::Result<()> {
+            Part::commit(self.csv.finish()?, &with_ending(&base, "csv"))?;
+            #[cfg(feature = "parquet")]
+            Part::commit(self.parquet.finish()?, &with_ending(&base, "parquet"))?;
+            Ok(())
+        };
+        finish().map_err(StoreError::io("write the table", &base))
+    }
+}
