@@ -1,15 +1,18 @@
-//! Notes the commit that the program is built from, which results carry; whether it has `baton live`; and takes in the experiments and
+//! Notes the commit that the program is built from, which results carry; a digest of the sources that decide results; whether it has `baton live`; and takes in the experiments and
 //! profiles that ship with it.
 
+use siphasher::sip128::{Hasher128, SipHasher24};
 use std::env;
 use std::fmt::Write as _;
 use std::fs;
+use std::hash::Hasher;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 fn main() {
     let commit = git(&["rev-parse", "HEAD"]).unwrap_or_else(|| "unknown".to_owned());
     println!("cargo::rustc-env=BATON_COMMIT={commit}");
+    println!("cargo::rustc-env=BATON_SOURCES={}", digest_of_sources());
     println!("cargo::rustc-check-cfg=cfg(live)");
     // A feature cannot depend on the target.
     let linux = env::var("CARGO_CFG_TARGET_OS").is_ok_and(|system| system == "linux");
@@ -25,6 +28,50 @@ fn main() {
             git(&["rev-parse", "--git-path", name]).filter(|path| Path::new(path).exists())
         {
             println!("cargo::rerun-if-changed={path}");
+        }
+    }
+}
+
+/// The crates whose code a result depends on.
+const SIMULATOR: [&str; 10] = [
+    "apps", "bus", "cache", "host", "nic", "sim", "stats", "tcp", "wire", "workload",
+];
+
+/// Of all files of these crates, and of the versions of those that they are built with. It tells programs apart whose commit is the same
+/// or unknown, and knows when another commit changes no result.
+fn digest_of_sources() -> String {
+    let root =
+        PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../..");
+    let mut files = vec![root.join("Cargo.lock")];
+    for name in SIMULATOR {
+        let folder = root.join("crates").join(name);
+        files.push(folder.join("Cargo.toml"));
+        find_files(&folder.join("src"), &mut files);
+    }
+    files.sort();
+    let mut hasher = SipHasher24::new();
+    for file in files {
+        println!("cargo::rerun-if-changed={}", file.display());
+        let name = file
+            .strip_prefix(&root)
+            .expect("it is below")
+            .to_string_lossy();
+        let content = fs::read(&file).unwrap_or_default();
+        for part in [name.as_bytes(), &content] {
+            hasher.write_u64(part.len() as u64);
+            hasher.write(part);
+        }
+    }
+    format!("{:032x}", hasher.finish128().as_u128())
+}
+
+fn find_files(folder: &Path, files: &mut Vec<PathBuf>) {
+    println!("cargo::rerun-if-changed={}", folder.display());
+    for entry in fs::read_dir(folder).expect("a folder of the repository") {
+        let path = entry.expect("an entry").path();
+        match path.is_dir() {
+            true => find_files(&path, files),
+            false => files.push(path),
         }
     }
 }

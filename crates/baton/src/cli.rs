@@ -19,6 +19,7 @@ mod log;
 #[cfg(live)]
 mod port;
 mod refusal;
+mod sweep;
 
 #[cfg(live)]
 pub use adapter::{AdapterArgs, BROKER, OnExit, QueueArgs, ReliefName, SchedulerName};
@@ -45,6 +46,7 @@ pub use log::LogArgs;
 pub use port::{PortArgs, PortKind};
 
 pub use refusal::explain;
+pub use sweep::{SweepArgs, SweepCommand};
 
 use crate::config::Setting;
 use baton_sim::Link;
@@ -80,6 +82,8 @@ pub enum Command {
     Demo(DemoArgs),
     /// Run an experiment: a name, a file, or a shorthand such as W-1024-P-N-FCFS-400
     Run(RunArgs),
+    /// Run a study: an experiment file with lists of values to combine; goes on where it stopped
+    Sweep(SweepArgs),
     /// Say how response times grow with the load, where the knee is and which load meets a goal
     Load(LoadArgs),
     /// Say what a NIC is good at: how fast it sends and receives, and what limits it

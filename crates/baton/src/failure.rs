@@ -1,5 +1,7 @@
 //! How the program ends when it does not end well.
 
+use crate::output::reason;
+use baton_study::StoreError;
 use std::process::ExitCode;
 
 /// Why a command gave no result.
@@ -14,6 +16,9 @@ pub enum Failure {
     /// The user interrupted it. Exit code 130, as shells give for SIGINT.
     #[error("interrupted; nothing was written")]
     Interrupted,
+    /// The user interrupted it, and what was done is kept, as the message says. Exit code 130.
+    #[error("interrupted; {0}")]
+    Paused(String),
 }
 
 impl Failure {
@@ -22,7 +27,19 @@ impl Failure {
         match self {
             Self::BadInput(_) => ExitCode::from(2),
             Self::Failed(_) => ExitCode::from(1),
-            Self::Interrupted => ExitCode::from(130),
+            Self::Interrupted | Self::Paused(_) => ExitCode::from(130),
+        }
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Io { doing, path, error } => {
+                let path = path.display();
+                Self::Failed(format!("{path}: cannot {doing}: {}", reason(&error)))
+            }
+            StoreError::Other { .. } => Self::BadInput(error.to_string()),
         }
     }
 }

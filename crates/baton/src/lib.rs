@@ -41,6 +41,7 @@ fn dispatch(command: Command) -> Result<(), Failure> {
     match command {
         Command::Demo(arguments) => commands::demo::execute(&arguments, &interrupt),
         Command::Run(arguments) => commands::run::execute(&arguments, &interrupt),
+        Command::Sweep(arguments) => commands::sweep::execute(&arguments, &interrupt),
         Command::Load(arguments) => commands::load::execute(&arguments, &interrupt),
         Command::Bench(command) => commands::bench::execute(&command, &interrupt),
         Command::Reproduce(arguments) => commands::reproduce::execute(&arguments, &interrupt),

@@ -62,6 +62,7 @@ const LAYERS: [(&str, &[&str]); 23] = [
             "sim",
             "sockets",
             "stats",
+            "study",
             "tcp",
             "tester",
             "wire",

@@ -34,6 +34,8 @@ pub enum Group {
     Formats,
     /// What `baton reproduce` runs again
     Reproductions,
+    /// Metrics in the tables of `baton sweep`, version 1: the unit is the end of the name
+    Columns,
 }
 
 /// `baton keys`.

@@ -7,6 +7,7 @@ use crate::config::shipped::{EXPERIMENTS, PROFILES, Shipped};
 use crate::failure::Failure;
 use crate::output::{print, print_text, to_json};
 use baton_report::{width, wrapped};
+use baton_study::table::metrics;
 use baton_workload::Preset;
 use baton_workload::log::Format;
 use clap::ValueEnum;
@@ -52,6 +53,10 @@ pub fn entries(group: Group) -> Vec<Entry> {
         Group::Reproductions => {
             let all = reproduce::ALL.iter();
             all.map(|one| Entry::new(one.name, one.about)).collect()
+        }
+        Group::Columns => {
+            let all = metrics::ALL.iter();
+            all.map(|one| Entry::new(one.name, one.meaning)).collect()
         }
     }
 }

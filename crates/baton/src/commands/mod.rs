@@ -14,4 +14,5 @@ pub mod load;
 pub mod reproduce;
 pub mod run;
 pub mod shell;
+pub mod sweep;
 pub mod trace;

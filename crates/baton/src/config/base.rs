@@ -3,7 +3,7 @@
 use super::shipped::{self, EXPERIMENTS, Shipped};
 use super::shorthand::{NotShorthand, Shorthand, WorkloadLetter};
 use super::source::{Diagnostic, Kind, Sources};
-use super::tree::{Node, Value};
+use super::tree::{Entry, Node, Value};
 use super::variants::Variant;
 use super::{Request, machine, suggest, variants};
 use crate::failure::Failure;
@@ -21,6 +21,10 @@ pub struct Base {
     pub document: Node,
     /// At least one.
     pub variants: Vec<Variant>,
+    /// `[sweep]`, as it stands there.
+    pub sweep: Option<Entry>,
+    /// `[figure]`, as it stands there.
+    pub figure: Option<Entry>,
 }
 
 /// Reads the experiment that was asked for, and the machine it is for.
@@ -49,6 +53,8 @@ pub fn load(
         _ => Path::new(""),
     };
     let profile = document.take("profile");
+    let sweep = document.take("sweep");
+    let figure = document.take("figure");
     let variants = variants::take(sources, &mut document).map_err(bad)?;
     let variants = variants::choose(variants, request)?;
     if is_file || shipped.is_some() {
@@ -79,6 +85,8 @@ pub fn load(
         machine,
         document,
         variants,
+        sweep,
+        figure,
     })
 }
 

@@ -7,29 +7,34 @@
 mod base;
 mod command;
 mod de;
+mod effects;
+mod figure;
 pub mod keys;
 mod machine;
 mod setting;
 pub mod shipped;
 mod shorthand;
 mod source;
+mod study;
 pub(crate) mod suggest;
+mod sweep;
 mod text;
 mod tree;
 mod variants;
 
+pub use figure::FigurePlan;
 pub use setting::Setting;
-pub use text::to_text;
+pub use study::{Point, StudyPlan, study};
+pub use text::{complete_text, to_text};
 
 use crate::failure::Failure;
 use base::Base;
 use baton_sim::config::{Experiment, WorkloadConfig};
 use baton_workload::Preset;
 use de::{Mismatch, Wrong};
-use keys::Condition;
+use effects::Effects;
 use serde::Deserialize;
 use source::{Diagnostic, Kind, Origin, Sources};
-use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tree::{Node, Value};
@@ -89,34 +94,9 @@ struct Set {
 impl Plan {
     /// Keys that were set and change nothing in any run, because of what other keys say.
     pub fn without_effect(&self) -> Vec<String> {
-        let mut in_effect = BTreeSet::new();
-        let mut without = BTreeMap::new();
-        for run in &self.runs {
-            let Ok(experiment) = toml::Value::try_from(&run.experiment) else {
-                continue;
-            };
-            for set in run.set.iter().filter(|set| set.is_change) {
-                let Set { path, place, .. } = set;
-                // Who sets the other key as well, in the same place or above, knows what it does.
-                let is_known = |condition: &Condition| {
-                    let mut others = run.set.iter();
-                    others.any(|other| other.path == condition.path && other.kind >= set.kind)
-                };
-                match keys::without_effect(&experiment, path) {
-                    Some(condition) if !is_known(condition) => {
-                        without.insert((path, place), condition);
-                    }
-                    _ => {
-                        in_effect.insert((path, place));
-                    }
-                }
-            }
-        }
-        without.retain(|key, _| !in_effect.contains(key));
-        let said = without.iter().map(|((path, place), condition)| {
-            format!("{place}: {path} has no effect, for that needs {condition}")
-        });
-        said.collect()
+        let mut effects = Effects::default();
+        self.runs.iter().for_each(|run| effects.see(run));
+        effects.without()
     }
 }
 
@@ -151,13 +131,16 @@ pub fn plan(request: &Request) -> Result<Plan, Failure> {
     let mut sources = Sources::new();
     let mut notes = Vec::new();
     let base = base::load(&mut sources, request, &mut notes)?;
-    let mut flags = Node::empty(Sources::default_origin());
-    if let Some(path) = &request.log {
-        flags.merge(log_layer(&mut sources, path));
+    if let Some(of_study) = base.sweep.as_ref().or(base.figure.as_ref()) {
+        let message = format!(
+            "this makes a study of many runs; expected a single experiment, or `baton sweep {} --out DIR`",
+            request.experiment
+        );
+        return Err(Failure::BadInput(
+            sources.diagnose(&of_study.key, message).to_string(),
+        ));
     }
-    for setting in &request.settings {
-        flags.merge(setting.to_node(&mut sources));
-    }
+    let flags = flag_layer(&mut sources, request);
     let runs = base
         .variants
         .iter()
@@ -170,6 +153,18 @@ pub fn plan(request: &Request) -> Result<Plan, Failure> {
         })
         .collect::<Result<_, _>>()?;
     Ok(Plan { runs, notes })
+}
+
+/// What the flags say.
+fn flag_layer(sources: &mut Sources, request: &Request) -> Node {
+    let mut flags = Node::empty(Sources::default_origin());
+    if let Some(path) = &request.log {
+        flags.merge(log_layer(sources, path));
+    }
+    for setting in &request.settings {
+        flags.merge(setting.to_node(sources));
+    }
+    flags
 }
 
 fn log_layer(sources: &mut Sources, path: &Path) -> Node {
@@ -227,6 +222,8 @@ pub fn profile(name: &str) -> Result<Experiment, Failure> {
         machine,
         document,
         variants: Vec::new(),
+        sweep: None,
+        figure: None,
     };
     complete(&sources, &base, base.document.clone(), false)
         .map(|planned| planned.experiment)
@@ -337,7 +334,7 @@ fn explain(sources: &Sources, tree: &Node, mismatch: &Mismatch) -> Diagnostic {
         Wrong::UnknownKey { key, known } => {
             let mut known = known.clone();
             if mismatch.path.is_empty() {
-                known.extend(["profile", "variants"]);
+                known.extend(["profile", "variants", "sweep", "figure"]);
             }
             match suggest::nearest(key, &known, &mismatch.path, tree) {
                 Some(meant) => format!("{}; did you mean `{meant}`?", mismatch.unknown_key()),

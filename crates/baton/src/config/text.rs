@@ -4,6 +4,7 @@ use super::shipped;
 use super::tree::TAGS;
 use super::{Plan, Planned};
 use crate::failure::Failure;
+use baton_sim::config::Experiment;
 use toml::{Table, Value};
 
 /// The experiment file that gives these runs: what differs from profile and defaults or, if `full`, all of it.
@@ -12,18 +13,33 @@ use toml::{Table, Value};
 /// There is something that TOML cannot say.
 pub fn to_text(plan: &Plan, full: bool) -> Result<String, Failure> {
     let table = |run: &Planned| match full {
-        true => Table::try_from(&run.experiment).map(|mut table| {
-            // All is said, so that no profile has to be.
-            let defaults = Value::String(shipped::DEFAULTS.to_owned());
-            table.insert("profile".to_owned(), defaults);
-            table
-        }),
+        true => complete(&run.experiment),
         false => Ok(run.short.clone()),
     };
-    let refused = |error| Failure::Failed(format!("cannot write the experiment as TOML: {error}"));
     let tables: Result<Vec<Table>, _> = plan.runs.iter().map(table).collect();
     let document = document(tables.map_err(refused)?);
     toml::to_string(&document).map_err(refused)
+}
+
+/// The experiment file that says all of an experiment.
+///
+/// # Errors
+/// There is something that TOML cannot say.
+pub fn complete_text(experiment: &Experiment) -> Result<String, Failure> {
+    let table = complete(experiment).map_err(refused)?;
+    toml::to_string(&table).map_err(refused)
+}
+
+fn complete(experiment: &Experiment) -> Result<Table, toml::ser::Error> {
+    let mut table = Table::try_from(experiment)?;
+    // All is said, so that no profile has to be.
+    let defaults = Value::String(shipped::DEFAULTS.to_owned());
+    table.insert("profile".to_owned(), defaults);
+    Ok(table)
+}
+
+fn refused(error: toml::ser::Error) -> Failure {
+    Failure::Failed(format!("cannot write the experiment as TOML: {error}"))
 }
 
 /// One table, or what all have in common with a variant for each.

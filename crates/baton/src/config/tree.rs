@@ -284,11 +284,26 @@ impl Node {
         };
         let mut expanded = Self::empty(self.origin);
         for (path, Entry { key, node }) in table {
-            let mut branch = Self::at_path(&path, node.expand_dots());
-            mark_keys(&mut branch, &path, &key);
-            expanded.merge(branch);
+            expanded.merge(Self::at_path(&path, node.expand_dots()).with_keys_at(&path, &key));
         }
         expanded
+    }
+
+    /// The same with all keys along `path` written at `origin`.
+    #[must_use]
+    pub fn with_keys_at(mut self, path: &str, origin: &Origin) -> Self {
+        let mut node = &mut self;
+        for part in path.split('.') {
+            let Value::Table(table) = &mut node.value else {
+                break;
+            };
+            let Some(entry) = table.get_mut(part) else {
+                break;
+            };
+            entry.key = origin.clone();
+            node = &mut entry.node;
+        }
+        self
     }
 
     /// The dotted paths of all leaves.
@@ -312,21 +327,6 @@ impl Node {
             }
             _ => paths.push(prefix.to_owned()),
         }
-    }
-}
-
-/// Sets the origin of all keys along `path`.
-fn mark_keys(node: &mut Node, path: &str, origin: &Origin) {
-    let mut node = node;
-    for part in path.split('.') {
-        let Value::Table(table) = &mut node.value else {
-            return;
-        };
-        let Some(entry) = table.get_mut(part) else {
-            return;
-        };
-        entry.key = origin.clone();
-        node = &mut entry.node;
     }
 }
 

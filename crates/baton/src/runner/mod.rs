@@ -3,10 +3,12 @@
 mod estimate;
 mod interrupt;
 mod progress;
+mod sweep;
 mod tasks;
 
 pub use interrupt::Interrupt;
 pub use progress::Spinner;
+pub use sweep::Sweep;
 pub use tasks::for_all;
 
 use crate::config::{self, Planned, Request};
@@ -14,7 +16,7 @@ use crate::failure::Failure;
 use crate::logs::{self, LOGS};
 use baton_sim::config::{Experiment, Invalid, WorkloadConfig};
 use baton_sim::results::Results;
-use baton_sim::{Capture, Fact, Observer, RunError, WARNINGS};
+use baton_sim::{Capture, Observer, RunError};
 use baton_workload::log::standard_input;
 use progress::Progress;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,6 +27,9 @@ use std::thread;
 
 /// The commit that the program was built from.
 pub const COMMIT: &str = env!("BATON_COMMIT");
+
+/// A digest of the sources of all that decides a result: programs with the same one give the same results.
+pub const SOURCES: &str = env!("BATON_SOURCES");
 
 /// One experiment to run.
 #[derive(Clone, Debug)]
@@ -109,13 +114,7 @@ pub fn run_all(
     });
     progress.finish();
     let results = collect(outcomes)?;
-    let warnings = results
-        .iter()
-        .filter_map(|run| match run.workload.get(WARNINGS) {
-            Some(Fact::Words(text)) => Some(text),
-            _ => None,
-        });
-    logs::warn(warnings.flat_map(|text| text.lines().map(str::to_owned)));
+    logs::warn(results.iter().flat_map(sweep::warnings_of));
     Ok(results)
 }
 

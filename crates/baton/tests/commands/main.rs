@@ -15,4 +15,5 @@ mod logs;
 mod microbench;
 mod reproduce_dcache;
 mod run;
+mod sweep;
 mod widths;

@@ -1,0 +1,139 @@
+//! What can be typed about studies.
+
+use super::{ExperimentArgs, ThreadsArg, complete};
+use clap::{Args, Subcommand, ValueHint};
+use clap_complete::engine::ArgValueCompleter;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// `baton sweep`.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(after_help = "\
+Examples:
+  baton sweep study.toml --out results
+  baton sweep study.toml --out results --shard 1/4
+  baton sweep study.toml --set clients.connections=512 --plan
+  baton sweep status results
+
+A study is an experiment file with a table [sweep], whose keys have lists of values or ranges:
+
+  [sweep]
+  nic.mips = [200, 400, 800]
+  clients.connections = { from = 16, to = 4096, factor = 4 }
+  seeds = 5
+
+The result of each run is kept in the folder when it ends. Started again, or on several machines that share the folder, it goes on with
+what is missing. The tables are in results/study.csv and results/study.parquet.")]
+pub struct SweepArgs {
+    /// What to do with results, in place of computing them
+    #[command(subcommand)]
+    pub command: Option<SweepCommand>,
+    /// The study: a file (TOML)
+    #[arg(required = true, value_name = "STUDY", add = ArgValueCompleter::new(complete::experiments))]
+    pub study: Option<String>,
+    /// The folder for results; those that are there already are not computed again
+    #[arg(long, value_name = "DIR", required_unless_present = "plan", value_hint = ValueHint::DirPath)]
+    pub out: Option<PathBuf>,
+    /// Changes of all runs.
+    #[command(flatten)]
+    pub changes: ExperimentArgs,
+    /// Run only this variant of the file; may be given again
+    #[arg(long, value_name = "NAME")]
+    pub variant: Vec<String>,
+    /// Do only the K-th of N parts of the runs, as in 2/4
+    #[arg(long, value_name = "K/N")]
+    pub shard: Option<Shard>,
+    /// Print the runs as CSV and run nothing
+    #[arg(long, conflicts_with = "shard")]
+    pub plan: bool,
+    /// Threads.
+    #[command(flatten)]
+    pub threads: ThreadsArg,
+}
+
+/// What to do with results.
+#[derive(Debug, Subcommand)]
+pub enum SweepCommand {
+    /// Say how far the studies in a folder are, and who works there
+    #[command(after_help = "Example:\n  baton sweep status results")]
+    Status {
+        /// The folder
+        #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+        folder: PathBuf,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Bring results into one folder that were computed in several
+    #[command(after_help = "Example:\n  baton sweep merge from-host-a from-host-b --out results")]
+    Merge {
+        /// Folders of results; they stay as they are
+        #[arg(required = true, value_name = "FROM", value_hint = ValueHint::DirPath)]
+        from: Vec<PathBuf>,
+        /// The folder that gets what it does not have
+        #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+        out: PathBuf,
+    },
+    /// Remove results that no study in a folder asks for, and what dead processes left
+    #[command(
+        after_help = "Examples:\n  baton sweep gc results --dry-run\n  baton sweep gc results"
+    )]
+    Gc {
+        /// The folder
+        #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+        folder: PathBuf,
+        /// Say what would be removed, and remove nothing
+        #[arg(long)]
+        dry_run: bool,
+    },
+}
+
+/// One of several parts of a study.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shard {
+    /// Which, from 0.
+    index: usize,
+    /// How many there are.
+    count: usize,
+}
+
+impl Shard {
+    /// Whether it has the run of this number. Parts are dealt out in turn, so that each has runs of every kind.
+    pub const fn has(self, run: usize) -> bool {
+        run % self.count == self.index
+    }
+}
+
+impl FromStr for Shard {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let numbers = text.split_once('/');
+        let number = |text: &str| text.parse::<usize>().ok();
+        let numbers = numbers.and_then(|(k, n)| Some((number(k)?, number(n)?)));
+        match numbers {
+            Some((part, count)) if 1 <= part && part <= count => Ok(Self {
+                index: part - 1,
+                count,
+            }),
+            _ => Err("expected K/N with K from 1 to N, as in 2/4".to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_run_is_in_one_part() {
+        let shards = ["1/3", "2/3", "3/3"].map(|text| text.parse::<Shard>().expect("a part"));
+        for run in 0..10 {
+            assert_eq!(shards.iter().filter(|shard| shard.has(run)).count(), 1);
+        }
+        for text in ["0/3", "4/3", "1", "/", "1/0", "a/b", "-1/2"] {
+            assert!(text.parse::<Shard>().is_err(), "{text}");
+        }
+    }
+}

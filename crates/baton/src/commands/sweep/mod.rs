@@ -1,0 +1,168 @@
+//! `baton sweep`: a study goes in, a folder of results and tables come out.
+
+mod figure;
+mod manage;
+mod plan;
+
+use crate::cli::{SweepArgs, SweepCommand};
+use crate::config::{self, FigurePlan, Request, StudyPlan};
+use crate::failure::Failure;
+use crate::output::{note, print, print_text, tell};
+use crate::runner::{COMMIT, Interrupt, SOURCES, Sweep};
+use baton_report::figure::{CAN_DRAW, Picture};
+use baton_report::grouped;
+use baton_sim::config::{Experiment, WorkloadConfig};
+use baton_study::{Inputs, Key, Patience, Store, Study, StudyRun, StudyStatus, identify, table};
+use std::path::Path;
+
+/// Runs the command.
+///
+/// # Errors
+/// Bad input, a failed run, an interrupt.
+pub fn execute(arguments: &SweepArgs, interrupt: &Interrupt) -> Result<(), Failure> {
+    match &arguments.command {
+        Some(SweepCommand::Status { folder, json }) => manage::status(folder, *json),
+        Some(SweepCommand::Merge { from, out }) => manage::merge(from, out),
+        Some(SweepCommand::Gc { folder, dry_run }) => manage::collect(folder, *dry_run),
+        None => sweep(arguments, interrupt),
+    }
+}
+
+fn sweep(arguments: &SweepArgs, interrupt: &Interrupt) -> Result<(), Failure> {
+    let threads = arguments.threads.get();
+    let study = arguments.study.clone().unwrap_or_default();
+    let changes = &arguments.changes;
+    let request = Request {
+        experiment: study.clone(),
+        profile: changes.profile.clone(),
+        log: changes.log.clone(),
+        settings: changes.settings(),
+        variants: arguments.variant.clone(),
+    };
+    let plan = config::study(&request, threads)?;
+    if arguments.plan {
+        return print(&plan::text(&plan)?);
+    }
+    for point in &plan.points {
+        refuse_stdin(&point.experiment)?;
+    }
+    plan.notes.iter().for_each(|text| note(text));
+    for warning in &plan.without_effect {
+        tell(&format!("warning: {warning}\n"));
+    }
+    let figure = plan.figure.clone();
+    let out = arguments.out.as_deref().unwrap_or(Path::new("."));
+    let store = open(out)?;
+    let (study, runs) = identified(plan, &store)?;
+    study.save(&store)?;
+    let mine = |(number, run): (usize, (Key, Experiment))| {
+        let is_mine = arguments.shard.is_none_or(|shard| shard.has(number));
+        (is_mine && !store.has(run.0)).then_some(run)
+    };
+    let missing: Vec<(Key, Experiment)> = runs.into_iter().enumerate().filter_map(mine).collect();
+    let program = format!("{} {SOURCES} {COMMIT}", env!("CARGO_PKG_VERSION"));
+    let sweep = Sweep {
+        store: &store,
+        runs: &missing,
+        program: &program,
+        threads,
+    };
+    let done = sweep.carry_out(interrupt);
+    let kept = study.runs.iter().filter(|run| store.has(run.key)).count();
+    let kept = format!(
+        "{} of {}",
+        grouped(kept as u64),
+        grouped(study.runs.len() as u64)
+    );
+    match done {
+        Err(Failure::Interrupted) => Err(Failure::Paused(format!(
+            "{kept} runs are kept in {}; the same command goes on with the rest",
+            out.display()
+        ))),
+        Err(failure) => Err(failure),
+        Ok(new) => {
+            let new = grouped(new as u64);
+            let text = format!("{}: {kept} runs done, {new} of them now\n", study.name);
+            finish(&store, &study, figure.as_ref(), text)
+        }
+    }
+}
+
+/// The store that results go to.
+fn open(out: &Path) -> Result<Store, Failure> {
+    let opened = Store::open(out, Patience::default());
+    opened.map_err(|error| match Failure::from(error) {
+        Failure::Failed(why) => Failure::BadInput(format!(
+            "--out {why}; expected a folder that can be written"
+        )),
+        failure => failure,
+    })
+}
+
+/// Gives each run of a plan its key.
+fn identified(plan: StudyPlan, store: &Store) -> Result<(Study, Vec<(Key, Experiment)>), Failure> {
+    let mut inputs = Inputs::load(store);
+    let mut study = Study {
+        name: plan.name,
+        columns: plan.columns,
+        runs: Vec::with_capacity(plan.points.len()),
+    };
+    let mut runs = Vec::with_capacity(plan.points.len());
+    for mut point in plan.points {
+        let seed = point.experiment.run.seed;
+        let key = identify(&mut point.experiment, SOURCES, &mut inputs)?;
+        study.runs.push(StudyRun {
+            key,
+            variant: point.variant,
+            seed,
+            values: point.values,
+        });
+        runs.push((key, point.experiment));
+    }
+    inputs.save()?;
+    Ok((study, runs))
+}
+
+/// A study that is started again has to find the same log.
+fn refuse_stdin(experiment: &Experiment) -> Result<(), Failure> {
+    match &experiment.workload {
+        WorkloadConfig::Log { path, .. } if path == Path::new("-") => Err(Failure::BadInput(
+            "workload.path: found -, standard input; expected a file, for a study is started again"
+                .to_owned(),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Writes tables and figure once all is there, and says what there is after `text`.
+fn finish(
+    store: &Store,
+    study: &Study,
+    figure: Option<&FigurePlan>,
+    mut text: String,
+) -> Result<(), Failure> {
+    let failed = if study.runs.iter().all(|run| store.has(run.key)) {
+        let table::Written {
+            mut files, failed, ..
+        } = table::write(store, study)?;
+        if let Some(figure) = figure.filter(|_| CAN_DRAW) {
+            let picture = figure::of(figure, store, study)?.draw(Picture::Svg);
+            let picture = picture.map_err(|error| Failure::Failed(error.to_string()))?;
+            files.push(store.write_beside(&format!("{}.svg", study.name), &picture)?);
+        }
+        let files = files.iter().map(|path| format!("  {}\n", path.display()));
+        text.extend(files);
+        failed
+    } else {
+        text += "tables are written once all are done\n";
+        StudyStatus::of(store.root(), study)?.failed
+    };
+    print_text(&text)?;
+    match failed {
+        0 => Ok(()),
+        _ => Err(Failure::Failed(format!(
+            "{failed} runs failed: the simulator broke one of its rules; the column `error` says which, and {} has their experiment files",
+            store.root().join("failed").display()
+        ))),
+    }
+}

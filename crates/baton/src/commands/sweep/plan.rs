@@ -1,0 +1,34 @@
+//! The runs of a study, as text.
+
+use crate::config::{Point, StudyPlan};
+use crate::failure::Failure;
+use baton_study::table::Cell;
+
+/// A line for each run: what a table of results begins with.
+///
+/// # Errors
+/// It is no text.
+pub fn text(plan: &StudyPlan) -> Result<String, Failure> {
+    let columns = plan
+        .columns
+        .iter()
+        .map(|column| format!("config.{}", column.path));
+    let head: Vec<String> = ["variant", "seed"]
+        .map(str::to_owned)
+        .into_iter()
+        .chain(columns)
+        .collect();
+    let rows = plan.points.iter().map(row);
+    baton_study::table::csv_text(&head, rows).map_err(|error| Failure::Failed(error.to_string()))
+}
+
+fn row(point: &Point) -> Vec<Cell> {
+    let first = [
+        point.variant.clone().into(),
+        Cell::count(point.experiment.run.seed),
+    ];
+    first
+        .into_iter()
+        .chain(point.values.iter().cloned())
+        .collect()
+}

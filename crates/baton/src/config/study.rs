@@ -1,0 +1,278 @@
+//! From an experiment file with `[sweep]` to all runs of a study.
+
+use super::base::{self, Base};
+use super::effects::Effects;
+use super::figure::FigurePlan;
+use super::keys::{self, Allowed};
+use super::source::{Diagnostic, Sources};
+use super::sweep::Sweep;
+use super::tree::{Node, Value};
+use super::variants::Variant;
+use super::{Request, complete, flag_layer};
+use crate::failure::Failure;
+use baton_sim::config::Experiment;
+use baton_study::ConfigColumn;
+use baton_study::table::{Cell, Kind};
+use std::thread;
+
+/// All runs of a study.
+#[derive(Clone, Debug)]
+pub struct StudyPlan {
+    /// What it is called: a name that a file may have.
+    pub name: String,
+    /// Keys that it sets.
+    pub columns: Vec<ConfigColumn>,
+    /// Its points, each with as many seeds as it says, one after the other.
+    pub points: Vec<Point>,
+    /// Combinations that `[[sweep.except]]` leaves out.
+    pub left_out: usize,
+    /// What to draw of it.
+    pub figure: Option<FigurePlan>,
+    /// What the user should know before they run.
+    pub notes: Vec<String>,
+    /// Keys that were set and change nothing in any run.
+    pub without_effect: Vec<String>,
+}
+
+/// One run.
+#[derive(Clone, Debug)]
+pub struct Point {
+    /// The variant that it is of, if there are any.
+    pub variant: Option<String>,
+    /// What is run.
+    pub experiment: Experiment,
+    /// The value of each of the study's columns.
+    pub values: Vec<Cell>,
+}
+
+/// Plans a study. It takes as many threads as it is given: complete experiments are long.
+///
+/// # Errors
+/// What the user gave cannot be used.
+pub fn study(request: &Request, threads: usize) -> Result<StudyPlan, Failure> {
+    let mut sources = Sources::new();
+    let mut notes = Vec::new();
+    let mut base = base::load(&mut sources, request, &mut notes)?;
+    let flags = flag_layer(&mut sources, request);
+    let bad = |diagnostic: Diagnostic| Failure::BadInput(diagnostic.to_string());
+    let sweep = base
+        .sweep
+        .take()
+        .map(|entry| Sweep::read(&sources, entry.node));
+    let sweep = sweep.transpose().map_err(bad)?.unwrap_or_default();
+    let name = base
+        .document
+        .get("name")
+        .and_then(Node::string)
+        .unwrap_or(&request.experiment);
+    let name = file_name(name);
+    let planner = Planner {
+        sources: &sources,
+        base: &base,
+        sweep: &sweep,
+        flags: &flags,
+        columns: columns_of(&base, &sweep, &flags),
+    };
+    planner.check().map_err(bad)?;
+    let figure = base.figure.as_ref();
+    let figure = figure.map(|entry| FigurePlan::read(&sources, &entry.node, &name, &sweep));
+    let figure = figure.transpose().map_err(bad)?;
+    let (mut points, effects) = planner.points(threads).map_err(bad)?;
+    let wanted = base.variants.len() * sweep.combinations();
+    let left_out = wanted - points.len();
+    if points.is_empty() {
+        return Err(Failure::BadInput(format!(
+            "{}: [[sweep.except]] leaves out all {wanted} points; expected some to be left",
+            request.experiment
+        )));
+    }
+    let columns = planner.columns.iter().enumerate();
+    let columns = columns.map(|(number, path)| ConfigColumn {
+        path: path.clone(),
+        kind: unite(
+            path,
+            points.iter_mut().map(|point| &mut point.values[number]),
+        ),
+    });
+    Ok(StudyPlan {
+        name,
+        columns: columns.collect(),
+        points: points
+            .into_iter()
+            .flat_map(|point| with_seeds(point, sweep.seeds))
+            .collect(),
+        left_out,
+        figure,
+        notes,
+        without_effect: effects.without(),
+    })
+}
+
+/// A name that a file may have.
+fn file_name(name: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_. ".contains(c);
+    let name: String = name
+        .chars()
+        .map(|c| if is_plain(c) { c } else { '-' })
+        .collect();
+    match name.trim_matches(['.', ' ']) {
+        "" => "study".to_owned(),
+        name => name.to_owned(),
+    }
+}
+
+/// The keys that any run sets, but for the name and the seed, which have columns anyway.
+fn columns_of(base: &Base, sweep: &Sweep, flags: &Node) -> Vec<String> {
+    let variants = base
+        .variants
+        .iter()
+        .flat_map(|variant| variant.layer.paths());
+    let mut paths: Vec<String> = base.document.paths();
+    paths.extend(variants);
+    paths.extend(sweep.keys().map(|(path, _)| path.clone()));
+    paths.extend(flags.paths());
+    paths.sort();
+    paths.dedup();
+    paths.retain(|path| path != "name" && path != "run.seed" && !path.is_empty());
+    paths
+}
+
+fn with_seeds(point: Point, seeds: u64) -> impl Iterator<Item = Point> {
+    (0..seeds).map(move |later| {
+        let mut point = point.clone();
+        point.experiment.run.seed = point.experiment.run.seed.wrapping_add(later);
+        point
+    })
+}
+
+struct Planner<'a> {
+    sources: &'a Sources,
+    base: &'a Base,
+    sweep: &'a Sweep,
+    flags: &'a Node,
+    columns: Vec<String>,
+}
+
+impl Planner<'_> {
+    /// Refuses what would make points that are all alike, or that are not what a variant says.
+    fn check(&self) -> Result<(), Diagnostic> {
+        for (path, key) in self.sweep.keys() {
+            let layers = self
+                .base
+                .variants
+                .iter()
+                .map(|variant| &variant.layer)
+                .chain([self.flags]);
+            for layer in layers {
+                if let Some(node) = layer.get(path) {
+                    let swept = self.sources.place(key);
+                    let message = format!("{path}: is swept, {swept}; expected another key here");
+                    return Err(self.sources.diagnose(&node.origin, message));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// All points in order, and what their keys do.
+    fn points(&self, threads: usize) -> Result<(Vec<Point>, Effects), Diagnostic> {
+        let combinations = self.sweep.combinations();
+        let all = combinations * self.base.variants.len();
+        let each = all.div_ceil(threads.max(1));
+        let part = |first: usize| -> Result<(Vec<Point>, Effects), Diagnostic> {
+            let mut points = Vec::new();
+            let mut effects = Effects::default();
+            for number in first..(first + each).min(all) {
+                let variant = &self.base.variants[number / combinations];
+                points.extend(self.point(variant, number % combinations, &mut effects)?);
+            }
+            Ok((points, effects))
+        };
+        let parts = thread::scope(|scope| {
+            let parts = (0..all)
+                .step_by(each)
+                .map(|first| scope.spawn(move || part(first)));
+            let parts: Vec<_> = parts.collect();
+            let joined = parts
+                .into_iter()
+                .map(|part| part.join().expect("planning does not panic"));
+            joined.collect::<Result<Vec<_>, Diagnostic>>()
+        })?;
+        let mut all = (Vec::new(), Effects::default());
+        for (points, effects) in parts {
+            all.0.extend(points);
+            all.1.join(effects);
+        }
+        Ok(all)
+    }
+
+    /// A point, if it is not left out.
+    fn point(
+        &self,
+        variant: &Variant,
+        combination: usize,
+        effects: &mut Effects,
+    ) -> Result<Option<Point>, Diagnostic> {
+        let mut own = self.base.document.clone();
+        own.merge(variant.layer.clone());
+        own.merge(self.sweep.combination(combination, &own.origin));
+        own.merge(self.flags.clone());
+        let value = |path: &str| own.get(path).or_else(|| self.base.machine.get(path));
+        if self.sweep.leaves_out(value) {
+            return Ok(None);
+        }
+        let values = self.columns.iter();
+        let values = values
+            .map(|path| value(path).map_or(Cell::Nothing, cell))
+            .collect();
+        let mut planned = complete(self.sources, self.base, own.clone(), variant.name.is_some())?;
+        planned.measure_logs_long_enough();
+        effects.see(&planned);
+        Ok(Some(Point {
+            variant: variant.name.clone(),
+            experiment: planned.experiment,
+            values,
+        }))
+    }
+}
+
+/// A value as it stands in a table.
+fn cell(node: &Node) -> Cell {
+    match &node.value {
+        Value::Boolean(truth) => Cell::Boolean(*truth),
+        Value::Integer(number) => Cell::Integer(*number),
+        Value::Float(number) => Cell::number(*number),
+        Value::String(text) | Value::Datetime(text) => Cell::text(text),
+        Value::Array(_) | Value::Table(_) => Cell::text(node.to_toml().to_string()),
+    }
+}
+
+/// Makes all values of a column the same kind, and says which.
+fn unite<'a>(path: &str, cells: impl Iterator<Item = &'a mut Cell>) -> Kind {
+    let cells: Vec<&mut Cell> = cells.filter(|cell| **cell != Cell::Nothing).collect();
+    let all = |is: fn(&Cell) -> bool| cells.iter().all(|cell| is(cell));
+    let has_fractions =
+        |key: &keys::Key| matches!(&key.value, Allowed::Number(range) if !range.whole);
+    let has_fractions = keys::all()
+        .iter()
+        .any(|key| key.path == path && has_fractions(key));
+    if cells.is_empty() {
+        return Kind::Text;
+    }
+    if all(|cell| matches!(cell, Cell::Boolean(_))) {
+        return Kind::Boolean;
+    }
+    if all(|cell| matches!(cell, Cell::Integer(_))) && !has_fractions {
+        return Kind::Integer;
+    }
+    if all(|cell| cell.as_number().is_some()) {
+        for cell in cells {
+            *cell = cell.as_number().map_or(Cell::Nothing, Cell::Number);
+        }
+        return Kind::Number;
+    }
+    for cell in cells {
+        *cell = Cell::text(cell.to_string());
+    }
+    Kind::Text
+}

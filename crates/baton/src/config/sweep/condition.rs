@@ -1,0 +1,123 @@
+//! Conditions that leave points out: `[[sweep.except]]`.
+
+use super::super::keys;
+use super::super::source::{Diagnostic, Sources};
+use super::super::suggest;
+use super::super::tree::{Node, Value};
+use super::leaves;
+
+/// Points at which all of this is so.
+#[derive(Clone, Debug)]
+pub struct Condition(Vec<(String, Test)>);
+
+/// What is so of a key.
+#[derive(Clone, Debug)]
+enum Test {
+    /// It is one of these values.
+    OneOf(Vec<Value>),
+    /// It is none of these values.
+    NoneOf(Vec<Value>),
+    /// It is a number that lies between, the ends not included.
+    Between(f64, f64),
+}
+
+/// What may stand behind a key.
+const EXPECTED: &str =
+    "expected a value, a list of values, or a table with `above`, `below` or `not`";
+
+impl Condition {
+    /// Reads one.
+    ///
+    /// # Errors
+    /// It is none, or there is no such key.
+    pub fn read(sources: &Sources, node: &Node) -> Result<Self, Diagnostic> {
+        let tests = leaves(sources, node, &is_test)?.into_iter().map(|leaf| {
+            let is_key = keys::all().iter().any(|key| key.path == leaf.path);
+            if leaf.path != "name" && !is_key {
+                let known = keys::all().iter().map(|key| key.path.as_str());
+                let meant = suggest::name(&leaf.path, known);
+                let meant =
+                    meant.map_or(String::new(), |meant| format!("; did you mean `{meant}`?"));
+                let message = format!("unknown key `{}`{meant}", leaf.path);
+                return Err(sources.diagnose(&leaf.key, message));
+            }
+            let test = Test::read(leaf.node);
+            let test = test.ok_or_else(|| {
+                sources.diagnose(&leaf.node.origin, format!("{}: {EXPECTED}", leaf.path))
+            })?;
+            Ok((leaf.path, test))
+        });
+        let tests: Vec<_> = tests.collect::<Result<_, _>>()?;
+        match tests.is_empty() {
+            true => Err(sources.diagnose(
+                &node.origin,
+                "expected conditions, each a key and what it is",
+            )),
+            false => Ok(Self(tests)),
+        }
+    }
+
+    /// Whether all is so where `value` gives the value of each key.
+    pub fn holds<'a>(&self, value: impl Fn(&str) -> Option<&'a Node>) -> bool {
+        let is_so =
+            |(path, test): &(String, Test)| value(path).is_some_and(|node| test.is_so(&node.value));
+        self.0.iter().all(is_so)
+    }
+}
+
+/// Whether a table says something of a key, and holds no keys itself.
+fn is_test(node: &Node) -> bool {
+    let keys = ["above", "below", "not"];
+    let table = node.table().filter(|table| !table.is_empty());
+    table.is_some_and(|table| table.keys().all(|key| keys.contains(&key.as_str())))
+}
+
+impl Test {
+    fn read(node: &Node) -> Option<Self> {
+        let Some(table) = node.table() else {
+            return Some(Self::OneOf(values(node)));
+        };
+        let bound = |key: &str| node.get(key).map(|node| number(&node.value));
+        match (bound("above"), bound("below"), node.get("not")) {
+            (None, None, Some(not)) if table.len() == 1 => Some(Self::NoneOf(values(not))),
+            (None, None, _) | (_, _, Some(_)) => None,
+            (above, below, None) => {
+                let above = above.unwrap_or(Some(f64::NEG_INFINITY))?;
+                Some(Self::Between(above, below.unwrap_or(Some(f64::INFINITY))?))
+            }
+        }
+    }
+
+    fn is_so(&self, value: &Value) -> bool {
+        match self {
+            Self::OneOf(values) => values.iter().any(|one| equal(one, value)),
+            Self::NoneOf(values) => !values.iter().any(|one| equal(one, value)),
+            Self::Between(above, below) => {
+                number(value).is_some_and(|number| number > *above && number < *below)
+            }
+        }
+    }
+}
+
+fn values(node: &Node) -> Vec<Value> {
+    match &node.value {
+        Value::Array(items) => items.iter().map(|item| item.value.clone()).collect(),
+        value => vec![value.clone()],
+    }
+}
+
+fn number(value: &Value) -> Option<f64> {
+    match value {
+        Value::Integer(number) => Some(*number as f64),
+        Value::Float(number) => Some(*number),
+        _ => None,
+    }
+}
+
+/// 1 is 1.0.
+fn equal(one: &Value, other: &Value) -> bool {
+    match (number(one), number(other)) {
+        (Some(one), Some(other)) => one == other,
+        _ => one == other,
+    }
+}

@@ -1,0 +1,265 @@
+//! `[sweep]`: which runs a study has.
+//!
+//! Each key of it is an axis: a list of values, or a range. Points are all combinations, the last axis varying fastest, of each variant of
+//! the file. Keys under one `[[sweep.zip]]` are one axis: they take their first values together, their second, and so on.
+//! `[[sweep.except]]` leaves points out.
+
+mod condition;
+mod range;
+
+use super::keys::{self, Allowed};
+use super::source::{Diagnostic, Origin, Sources};
+use super::tree::{Node, Value};
+use condition::Condition;
+
+/// What `[sweep]` says.
+#[derive(Clone, Debug)]
+pub struct Sweep {
+    /// In the order of the file.
+    pub axes: Vec<Axis>,
+    /// Points that are left out.
+    except: Vec<Condition>,
+    /// Runs of each point, with seeds that follow each other.
+    pub seeds: u64,
+}
+
+/// Keys that take values together, and these.
+#[derive(Clone, Debug)]
+pub struct Axis {
+    /// The keys, and where they stand.
+    pub keys: Vec<(String, Origin)>,
+    /// For each step a value of each key.
+    steps: Vec<Vec<Node>>,
+}
+
+/// A study has no more points.
+const MOST_POINTS: usize = 1_000_000;
+
+/// What stands in a tree of tables.
+struct Leaf<'a> {
+    path: String,
+    key: Origin,
+    node: &'a Node,
+}
+
+/// One point, with one seed.
+impl Default for Sweep {
+    fn default() -> Self {
+        Self {
+            axes: Vec::new(),
+            except: Vec::new(),
+            seeds: 1,
+        }
+    }
+}
+
+impl Sweep {
+    /// Reads `[sweep]`.
+    ///
+    /// # Errors
+    /// It cannot be used.
+    pub fn read(sources: &Sources, mut node: Node) -> Result<Self, Diagnostic> {
+        if node.table().is_none() {
+            return Err(sources.diagnose(&node.origin, "sweep: expected a table, [sweep]"));
+        }
+        let seeds = match node.take("seeds").map(|entry| entry.node) {
+            None => 1,
+            Some(node) => match node.value {
+                Value::Integer(seeds @ 1..=1_000_000) => seeds as u64,
+                _ => {
+                    let message = "sweep.seeds: expected a whole number from 1 to 1000000";
+                    return Err(sources.diagnose(&node.origin, message));
+                }
+            },
+        };
+        let zips = tables(sources, &mut node, "zip")?;
+        let except = tables(sources, &mut node, "except")?;
+        let except = except.iter().map(|table| Condition::read(sources, table));
+        let node = node.expand_dots();
+        let mut axes = Vec::new();
+        for leaf in leaves(sources, &node, &range::is_range)? {
+            axes.push(Axis::of_one(sources, &leaf)?);
+        }
+        for zip in &zips {
+            axes.push(Axis::of_several(sources, zip)?);
+        }
+        axes.sort_by_key(|axis| axis.keys.first().map(|(_, origin)| sources.start(origin)));
+        twice(sources, &axes)?;
+        let sweep = Self {
+            axes,
+            except: except.collect::<Result<_, _>>()?,
+            seeds,
+        };
+        let mut points = sweep.axes.iter().map(|axis| axis.steps.len());
+        let points = points.try_fold(1usize, usize::checked_mul);
+        if points.is_none_or(|points| points > MOST_POINTS) {
+            let message = format!("has too many points; expected at most {MOST_POINTS}");
+            return Err(sources.diagnose(&sweep.axes[0].keys[0].1, message));
+        }
+        Ok(sweep)
+    }
+
+    /// All keys that are swept, and where they stand.
+    pub fn keys(&self) -> impl Iterator<Item = &(String, Origin)> {
+        self.axes.iter().flat_map(|axis| &axis.keys)
+    }
+
+    /// How many combinations there are.
+    pub fn combinations(&self) -> usize {
+        self.axes.iter().map(|axis| axis.steps.len()).product()
+    }
+
+    /// What a combination sets.
+    pub fn combination(&self, number: usize, origin: &Origin) -> Node {
+        let mut layer = Node::empty(origin.clone());
+        let mut rest = number;
+        for axis in self.axes.iter().rev() {
+            let step = &axis.steps[rest % axis.steps.len()];
+            rest /= axis.steps.len();
+            for ((path, key), value) in axis.keys.iter().zip(step) {
+                layer.merge(Node::at_path(path, value.clone()).with_keys_at(path, key));
+            }
+        }
+        layer
+    }
+
+    /// Whether a point is left out, where `value` gives the value of each key.
+    pub fn leaves_out<'a>(&self, value: impl Fn(&str) -> Option<&'a Node>) -> bool {
+        self.except.iter().any(|condition| condition.holds(&value))
+    }
+}
+
+impl Axis {
+    /// Whether this is one of its keys.
+    pub fn has(&self, path: &str) -> bool {
+        self.keys.iter().any(|key| key.0 == path)
+    }
+
+    fn of_one(sources: &Sources, leaf: &Leaf<'_>) -> Result<Self, Diagnostic> {
+        let steps = values(sources, leaf)?.into_iter();
+        Ok(Self {
+            keys: vec![(leaf.path.clone(), leaf.key.clone())],
+            steps: steps.map(|value| vec![value]).collect(),
+        })
+    }
+
+    fn of_several(sources: &Sources, table: &Node) -> Result<Self, Diagnostic> {
+        let mut keys = Vec::new();
+        let mut steps: Vec<Vec<Node>> = Vec::new();
+        for leaf in leaves(sources, table, &range::is_range)? {
+            let values = values(sources, &leaf)?;
+            if keys.is_empty() {
+                steps = vec![Vec::new(); values.len()];
+            } else if steps.len() != values.len() {
+                let (first, _) = &keys[0];
+                let message = format!(
+                    "{}: has {} values; expected {}, as {first} has, with which it is zipped",
+                    leaf.path,
+                    values.len(),
+                    steps.len()
+                );
+                return Err(sources.diagnose(&leaf.node.origin, message));
+            }
+            for (step, value) in steps.iter_mut().zip(values) {
+                step.push(value);
+            }
+            keys.push((leaf.path, leaf.key));
+        }
+        match keys.len() {
+            0 | 1 => {
+                let message = "sweep.zip: expected two keys or more, each with a list of values";
+                Err(sources.diagnose(&table.origin, message))
+            }
+            _ => Ok(Self { keys, steps }),
+        }
+    }
+}
+
+/// The values that a key of `[sweep]` takes.
+fn values(sources: &Sources, leaf: &Leaf<'_>) -> Result<Vec<Node>, Diagnostic> {
+    let refuse =
+        |why: &str| Err(sources.diagnose(&leaf.node.origin, format!("{}: {why}", leaf.path)));
+    if ["name", "profile", "variants"].contains(&leaf.path.as_str()) {
+        return refuse("cannot be swept; expected a key that `baton keys` shows, or [[variants]]");
+    }
+    match &leaf.node.value {
+        Value::Array(items) if items.is_empty() => refuse("expected at least one value"),
+        Value::Array(items) => Ok(items.clone()),
+        Value::Table(_) => {
+            let is_whole =
+                |key: &keys::Key| matches!(&key.value, Allowed::Number(range) if range.whole);
+            let key = keys::all().iter().find(|key| key.path == leaf.path);
+            let whole = key.is_some_and(is_whole);
+            range::values(sources, leaf.node, whole)
+        }
+        _ => refuse(
+            "expected a list of values, as in [200, 400], or a range; a single value stands outside of [sweep]",
+        ),
+    }
+}
+
+/// Refuses a key that is swept twice.
+fn twice(sources: &Sources, axes: &[Axis]) -> Result<(), Diagnostic> {
+    let mut keys: Vec<&(String, Origin)> = axes.iter().flat_map(|axis| &axis.keys).collect();
+    let place = |key: &&(String, Origin)| (key.0.clone(), sources.start(&key.1));
+    keys.sort_by_key(place);
+    match keys.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+        None => Ok(()),
+        Some(pair) => {
+            let message = format!(
+                "{} is swept already, {}",
+                pair[1].0,
+                sources.place(&pair[0].1)
+            );
+            Err(sources.diagnose(&pair[1].1, message))
+        }
+    }
+}
+
+/// Takes `[[sweep.NAME]]` out of `[sweep]`.
+fn tables(sources: &Sources, sweep: &mut Node, name: &str) -> Result<Vec<Node>, Diagnostic> {
+    let Some(entry) = sweep.take(name) else {
+        return Ok(Vec::new());
+    };
+    let is_table = |item: &Node| item.table().is_some();
+    match entry.node.value {
+        Value::Array(items) if items.iter().all(is_table) => {
+            Ok(items.into_iter().map(Node::expand_dots).collect())
+        }
+        _ => {
+            let message = format!("expected [[sweep.{name}]], a table for each");
+            Err(sources.diagnose(&entry.node.origin, message))
+        }
+    }
+}
+
+/// What stands in a table and in the tables in it, but for those that are values themselves.
+fn leaves<'a>(
+    sources: &Sources,
+    node: &'a Node,
+    is_value: &dyn Fn(&Node) -> bool,
+) -> Result<Vec<Leaf<'a>>, Diagnostic> {
+    let mut found = Vec::new();
+    let mut tables = vec![(String::new(), node)];
+    while let Some((above, node)) = tables.pop() {
+        for (key, entry) in node.table().into_iter().flatten() {
+            let path = match above.as_str() {
+                "" => key.clone(),
+                above => format!("{above}.{key}"),
+            };
+            match entry.node.table() {
+                Some(table) if table.is_empty() => {
+                    return Err(sources.diagnose(&entry.key, format!("{path}: says nothing")));
+                }
+                Some(_) if !is_value(&entry.node) => tables.push((path, &entry.node)),
+                _ => found.push(Leaf {
+                    path,
+                    key: entry.key.clone(),
+                    node: &entry.node,
+                }),
+            }
+        }
+    }
+    found.sort_by_key(|leaf| sources.start(&leaf.key));
+    Ok(found)
+}
