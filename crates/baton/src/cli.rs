@@ -46,7 +46,7 @@ pub use log::LogArgs;
 pub use port::{PortArgs, PortKind};
 
 pub use refusal::explain;
-pub use sweep::{SweepArgs, SweepCommand};
+pub use sweep::{CompareArgs, SweepArgs, SweepCommand};
 
 use crate::config::Setting;
 use baton_sim::Link;
@@ -84,6 +84,8 @@ pub enum Command {
     Run(RunArgs),
     /// Run a study: an experiment file with lists of values to combine; goes on where it stopped
     Sweep(SweepArgs),
+    /// Say how two studies differ, and whether by more than chance
+    Compare(CompareArgs),
     /// Say how response times grow with the load, where the knee is and which load meets a goal
     Load(LoadArgs),
     /// Say what a NIC is good at: how fast it sends and receives, and what limits it

@@ -47,7 +47,7 @@ const LAYERS: [(&str, &[&str]); 23] = [
     ("packetdrill", &["tcp", "wire"]),
     ("preload", &["iolib", "sockets"]),
     // Files, their locks and threads, of any system.
-    ("study", &["sim"]),
+    ("study", &["sim", "stats"]),
     (
         "baton",
         &[

@@ -6,6 +6,7 @@
 
 mod carry_out;
 mod collect;
+mod compare;
 mod error;
 mod file;
 mod identity;
@@ -20,6 +21,7 @@ pub mod table;
 
 pub use carry_out::{Ended, carry_out};
 pub use collect::{Leftovers, collect_garbage};
+pub use compare::{Comparison, KeyDifference, MetricDifference};
 pub use error::StoreError;
 pub use identity::identify;
 pub use inputs::Inputs;

@@ -65,12 +65,56 @@ impl Study {
         Ok(studies.into_iter().flatten().collect())
     }
 
+    /// The study that a path names: that of its tables, as `results/mips` or `results/mips.csv`, or the only one in a folder. Also returns the
+    /// folder.
+    ///
+    /// # Errors
+    /// There is none, or are several.
+    pub fn find(path: &Path) -> Result<(PathBuf, Self), StoreError> {
+        let other = |found: String| StoreError::Other {
+            path: path.to_owned(),
+            found,
+            expected: "a folder of `baton sweep` with one study, or FOLDER/STUDY",
+        };
+        let (root, name) = match path.is_dir() {
+            true => (path, None),
+            false => {
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                let ending = |name: &str| {
+                    TABLES
+                        .iter()
+                        .find_map(|ending| name.strip_suffix(ending).map(str::to_owned))
+                };
+                let root = path.parent().filter(|root| !root.as_os_str().is_empty());
+                (
+                    root.unwrap_or(Path::new(".")),
+                    Some(ending(&name).unwrap_or(name.into_owned())),
+                )
+            }
+        };
+        let mut studies = Self::all(root)?;
+        let names: Vec<String> = studies.iter().map(|study| study.name.clone()).collect();
+        studies.retain(|study| name.as_ref().is_none_or(|name| study.name == *name));
+        match studies.len() {
+            1 => Ok((root.to_owned(), studies.remove(0))),
+            _ if names.is_empty() => Err(other("has no study".to_owned())),
+            0 => Err(other(format!(
+                "there is no such study, but {}",
+                names.join(", ")
+            ))),
+            _ => Err(other(format!("has several studies: {}", names.join(", ")))),
+        }
+    }
+
     /// Changes with its runs, their order and what they are called.
     pub fn digest(&self) -> Key {
         let json = serde_json::to_vec(self).expect("a study is JSON");
         Digest::new().part(&json).key()
     }
 }
+
+/// Endings of the tables of a study.
+const TABLES: [&str; 2] = [".csv", ".parquet"];
 
 fn place(root: &Path, name: &str) -> PathBuf {
     root.join("studies").join(format!("{name}.json"))

@@ -89,6 +89,28 @@ pub enum SweepCommand {
     },
 }
 
+/// `baton compare`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  baton compare before after
+  baton compare results/mips results/mips-with-cache --json difference.json
+
+Runs of the same variant, seed and values of swept keys are compared with each other. A metric differs if the mean of these differences
+would be so large by chance once in twenty comparisons at most (Student's test of pairs, corrected for the number of metrics by Holm's
+method); where there is one pair only, if it is not equal. The exit code is 0 if none differs and 1 if any does.")]
+pub struct CompareArgs {
+    /// A folder of `baton sweep` with one study, or FOLDER/STUDY
+    #[arg(value_name = "A", value_hint = ValueHint::AnyPath)]
+    pub one: PathBuf,
+    /// Another
+    #[arg(value_name = "B", value_hint = ValueHint::AnyPath)]
+    pub other: PathBuf,
+    /// Write all differences to this file; `-` for stdout
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub json: Option<PathBuf>,
+}
+
 /// One of several parts of a study.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {

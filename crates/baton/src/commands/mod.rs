@@ -3,6 +3,7 @@
 pub mod advise;
 pub mod bench;
 pub mod calibrate;
+pub mod compare;
 mod curves;
 pub mod demo;
 pub mod generate;

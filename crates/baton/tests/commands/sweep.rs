@@ -315,6 +315,51 @@ fn parts_come_together() {
         .says(&["0 runs are new, 20 were there"]);
 }
 
+#[test]
+fn what_differs_is_told_from_what_does_not() {
+    let bench = Workbench::new();
+    let sweep = "[sweep]\nclients.connections = [4, 8, 16]\nseeds = 2\n";
+    study(&bench, "x.toml", sweep);
+    bench.baton("sweep x.toml --out a").ok();
+    bench.baton("sweep x.toml --out b").ok();
+    bench
+        .baton("compare a b")
+        .ok()
+        .says(&["6 pairs of runs", "metrics without a difference"]);
+    bench
+        .baton("sweep x.toml --out c --set host.clock_mhz=100")
+        .ok();
+    let ran = bench.baton("compare a c/x.csv --json out.json");
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    ran.says(&["host.clock_mhz", "not set", "100", "request_rate_per_s"]);
+    assert!(ran.stderr.contains("metrics differ"), "{ran:?}");
+    let json: serde_json::Value = serde_json::from_str(&bench.read("out.json")).expect("JSON");
+    let metrics = json["metrics"].as_array().expect("a list");
+    let rate = metrics
+        .iter()
+        .find(|metric| metric["name"] == "request_rate_per_s")
+        .expect("the rate");
+    assert!(
+        rate["difference_percent"]["mean"]
+            .as_f64()
+            .expect("a number")
+            < -20.0,
+        "{rate}"
+    );
+    assert!(rate["p_value"].as_f64().expect("a number") < 0.05, "{rate}");
+    assert_eq!(json["configuration"][0]["path"], "host.clock_mhz");
+    // Two studies in a folder, and none in common.
+    study(&bench, "y.toml", &sweep.replace("[4, 8, 16]", "[5]"));
+    bench.baton("sweep y.toml --out b").ok();
+    bench
+        .baton("compare a b")
+        .refused(&["has several studies: x, y", "FOLDER/STUDY"]);
+    bench
+        .baton("compare a b/z")
+        .refused(&["no such study, but x, y"]);
+    bench.baton("compare a b/y").refused(&["no runs in common"]);
+}
+
 #[cfg(unix)]
 mod ends {
     use super::*;
