@@ -1,14 +1,12 @@
 //! Which connections to hand off (handoff-policies 3.3).
 //!
-//! The kernel asks a [`Selection`] when a connection is established and whenever the application enqueues data to send.
+//! The kernel asks a [`Selection`] when a connection is established, whenever the application enqueues data to send, and when it has read some.
 //! The kernel, not the policy, keeps the framework's rules: an attempt is made only while the NIC is known to have room,
 //! and a connection whose attempt failed (refused by the NIC, or the NIC known to be full at the moment the policy chose
 //! it), or that came back from the NIC, is not considered again, unless the policy [reconsiders](Selection::reconsiders).
 //! A policy may also change its mind about a connection that is on the NIC ([`Selection::takes_back`]).
 
 use baton_wire::{Endpoint, Span};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 
 /// What an operating system can see of a connection and its NIC when it must decide.
@@ -30,6 +28,10 @@ pub struct View {
     pub bytes_sent: u64,
     /// Bytes enqueued and not yet acknowledged.
     pub bytes_in_send_buffer: u32,
+    /// Times that the application has read data from it, this one included.
+    pub receives: u32,
+    /// Enqueues to its send buffer in all its life, about: only a simulator that replays a log can tell.
+    pub foreseen_enqueues: Option<u32>,
     /// Attempts to hand it off that failed.
     pub failures: u32,
     /// It was on the NIC before and came back.
@@ -40,13 +42,45 @@ pub struct View {
     pub nic_soft_limit: u32,
 }
 
+impl View {
+    /// Whether the NIC, as far as is known, would refuse another connection.
+    pub fn nic_is_full(&self) -> bool {
+        self.nic_connections >= self.nic_soft_limit
+    }
+}
+
+/// What a connection has been, when its socket is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Life {
+    /// This end.
+    pub local: Endpoint,
+    /// The other end.
+    pub remote: Endpoint,
+    /// Send requests made by the application.
+    pub requests: u32,
+    /// Enqueues to its send buffer.
+    pub enqueues: u32,
+    /// Bytes enqueued to its send buffer.
+    pub bytes_sent: u64,
+}
+
 /// What a policy decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// Attempt to hand the connection off now.
     HandOff,
-    /// Leave it on the host; ask again at the next send request.
+    /// Leave it on the host; ask again at the next send request, or when the application reads.
     Stay,
+}
+
+impl Decision {
+    /// To hand off where this holds.
+    pub fn hand_off_if(holds: bool) -> Self {
+        match holds {
+            true => Self::HandOff,
+            false => Self::Stay,
+        }
+    }
 }
 
 /// A connection selection policy.
@@ -56,6 +90,17 @@ pub trait Selection: Debug + Send {
 
     /// Asked at each send request, after its data was enqueued.
     fn on_send(&mut self, view: &View) -> Decision;
+
+    /// Asked when the application has read data that came. The published framework does not ask then, though it names the moment.
+    fn on_receive(&mut self, view: &View) -> Decision {
+        let _ = view;
+        Decision::Stay
+    }
+
+    /// Told when a socket is gone, for policies that learn.
+    fn on_closed(&mut self, life: &Life) {
+        let _ = life;
+    }
 
     /// Whether a connection that had its chance is considered again. The published framework does not.
     fn reconsiders(&self, view: &View) -> bool {
@@ -94,20 +139,12 @@ pub struct Threshold {
 
 impl Selection for Threshold {
     fn on_established(&mut self, _view: &View) -> Decision {
-        if self.enqueues == 0 {
-            Decision::HandOff
-        } else {
-            Decision::Stay
-        }
+        Decision::hand_off_if(self.enqueues == 0)
     }
 
     fn on_send(&mut self, view: &View) -> Decision {
         let reached_now = view.enqueues_before < self.enqueues && self.enqueues <= view.enqueues;
-        if reached_now {
-            Decision::HandOff
-        } else {
-            Decision::Stay
-        }
+        Decision::hand_off_if(reached_now)
     }
 }
 
@@ -132,10 +169,7 @@ impl Selection for Alternate {
     }
 
     fn on_send(&mut self, view: &View) -> Decision {
-        match self.is_due(view) {
-            true => Decision::HandOff,
-            false => Decision::Stay,
-        }
+        Decision::hand_off_if(self.is_due(view))
     }
 
     fn reconsiders(&self, _view: &View) -> bool {
@@ -189,6 +223,14 @@ impl Selection for PerPort {
         self.policy(view.local.port).on_send(view)
     }
 
+    fn on_receive(&mut self, view: &View) -> Decision {
+        self.policy(view.local.port).on_receive(view)
+    }
+
+    fn on_closed(&mut self, life: &Life) {
+        self.policy(life.local.port).on_closed(life);
+    }
+
     fn reconsiders(&self, view: &View) -> bool {
         let found = self.ports.iter().find(|(p, _)| *p == view.local.port);
         found
@@ -201,69 +243,20 @@ impl Selection for PerPort {
     }
 }
 
-/// A policy as a configuration names it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "policy", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum SelectionConfig {
-    /// Every connection is attempted as soon as it is established, and only then: [`Fcfs`].
-    #[default]
-    Fcfs,
-    /// A connection is attempted at the n-th enqueue to its send buffer, and only then: [`Threshold`].
-    Threshold {
-        /// Which enqueue to the send buffer of a connection makes it be handed off; 0: when it is established.
-        enqueues: u32,
-    },
-    /// Every connection changes sides at each n-th enqueue to its send buffer: [`Alternate`].
-    Alternate {
-        /// Enqueues to the send buffer from one change of sides to the next.
-        enqueues: u32,
-    },
-    /// No connection is handed off: [`Never`].
-    Never,
-    /// Policies by local port: [`PerPort`].
-    PerPort {
-        /// Policies of single ports.
-        ports: Vec<PortSelection>,
-        /// Policy of all other ports.
-        default: Box<SelectionConfig>,
-    },
-}
-
-/// The policy of one port.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct PortSelection {
-    /// Local TCP port.
-    pub port: u16,
-    /// Its policy.
-    pub selection: SelectionConfig,
-}
-
-impl SelectionConfig {
-    /// The policy itself.
-    pub fn build(&self) -> Box<dyn Selection> {
-        match self {
-            Self::Fcfs => Box::new(Fcfs),
-            Self::Threshold { enqueues } => Box::new(Threshold {
-                enqueues: *enqueues,
-            }),
-            Self::Alternate { enqueues } => Box::new(Alternate {
-                enqueues: *enqueues,
-            }),
-            Self::Never => Box::new(Never),
-            Self::PerPort { ports, default } => {
-                let ports = ports
-                    .iter()
-                    .map(|p| (p.port, p.selection.build()))
-                    .collect();
-                Box::new(PerPort::new(ports, default.build()))
-            }
-        }
-    }
-}
-
+mod benefit;
+mod config;
+mod rate;
+mod receiving;
+mod retry;
+mod survival;
 mod text;
 
+pub use benefit::{Benefit, Foreseen, Remaining};
+pub use config::{PortSelection, SelectionConfig};
+pub use rate::Rate;
+pub use receiving::AtReceive;
+pub use retry::Retry;
+pub use survival::Survival;
 pub use text::SelectionTextError;
 
 #[cfg(test)]

@@ -186,7 +186,8 @@ pub struct ServeArgs {
     #[arg(long, value_name = "ADDRESS", group = "link", conflicts_with_all = LINK_OPTIONS, value_hint = ValueHint::FilePath)]
     pub adapter: Option<AdapterAddress>,
     /// Keep connections on a stack of its own, and hand those to the adapter that this policy chooses: fcfs, tN (at the N-th send),
-    /// alternate:N (there and back at each N-th send, to see what moving costs), never, or by port, as in ports:80=t4,*=never
+    /// rN (at the N-th read), rate:PERCENT (of the mean rate), benefit:N (by what connections before it have sent), retry:POLICY (a refusal is
+    /// not final), alternate:N (there and back at each N-th send, to see what moving costs), never, or by port, as in ports:80=t4,*=never
     #[arg(long, value_name = "POLICY", requires = "adapter")]
     pub handoff: Option<SelectionConfig>,
     /// Keep connections in the kernel rather than on a stack of its own; what is handed off the adapter's broker takes out of the kernel,

@@ -119,6 +119,7 @@ impl<'a, P: Inline, L: HostLink<Data = P>, S: HostStack<P>> LayerCalls<'a, P, L,
             .sockets
             .insert(Socket::new(self.now, conn, flow, adapter));
         let id = SocketId(slot as u32);
+        layer.socket_mut(id).foreseen = layer.foreseen.remove(&flow.remote);
         layer.set_socket_of(conn, Some(id));
         if let Some(end) = self.adapters.get_mut(adapter.index()) {
             layer.consider_established(self.now, self.stack, &mut end.os, id);
@@ -231,6 +232,16 @@ impl<'a, P: Inline, L: HostLink<Data = P>, S: HostStack<P>> LayerCalls<'a, P, L,
         }
     }
 
+    /// The application has read from a connection on the host.
+    fn consider_receive(&mut self, id: SocketId) {
+        let socket = self.layer.socket_mut(id);
+        socket.receives += 1;
+        if let Some(end) = self.adapters.get_mut(socket.adapter.index()) {
+            self.layer
+                .consider_receive(self.now, self.stack, &mut end.os, id);
+        }
+    }
+
     /// Lets go of a socket.
     fn let_go(&mut self, id: SocketId, wish: Wish) {
         let now = self.now;
@@ -326,7 +337,13 @@ impl<P: Inline, L: HostLink<Data = P>, S: HostStack<P>> Sockets<P> for LayerCall
             return Receive::Data(data);
         }
         match socket.place {
-            Place::Host(conn) => self.stack.receive(conn, max),
+            Place::Host(conn) => {
+                let received = self.stack.receive(conn, max);
+                if matches!(received, Receive::Data(_)) {
+                    self.consider_receive(id);
+                }
+                received
+            }
             Place::Adapter(on_adapter) | Place::Restoring(on_adapter) => {
                 match self.adapters.get_mut(socket.adapter.index()) {
                     Some(end) => end.os.receive(on_adapter, max),

@@ -31,12 +31,12 @@ pub use socket::{Place, SocketState};
 pub use stack::HostStack;
 pub use stats::LayerStats;
 
-use crate::{NotOffloaded, Ready, Selection, SocketId};
+use crate::{Life, NotOffloaded, Ready, Selection, SocketId};
 use adapters::Connections;
 use baton_bus::HostLink;
 use baton_bus::link::Inline;
 use baton_tcp::{CloseReason, ConnId, ListenerId};
-use baton_wire::{Flow, Span, Time};
+use baton_wire::{Endpoint, Flow, Span, Time};
 use rustc_hash::FxHashMap;
 use slab::Slab;
 use socket::Socket;
@@ -65,6 +65,8 @@ pub struct SocketLayer<P> {
     arrived: VecDeque<P>,
     /// Connections that have moved out of the stack and into it.
     moves: VecDeque<StackMove>,
+    /// What connections that are about to come will send, by their other ends.
+    foreseen: FxHashMap<Endpoint, u32>,
     ready: VecDeque<Ready>,
     acceptable: bool,
     most_sockets: usize,
@@ -95,6 +97,7 @@ impl<P: Inline> SocketLayer<P> {
             to_forward: VecDeque::new(),
             arrived: VecDeque::new(),
             moves: VecDeque::new(),
+            foreseen: FxHashMap::default(),
             ready: VecDeque::new(),
             acceptable: false,
             most_sockets,
@@ -163,6 +166,12 @@ impl<P: Inline> SocketLayer<P> {
     /// the path, that is to be well above a retransmission timeout, or a lossy one never gets to send again.
     pub fn set_least_stay(&mut self, stay: Span) {
         self.least_stay = stay;
+    }
+
+    /// Tells the selection policy of a connection that is about to come from `remote`, by about how many enqueues to its send buffer it will
+    /// be used. Only who replays a log can know.
+    pub fn foresee(&mut self, remote: Endpoint, enqueues: u32) {
+        self.foreseen.insert(remote, enqueues);
     }
 
     /// Takes in connections of a listener of the stack: they come on this adapter, if there is one.
@@ -244,6 +253,15 @@ impl<P: Inline> SocketLayer<P> {
     /// Frees a socket's slot; nothing of it may be in the stack or on the adapter.
     fn remove(&mut self, id: SocketId) {
         let socket = self.sockets.remove(id.0 as usize);
+        if let Some(selection) = &mut self.selection {
+            selection.on_closed(&Life {
+                local: socket.flow.local,
+                remote: socket.flow.remote,
+                requests: socket.requests,
+                enqueues: socket.enqueues,
+                bytes_sent: socket.bytes_sent,
+            });
+        }
         // Its slot may be used again while the old one is still in the queue.
         if socket.readable || socket.writable {
             self.ready.retain(|ready| match ready {

@@ -3,7 +3,7 @@
 use super::socket::{Place, Wish};
 use super::{AdapterEnd, Away, HostStack, SocketLayer};
 use crate::adapter::OsLayer;
-use crate::{Decision, NotOffloaded, SocketId, View};
+use crate::{Decision, NotOffloaded, Selection, SocketId, View};
 use baton_bus::HostLink;
 use baton_bus::descriptor::Status;
 use baton_bus::link::Inline;
@@ -50,6 +50,21 @@ impl<P: Inline> SocketLayer<P> {
         }
     }
 
+    /// The application has read something.
+    pub(super) fn consider_receive(
+        &mut self,
+        now: Time,
+        stack: &mut impl HostStack<P>,
+        os: &mut OsLayer<P>,
+        id: SocketId,
+    ) {
+        if let Place::Host(_) = self.socket(id).place {
+            self.consider(now, stack, os, id, 0, |selection, view| {
+                selection.on_receive(view)
+            });
+        }
+    }
+
     /// The application has put something into its send buffer, by so many enqueues.
     pub(super) fn consider_send(
         &mut self,
@@ -59,28 +74,51 @@ impl<P: Inline> SocketLayer<P> {
         id: SocketId,
         enqueues: u32,
     ) {
-        let socket = self.socket(id);
-        if socket.handoffs > 0 && now.saturating_since(socket.since) < self.least_stay {
-            return;
-        }
-        let view = self.view(now, stack, os, id, enqueues);
-        if let (Place::Adapter(_), Some(selection)) = (self.socket(id).place, &mut self.selection) {
-            if selection.takes_back(&view) {
+        if let Place::Adapter(_) = self.socket(id).place {
+            let view = self.view(now, stack, os, id, enqueues);
+            let has_stayed = self.has_stayed(now, id);
+            let selection = self.selection.as_mut().filter(|_| has_stayed);
+            if selection.is_some_and(|selection| selection.takes_back(&view)) {
                 self.restore(now, os, id);
             }
+            return;
+        }
+        self.consider(now, stack, os, id, enqueues, |selection, view| {
+            selection.on_send(view)
+        });
+    }
+
+    /// Whether policy may move it again.
+    fn has_stayed(&self, now: Time, id: SocketId) -> bool {
+        let socket = self.socket(id);
+        socket.handoffs == 0 || now.saturating_since(socket.since) >= self.least_stay
+    }
+
+    /// Attempts to hand off what is on the host, if `decide` says so and it has not had its chance.
+    fn consider(
+        &mut self,
+        now: Time,
+        stack: &mut impl HostStack<P>,
+        os: &mut OsLayer<P>,
+        id: SocketId,
+        enqueues: u32,
+        decide: impl FnOnce(&mut dyn Selection, &View) -> Decision,
+    ) {
+        if !self.has_stayed(now, id) {
             return;
         }
         if self.is_chosen_for_former(os, id) {
             return self.attempt(now, stack, os, id);
         }
-        let had_its_chance = view.failures > 0 || view.was_offloaded;
+        let view = self.view(now, stack, os, id, enqueues);
         let Some(selection) = &mut self.selection else {
             return;
         };
+        let had_its_chance = view.failures > 0 || view.was_offloaded;
         if had_its_chance && !selection.reconsiders(&view) {
             return;
         }
-        if selection.on_send(&view) == Decision::HandOff {
+        if decide(&mut **selection, &view) == Decision::HandOff {
             self.attempt(now, stack, os, id);
         }
     }
@@ -107,6 +145,8 @@ impl<P: Inline> SocketLayer<P> {
             enqueues: socket.enqueues,
             bytes_sent: socket.bytes_sent,
             bytes_in_send_buffer: unacknowledged as u32,
+            receives: socket.receives,
+            foreseen_enqueues: socket.foreseen,
             failures: socket.failures,
             was_offloaded: socket.handoffs > 0,
             nic_connections: self.adapters[socket.adapter.index()].imported(),

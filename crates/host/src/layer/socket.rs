@@ -94,6 +94,8 @@ pub(super) struct Socket<P> {
     pub(super) requests: u32,
     pub(super) enqueues: u32,
     pub(super) bytes_sent: u64,
+    pub(super) receives: u32,
+    pub(super) foreseen: Option<u32>,
     pub(super) failures: u32,
     pub(super) handoffs: u32,
     /// The generation of the adapter for which the policy chose it last.
@@ -124,6 +126,8 @@ impl<P> Socket<P> {
             requests: 0,
             enqueues: 0,
             bytes_sent: 0,
+            receives: 0,
+            foreseen: None,
             failures: 0,
             handoffs: 0,
             chosen_for: None,

@@ -1,7 +1,7 @@
 use super::*;
 use std::net::{IpAddr, Ipv4Addr};
 
-fn view(port: u16, enqueues_before: u32, enqueues: u32) -> View {
+pub(super) fn view(port: u16, enqueues_before: u32, enqueues: u32) -> View {
     let addr = IpAddr::V4(Ipv4Addr::LOCALHOST);
     View {
         local: Endpoint::new(addr, port),
@@ -12,10 +12,23 @@ fn view(port: u16, enqueues_before: u32, enqueues: u32) -> View {
         enqueues,
         bytes_sent: 0,
         bytes_in_send_buffer: 0,
+        receives: 0,
+        foreseen_enqueues: None,
         failures: 0,
         was_offloaded: false,
         nic_connections: 0,
         nic_soft_limit: 10,
+    }
+}
+
+pub(super) fn life(port: u16, enqueues: u32) -> Life {
+    let View { local, remote, .. } = view(port, 0, enqueues);
+    Life {
+        local,
+        remote,
+        requests: 1,
+        enqueues,
+        bytes_sent: 0,
     }
 }
 
@@ -58,6 +71,46 @@ fn connections_change_sides_at_every_nth_enqueue() {
     };
     let moved = [(2, 3), (3, 4), (4, 7), (7, 8), (8, 20), (20, 23)].map(moves);
     assert_eq!(moved, [false, true, false, true, true, false]);
+}
+
+#[test]
+fn the_nth_read_hands_off() {
+    let mut policy = AtReceive { receives: 2 };
+    let read = |receives| View {
+        receives,
+        ..view(80, 0, 0)
+    };
+    assert_eq!(policy.on_established(&read(0)), Decision::Stay);
+    let decisions = [1, 2, 3].map(|receives| policy.on_receive(&read(receives)));
+    assert_eq!(
+        decisions,
+        [Decision::Stay, Decision::HandOff, Decision::Stay]
+    );
+    assert_eq!(policy.on_send(&read(2)), Decision::Stay);
+}
+
+#[test]
+fn what_was_refused_is_tried_again_where_there_is_room() {
+    let mut policy = Retry::new(Box::new(Threshold { enqueues: 4 }));
+    let refused = View {
+        failures: 1,
+        ..view(80, 5, 6)
+    };
+    assert_eq!(policy.on_send(&view(80, 5, 6)), Decision::Stay);
+    assert_eq!(policy.on_send(&view(80, 3, 4)), Decision::HandOff);
+    assert!(policy.reconsiders(&refused));
+    assert_eq!(policy.on_send(&refused), Decision::HandOff);
+    let full = View {
+        nic_connections: refused.nic_soft_limit,
+        ..refused
+    };
+    assert_eq!(policy.on_send(&full), Decision::Stay);
+    let back = View {
+        failures: 0,
+        was_offloaded: true,
+        ..refused
+    };
+    assert_eq!(policy.on_send(&back), Decision::HandOff);
 }
 
 #[test]

@@ -7,14 +7,17 @@ use std::str::FromStr;
 /// What was expected where something else stands.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{found}`: expected fcfs, never, tN as in t4, alternate:N, or ports:80=t4,443=never,*=fcfs"
+    "`{found}`: expected fcfs, never, tN as in t4, rN, rate:PERCENT, benefit:N, alternate:N, one of these after retry:, or \
+     ports:80=t4,443=never,*=fcfs"
 )]
 pub struct SelectionTextError {
     /// What stands there.
     pub found: String,
 }
 
-/// `fcfs`, `never`, `t4` (the fourth enqueue), `alternate:4` (every fourth), or a list by port, in which `*` is all others; without it they stay.
+/// `fcfs`, `never`, `t4` (the fourth enqueue), `r1` (the first read), `rate:150` (per cent of the mean rate), `benefit:8` (enqueues that
+/// pay for a handoff), `alternate:4` (every fourth enqueue), `retry:` before one of these, or a list by port, in which `*` is all others;
+/// without it they stay. An oracle is for experiments only.
 impl FromStr for SelectionConfig {
     type Err = SelectionTextError;
 
@@ -37,11 +40,28 @@ fn one(text: &str) -> Result<SelectionConfig, SelectionTextError> {
         "never" => return Ok(SelectionConfig::Never),
         _ => {}
     }
-    let enqueues = |prefix| text.strip_prefix(prefix).and_then(|n| n.parse().ok());
-    let threshold = enqueues("t").map(|enqueues| SelectionConfig::Threshold { enqueues });
-    let alternate = enqueues("alternate:").filter(|&enqueues| enqueues > 0);
-    let alternate = alternate.map(|enqueues| SelectionConfig::Alternate { enqueues });
-    threshold.or(alternate).ok_or_else(|| error(text))
+    if let Some(policy) = text.strip_prefix("retry:") {
+        let selection = Box::new(one(policy)?);
+        return Ok(SelectionConfig::Retry { selection });
+    }
+    let number = |prefix| {
+        let digits = text.strip_prefix(prefix)?;
+        digits.parse::<u32>().ok()
+    };
+    let threshold = || number("t").map(|enqueues| SelectionConfig::Threshold { enqueues });
+    let receive = || number("r").map(|receives| SelectionConfig::AtReceive { receives });
+    let rate = || number("rate:").map(|percent| SelectionConfig::Rate { percent });
+    let benefit = || number("benefit:").map(|enqueues| SelectionConfig::Benefit { enqueues });
+    let alternate = || {
+        let enqueues = number("alternate:").filter(|&enqueues| enqueues > 0)?;
+        Some(SelectionConfig::Alternate { enqueues })
+    };
+    threshold()
+        .or_else(receive)
+        .or_else(rate)
+        .or_else(benefit)
+        .or_else(alternate)
+        .ok_or_else(|| error(text))
 }
 
 fn by_port(list: &str) -> Result<SelectionConfig, SelectionTextError> {
@@ -68,6 +88,11 @@ impl Display for SelectionConfig {
             Self::Never => out.write_str("never"),
             Self::Threshold { enqueues } => write!(out, "t{enqueues}"),
             Self::Alternate { enqueues } => write!(out, "alternate:{enqueues}"),
+            Self::AtReceive { receives } => write!(out, "r{receives}"),
+            Self::Rate { percent } => write!(out, "rate:{percent}"),
+            Self::Benefit { enqueues } => write!(out, "benefit:{enqueues}"),
+            Self::Oracle { enqueues } => write!(out, "oracle:{enqueues}"),
+            Self::Retry { selection } => write!(out, "retry:{selection}"),
             Self::PerPort { ports, default } => {
                 out.write_str("ports:")?;
                 for PortSelection { port, selection } in ports {
@@ -90,7 +115,12 @@ mod tests {
             "never",
             "t4",
             "alternate:8",
-            "ports:80=t4,443=never,*=fcfs",
+            "r1",
+            "rate:150",
+            "benefit:12",
+            "retry:fcfs",
+            "retry:retry:t4",
+            "ports:80=t4,443=never,*=retry:r2",
         ] {
             let policy: SelectionConfig = text.parse().expect(text);
             assert_eq!(policy.to_string(), text);
@@ -106,6 +136,9 @@ mod tests {
             ("t", "t"),
             ("four", "four"),
             ("alternate:0", "alternate:0"),
+            ("rate:fast", "rate:fast"),
+            ("oracle:8", "oracle:8"),
+            ("retry:", ""),
             ("ports:80", "80"),
             ("ports:80=t4,http=fcfs", "http=fcfs"),
             ("ports:80=ports:1=t4", "ports:1=t4"),

@@ -4,7 +4,7 @@ use crate::adapter::{AdapterSide, End, address, destination, source};
 use crate::conversation::{Script, Side};
 use crate::patient::patient;
 use baton_host::layer::{AdapterId, LayerStats, Place, SocketLayer};
-use baton_host::{Decision, Selection, View};
+use baton_host::{Decision, Selection, SelectionConfig, View};
 use baton_inet::{Cidr, Host, InterfaceConfig, Medium};
 use baton_tcp::Config;
 use baton_testkit::{Network, Random};
@@ -33,6 +33,10 @@ impl Selection for Whim {
         self.on_established(view)
     }
 
+    fn on_receive(&mut self, view: &View) -> Decision {
+        self.on_established(view)
+    }
+
     fn reconsiders(&self, _view: &View) -> bool {
         true
     }
@@ -40,6 +44,26 @@ impl Selection for Whim {
     fn takes_back(&mut self, _view: &View) -> bool {
         self.0.percent(10)
     }
+}
+
+/// Any policy, half the time by whim.
+fn selection(random: &mut Random) -> Box<dyn Selection> {
+    const POLICIES: [&str; 8] = [
+        "fcfs",
+        "t3",
+        "alternate:2",
+        "r1",
+        "rate:100",
+        "benefit:2",
+        "retry:fcfs",
+        "retry:t2",
+    ];
+    if random.percent(50) {
+        return Box::new(Whim(Random::new(random.draw())));
+    }
+    let name = POLICIES[random.below(POLICIES.len() as u64) as usize];
+    let policy: SelectionConfig = name.parse().expect("a policy");
+    policy.build()
 }
 
 /// A host with these addresses.
@@ -104,7 +128,7 @@ impl Machine {
         let (adapters, ends) = both.unzip();
         let addresses = (0..count).map(address).collect();
         let mut host_ = host(addresses, tcp_config(&mut random), random.draw());
-        let selection: Box<dyn Selection> = Box::new(Whim(Random::new(random.draw())));
+        let selection = selection(&mut random);
         let mut layer = SocketLayer::new(1000, Some(selection));
         for number in 0..count {
             let at = Endpoint::new(address(number), PORT);

@@ -29,6 +29,9 @@ impl Machine {
     }
 
     pub(super) fn clients_acted(&mut self) {
+        while let Some((from, enqueues)) = self.clients.poll_opened() {
+            self.server.foresee(from, enqueues);
+        }
         while let Some(segment) = self.clients.poll_transmit(self.now) {
             let nic = subnets::nic_of(segment.dst.addr);
             let wire = &mut self.ports[usize::from(nic)].to_nic;

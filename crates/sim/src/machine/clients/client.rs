@@ -7,6 +7,7 @@ use super::measured::{Answered, Measured};
 use crate::config::Experiment;
 use baton_apps::symbolic::{self, Kind, ResponseReader};
 use baton_host::FileId;
+use baton_host::footprint::PAGE_BYTES;
 use baton_tcp::ConnId;
 use baton_wire::{Endpoint, Symbolic, Time};
 use baton_workload::{Demand, RequestSpec};
@@ -83,6 +84,14 @@ impl Client {
     /// Whether nothing of its script is left to ask for.
     pub(super) fn has_asked_all(&self) -> bool {
         self.next == self.script.len()
+    }
+
+    /// Enqueues to the server's send buffer that it takes to answer the rest of its script, about: a header and the pages of each response.
+    pub(super) fn enqueues_to_come(&self) -> u32 {
+        let page = u64::from(PAGE_BYTES);
+        let left = self.script[self.next..].iter();
+        let enqueues = left.map(|spec| 1 + spec.bytes.div_ceil(page)).sum::<u64>();
+        u32::try_from(enqueues).unwrap_or(u32::MAX)
     }
 
     /// Begins with its script, whose first request is due at `due`.

@@ -21,7 +21,7 @@ use crate::run::Load;
 use baton_apps::symbolic::ResponseReader;
 use baton_host::FileId;
 use baton_tcp::{CloseReason, ConnId, Event, Segment, Stack};
-use baton_wire::{Flow, Span, Symbolic, Time};
+use baton_wire::{Endpoint, Flow, Span, Symbolic, Time};
 use baton_workload::{Demand, Throttle, Workload};
 use client::{Client, Outstanding, WaitingTo, later, request};
 use measured::Measured;
@@ -42,6 +42,8 @@ pub(super) struct Clients {
     demand: Demand,
     throttle: Option<Throttle>,
     wakeups: EventQueue<u32>,
+    /// Connections that were opened since this was last asked: from where, and what they are for.
+    opened: Vec<(Endpoint, u32)>,
     /// Connections that come by themselves, if they do.
     open: Option<OpenLoop>,
     /// Requests are calls of a remote file system, not HTTP.
@@ -131,6 +133,7 @@ impl Clients {
             all_started,
             workloads,
             wakeups,
+            opened: Vec::new(),
             measured: Measured::new(experiment.nics.count(), open.is_some()),
             open,
             calls: experiment.application == ApplicationConfig::RemoteFiles,
@@ -166,6 +169,12 @@ impl Clients {
     #[inline]
     pub(super) fn poll_transmit(&mut self, now: Time) -> Option<Segment<Symbolic>> {
         self.stack.poll_transmit(now).map(|(_, segment)| segment)
+    }
+
+    /// A connection that was opened since this was last asked: from where, and about how many enqueues to the server's send buffer it
+    /// will take to answer what will be asked on it.
+    pub(super) fn poll_opened(&mut self) -> Option<(Endpoint, u32)> {
+        self.opened.pop()
     }
 
     pub(super) fn check(&self) {
@@ -266,15 +275,16 @@ impl Clients {
             "a client has one connection at a time"
         );
         client.outstanding.clear();
-        let conn = loop {
+        let (conn, from) = loop {
             let flow = Flow {
                 local: client.next_endpoint(),
                 remote: subnets::server(client.nic),
             };
             if let Some(conn) = self.stack.connect(now, flow) {
-                break conn;
+                break (conn, flow.local);
             }
         };
+        self.opened.push((from, client.enqueues_to_come()));
         client.conn = Some(conn);
         self.measured.opened += 1;
         let slot = conn.0 as usize;

@@ -21,7 +21,7 @@ use baton_host::{
     DiskRead, FileCacheStats, FileSystem, Meter, NetworkDrops, NetworkMemory, Op, Owner, Ready,
     SocketId, footprint,
 };
-use baton_wire::{Symbolic, Time};
+use baton_wire::{Endpoint, Symbolic, Time};
 use baton_workload::Workload;
 use std::collections::VecDeque;
 
@@ -397,6 +397,13 @@ impl HostProcess {
         let next = |adapter: usize| ends[adapter].os.next_ready();
         let (adapter, ready) = self.events.take(adapters, next)?;
         Some(numbered(adapters, adapter, ready))
+    }
+
+    /// A connection is about to come from there, for so many enqueues to its send buffer.
+    pub(super) fn foresee(&mut self, from: Endpoint, enqueues: u32) {
+        if let Some(stack) = &mut self.stack {
+            stack.foresee(from, enqueues);
+        }
     }
 
     /// The host's own stack, if it has one.

@@ -14,7 +14,7 @@ use baton_host::{
     Borrower, FileSystem, Meter, NetworkMemory, Ready, Selection, SocketId, footprint,
 };
 use baton_tcp::{ConnId, Event, Segment, Stack};
-use baton_wire::{SeqNr, Symbolic, Time};
+use baton_wire::{Endpoint, SeqNr, Symbolic, Time};
 use std::collections::VecDeque;
 
 /// A stack, and the sockets whose connections are on it or on an adapter.
@@ -244,6 +244,11 @@ impl HostStack {
             }
             Event::Acceptable(_) | Event::Connected => {}
         }
+    }
+
+    /// A connection is about to come from there, for so many enqueues to its send buffer.
+    pub(super) fn foresee(&mut self, from: Endpoint, enqueues: u32) {
+        self.layer.foresee(from, enqueues);
     }
 
     /// Where a socket's connection is.

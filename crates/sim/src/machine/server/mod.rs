@@ -35,7 +35,7 @@ use baton_host::adapter::{OsLayer, OsLayerConfig};
 use baton_host::layer::AdapterEnd;
 use baton_host::{DiskRead, FileCacheStats};
 use baton_tcp::Segment;
-use baton_wire::{Span, Symbolic, Time};
+use baton_wire::{Endpoint, Span, Symbolic, Time};
 use baton_workload::Workload;
 use carrier::{Carrier, Crossing, Landed};
 use counts::Before;
@@ -108,6 +108,11 @@ impl Server {
         self.catch_up(now)?;
         self.adapters[usize::from(nic)].receive(now, data::from_wire(segment));
         Ok(())
+    }
+
+    /// A connection is about to come from there, for so many enqueues to its send buffer: the simulator knows.
+    pub(super) fn foresee(&mut self, from: Endpoint, enqueues: u32) {
+        self.host.foresee(from, enqueues);
     }
 
     /// When something happens next that nobody outside causes and that cannot be seen later; [`Time::NEVER`] if nothing does.

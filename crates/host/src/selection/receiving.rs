@@ -1,0 +1,25 @@
+//! Selection when data was received.
+
+use super::{Decision, Selection, View};
+
+/// Rn: a connection is attempted when the application reads from it for the n-th time, and only then. A request is then known to have
+/// come, and nothing of its response has been sent.
+#[derive(Clone, Copy, Debug)]
+pub struct AtReceive {
+    /// n.
+    pub receives: u32,
+}
+
+impl Selection for AtReceive {
+    fn on_established(&mut self, _view: &View) -> Decision {
+        Decision::hand_off_if(self.receives == 0)
+    }
+
+    fn on_send(&mut self, _view: &View) -> Decision {
+        Decision::Stay
+    }
+
+    fn on_receive(&mut self, view: &View) -> Decision {
+        Decision::hand_off_if(view.receives == self.receives)
+    }
+}

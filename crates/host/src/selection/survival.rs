@@ -1,0 +1,128 @@
+//! How long connections live, learned from those that have ended.
+
+use super::{Life, Remaining, View};
+use rustc_hash::FxHashMap;
+
+/// Classes below this one are of exactly so many enqueues; each above is of twice as many as the one before.
+const EXACT: usize = 16;
+/// Up to 2^31 enqueues.
+const CLASSES: usize = EXACT + 28;
+/// Fewer ended connections tell nothing.
+const LEAST_SEEN: u64 = 16;
+/// After so many ended connections all that was learned counts for half: loads change.
+const HALF_LIFE: u64 = 8192;
+
+/// The mean of what connections have sent beyond n enqueues, of those that have sent n, by local port: applications are known by it. The
+/// paper proposes to predict lifetimes by their distribution (handoff-policies 3.3).
+#[derive(Debug, Default)]
+pub struct Survival {
+    ports: FxHashMap<u16, Lives>,
+}
+
+/// The lives of one port's connections.
+#[derive(Debug)]
+struct Lives([Class; CLASSES]);
+
+/// Connections that have sent so much or more.
+#[derive(Clone, Copy, Debug, Default)]
+struct Class {
+    seen: u64,
+    /// What they sent beyond.
+    beyond: u64,
+}
+
+fn class_of(enqueues: u32) -> usize {
+    match enqueues {
+        0..16 => enqueues as usize,
+        _ => (EXACT + enqueues.ilog2() as usize - 4).min(CLASSES - 1),
+    }
+}
+
+/// The fewest enqueues of a class.
+fn least(class: usize) -> u64 {
+    match class {
+        0..EXACT => class as u64,
+        _ => 1 << (class - EXACT + 4),
+    }
+}
+
+impl Lives {
+    fn learn(&mut self, enqueues: u32) {
+        for (class, of) in self.0[..=class_of(enqueues)].iter_mut().enumerate() {
+            of.seen += 1;
+            of.beyond += u64::from(enqueues) - least(class);
+        }
+        if self.0[0].seen >= HALF_LIFE {
+            for of in &mut self.0 {
+                of.seen /= 2;
+                of.beyond /= 2;
+            }
+        }
+    }
+
+    /// None if too few have lived so long.
+    fn expected(&self, enqueues: u32) -> Option<u64> {
+        let of = self.0[class_of(enqueues)];
+        (of.seen >= LEAST_SEEN).then(|| of.beyond / of.seen)
+    }
+}
+
+impl Remaining for Survival {
+    /// What has lived longer than nearly all others, or is of a port that nobody knows yet, has no end in sight.
+    fn remaining(&self, view: &View) -> u64 {
+        let lives = self.ports.get(&view.local.port);
+        let expected = lives.and_then(|lives| lives.expected(view.enqueues));
+        expected.unwrap_or(u64::MAX)
+    }
+
+    fn learn(&mut self, life: &Life) {
+        let empty = || Lives([Class::default(); CLASSES]);
+        let lives = self.ports.entry(life.local.port).or_insert_with(empty);
+        lives.learn(life.enqueues);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{life, view};
+    use super::*;
+
+    #[test]
+    fn classes_follow_each_other() {
+        for class in 1..CLASSES {
+            let first = least(class) as u32;
+            assert_eq!(class_of(first), class);
+            assert_eq!(class_of(first - 1), class - 1);
+        }
+        assert_eq!(class_of(u32::MAX), CLASSES - 1);
+    }
+
+    #[test]
+    fn the_longer_a_connection_has_lived_the_more_it_has_left() {
+        let mut survival = Survival::default();
+        assert_eq!(survival.remaining(&view(80, 0, 0)), u64::MAX);
+        for _ in 0..30 {
+            survival.learn(&life(80, 2));
+            survival.learn(&life(80, 2));
+            survival.learn(&life(80, 98));
+        }
+        let remaining = |port, enqueues| survival.remaining(&view(port, 0, enqueues));
+        assert_eq!(remaining(80, 0), 34);
+        assert_eq!(remaining(80, 3), 95);
+        assert_eq!(remaining(80, 70), 34);
+        assert_eq!(remaining(80, 200), u64::MAX);
+        assert_eq!(remaining(443, 3), u64::MAX);
+    }
+
+    #[test]
+    fn old_lives_are_forgotten() {
+        let mut survival = Survival::default();
+        for _ in 0..HALF_LIFE {
+            survival.learn(&life(80, 100));
+        }
+        for _ in 0..HALF_LIFE * 8 {
+            survival.learn(&life(80, 2));
+        }
+        assert!(survival.remaining(&view(80, 0, 0)) < 10);
+    }
+}
