@@ -22,7 +22,9 @@ mod refusal;
 mod sweep;
 
 #[cfg(live)]
-pub use adapter::{AdapterArgs, BROKER, OnExit, QueueArgs, ReliefName, SchedulerName};
+pub use adapter::{
+    AdapterArgs, BROKER, LoadMeasureName, OnExit, QueueArgs, ReliefName, SchedulerName,
+};
 pub use arrivals::ArrivalArgs;
 #[cfg(live)]
 pub use bench::SearchName;

@@ -10,10 +10,17 @@ const HALF_LIFE_PACKETS: u32 = 8192;
 pub(crate) struct ActivityClock {
     packets: u32,
     epoch: u32,
+    total: u64,
 }
 
 impl ActivityClock {
+    /// Packets of all connections since the start.
+    pub(crate) fn total(&self) -> u64 {
+        self.total
+    }
+
     pub(crate) fn count(&mut self, activity: &mut Activity) {
+        self.total += 1;
         self.packets += 1;
         if self.packets == HALF_LIFE_PACKETS {
             self.packets = 0;

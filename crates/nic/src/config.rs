@@ -23,12 +23,50 @@ pub enum Relief {
     Active,
 }
 
+/// What tells load control that the NIC has too much or too little to do (handoff-policies 3.2).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(
+    tag = "kind",
+    rename_all = "kebab-case",
+    rename_all_fields = "snake_case",
+    deny_unknown_fields
+)]
+pub enum LoadMeasure {
+    /// Qlen, the NIC packets that wait: Hiwat and Lowat are `high_water_packets` and `low_water_packets`.
+    #[default]
+    Queue,
+    /// The share of its time that the NIC's processor works. Where nobody knows that, load control does nothing.
+    Busy {
+        /// Hiwat, per cent of the time.
+        high_percent: u32,
+        /// Lowat, per cent of the time.
+        low_percent: u32,
+    },
+    /// The packets of hosts that it handles in a second, and the events of its own connections, about two for a packet that came for one,
+    /// each with a weight.
+    PacketRate {
+        /// Hiwat, weighted packets a second.
+        high_per_s: u32,
+        /// Lowat, weighted packets a second.
+        low_per_s: u32,
+        /// Weight of a packet of a connection on the host.
+        host_weight: u32,
+        /// Weight of an event of a connection on the NIC.
+        nic_weight: u32,
+    },
+}
+
 /// Load control: Hiwat, Lowat and the step sizes; Qlen, Cnum and Soft_Limit are state, Hard_Limit is `Config::connections`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LoadControl {
     /// Whether it runs at all.
     pub enabled: bool,
+    /// What it goes by.
+    pub measure: LoadMeasure,
+    /// What is not a queue is measured over so long at a time.
+    #[schemars(range(min = 1))]
+    pub measure_us: u32,
     /// Hiwat, packets on the NIC receive queue.
     pub high_water_packets: u32,
     /// Lowat, packets on the NIC receive queue.
@@ -41,10 +79,39 @@ pub struct LoadControl {
     pub relief: Relief,
 }
 
+impl LoadControl {
+    /// Lowat and Hiwat of what it goes by, each with its name.
+    pub fn marks(&self) -> [(&'static str, u32); 2] {
+        match self.measure {
+            LoadMeasure::Queue => [
+                ("low_water_packets", self.low_water_packets),
+                ("high_water_packets", self.high_water_packets),
+            ],
+            LoadMeasure::Busy {
+                low_percent,
+                high_percent,
+            } => [
+                ("measure.low_percent", low_percent),
+                ("measure.high_percent", high_percent),
+            ],
+            LoadMeasure::PacketRate {
+                low_per_s,
+                high_per_s,
+                ..
+            } => [
+                ("measure.low_per_s", low_per_s),
+                ("measure.high_per_s", high_per_s),
+            ],
+        }
+    }
+}
+
 impl Default for LoadControl {
     fn default() -> Self {
         Self {
             enabled: false,
+            measure: LoadMeasure::Queue,
+            measure_us: 2_000,
             high_water_packets: 1024,
             low_water_packets: 256,
             decrease_percent: 10,

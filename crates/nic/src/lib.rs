@@ -14,9 +14,11 @@ mod meter;
 mod queues;
 mod scheduler;
 
-pub use config::{CacheConfig, Config, ConfigError, LoadControl, Relief, Scheduler, Transmit};
+pub use config::{
+    CacheConfig, Config, ConfigError, LoadControl, LoadMeasure, Relief, Scheduler, Transmit,
+};
 pub use drops::{Drop, Drops};
-pub use load_control::{Governor, LoadState, Watermarks};
+pub use load_control::{Governor, Load, LoadState, Watermarks};
 pub use meter::{LINE_BYTES, Meter, NoMeter, TASKS, Task};
 pub use queues::{QueueLengths, Stamp};
 pub use scheduler::{Heads, Schedule, Source};

@@ -1,6 +1,11 @@
 //! Load control: the state machine that keeps Qlen between Lowat and Hiwat (handoff-policies 3.2, figure 3).
 
+mod gauge;
+
+pub use gauge::Load;
+
 use crate::config::LoadControl;
+use gauge::{Gauge, Level};
 use std::fmt::Debug;
 
 /// State of load control.
@@ -16,9 +21,9 @@ pub enum LoadState {
 
 /// Load control: finds Soft_Limit, the most connections that may be on the NIC. [`Watermarks`] is the paper's.
 pub trait Governor: Debug + Send {
-    /// Looks at Qlen, the NIC packets that wait, and Cnum, the connections on the NIC. It runs when a packet has arrived, a connection was
-    /// handed off or one has left, and only then.
-    fn run(&mut self, qlen: u32, cnum: u32);
+    /// Looks at the load and at Cnum, the connections on the NIC. It runs when a packet has arrived, a connection was handed off or one has
+    /// left, and only then.
+    fn run(&mut self, load: &Load, cnum: u32);
 
     /// Soft_Limit. What is above Hard_Limit counts as that.
     fn soft_limit(&self) -> u32;
@@ -40,10 +45,12 @@ pub trait Governor: Debug + Send {
     fn check(&self) {}
 }
 
-/// The state machine of the paper (figure 3): Soft_Limit falls when Qlen passes Hiwat, and rises when it is below Lowat.
+/// The state machine of the paper (figure 3): Soft_Limit falls when Qlen passes Hiwat, and rises when it is below Lowat. In place of
+/// Qlen it goes by what its [measure](crate::LoadMeasure) says.
 #[derive(Clone, Debug)]
 pub struct Watermarks {
     config: LoadControl,
+    gauge: Gauge,
     hard_limit: u32,
     soft_limit: u32,
     state: LoadState,
@@ -53,6 +60,7 @@ impl Watermarks {
     /// Soft_Limit is `hard_limit` at first, and never more.
     pub fn new(config: LoadControl, hard_limit: u32) -> Self {
         Self {
+            gauge: Gauge::new(&config),
             config,
             hard_limit,
             soft_limit: hard_limit,
@@ -81,18 +89,23 @@ impl Watermarks {
 
 impl Governor for Watermarks {
     /// At most one transition a run.
-    fn run(&mut self, qlen: u32, cnum: u32) {
+    fn run(&mut self, load: &Load, cnum: u32) {
         if !self.config.enabled {
             return;
         }
-        let overloaded = qlen > self.config.high_water_packets;
-        let underloaded = qlen < self.config.low_water_packets;
-        match self.state {
-            LoadState::Monitor | LoadState::Increase if overloaded => self.lower(cnum),
-            LoadState::Monitor if underloaded => self.raise(),
-            LoadState::Decrease if cnum < self.soft_limit => self.state = LoadState::Monitor,
-            LoadState::Increase if cnum >= self.soft_limit => self.state = LoadState::Monitor,
-            LoadState::Monitor | LoadState::Decrease | LoadState::Increase => {}
+        let level = self.gauge.level(load);
+        match (self.state, level) {
+            (LoadState::Monitor | LoadState::Increase, Level::Over) => self.lower(cnum),
+            (LoadState::Monitor, Level::Under) => self.raise(),
+            (LoadState::Decrease, _) if cnum < self.soft_limit => {
+                // What was measured before was of more connections.
+                self.gauge.restart(load);
+                self.state = LoadState::Monitor;
+            }
+            (LoadState::Increase, _) if cnum >= self.soft_limit => {
+                self.state = LoadState::Monitor;
+            }
+            _ => {}
         }
     }
 
@@ -184,7 +197,7 @@ mod tests {
         ];
         for ((state, soft), (qlen, cnum), after) in table {
             let mut governor = governor(*state, *soft);
-            governor.run(*qlen, *cnum);
+            governor.run(&Load::of_queue(*qlen), *cnum);
             governor.check();
             let row = (state, soft, qlen, cnum);
             let now = (governor.state, governor.soft_limit);
@@ -195,7 +208,7 @@ mod tests {
     #[test]
     fn switched_off_it_stays_at_the_hard_limit() {
         let mut governor = Watermarks::new(LoadControl::default(), HARD);
-        governor.run(1_000_000, HARD);
+        governor.run(&Load::of_queue(1_000_000), HARD);
         assert_eq!((governor.state(), governor.soft_limit()), (Monitor, HARD));
     }
 
@@ -203,10 +216,10 @@ mod tests {
     fn surplus_is_what_ends_the_decrease() {
         let mut governor = governor(Monitor, 1000);
         assert_eq!(governor.surplus(1000), 0);
-        governor.run(HIWAT + 1, 1000);
+        governor.run(&Load::of_queue(HIWAT + 1), 1000);
         assert_eq!(governor.surplus(1000), 101);
         assert_eq!(governor.surplus(899), 0);
-        governor.run(HIWAT + 1, 899);
+        governor.run(&Load::of_queue(HIWAT + 1), 899);
         assert_eq!(governor.state(), Monitor);
     }
 
@@ -219,7 +232,7 @@ mod tests {
             },
             0,
         );
-        governor.run(0, 0);
+        governor.run(&Load::of_queue(0), 0);
         governor.check();
     }
 }

@@ -79,6 +79,32 @@ impl<T> Queue<T> {
         Some(item)
     }
 
+    /// Takes the oldest entries out for which this holds, at most so many.
+    fn take_where(&mut self, most: usize, mut holds: impl FnMut(&T) -> bool) -> Vec<(Stamp, T)> {
+        let mut taken = Vec::new();
+        for (stamp, item) in self.take_all() {
+            match taken.len() < most && holds(&item) {
+                true => taken.push((stamp, item)),
+                false => self.push(stamp, item),
+            }
+        }
+        taken
+    }
+
+    /// Puts entries, for which there is room, among its own by when they arrived.
+    fn merge(&mut self, mut entries: Vec<(Stamp, T)>) {
+        entries.extend(self.take_all());
+        entries.sort_unstable_by_key(|(stamp, _)| *stamp);
+        for (stamp, item) in entries {
+            self.push(stamp, item);
+        }
+    }
+
+    fn take_all(&mut self) -> Vec<(Stamp, T)> {
+        self.head = None;
+        self.entries.take(self.entries.len()).collect()
+    }
+
     /// When its oldest entry arrived.
     #[inline]
     pub(crate) fn head(&self) -> Option<Stamp> {
@@ -196,6 +222,18 @@ impl<R> Queues<R> {
         Ok(())
     }
 
+    /// Of the packets that wait for TCP here, those of hosts go to their queue, as far as it has room: what stays is found out when its
+    /// turn comes. Gives how many went.
+    pub(crate) fn sort_again(&mut self, is_of_host: impl FnMut(&R) -> bool) -> u32 {
+        let room = self.host_receive.room();
+        let taken = self.nic_receive.take_where(room, is_of_host);
+        let count = taken.len() as u32;
+        if count > 0 {
+            self.host_receive.merge(taken);
+        }
+        count
+    }
+
     pub(crate) fn check(&self) {
         self.arrivals.check();
         self.host_receive.check();
@@ -206,6 +244,43 @@ impl<R> Queues<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn packets_of_connections_that_have_left_go_to_the_host_in_order() {
+        let config = crate::Config {
+            receive_queue_packets: 4,
+            ..crate::Config::default()
+        };
+        let mut queues = Queues::new(&config);
+        let mut clock = Stamp::default();
+        for (packet, ours) in [(1, true), (2, false), (3, true), (4, true), (5, false)] {
+            let sorted = queues.sort(clock.take(), packet, ours);
+            assert_eq!(sorted, Ok(()));
+        }
+        assert_eq!(queues.sort_again(|_| false), 0);
+        assert_eq!(queues.sort_again(|&packet| packet != 3), 2);
+        queues.check();
+        let order = std::iter::from_fn(|| queues.host_receive.pop());
+        assert_eq!(order.collect::<Vec<_>>(), [1, 2, 4, 5]);
+        assert_eq!(queues.nic_receive.pop(), Some(3));
+    }
+
+    #[test]
+    fn what_finds_no_room_stays() {
+        let config = crate::Config {
+            receive_queue_packets: 2,
+            ..crate::Config::default()
+        };
+        let mut queues = Queues::new(&config);
+        let mut clock = Stamp::default();
+        for (packet, ours) in [(1, false), (2, true), (3, true)] {
+            let sorted = queues.sort(clock.take(), packet, ours);
+            assert_eq!(sorted, Ok(()));
+        }
+        assert_eq!(queues.sort_again(|_| true), 1);
+        queues.check();
+        assert_eq!(queues.nic_receive.pop(), Some(3));
+    }
 
     #[test]
     fn a_queue_knows_its_room_and_its_order() {

@@ -1,6 +1,6 @@
 //! Load control of one's own: `cargo run --release -p baton-sim --example load_control`.
 
-use baton_nic::Governor;
+use baton_nic::{Governor, Load};
 use baton_sim::config::Experiment;
 use baton_sim::{Machine, NoObserver, RunError};
 
@@ -9,8 +9,8 @@ use baton_sim::{Machine, NoObserver, RunError};
 struct Halving(u32);
 
 impl Governor for Halving {
-    fn run(&mut self, qlen: u32, _cnum: u32) {
-        match qlen {
+    fn run(&mut self, load: &Load, _cnum: u32) {
+        match load.qlen {
             0..8 => self.0 = self.0.saturating_add(1),
             8..=64 => {}
             _ => self.0 = (self.0 / 2).max(1),

@@ -3,7 +3,7 @@
 use baton_bus::interconnect::InterconnectConfig;
 use baton_bus::{BatchingPolicy, BatchingRule, Urgency};
 use baton_host::{AffinityConfig, SelectionConfig};
-use baton_nic::{Config, Scheduler};
+use baton_nic::{Config, LoadMeasure, Relief, Scheduler};
 use baton_sim::config::{
     ApplicationConfig, EstablishedBy, Experiment, OffloadConfig, PagesConfig, Piece, WorkloadConfig,
 };
@@ -501,7 +501,8 @@ proptest! {
         inline in (0_u32..240, any::<bool>()),
         transfer_bytes in 9_u32..14,
         loss in prop_oneof![Just(0.0), 0.0_f64..0.05],
-        handoff in prop::option::of((0_u32..4, 1_u32..20)),
+        handoff in prop::option::of((0_u32..9, 1_u32..20)),
+        load in 0_u32..5,
         queues in prop::option::of((any::<bool>(), 2_u32..40, 2_u32..40, 1_u32..64, 1_u32..9)),
         small_host_pieces in any::<bool>(),
         nics in prop_oneof![2 => Just(1_u32), 1 => 2_u32..5],
@@ -530,13 +531,34 @@ proptest! {
         let transfer_bytes = transfer_bytes.max(if handoff.is_some() { 11 } else { 0 });
         host.batching.max_transfer_bytes = 1 << transfer_bytes;
         adapter.batching.max_transfer_bytes = 1 << transfer_bytes;
-        if let Some((enqueues, hard_limit)) = handoff {
+        if let Some((policy, hard_limit)) = handoff {
             offload.established_by = EstablishedBy::Host;
             experiment.nic.firmware.hard_limit = hard_limit;
-            experiment.host.kernel.selection = match enqueues {
+            experiment.host.kernel.selection = match policy {
                 0 => SelectionConfig::Fcfs,
-                1 | 2 => SelectionConfig::Alternate { enqueues },
-                enqueues => SelectionConfig::Threshold { enqueues },
+                1 => SelectionConfig::Alternate { enqueues: 1 },
+                2 => SelectionConfig::Alternate { enqueues: 2 },
+                3 => SelectionConfig::Threshold { enqueues: 3 },
+                4 => SelectionConfig::AtReceive { receives: 1 },
+                5 => SelectionConfig::Rate { percent: 90 },
+                6 => SelectionConfig::Benefit { enqueues: 2 },
+                7 => SelectionConfig::Oracle { enqueues: 2 },
+                _ => SelectionConfig::Retry { selection: Box::default() },
+            };
+            let control = &mut experiment.nic.firmware.load_control;
+            control.enabled = load > 0;
+            (control.high_water_packets, control.low_water_packets) = (2, 1);
+            control.measure_us = 100;
+            control.relief = if load > 1 { Relief::Active } else { Relief::Passive };
+            control.measure = match load {
+                3 => LoadMeasure::Busy { high_percent: 40, low_percent: 10 },
+                4 => LoadMeasure::PacketRate {
+                    high_per_s: 20_000,
+                    low_per_s: 5_000,
+                    host_weight: 1,
+                    nic_weight: 4,
+                },
+                _ => LoadMeasure::Queue,
             };
         }
         if small_host_pieces {
@@ -547,7 +569,7 @@ proptest! {
             let firmware = &mut experiment.nic.firmware;
             firmware.scheduler = if host_first { Scheduler::HostFirst } else { Scheduler::Fcfs };
             firmware.arrival_queue_packets = arrivals;
-            firmware.receive_queue_packets = received;
+            firmware.receive_queue_packets = received.max(3);
             firmware.descriptor_queue_entries = descriptors;
             firmware.transmit_burst_segments = burst;
         }

@@ -63,7 +63,7 @@ pub struct AdapterArgs {
     #[arg(long, value_name = "PATH", requires = "iface", conflicts_with_all = BESIDE_NOTHING, num_args = 0..=1, require_equals = true, default_missing_value = BROKER, value_hint = ValueHint::FilePath)]
     pub broker: Option<PathBuf>,
     /// Do so, and have applications that do not say otherwise hand over the connections that this policy chooses: fcfs, tN (at the N-th
-    /// send), alternate:N, never, or by port, as in ports:80=t4,*=never [default with --broker: fcfs]
+    /// send), alternate:N, never, or by port, as in ports:80=t4,*=never; and rN (at the N-th read), rate:PERCENT, benefit:N, retry:POLICY [default with --broker: fcfs]
     #[arg(long, value_name = "POLICY", requires = "iface", conflicts_with_all = BESIDE_NOTHING)]
     pub handoff: Option<SelectionConfig>,
     /// Take the place of the adapter whose broker is there: it gives its connections back to the kernel and ends; applications attach anew and
@@ -101,6 +101,10 @@ pub struct AdapterArgs {
     /// Load control: Soft_Limit rises when fewer segments than this wait
     #[arg(long, value_name = "SEGMENTS", requires = "hiwat")]
     pub lowat: Option<u32>,
+    /// What load control goes by: segments that wait, or packets a second, those of the adapter's connections counting four times those of
+    /// hosts; --hiwat and --lowat are of that
+    #[arg(long, value_name = "WHAT", default_value = "queue", requires = "hiwat")]
+    pub load_measure: LoadMeasureName,
     /// What load control does beside: wait for connections to end, or ask the hosts to take the busiest back
     #[arg(
         long,
@@ -175,6 +179,15 @@ pub enum ReliefName {
     Passive,
     /// It asks hosts to take the busiest connections back.
     Active,
+}
+
+/// What load control goes by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LoadMeasureName {
+    /// Segments that wait.
+    Queue,
+    /// Packets a second, weighted.
+    Packets,
 }
 
 /// What happens to connections of an application that is gone.

@@ -189,7 +189,7 @@ impl AdapterSide {
                 }
             }
         }
-        self.adapter.control_load(now, 0);
+        self.adapter.control_load(now, 0, None);
         loop {
             while let Some((conn, event)) = self.host.stack_mut().poll_event() {
                 let stack = self.host.stack_mut();

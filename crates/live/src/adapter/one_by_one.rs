@@ -41,6 +41,8 @@ pub struct OneByOne {
     burst: usize,
     /// Cnum, when load control last looked at it.
     imported: u32,
+    /// Connections that had left for their hosts when it was last looked whose the frames are that wait.
+    exported: u64,
     /// Applications none of whose transfers was over when that was last asked. Their links are to be looked at before it is asked again.
     moving: Vec<SessionId>,
 }
@@ -53,6 +55,7 @@ impl OneByOne {
             attached: Vec::new(),
             burst: config.transmit_burst_segments.max(1) as usize,
             imported: 0,
+            exported: 0,
             moving: Vec::new(),
         }
     }
@@ -244,18 +247,27 @@ impl OneByOne {
         Ok(true)
     }
 
+    /// Where a connection has left for its host, what waits for it here goes after it.
+    fn sort_again<L>(&mut self, now: Time, parts: &mut Parts<'_, L>) {
+        let exported = parts.adapter.exported();
+        if std::mem::replace(&mut self.exported, exported) != exported {
+            let (host, adapter) = (&mut *parts.host, &*parts.adapter);
+            self.dispatch
+                .sort_again(|frame| is_of_host(adapter, host.look_up(now, frame)));
+        }
+    }
+
     /// Lookup has found whose a frame is. Load control runs when one has arrived (handoff-policies 3.2).
     fn sort<L>(&mut self, now: Time, frame: Bytes, looked_up: LookedUp, parts: &mut Parts<'_, L>) {
         let adapter = &mut *parts.adapter;
-        let is_wanted = |local| adapter.host_for(local).is_some();
-        let of_host = matches!(looked_up, LookedUp::Unclaimed(flow) if is_wanted(flow.local));
+        let of_host = is_of_host(adapter, looked_up);
         let bytes = frame.len() as u32;
         if self.dispatch.sort(frame, !of_host).is_err() {
             adapter.free_packet(bytes);
             adapter.settle_memory(now, parts.host.stack_mut());
         }
         if adapter.passes_packets() {
-            adapter.control_load(now, self.dispatch.qlen());
+            adapter.control_load(now, self.dispatch.qlen(), None);
         }
     }
 
@@ -268,9 +280,11 @@ impl OneByOne {
     ) -> Result<(), (SessionId, LinkError)> {
         let adapter = &mut *parts.adapter;
         handle_events(now, parts.host, adapter);
+        self.sort_again(now, parts);
+        let adapter = &mut *parts.adapter;
         let imported = adapter.imported();
         if std::mem::replace(&mut self.imported, imported) != imported {
-            adapter.control_load(now, self.dispatch.qlen());
+            adapter.control_load(now, self.dispatch.qlen(), None);
         }
         for index in 0..self.attached.len() {
             let session = self.attached[index];
@@ -284,6 +298,11 @@ impl OneByOne {
         }
         Ok(())
     }
+}
+
+/// Whether a frame is for a host that wants packets.
+fn is_of_host(adapter: &Adapter<Bytes>, looked_up: LookedUp) -> bool {
+    matches!(looked_up, LookedUp::Unclaimed(flow) if adapter.host_for(flow.local).is_some())
 }
 
 /// What TCP has to tell goes to the adapter.

@@ -321,7 +321,7 @@ impl AdapterService {
             let qlen = u32::try_from(arrived)
                 .unwrap_or(u32::MAX)
                 .saturating_sub(waiting);
-            self.adapter.control_load(now, qlen);
+            self.adapter.control_load(now, qlen, None);
         }
     }
 

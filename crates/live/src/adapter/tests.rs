@@ -11,7 +11,7 @@ use baton_bus::{BatchingRule, Descriptor, Urgency};
 use baton_cache::Replacement;
 use baton_inet::{Host, InterfaceConfig};
 use baton_iolib::{AdapterAddress, ConnectError, Geometry, Refusal, ShmHost};
-use baton_nic::{Config, Governor};
+use baton_nic::{Config, Governor, Load};
 use baton_sockets::{Driver, DriverConfig};
 use baton_tcp::{CloseReason, Event};
 use baton_wire::{Endpoint, Flow, Span, Time};
@@ -341,7 +341,7 @@ fn nothing_is_refused_at_the_start_and_at_the_end() {
 struct Steady(u32);
 
 impl Governor for Steady {
-    fn run(&mut self, _qlen: u32, _cnum: u32) {}
+    fn run(&mut self, _load: &Load, _cnum: u32) {}
 
     fn soft_limit(&self) -> u32 {
         self.0

@@ -150,7 +150,7 @@ impl<P: Payload + Inline> Session<P> {
             return;
         }
         if socket.imported && matches!(socket.phase, Phase::Connected(_)) {
-            work.shared.limits.left();
+            work.shared.limits.left(socket.relief_asked);
         }
         socket.phase = Phase::Ending(status);
         self.sends.clear(&mut socket.sending.unwritten);
@@ -203,7 +203,7 @@ impl<P: Payload + Inline> Session<P> {
                 Phase::Connecting { conn, .. } => reset(work, conn),
                 Phase::Connected(conn) => {
                     if socket.imported {
-                        work.shared.limits.left();
+                        work.shared.limits.left(socket.relief_asked);
                     }
                     // An end in order would say that everything had been sent.
                     let is_whole = socket.sending.is_done();

@@ -229,6 +229,12 @@ impl<F> Dispatch<F> {
         })
     }
 
+    /// Connections have left the adapter: of the packets that wait for TCP here, those that are a host's now go on to it before all that is
+    /// left to do here, in the order in which they came. Gives how many.
+    pub fn sort_again(&mut self, is_of_host: impl FnMut(&F) -> bool) -> u32 {
+        self.queues.sort_again(is_of_host)
+    }
+
     /// Takes an application's requests that have arrived on its link, as far as its queues have room for any. Those about packets of the
     /// host wait in the host send queue, all others in the command queue.
     ///

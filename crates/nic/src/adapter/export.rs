@@ -110,11 +110,13 @@ impl<P: Payload + Inline> Session<P> {
         let unsent = self.take_unwritten(slot);
         let socket = &mut self.sockets[slot as usize];
         let (number, imported) = (socket.number, socket.imported);
+        let was_asked = socket.relief_asked;
         socket.phase = Phase::Exported;
         let shut = socket.closing.write.take();
         work.shared.forget(conn);
+        work.shared.exported += 1;
         if imported {
-            work.shared.limits.left();
+            work.shared.limits.left(was_asked);
         }
         let moved = Moved {
             state: work.stack.export(work.now, conn),

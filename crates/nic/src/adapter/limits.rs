@@ -1,7 +1,7 @@
 //! How many connections may be imported: Hard_Limit, Soft_Limit and load control (handoff-policies 3.2).
 
 use crate::config::{LoadControl, Relief};
-use crate::load_control::{Governor, LoadState, Watermarks};
+use crate::load_control::{Governor, Load, LoadState, Watermarks};
 use baton_bus::descriptor::Status;
 
 /// What bounds IMPORTs.
@@ -13,6 +13,8 @@ pub(super) struct Limits {
     hard_limit: u32,
     /// Cnum: imported connections on the adapter.
     connections: u32,
+    /// Those of them that hosts were asked to take back.
+    asked: u32,
     /// No more are taken: the adapter is going to stop.
     closed: bool,
     /// Soft_Limit as the hosts know it.
@@ -27,6 +29,7 @@ impl Limits {
             is_enabled: load_control.enabled,
             hard_limit,
             connections: 0,
+            asked: 0,
             closed: false,
             announced: hard_limit,
         }
@@ -73,8 +76,15 @@ impl Limits {
         self.connections += 1;
     }
 
-    pub(super) fn left(&mut self) {
+    /// One has left, which the host was asked to take back or not.
+    pub(super) fn left(&mut self, was_asked: bool) {
         self.connections -= 1;
+        self.asked -= u32::from(was_asked);
+    }
+
+    /// Hosts were asked to take so many back.
+    pub(super) fn asked(&mut self, count: u32) {
+        self.asked += count;
     }
 
     /// No connection is taken from now on.
@@ -82,14 +92,13 @@ impl Limits {
         self.closed = true;
     }
 
-    /// Runs load control; gives how many connections the host should take back now.
-    pub(super) fn run(&mut self, qlen: u32) -> u32 {
-        let before = self.governor.state();
-        self.governor.run(qlen, self.connections);
-        let begins = self.governor.state() == LoadState::Decrease && before != LoadState::Decrease;
-        match begins && self.relief == Relief::Active {
-            true => self.governor.surplus(self.connections),
-            false => 0,
+    /// Runs load control; gives how many connections the hosts should be asked to take back now, beside those that they were asked for:
+    /// some that were on their way here may have come since.
+    pub(super) fn run(&mut self, load: &Load) -> u32 {
+        self.governor.run(load, self.connections);
+        match self.relief {
+            Relief::Passive => 0,
+            Relief::Active => (self.governor.surplus(self.connections)).saturating_sub(self.asked),
         }
     }
 
@@ -108,5 +117,38 @@ impl Limits {
             self.connections <= self.hard_limit,
             "Cnum is at most Hard_Limit"
         );
+        assert!(
+            self.asked <= self.connections,
+            "those that were asked for are here"
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_while_others_are_asked_for_is_asked_for_too() {
+        let load_control = LoadControl {
+            enabled: true,
+            high_water_packets: 8,
+            low_water_packets: 2,
+            relief: Relief::Active,
+            ..LoadControl::default()
+        };
+        let mut limits = Limits::new(&load_control, 1000);
+        (0..100).for_each(|_| limits.imported());
+        let overload = Load::of_queue(9);
+        assert_eq!(limits.run(&overload), 11);
+        limits.asked(11);
+        assert_eq!(limits.run(&overload), 0);
+        limits.imported();
+        assert_eq!(limits.run(&overload), 1, "it was on its way");
+        limits.asked(1);
+        (0..12).for_each(|_| limits.left(true));
+        limits.check();
+        assert_eq!((limits.run(&overload), limits.connections()), (0, 89));
+        assert_eq!(limits.load_state(), LoadState::Monitor);
     }
 }

@@ -137,6 +137,8 @@ impl<P: Payload + Inline> Adapter<P> {
             activity: ActivityClock::default(),
             wanted: Vec::new(),
             packets: VecDeque::new(),
+            packets_passed: 0,
+            exported: 0,
             config,
         };
         Ok(Self {
@@ -219,6 +221,11 @@ impl<P: Payload + Inline> Adapter<P> {
     /// Cnum: imported connections on the adapter.
     pub fn imported(&self) -> u32 {
         self.shared.limits.connections()
+    }
+
+    /// Connections that have left for their hosts since the start.
+    pub fn exported(&self) -> u64 {
+        self.shared.exported
     }
 
     /// Soft_Limit: the most connections that may be imported now.

@@ -78,6 +78,7 @@ impl<P: Payload + Inline> Adapter<P> {
     /// Passes a packet to a host. It is dropped by name where the host has posted no buffer for it, as on a wire.
     pub fn pass(&mut self, to: PacketSocket, packet: P) {
         let PacketSocket(Place { session, slot }) = to;
+        self.shared.packets_passed += 1;
         self.sessions[session as usize].pass(slot, packet);
     }
 
@@ -97,7 +98,9 @@ impl<P: Payload + Inline> Adapter<P> {
 
     /// The next packet that a host wants sent.
     pub fn poll_packet(&mut self) -> Option<HostPacket<P>> {
-        self.shared.packets.pop_front()
+        let packet = self.shared.packets.pop_front()?;
+        self.shared.packets_passed += 1;
+        Some(packet)
     }
 }
 

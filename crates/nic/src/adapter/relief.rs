@@ -3,16 +3,23 @@
 use super::Adapter;
 use super::session::Session;
 use super::socket::Phase;
+use crate::load_control::Load;
 use baton_bus::descriptor::{Outcome, Status};
 use baton_bus::link::Inline;
-use baton_wire::{Payload, Time};
+use baton_wire::{Payload, Span, Time};
 use std::cmp::Reverse;
 
 impl<P: Payload + Inline> Adapter<P> {
     /// Runs load control: to be called when packets have arrived, of which `qlen` wait for the adapter's TCP, when a connection was
-    /// imported and when one has left (handoff-policies 3.2).
-    pub fn control_load(&mut self, now: Time, qlen: u32) {
-        let surplus = self.shared.limits.run(qlen);
+    /// imported and when one has left (handoff-policies 3.2). `busy` is the time that its processor has worked, where somebody knows.
+    pub fn control_load(&mut self, now: Time, qlen: u32, busy: Option<Span>) {
+        let surplus = self.shared.limits.run(&Load {
+            now,
+            qlen,
+            host_packets: self.shared.packets_passed,
+            nic_packets: self.shared.activity.total(),
+            busy,
+        });
         if surplus > 0 {
             self.ask_for_relief(now, surplus as usize);
         }
@@ -47,6 +54,7 @@ impl<P: Payload + Inline> Adapter<P> {
             .collect();
         let wanted = most.min(candidates.len());
         candidates.sort_unstable();
+        self.shared.limits.asked(wanted as u32);
         for (_, id, slot) in candidates.drain(..wanted) {
             self.sessions[id].ask_to_relieve(now, slot);
         }

@@ -43,6 +43,10 @@ pub(super) struct Shared<P> {
     pub(super) wanted: Vec<Wanted>,
     /// Packets of hosts, to be polled.
     pub(super) packets: VecDeque<HostPacket<P>>,
+    /// Packets of hosts that have passed, both ways.
+    pub(super) packets_passed: u64,
+    /// Connections that have left for their hosts.
+    pub(super) exported: u64,
 }
 
 impl<P> Shared<P> {

@@ -2,7 +2,7 @@
 
 use super::{Invalid, one_to, positive};
 use crate::hardware::NicProcessorConfig;
-use baton_nic::Task;
+use baton_nic::{LoadMeasure, Task};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -224,14 +224,13 @@ impl NicConfig {
             u64::from(firmware.descriptor_queue_entries),
         )?;
         let load = &firmware.load_control;
-        if load.low_water_packets >= load.high_water_packets {
-            let path = "nic.firmware.load_control.low_water_packets";
-            return Err(Invalid::new(
-                path,
-                load.low_water_packets,
-                "less than high_water_packets",
-            ));
+        let [(lowat, low), (hiwat, high)] = load.marks();
+        if low >= high {
+            let path = format!("nic.firmware.load_control.{lowat}");
+            return Err(Invalid::new(&path, low, &format!("less than {hiwat}")));
         }
+        let path = "nic.firmware.load_control.measure_us";
+        positive(path, load.measure_us.into())?;
         let memory = u64::from(firmware.memory_kib) * 1024;
         let fitting = memory.checked_div(firmware.connection_bytes.into());
         if let Some(most) = fitting.filter(|&most| u64::from(firmware.hard_limit) > most) {
@@ -244,7 +243,8 @@ impl NicConfig {
             let path = format!("nic.firmware.{}", error.field);
             Invalid::new(&path, error.value, error.expected)
         })?;
-        if load.enabled && load.high_water_packets >= firmware.receive_queue_packets {
+        let by_queue = load.enabled && load.measure == LoadMeasure::Queue;
+        if by_queue && load.high_water_packets >= firmware.receive_queue_packets {
             let path = "nic.firmware.load_control.high_water_packets";
             return Err(Invalid::new(
                 path,

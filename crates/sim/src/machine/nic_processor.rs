@@ -41,6 +41,11 @@ impl NicProcessor {
         self.processor.run(now, instructions)
     }
 
+    /// Time worked since the measurement began.
+    pub(super) fn busy(&self, now: Time) -> Span {
+        self.processor.busy(now)
+    }
+
     /// A packet of the host is on the wire, after so long on the NIC.
     pub(super) fn count_host_packet_sent(&mut self, delay: Span) {
         self.host_packets += 1;

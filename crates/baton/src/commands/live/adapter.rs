@@ -2,7 +2,7 @@
 
 use super::descriptors::batching;
 use super::{engine, stop};
-use crate::cli::{AdapterArgs, OnExit, QueueArgs, ReliefName, SchedulerName};
+use crate::cli::{AdapterArgs, LoadMeasureName, OnExit, QueueArgs, ReliefName, SchedulerName};
 use crate::failure::Failure;
 use crate::output::{print, tell};
 use crate::runner::Interrupt;
@@ -11,7 +11,7 @@ use baton_live::broker::{Broker, end_predecessor};
 use baton_live::port::Port;
 use baton_live::{ControlSocket, Engine, Snapshot, pin_to_core};
 use baton_nic::adapter::{AdapterConfig, Ending};
-use baton_nic::{Config, LoadControl, Relief, Scheduler};
+use baton_nic::{Config, LoadControl, LoadMeasure, Relief, Scheduler};
 use baton_report::grouped;
 use std::panic::resume_unwind;
 use std::thread;
@@ -110,6 +110,15 @@ fn load_control(arguments: &AdapterArgs) -> Result<LoadControl, Failure> {
     }
     Ok(LoadControl {
         enabled: true,
+        measure: match arguments.load_measure {
+            LoadMeasureName::Queue => LoadMeasure::Queue,
+            LoadMeasureName::Packets => LoadMeasure::PacketRate {
+                high_per_s: hiwat,
+                low_per_s: lowat,
+                host_weight: 1,
+                nic_weight: 4,
+            },
+        },
         high_water_packets: hiwat,
         low_water_packets: lowat,
         relief: match arguments.relief {

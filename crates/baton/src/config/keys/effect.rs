@@ -100,9 +100,15 @@ pub const NEEDS: &[Needs] = &[
             "nic.firmware.load_control.high_water_packets",
             "nic.firmware.load_control.increase_percent",
             "nic.firmware.load_control.low_water_packets",
+            "nic.firmware.load_control.measure",
+            "nic.firmware.load_control.measure_us",
             "nic.firmware.load_control.relief",
         ],
         &[on("nic.firmware.load_control.enabled")],
+    ),
+    needs(
+        &["nic.firmware.load_control.measure_us"],
+        &[not("nic.firmware.load_control.measure.kind", "queue")],
     ),
     needs(
         &["nic.firmware.load_control", "host.kernel.selection"],

@@ -7,7 +7,7 @@ use baton_sim::config::{Experiment, Invalid};
 use serde::Deserialize;
 
 /// For each value of a tag the least that its table needs.
-const TABLES: [(&str, &str, &str); 26] = [
+const TABLES: [(&str, &str, &str); 34] = [
     ("application.kind", "web", ""),
     (
         "application.kind",
@@ -22,6 +22,15 @@ const TABLES: [(&str, &str, &str); 26] = [
     ("host.kernel.selection.policy", "fcfs", ""),
     ("host.kernel.selection.policy", "threshold", "enqueues = 4"),
     ("host.kernel.selection.policy", "alternate", "enqueues = 4"),
+    ("host.kernel.selection.policy", "at-receive", "receives = 1"),
+    ("host.kernel.selection.policy", "rate", "percent = 100"),
+    ("host.kernel.selection.policy", "benefit", "enqueues = 4"),
+    ("host.kernel.selection.policy", "oracle", "enqueues = 4"),
+    (
+        "host.kernel.selection.policy",
+        "retry",
+        "selection.policy = 'fcfs'",
+    ),
     ("host.kernel.selection.policy", "never", ""),
     (
         "host.kernel.selection.policy",
@@ -32,6 +41,17 @@ const TABLES: [(&str, &str, &str); 26] = [
     ("interconnect.kind", "pci", ""),
     ("interconnect.kind", "pci-x", ""),
     ("interconnect.kind", "pci-express", ""),
+    ("nic.firmware.load_control.measure.kind", "queue", ""),
+    (
+        "nic.firmware.load_control.measure.kind",
+        "busy",
+        "high_percent = 95\nlow_percent = 80",
+    ),
+    (
+        "nic.firmware.load_control.measure.kind",
+        "packet-rate",
+        "high_per_s = 9000\nlow_per_s = 1\nhost_weight = 1\nnic_weight = 4",
+    ),
     ("workload.kind", "generated", "preset = 'demo'"),
     ("workload.kind", "log", "path = 'x.log'"),
     (
@@ -293,7 +313,7 @@ fn keys_of_kinds_that_were_not_chosen_are_refused() {
     for (text, message) in [
         (
             "host.kernel.selection = { policy = 'fcfs', enqueues = 4 }",
-            "host.kernel.selection.enqueues: is a key of policy = \"alternate\" or \"threshold\"; found policy = \"fcfs\"",
+            "host.kernel.selection.enqueues: is a key of policy = \"alternate\" or \"benefit\" or \"oracle\" or \"threshold\"; found policy = \"fcfs\"",
         ),
         (
             "interconnect = { kind = 'ideal', width_bits = 64 }",
@@ -305,7 +325,7 @@ fn keys_of_kinds_that_were_not_chosen_are_refused() {
         ),
         (
             "host.kernel.selection = { policy = 'fcfs', replacement = 'lru' }",
-            "unknown key `replacement` in [host.kernel.selection]; expected one of default, enqueues, policy, ports",
+            "unknown key `replacement` in [host.kernel.selection]; expected one of default, enqueues, percent, policy, ports, receives, selection",
         ),
     ] {
         assert_eq!(refused(text).as_deref(), Some(message));

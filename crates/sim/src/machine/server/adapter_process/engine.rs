@@ -35,6 +35,8 @@ pub(super) struct Engine {
     moved: (u64, u64),
     /// Cnum, when load control last looked at it.
     pub(super) imported: u32,
+    /// Connections that had left for the host when it was last looked whose the packets are that wait.
+    pub(super) exported: u64,
 }
 
 /// A segment on its way to the wire.
@@ -89,6 +91,7 @@ impl Engine {
             passed: Vec::new(),
             moved: (0, 0),
             imported: 0,
+            exported: 0,
         })
     }
 
@@ -128,7 +131,8 @@ impl Engine {
         nic: &mut NicProcessor,
     ) -> Result<(), LinkError> {
         if self.adapter.passes_packets() {
-            self.adapter.control_load(now, received.len() as u32);
+            let qlen = received.len() as u32;
+            self.adapter.control_load(now, qlen, Some(nic.busy(now)));
         }
         for _ in 0..MOST_FRAMES {
             let Some((since, packet)) = received.pop_front() else {

@@ -50,7 +50,8 @@ impl Engine {
             if is_for_tcp && self.stack.may_transmit() {
                 dispatch.handle_output();
             }
-            self.control_load(now, dispatch);
+            self.sort_again(now, dispatch, nic);
+            self.control_load(now, dispatch, nic);
             dispatch.end_piece(now, &mut self.adapter, self.session, link)?;
             let mut tally = link.take_adapter_tally();
             (tally.requests, tally.cache_commands) = (requests, cache_commands);
@@ -101,7 +102,8 @@ impl Engine {
                     return Ok(Done::Nothing);
                 }
                 nic.meter.run(Task::Lookup);
-                self.adapter.control_load(now, dispatch.qlen());
+                let busy = Some(nic.busy(now));
+                self.adapter.control_load(now, dispatch.qlen(), busy);
                 return Ok(done);
             }
             Piece::HostReceive((since, packet)) => {
@@ -160,11 +162,21 @@ impl Engine {
         Ok(done)
     }
 
+    /// Where a connection has left for the host, what waits for it here goes after it.
+    fn sort_again(&mut self, now: Time, dispatch: &mut Dispatch<Received>, nic: &mut NicProcessor) {
+        let exported = self.adapter.exported();
+        if std::mem::replace(&mut self.exported, exported) != exported {
+            let moved = dispatch.sort_again(|(_, packet)| self.host_of(now, packet).is_some());
+            nic.meter.run_many(Task::Lookup, moved);
+        }
+    }
+
     /// Load control runs when a connection was imported or has left, as it does when a packet has arrived (handoff-policies 3.2).
-    fn control_load(&mut self, now: Time, dispatch: &Dispatch<Received>) {
+    fn control_load(&mut self, now: Time, dispatch: &Dispatch<Received>, nic: &NicProcessor) {
         let imported = self.adapter.imported();
         if std::mem::replace(&mut self.imported, imported) != imported {
-            self.adapter.control_load(now, dispatch.qlen());
+            let busy = Some(nic.busy(now));
+            self.adapter.control_load(now, dispatch.qlen(), busy);
         }
     }
 }
