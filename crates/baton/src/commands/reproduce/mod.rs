@@ -9,6 +9,7 @@ pub(super) mod dcache;
 pub(super) mod handoff_table1;
 mod memory;
 mod microbench;
+mod policies;
 
 pub use batching::STUDIES as BATCHING_STUDIES;
 
@@ -34,8 +35,9 @@ pub struct Reproduction {
 }
 
 /// All that can be run again.
-pub const ALL: [Reproduction; 12] = [
+pub const ALL: [Reproduction; 13] = [
     handoff_table1::REPRODUCTION,
+    policies::REPRODUCTION,
     memory::MISSES,
     memory::TCP,
     dcache::locality::REPRODUCTION,
@@ -218,11 +220,12 @@ fn refuse_what_it_has_not(
         ("--warmup", arguments.warmup.is_some()),
         ("--packets", arguments.packets.is_some()),
     ];
+    let has_seeds = name == policies::REPRODUCTION.name;
     let of_batching = [
         ("--live", only.measures_this_machine()),
         ("--study", !only.study.is_empty()),
         ("--profile", only.profile.is_some()),
-        ("--seeds", only.seeds.is_some()),
+        ("--seeds", only.seeds.is_some() && !has_seeds),
         ("--responses", only.responses.is_some()),
     ];
     let is_microbench = name == microbench::REPRODUCTION.name;
