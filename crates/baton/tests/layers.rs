@@ -72,7 +72,8 @@ const LAYERS: [(&str, &[&str]); 23] = [
     (
         "fuzzing",
         &[
-            "baton", "bus", "host", "inet", "iolib", "nic", "tcp", "testkit", "wire", "workload",
+            "baton", "bus", "host", "inet", "iolib", "nic", "sockets", "tcp", "testkit", "wire",
+            "workload",
         ],
     ),
 ];

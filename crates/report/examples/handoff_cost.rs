@@ -1,14 +1,15 @@
-//! Draws what `./e2e --bench-handoff` has printed: the server's processor time a request, of what it is in the kernel with its offloads on.
+//! Draws what `./e2e --bench-handoff` has printed of one server: the time of its core a request, of what it is in the kernel with its offloads on.
 //!
-//! `cargo run -p baton-report --example handoff_cost <docs/src/handoff_cost.txt >docs/src/handoff_cost.svg`
+//! `cargo run -p baton-report --example handoff_cost docs/src/handoff_cost.txt nginx docs/src/handoff_cost.svg`
 
 use baton_report::figure::{GroupPanel, GroupSeries, Groups, Picture};
-use std::io::{self, Read, Write};
+use std::fs;
+use std::path::Path;
 
 /// A line of the table.
 struct Row<'a> {
-    server: &'a str,
-    group: String,
+    file: &'a str,
+    connections: &'a str,
     /// Of each system, in the order of the table, microseconds a request.
     costs: Vec<f64>,
 }
@@ -17,42 +18,47 @@ struct Row<'a> {
 const SYSTEMS: [&str; 2] = ["kernel, its offloads off", "handed off to an adapter"];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut text = String::new();
-    io::stdin().read_to_string(&mut text)?;
-    let rows: Vec<Row<'_>> = text.lines().filter_map(parse).collect();
-    let mut servers: Vec<&str> = rows.iter().map(|row| row.server).collect();
-    servers.dedup();
-    let of = |server: &str| rows.iter().filter(|row| row.server == server).collect();
-    let panels: Vec<(&str, Vec<&Row<'_>>)> = servers.iter().map(|&it| (it, of(it))).collect();
-    let names = panels
-        .first()
-        .map(|(_, rows)| rows.iter().map(|row| row.group.clone()));
-    let figure = Groups {
-        title: "Time of the server's core a request; 1: in the kernel, its offloads on".to_owned(),
-        names: names.into_iter().flatten().collect(),
-        panels: panels
-            .iter()
-            .map(|(server, rows)| panel(server, rows))
-            .collect(),
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [from, server, to] = &arguments[..] else {
+        return Err("usage: handoff_cost TABLE SERVER FIGURE".into());
     };
-    io::stdout().write_all(&figure.draw(Picture::Svg)?)?;
-    Ok(())
+    let picture =
+        Picture::of_path(Path::new(to)).ok_or("expected a figure's name, as in cost.svg")?;
+    let text = fs::read_to_string(from)?;
+    let rows: Vec<Row<'_>> = text
+        .lines()
+        .filter_map(|line| parse(line, server))
+        .collect();
+    let panels: Vec<&[Row<'_>]> = rows.chunk_by(|one, next| one.file == next.file).collect();
+    let groups = panels.first().copied().unwrap_or_default();
+    let figure = Groups {
+        title: format!(
+            "{server}: its core's time a request, of that in the kernel with offloads, over connections"
+        ),
+        names: groups
+            .iter()
+            .map(|row| row.connections.to_owned())
+            .collect(),
+        panels: panels.into_iter().map(panel).collect(),
+    };
+    Ok(fs::write(to, figure.draw(picture)?)?)
 }
 
-fn parse(line: &str) -> Option<Row<'_>> {
+fn parse<'a>(line: &'a str, server: &str) -> Option<Row<'a>> {
     let mut parts = line.split('|');
     let mut head = parts.next()?.split_whitespace();
-    let (server, file, connections) = (head.next()?, head.next()?, head.next()?);
-    connections.parse::<u32>().ok()?;
+    let is_of_server = head.next()? == server;
+    let (file, connections) = (head.next()?, head.next()?);
     let costs = parts.map(|part| part.split_whitespace().nth(1)?.parse().ok());
-    Some(Row {
-        server,
-        group: format!("{file} ×{connections}"),
-        costs: costs.collect::<Option<_>>()?,
+    let costs = costs.collect::<Option<_>>()?;
+    is_of_server.then_some(Row {
+        file,
+        connections,
+        costs,
     })
 }
 
-fn panel(server: &str, rows: &[&Row<'_>]) -> GroupPanel {
+fn panel(rows: &[Row<'_>]) -> GroupPanel {
     let series = SYSTEMS.iter().zip(1..).map(|(name, system)| GroupSeries {
         name: (*name).to_owned(),
         values: rows
@@ -61,7 +67,7 @@ fn panel(server: &str, rows: &[&Row<'_>]) -> GroupPanel {
             .collect(),
     });
     GroupPanel {
-        y: server.to_owned(),
+        y: rows.first().map_or("", |row| row.file).to_owned(),
         series: series.collect(),
     }
 }
