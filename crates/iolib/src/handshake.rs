@@ -442,7 +442,7 @@ mod tests {
         let buffers = u32::MAX;
         assert_eq!(
             refused(Geometry { buffers, ..all }),
-            "17592186040320 bytes for all buffers: expected 1 to 268435456"
+            "17592186040320 bytes for all buffers: expected 1 to 1073741824"
         );
     }
 
