@@ -58,7 +58,8 @@ impl<P: Inline> SocketLayer<P> {
         os: &mut OsLayer<P>,
         id: SocketId,
     ) {
-        if let Place::Host(_) = self.socket(id).place {
+        let is_on_host = matches!(self.socket(id).place, Place::Host(_));
+        if is_on_host && self.has_stayed(now, id) {
             self.consider(now, stack, os, id, 0, |selection, view| {
                 selection.on_receive(view)
             });
@@ -74,10 +75,12 @@ impl<P: Inline> SocketLayer<P> {
         id: SocketId,
         enqueues: u32,
     ) {
+        if !self.has_stayed(now, id) {
+            return;
+        }
         if let Place::Adapter(_) = self.socket(id).place {
             let view = self.view(now, stack, os, id, enqueues);
-            let has_stayed = self.has_stayed(now, id);
-            let selection = self.selection.as_mut().filter(|_| has_stayed);
+            let selection = self.selection.as_mut();
             if selection.is_some_and(|selection| selection.takes_back(&view)) {
                 self.restore(now, os, id);
             }
@@ -104,9 +107,6 @@ impl<P: Inline> SocketLayer<P> {
         enqueues: u32,
         decide: impl FnOnce(&mut dyn Selection, &View) -> Decision,
     ) {
-        if !self.has_stayed(now, id) {
-            return;
-        }
         if self.is_chosen_for_former(os, id) {
             return self.attempt(now, stack, os, id);
         }
