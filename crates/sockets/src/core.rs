@@ -531,13 +531,10 @@ impl Core {
         self.keeper_sleeps = None;
     }
 
-    /// Whether something has to be done before the keeper, which sleeps, would do it.
-    fn keeper_oversleeps(&self) -> bool {
+    /// Whether something has to be done before then, even if nothing comes: whoever sleeps so long would be too late.
+    fn is_due_before(&self, until: Option<Time>) -> bool {
         let due = self.host.driver.poll_timeout();
-        match (due, self.keeper_sleeps) {
-            (Some(due), Some(until)) => until.is_none_or(|until| due < until),
-            _ => false,
-        }
+        due.is_some_and(|due| until.is_none_or(|until| due < until))
     }
 
     /// Ends a piece of work of a thread that does not lead: what was asked for goes, and the leader hears what it has to.
@@ -549,7 +546,9 @@ impl Core {
             if !self.followers.is_empty() {
                 // Whoever was to lead has got what it waited for.
                 self.promote();
-            } else if self.needs_keeper() || self.keeper_oversleeps() {
+            } else if self.needs_keeper()
+                || (self.keeper_sleeps).is_some_and(|until| self.is_due_before(until))
+            {
                 self.wake_keeper();
             }
             return;
@@ -563,13 +562,7 @@ impl Core {
             self.turn();
             rounds += 1;
         }
-        let due = self.host.driver.poll_timeout();
-        let is_too_late = match (due, sleeps_until) {
-            (Some(due), Some(until)) => due < until,
-            (due, None) => due.is_some(),
-            (None, Some(_)) => false,
-        };
-        if rounds == MOST_ROUNDS || is_too_late {
+        if rounds == MOST_ROUNDS || self.is_due_before(sleeps_until) {
             self.kick();
         }
     }

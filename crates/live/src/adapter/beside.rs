@@ -144,9 +144,7 @@ impl Beside {
 
     /// Does what there is to do after connections have come and gone.
     pub(super) fn work(&mut self, now: Time, host: &mut Host, adapter: &mut Adapter<Bytes>) {
-        let stack = host.stack();
-        let is_here = |flow: &Flow| stack.find(flow).is_some() || stack.in_time_wait(now, flow);
-        self.captured.arrive(is_here);
+        self.captured.arrive(|flow| is_here(now, host, flow));
         self.deliver(now, host);
         if self.captured.is_closed() {
             if !std::mem::replace(&mut self.closed, true) {
@@ -163,8 +161,7 @@ impl Beside {
         }
         if now.saturating_since(self.swept) >= SWEEP {
             self.swept = now;
-            let stack = host.stack();
-            let is_here = |flow: &Flow| stack.find(flow).is_some() || stack.in_time_wait(now, flow);
+            let is_here = |flow: &Flow| is_here(now, host, flow);
             self.captured.sweep(Instant::now(), is_here);
         }
     }
@@ -192,4 +189,10 @@ impl Beside {
             }
         }
     }
+}
+
+/// Whether the adapter has a connection, TIME-WAIT included.
+fn is_here(now: Time, host: &Host, flow: &Flow) -> bool {
+    let stack = host.stack();
+    stack.find(flow).is_some() || stack.in_time_wait(now, flow)
 }
