@@ -66,6 +66,11 @@ impl Job {
     }
 }
 
+/// Whether an experiment's log is what comes on standard input.
+pub fn reads_standard_input(experiment: &Experiment) -> bool {
+    matches!(&experiment.workload, WorkloadConfig::Log { path, .. } if path == Path::new("-"))
+}
+
 /// Runs all jobs on at most `threads` threads.
 ///
 /// # Errors
@@ -75,8 +80,7 @@ pub fn run_all(
     threads: usize,
     interrupt: &Interrupt,
 ) -> Result<Vec<Results>, Failure> {
-    let on_stdin = |job: &Job| matches!(&job.experiment.workload, WorkloadConfig::Log { path, .. } if path == Path::new("-"));
-    if jobs.iter().any(on_stdin) {
+    if (jobs.iter()).any(|job| reads_standard_input(&job.experiment)) {
         // Runs find it read: they do not see an interrupt while they wait for it.
         let read = interrupt.during(standard_input)?;
         read.map_err(|error| Failure::BadInput(format!("-: cannot read: {error}")))?;

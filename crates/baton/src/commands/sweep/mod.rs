@@ -8,10 +8,10 @@ use crate::cli::{SweepArgs, SweepCommand};
 use crate::config::{self, FigurePlan, Request, StudyPlan};
 use crate::failure::Failure;
 use crate::output::{note, print, print_text, tell};
-use crate::runner::{COMMIT, Interrupt, SOURCES, Sweep};
+use crate::runner::{COMMIT, Interrupt, SOURCES, Sweep, reads_standard_input};
 use baton_report::figure::{CAN_DRAW, Picture};
 use baton_report::grouped;
-use baton_sim::config::{Experiment, WorkloadConfig};
+use baton_sim::config::Experiment;
 use baton_study::{Inputs, Key, Patience, Store, Study, StudyRun, StudyStatus, identify, table};
 use std::path::Path;
 
@@ -125,12 +125,12 @@ fn identified(plan: StudyPlan, store: &Store) -> Result<(Study, Vec<(Key, Experi
 
 /// A study that is started again has to find the same log.
 fn refuse_stdin(experiment: &Experiment) -> Result<(), Failure> {
-    match &experiment.workload {
-        WorkloadConfig::Log { path, .. } if path == Path::new("-") => Err(Failure::BadInput(
+    match reads_standard_input(experiment) {
+        true => Err(Failure::BadInput(
             "workload.path: found -, standard input; expected a file, for a study is started again"
                 .to_owned(),
         )),
-        _ => Ok(()),
+        false => Ok(()),
     }
 }
 
