@@ -144,6 +144,9 @@ impl Beside {
 
     /// Does what there is to do after connections have come and gone.
     pub(super) fn work(&mut self, now: Time, host: &mut Host, adapter: &mut Adapter<Bytes>) {
+        while let Some(flow) = adapter.poll_departure() {
+            self.captured.depart(&flow);
+        }
         self.captured.arrive(|flow| is_here(now, host, flow));
         self.deliver(now, host);
         if self.captured.is_closed() {

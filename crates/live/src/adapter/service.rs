@@ -9,6 +9,7 @@ use super::notice::Notice;
 use super::one_by_one::{OneByOne, Parts};
 use super::passing;
 use super::wakeups::Wakeups;
+use crate::broker::Captured;
 use crate::ending::{End, Stop};
 use crate::engine::{Application, take_in};
 use crate::error::LiveError;
@@ -188,6 +189,7 @@ impl AdapterService {
     /// A kernel has the interface: the adapter does all that is there at once, and only for flows that are captured.
     pub fn set_beside(&mut self, beside: Beside) {
         self.one_by_one = None;
+        self.adapter.keep_departures();
         self.beside = Some(beside);
     }
 
@@ -407,7 +409,9 @@ impl AdapterService {
 
     /// At the end, parts with the applications once their connections have been taken back.
     fn part_with_relieved(&mut self, now: Time, stack: &mut Stack<Bytes>) {
-        let is_over = |limit| limit <= now || !self.adapter.has_imported();
+        let captured = self.beside.as_ref().map(Beside::captured);
+        let has_left = || !self.adapter.has_imported() && captured.is_none_or(Captured::is_settled);
+        let is_over = |limit| limit <= now || has_left();
         if !self.relief_ends_at.is_some_and(is_over) {
             return;
         }

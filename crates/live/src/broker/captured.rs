@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A connection that has left the adapter for so long does not go back to the kernel any more; nor does one come whose application is gone.
+/// What an application that is gone had handed over arrives within this time, or not at all.
 const LONGEST_MOVE: Duration = Duration::from_secs(3);
-/// An application that lives has handed over what it took by then, or has ended it at once.
+/// An application that lives has handed over what it has by then, or ended it at once. On a busy machine moves wait for one another.
 const LONGEST_HOLD: Duration = Duration::from_secs(60);
 
 /// Why packets of a flow cannot come to the adapter.
@@ -36,11 +36,11 @@ pub enum CaptureError {
 /// Where a captured connection is.
 #[derive(Clone, Copy, Debug)]
 enum Place {
-    /// Its application has its state since then, and hands it to the adapter.
-    Coming(Instant),
+    /// Its application has its state since then, and hands it to the adapter or to the kernel.
+    Application(Instant),
     Adapter,
-    /// The adapter has it no more since then, or the application that had it is gone.
-    Left(Instant),
+    /// The application that had it is gone since then.
+    Orphan(Instant),
 }
 
 /// A flow whose packets come to the adapter.
@@ -166,7 +166,7 @@ impl Captured {
             return Err(CaptureError::Captured);
         }
         self.lookup.insert(flow)?;
-        let place = Place::Coming(Instant::now());
+        let place = Place::Application(Instant::now());
         flows.entries.insert(*flow, Entry { place, taker });
         flows.coming.push(*flow);
         self.coming.store(flows.coming.len(), Ordering::Relaxed);
@@ -197,12 +197,26 @@ impl Captured {
 
     /// `taker` is gone: what it had on its way does not arrive.
     pub(super) fn abandon(&self, taker: Taker) {
-        let left = Place::Left(Instant::now());
+        let orphan = Place::Orphan(Instant::now());
         for entry in self.lock().entries.values_mut() {
-            if entry.taker == taker && matches!(entry.place, Place::Coming(_)) {
-                entry.place = left;
+            if entry.taker == taker && matches!(entry.place, Place::Application(_)) {
+                entry.place = orphan;
             }
         }
+    }
+
+    /// A connection has left the adapter: its application has it, and brings it back to the kernel.
+    pub(crate) fn depart(&self, flow: &Flow) {
+        if let Some(entry) = self.lock().entries.get_mut(flow) {
+            entry.place = Place::Application(Instant::now());
+        }
+    }
+
+    /// Whether no application has a connection that it has still to hand over.
+    pub(crate) fn is_settled(&self) -> bool {
+        let flows = self.lock();
+        let mut entries = flows.entries.values();
+        !entries.any(|entry| matches!(entry.place, Place::Application(_)))
     }
 
     /// Takes note of connections that have come: `is_here` says which ones the adapter has. To be called before any of them can end.
@@ -214,7 +228,7 @@ impl Captured {
             entries, coming, ..
         } = &mut *self.lock();
         coming.retain(|flow| match entries.get_mut(flow) {
-            Some(Entry { place, .. }) if matches!(place, Place::Coming(_)) => {
+            Some(Entry { place, .. }) if matches!(place, Place::Application(_)) => {
                 let is_here = is_here(flow);
                 if is_here {
                     *place = Place::Adapter;
@@ -226,25 +240,24 @@ impl Captured {
         self.coming.store(coming.len(), Ordering::Relaxed);
     }
 
-    /// Lets go of connections that are over: `is_here` says which ones the adapter has, TIME-WAIT included.
+    /// Lets go of connections that are over: `is_here` says which ones the adapter has, TIME-WAIT included. Departures come before.
     pub(crate) fn sweep(&self, now: Instant, is_here: impl Fn(&Flow) -> bool) {
         let Flows { entries, stats, .. } = &mut *self.lock();
         entries.retain(|flow, Entry { place, .. }| {
-            match *place {
-                _ if is_here(flow) => *place = Place::Adapter,
-                // It may be on its way back.
-                Place::Adapter => *place = Place::Left(now),
-                Place::Left(since) if now.duration_since(since) > LONGEST_MOVE => {
-                    self.remove(flow);
-                    stats.ended += 1;
-                    return false;
+            let is_over = match *place {
+                _ if is_here(flow) => {
+                    *place = Place::Adapter;
+                    false
                 }
-                Place::Coming(since) if now.duration_since(since) > LONGEST_HOLD => {
-                    *place = Place::Left(now);
-                }
-                Place::Left(_) | Place::Coming(_) => {}
+                Place::Adapter => true,
+                Place::Orphan(since) => now.duration_since(since) > LONGEST_MOVE,
+                Place::Application(since) => now.duration_since(since) > LONGEST_HOLD,
+            };
+            if is_over {
+                self.remove(flow);
+                stats.ended += 1;
             }
-            true
+            !is_over
         });
     }
 

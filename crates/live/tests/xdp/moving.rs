@@ -1,7 +1,8 @@
 //! Sockets of an application whose connections move between the kernel and an adapter beside it, while both ends work on.
 
-use crate::capture::with_far_listeners;
+use crate::capture::{connect, transfer, with_far_listeners};
 use crate::wire::{NEAR, on_veth};
+use baton_host::adapter::MoveNews;
 use baton_host::{Alternate, NotOffloaded, Selection, SelectionConfig, Threshold};
 use baton_inet::Host;
 use baton_live::adapter::{
@@ -13,12 +14,14 @@ use baton_live::{Clock, ControlSocket, Engine, Stop};
 use baton_sockets::broker::BrokerClient;
 use baton_sockets::kernel::Handoff;
 use baton_sockets::{
-    Adapter, AdapterAddress, DriverConfig, Events, Interest, Poll, TcpListener, TcpStream, Token,
+    Adapter, AdapterAddress, Driver, DriverConfig, Events, Interest, Poll, TcpListener, TcpStream,
+    Token,
 };
 use baton_tcp::Config;
-use baton_wire::Span;
+use baton_wire::{Endpoint, Span};
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -42,6 +45,10 @@ pub const ALL: &[(&str, fn())] = &[
         connections_without_a_buffer_stay_in_the_kernel,
     ),
     (
+        "a_connection_comes_back_when_its_application_gets_to_it",
+        a_connection_comes_back_when_its_application_gets_to_it,
+    ),
+    (
         "connections_are_told_and_given_back",
         connections_are_told_and_given_back,
     ),
@@ -50,6 +57,9 @@ pub const ALL: &[(&str, fn())] = &[
         a_stream_is_the_kernels_when_another_process_has_it,
     ),
 ];
+
+/// An application that gets no processor for longer than the adapter waits for those that are gone.
+const BUSY: Duration = Duration::from_secs(4);
 
 /// Writes of one test: each is a move.
 const MOVES: usize = 60;
@@ -250,6 +260,42 @@ fn a_polled_stream_moves_while_it_waits() {
         let (there, back, bad) = moves(adapter);
         assert!(there > 10 && back > 10, "{there} there, {back} back");
         assert_eq!(bad, 0);
+    });
+}
+
+/// Turns until there is news of a move.
+fn next_move(driver: &mut Driver) -> MoveNews {
+    loop {
+        driver.turn();
+        if let Some(news) = driver.os_mut().poll_move() {
+            return news;
+        }
+        driver.wait(None).expect("the adapter is there");
+    }
+}
+
+fn a_connection_comes_back_when_its_application_gets_to_it() {
+    with_application(|_, listeners, path| {
+        let address = AdapterAddress::Unix(path.join("adapter"));
+        let mut driver = Driver::open(address, DriverConfig::default()).expect("it listens");
+        let mut broker = BrokerClient::connect(&path.join("broker")).expect("it listens");
+        let (near, far) = connect(&listeners[0]);
+        let peer = near.peer_addr().expect("it has one");
+        let state = broker.take(near.as_fd()).expect("it leaves");
+        let (now, peer) = (driver.now(), Endpoint::new(peer.ip(), peer.port()));
+        let socket = driver.os_mut().import(now, peer, state).expect("a number");
+        assert_eq!(next_move(&mut driver), MoveNews::Imported(socket));
+        // So long that the adapter takes note of it.
+        thread::sleep(Duration::from_millis(300));
+        let now = driver.now();
+        assert!(driver.os_mut().export(now, socket), "it is there");
+        assert_eq!(next_move(&mut driver), MoveNews::Exported(socket));
+        let exported = driver.os_mut().take_exported(socket).expect("it came");
+        thread::sleep(BUSY);
+        let back = broker.give_back(near.as_fd(), &exported.state);
+        back.expect("it is still this application's");
+        transfer(&near, &far, 10_000);
+        transfer(&far, &near, 10_000);
     });
 }
 

@@ -115,6 +115,9 @@ impl<P: Payload + Inline> Session<P> {
         let shut = socket.closing.write.take();
         work.shared.forget(conn);
         work.shared.exported += 1;
+        if let Some(departures) = &mut work.shared.departures {
+            departures.push_back(work.stack.flow(conn));
+        }
         if imported {
             work.shared.limits.left(was_asked);
         }

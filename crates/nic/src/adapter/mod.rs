@@ -70,7 +70,7 @@ use crate::load_control::Governor;
 use baton_bus::link::{Dma, Inline, Violation};
 use baton_bus::{Batching, BatchingError, BatchingRule, Descriptor, DescriptorQueue};
 use baton_tcp::{ConnId, Event, Stack};
-use baton_wire::{Payload, Time};
+use baton_wire::{Flow, Payload, Time};
 use limits::Limits;
 use on_board::OnBoard;
 use owners::{Owner, Owners};
@@ -139,6 +139,7 @@ impl<P: Payload + Inline> Adapter<P> {
             packets: VecDeque::new(),
             packets_passed: 0,
             exported: 0,
+            departures: None,
             config,
         };
         Ok(Self {
@@ -264,9 +265,19 @@ impl<P: Payload + Inline> Adapter<P> {
         self.shared.limits.set_governor(governor);
     }
 
+    /// Keeps which connections leave for their hosts, for [`Adapter::poll_departure`].
+    pub fn keep_departures(&mut self) {
+        self.shared.departures.get_or_insert_default();
+    }
+
     /// Batching of an application's responses by a rule of the caller's own, before there are any.
     pub fn set_batching(&mut self, session: SessionId, rule: Box<dyn BatchingRule>) {
         self.session_mut(session).responses.set_batching(rule);
+    }
+
+    /// The next connection that has left for its host, if they are [kept](Adapter::keep_departures).
+    pub fn poll_departure(&mut self) -> Option<Flow> {
+        self.shared.departures.as_mut()?.pop_front()
     }
 
     // --- applications ---

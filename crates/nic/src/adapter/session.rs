@@ -26,7 +26,7 @@ use baton_bus::descriptor::{
 use baton_bus::link::{Inline, Violation};
 use baton_bus::{Batching, BatchingError, Descriptor, Urgency};
 use baton_tcp::{ConnId, Event, Stack};
-use baton_wire::{Endpoint, Payload, Time};
+use baton_wire::{Endpoint, Flow, Payload, Time};
 use slab::Slab;
 use std::collections::VecDeque;
 
@@ -47,6 +47,8 @@ pub(super) struct Shared<P> {
     pub(super) packets_passed: u64,
     /// Connections that have left for their hosts.
     pub(super) exported: u64,
+    /// Those of them that nobody has asked for yet; none where nobody asks.
+    pub(super) departures: Option<VecDeque<Flow>>,
 }
 
 impl<P> Shared<P> {
