@@ -84,13 +84,15 @@ pub struct OsLayer<P> {
     requests: Chains<Request>,
     /// Data that was received and not read, or taken and not sent.
     pieces: Chains<P>,
-    /// Sockets that have something to ask.
+    /// Sockets that have something to ask, or wait for room in the ring.
     submitting: VecDeque<u32>,
+    /// Descriptors for which the ring had room when that was not enough for the first of them.
+    room_in_vain: usize,
     /// Connections to be opened for which there was no buffer to pledge.
     opening: VecDeque<u32>,
     /// An ACCEPT is being taken back for one of them.
     reclaiming: bool,
-    /// Sockets without sends under way that wait for a buffer or for room in the ring.
+    /// Sockets without sends under way that wait for a buffer.
     waiting: VecDeque<u32>,
     /// Sockets that have something to say.
     ready: VecDeque<u32>,
@@ -156,6 +158,7 @@ impl<P: Inline> OsLayer<P> {
             requests: Chains::new(),
             pieces: Chains::new(),
             submitting: VecDeque::new(),
+            room_in_vain: 0,
             opening: VecDeque::new(),
             reclaiming: false,
             waiting: VecDeque::new(),

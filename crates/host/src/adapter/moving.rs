@@ -2,6 +2,7 @@
 
 use super::OsLayer;
 use super::socket::{Intents, Operation, Phase, SetUp};
+use super::stats::NoRoom;
 use crate::SocketId;
 use baton_bus::descriptor::{Action, Response, Status};
 use baton_bus::link::{Inline, Violation};
@@ -168,7 +169,7 @@ impl<P: Inline> OsLayer<P> {
                 return false;
             }
             if self.spare(link) == 0 {
-                self.wait_for_room(number);
+                self.wait_for_room(number, NoRoom::Buffers);
                 return true;
             }
             let (len, more) = (part.len() as u32, left.len() > most);
@@ -206,7 +207,7 @@ impl<P: Inline> OsLayer<P> {
             _ => link.reserve(),
         };
         let Some(address) = buffer else {
-            self.wait_for_room(number);
+            self.wait_for_room(number, NoRoom::Buffers);
             return true;
         };
         self.carrying += 1;

@@ -97,7 +97,7 @@ impl<P: Inline> OsLayer<P> {
 
     /// When [`OsLayer::pump`] has something to do even if nothing comes: a batching or cork timer, or at once.
     pub fn poll_timeout(&self) -> Option<Time> {
-        let has_room = self.queue.room() > 0;
+        let has_room = self.queue.room() > self.room_in_vain;
         let is_due = self.queue.is_due(self.now) && !self.queue.is_held_up();
         if has_room && !self.submitting.is_empty() || is_due {
             return Some(self.now);

@@ -1,6 +1,8 @@
 //! What the application is told: each change once.
 
 use super::OsLayer;
+use super::socket::Phase;
+use super::stats::NoRoom;
 use crate::{Ready, SocketId};
 use baton_bus::HostLink;
 use baton_bus::link::Inline;
@@ -57,37 +59,54 @@ impl<P: Inline> OsLayer<P> {
         }
     }
 
-    /// A socket found no room. If sends of it are under way their completions go on with it; otherwise it waits for what all share.
-    pub(super) fn wait_for_room(&mut self, number: u32) {
+    /// A socket found no room. In a full ring it takes its turn among those that have something to ask. If it is for want of buffers, the
+    /// completions of its own sends go on with it; without any under way it waits for those that all share.
+    pub(super) fn wait_for_room(&mut self, number: u32, why: NoRoom) {
         self.starved = true;
+        if why == NoRoom::Ring {
+            return self.schedule(number);
+        }
         let entry = self.socket_mut(number);
         if entry.sends.is_empty() && !std::mem::replace(&mut entry.queued.waiting, true) {
             self.waiting.push_back(number);
         }
     }
 
-    /// Wakes as many of those that wait for buffers or the ring as find some; true when there was one.
+    /// Gives as many of those that wait for buffers a turn as find some; true when there was one.
     pub(super) fn wake_waiting<L: HostLink<Data = P>>(&mut self, link: &L) -> bool {
-        if self.waiting.is_empty() {
-            return false;
-        }
-        let room = self.queue.room() / self.config.longest_send();
-        let mut woken = false;
-        for _ in 0..room.min(self.spare(link)) {
+        let count = self.waiting.len().min(self.spare(link));
+        for _ in 0..count {
             let Some(number) = self.waiting.pop_front() else {
                 break;
             };
-            woken = true;
             let entry = self.socket_mut(number);
             entry.queued.waiting = false;
-            let (has_intents, wants_room) = (!entry.intents.is_empty(), entry.wants_room);
-            if has_intents {
+            if entry.wants_room || !entry.intents.is_empty() {
                 self.schedule(number);
             }
-            if wants_room {
-                self.wake_writer(number);
-            }
         }
-        woken
+        count > 0
+    }
+
+    /// Wakes a writer for which there is room again. Without any it goes on waiting; false where that is for the ring.
+    pub(super) fn wake_waiting_writer<L: HostLink<Data = P>>(
+        &mut self,
+        link: &L,
+        number: u32,
+    ) -> bool {
+        let entry = self.socket(number);
+        let is_free = entry.held.is_empty() && entry.sends.len() * 2 <= self.most_sends;
+        if !entry.wants_room || entry.phase != Phase::Open || !is_free {
+            return true;
+        }
+        let has_sends = !entry.sends.is_empty();
+        match self.no_room(link, number, self.transfer_bytes(link)) {
+            None => self.wake_writer(number),
+            // Their completions go on with it.
+            Some(_) if has_sends => {}
+            Some(NoRoom::Ring) => return false,
+            Some(why) => self.wait_for_room(number, why),
+        }
+        true
     }
 }

@@ -35,16 +35,17 @@ impl<P: Inline> OsLayer<P> {
             let len = (data.len() - taken).min(most as usize);
             let held = self.socket(number).held_len;
             // More follows what is held, so a partial segment may wait for it.
-            blocked = held as usize + len > most as usize && !self.flush(now, link, number, true);
+            blocked =
+                held as usize + len > most as usize && self.flush(now, link, number, true).is_err();
             if blocked {
                 break;
             }
             self.hold(number, data.slice(taken, len));
             taken += len;
         }
-        if self.socket(number).corked {
+        if self.socket(number).corked && !blocked {
             self.start_cork_timer(now, number);
-        } else if blocked || !self.flush(now, link, number, false) {
+        } else if blocked || self.flush(now, link, number, false).is_err() {
             // It was taken and goes when there is room.
             self.socket_mut(number).intents |= Intents::FLUSH;
         }
@@ -78,7 +79,7 @@ impl<P: Inline> OsLayer<P> {
             return;
         }
         self.socket_mut(number).corked = cork;
-        if !cork && !self.flush(now, link, number, false) {
+        if !cork && self.flush(now, link, number, false).is_err() {
             self.socket_mut(number).intents |= Intents::FLUSH;
         }
     }
@@ -152,26 +153,28 @@ impl<P: Inline> OsLayer<P> {
         self.tell_done_with(number);
     }
 
-    /// Sends what is held back, which `more` follows at once. False when not all of it could be: then a completion or new room goes on
-    /// with it, if it was [intended](Intents::FLUSH).
+    /// Sends what is held back, which `more` follows at once.
+    ///
+    /// # Errors
+    /// Not all of it could be: a completion or new room goes on with it, if it was [intended](Intents::FLUSH).
     pub(super) fn flush<L: HostLink<Data = P>>(
         &mut self,
         now: Time,
         link: &mut L,
         number: u32,
         more: bool,
-    ) -> bool {
+    ) -> Result<(), NoRoom> {
         while let Some(piece) = self.pieces.front(&self.socket(number).held) {
             let len = piece.len() as u32;
             if let Some(why) = self.no_room(link, number, len) {
                 self.stats.no_room.count(why);
-                self.wait_for_room(number);
-                return false;
+                self.wait_for_room(number, why);
+                return Err(why);
             }
             self.send_first(now, link, number, more);
         }
         self.stop_cork_timer(number);
-        true
+        Ok(())
     }
 
     /// Bytes that a socket would take now, about: what is held back comes before them.
@@ -198,7 +201,9 @@ impl<P: Inline> OsLayer<P> {
             Err(Gone) => {}
             Ok(0) => {
                 self.socket_mut(socket.0).wants_room = true;
-                self.wait_for_room(socket.0);
+                let most = self.transfer_bytes(link);
+                let why = self.no_room(link, socket.0, most);
+                self.wait_for_room(socket.0, why.unwrap_or(NoRoom::Sends));
             }
             Ok(_) => self.wake_writer(socket.0),
         }

@@ -1,6 +1,7 @@
 //! Requests that wait to be submitted to the adapter because there was no room, or because the piece of work goes on.
 
 use super::socket::{Intents, Operation, Phase, SetUp};
+use super::stats::NoRoom;
 use super::{OsLayer, Request};
 use baton_bus::descriptor::{self, Action, Close, SocketOption};
 use baton_bus::link::Inline;
@@ -39,10 +40,12 @@ impl<P: Inline> OsLayer<P> {
             };
             if self.settle(now, link, number) == Settled::NoRoom {
                 self.submitting.push_front(number);
+                self.room_in_vain = self.queue.room();
                 return;
             }
             self.socket_mut(number).queued.submitting = false;
         }
+        self.room_in_vain = 0;
     }
 
     fn settle<L: HostLink<Data = P>>(&mut self, now: Time, link: &mut L, number: u32) -> Settled {
@@ -67,7 +70,10 @@ impl<P: Inline> OsLayer<P> {
             }
             self.socket_mut(number).intents.remove(Intents::RECEIVE);
         }
-        Settled::Done
+        match self.wake_waiting_writer(link, number) {
+            true => Settled::Done,
+            false => Settled::NoRoom,
+        }
     }
 
     /// Sends what is held back, and says that nothing follows once all of it has gone.
@@ -91,8 +97,10 @@ impl<P: Inline> OsLayer<P> {
         }
         let ends = Intents::FLUSH | Intents::SHUT | Intents::CLOSE;
         if self.socket(number).intents.intersects(ends) {
-            if !self.flush(now, link, number, false) {
-                return Settled::Done;
+            match self.flush(now, link, number, false) {
+                Ok(()) => {}
+                Err(NoRoom::Ring) => return Settled::NoRoom,
+                Err(_) => return Settled::Done,
             }
             self.socket_mut(number).intents.remove(Intents::FLUSH);
         }

@@ -5,7 +5,7 @@ use baton_bus::Batching;
 use baton_bus::descriptor::{Action, Buffer, Outcome, Request, Status};
 use baton_bus::link::MemoryConfig;
 use baton_host::adapter::OsLayerConfig;
-use baton_host::{Ready, Sockets};
+use baton_host::{Ready, Receive, Sockets};
 use bytes::Bytes;
 
 fn lengths(requests: &[Request]) -> Vec<u32> {
@@ -246,11 +246,63 @@ fn a_full_ring_holds_nothing_but_time() {
     script.host.faults().refuse_requests(false);
     script.now = retry;
     let requests = script.requests();
-    assert_eq!(lengths(&requests), [10, 10]);
-    script.done(&requests[0], Status::Ok);
-    let requests = script.requests();
-    assert_eq!(lengths(&requests), [10]);
-    assert_eq!(requests[1].action, CLOSE);
+    assert_eq!(lengths(&requests), [10, 10, 10]);
+    assert_eq!(requests[3].action, CLOSE);
+}
+
+/// Others post buffers without end, and the ring is always full.
+#[test]
+fn a_send_that_found_the_ring_full_takes_its_turn() {
+    let config = OsLayerConfig {
+        ring_depth: 2,
+        ..no_batching()
+    };
+    let link = MemoryConfig {
+        ring_depth: 2,
+        ..small_link()
+    };
+    for len in [100, 4096, 10_000] {
+        let mut script = Script::with_link(config.clone(), link);
+        let busy = [(); 7].map(|()| script.open());
+        let (patient, _) = script.open();
+        for pair in busy.chunks(2) {
+            for (_, receive) in pair {
+                script.deliver(receive, 10);
+            }
+            script.pump();
+            for (socket, _) in pair {
+                while let Receive::Data(_) = script.calls().receive(*socket, 100) {}
+            }
+        }
+        script.pump();
+        script.calls().set_cork(patient, true);
+        let mut taken = script.send(patient, len);
+        script.calls().set_cork(patient, false);
+        let mut sent = 0;
+        for _ in 0..100 {
+            for request in script.requests() {
+                match request.action {
+                    Action::Receive { .. } => script.deliver(&request, 10),
+                    Action::Send { data, .. } => {
+                        sent += data.len() as usize;
+                        script.done(&request, Status::Ok);
+                    }
+                    action => panic!("{action:?}"),
+                }
+            }
+            script.pump();
+            for ready in script.ready() {
+                match ready {
+                    Ready::Readable(socket) => {
+                        while let Receive::Data(_) = script.calls().receive(socket, 100) {}
+                    }
+                    Ready::Writable(socket) => taken += script.send(socket, len - taken),
+                    Ready::Acceptable => {}
+                }
+            }
+        }
+        assert_eq!(sent, len, "of {taken} that were taken");
+    }
 }
 
 #[test]
@@ -304,6 +356,9 @@ fn those_without_sends_under_way_wait_for_what_others_give_back() {
         (lengths(&requests), requests[0].socket),
         (vec![4096], third.0)
     );
+    assert!(script.ready().is_empty(), "no buffer is free");
+    script.done(&requests[0], Status::Ok);
+    script.pump();
     assert_eq!(script.ready(), [Ready::Writable(third)]);
 }
 

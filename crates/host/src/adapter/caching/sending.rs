@@ -273,12 +273,12 @@ impl<P: Inline> OsLayer<P> {
         link: &mut L,
         number: u32,
     ) -> bool {
-        if self.flush(now, link, number, true) {
+        if self.flush(now, link, number, true).is_ok() {
             let Some(why) = self.no_room(link, number, 0) else {
                 return true;
             };
             self.stats.no_room.count(why);
-            self.wait_for_room(number);
+            self.wait_for_room(number, why);
         }
         self.socket_mut(number).wants_room = true;
         false

@@ -96,7 +96,7 @@ impl Settings {
         let host = OsLayerConfig {
             batching: batching(random, host_depth, transfer),
             ring_depth: host_depth,
-            cork_timer_us: random.below(2000) as u32,
+            cork_timer_us: random.below(1000) as u32,
             receive_buffers: 1 + random.below(6) as u32,
             most_inline: inline * random.below(2) as u32,
             bulk_accept,
