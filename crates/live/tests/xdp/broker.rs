@@ -1,6 +1,6 @@
 //! The broker between the kernels of two namespaces: connections leave the near one and come back.
 
-use crate::capture::{connect, transfer, with_far_listeners};
+use crate::peers::{connect, transfer, with_far_listeners};
 use crate::wire::{NEAR, on_veth};
 use baton_host::SelectionConfig;
 use baton_live::adapter::BesideKernel;

@@ -3,12 +3,14 @@
 #[path = "../../../baton/tests/common/needs.rs"]
 mod needs;
 
+mod application;
 mod broker;
 mod capture;
 mod frames;
 mod links;
 mod lookup;
 mod moving;
+mod peers;
 mod ports;
 mod wire;
 

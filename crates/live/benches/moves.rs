@@ -1,0 +1,145 @@
+//! What it costs to move a connection between the kernel and an adapter beside it, on a veth pair of a network namespace of its own. Needs
+//! root and two cores.
+//!
+//! *Calls*: the system calls that take an idle connection out of the kernel and put it back. *Broker*: the same asked of a broker, by an
+//! idle connection and by one whose peer sends as fast as it can; packets that come meanwhile are lost here, for there is no adapter.
+//! *Round trips*: of 100 bytes to a peer that sends them back, in the kernel, on the adapter, and where the connection changes sides at
+//! each; the peer waits so long for the next one, about. A round trip of 190 ms and more has waited for a retransmission timeout.
+
+#[path = "../tests/xdp/application.rs"]
+mod application;
+#[path = "../tests/xdp/peers.rs"]
+mod peers;
+#[path = "../tests/xdp/wire.rs"]
+mod wire;
+
+use application::{attach_with, with_application};
+use baton_host::{Alternate, Selection, SelectionConfig, Threshold};
+use baton_live::adapter::BesideKernel;
+use baton_live::broker::Broker;
+use baton_live::port::AfXdpConfig;
+use baton_live::repair::{forget, give_back, take};
+use baton_sockets::broker::BrokerClient;
+use baton_sockets::{DriverConfig, TcpStream};
+use baton_tcp::Config;
+use peers::{connect, transfer, with_far_listeners};
+use std::io::{Read, Write};
+use std::net::{self, TcpListener};
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+use wire::{NEAR, on_veth};
+
+/// Moves there and back, or round trips, of one figure.
+const TIMES: usize = 2000;
+const MESSAGE: usize = 100;
+/// No timeout is shorter: the least of Linux, and the adapter's, is 200 ms.
+const TIMEOUT: Duration = Duration::from_millis(190);
+
+fn main() {
+    // Cargo's own argument, and none of a test.
+    if !std::env::args().any(|argument| argument == "--bench") {
+        return;
+    }
+    println!(
+        "{:<44}{:>10}{:>10}{:>12}",
+        "us", "median", "99 %", "timeouts"
+    );
+    on_veth(1, || with_far_listeners(|listeners| calls(&listeners[0])));
+    on_veth(1, || with_far_listeners(|listeners| broker(&listeners[0])));
+    round_trips(
+        "round trip in the kernel",
+        Threshold { enqueues: u32::MAX },
+        0,
+    );
+    round_trips("round trip on the adapter", Threshold { enqueues: 1 }, 1);
+    round_trips(
+        "round trip with a move",
+        Alternate { enqueues: 1 },
+        TIMES as u64 / 3,
+    );
+}
+
+/// Carries it out many times and prints how long it took.
+fn report(what: &str, mut once: impl FnMut()) {
+    let mut times: Vec<Duration> = Vec::with_capacity(TIMES);
+    for _ in 0..TIMES {
+        let start = Instant::now();
+        once();
+        times.push(start.elapsed());
+    }
+    let timeouts = times.iter().filter(|&&time| time >= TIMEOUT).count();
+    times.sort_unstable();
+    let at = |share: usize| times[TIMES * share / 100].as_secs_f64() * 1e6;
+    println!("{what:<44}{:>10.1}{:>10.1}{timeouts:>12}", at(50), at(99));
+}
+
+fn calls(listener: &TcpListener) {
+    let (near, far) = connect(listener);
+    let fd = near.as_fd();
+    report("system calls, idle, there and back", || {
+        let essentials = take(fd).expect("it stands still").essentials;
+        forget(fd).expect("it was looked at");
+        give_back(fd, &essentials, || {}).expect("it is whole");
+    });
+    transfer(&near, &far, MESSAGE);
+}
+
+fn broker(listener: &TcpListener) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("broker");
+    let opened = BesideKernel::open(NEAR, &AfXdpConfig::default()).expect("XDP");
+    let policy = SelectionConfig::default();
+    let broker = Broker::start(&path, opened.captured, Config::default(), policy);
+    let broker = broker.expect("a free path");
+    let mut client = BrokerClient::connect(&path).expect("it listens");
+    let (near, far) = connect(listener);
+    let mut there_and_back = |near: &net::TcpStream| {
+        let state = client.take(near.as_fd()).expect("it leaves");
+        client.give_back(near.as_fd(), &state).expect("it is back");
+    };
+    report("broker, idle, there and back", || there_and_back(&near));
+    thread::scope(|scope| {
+        scope.spawn(|| while (&far).write_all(&[7; 1 << 16]).is_ok() {});
+        let mut room = vec![0; 1 << 16];
+        report("broker, busy, there and back", || {
+            let received = (&near).read(&mut room).expect("it is open");
+            assert!(received > 0, "the peer goes on");
+            there_and_back(&near);
+        });
+        // With data that nobody has read: the peer is reset.
+        drop(near);
+    });
+    drop(broker);
+}
+
+/// With a policy that moves the connection so often at least.
+fn round_trips(what: &str, policy: impl Selection + 'static, moves: u64) {
+    with_application(|_, listeners, path: &Path| {
+        let adapter = attach_with(path, DriverConfig::default(), policy);
+        let peer = listeners[0].local_addr().expect("it has one");
+        let mut near = TcpStream::connect(&adapter, peer).expect("it is open");
+        let (mut far, _) = listeners[0].accept().expect("it comes");
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                let mut message = [0; MESSAGE];
+                while far.read_exact(&mut message).is_ok() && far.write_all(&message).is_ok() {}
+            });
+            let mut message = [7; MESSAGE];
+            report(what, || {
+                near.write_all(&message).expect("it is open");
+                near.read_exact(&mut message).expect("it is open");
+            });
+            near.shutdown(net::Shutdown::Both).expect("it is open");
+        });
+        let made = adapter.with_kernel(|kernel| {
+            let stats = kernel.layer().stats();
+            stats.handoffs_accepted + stats.restored
+        });
+        assert!(
+            made.expect("it is beside the kernel") >= moves,
+            "{made:?} moves"
+        );
+    });
+}

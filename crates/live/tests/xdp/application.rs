@@ -1,0 +1,87 @@
+//! An adapter beside the kernel, and an application whose connections move.
+
+use crate::peers::with_far_listeners;
+use crate::wire::{NEAR, on_veth};
+use baton_host::{Alternate, Selection, SelectionConfig};
+use baton_inet::Host;
+use baton_live::adapter::{
+    AdapterService, AdapterServiceConfig, BesideKernel, Listeners, run_adapter,
+};
+use baton_live::broker::Broker;
+use baton_live::port::{AfXdpConfig, Port};
+use baton_live::{Clock, ControlSocket, Engine, Stop};
+use baton_sockets::broker::BrokerClient;
+use baton_sockets::kernel::Handoff;
+use baton_sockets::{Adapter, AdapterAddress, DriverConfig};
+use baton_tcp::Config;
+use baton_wire::Span;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+/// An adapter and a broker at the near end of the cable, and an application whose connections change sides at each write.
+pub fn with_application(work: impl FnOnce(&Adapter, &[std::net::TcpListener], &Path) + Send) {
+    on_veth(1, || {
+        with_far_listeners(|listeners| {
+            let folder = tempfile::tempdir().expect("a folder");
+            let (stop, path) = (AtomicBool::new(false), folder.path());
+            let opened = BesideKernel::open(NEAR, &AfXdpConfig::default()).expect("XDP");
+            let captured = opened.captured.clone();
+            let policy = SelectionConfig::default();
+            let broker = Broker::start(&path.join("broker"), captured, Config::default(), policy);
+            let broker = broker.expect("a free path");
+            let listeners_at = Listeners::open(&path.join("adapter"), None, Default::default());
+            let attach_at = listeners_at.expect("a free path");
+            thread::scope(|scope| {
+                scope.spawn(|| serve(opened, attach_at, path, &stop));
+                let _stop = StopOnDrop(&stop);
+                work(&attach(path), &listeners, path);
+            });
+            drop(broker);
+        });
+    });
+}
+
+/// Stops the adapter when the application is done, or has failed.
+struct StopOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+fn serve(opened: BesideKernel, listeners: Listeners, path: &Path, stop: &AtomicBool) {
+    let host = Host::new(opened.interface, Config::default(), 1).expect("its addresses");
+    let port: Box<dyn Port> = Box::new(opened.port);
+    let mut engine = Engine::new(host, port, Clock::start());
+    let config = AdapterServiceConfig::default();
+    let service = AdapterService::new(config, listeners, engine.host_mut());
+    let mut service = service.expect("a configuration that works");
+    service.set_beside(opened.beside);
+    let mut control = ControlSocket::bind(&path.join("control")).expect("a free path");
+    let until = || match stop.load(Ordering::Relaxed) {
+        true => Stop::InOrder,
+        false => Stop::No,
+    };
+    run_adapter(&mut engine, &mut service, &mut control, until, |_| {}).expect("a port");
+}
+
+pub fn attach(path: &Path) -> Adapter {
+    attach_with(path, DriverConfig::default(), Alternate { enqueues: 1 })
+}
+
+pub fn attach_with(
+    path: &Path,
+    config: DriverConfig,
+    selection: impl Selection + 'static,
+) -> Adapter {
+    let handoff = Handoff {
+        broker: BrokerClient::connect(&path.join("broker")).expect("it listens"),
+        selection: Box::new(selection),
+        least_stay: Span::ZERO,
+    };
+    let address = AdapterAddress::Unix(path.join("adapter"));
+    let adapter = Adapter::open_beside_kernel(address, config, handoff);
+    adapter.expect("it listens")
+}
