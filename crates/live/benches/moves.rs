@@ -1,8 +1,8 @@
 //! What it costs to move a connection between the kernel and an adapter beside it, on a veth pair of a network namespace of its own. Needs
 //! root and two cores.
 //!
-//! *Calls*: the system calls that take an idle connection out of the kernel and put it back. *Broker*: the same asked of a broker, by an
-//! idle connection and by one whose peer sends as fast as it can; packets that come meanwhile are lost here, for there is no adapter.
+//! *System calls*: those that take an idle connection out of the kernel and put it back. *Broker*: the same asked of a broker, of an idle
+//! connection and of one with 16 KiB that nobody has read and 64 KiB and more that the peer has no room for.
 //! *Round trips*: of 100 bytes to a peer that sends them back, in the kernel, on the adapter, and where the connection changes sides at
 //! each; the peer waits so long for the next one, about. A round trip of 190 ms and more has waited for a retransmission timeout.
 
@@ -23,8 +23,9 @@ use baton_sockets::broker::BrokerClient;
 use baton_sockets::{DriverConfig, TcpStream};
 use baton_tcp::Config;
 use peers::{connect, transfer, with_far_listeners};
+use rustix::net::sockopt;
 use std::io::{Read, Write};
-use std::net::{self, TcpListener};
+use std::net::{Shutdown, TcpListener};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::thread;
@@ -34,6 +35,9 @@ use wire::{NEAR, on_veth};
 /// Moves there and back, or round trips, of one figure.
 const TIMES: usize = 2000;
 const MESSAGE: usize = 100;
+/// What full buffers hold at least, bytes.
+const UNREAD: usize = 16 << 10;
+const UNSENT: usize = 64 << 10;
 /// No timeout is shorter: the least of Linux, and the adapter's, is 200 ms.
 const TIMEOUT: Duration = Duration::from_millis(190);
 
@@ -95,22 +99,16 @@ fn broker(listener: &TcpListener) {
     let broker = broker.expect("a free path");
     let mut client = BrokerClient::connect(&path).expect("it listens");
     let (near, far) = connect(listener);
-    let mut there_and_back = |near: &net::TcpStream| {
+    let mut there_and_back = || {
         let state = client.take(near.as_fd()).expect("it leaves");
         client.give_back(near.as_fd(), &state).expect("it is back");
     };
-    report("broker, idle, there and back", || there_and_back(&near));
-    thread::scope(|scope| {
-        scope.spawn(|| while (&far).write_all(&[7; 1 << 16]).is_ok() {});
-        let mut room = vec![0; 1 << 16];
-        report("broker, busy, there and back", || {
-            let received = (&near).read(&mut room).expect("it is open");
-            assert!(received > 0, "the peer goes on");
-            there_and_back(&near);
-        });
-        // With data that nobody has read: the peer is reset.
-        drop(near);
-    });
+    report("broker, idle, there and back", &mut there_and_back);
+    (&far).write_all(&[7; UNREAD]).expect("there is room");
+    sockopt::set_socket_send_buffer_size(&near, UNSENT).expect("it may be so long");
+    near.set_nonblocking(true).expect("it can");
+    while (&near).write(&[7; UNSENT]).is_ok() {}
+    report("broker, full buffers, there and back", &mut there_and_back);
     drop(broker);
 }
 
@@ -131,7 +129,7 @@ fn round_trips(what: &str, policy: impl Selection + 'static, moves: u64) {
                 near.write_all(&message).expect("it is open");
                 near.read_exact(&mut message).expect("it is open");
             });
-            near.shutdown(net::Shutdown::Both).expect("it is open");
+            near.shutdown(Shutdown::Both).expect("it is open");
         });
         let made = adapter.with_kernel(|kernel| {
             let stats = kernel.layer().stats();

@@ -122,6 +122,9 @@ fn make_room(fd: BorrowedFd<'_>, essentials: &Essentials<Bytes>) -> Result<(), R
             len(&essentials.receive_buffer) + offered,
         ),
     ] {
+        if needed == 0 {
+            continue;
+        }
         let now: libc::c_int =
             sys::option(fd, libc::SOL_SOCKET, size).map_err(RepairError::at(step))?;
         if needed * OVERHEAD > now as usize {
@@ -196,6 +199,9 @@ fn fill(
     name: &'static str,
     data: &[Bytes],
 ) -> Result<(), RepairError> {
+    if data.is_empty() {
+        return Ok(());
+    }
     choose_queue(fd, queue)?;
     write(fd, name, data)
 }

@@ -175,7 +175,10 @@ impl Numbers {
             let (receive_next, receive_buffer) =
                 queue(fd, Queue::Receive, libc::FIONREAD as libc::Ioctl)?;
             let (write_seq, send_buffer) = queue(fd, Queue::Send, libc::TIOCOUTQ as libc::Ioctl)?;
-            let unsent = sys::count(fd, SIOCOUTQNSD).map_err(RepairError::at("SIOCOUTQNSD"))?;
+            let unsent = match send_buffer.is_empty() {
+                true => 0,
+                false => sys::count(fd, SIOCOUTQNSD).map_err(RepairError::at("SIOCOUTQNSD"))?,
+            };
             choose_queue(fd, Queue::Receive)?;
             if sequence(fd)? == receive_next && unsent as usize <= send_buffer.len() {
                 return Ok(Self {
@@ -205,7 +208,8 @@ fn queue(
         let next = sequence(fd)?;
         let len = sys::count(fd, counter).map_err(RepairError::at("SIOCINQ or SIOCOUTQ"))?;
         let data = peek(fd, len as usize)?;
-        let moved = sequence(fd)? != next;
+        // Of an empty queue there is nothing to belong to another moment.
+        let moved = len > 0 && sequence(fd)? != next;
         if !moved && data.len() == len as usize {
             return Ok((next, data));
         }
