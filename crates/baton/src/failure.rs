@@ -32,6 +32,15 @@ impl Failure {
     }
 }
 
+impl From<baton_config::Failure> for Failure {
+    fn from(failure: baton_config::Failure) -> Self {
+        match failure {
+            baton_config::Failure::BadInput(message) => Self::BadInput(message),
+            baton_config::Failure::Failed(message) => Self::Failed(message),
+        }
+    }
+}
+
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         match error {

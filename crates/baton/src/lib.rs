@@ -5,7 +5,6 @@
 
 mod cli;
 mod commands;
-pub mod config;
 mod failure;
 mod logs;
 mod output;
@@ -13,6 +12,7 @@ mod runner;
 mod summary;
 mod tables;
 
+use baton_config as config;
 use clap::{CommandFactory, Parser};
 use clap_complete::CompleteEnv;
 use cli::{Cli, Command};

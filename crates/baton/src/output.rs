@@ -7,6 +7,7 @@ pub use figure::PendingFigure;
 pub use part::remove_all_parts;
 
 use crate::failure::Failure;
+pub use baton_config::reason;
 use baton_report::DEFAULT_WIDTH;
 use console::Term;
 use part::Part;
@@ -77,16 +78,6 @@ pub fn note(text: &str) {
     if !is_quiet() {
         tell(&format!("note: {text}\n"));
     }
-}
-
-/// Why something cannot be read or written, without numbers and names that say nothing to the user.
-pub fn reason(error: &io::Error) -> String {
-    let text = error.to_string();
-    let text = text.split(" at path ").next().unwrap_or_default();
-    text.split(" (os error")
-        .next()
-        .unwrap_or_default()
-        .to_owned()
 }
 
 /// Refuses to write over what the command reads; `flag` is what the user asked for `output` with.

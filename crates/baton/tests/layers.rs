@@ -9,7 +9,7 @@ use std::process::Command;
 
 /// Every crate of the workspace with all that it depends on, from below: each depends on earlier ones only. Tests of a crate may use
 /// later ones.
-const LAYERS: [(&str, &[&str]); 23] = [
+const LAYERS: [(&str, &[&str]); 24] = [
     ("wire", &[]),
     ("testkit", &["wire"]),
     ("cache", &[]),
@@ -48,11 +48,13 @@ const LAYERS: [(&str, &[&str]); 23] = [
     ("preload", &["iolib", "sockets"]),
     // Files, their locks and threads, of any system.
     ("study", &["sim", "stats"]),
+    ("config", &["sim", "study", "workload"]),
     (
         "baton",
         &[
             "bus",
             "cache",
+            "config",
             "host",
             "inet",
             "live",
@@ -72,7 +74,7 @@ const LAYERS: [(&str, &[&str]); 23] = [
     (
         "fuzzing",
         &[
-            "baton", "bus", "host", "inet", "iolib", "nic", "sockets", "tcp", "testkit", "wire",
+            "bus", "config", "host", "inet", "iolib", "nic", "sockets", "tcp", "testkit", "wire",
             "workload",
         ],
     ),

@@ -1,7 +1,6 @@
 //! Experiment files: TOML that people write.
 
-use baton::Failure;
-use baton::config::{Request, plan};
+use baton_config::{Failure, Request, plan};
 use std::io::Write;
 
 /// Plans the input as an experiment file. It is taken, or it is bad input with a message that names the file.

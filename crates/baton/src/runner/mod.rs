@@ -6,6 +6,7 @@ mod progress;
 mod sweep;
 mod tasks;
 
+pub use baton_config::{COMMIT, SOURCES};
 pub use interrupt::Interrupt;
 pub use progress::Spinner;
 pub use sweep::Sweep;
@@ -24,12 +25,6 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
-
-/// The commit that the program was built from.
-pub const COMMIT: &str = env!("BATON_COMMIT");
-
-/// A digest of the sources of all that decides a result: programs with the same one give the same results.
-pub const SOURCES: &str = env!("BATON_SOURCES");
 
 /// One experiment to run.
 #[derive(Clone, Debug)]

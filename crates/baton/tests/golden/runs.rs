@@ -1,6 +1,6 @@
 //! The runs: experiments in `runs/`, each with its variants.
 
-use baton::config::{Request, plan};
+use baton_config::{Request, plan};
 use baton_sim::NoObserver;
 use libtest_mimic::Failed;
 use serde_json::Value;

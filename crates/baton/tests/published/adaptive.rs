@@ -1,8 +1,8 @@
 //! Adaptive batching beside none, for small files: in the book, but in no table of `baton reproduce` that a test affords.
 
 use crate::found::Found;
-use baton::config::profile;
 use baton_bus::BatchingPolicy;
+use baton_config::profile;
 use baton_sim::config::WorkloadConfig;
 use baton_sim::{NoObserver, run};
 use baton_workload::FixedSpec;

@@ -149,7 +149,7 @@ fn request_with(arguments: &CalibrateArgs, log: Option<&Path>) -> Request {
 
 /// The first row as the profile has it. What is wrong with profile or log is found here, before anything runs.
 fn with_profile_s_constants(request: &Request, profile: &str) -> Result<Experiment, Failure> {
-    config::plan_one(request).map_err(|failure| match failure {
+    config::plan_one(request).map_err(|failure| match failure.into() {
         // The profile is an argument here, not a flag.
         Failure::BadInput(message) => {
             let told = message.strip_prefix("--profile ");

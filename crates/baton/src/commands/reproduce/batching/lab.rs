@@ -175,7 +175,7 @@ impl Measured {
 /// # Errors
 /// The profile is not sound.
 pub(super) fn machine_of_paper() -> Result<Experiment, Failure> {
-    config::profile(PAPER)
+    Ok(config::profile(PAPER)?)
 }
 
 /// Runs a point with its own seed.

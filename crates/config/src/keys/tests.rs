@@ -1,8 +1,8 @@
 //! The keys that are shown, against what reads and checks them.
 
 use super::*;
-use crate::config::source::{Kind, Sources};
-use crate::config::tree::Node;
+use crate::source::{Kind, Sources};
+use crate::tree::Node;
 use baton_sim::config::{Experiment, Invalid};
 use serde::Deserialize;
 
@@ -130,7 +130,7 @@ fn set(tree: &mut Node, path: &str, value: &toml::Value) {
         None => tree.merge(Node::at_path(path, leaf)),
         Some((list, inner)) => {
             let Some(Node {
-                value: crate::config::tree::Value::Array(items),
+                value: crate::tree::Value::Array(items),
                 ..
             }) = tree.get_mut(list)
             else {

@@ -1,6 +1,6 @@
 use super::super::{Allowed, Key, all};
 use super::*;
-use crate::config::tree::Node;
+use crate::tree::Node;
 use baton_sim::NoObserver;
 use baton_sim::config::Experiment;
 use serde::Deserialize;

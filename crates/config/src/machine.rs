@@ -4,8 +4,7 @@ use super::shipped::{self, PROFILES};
 use super::source::{Diagnostic, Kind, Origin, Sources};
 use super::tree::{Entry, Node};
 use super::{Request, suggest};
-use crate::failure::Failure;
-use crate::output;
+use crate::failure::{Failure, reason};
 use baton_sim::config::Experiment;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -154,7 +153,7 @@ fn load_profile(sources: &mut Sources, name: &str, folder: &Path) -> Result<Node
         ProfileProblem::Missing(format!(
             "there is no profile {name:?} ({}: {}){}; expected one of {} (see `baton list profiles`), or the path of a profile file",
             path.display(),
-            output::reason(&error),
+            reason(&error),
             meant.map_or(String::new(), |meant| format!("; did you mean `{meant}`?")),
             names()
         ))

@@ -8,6 +8,7 @@ mod base;
 mod command;
 mod de;
 mod effects;
+mod failure;
 mod figure;
 pub mod keys;
 mod machine;
@@ -16,18 +17,18 @@ pub mod shipped;
 mod shorthand;
 mod source;
 mod study;
-pub(crate) mod suggest;
+pub mod suggest;
 mod sweep;
 mod text;
 mod tree;
 mod variants;
 
+pub use failure::{Failure, reason};
 pub use figure::FigurePlan;
 pub use setting::Setting;
 pub use study::{Point, StudyPlan, study};
 pub use text::{complete_text, to_text};
 
-use crate::failure::Failure;
 use base::Base;
 use baton_sim::config::{Experiment, WorkloadConfig};
 use baton_workload::Preset;
@@ -38,6 +39,12 @@ use source::{Diagnostic, Kind, Origin, Sources};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tree::{Node, Value};
+
+/// The commit that the program was built from.
+pub const COMMIT: &str = env!("BATON_COMMIT");
+
+/// A digest of the sources of all that decides a result: programs with the same one give the same results.
+pub const SOURCES: &str = env!("BATON_SOURCES");
 
 /// What the user asked for.
 #[derive(Clone, Debug, Default)]

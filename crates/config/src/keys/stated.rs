@@ -1,8 +1,8 @@
 //! What profiles say of keys, and the comments that tell where they have it from.
 
-use crate::config::shipped::{PROFILES, Shipped};
-use crate::config::source::{Kind, Sources};
-use crate::config::tree::{Entry, Node, Table};
+use crate::shipped::{PROFILES, Shipped};
+use crate::source::{Kind, Sources};
+use crate::tree::{Entry, Node, Table};
 use serde::Serialize;
 
 /// What a profile says of a key.

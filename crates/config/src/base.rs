@@ -6,8 +6,7 @@ use super::source::{Diagnostic, Kind, Sources};
 use super::tree::{Entry, Node, Value};
 use super::variants::Variant;
 use super::{Request, machine, suggest, variants};
-use crate::failure::Failure;
-use crate::output;
+use crate::failure::{Failure, reason};
 use std::fs;
 use std::path::Path;
 
@@ -95,7 +94,7 @@ fn read_document(sources: &mut Sources, path: &Path) -> Result<Node, Failure> {
     let text = fs::read_to_string(path).map_err(|error| {
         Failure::BadInput(format!(
             "{name}: {}; expected an experiment file (TOML)",
-            output::reason(&error)
+            reason(&error)
         ))
     })?;
     Node::parse(sources, Kind::File, &name, &text)

@@ -45,7 +45,7 @@ fn quoted(word: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Setting;
+    use crate::Setting;
 
     #[test]
     fn words_with_blanks_are_quoted() {

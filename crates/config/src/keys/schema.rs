@@ -1,7 +1,7 @@
 //! Reads the keys out of the schema that the configuration structs give.
 
 use super::{Allowed, Choice, Key, Named, Range};
-use crate::config::tree::TAGS;
+use crate::tree::TAGS;
 use baton_sim::config::Experiment;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};

@@ -1,8 +1,8 @@
 //! Numbers that are not what their keys allow, and keys of kinds that were not chosen.
 
 use super::{Allowed, Key, all, names_of};
-use crate::config::de::{Mismatch, Wrong, describe};
-use crate::config::tree::{Node, Value};
+use crate::de::{Mismatch, Wrong, describe};
+use crate::tree::{Node, Value};
 
 /// Where keys stand a second time: in each kind of NIC, in what that differs from the general one.
 const SECOND_PLACES: [(&str, &str); 2] =

@@ -1,0 +1,24 @@
+//! Why there is no experiment.
+
+use std::io;
+
+/// Why what the user said makes no experiment.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Failure {
+    /// It cannot be used; the message says what, where and what was expected.
+    #[error("{0}")]
+    BadInput(String),
+    /// Something failed on the way.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// Why something cannot be read or written, without numbers and names that say nothing to the user.
+pub fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" at path ").next().unwrap_or_default();
+    text.split(" (os error")
+        .next()
+        .unwrap_or_default()
+        .to_owned()
+}
