@@ -1,6 +1,5 @@
 //! How the program ends when it does not end well.
 
-use crate::output::reason;
 use baton_study::StoreError;
 use std::process::ExitCode;
 
@@ -37,18 +36,13 @@ impl From<baton_config::Failure> for Failure {
         match failure {
             baton_config::Failure::BadInput(message) => Self::BadInput(message),
             baton_config::Failure::Failed(message) => Self::Failed(message),
+            baton_config::Failure::Interrupted => Self::Interrupted,
         }
     }
 }
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        match error {
-            StoreError::Io { doing, path, error } => {
-                let path = path.display();
-                Self::Failed(format!("{path}: cannot {doing}: {}", reason(&error)))
-            }
-            StoreError::Other { .. } => Self::BadInput(error.to_string()),
-        }
+        baton_config::Failure::from(error).into()
     }
 }

@@ -37,9 +37,12 @@ pub fn load(
 ) -> Result<Base, Failure> {
     let bad = |diagnostic: Diagnostic| Failure::BadInput(diagnostic.to_string());
     let path = Path::new(&request.experiment);
-    let shipped = shipped::find(EXPERIMENTS, &request.experiment);
-    let is_file = shipped.is_none() && path.exists() && !path.is_dir();
-    let mut document = if let Some(Shipped { name, text }) = shipped {
+    let is_text = request.text.is_some();
+    let shipped = shipped::find(EXPERIMENTS, &request.experiment).filter(|_| !is_text);
+    let is_file = !is_text && shipped.is_none() && path.exists() && !path.is_dir();
+    let mut document = if let Some(text) = &request.text {
+        Node::parse(sources, Kind::File, &request.experiment, text).map_err(bad)?
+    } else if let Some(Shipped { name, text }) = shipped {
         let title = format!("experiments/{name}.toml (built in)");
         Node::parse(sources, Kind::File, &title, text).map_err(bad)?
     } else if is_file {
@@ -56,7 +59,7 @@ pub fn load(
     let figure = document.take("figure");
     let variants = variants::take(sources, &mut document).map_err(bad)?;
     let variants = variants::choose(variants, request)?;
-    if is_file || shipped.is_some() {
+    if is_text || is_file || shipped.is_some() {
         let stem = path
             .file_stem()
             .unwrap_or_default()

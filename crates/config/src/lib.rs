@@ -12,6 +12,7 @@ mod failure;
 mod figure;
 pub mod keys;
 mod machine;
+mod runs;
 mod setting;
 pub mod shipped;
 mod shorthand;
@@ -25,6 +26,7 @@ mod variants;
 
 pub use failure::{Failure, reason};
 pub use figure::FigurePlan;
+pub use runs::{PROGRAM, attempt, outcome, reads_standard_input};
 pub use setting::Setting;
 pub use study::{Point, StudyPlan, study};
 pub use text::{complete_text, to_text};
@@ -49,8 +51,10 @@ pub const SOURCES: &str = env!("BATON_SOURCES");
 /// What the user asked for.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
-    /// A path or a shorthand.
+    /// A path or a shorthand; of an experiment that is given as text, what errors call it.
     pub experiment: String,
+    /// What an experiment file would say, where there is none. Paths in it are relative to the current folder.
+    pub text: Option<String>,
     /// Name or path of a profile, in place of the experiment's own.
     pub profile: Option<String>,
     /// A log to replay, in place of the experiment's own workload.

@@ -19,6 +19,20 @@ fn setting(text: &str) -> Setting {
 }
 
 #[test]
+fn text_is_planned_as_a_file_is() {
+    let text = "profile = \"handoff-2006\"\nnic.mips = \"fast\"\n";
+    let request = |text: &str| Request {
+        experiment: "experiment".to_owned(),
+        text: Some(text.to_owned()),
+        ..Request::default()
+    };
+    let refused = plan(&request(text)).expect_err("no number").to_string();
+    assert!(refused.starts_with("experiment:2:12: "), "{refused}");
+    let planned = plan_one(&request(&text.replace("\"fast\"", "7"))).expect("an experiment");
+    assert_eq!((&*planned.name, planned.nic.mips), ("experiment", 7));
+}
+
+#[test]
 fn each_layer_lies_over_the_one_before() {
     let folder = folder();
     fs::write(

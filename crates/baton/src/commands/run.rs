@@ -36,6 +36,7 @@ pub fn execute(arguments: &RunArgs, interrupt: &Interrupt) -> Result<(), Failure
     let changes = &arguments.changes;
     let request = Request {
         experiment: arguments.experiment.clone(),
+        text: None,
         profile: changes.profile.clone(),
         log: changes.log.clone(),
         settings: changes.settings(),

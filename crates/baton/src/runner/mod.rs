@@ -6,22 +6,20 @@ mod progress;
 mod sweep;
 mod tasks;
 
-pub use baton_config::{COMMIT, SOURCES};
+pub use baton_config::COMMIT;
 pub use interrupt::Interrupt;
 pub use progress::Spinner;
 pub use sweep::Sweep;
 pub use tasks::for_all;
 
-use crate::config::{self, Planned, Request};
+use crate::config::{self, Planned, Request, reads_standard_input};
 use crate::failure::Failure;
 use crate::logs::{self, LOGS};
-use baton_sim::config::{Experiment, Invalid, WorkloadConfig};
+use baton_sim::config::Experiment;
 use baton_sim::results::Results;
-use baton_sim::{Capture, Observer, RunError};
+use baton_sim::{Capture, Observer};
 use baton_workload::log::standard_input;
 use progress::Progress;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
@@ -59,11 +57,6 @@ impl Job {
         let runs = config::plan(request)?.runs.into_iter();
         Ok(runs.map(job).collect())
     }
-}
-
-/// Whether an experiment's log is what comes on standard input.
-pub fn reads_standard_input(experiment: &Experiment) -> bool {
-    matches!(&experiment.workload, WorkloadConfig::Log { path, .. } if path == Path::new("-"))
 }
 
 /// Runs all jobs on at most `threads` threads.
@@ -146,49 +139,11 @@ fn run_one(job: &Job, mut watch: Watch<'_>) -> Result<Results, Failure> {
         captures,
         replay,
     } = job;
-    let name = &experiment.name;
-    let again = format!("run it again with: {replay}");
     if watch.cancelled() {
         return Err(Failure::Interrupted);
     }
-    // A broken invariant of the simulator panics; the user is told how to see it again.
-    let outcome = catch_unwind(AssertUnwindSafe(|| {
-        baton_sim::run_on(&LOGS, experiment, COMMIT, captures, &mut watch)
-    }));
-    match outcome {
-        Ok(Ok(results)) => Ok(results),
-        Ok(Err(RunError::Cancelled)) => Err(Failure::Interrupted),
-        Ok(Err(RunError::Workload(message))) => {
-            Err(Failure::BadInput(of_log(&experiment.workload, message)))
-        }
-        Ok(Err(RunError::Invalid(Invalid {
-            path,
-            found,
-            expected,
-        }))) => Err(Failure::BadInput(format!(
-            "{name}: {path}: found {found}; expected {expected}"
-        ))),
-        Ok(Err(error @ RunError::Capture(_))) => Err(Failure::Failed(format!("{name}: {error}"))),
-        Ok(Err(error @ RunError::Violation { .. })) => {
-            Err(Failure::Failed(format!("{name}: {error}\n{again}")))
-        }
-        Err(_) => {
-            let seed = experiment.run.seed;
-            Err(Failure::Failed(format!(
-                "{name}: the simulator broke one of its rules (seed {seed}, see above)\n{again}"
-            )))
-        }
-    }
-}
-
-/// What is wrong with a workload, with the log's name if it is one.
-fn of_log(workload: &WorkloadConfig, message: String) -> String {
-    match workload {
-        WorkloadConfig::Log { path, .. } if !message.contains(&path.display().to_string()) => {
-            format!("{}: {message}", path.display())
-        }
-        _ => message,
-    }
+    let run = || baton_sim::run_on(&LOGS, experiment, COMMIT, captures, &mut watch);
+    Ok(config::attempt(experiment, replay, run)?)
 }
 
 /// Watches one job.

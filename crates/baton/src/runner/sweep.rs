@@ -1,13 +1,13 @@
 //! Does the runs of a study and keeps each result as soon as it is there.
 
-use super::{Job, Progress, Watch, run_one};
-use crate::config;
+use super::{Progress, Watch};
+use crate::config::{self, COMMIT, PROGRAM};
 use crate::failure::Failure;
-use crate::logs;
+use crate::logs::{self, LOGS};
 use crate::runner::Interrupt;
 use baton_sim::config::Experiment;
 use baton_sim::results::Results;
-use baton_sim::{Fact, WARNINGS};
+use baton_sim::{Fact, Observer, WARNINGS};
 use baton_study::{Ended, Key, Outcome, Store, carry_out};
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -19,8 +19,6 @@ pub struct Sweep<'a> {
     pub store: &'a Store,
     /// The runs.
     pub runs: &'a [(Key, Experiment)],
-    /// The program that does them, for people.
-    pub program: &'a str,
     /// At the same time.
     pub threads: usize,
 }
@@ -58,14 +56,7 @@ impl Sweep<'_> {
             outcome
         };
         let stopped = || interrupt.requested();
-        let done = carry_out(
-            self.store,
-            &keys,
-            self.program,
-            self.threads,
-            &stopped,
-            &run,
-        );
+        let done = carry_out(self.store, &keys, PROGRAM, self.threads, &stopped, &run);
         progress.finish();
         let warnings = warnings
             .into_inner()
@@ -78,20 +69,13 @@ impl Sweep<'_> {
         }
     }
 
-    fn run(&self, number: usize, watch: Watch<'_>) -> Result<Outcome, Failure> {
+    fn run(&self, number: usize, mut watch: Watch<'_>) -> Result<Outcome, Failure> {
         let (key, experiment) = &self.runs[number];
-        let name = format!("failed/{}.toml", key.short());
-        let replay = format!("baton run {}", self.store.root().join(&name).display());
-        match run_one(&Job::new(experiment.clone(), replay), watch) {
-            Ok(results) => Ok(Outcome::Measured(Box::new(results))),
-            // It would fail again.
-            Err(Failure::Failed(why)) => {
-                let text = config::complete_text(experiment)?;
-                self.store.write_beside(&name, text.as_bytes())?;
-                Ok(Outcome::Failed(why))
-            }
-            Err(failure) => Err(failure),
+        if watch.cancelled() {
+            return Err(Failure::Interrupted);
         }
+        let run = || baton_sim::run_on(&LOGS, experiment, COMMIT, &[], &mut watch);
+        Ok(config::outcome(self.store, *key, experiment, run)?)
     }
 }
 

@@ -64,7 +64,7 @@ impl Metric {
 }
 
 /// All metrics of a run by their names, and whether it was steady.
-pub(crate) fn of(results: &Results) -> BTreeMap<String, Cell> {
+pub fn of(results: &Results) -> BTreeMap<String, Cell> {
     let metric = |metric: &Metric| (metric.name.to_owned(), metric.of(results));
     let not_steady = baton_sim::results::NotSteady::texts(&results.long_run.not_steady);
     let not_steady = Some(not_steady).filter(|why| !why.is_empty());

@@ -13,13 +13,15 @@ mod csv;
 pub mod metrics;
 #[cfg(feature = "parquet")]
 mod parquet;
-mod parts;
+pub mod parts;
 mod rows;
-mod series;
+pub mod series;
+mod visit;
 mod write;
 
 pub use self::csv::text as csv_text;
 pub use cell::{Cell, Column, Kind};
+pub use visit::{Table, visit};
 pub use write::{Written, write};
 
 /// Version of what the tables' columns are called and mean. A column may come without a new one; none goes or changes.

@@ -2,7 +2,7 @@
 
 #[cfg(feature = "parquet")]
 use super::parquet::Parquet;
-use super::{Cell, Column, Kind, csv::Csv, parts, rows, series};
+use super::{Cell, Column, Table, csv::Csv, rows, visit};
 use crate::error::StoreError;
 use crate::file::{self, Part};
 use crate::key::{Digest, Key};
@@ -35,7 +35,7 @@ pub fn write(store: &Store, study: &Study) -> Result<Written, StoreError> {
     let base = root.join(&study.name);
     let digest = digest(study, &done);
     let note = root.join("studies").join(format!("{}.tables", study.name));
-    let tables = ["", "parts", "series"].map(|table| with_ending(&base, table));
+    let tables = Table::ALL.map(|table| with_ending(&base, table.ending()));
     let files = tables
         .iter()
         .flat_map(|table| ENDINGS.iter().map(|end| with_ending(table, end)));
@@ -95,49 +95,34 @@ fn write_all(
     done: &[&StudyRun],
     base: &Path,
 ) -> Result<usize, StoreError> {
-    let mut failed = 0;
-    let with_run = |columns: Vec<Column>| [vec![Column::new("run", Kind::Text)], columns].concat();
-    let mut of_runs = Table::begin(store, base.to_owned(), &rows::columns(study))?;
-    let of_parts = with_run(parts::columns());
-    let mut of_parts = Table::begin(store, with_ending(base, "parts"), &of_parts)?;
-    let of_series = with_run(series::columns());
-    let mut of_series = Table::begin(store, with_ending(base, "series"), &of_series)?;
-    for run in done {
-        let head = store.head(run.key)?;
-        failed += usize::from(head.has_failed());
-        of_runs.row(&rows::cells(study, run, &head))?;
-        let Some(results) = store.results(run.key)? else {
-            continue;
-        };
-        let key = [Cell::text(run.key.to_string())];
-        let mut outcome = Ok(());
-        parts::rows(&results, |quantity, part, value| {
-            let cells = parts::cells(quantity, part, value);
-            let row = [&key, &cells[..]].concat();
-            if outcome.is_ok() {
-                outcome = of_parts.row(&row);
-            }
-        });
-        outcome?;
-        for sample in &results.series {
-            of_series.row(&[&key, &series::cells(sample)[..]].concat())?;
-        }
-    }
-    of_runs.finish()?;
-    of_parts.finish()?;
-    of_series.finish()?;
+    let begin = |table: Table| {
+        Files::begin(
+            store,
+            with_ending(base, table.ending()),
+            &table.columns(study),
+        )
+    };
+    let mut files = [
+        begin(Table::Runs)?,
+        begin(Table::Parts)?,
+        begin(Table::Series)?,
+    ];
+    let failed = visit(store, study, done, &mut |table, cells| {
+        files[table as usize].row(cells)
+    })?;
+    files.into_iter().try_for_each(Files::finish)?;
     Ok(failed)
 }
 
 /// A table in every form.
-struct Table {
+struct Files {
     base: PathBuf,
     csv: Csv<BufWriter<Part>>,
     #[cfg(feature = "parquet")]
     parquet: Parquet<BufWriter<Part>>,
 }
 
-impl Table {
+impl Files {
     fn begin(store: &Store, base: PathBuf, columns: &[Column]) -> Result<Self, StoreError> {
         let part = || Part::begin(&store.parts(), store.worker()).map(BufWriter::new);
         let begun = || -> io::Result<Self> {

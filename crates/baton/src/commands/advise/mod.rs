@@ -59,6 +59,7 @@ impl Adviser<'_> {
         let seed = Setting::of_flag("--seed", "run.seed", self.arguments.seed.get());
         let request = Request {
             experiment: WAYS.to_owned(),
+            text: None,
             profile: self.arguments.machine.clone(),
             log: Some(self.arguments.log.clone()),
             settings: std::iter::once(seed)

@@ -137,6 +137,7 @@ fn request_with(arguments: &CalibrateArgs, log: Option<&Path>) -> Request {
         .filter_map(|(flag, path, value)| Some(Setting::of_flag(flag, path, value?)));
     Request {
         experiment: PUBLISHED[0].config.to_owned(),
+        text: None,
         profile: Some(arguments.profile.clone()),
         log: log.map(Into::into),
         settings: settings

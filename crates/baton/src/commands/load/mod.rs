@@ -71,6 +71,7 @@ fn subjects(arguments: &LoadArgs) -> Result<Vec<Subject>, Failure> {
     for experiment in &arguments.experiments {
         let mut request = Request {
             experiment: experiment.clone(),
+            text: None,
             profile: changes.profile.clone(),
             log: changes.log.clone(),
             settings: changes.settings(),

@@ -5,14 +5,14 @@ mod manage;
 mod plan;
 
 use crate::cli::{SweepArgs, SweepCommand};
-use crate::config::{self, FigurePlan, Request, StudyPlan};
+use crate::config::{self, FigurePlan, Request};
 use crate::failure::Failure;
 use crate::output::{note, print, print_text, tell};
-use crate::runner::{COMMIT, Interrupt, SOURCES, Sweep, reads_standard_input};
+use crate::runner::{Interrupt, Sweep};
 use baton_report::figure::{CAN_DRAW, Picture};
 use baton_report::grouped;
 use baton_sim::config::Experiment;
-use baton_study::{Inputs, Key, Patience, Store, Study, StudyRun, StudyStatus, identify, table};
+use baton_study::{Key, Patience, Store, Study, StudyStatus, table};
 use std::path::Path;
 
 /// Runs the command.
@@ -34,6 +34,7 @@ fn sweep(arguments: &SweepArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let changes = &arguments.changes;
     let request = Request {
         experiment: study.clone(),
+        text: None,
         profile: changes.profile.clone(),
         log: changes.log.clone(),
         settings: changes.settings(),
@@ -43,9 +44,7 @@ fn sweep(arguments: &SweepArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     if arguments.plan {
         return print(&plan::text(&plan)?);
     }
-    for point in &plan.points {
-        refuse_stdin(&point.experiment)?;
-    }
+    plan.refuse_standard_input()?;
     plan.notes.iter().for_each(|text| note(text));
     for warning in &plan.without_effect {
         tell(&format!("warning: {warning}\n"));
@@ -53,18 +52,16 @@ fn sweep(arguments: &SweepArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let figure = plan.figure.clone();
     let out = arguments.out.as_deref().unwrap_or(Path::new("."));
     let store = open(out)?;
-    let (study, runs) = identified(plan, &store)?;
+    let (study, runs) = plan.identified(&store)?;
     study.save(&store)?;
     let mine = |(number, run): (usize, (Key, Experiment))| {
         let is_mine = arguments.shard.is_none_or(|shard| shard.has(number));
         (is_mine && !store.has(run.0)).then_some(run)
     };
     let missing: Vec<(Key, Experiment)> = runs.into_iter().enumerate().filter_map(mine).collect();
-    let program = format!("{} {SOURCES} {COMMIT}", env!("CARGO_PKG_VERSION"));
     let sweep = Sweep {
         store: &store,
         runs: &missing,
-        program: &program,
         threads,
     };
     let done = sweep.carry_out(interrupt);
@@ -97,41 +94,6 @@ fn open(out: &Path) -> Result<Store, Failure> {
         )),
         failure => failure,
     })
-}
-
-/// Gives each run of a plan its key.
-fn identified(plan: StudyPlan, store: &Store) -> Result<(Study, Vec<(Key, Experiment)>), Failure> {
-    let mut inputs = Inputs::load(store);
-    let mut study = Study {
-        name: plan.name,
-        columns: plan.columns,
-        runs: Vec::with_capacity(plan.points.len()),
-    };
-    let mut runs = Vec::with_capacity(plan.points.len());
-    for mut point in plan.points {
-        let seed = point.experiment.run.seed;
-        let key = identify(&mut point.experiment, SOURCES, &mut inputs)?;
-        study.runs.push(StudyRun {
-            key,
-            variant: point.variant,
-            seed,
-            values: point.values,
-        });
-        runs.push((key, point.experiment));
-    }
-    inputs.save()?;
-    Ok((study, runs))
-}
-
-/// A study that is started again has to find the same log.
-fn refuse_stdin(experiment: &Experiment) -> Result<(), Failure> {
-    match reads_standard_input(experiment) {
-        true => Err(Failure::BadInput(
-            "workload.path: found -, standard input; expected a file, for a study is started again"
-                .to_owned(),
-        )),
-        false => Ok(()),
-    }
 }
 
 /// Writes tables and figure once all is there, and says what there is after `text`.
