@@ -9,7 +9,7 @@ use std::process::Command;
 
 /// Every crate of the workspace with all that it depends on, from below: each depends on earlier ones only. Tests of a crate may use
 /// later ones.
-const LAYERS: [(&str, &[&str]); 24] = [
+const LAYERS: [(&str, &[&str]); 25] = [
     ("wire", &[]),
     ("testkit", &["wire"]),
     ("cache", &[]),
@@ -70,6 +70,10 @@ const LAYERS: [(&str, &[&str]); 24] = [
             "wire",
             "workload",
         ],
+    ),
+    (
+        "python",
+        &["cache", "config", "host", "nic", "sim", "study", "workload"],
     ),
     (
         "fuzzing",

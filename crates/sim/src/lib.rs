@@ -13,4 +13,6 @@ pub use event_queue::EventQueue;
 pub use machine::{
     Capture, Link, Machine, MachineBuilder, NoObserver, Observer, RunError, Violation,
 };
-pub use run::{Fact, Facts, Load, ReplayedLog, WARNINGS, load_workload, replayed_log, run, run_on};
+pub use run::{
+    Fact, Facts, Load, ReplayedLog, WARNINGS, load_workload, replayed_log, run, run_on, run_with,
+};

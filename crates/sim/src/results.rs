@@ -162,6 +162,17 @@ pub enum Ended {
     Quiet,
 }
 
+impl Ended {
+    /// The name in tables and in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::TimeLimit => "time_limit",
+            Self::Quiet => "quiet",
+        }
+    }
+}
+
 /// What clients saw.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClientResults {

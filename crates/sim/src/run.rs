@@ -2,7 +2,7 @@
 
 use crate::config::{Experiment, WorkloadConfig};
 use crate::machine::names::snake_case;
-use crate::machine::{Capture, Machine, Observer, RunError};
+use crate::machine::{Capture, Machine, MachineBuilder, Observer, RunError};
 use crate::results::Results;
 use baton_apps::symbolic;
 use baton_workload::load::{Pace, Paced};
@@ -66,16 +66,32 @@ pub fn run(
 ///
 /// # Errors
 /// As [`run`].
-pub fn run_on(
+pub fn run_on<'a>(
     logs: &Logs,
-    experiment: &Experiment,
+    experiment: &'a Experiment,
     commit: &str,
-    captures: &[Capture],
+    captures: &'a [Capture],
     observer: &mut dyn Observer,
+) -> Result<Results, RunError> {
+    run_with(logs, experiment, commit, observer, |machine| {
+        machine.captures(captures)
+    })
+}
+
+/// The same on a machine that `with` gives policies of its own, say.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_with<'a>(
+    logs: &Logs,
+    experiment: &'a Experiment,
+    commit: &str,
+    observer: &mut dyn Observer,
+    with: impl FnOnce(MachineBuilder<'a>) -> MachineBuilder<'a>,
 ) -> Result<Results, RunError> {
     experiment.validate()?;
     let (load, facts) = load_workload(experiment, logs, &|| observer.cancelled())?;
-    let machine = Machine::builder(experiment).load(load).captures(captures);
+    let machine = with(Machine::builder(experiment).load(load));
     let mut results = machine.build()?.run(commit, observer)?;
     results.workload = facts;
     Ok(results)

@@ -3,7 +3,7 @@
 use crate::error::StoreError;
 use crate::key::Key;
 use crate::table::{Cell, metrics};
-use baton_sim::results::{Ended, Results};
+use baton_sim::results::Results;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -42,7 +42,7 @@ impl Head {
     /// Of a run that has ended.
     pub fn new(key: Key, program: &str, took_s: f64, outcome: &Outcome) -> Self {
         let (ended, error, metrics) = match outcome {
-            Outcome::Measured(results) => (name(results.ended), None, metrics::of(results)),
+            Outcome::Measured(results) => (results.ended.name(), None, metrics::of(results)),
             Outcome::Failed(error) => ("failed", Some(error.clone()), BTreeMap::new()),
         };
         Self {
@@ -104,12 +104,4 @@ pub fn write(out: &mut impl Write, head: &Head, outcome: &Outcome) -> io::Result
         Outcome::Failed(_) => out.write_all(b"null")?,
     }
     out.write_all(b"\n")
-}
-
-const fn name(ended: Ended) -> &'static str {
-    match ended {
-        Ended::Complete => "complete",
-        Ended::TimeLimit => "time_limit",
-        Ended::Quiet => "quiet",
-    }
 }

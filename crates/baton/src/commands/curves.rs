@@ -5,9 +5,7 @@ use crate::runner::{Interrupt, for_all};
 use baton_cache::ByteBound;
 use baton_report::figure::{Curve as Line, Curves as Figure};
 use baton_report::{self as report, Column, Table};
-use baton_workload::analyse::{
-    BlockString, Policy, hit_bytes, lru_hit_bytes, min_hit_bytes, most_hit_bytes,
-};
+use baton_workload::analyse::{BlockString, Policy};
 use baton_workload::{Log, SessionRule, Sessions};
 use serde::Serialize;
 use std::ops::{Range, RangeInclusive};
@@ -70,18 +68,7 @@ impl Task<'_> {
     /// Bytes hit at each size.
     fn run(&self) -> Vec<u64> {
         let slots = &self.slots[self.sizes.clone()];
-        if self.policy == Policy::LRU {
-            return lru_hit_bytes(self.string, slots);
-        }
-        let hits = |&slots: &u32| match (self.policy, self.bound) {
-            (Policy::Online(replacement, admission), _) => {
-                hit_bytes(self.string, slots, replacement, admission)
-            }
-            (Policy::Min, Some(bound)) => min_hit_bytes(self.string, bound, slots),
-            (Policy::Bound, Some(bound)) => most_hit_bytes(self.string, bound, slots),
-            (Policy::Min | Policy::Bound, None) => unreachable!("a bound was made"),
-        };
-        slots.iter().map(hits).collect()
+        self.policy.hit_bytes(self.string, self.bound, slots)
     }
 }
 

@@ -25,6 +25,30 @@ impl Policy {
         matches!(self, Self::Min | Self::Bound)
     }
 
+    /// Bytes that caches of each of these numbers of slots hit, ascending. Who knows the future needs the `bound` made for `string`.
+    ///
+    /// # Panics
+    /// The policy knows the future, and there is no bound.
+    pub fn hit_bytes(
+        self,
+        string: &BlockString,
+        bound: Option<&ByteBound>,
+        slots: &[u32],
+    ) -> Vec<u64> {
+        if self == Self::LRU {
+            return lru_hit_bytes(string, slots);
+        }
+        let hits = |&slots: &u32| match (self, bound) {
+            (Self::Online(replacement, admission), _) => {
+                hit_bytes(string, slots, replacement, admission)
+            }
+            (Self::Min, Some(bound)) => min_hit_bytes(string, bound, slots),
+            (Self::Bound, Some(bound)) => most_hit_bytes(string, bound, slots),
+            (Self::Min | Self::Bound, None) => panic!("no bound was made"),
+        };
+        slots.iter().map(hits).collect()
+    }
+
     /// The name in tables and on the command line, as in `lru`, `sieve+second-request` or `min`.
     pub fn name(self) -> String {
         match self {

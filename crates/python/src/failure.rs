@@ -1,0 +1,40 @@
+//! Failures as exceptions.
+
+use baton_config::Failure;
+use baton_study::StoreError;
+use pyo3::create_exception;
+use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use std::fmt::Display;
+
+create_exception!(
+    baton,
+    InputError,
+    PyValueError,
+    "What was given cannot be used; the message says what, where, and what was expected."
+);
+create_exception!(
+    baton,
+    RunError,
+    PyRuntimeError,
+    "Something failed on the way: a broken rule of the simulator, or a file that cannot be written."
+);
+
+/// The exception for a failure.
+pub fn raise(failure: Failure) -> PyErr {
+    match failure {
+        Failure::BadInput(message) => InputError::new_err(message),
+        Failure::Failed(message) => RunError::new_err(message),
+        Failure::Interrupted => PyKeyboardInterrupt::new_err(()),
+    }
+}
+
+/// The exception for what the store says.
+pub fn raise_of_store(error: StoreError) -> PyErr {
+    raise(error.into())
+}
+
+/// The exception for what cannot be used.
+pub fn bad_input(message: impl Display) -> PyErr {
+    InputError::new_err(message.to_string())
+}

@@ -1,0 +1,43 @@
+//! The extension module behind the Python package `baton` (`python/baton`): the simulator, studies and access logs, in process.
+//!
+//! What takes long is done without the interpreter's lock, on a thread of its own, while the caller's thread looks for signals. Tables go
+//! out by the Arrow C data interface, so that nothing is copied.
+
+mod failure;
+mod locality;
+mod log;
+mod policies;
+mod request;
+mod result;
+mod run;
+mod study;
+mod table;
+mod unlocked;
+
+use pyo3::prelude::*;
+
+/// The functions and classes that the package is made of.
+#[pymodule]
+mod _baton {
+    #[pymodule_export]
+    use crate::failure::{InputError, RunError};
+    #[pymodule_export]
+    use crate::log::{Log, generate_log, presets, read_log};
+    #[pymodule_export]
+    use crate::policies::{ClosedConnection, Connection, NicLoad};
+    #[pymodule_export]
+    use crate::result::Result;
+    #[pymodule_export]
+    use crate::run::run;
+    #[pymodule_export]
+    use crate::study::{Study, StudyTables, metrics, work};
+    #[pymodule_export]
+    use crate::table::Table;
+
+    #[pymodule_export]
+    #[allow(non_upper_case_globals, reason = "it is called so in Python")]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+    #[pymodule_export]
+    #[allow(non_upper_case_globals, reason = "it is called so in Python")]
+    const sources: &str = baton_config::SOURCES;
+}

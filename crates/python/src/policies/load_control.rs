@@ -1,0 +1,71 @@
+//! How many connections may be on a NIC.
+
+use super::Raised;
+use baton_nic::{Governor, Load};
+use pyo3::prelude::*;
+
+/// A rule for one NIC: what it answered last is Soft_Limit.
+#[derive(Debug)]
+pub struct LoadControl {
+    rule: Option<Py<PyAny>>,
+    soft_limit: u32,
+    raised: Raised,
+}
+
+impl LoadControl {
+    /// What `make` makes for a NIC of this Hard_Limit, where Soft_Limit begins.
+    pub fn new(make: &Py<PyAny>, hard_limit: u32, raised: &Raised) -> Self {
+        Self {
+            rule: raised.ask(|py| make.call1(py, (hard_limit,))),
+            soft_limit: hard_limit,
+            raised: raised.clone(),
+        }
+    }
+}
+
+impl Governor for LoadControl {
+    fn run(&mut self, load: &Load, cnum: u32) {
+        let Some(rule) = &self.rule else { return };
+        let ask = |py: Python<'_>| rule.call1(py, (NicLoad(*load), cnum))?.extract::<u32>(py);
+        if let Some(limit) = self.raised.ask(ask) {
+            self.soft_limit = limit;
+        }
+    }
+
+    fn soft_limit(&self) -> u32 {
+        self.soft_limit
+    }
+}
+
+/// What a NIC has to do. Counts are totals from the start on.
+#[pyclass(frozen, module = "baton")]
+pub struct NicLoad(Load);
+
+#[pymethods]
+impl NicLoad {
+    /// Simulated time, seconds.
+    #[getter]
+    fn now_s(&self) -> f64 {
+        self.0.now.as_secs_f64()
+    }
+    /// Packets of connections on the NIC that wait.
+    #[getter]
+    fn qlen(&self) -> u32 {
+        self.0.qlen
+    }
+    /// Packets of connections on hosts, both ways.
+    #[getter]
+    fn host_packets(&self) -> u64 {
+        self.0.host_packets
+    }
+    /// Events of connections on the NIC.
+    #[getter]
+    fn nic_packets(&self) -> u64 {
+        self.0.nic_packets
+    }
+    /// Seconds that its processor has worked, where that is known.
+    #[getter]
+    fn busy_s(&self) -> Option<f64> {
+        self.0.busy.map(|busy| busy.as_secs_f64())
+    }
+}

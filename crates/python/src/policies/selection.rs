@@ -1,0 +1,196 @@
+//! Which connections are handed off.
+
+use super::Raised;
+use baton_host::{Decision, Life, View};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+
+/// Methods of a policy, those that it has.
+#[derive(Debug)]
+pub struct Selection {
+    on_established: Option<Py<PyAny>>,
+    on_send: Option<Py<PyAny>>,
+    on_receive: Option<Py<PyAny>>,
+    on_closed: Option<Py<PyAny>>,
+    reconsiders: Option<Py<PyAny>>,
+    takes_back: Option<Py<PyAny>>,
+    raised: Raised,
+}
+
+impl Selection {
+    /// Asks this object.
+    ///
+    /// # Errors
+    /// It answers nothing.
+    pub fn new(policy: &Bound<'_, PyAny>, raised: Raised) -> PyResult<Self> {
+        let method = |name: &str| Ok::<_, PyErr>(policy.getattr_opt(name)?.map(Bound::unbind));
+        let this = Self {
+            on_established: method("on_established")?,
+            on_send: method("on_send")?,
+            on_receive: method("on_receive")?,
+            on_closed: method("on_closed")?,
+            reconsiders: method("reconsiders")?,
+            takes_back: method("takes_back")?,
+            raised,
+        };
+        match (&this.on_established, &this.on_send, &this.on_receive) {
+            (None, None, None) => Err(PyTypeError::new_err(
+                "selection: expected an object with on_established, on_send or on_receive",
+            )),
+            _ => Ok(this),
+        }
+    }
+
+    fn says(&self, method: Option<&Py<PyAny>>, view: &View) -> bool {
+        let Some(method) = method else { return false };
+        let ask = |py: Python<'_>| {
+            let answer = method.call1(py, (Connection(*view),))?;
+            answer.bind(py).is_truthy()
+        };
+        self.raised.ask(ask).unwrap_or(false)
+    }
+
+    fn decide(&self, method: Option<&Py<PyAny>>, view: &View) -> Decision {
+        Decision::hand_off_if(self.says(method, view))
+    }
+}
+
+impl baton_host::Selection for Selection {
+    fn on_established(&mut self, view: &View) -> Decision {
+        self.decide(self.on_established.as_ref(), view)
+    }
+
+    fn on_send(&mut self, view: &View) -> Decision {
+        self.decide(self.on_send.as_ref(), view)
+    }
+
+    fn on_receive(&mut self, view: &View) -> Decision {
+        self.decide(self.on_receive.as_ref(), view)
+    }
+
+    fn on_closed(&mut self, life: &Life) {
+        if let Some(method) = &self.on_closed {
+            let tell = |py: Python<'_>| method.call1(py, (ClosedConnection(*life),)).map(drop);
+            self.raised.ask(tell);
+        }
+    }
+
+    fn reconsiders(&self, view: &View) -> bool {
+        self.says(self.reconsiders.as_ref(), view)
+    }
+
+    fn takes_back(&mut self, view: &View) -> bool {
+        self.says(self.takes_back.as_ref(), view)
+    }
+}
+
+/// What the host can see of a connection and its NIC when it must decide.
+#[pyclass(frozen, module = "baton")]
+pub struct Connection(View);
+
+#[pymethods]
+impl Connection {
+    /// This end.
+    #[getter]
+    fn local(&self) -> String {
+        self.0.local.to_string()
+    }
+    /// The other end.
+    #[getter]
+    fn remote(&self) -> String {
+        self.0.remote.to_string()
+    }
+    /// Seconds since it was established.
+    #[getter]
+    fn age_s(&self) -> f64 {
+        self.0.age.as_secs_f64()
+    }
+    /// Send requests made by the application.
+    #[getter]
+    fn requests(&self) -> u32 {
+        self.0.requests
+    }
+    /// Enqueues to its send buffer before this request.
+    #[getter]
+    fn enqueues_before(&self) -> u32 {
+        self.0.enqueues_before
+    }
+    /// Enqueues to its send buffer.
+    #[getter]
+    fn enqueues(&self) -> u32 {
+        self.0.enqueues
+    }
+    /// Bytes enqueued to its send buffer.
+    #[getter]
+    fn bytes_sent(&self) -> u64 {
+        self.0.bytes_sent
+    }
+    /// Bytes enqueued and not yet acknowledged.
+    #[getter]
+    fn bytes_in_send_buffer(&self) -> u32 {
+        self.0.bytes_in_send_buffer
+    }
+    /// Times that the application has read data from it, this one included.
+    #[getter]
+    fn receives(&self) -> u32 {
+        self.0.receives
+    }
+    /// Enqueues in all its life, about: only a replayed log can tell.
+    #[getter]
+    fn foreseen_enqueues(&self) -> Option<u32> {
+        self.0.foreseen_enqueues
+    }
+    /// Attempts to hand it off that failed.
+    #[getter]
+    fn failures(&self) -> u32 {
+        self.0.failures
+    }
+    /// Whether it was on the NIC before and came back.
+    #[getter]
+    fn was_offloaded(&self) -> bool {
+        self.0.was_offloaded
+    }
+    /// Connections that are on the NIC or on their way.
+    #[getter]
+    fn nic_connections(&self) -> u32 {
+        self.0.nic_connections
+    }
+    /// Soft_Limit, as the NIC told it last.
+    #[getter]
+    fn nic_soft_limit(&self) -> u32 {
+        self.0.nic_soft_limit
+    }
+}
+
+/// What a connection has been, when its socket is gone.
+#[pyclass(frozen, module = "baton")]
+pub struct ClosedConnection(Life);
+
+#[pymethods]
+impl ClosedConnection {
+    /// This end.
+    #[getter]
+    fn local(&self) -> String {
+        self.0.local.to_string()
+    }
+    /// The other end.
+    #[getter]
+    fn remote(&self) -> String {
+        self.0.remote.to_string()
+    }
+    /// Send requests made by the application.
+    #[getter]
+    fn requests(&self) -> u32 {
+        self.0.requests
+    }
+    /// Enqueues to its send buffer.
+    #[getter]
+    fn enqueues(&self) -> u32 {
+        self.0.enqueues
+    }
+    /// Bytes enqueued to its send buffer.
+    #[getter]
+    fn bytes_sent(&self) -> u64 {
+        self.0.bytes_sent
+    }
+}

@@ -1,0 +1,202 @@
+//! The results of one run.
+
+use crate::failure::bad_input;
+use crate::table::{Rows, Table};
+use baton_sim::results::Results;
+use baton_sim::{Fact, WARNINGS};
+use baton_study::table::{Cell, Column, Kind, metrics, parts, series};
+use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::PyKeyError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// What a run measured.
+#[pyclass(frozen, module = "baton")]
+pub struct Result {
+    results: Results,
+    /// What the user should know.
+    #[pyo3(get)]
+    notes: Vec<String>,
+    /// What the run took, seconds, without planning it.
+    #[pyo3(get)]
+    took_s: f64,
+}
+
+impl Result {
+    /// Of a run that took so many seconds.
+    pub fn new(results: Results, mut notes: Vec<String>, took_s: f64) -> Self {
+        if let Some(Fact::Words(text)) = results.workload.get(WARNINGS) {
+            notes.extend(text.lines().map(str::to_owned));
+        }
+        Self {
+            results,
+            notes,
+            took_s,
+        }
+    }
+}
+
+#[pymethods]
+impl Result {
+    /// The experiment's name.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.results.experiment.name
+    }
+
+    /// Seed of everything that was drawn.
+    #[getter]
+    fn seed(&self) -> u64 {
+        self.results.experiment.run.seed
+    }
+
+    /// Why it ended: `complete`, `time_limit` or `quiet`.
+    #[getter]
+    fn ended(&self) -> &'static str {
+        self.results.ended.name()
+    }
+
+    /// All metrics by their names, which are those of `baton list columns`; `None` where there was nothing to measure.
+    #[getter]
+    fn metrics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let values = metrics::of(&self.results);
+        let all = PyDict::new(py);
+        for metric in metrics::ALL {
+            all.set_item(metric.name, value(py, &values[metric.name])?)?;
+        }
+        Ok(all)
+    }
+
+    /// Why the run says little about the long run; `None` if it was steady.
+    #[getter]
+    fn not_steady<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        value(py, &metrics::of(&self.results)[metrics::NOT_STEADY])
+    }
+
+    /// A metric by its name.
+    fn __getitem__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        match metrics::of(&self.results).get(name) {
+            Some(cell) => value(py, cell),
+            None => Err(PyKeyError::new_err(format!(
+                "{name}: no metric is called that; `baton.metrics()` has all"
+            ))),
+        }
+    }
+
+    /// A row with all metrics.
+    ///
+    /// Returns
+    /// -------
+    /// Table
+    ///     The columns ``name``, ``seed``, ``ended``, ``not_steady`` and all metrics.
+    fn table(&self) -> PyResult<Table> {
+        let values = metrics::of(&self.results);
+        let text = |name: &str| Column::new(name, Kind::Text);
+        let first = [
+            text("name"),
+            Column::new("seed", Kind::Integer),
+            text("ended"),
+            text(metrics::NOT_STEADY),
+        ];
+        let of_metrics = metrics::ALL.iter();
+        let of_metrics = of_metrics.map(|metric| Column::new(metric.name, metric.kind()));
+        let mut rows = Rows::new(first.into_iter().chain(of_metrics).collect());
+        let cells = [
+            Cell::text(self.name()),
+            Cell::count(self.seed()),
+            Cell::text(self.ended()),
+            values[metrics::NOT_STEADY].clone(),
+        ];
+        let of_metrics = metrics::ALL
+            .iter()
+            .map(|metric| values[metric.name].clone());
+        rows.push(cells.into_iter().chain(of_metrics));
+        rows.table()
+    }
+
+    /// Quantities that have parts: cycles by layer, drops by reason, bytes by category.
+    ///
+    /// Returns
+    /// -------
+    /// Table
+    ///     The columns ``quantity``, ``part`` and ``value``.
+    fn parts(&self) -> PyResult<Table> {
+        let mut rows = Rows::new(parts::columns());
+        parts::rows(&self.results, |quantity, part, value| {
+            rows.push(parts::cells(quantity, part, value));
+        });
+        rows.table()
+    }
+
+    /// What was counted over time, warm-up included.
+    ///
+    /// Returns
+    /// -------
+    /// Table
+    ///     A row for each sample, by ``time_us``.
+    fn series(&self) -> PyResult<Table> {
+        let mut rows = Rows::new(series::columns());
+        let samples = self.results.series.iter();
+        samples.for_each(|sample| rows.push(series::cells(sample)));
+        rows.table()
+    }
+
+    /// All results as JSON, as `baton run --json` has them.
+    ///
+    /// Returns
+    /// -------
+    /// str
+    ///     An object.
+    fn to_json(&self) -> String {
+        serde_json::to_string(&self.results).expect("results are JSON")
+    }
+
+    /// All results.
+    ///
+    /// Returns
+    /// -------
+    /// dict
+    ///     What `to_json` says.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        py.import("json")?.call_method1("loads", (self.to_json(),))
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "<baton.Result {:?}, seed {}: {} requests/s, {}>",
+            self.name(),
+            self.seed(),
+            self.results.request_rate().mean.round(),
+            self.ended()
+        )
+    }
+
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, (String, Vec<String>, f64))> {
+        let this = slf.get();
+        let make = slf.get_type().getattr("_of_json")?;
+        Ok((make, (this.to_json(), this.notes.clone(), this.took_s)))
+    }
+
+    #[staticmethod]
+    fn _of_json(json: &str, notes: Vec<String>, took_s: f64) -> PyResult<Self> {
+        let results = serde_json::from_str(json).map_err(bad_input)?;
+        Ok(Self {
+            results,
+            notes,
+            took_s,
+        })
+    }
+}
+
+/// A cell as Python has it.
+pub fn value<'py>(py: Python<'py>, cell: &Cell) -> PyResult<Bound<'py, PyAny>> {
+    match cell {
+        Cell::Nothing => Ok(py.None().into_bound(py)),
+        Cell::Boolean(truth) => truth.into_bound_py_any(py),
+        Cell::Integer(number) => number.into_bound_py_any(py),
+        Cell::Number(number) => number.into_bound_py_any(py),
+        Cell::Text(text) => text.into_bound_py_any(py),
+    }
+}

@@ -1,0 +1,288 @@
+//! Studies of many runs, in the store of `baton sweep`, done by whoever.
+
+use crate::failure::{RunError, bad_input, raise, raise_of_store};
+use crate::request::Asked;
+use crate::run::{Policies, refuse_standard_input, simulate};
+use crate::table::{Rows, Table};
+use crate::unlocked::unlocked;
+use baton_config::{Failure, PROGRAM, SOURCES, outcome};
+use baton_sim::config::{Experiment, WorkloadConfig};
+use baton_study::table::{self, Cell, Column, Kind};
+use baton_study::{Ended, Key, Patience, Store, StudyRun, carry_out};
+use pyo3::prelude::*;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf, absolute};
+use std::sync::atomic::Ordering;
+use std::thread::available_parallelism;
+
+/// A study that is planned, and the folder that its results are kept in.
+#[pyclass(frozen, module = "baton")]
+pub struct Study {
+    study: baton_study::Study,
+    runs: Vec<(Key, Experiment)>,
+    #[pyo3(get)]
+    folder: PathBuf,
+    /// What the user should know.
+    #[pyo3(get)]
+    notes: Vec<String>,
+}
+
+#[pymethods]
+impl Study {
+    /// Plans it, and notes it in the folder.
+    #[new]
+    fn new(py: Python<'_>, asked: Asked, folder: PathBuf) -> PyResult<Self> {
+        let request = asked.request();
+        let folder = absolute(folder)?;
+        let planned = py.detach(|| {
+            let plan =
+                baton_config::study(&request, available_parallelism().map_or(1, Into::into))?;
+            plan.refuse_standard_input()?;
+            let notes = [plan.notes.clone(), plan.without_effect.clone()].concat();
+            let store = open(&folder)?;
+            let (study, runs) = plan.identified(&store)?;
+            study.save(&store)?;
+            Ok::<_, Failure>((study, runs, notes))
+        });
+        let (study, runs, notes) = planned.map_err(raise)?;
+        Ok(Self {
+            study,
+            runs,
+            folder,
+            notes,
+        })
+    }
+
+    /// Its name, by which its tables are called.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.study.name
+    }
+
+    fn __len__(&self) -> usize {
+        self.runs.len()
+    }
+
+    /// Numbers of the runs that have not been done, equal ones once.
+    fn missing(&self) -> PyResult<Vec<usize>> {
+        let store = open(&self.folder).map_err(raise)?;
+        let mut seen = BTreeSet::new();
+        let mut is_missing = |key: Key| !store.has(key) && seen.insert(key);
+        let runs = self.runs.iter().enumerate();
+        Ok(runs
+            .filter(|(_, (key, _))| is_missing(*key))
+            .map(|(number, _)| number)
+            .collect())
+    }
+
+    /// Runs as [`work`] takes them, in this process or another.
+    fn tasks(&self, numbers: Vec<usize>) -> PyResult<Vec<(String, String)>> {
+        let task = |number: usize| {
+            let (key, experiment) = &self.runs[number];
+            let mut experiment = experiment.clone();
+            // The worker may be in another folder.
+            if let WorkloadConfig::Log { path, .. } = &mut experiment.workload {
+                *path = absolute(&*path)?;
+            }
+            let json = serde_json::to_string(&experiment).expect("an experiment is JSON");
+            Ok((key.to_string(), json))
+        };
+        numbers.into_iter().map(task).collect()
+    }
+
+    /// Does what is missing on so many threads of this process.
+    fn carry_out(&self, py: Python<'_>, threads: usize) -> PyResult<usize> {
+        let missing = self.missing()?.into_iter();
+        let runs: Vec<_> = missing.map(|number| self.runs[number].clone()).collect();
+        do_runs(py, &self.folder, &runs, threads)
+    }
+
+    /// Writes the tables, once all has been done; `computed` of the runs now.
+    fn finish(&self, computed: usize) -> PyResult<StudyTables> {
+        let missing = self.missing()?.len();
+        if missing > 0 {
+            return Err(RunError::new_err(format!(
+                "{missing} of {} runs have not been done; what was is kept in {}, and the same call goes on with the rest",
+                self.runs.len(),
+                self.folder.display()
+            )));
+        }
+        let store = open(&self.folder).map_err(raise)?;
+        let written = table::write(&store, &self.study).map_err(raise_of_store)?;
+        Ok(StudyTables {
+            study: self.study.clone(),
+            folder: self.folder.clone(),
+            files: written.files,
+            failed: written.failed,
+            computed,
+        })
+    }
+}
+
+/// Does runs that [`Study::tasks`] gave, and keeps their results; what somebody else is at is waited for. Returns how many were done here.
+#[pyfunction]
+pub fn work(
+    py: Python<'_>,
+    folder: PathBuf,
+    sources: &str,
+    tasks: Vec<(String, String)>,
+) -> PyResult<usize> {
+    if sources != SOURCES {
+        return Err(bad_input(
+            "this worker has another version of Baton than the process that planned the study; expected the same package",
+        ));
+    }
+    let task = |(key, json): &(String, String)| {
+        let experiment = serde_json::from_str(json).map_err(bad_input)?;
+        Ok::<_, PyErr>((key.parse::<Key>().map_err(bad_input)?, experiment))
+    };
+    let runs: Vec<(Key, Experiment)> = tasks.iter().map(task).collect::<PyResult<_>>()?;
+    do_runs(py, &folder, &runs, 1)
+}
+
+fn do_runs(
+    py: Python<'_>,
+    folder: &Path,
+    runs: &[(Key, Experiment)],
+    threads: usize,
+) -> PyResult<usize> {
+    for (_, experiment) in runs {
+        refuse_standard_input(experiment)?;
+    }
+    let keys: Vec<Key> = runs.iter().map(|(key, _)| *key).collect();
+    let done = unlocked(py, |stop| {
+        let store = open(folder).map_err(Ended::Failed)?;
+        let run = |number: usize| {
+            let (key, experiment) = &runs[number];
+            outcome(&store, *key, experiment, || {
+                simulate(experiment, Policies::default(), stop)
+            })
+        };
+        let stopped = || stop.load(Ordering::Relaxed);
+        carry_out(&store, &keys, PROGRAM, threads, &stopped, &run)
+    })?;
+    done.map_err(|ended| match ended {
+        Ended::Stopped => raise(Failure::Interrupted),
+        Ended::Failed(failure) => raise(failure),
+    })
+}
+
+fn open(folder: &Path) -> Result<Store, Failure> {
+    Ok(Store::open(folder, Patience::default())?)
+}
+
+/// The tables of a study.
+#[pyclass(frozen, module = "baton")]
+pub struct StudyTables {
+    study: baton_study::Study,
+    /// Where the results are kept.
+    #[pyo3(get)]
+    folder: PathBuf,
+    /// Where the tables lie as files.
+    #[pyo3(get)]
+    files: Vec<PathBuf>,
+    /// Runs that broke a rule of the simulator.
+    #[pyo3(get)]
+    failed: usize,
+    /// Runs that were not there before.
+    #[pyo3(get)]
+    computed: usize,
+}
+
+#[pymethods]
+impl StudyTables {
+    /// Those of the study in a folder, or of FOLDER/STUDY.
+    #[staticmethod]
+    fn find(path: PathBuf) -> PyResult<Self> {
+        let (folder, study) = baton_study::Study::find(&path).map_err(raise_of_store)?;
+        let store = open(&folder).map_err(raise)?;
+        let written = table::write(&store, &study).map_err(raise_of_store)?;
+        Ok(Self {
+            study,
+            folder,
+            files: written.files,
+            failed: written.failed,
+            computed: 0,
+        })
+    }
+
+    /// Its name, by which its tables are called.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.study.name
+    }
+
+    fn __len__(&self) -> usize {
+        self.study.runs.len()
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "<baton.StudyTables {:?}: {} runs, {} of them computed now, {} failed>",
+            self.study.name,
+            self.study.runs.len(),
+            self.computed,
+            self.failed
+        )
+    }
+
+    /// The table of runs.
+    ///
+    /// Returns
+    /// -------
+    /// Table
+    ///     A row for each run that has been done, with its keys and all metrics.
+    fn table(&self, py: Python<'_>) -> PyResult<Table> {
+        self.rows(py, table::Table::Runs)
+    }
+
+    /// Quantities of runs that have parts.
+    ///
+    /// Returns
+    /// -------
+    /// Table
+    ///     The columns ``run``, ``quantity``, ``part`` and ``value``.
+    fn parts(&self, py: Python<'_>) -> PyResult<Table> {
+        self.rows(py, table::Table::Parts)
+    }
+
+    /// What was counted over time.
+    ///
+    /// Returns
+    /// -------
+    /// Table
+    ///     A row for each sample of each run, by ``run`` and ``time_us``.
+    fn series(&self, py: Python<'_>) -> PyResult<Table> {
+        self.rows(py, table::Table::Series)
+    }
+}
+
+impl StudyTables {
+    fn rows(&self, py: Python<'_>, wanted: table::Table) -> PyResult<Table> {
+        let rows = py.detach(|| {
+            let store = open(&self.folder)?;
+            let runs = self.study.runs.iter();
+            let done: Vec<&StudyRun> = runs.filter(|run| store.has(run.key)).collect();
+            let mut rows = Rows::new(wanted.columns(&self.study));
+            table::visit(&store, &self.study, &done, &mut |table, cells| {
+                if table == wanted {
+                    rows.push(cells.iter().cloned());
+                }
+                Ok(())
+            })?;
+            Ok::<_, Failure>(rows)
+        });
+        rows.map_err(raise)?.table()
+    }
+}
+
+/// All metrics: name and meaning.
+#[pyfunction]
+pub fn metrics() -> PyResult<Table> {
+    let columns = ["name", "meaning"].map(|name| Column::new(name, Kind::Text));
+    let mut rows = Rows::new(columns.to_vec());
+    for metric in table::metrics::ALL {
+        rows.push([Cell::text(metric.name), Cell::text(metric.meaning)]);
+    }
+    rows.table()
+}

@@ -1,0 +1,173 @@
+//! Tables that other libraries read where they are: the Arrow `PyCapsule` interface.
+
+use crate::failure::RunError;
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::{
+    ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, RecordBatchIterator, StringArray,
+};
+use arrow_schema::ffi::FFI_ArrowSchema;
+use arrow_schema::{ArrowError, DataType, Field, Schema};
+use baton_study::table::{Cell, Column, Kind};
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+use std::sync::Arc;
+
+/// A table in memory.
+#[pyclass(frozen, module = "baton")]
+pub struct Table(RecordBatch);
+
+#[pymethods]
+impl Table {
+    fn __len__(&self) -> usize {
+        self.0.num_rows()
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "<baton.Table of {} rows, {} columns>",
+            self.0.num_rows(),
+            self.0.num_columns()
+        )
+    }
+
+    /// Names of the columns, in order.
+    #[getter]
+    fn column_names(&self) -> Vec<String> {
+        let schema = self.0.schema();
+        let names = schema.fields().iter().map(|field| field.name().clone());
+        names.collect()
+    }
+
+    /// The types of its columns, by the Arrow C data interface.
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        schema_capsule(py, &self.0)
+    }
+
+    /// Its content, by the Arrow C stream interface, without a copy.
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        // A producer may answer with what it has.
+        drop(requested_schema);
+        stream_capsule(py, &self.0)
+    }
+
+    /// As a `pyarrow.Table`.
+    fn to_arrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("pyarrow")?.call_method1("table", (slf,))
+    }
+
+    /// As a `polars.DataFrame`.
+    fn to_polars<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let polars = slf.py().import("polars")?;
+        polars.call_method1("DataFrame", (slf,))
+    }
+
+    /// As a `pandas.DataFrame` with columns of Arrow's types.
+    fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        to_pandas(&Self::to_arrow(slf)?)
+    }
+}
+
+/// A `pyarrow.Table` as a data frame over the same memory.
+pub fn to_pandas<'py>(table: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = table.py();
+    let options = pyo3::types::PyDict::new(py);
+    options.set_item("types_mapper", py.import("pandas")?.getattr("ArrowDtype")?)?;
+    table.call_method("to_pandas", (), Some(&options))
+}
+
+impl Table {
+    /// Of columns that are there.
+    pub fn new(columns: Vec<(&str, ArrayRef)>) -> PyResult<Self> {
+        let batch = RecordBatch::try_from_iter(columns);
+        batch.map(Self).map_err(|error| failed(&error))
+    }
+}
+
+/// What keeps a table from being made or given.
+fn failed(error: &ArrowError) -> PyErr {
+    RunError::new_err(error.to_string())
+}
+
+/// The types of a table's columns, by the Arrow C data interface.
+pub fn schema_capsule<'py>(
+    py: Python<'py>,
+    batch: &RecordBatch,
+) -> PyResult<Bound<'py, PyCapsule>> {
+    let schema = FFI_ArrowSchema::try_from(batch.schema().as_ref());
+    let schema = schema.map_err(|error| failed(&error))?;
+    PyCapsule::new_with_value(py, schema, c"arrow_schema")
+}
+
+/// A table, by the Arrow C stream interface. Who takes it shares its memory.
+pub fn stream_capsule<'py>(
+    py: Python<'py>,
+    batch: &RecordBatch,
+) -> PyResult<Bound<'py, PyCapsule>> {
+    let batches = RecordBatchIterator::new([Ok(batch.clone())], batch.schema());
+    let stream = FFI_ArrowArrayStream::new(Box::new(batches));
+    PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
+}
+
+/// A table that grows by rows.
+pub struct Rows {
+    columns: Vec<Column>,
+    cells: Vec<Vec<Cell>>,
+}
+
+impl Rows {
+    /// None yet.
+    pub fn new(columns: Vec<Column>) -> Self {
+        let cells = columns.iter().map(|_| Vec::new()).collect();
+        Self { columns, cells }
+    }
+
+    /// Adds a row.
+    pub fn push(&mut self, row: impl IntoIterator<Item = Cell>) {
+        for (column, cell) in self.cells.iter_mut().zip(row) {
+            column.push(cell);
+        }
+    }
+
+    /// All of them.
+    pub fn table(self) -> PyResult<Table> {
+        let fields = self.columns.iter().map(field).collect::<Vec<_>>();
+        let columns = self.columns.iter().zip(&self.cells);
+        let arrays = columns.map(|(column, cells)| array(column.kind, cells));
+        let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays.collect());
+        batch.map(Table).map_err(|error| failed(&error))
+    }
+}
+
+fn field(column: &Column) -> Field {
+    let kind = match column.kind {
+        Kind::Boolean => DataType::Boolean,
+        Kind::Integer => DataType::Int64,
+        Kind::Number => DataType::Float64,
+        Kind::Text => DataType::Utf8,
+    };
+    Field::new(&column.name, kind, true)
+}
+
+fn array(kind: Kind, cells: &[Cell]) -> ArrayRef {
+    let cells = cells.iter();
+    match kind {
+        Kind::Boolean => Arc::new(BooleanArray::from_iter(cells.map(|cell| match cell {
+            Cell::Boolean(truth) => Some(*truth),
+            _ => None,
+        }))),
+        Kind::Integer => Arc::new(Int64Array::from_iter(cells.map(|cell| match cell {
+            Cell::Integer(number) => Some(*number),
+            _ => None,
+        }))),
+        Kind::Number => Arc::new(Float64Array::from_iter(cells.map(Cell::as_number))),
+        Kind::Text => Arc::new(StringArray::from_iter(cells.map(|cell| match cell {
+            Cell::Text(text) => Some(text.as_str()),
+            _ => None,
+        }))),
+    }
+}

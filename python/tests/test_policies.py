@@ -1,0 +1,134 @@
+"""Policies written in Python: beside those in Rust that do the same, and what goes wrong."""
+
+import pytest
+
+import baton
+
+
+@pytest.fixture
+def small(small):
+    return {**small, "nic.firmware": {"hard_limit": 16}}
+
+
+class Threshold:
+    """Tn of the handoff-policies paper."""
+
+    def __init__(self, enqueues):
+        self.enqueues = enqueues
+
+    def on_send(self, connection):
+        return connection.enqueues_before < self.enqueues <= connection.enqueues
+
+
+def body(result):
+    """All results but the experiment, where the policy is named."""
+    results = result.to_dict()
+    del results["experiment"]
+    return results
+
+
+def test_selection_is_that_in_rust(small):
+    key = "host.kernel.selection"
+    in_rust = baton.run(small, set={key: {"policy": "threshold", "enqueues": 3}})
+    in_python = baton.run(small, selection=Threshold(3))
+    assert in_rust["accepted_handoffs"] > 0
+    assert body(in_python) == body(in_rust)
+
+
+def test_selection_is_told_what_there_is(small):
+    seen, closed = [], []
+
+    class Watch:
+        def on_established(self, connection):
+            seen.append(("established", connection.requests, connection.nic_soft_limit))
+            return False
+
+        def on_receive(self, connection):
+            seen.append(("receive", connection.receives, connection.bytes_sent))
+
+        def on_closed(self, connection):
+            closed.append((connection.remote, connection.bytes_sent))
+
+    baton.run(small, selection=Watch())
+    assert {name for name, _, _ in seen} == {"established", "receive"}
+    assert closed and all(":" in remote for remote, _ in closed)
+
+
+class Lru:
+    def __init__(self, blocks):
+        self.slots = {}
+
+    def inserted(self, slot, key, bytes):
+        self.slots[slot] = None
+
+    def used(self, slot):
+        self.slots[slot] = self.slots.pop(slot)
+
+    def removed(self, slot):
+        del self.slots[slot]
+
+    def victim(self):
+        slot = next(iter(self.slots))
+        del self.slots[slot]
+        return slot
+
+
+@pytest.fixture
+def cached():
+    return {
+        "profile": "dcache-2002",
+        "workload": {"kind": "generated", "preset": "demo", "requests": 2000},
+        "nic.firmware.cache.kib": 256,
+        "host.kernel.nic_cache": {"enabled": True},
+        "run": {"warmup_packets": 2000, "measured_packets": 8000},
+    }
+
+
+def test_replacement_is_that_in_rust(cached):
+    in_rust = baton.run(cached, set={"host.kernel.nic_cache.replacement": "lru"})
+    in_python = baton.run(cached, replacement=Lru)
+    assert in_rust["nic_cache_evictions"] > 0
+    assert body(in_python) == body(in_rust)
+
+
+@pytest.mark.parametrize("answer", [None, -1, 10**6, "first"])
+def test_a_victim_that_is_none_ends_the_run(cached, answer):
+    class Wrong(Lru):
+        def victim(self):
+            return answer
+
+    with pytest.raises(ValueError, match="expected the number of a slot that is in use"):
+        baton.run(cached, replacement=Wrong)
+
+
+def test_load_control_limits_connections(small):
+    small["host.kernel.selection"] = {"policy": "fcfs"}
+    loads = []
+    on_nic = lambda result: result.series().to_arrow()["nic_connections"].to_pylist()  # noqa: E731
+
+    def rule(hard_limit):
+        assert hard_limit == 16
+
+        def limit(load, connections):
+            loads.append((load.now_s, load.qlen, connections))
+            return 2
+
+        return limit
+
+    free, limited = baton.run(small), baton.run(small, load_control=rule)
+    assert max(on_nic(limited)) <= 3 < max(on_nic(free))
+    assert loads == sorted(loads, key=lambda load: load[0])
+
+
+def test_an_exception_of_a_policy_ends_the_run(small):
+    class Broken:
+        def on_send(self, connection):
+            raise LookupError("no idea")
+
+    small["run"] = {"warmup_packets": 1000, "measured_packets": 400_000_000, "limit_s": 10**6}
+    with pytest.raises(LookupError, match="no idea"):
+        baton.run(small, selection=Broken())
+    with pytest.raises(TypeError, match="on_established, on_send or on_receive"):
+        baton.run(small, selection=object())
+    with pytest.raises(TypeError):
+        baton.run(small, load_control=lambda hard_limit: lambda load, connections: "many")
