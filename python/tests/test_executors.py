@@ -64,7 +64,7 @@ def test_ray(study_file, expected, tmp_path, monkeypatch):  # noqa: F811
         done = baton.sweep(study_file, out=tmp_path / "out", executor=baton.RayExecutor(num_cpus=1), batch=3)
         assert done.computed == 12 and tables(tmp_path / "out") == expected
         killed = tmp_path / "killed"
-        pid = ray.get(ray.remote(os.getpid).remote())
+        pid = ray.get(ray.remote(lambda: os.getpid()).remote())
         killer = _kill_later(pid, killed)
         assert baton.sweep(SLOW, out=killed, executor=baton.RayExecutor(num_cpus=1)).failed == 0
         killer.join()
