@@ -91,11 +91,10 @@ class Log:
     def write(self, path: str | PathLike[str], combined: bool = False) -> None: ...
     def _locality(
         self,
-        policies: list[str],
+        policies: tuple[list[str], str],
         sizes: list[int],
         block_bytes: int,
         caches: int,
-        admission: str,
         persistent_s: int,
     ) -> Table: ...
 

@@ -108,4 +108,4 @@ def locality(
     InputError
         There is no such policy, a size is below a block, or the log has no sizes.
     """
-    return log._locality(list(policies), list(sizes), block_bytes, caches, admission, persistent_s)
+    return log._locality((list(policies), admission), list(sizes), block_bytes, caches, persistent_s)

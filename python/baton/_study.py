@@ -74,10 +74,10 @@ def sweep(
         plan.carry_out(threads or os.cpu_count() or 1)
     elif isinstance(executor, Slurm):
         executor.carry_out(plan, asked)
-    elif isinstance(executor, type) or not hasattr(executor, "submit"):
-        _carry_out_again(plan, executor, batch)
-    else:
+    elif isinstance(executor, Executor):
         _carry_out(plan, executor, batch)
+    else:
+        _carry_out_again(plan, executor, batch)
     return plan.finish(missing)
 
 

@@ -36,7 +36,8 @@ class RayExecutor(Executor):
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Have Ray call `fn`."""
         remote = self._ray.remote(fn)
-        return remote.options(**self._options).remote(*args, **kwargs).future()
+        future: Future[Any] = remote.options(**self._options).remote(*args, **kwargs).future()
+        return future
 
 
 @dataclass(frozen=True)
@@ -67,10 +68,10 @@ class Slurm:
         if asked.text is not None:
             raise InputError("study: is no file; expected one, which the jobs of Slurm read themselves")
         words = [self.command, "sweep", asked.name, "--out", os.fspath(plan.folder)]
-        for path, value in asked.settings:
-            words += ["--set", f"{path}={value}"]
-        for flag, value in (("--profile", asked.profile), ("--log", asked.log)):
-            words += [] if value is None else [flag, value]
+        for key, value in asked.settings:
+            words += ["--set", f"{key}={value}"]
+        for flag, path in (("--profile", asked.profile), ("--log", asked.log)):
+            words += [] if path is None else [flag, path]
         for variant in asked.variants:
             words += ["--variant", variant]
         words += ["--threads", str(self.threads)]

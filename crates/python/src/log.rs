@@ -174,19 +174,18 @@ impl Log {
         py.import("json")?.call_method1("loads", (json,))
     }
 
-    /// Hits of caches over their sizes.
-    #[pyo3(signature = (policies, sizes, block_bytes, caches, admission, persistent_s))]
+    /// Hits of caches over their sizes, of policies and what all of them admit.
+    #[pyo3(signature = (policies, sizes, block_bytes, caches, persistent_s))]
     fn _locality(
         &self,
         py: Python<'_>,
-        policies: Vec<String>,
+        policies: (Vec<String>, String),
         sizes: Vec<u64>,
         block_bytes: u64,
         caches: usize,
-        admission: &str,
         persistent_s: u32,
     ) -> PyResult<Table> {
-        let asked = locality::Asked::new(&policies, admission, sizes, block_bytes, caches)?;
+        let asked = locality::Asked::new(&policies.0, &policies.1, sizes, block_bytes, caches)?;
         self.log.replayable().map_err(bad_input)?;
         let curves = unlocked(py, |stop| asked.curves(&self.log, rule(persistent_s), stop))?;
         curves.map_err(raise)?.table()

@@ -171,9 +171,7 @@ impl Result {
         )
     }
 
-    fn __reduce__<'py>(
-        slf: &Bound<'py, Self>,
-    ) -> PyResult<(Bound<'py, PyAny>, (String, Vec<String>, f64))> {
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Pickled<'py>> {
         let this = slf.get();
         let make = slf.get_type().getattr("_of_json")?;
         Ok((make, (this.to_json(), this.notes.clone(), this.took_s)))
@@ -189,6 +187,9 @@ impl Result {
         })
     }
 }
+
+/// What makes a result again, and of what.
+type Pickled<'py> = (Bound<'py, PyAny>, (String, Vec<String>, f64));
 
 /// A cell as Python has it.
 pub fn value<'py>(py: Python<'py>, cell: &Cell) -> PyResult<Bound<'py, PyAny>> {

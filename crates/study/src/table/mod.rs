@@ -21,7 +21,7 @@ mod write;
 
 pub use self::csv::text as csv_text;
 pub use cell::{Cell, Column, Kind};
-pub use visit::{Table, visit};
+pub use visit::{Table, Visitor, visit};
 pub use write::{Written, write};
 
 /// Version of what the tables' columns are called and mean. A column may come without a new one; none goes or changes.

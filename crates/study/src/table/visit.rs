@@ -41,6 +41,9 @@ impl Table {
     }
 }
 
+/// What is given each row, and of which table it is.
+pub type Visitor<'a> = dyn FnMut(Table, &[Cell]) -> Result<(), StoreError> + 'a;
+
 /// Gives `row` each row of each table, of the runs `done` of a study. Returns how many of them failed.
 ///
 /// # Errors
@@ -49,7 +52,7 @@ pub fn visit(
     store: &Store,
     study: &Study,
     done: &[&StudyRun],
-    row: &mut dyn FnMut(Table, &[Cell]) -> Result<(), StoreError>,
+    row: &mut Visitor<'_>,
 ) -> Result<usize, StoreError> {
     let mut failed = 0;
     for run in done {
