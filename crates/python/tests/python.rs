@@ -105,13 +105,16 @@ impl Place {
                 fs::copy(&path, package.join(name)).expect("it can be copied");
             }
         }
-        let library = ["", "deps"].map(|folder| self.built.join(folder).join("libbaton_python.so"));
-        let library = library.iter().find(|path| path.exists());
-        let library = library.expect("the library is built with the tests");
+        // A build of this crate alone leaves one beside the program, which gets old.
+        let places = ["", "deps"].map(|folder| self.built.join(folder));
+        let libraries = places.map(|place| place.join("libbaton_python.so"));
+        let modified = |path: &&PathBuf| fs::metadata(path).and_then(|file| file.modified()).ok();
+        let library = libraries.iter().max_by_key(modified);
+        let library = library.expect("there are two places");
         let module = package.join("_baton.abi3.so");
         // Another process may have the one before loaded.
         let _ = fs::remove_file(&module);
-        fs::copy(library, module).expect("it can be copied");
+        fs::copy(library, module).expect("the library is built with the tests");
     }
 
     fn test(&self, name: &str) -> Result<(), Failed> {
