@@ -1,7 +1,9 @@
 //! The numbers of a run that have one value each.
 
 use super::{Cell, Kind};
-use baton_sim::results::{DiskResults, HostResults, NicCacheResults, OpenLoopResults, Results};
+use baton_sim::results::{
+    Cycles, DiskResults, HostResults, NicCacheResults, OpenLoopResults, Results,
+};
 use std::collections::BTreeMap;
 
 /// A number of a run.
@@ -104,8 +106,10 @@ pub const ALL: &[Metric] = metrics! {
     count packets "frames at the server's NICs, both directions", |r| Some(r.packets);
     number request_rate_per_s "complete responses a second in the long run; of a run too short for that, as counted", |r| Some(r.request_rate().mean);
     number request_rate_ci95_per_s "half of its 95 % interval", |r| r.request_rate().half_width;
+    number counted_request_rate_per_s "complete responses a second in the measured part, as counted", |r| Some(r.clients.request_rate);
     number content_mbps "content of these responses a second, in the long run", |r| Some(r.content_mbps().mean);
     number content_ci95_mbps "half of its 95 % interval", |r| r.content_mbps().half_width;
+    number counted_content_mbps "content of complete responses a second in the measured part, as counted", |r| Some(r.clients.content_mbps);
     number host_time_per_request_us "time for which the host works for a response, in the long run", |r| Some(r.long_run.host_us_per_request?.mean);
     number host_time_per_request_ci95_us "half of its 95 % interval", |r| r.long_run.host_us_per_request?.half_width;
     number response_mean_ms "mean response time: in an open loop since the request was due", |r| Some(r.mean_response_ms()?.mean);
@@ -140,6 +144,15 @@ pub const ALL: &[Metric] = metrics! {
     count host_memory_cycles "host cycles waiting for memory", |r| Some(cycles(&r.host, |c| c.memory));
     count host_idle_cycles "host cycles with nothing to do", |r| Some(r.host.idle_cycles);
     count host_l2_misses "lines that the host had from memory", |r| Some(cycles(&r.host, |c| c.l2_misses));
+    number host_l2_misses_per_kb "of these, those for each 1,024 bytes of content", |r| {
+        ratio(cycles(&r.host, |c| c.l2_misses) as f64, r.clients.content_mbps * 1e6 / 8.0 * r.measured_s / 1024.0)
+    };
+    number host_memory_stall_percent "share of the host's busy cycles in which it waited for memory", |r| {
+        let share = ratio(cycles(&r.host, |c| c.memory) as f64, cycles(&r.host, Cycles::total) as f64);
+        share.map(|share| 100.0 * share)
+    };
+    number tcp_packet_cycles "cycles of the host's TCP for each packet", |r| Some(tcp(r)?.total() as f64 / r.packets as f64);
+    number tcp_packet_l2_misses "lines that it had from memory for each packet", |r| Some(tcp(r)?.l2_misses as f64 / r.packets as f64);
     count host_interrupts "interrupts that the host took", |r| Some(r.host.interrupts);
     count host_drops "packets and events that the kernel dropped", |r| Some(sum(&r.host.drops));
     count host_retransmitted_segments "segments that the host's stack sent again", |r| Some(r.host.retransmissions);
@@ -168,6 +181,10 @@ pub const ALL: &[Metric] = metrics! {
     count restored_connections "connections that the host took back", |r| Some(r.handoff.restored);
     count forwarded_packets "packets forwarded to the NIC because they crossed a handoff", |r| Some(r.handoff.forwarded);
     count not_offloaded_connections "connections that were not offloaded", |r| Some(sum(&r.handoff.not_offloaded));
+    number offloaded_connections_percent "share of connections that were offloaded", |r| {
+        let (offloaded, not) = (r.handoff.accepted as f64, sum(&r.handoff.not_offloaded) as f64);
+        ratio(100.0 * offloaded, offloaded + not)
+    };
     number offloaded_packets_percent "share of packets that belonged to offloaded connections", |r| Some(r.handoff.offloaded_packets_percent);
     count bus_to_nic_crossings "DMA operations from host memory to a NIC", |r| Some(r.bus.to_nic.crossings);
     count bus_to_nic_bytes "bytes that they moved", |r| Some(r.bus.to_nic.bytes.total());
@@ -205,8 +222,18 @@ fn open(results: &Results) -> Option<&OpenLoopResults> {
     results.clients.open_loop.as_ref()
 }
 
-fn cycles(host: &HostResults, of: fn(&baton_sim::results::Cycles) -> u64) -> u64 {
+fn cycles(host: &HostResults, of: fn(&Cycles) -> u64) -> u64 {
     host.layers.values().map(of).sum()
+}
+
+/// What the host's TCP took.
+fn tcp(results: &Results) -> Option<Cycles> {
+    results.host.layers.get("tcp").copied()
+}
+
+/// None of nothing.
+fn ratio(part: f64, whole: f64) -> Option<f64> {
+    (whole > 0.0).then(|| part / whole)
 }
 
 fn utilisation(disks: &DiskResults) -> Option<f64> {
