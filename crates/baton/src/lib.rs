@@ -3,6 +3,7 @@
 //!
 //! Exit codes: 0 done, 1 failed, 2 bad input, 130 interrupted.
 
+mod beside;
 mod cli;
 mod commands;
 mod failure;

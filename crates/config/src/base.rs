@@ -1,5 +1,6 @@
 //! An experiment file or a shorthand, taken apart.
 
+use super::report::Sections;
 use super::shipped::{self, EXPERIMENTS, Shipped};
 use super::shorthand::{NotShorthand, Shorthand, WorkloadLetter};
 use super::source::{Diagnostic, Kind, Sources};
@@ -22,8 +23,8 @@ pub struct Base {
     pub variants: Vec<Variant>,
     /// `[sweep]`, as it stands there.
     pub sweep: Option<Entry>,
-    /// `[figure]`, as it stands there.
-    pub figure: Option<Entry>,
+    /// What the document says of results, as it stands there.
+    pub report: Sections,
 }
 
 /// Reads the experiment that was asked for, and the machine it is for.
@@ -56,7 +57,7 @@ pub fn load(
     };
     let profile = document.take("profile");
     let sweep = document.take("sweep");
-    let figure = document.take("figure");
+    let report = Sections::take(&mut document);
     let variants = variants::take(sources, &mut document).map_err(bad)?;
     let variants = variants::choose(variants, request)?;
     if is_text || is_file || shipped.is_some() {
@@ -88,7 +89,7 @@ pub fn load(
         document,
         variants,
         sweep,
-        figure,
+        report,
     })
 }
 

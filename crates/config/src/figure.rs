@@ -1,19 +1,22 @@
 //! `[figure]`: what to draw of a study.
 
 use super::keys;
+use super::report::{self, Places};
 use super::source::{Diagnostic, Sources};
-use super::suggest;
+use super::study::file_name;
 use super::sweep::Sweep;
 use super::tree::{Node, Value};
-use baton_study::table::metrics::{self, Metric};
+use baton_study::table::metrics::Metric;
 
-/// What to draw of a study: metrics over a key that is swept, with a line for each value of the other keys.
+/// What to draw of a study: metrics over a key that is swept, with a line for each value of the other keys; or bars for each variant.
 #[derive(Clone, Debug)]
 pub struct FigurePlan {
+    /// What tells it from other figures of the study.
+    pub name: Option<String>,
     /// Above it.
     pub title: String,
-    /// The key of the horizontal axis.
-    pub x: String,
+    /// The key of the horizontal axis; none if that has the variants.
+    pub x: Option<String>,
     /// Below that.
     pub x_label: String,
     /// A panel for each.
@@ -24,12 +27,21 @@ pub struct FigurePlan {
     pub log_x: bool,
     /// Whether the vertical ones are.
     pub log_y: bool,
+    /// Conditions by their numbers: which points are drawn, and what they are compared with.
+    pub(super) only: Option<usize>,
+    pub(super) beside: Option<usize>,
+    /// The points that are drawn, when they are known.
+    pub points: Vec<usize>,
+    /// What each point is compared with; without, values are drawn and not by how much they differ.
+    pub against: Vec<Option<usize>>,
 }
 
-const KEYS: [&str; 5] = ["title", "x", "y", "log_x", "log_y"];
+const KEYS: [&str; 8] = [
+    "name", "title", "x", "y", "log_x", "log_y", "only", "against",
+];
 
 impl FigurePlan {
-    /// Reads `[figure]` of a study of this name.
+    /// Reads a figure of a study of this name.
     ///
     /// # Errors
     /// It cannot be drawn.
@@ -38,28 +50,23 @@ impl FigurePlan {
         node: &Node,
         name: &str,
         sweep: &Sweep,
+        places: &mut Places,
     ) -> Result<Self, Diagnostic> {
-        for (key, entry) in node.table().into_iter().flatten() {
-            if !KEYS.contains(&key.as_str()) {
-                let known = KEYS.join(", ");
-                let message = format!("unknown key `{key}` in [figure]; expected one of {known}");
-                return Err(sources.diagnose(&entry.key, message));
-            }
-        }
+        report::only(sources, node, &KEYS, "[figure]")?;
         let place = |key: &str| node.get(key).map_or(&node.origin, |node| &node.origin);
         let wrong = |key: &str, expected: &str| {
             sources.diagnose(place(key), format!("figure.{key}: expected {expected}"))
         };
         let swept: Vec<&str> = sweep.keys().map(|(path, _)| path.as_str()).collect();
         let x = node.get("x").and_then(Node::string);
-        let Some(x) = x.filter(|x| swept.contains(x)) else {
-            let expected = format!("a key that is swept: {}", swept.join(", "));
+        let Some(x) = x.filter(|x| *x == VARIANTS || swept.contains(x)) else {
+            let expected = format!("a key that is swept: {}; or {VARIANTS:?}", swept.join(", "));
             return Err(wrong("x", &expected));
         };
-        let title = match node.get("title").map(Node::string) {
-            None => name,
-            Some(Some(title)) => title,
-            Some(None) => return Err(wrong("title", "a text")),
+        let text = |key: &str| match node.get(key).map(Node::string) {
+            None => Ok(None),
+            Some(Some(text)) => Ok(Some(text.to_owned())),
+            Some(None) => Err(wrong(key, "a text")),
         };
         let switch = |key: &str| match node.get(key).map(|node| &node.value) {
             None => Ok(false),
@@ -71,34 +78,21 @@ impl FigurePlan {
         let unit = keys::all().iter().find(|key| key.path == x);
         let unit = unit.and_then(|key| key.unit.as_deref());
         Ok(Self {
-            title: title.to_owned(),
-            x: x.to_owned(),
+            name: text("name")?.map(|name| file_name(&name)),
+            title: text("title")?.unwrap_or_else(|| name.to_owned()),
+            x: (x != VARIANTS).then(|| x.to_owned()),
             x_label: unit.map_or(x.to_owned(), |unit| format!("{x}, {unit}")),
-            y: metrics(sources, node)?,
+            y: report::metrics(sources, node, "figure.y", node.get("y"))?,
             series: others.map(|axis| axis.keys[0].0.clone()).collect(),
             log_x: switch("log_x")?,
             log_y: switch("log_y")?,
+            only: places.read(sources, node.get("only"))?,
+            beside: places.read(sources, node.get("against"))?,
+            points: Vec::new(),
+            against: Vec::new(),
         })
     }
 }
 
-/// What `y` names: a metric, or a list of them.
-fn metrics(sources: &Sources, figure: &Node) -> Result<Vec<&'static Metric>, Diagnostic> {
-    let metric = |node: &Node| {
-        let found = node.string().unwrap_or_default();
-        metrics::find(found).ok_or_else(|| {
-            let meant = suggest::name(found, metrics::ALL.iter().map(|metric| metric.name));
-            let meant = meant.map_or(String::new(), |meant| format!("; did you mean `{meant}`?"));
-            let message =
-                format!("figure.y: expected a column that `baton list columns` shows{meant}");
-            sources.diagnose(&node.origin, message)
-        })
-    };
-    match figure.get("y") {
-        Some(Node {
-            value: Value::Array(items),
-            ..
-        }) if !items.is_empty() => items.iter().map(metric).collect(),
-        y => Ok(vec![metric(y.unwrap_or(figure))?]),
-    }
-}
+/// What the horizontal axis of bars is called.
+const VARIANTS: &str = "name";

@@ -12,6 +12,7 @@ mod failure;
 mod figure;
 pub mod keys;
 mod machine;
+mod report;
 mod runs;
 mod setting;
 pub mod shipped;
@@ -26,6 +27,7 @@ mod variants;
 
 pub use failure::{Failure, reason};
 pub use figure::FigurePlan;
+pub use report::{Form, Number, ReportPlan, ReportPoint, Status, TablePlan, Tolerance};
 pub use runs::{PROGRAM, attempt, outcome, reads_standard_input};
 pub use setting::Setting;
 pub use study::{Point, StudyPlan, study};
@@ -63,6 +65,10 @@ pub struct Request {
     pub settings: Vec<Setting>,
     /// Run only these variants; empty: all.
     pub variants: Vec<String>,
+    /// Of a study: runs of each point, in place of what it says.
+    pub seeds: Option<u64>,
+    /// Of a study: what the user measured, to stand beside what is published.
+    pub measured: Option<PathBuf>,
 }
 
 /// Experiments that can run.
@@ -142,7 +148,7 @@ pub fn plan(request: &Request) -> Result<Plan, Failure> {
     let mut sources = Sources::new();
     let mut notes = Vec::new();
     let base = base::load(&mut sources, request, &mut notes)?;
-    if let Some(of_study) = base.sweep.as_ref().or(base.figure.as_ref()) {
+    if let Some(of_study) = &base.sweep {
         let message = format!(
             "this makes a study of many runs; expected a single experiment, or `baton sweep {} --out DIR`",
             request.experiment
@@ -234,7 +240,7 @@ pub fn profile(name: &str) -> Result<Experiment, Failure> {
         document,
         variants: Vec::new(),
         sweep: None,
-        figure: None,
+        report: report::Sections::default(),
     };
     complete(&sources, &base, base.document.clone(), false)
         .map(|planned| planned.experiment)
@@ -345,7 +351,14 @@ fn explain(sources: &Sources, tree: &Node, mismatch: &Mismatch) -> Diagnostic {
         Wrong::UnknownKey { key, known } => {
             let mut known = known.clone();
             if mismatch.path.is_empty() {
-                known.extend(["profile", "variants", "sweep", "figure"]);
+                known.extend([
+                    "profile",
+                    "variants",
+                    "sweep",
+                    "figure",
+                    "published",
+                    "table",
+                ]);
             }
             match suggest::nearest(key, &known, &mismatch.path, tree) {
                 Some(meant) => format!("{}; did you mean `{meant}`?", mismatch.unknown_key()),

@@ -2,8 +2,8 @@
 
 use super::base::{self, Base};
 use super::effects::Effects;
-use super::figure::FigurePlan;
 use super::keys::{self, Allowed};
+use super::report::{self, Places, ReportPlan};
 use super::source::{Diagnostic, Sources};
 use super::sweep::Sweep;
 use super::tree::{Node, Value};
@@ -26,8 +26,8 @@ pub struct StudyPlan {
     pub points: Vec<Point>,
     /// Combinations that `[[sweep.except]]` leaves out.
     pub left_out: usize,
-    /// What to draw of it.
-    pub figure: Option<FigurePlan>,
+    /// What to say of it.
+    pub report: ReportPlan,
     /// What the user should know before they run.
     pub notes: Vec<String>,
     /// Keys that were set and change nothing in any run.
@@ -43,6 +43,8 @@ pub struct Point {
     pub experiment: Experiment,
     /// The value of each of the study's columns.
     pub values: Vec<Cell>,
+    /// Which of the report's conditions hold.
+    pub(super) holds: Vec<bool>,
 }
 
 /// Plans a study. It takes as many threads as it is given: complete experiments are long.
@@ -59,24 +61,31 @@ pub fn study(request: &Request, threads: usize) -> Result<StudyPlan, Failure> {
         .sweep
         .take()
         .map(|entry| Sweep::read(&sources, entry.node));
-    let sweep = sweep.transpose().map_err(bad)?.unwrap_or_default();
+    let mut sweep = sweep.transpose().map_err(bad)?.unwrap_or_default();
+    sweep.seeds = request.seeds.unwrap_or(sweep.seeds);
+    if request.log.is_some()
+        && base.document.get("workload.kind").and_then(Node::string) != Some("log")
+    {
+        // The log is the load of all points.
+        sweep.leave("workload");
+    }
     let name = base
         .document
         .get("name")
         .and_then(Node::string)
         .unwrap_or(&request.experiment);
     let name = file_name(name);
+    let measured = request.measured.as_deref();
+    let report = report::Draft::read(&mut sources, &base.report, measured, &name, &sweep)?;
     let planner = Planner {
         sources: &sources,
         base: &base,
+        places: &report.places,
         sweep: &sweep,
         flags: &flags,
         columns: columns_of(&base, &sweep, &flags),
     };
     planner.check().map_err(bad)?;
-    let figure = base.figure.as_ref();
-    let figure = figure.map(|entry| FigurePlan::read(&sources, &entry.node, &name, &sweep));
-    let figure = figure.transpose().map_err(bad)?;
     let (mut points, effects) = planner.points(threads).map_err(bad)?;
     let wanted = base.variants.len() * sweep.combinations();
     let left_out = wanted - points.len();
@@ -86,7 +95,8 @@ pub fn study(request: &Request, threads: usize) -> Result<StudyPlan, Failure> {
             request.experiment
         )));
     }
-    let columns = planner.columns.iter().enumerate();
+    let paths = planner.columns;
+    let columns = paths.iter().enumerate();
     let columns = columns.map(|(number, path)| ConfigColumn {
         path: path.clone(),
         kind: unite(
@@ -94,22 +104,33 @@ pub fn study(request: &Request, threads: usize) -> Result<StudyPlan, Failure> {
             points.iter_mut().map(|point| &mut point.values[number]),
         ),
     });
+    let columns = columns.collect();
+    let is_part = !(request.variants.is_empty() && request.settings.is_empty());
+    let told_by = (&sweep, &paths[..]);
+    let (report, homeless) = report
+        .resolve(&sources, &name, &points, told_by, is_part)
+        .map_err(bad)?;
+    if homeless > 0 {
+        notes.push(format!(
+            "{homeless} published numbers are of no run of this study as it was asked for, and left out."
+        ));
+    }
     Ok(StudyPlan {
         name,
-        columns: columns.collect(),
+        columns,
         points: points
             .into_iter()
             .flat_map(|point| with_seeds(point, sweep.seeds))
             .collect(),
         left_out,
-        figure,
+        report,
         notes,
         without_effect: effects.without(),
     })
 }
 
 /// A name that a file may have.
-fn file_name(name: &str) -> String {
+pub(super) fn file_name(name: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "-_. ".contains(c);
     let name: String = name
         .chars()
@@ -149,6 +170,7 @@ struct Planner<'a> {
     sources: &'a Sources,
     base: &'a Base,
     sweep: &'a Sweep,
+    places: &'a Places,
     flags: &'a Node,
     columns: Vec<String>,
 }
@@ -221,6 +243,7 @@ impl Planner<'_> {
         if self.sweep.leaves_out(value) {
             return Ok(None);
         }
+        let holds = self.places.hold(value);
         let values = self.columns.iter();
         let values = values
             .map(|path| value(path).map_or(Cell::Nothing, cell))
@@ -232,6 +255,7 @@ impl Planner<'_> {
             variant: variant.name.clone(),
             experiment: planned.experiment,
             values,
+            holds,
         }))
     }
 }

@@ -13,6 +13,7 @@ use std::str::FromStr;
 Examples:
   baton sweep study.toml --out results
   baton sweep study.toml --out results --shard 1/4
+  baton sweep study.toml --out results --measured mine.csv
   baton sweep study.toml --set clients.connections=512 --plan
   baton sweep status results
 
@@ -41,6 +42,9 @@ pub struct SweepArgs {
     /// Run only this variant of the file; may be given again
     #[arg(long, value_name = "NAME")]
     pub variant: Vec<String>,
+    /// Compare with what was measured: a table (CSV) of `metric` and `value`, and of `variant` and swept keys where there are several points
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub measured: Option<PathBuf>,
     /// Do only the K-th of N parts of the runs, as in 2/4
     #[arg(long, value_name = "K/N")]
     pub shard: Option<Shard>,

@@ -41,6 +41,7 @@ pub fn execute(arguments: &RunArgs, interrupt: &Interrupt) -> Result<(), Failure
         log: changes.log.clone(),
         settings: changes.settings(),
         variants: arguments.variant.clone(),
+        ..Request::default()
     };
     let mut plan = config::plan(&request)?;
     plan.runs

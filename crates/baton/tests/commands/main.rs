@@ -4,6 +4,7 @@
 mod common;
 
 mod bad_input;
+mod beside;
 mod calibrate;
 mod demo;
 mod found;

@@ -57,6 +57,11 @@ impl Condition {
         }
     }
 
+    /// The keys that it is about.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(path, _)| path.as_str())
+    }
+
     /// Whether all is so where `value` gives the value of each key.
     pub fn holds<'a>(&self, value: impl Fn(&str) -> Option<&'a Node>) -> bool {
         let is_so =

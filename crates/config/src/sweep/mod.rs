@@ -10,7 +10,7 @@ mod range;
 use super::keys::{self, Allowed};
 use super::source::{Diagnostic, Origin, Sources};
 use super::tree::{Node, Value};
-use condition::Condition;
+pub use condition::Condition;
 
 /// What `[sweep]` says.
 #[derive(Clone, Debug)]
@@ -102,6 +102,12 @@ impl Sweep {
     /// All keys that are swept, and where they stand.
     pub fn keys(&self) -> impl Iterator<Item = &(String, Origin)> {
         self.axes.iter().flat_map(|axis| &axis.keys)
+    }
+
+    /// Sweeps no key of this table.
+    pub fn leave(&mut self, table: &str) {
+        let of_table = |(path, _): &(String, Origin)| path.split('.').next() == Some(table);
+        self.axes.retain(|axis| !axis.keys.iter().any(of_table));
     }
 
     /// How many combinations there are.

@@ -68,6 +68,7 @@ impl Adviser<'_> {
                 .chain(values.iter().cloned())
                 .collect(),
             variants: names.iter().map(|&name| name.to_owned()).collect(),
+            ..Request::default()
         };
         Job::all_of(&request)
     }

@@ -145,6 +145,7 @@ fn request_with(arguments: &CalibrateArgs, log: Option<&Path>) -> Request {
             .chain(log.into_iter().flat_map(|_| arguments.reading.settings()))
             .collect(),
         variants: Vec::new(),
+        ..Request::default()
     }
 }
 

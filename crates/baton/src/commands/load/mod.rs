@@ -76,6 +76,7 @@ fn subjects(arguments: &LoadArgs) -> Result<Vec<Subject>, Failure> {
             log: changes.log.clone(),
             settings: changes.settings(),
             variants: arguments.variant.clone(),
+            ..Request::default()
         };
         // Arrivals alone are no load: the rate follows.
         let rate = Setting::of_flag("--rate", "load.rate", "1/s");

@@ -1,11 +1,11 @@
 //! `baton sweep`: a study goes in, a folder of results and tables come out.
 
-mod figure;
 mod manage;
 mod plan;
 
+use crate::beside::{self, Metrics, Outcome};
 use crate::cli::{SweepArgs, SweepCommand};
-use crate::config::{self, FigurePlan, Request};
+use crate::config::{self, ReportPlan, Request};
 use crate::failure::Failure;
 use crate::output::{note, print, print_text, tell};
 use crate::runner::{Interrupt, Sweep};
@@ -39,6 +39,8 @@ fn sweep(arguments: &SweepArgs, interrupt: &Interrupt) -> Result<(), Failure> {
         log: changes.log.clone(),
         settings: changes.settings(),
         variants: arguments.variant.clone(),
+        measured: arguments.measured.clone(),
+        ..Request::default()
     };
     let plan = config::study(&request, threads)?;
     if arguments.plan {
@@ -49,7 +51,7 @@ fn sweep(arguments: &SweepArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     for warning in &plan.without_effect {
         tell(&format!("warning: {warning}\n"));
     }
-    let figure = plan.figure.clone();
+    let report = plan.report.clone();
     let out = arguments.out.as_deref().unwrap_or(Path::new("."));
     let store = open(out)?;
     let (study, runs) = plan.identified(&store)?;
@@ -80,7 +82,7 @@ fn sweep(arguments: &SweepArgs, interrupt: &Interrupt) -> Result<(), Failure> {
         Ok(new) => {
             let new = grouped(new as u64);
             let text = format!("{}: {kept} runs done, {new} of them now\n", study.name);
-            finish(&store, &study, figure.as_ref(), text)
+            finish(&store, &study, &report, text)
         }
     }
 }
@@ -100,18 +102,35 @@ fn open(out: &Path) -> Result<Store, Failure> {
 fn finish(
     store: &Store,
     study: &Study,
-    figure: Option<&FigurePlan>,
+    report: &ReportPlan,
     mut text: String,
 ) -> Result<(), Failure> {
     let failed = if study.runs.iter().all(|run| store.has(run.key)) {
         let table::Written {
             mut files, failed, ..
         } = table::write(store, study)?;
-        if let Some(figure) = figure.filter(|_| CAN_DRAW) {
-            let picture = figure::of(figure, store, study)?.draw(Picture::Svg);
-            let picture = picture.map_err(|error| Failure::Failed(error.to_string()))?;
-            files.push(store.write_beside(&format!("{}.svg", study.name), &picture)?);
+        let runs = study.runs.iter();
+        let runs = runs.map(|run| Ok(store.head(run.key)?.metrics));
+        let outcome = Outcome {
+            plan: report,
+            runs: runs.collect::<Result<Vec<Metrics>, Failure>>()?,
+        };
+        if !report.numbers.is_empty() {
+            let table = beside::csv(&outcome)?;
+            let name = format!("{}.published.csv", study.name);
+            files.push(store.write_beside(&name, table.as_bytes())?);
         }
+        for (number, figure) in report.figures.iter().enumerate().filter(|_| CAN_DRAW) {
+            let picture = beside::figure::of(figure, &outcome).draw(Picture::Svg);
+            let picture = picture.map_err(|error| Failure::Failed(error.to_string()))?;
+            let name = match (&figure.name, report.figures.len()) {
+                (Some(name), _) => format!("{}.{name}.svg", study.name),
+                (None, 1) => format!("{}.svg", study.name),
+                (None, _) => format!("{}.{}.svg", study.name, number + 1),
+            };
+            files.push(store.write_beside(&name, &picture)?);
+        }
+        text = format!("{}{text}", beside::text(&outcome));
         let files = files.iter().map(|path| format!("  {}\n", path.display()));
         text.extend(files);
         failed

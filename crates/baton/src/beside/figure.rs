@@ -1,0 +1,229 @@
+//! The figures of a study.
+
+use super::Outcome;
+use crate::config::{FigurePlan, Form, ReportPoint};
+use baton_report::figure::{Figure, GroupPanel, GroupSeries, Groups, Line, Panel, Panels};
+use baton_stats::Estimate;
+use baton_study::table::Cell;
+
+/// What is drawn of a point: where it stands on the horizontal axis, and the name of its line.
+struct Place {
+    point: usize,
+    x: f64,
+    name: String,
+}
+
+/// Draws metrics over a key, or as bars for each variant: means over the seeds with their 95 % intervals, of one seed with those of the run.
+/// What is published has lines or bars of its own.
+pub fn of(figure: &FigurePlan, outcome: &Outcome<'_>) -> Figure {
+    match &figure.x {
+        Some(x) => Figure::Panels(lines(figure, x, outcome)),
+        None => Figure::Groups(bars(figure, outcome)),
+    }
+}
+
+fn lines(figure: &FigurePlan, x: &str, outcome: &Outcome<'_>) -> Panels {
+    let places = figure.points.iter().filter_map(|&point| {
+        let here = &outcome.plan.points[point];
+        let name = name(figure, outcome, here, true);
+        let x = here
+            .values
+            .iter()
+            .find(|(path, _)| path == x)?
+            .1
+            .as_number()?;
+        Some(Place { point, x, name })
+    });
+    let mut places: Vec<Place> = places.collect();
+    let names = distinct(places.iter().map(|place| &place.name));
+    places.sort_by(|one, other| one.x.total_cmp(&other.x));
+    let panels = figure.y.iter().map(|metric| {
+        let of_name = |name: &String| {
+            let of_line = || places.iter().filter(|place| place.name == *name);
+            let simulated = line(figure, outcome, metric.name, name, of_line());
+            let mut published = bare(format!("{name}, published"));
+            published.dashed = true;
+            published.points = of_line()
+                .filter_map(|place| {
+                    Some((
+                        place.x,
+                        published_at(figure, outcome, place.point, metric.name)?,
+                    ))
+                })
+                .collect();
+            let published = Some(published).filter(|line| !line.points.is_empty());
+            std::iter::once(simulated).chain(published)
+        };
+        Panel {
+            y: in_words(figure, metric.name),
+            log_y: figure.log_y,
+            lines: names.iter().flat_map(of_name).collect(),
+        }
+    });
+    Panels {
+        title: figure.title.clone(),
+        x: figure.x_label.clone(),
+        log_x: figure.log_x,
+        panels: panels.collect(),
+    }
+}
+
+/// Draws groups of bars, one for each variant, in each group one for each value of the swept keys.
+fn bars(figure: &FigurePlan, outcome: &Outcome<'_>) -> Groups {
+    let variant = |point: usize| {
+        outcome.plan.points[point]
+            .variant
+            .clone()
+            .unwrap_or_default()
+    };
+    let series = |point: usize| name(figure, outcome, &outcome.plan.points[point], false);
+    let all: Vec<(String, String)> = (figure.points.iter())
+        .map(|&point| (variant(point), series(point)))
+        .collect();
+    let variants = distinct(all.iter().map(|(variant, _)| variant));
+    let names = distinct(all.iter().map(|(_, series)| series));
+    let panel = |metric: &str| {
+        let values = |name: &String, value: &dyn Fn(usize) -> Option<f64>| {
+            let at = |variant: &String| {
+                let is_it =
+                    |(_, told): &(usize, &(String, String))| told.0 == *variant && told.1 == *name;
+                let found = all.iter().enumerate().find(is_it)?;
+                // Bars stand on the axis: there are none below it.
+                value(figure.points[found.0]).filter(|height| *height > 0.0)
+            };
+            variants.iter().map(at).collect::<Vec<_>>()
+        };
+        let of_name = |name: &String| {
+            let simulated = values(name, &|point| {
+                Some(estimate(figure, outcome, point, metric)?.mean)
+            });
+            let published = values(name, &|point| published_at(figure, outcome, point, metric));
+            let published = published.iter().any(Option::is_some).then(|| GroupSeries {
+                name: format!("{name}, published"),
+                values: published.clone(),
+            });
+            let name = name.clone();
+            std::iter::once(GroupSeries {
+                name,
+                values: simulated,
+            })
+            .chain(published)
+        };
+        GroupPanel {
+            y: in_words(figure, metric),
+            series: names.iter().flat_map(of_name).collect(),
+        }
+    };
+    Groups {
+        title: figure.title.clone(),
+        names: variants
+            .iter()
+            .map(|name| name.replace(", ", "\n"))
+            .collect(),
+        panels: figure.y.iter().map(|metric| panel(metric.name)).collect(),
+    }
+}
+
+/// What is drawn of a metric: its value, or by how much it differs.
+fn estimate(
+    figure: &FigurePlan,
+    outcome: &Outcome<'_>,
+    point: usize,
+    metric: &str,
+) -> Option<Estimate> {
+    match figure.against.is_empty() {
+        true => outcome.estimate(point, metric),
+        false => outcome.beside(point, figure.against[point]?, metric, Form::Percent),
+    }
+}
+
+/// The published number that is of what is drawn.
+fn published_at(
+    figure: &FigurePlan,
+    outcome: &Outcome<'_>,
+    point: usize,
+    metric: &str,
+) -> Option<f64> {
+    let (form, against) = match figure.against.get(point) {
+        None => (Form::Absolute, None),
+        Some(against) => (Form::Percent, *against),
+    };
+    let mut numbers = outcome.plan.numbers.iter();
+    let found = numbers.find(|number| {
+        number.point == point
+            && number.metric.name == metric
+            && (number.form, number.against) == (form, against)
+    });
+    found.map(|number| number.value)
+}
+
+/// Beside the axis.
+fn in_words(figure: &FigurePlan, metric: &str) -> String {
+    match figure.against.is_empty() {
+        true => metric.to_owned(),
+        false => format!("{metric}: difference, %"),
+    }
+}
+
+/// What tells a line from the others.
+fn name(
+    figure: &FigurePlan,
+    outcome: &Outcome<'_>,
+    point: &ReportPoint,
+    with_variant: bool,
+) -> String {
+    let value = |path: &String| point.values.iter().find(|(key, _)| key == path);
+    let keys = figure.series.iter().filter_map(value);
+    let keys = keys.filter(|(_, value)| *value != Cell::Nothing);
+    // The whole path has no room in a legend.
+    let last = |path: &String| path.rsplit('.').next().unwrap_or_default().to_owned();
+    let keys = keys.map(|(path, value)| format!("{} = {value}", last(path)));
+    let variant = point.variant.iter().filter(|_| with_variant).cloned();
+    let parts: Vec<String> = variant.chain(keys).collect();
+    match parts.is_empty() {
+        true => outcome.plan.name.clone(),
+        false => parts.join(", "),
+    }
+}
+
+/// By order of first appearance, as in the study.
+fn distinct<'a>(names: impl Iterator<Item = &'a String>) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for name in names {
+        if !found.contains(name) {
+            found.push(name.clone());
+        }
+    }
+    found
+}
+
+const fn bare(name: String) -> Line {
+    Line {
+        name,
+        dashed: false,
+        points: Vec::new(),
+        intervals: Vec::new(),
+        doubtful: Vec::new(),
+    }
+}
+
+fn line<'a>(
+    figure: &FigurePlan,
+    outcome: &Outcome<'_>,
+    metric: &str,
+    name: &str,
+    places: impl Iterator<Item = &'a Place>,
+) -> Line {
+    let mut line = bare(name.to_owned());
+    for &Place { point, x, .. } in places {
+        let Some(Estimate { mean, half_width }) = estimate(figure, outcome, point, metric) else {
+            continue;
+        };
+        line.points.push((x, mean));
+        line.intervals
+            .extend(half_width.map(|half| (x, mean - half, mean + half)));
+        line.doubtful
+            .extend(outcome.is_doubtful(point).then_some(x));
+    }
+    line
+}

@@ -1,0 +1,126 @@
+//! What came out of a study, beside what others found: by points, with means over the seeds.
+
+mod comparison;
+mod csv;
+pub mod figure;
+mod text;
+
+pub use comparison::{Comparison, Verdict};
+pub use csv::csv;
+pub use text::text;
+
+use crate::config::{Form, ReportPlan};
+use baton_stats::Estimate;
+use baton_study::table::{Cell, metrics};
+use std::collections::BTreeMap;
+
+/// All metrics of a run by their names.
+pub type Metrics = BTreeMap<String, Cell>;
+
+/// What came out of a study.
+pub struct Outcome<'a> {
+    /// What to say of it.
+    pub plan: &'a ReportPlan,
+    /// The metrics of each run, those of a point one after the other; nothing of a run that failed or is missing.
+    pub runs: Vec<Metrics>,
+}
+
+impl Outcome<'_> {
+    /// A metric at a point: its mean over the seeds with the 95 % interval, of one seed with that of the run.
+    pub fn estimate(&self, point: usize, metric: &str) -> Option<Estimate> {
+        let interval = metrics::interval_of(metric);
+        let runs = self.runs_of(point).iter();
+        let each = runs.filter_map(|run| {
+            Some(Estimate {
+                mean: number(run, metric)?,
+                half_width: interval.as_ref().and_then(|name| number(run, name)),
+            })
+        });
+        let each: Vec<Estimate> = each.collect();
+        match each.as_slice() {
+            [one] => Some(*one),
+            _ => {
+                let means: Vec<f64> = each.iter().map(|one| one.mean).collect();
+                Estimate::of_independent(&means)
+            }
+        }
+    }
+
+    /// A metric at a point beside another, seed by seed.
+    pub fn beside(&self, point: usize, other: usize, metric: &str, form: Form) -> Option<Estimate> {
+        let pairs = self.runs_of(other).iter().zip(self.runs_of(point));
+        let pairs =
+            pairs.filter_map(|(one, run)| Some((number(one, metric)?, number(run, metric)?)));
+        let (others, these): (Vec<f64>, Vec<f64>) = pairs.unzip();
+        let percent = || Estimate::of_difference_percent(&others, &these);
+        match form {
+            Form::Absolute => Estimate::of_independent(&these),
+            Form::Percent => percent(),
+            Form::Ratio => percent().map(|percent| {
+                let part = percent.times(0.01);
+                Estimate {
+                    mean: 1.0 + part.mean,
+                    ..part
+                }
+            }),
+            Form::Difference => {
+                let pairs = these.iter().zip(&others);
+                let differences: Vec<f64> = pairs.map(|(this, other)| this - other).collect();
+                Estimate::of_independent(&differences)
+            }
+        }
+    }
+
+    /// Whether a run of a point was not steady.
+    pub fn is_doubtful(&self, point: usize) -> bool {
+        let why = |run: &Metrics| matches!(run.get(metrics::NOT_STEADY), Some(Cell::Text(_)));
+        self.runs_of(point).iter().any(why)
+    }
+
+    fn runs_of(&self, point: usize) -> &[Metrics] {
+        let first = point * self.plan.seeds;
+        &self.runs[first..first + self.plan.seeds]
+    }
+}
+
+fn number(run: &Metrics, metric: &str) -> Option<f64> {
+    run.get(metric).and_then(Cell::as_number)
+}
+
+/// What a point is called: its variant, and the values of swept keys of which there are several.
+pub fn label(plan: &ReportPlan, point: usize) -> String {
+    let variant = plan.points[point].variant.clone();
+    let settings = setting(plan, point);
+    let parts: Vec<String> = variant.into_iter().chain(settings).collect();
+    match parts.is_empty() {
+        true => plan.name.clone(),
+        false => parts.join(", "),
+    }
+}
+
+/// What tells another point from this one.
+fn difference(plan: &ReportPlan, point: usize, other: usize) -> String {
+    let (here, there) = (&plan.points[point], &plan.points[other]);
+    let variant = there.variant.clone();
+    let variant = variant.filter(|_| there.variant != here.variant);
+    let keys = there.values.iter().zip(&here.values);
+    let keys = keys.filter(|(there, here)| there != here);
+    let keys = keys.map(|((path, value), _)| format!("{path} = {value}"));
+    let parts: Vec<String> = variant.into_iter().chain(keys).collect();
+    parts.join(", ")
+}
+
+/// The values of swept keys of which there are several; none where there are none.
+pub fn setting(plan: &ReportPlan, point: usize) -> Option<String> {
+    let varies = |number: usize| {
+        let mut values = plan.points.iter().map(|point| &point.values[number].1);
+        let first = values.next();
+        values.any(|value| Some(value) != first)
+    };
+    let keys = plan.points[point].values.iter().enumerate();
+    let keys = keys.filter(|(number, _)| varies(*number));
+    let keys: Vec<String> = keys
+        .map(|(_, (path, value))| format!("{path} = {value}"))
+        .collect();
+    (!keys.is_empty()).then(|| keys.join(", "))
+}

@@ -1,0 +1,246 @@
+//! What others found beside what comes out: `[[published]]`, `[table]`, `[[figure]]` and `--measured`.
+
+use crate::common::{FIXED, Workbench};
+
+/// Two variants at two speeds of the NIC, in short runs; lines after the 18th are `more`.
+fn study(bench: &Workbench, more: &str) {
+    let text = format!(
+        "{FIXED}[run]\nwarmup_packets = 100\nmeasured_packets = 400\n\
+         [[variants]]\nname = \"few\"\nset = {{ host.clock_mhz = 1000 }}\n\
+         [[variants]]\nname = \"many\"\nset = {{ host.clock_mhz = 4000 }}\n\
+         [sweep]\nnic.mips = [200, 800]\n{more}"
+    );
+    bench.write("x.toml", &text);
+}
+
+/// `[[published]]` of the slower host at the faster NIC.
+fn published(rest: &str) -> String {
+    format!(
+        "[[published]]\nsource = \"Table 9\"\nstatus = \"given\"\nat = {{ name = \"few\", nic.mips = 800 }}\n{rest}\n"
+    )
+}
+
+/// Cells of a table in which no cell has a comma, by the names of columns.
+fn cells(table: &str, columns: &[&str]) -> Vec<String> {
+    let mut lines = table.lines();
+    let head: Vec<&str> = lines.next().expect("a head").split(',').collect();
+    let of = |line: &str, name: &&str| {
+        let place = head.iter().position(|column| column == name).expect(name);
+        line.split(',').nth(place).expect("a cell").to_owned()
+    };
+    let row = |line: &str| {
+        let cells: Vec<String> = columns.iter().map(|name| of(line, name)).collect();
+        cells.join(" ")
+    };
+    lines.map(row).collect()
+}
+
+/// The request rates of the slower host, at the slower and the faster NIC, and of the faster host at the latter.
+fn rates(bench: &Workbench) -> [f64; 3] {
+    study(bench, "");
+    bench.baton("sweep x.toml --out results").ok();
+    let rates = cells(&bench.read("results/x.csv"), &["request_rate_per_s"]);
+    let rate = |row: usize| rates[row].parse().expect("a number");
+    [rate(0), rate(1), rate(3)]
+}
+
+#[test]
+fn what_belongs_nowhere_is_refused_with_its_place() {
+    let values = "values = { request_rate_per_s = 5 }";
+    for (more, parts) in [
+        (
+            "[[published]]\nstatus = \"given\"\n".to_owned(),
+            &["x.toml:19:", "published.source: expected where"][..],
+        ),
+        (
+            published(values).replace("given", "fitted"),
+            &["x.toml:21:10", "\"given\" (fitted to), \"predicted\""],
+        ),
+        (
+            published("values = { request_rates_per_s = 5 }"),
+            &["x.toml:23:", "did you mean `request_rate_per_s`?"],
+        ),
+        (
+            published("values = { request_rate_per_s = \"+5 %\" }"),
+            &["x.toml:23:", "expected `against` to say from what"],
+        ),
+        (
+            published(&format!("against = {{ name = \"many\" }}\n{values}")),
+            &["x.toml:24:", "is a value of its own", "\"+12 %\""],
+        ),
+        (
+            published(&format!("{values}\ntolerance = \"x 0.5\"")),
+            &["x.toml:24:", "tolerance: expected a share"],
+        ),
+        (
+            published(values).replace(", nic.mips = 800", ""),
+            &["x.toml:23:", "`at` holds at 2 points", "swept: nic.mips"],
+        ),
+        (
+            published(values).replace("few", "fewer"),
+            &["x.toml:23:", "`at` holds at 0 points"],
+        ),
+        (
+            published("against = { nic.mips = 400 }\nvalues = { packets = \"+5\" }"),
+            &["x.toml:24:", "no single point differs"],
+        ),
+        (
+            published(values).replace("source", "sourse"),
+            &["x.toml:20:", "unknown key `sourse` in [[published]]"],
+        ),
+        (
+            "[table]\nmetrics = [\"requests\"]\n".to_owned(),
+            &["x.toml:20:", "table.metrics: expected a column"],
+        ),
+    ] {
+        let bench = Workbench::new();
+        study(&bench, &more);
+        bench.baton("sweep x.toml --out results").refused(parts);
+        assert_eq!(bench.files(), ["x.toml"], "nothing is left behind");
+    }
+}
+
+#[test]
+fn published_stands_beside_simulated_with_its_verdict() {
+    let bench = Workbench::new();
+    let [slow, fast, other] = rates(&bench);
+    let ratio = fast / slow;
+    let more = [
+        published(&format!("values.request_rate_per_s = {{ value = {}, tolerance = \"6 %\" }}", 1.05 * fast)),
+        published(&format!("values.request_rate_per_s = {}\ntolerance = \"x 1.2\"", 1.3 * fast)),
+        published(&format!("values.request_rate_per_s = {fast}")),
+        published(&format!(
+            "against = {{ nic.mips = 200 }}\nvalues.request_rate_per_s = \"x {ratio}\"\ntolerance = \"1 %\""
+        )),
+        published(&format!(
+            "against = {{ name = \"many\" }}\nvalues.request_rate_per_s = \"{:+} %\"\ntolerance = 90",
+            -100.0 * (fast / other - 1.0)
+        )),
+        published(&format!(
+            "against = {{ name = \"many\" }}\nvalues.request_rate_per_s = \"{:+}\"\ntolerance = 1",
+            fast - other
+        )),
+        "[table]\nmetrics = [\"packets\"]\nnote = \"So it is.\"\n".to_owned(),
+        "[[figure]]\nx = \"nic.mips\"\n y = \"request_rate_per_s\"\n".to_owned(),
+        "[[figure]]\nname = \"bars\"\nx = \"name\"\ny = \"request_rate_per_s\"\n".to_owned(),
+    ]
+    .concat();
+    study(&bench, &more);
+    bench.baton("sweep x.toml --out results").ok().says(&[
+        "few, nic.mips = 800",
+        "-4.8 %",
+        "x 0.77 *",
+        "request_rate_per_s over",
+        "nic.mips = 200 ",
+        "many ",
+        "So it is.",
+        "Within tolerance: given 3 of 5; 1 with the wrong sign (!); 1 outside (*); 1 without a tolerance (?).",
+        "0 of them now",
+        "results/x.1.svg",
+        "results/x.bars.svg",
+    ]);
+    let table = bench.read("results/x.published.csv").replace(", ", " ");
+    let verdicts = cells(&table, &["configuration", "form", "status", "verdict"]);
+    let of = |form: &str, verdict: &str| format!("\"few nic.mips = 800\" {form} given {verdict}");
+    let expected = [
+        of("absolute", "within"),
+        of("absolute", "outside"),
+        of("absolute", "no tolerance"),
+        of("ratio", "within"),
+        of("percent", "wrong sign"),
+        of("difference", "within"),
+    ];
+    // Against another variant at the same speed, and the same variant at another.
+    assert_eq!(verdicts, expected, "{table}");
+    let figure = bench.read("results/x.1.svg");
+    assert!(figure.contains("few, published"), "{figure}");
+    assert!(
+        !figure.contains("many, published"),
+        "nothing is published of it"
+    );
+    // A study of the other variant has no point for them.
+    let many = bench
+        .baton("sweep x.toml --out results --variant many")
+        .ok();
+    assert!(
+        many.stderr.contains("6 published numbers are of no run"),
+        "{}",
+        many.stderr
+    );
+    // They say nothing of single runs.
+    bench.write(
+        "single.toml",
+        &format!("{FIXED}{}", published("values.packets = 5")),
+    );
+    bench
+        .baton("run single.toml --packets 200 --warmup 100")
+        .ok();
+}
+
+#[test]
+fn what_the_user_measured_is_compared_in_the_same_way() {
+    let bench = Workbench::new();
+    let [slow, fast, other] = rates(&bench);
+    bench.write(
+        "mine.csv",
+        &format!(
+            "variant,config.nic.mips,metric,value,tolerance,against\n\
+             few,800,request_rate_per_s,{},2 %,\n\
+             few,200,request_rate_per_s,{},2 %,\n\
+             few,800,request_rate_per_s,{:+} %,1,many\n",
+            1.01 * fast,
+            1.5 * slow,
+            100.0 * (fast / other - 1.0),
+        ),
+    );
+    bench
+        .baton("sweep x.toml --out results --measured mine.csv")
+        .ok()
+        .says(&["Within tolerance: measured 2 of 3; 1 outside (*)."]);
+    for (name, text, parts) in [
+        (
+            "none.csv",
+            None,
+            &["--measured none.csv", "columns `metric` and `value`"][..],
+        ),
+        (
+            "x.csv",
+            Some("metric,number\n"),
+            &["has the columns metric, number"],
+        ),
+        ("x.csv", Some("metric,value\n"), &["has no line"]),
+        (
+            "x.csv",
+            Some("metric,value,variant,nic.mips\nresponses,7,few,800\nresponse,7,few,800\n"),
+            &["x.csv:3:1", "did you mean `responses`?"],
+        ),
+        (
+            "x.csv",
+            Some("metric,value,variant\nresponses,7,few\n"),
+            &["x.csv:2:1", "`at` holds at 2 points"],
+        ),
+    ] {
+        let bench = Workbench::new();
+        study(&bench, "");
+        text.iter().for_each(|text| bench.write(name, text));
+        let line = format!("sweep x.toml --out results --measured {name}");
+        bench.baton(&line).refused(parts);
+    }
+}
+
+#[test]
+fn without_publications_a_table_has_a_row_for_each_point() {
+    let bench = Workbench::new();
+    let table = "seeds = 3\n[table]\ntitle = \"Hosts:\"\nmetrics = [\"request_rate_per_s\", \"responses\"]\nagainst = { name = \"few\" }\n";
+    study(&bench, table);
+    let printed = bench.baton("sweep x.toml --out results").ok().stdout;
+    let sections: Vec<&str> = printed.split("nic.mips = ").collect();
+    assert_eq!(sections.len(), 3, "one for each speed: {printed}");
+    assert!(sections[0].starts_with("Hosts:"), "{printed}");
+    for section in &sections[1..] {
+        let row = |name: &str| section.lines().find(|line| line.trim().starts_with(name));
+        let (few, many) = (row("few").expect("a row"), row("many").expect("a row"));
+        assert!(many.contains(" ± "), "three seeds have an interval: {many}");
+        assert!(!few.contains('±'), "the first is not beside itself: {few}");
+    }
+}

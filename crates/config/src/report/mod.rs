@@ -1,0 +1,344 @@
+//! What to say of a study: numbers that others found and where they belong (`[[published]]`), a table (`[table]`), figures (`[[figure]]`).
+
+mod form;
+mod measured;
+mod places;
+mod published;
+mod table;
+
+pub use form::{Form, Tolerance};
+pub use places::Places;
+pub use published::Status;
+pub use table::TablePlan;
+
+use super::figure::FigurePlan;
+use super::source::{Diagnostic, Origin, Sources};
+use super::study::Point;
+use super::suggest;
+use super::sweep::Sweep;
+use super::tree::{Entry, Node, Value};
+use crate::failure::Failure;
+use baton_study::table::Cell;
+use baton_study::table::metrics::{self, Metric};
+use places::Found;
+use std::path::Path;
+
+/// What a study file says of itself, as it stands there.
+#[derive(Clone, Debug, Default)]
+pub struct Sections {
+    published: Option<Entry>,
+    table: Option<Entry>,
+    figure: Option<Entry>,
+}
+
+/// What to say of a study.
+#[derive(Clone, Debug)]
+pub struct ReportPlan {
+    /// What the study is called.
+    pub name: String,
+    /// Its points; each has as many runs, one after the other.
+    pub points: Vec<ReportPoint>,
+    /// Runs of each.
+    pub seeds: usize,
+    /// What is published of them.
+    pub numbers: Vec<Number>,
+    /// What to print of each of them.
+    pub table: Option<TablePlan>,
+    /// What to draw.
+    pub figures: Vec<FigurePlan>,
+}
+
+/// A point of a study.
+#[derive(Clone, Debug)]
+pub struct ReportPoint {
+    /// The variant that it is of.
+    pub variant: Option<String>,
+    /// Values of the keys that are swept.
+    pub values: Vec<(String, Cell)>,
+}
+
+/// A number that others found, of one point.
+#[derive(Clone, Debug)]
+pub struct Number {
+    /// Where it stands.
+    pub source: String,
+    /// What the model knew of it.
+    pub status: Status,
+    /// What it is of.
+    pub metric: &'static Metric,
+    /// What it says of that.
+    pub form: Form,
+    /// The number.
+    pub value: f64,
+    /// How far from it the model may be, where somebody said so.
+    pub tolerance: Option<Tolerance>,
+    /// Of which point.
+    pub point: usize,
+    /// The point beside which it is.
+    pub against: Option<usize>,
+}
+
+/// The same before it is known which points there are.
+pub struct Draft {
+    /// Conditions on points.
+    pub places: Places,
+    numbers: Vec<published::Draft>,
+    table: Option<TablePlan>,
+    figures: Vec<FigurePlan>,
+}
+
+impl Sections {
+    /// Takes them out of a document.
+    pub fn take(document: &mut Node) -> Self {
+        Self {
+            published: document.take("published"),
+            table: document.take("table"),
+            figure: document.take("figure"),
+        }
+    }
+}
+
+impl Draft {
+    /// Reads the sections of a study of this name, and what the user measured.
+    ///
+    /// # Errors
+    /// They cannot be used.
+    pub fn read(
+        sources: &mut Sources,
+        sections: &Sections,
+        measured: Option<&Path>,
+        name: &str,
+        sweep: &Sweep,
+    ) -> Result<Self, Failure> {
+        let bad = |diagnostic: Diagnostic| Failure::BadInput(diagnostic.to_string());
+        let mut places = Places::default();
+        let mut numbers = Vec::new();
+        for node in each(sources, sections.published.as_ref(), "published").map_err(bad)? {
+            let read = published::read(sources, node, None, &mut places);
+            numbers.extend(read.map_err(bad)?);
+        }
+        let table = sections.table.as_ref();
+        let table = table.map(|entry| TablePlan::read(sources, &entry.node, &mut places));
+        let table = table.transpose().map_err(bad)?;
+        let mut figures = Vec::new();
+        for node in each(sources, sections.figure.as_ref(), "figure").map_err(bad)? {
+            let figure = FigurePlan::read(sources, node, name, sweep, &mut places);
+            figures.push(figure.map_err(bad)?);
+        }
+        if let Some(path) = measured {
+            numbers.extend(measured::read(sources, path, &mut places)?);
+        }
+        Ok(Self {
+            places,
+            numbers,
+            table,
+            figures,
+        })
+    }
+
+    /// Finds the points of all numbers. Those that have none are an error or, where only a part of the study or another than the file's
+    /// is run, left out and counted.
+    ///
+    /// # Errors
+    /// A number belongs to no point, or to several.
+    pub(super) fn resolve(
+        self,
+        sources: &Sources,
+        name: &str,
+        points: &[Point],
+        (sweep, columns): (&Sweep, &[String]),
+        is_part: bool,
+    ) -> Result<(ReportPlan, usize), Diagnostic> {
+        let swept = places::swept(sweep, columns);
+        let found = points.iter().map(|point| Found {
+            variant: point.variant.clone(),
+            values: point.values.clone(),
+            holds: point.holds.clone(),
+        });
+        let found: Vec<Found> = found.collect();
+        let finder = Finder {
+            sources,
+            places: &self.places,
+            points: &found,
+            swept: &swept,
+        };
+        let mut numbers = Vec::with_capacity(self.numbers.len());
+        let mut homeless = 0;
+        for draft in self.numbers {
+            match finder.number(&draft) {
+                Ok(number) => numbers.push(number),
+                Err(_) if is_part => homeless += 1,
+                Err(diagnostic) => return Err(diagnostic),
+            }
+        }
+        let mut table = self.table;
+        if let Some(table) = &mut table {
+            table.against = finder.counterparts(table.beside);
+        }
+        let mut figures = self.figures;
+        for figure in &mut figures {
+            figure.against = finder.counterparts(figure.beside);
+            figure.points = finder.that_hold(figure.only);
+        }
+        let point = |point: &Found| ReportPoint {
+            variant: point.variant.clone(),
+            values: swept
+                .iter()
+                .map(|(path, column)| {
+                    let value = column.map(|column| point.values[column].clone());
+                    (path.clone(), value.unwrap_or_default())
+                })
+                .collect(),
+        };
+        let plan = ReportPlan {
+            name: name.to_owned(),
+            points: found.iter().map(point).collect(),
+            seeds: sweep.seeds as usize,
+            numbers,
+            table,
+            figures,
+        };
+        Ok((plan, homeless))
+    }
+}
+
+/// Finds points by conditions.
+struct Finder<'a> {
+    sources: &'a Sources,
+    places: &'a Places,
+    points: &'a [Found],
+    swept: &'a [(String, Option<usize>)],
+}
+
+impl Finder<'_> {
+    /// The points at which a condition holds; all without one.
+    fn that_hold(&self, condition: Option<usize>) -> Vec<usize> {
+        let holds =
+            |point: &usize| condition.is_none_or(|number| self.points[*point].holds[number]);
+        (0..self.points.len()).filter(holds).collect()
+    }
+
+    /// The counterpart of each point; nothing without a condition.
+    fn counterparts(&self, condition: Option<usize>) -> Vec<Option<usize>> {
+        let Some(number) = condition else {
+            return Vec::new();
+        };
+        let of = |point| {
+            let other = self
+                .places
+                .counterpart(self.points, point, number, self.swept);
+            other.filter(|other| *other != point)
+        };
+        (0..self.points.len()).map(of).collect()
+    }
+
+    fn number(&self, draft: &published::Draft) -> Result<Number, Diagnostic> {
+        let wrong = |message: String| Err(self.sources.diagnose(&draft.origin, message));
+        let at = self.that_hold(draft.at);
+        let [point] = at[..] else {
+            let keys: Vec<&str> = self.swept.iter().map(|(path, _)| path.as_str()).collect();
+            return wrong(format!(
+                "`at` holds at {} points of the study; expected one, told by `name` (the variant) and the keys that are swept: {}",
+                at.len(),
+                keys.join(", ")
+            ));
+        };
+        let against = draft.against.map(|number| {
+            self.places
+                .counterpart(self.points, point, number, self.swept)
+        });
+        if against == Some(None) {
+            return wrong(
+                "no single point differs from that of `at` only in what `against` says; expected one"
+                    .to_owned(),
+            );
+        }
+        Ok(Number {
+            source: draft.source.clone(),
+            status: draft.status,
+            metric: draft.metric,
+            form: draft.form,
+            value: draft.value,
+            tolerance: draft.tolerance,
+            point,
+            against: against.flatten(),
+        })
+    }
+}
+
+/// A table that may stand there several times.
+fn each<'a>(
+    sources: &Sources,
+    entry: Option<&'a Entry>,
+    name: &str,
+) -> Result<Vec<&'a Node>, Diagnostic> {
+    let Some(Entry { node, .. }) = entry else {
+        return Ok(Vec::new());
+    };
+    match &node.value {
+        Value::Table(_) => Ok(vec![node]),
+        Value::Array(items) if items.iter().all(|item| item.table().is_some()) => {
+            Ok(items.iter().collect())
+        }
+        _ => {
+            let message = format!("expected [{name}], or [[{name}]] as often as you like");
+            Err(sources.diagnose(&node.origin, message))
+        }
+    }
+}
+
+/// Refuses other keys than these.
+pub(super) fn only(
+    sources: &Sources,
+    node: &Node,
+    keys: &[&str],
+    table: &str,
+) -> Result<(), Diagnostic> {
+    for (key, entry) in node.table().into_iter().flatten() {
+        if !keys.contains(&key.as_str()) {
+            let known = keys.join(", ");
+            let message = format!("unknown key `{key}` in {table}; expected one of {known}");
+            return Err(sources.diagnose(&entry.key, message));
+        }
+    }
+    Ok(())
+}
+
+/// The metric of this name.
+fn metric(
+    sources: &Sources,
+    key: &str,
+    name: &str,
+    place: &Origin,
+) -> Result<&'static Metric, Diagnostic> {
+    metrics::find(name).ok_or_else(|| {
+        let meant = suggest::name(name, metrics::ALL.iter().map(|metric| metric.name));
+        let meant = meant.map_or(String::new(), |meant| format!("; did you mean `{meant}`?"));
+        let message = format!("{key}: expected a column that `baton list columns` shows{meant}");
+        sources.diagnose(place, message)
+    })
+}
+
+/// The metrics that `node` names: one, or a list of them.
+pub(super) fn metrics(
+    sources: &Sources,
+    around: &Node,
+    key: &str,
+    node: Option<&Node>,
+) -> Result<Vec<&'static Metric>, Diagnostic> {
+    let find = |node: &Node| {
+        metric(
+            sources,
+            key,
+            node.string().unwrap_or_default(),
+            &node.origin,
+        )
+    };
+    match node {
+        Some(Node {
+            value: Value::Array(items),
+            ..
+        }) if !items.is_empty() => items.iter().map(find).collect(),
+        node => Ok(vec![find(node.unwrap_or(around))?]),
+    }
+}

@@ -1,0 +1,70 @@
+//! Conditions that tell points of a study, and the points that they tell.
+
+use crate::source::{Diagnostic, Sources};
+use crate::sweep::{Condition, Sweep};
+use crate::tree::Node;
+use baton_study::table::Cell;
+
+/// Conditions, by numbers.
+#[derive(Clone, Debug, Default)]
+pub struct Places(Vec<Condition>);
+
+/// What tells a point from the others, and which conditions hold there.
+#[derive(Clone, Debug)]
+pub struct Found {
+    pub variant: Option<String>,
+    /// By the study's columns.
+    pub values: Vec<Cell>,
+    pub holds: Vec<bool>,
+}
+
+impl Places {
+    /// Reads a condition, if there is one, and gives it a number.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn read(
+        &mut self,
+        sources: &Sources,
+        node: Option<&Node>,
+    ) -> Result<Option<usize>, Diagnostic> {
+        let Some(node) = node else { return Ok(None) };
+        self.0.push(Condition::read(sources, node)?);
+        Ok(Some(self.0.len() - 1))
+    }
+
+    /// Which of them hold where `value` gives the value of each key.
+    pub fn hold<'a>(&self, value: impl Fn(&str) -> Option<&'a Node>) -> Vec<bool> {
+        let holds = |condition: &Condition| condition.holds(&value);
+        self.0.iter().map(holds).collect()
+    }
+
+    /// The point that differs from point `at` only in what condition `number` names, which holds there. None if there is none, or several.
+    pub fn counterpart(
+        &self,
+        points: &[Found],
+        at: usize,
+        number: usize,
+        swept: &[(String, Option<usize>)],
+    ) -> Option<usize> {
+        let names = |key: &str| self.0[number].keys().any(|named| named == key);
+        let here = &points[at];
+        let same = |point: &Found| {
+            let mut others = swept.iter().filter(|(path, _)| !names(path));
+            (names("name") || point.variant == here.variant)
+                && others.all(|(_, column)| {
+                    column.is_none_or(|column| point.values[column] == here.values[column])
+                })
+        };
+        let mut found =
+            (0..points.len()).filter(|&point| points[point].holds[number] && same(&points[point]));
+        found.next().filter(|_| found.next().is_none())
+    }
+}
+
+/// The keys that a study sweeps, with their columns.
+pub fn swept(sweep: &Sweep, columns: &[String]) -> Vec<(String, Option<usize>)> {
+    let column = |path: &String| columns.iter().position(|column| column == path);
+    let keys = sweep.keys().map(|(path, _)| (path.clone(), column(path)));
+    keys.collect()
+}

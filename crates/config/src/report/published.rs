@@ -1,0 +1,128 @@
+//! `[[published]]`: numbers that others found, and where in the study each belongs.
+
+use super::form::{self, Form, Tolerance};
+use super::{Places, metric};
+use crate::source::{Diagnostic, Origin, Sources};
+use crate::tree::Node;
+use baton_study::table::metrics::Metric;
+
+/// What the model knew of a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Status {
+    /// Constants were fitted to it.
+    Given,
+    /// Nothing was fitted to it.
+    Predicted,
+    /// Nothing was fitted to it, and the model had said its number before anybody who worked on it knew this one.
+    PredictedBefore,
+    /// The user measured it.
+    Measured,
+}
+
+impl Status {
+    /// Of study files.
+    const NAMED: [Self; 3] = [Self::Given, Self::Predicted, Self::PredictedBefore];
+
+    /// As study files and tables call it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Given => "given",
+            Self::Predicted => "predicted",
+            Self::PredictedBefore => "predicted-before",
+            Self::Measured => "measured",
+        }
+    }
+}
+
+/// A number, before it is known which points there are.
+#[derive(Clone, Debug)]
+pub struct Draft {
+    pub origin: Origin,
+    pub source: String,
+    pub status: Status,
+    pub metric: &'static Metric,
+    pub form: Form,
+    pub value: f64,
+    pub tolerance: Option<Tolerance>,
+    /// Conditions by their numbers: the point it is of, and that it is compared with.
+    pub at: Option<usize>,
+    pub against: Option<usize>,
+}
+
+const KEYS: [&str; 6] = ["source", "status", "at", "against", "values", "tolerance"];
+
+/// Reads one table of `[[published]]`, or a line of what a user measured, which has a status already.
+///
+/// # Errors
+/// It does not say what it must.
+pub fn read(
+    sources: &Sources,
+    node: &Node,
+    status: Option<Status>,
+    places: &mut Places,
+) -> Result<Vec<Draft>, Diagnostic> {
+    super::only(sources, node, &KEYS, "[[published]]")?;
+    let wrong = |key: &str, expected: &str| {
+        let place = node.get(key).map_or(&node.origin, |node| &node.origin);
+        sources.diagnose(place, format!("published.{key}: expected {expected}"))
+    };
+    let text = |key: &str| node.get(key).and_then(Node::string);
+    let source = text("source")
+        .ok_or_else(|| wrong("source", "where it is published, as source = \"Table 1\""))?;
+    let named = || {
+        let name = text("status");
+        let mut all = Status::NAMED.into_iter();
+        all.find(|status| Some(status.name()) == name)
+    };
+    let status = status.or_else(named).ok_or_else(|| {
+        wrong(
+            "status",
+            "\"given\" (fitted to), \"predicted\" or \"predicted-before\" (before it was known)",
+        )
+    })?;
+    let at = places.read(sources, node.get("at"))?;
+    let against = places.read(sources, node.get("against"))?;
+    let common = node.get("tolerance");
+    let common = common
+        .map(|node| form::tolerance(sources, node))
+        .transpose()?;
+    let values = node.get("values").and_then(Node::table);
+    let values = values.filter(|values| !values.is_empty());
+    let values = values.ok_or_else(|| {
+        wrong(
+            "values",
+            "a table of metrics, as values = { request_rate_per_s = 23031 }",
+        )
+    })?;
+    let mut drafts = Vec::with_capacity(values.len());
+    for (name, entry) in values {
+        let metric = metric(sources, "published.values", name, &entry.key)?;
+        let own = entry.node.table().is_some();
+        if own {
+            super::only(sources, &entry.node, &["value", "tolerance"], name)?;
+        }
+        let value = if own { entry.node.get("value") } else { None };
+        let (form, value) = form::value(sources, value.unwrap_or(&entry.node), against.is_some())?;
+        let tolerance = if own {
+            entry.node.get("tolerance")
+        } else {
+            None
+        };
+        let tolerance = tolerance
+            .map(|node| form::tolerance(sources, node))
+            .transpose()?;
+        drafts.push(Draft {
+            origin: entry.key.clone(),
+            source: source.to_owned(),
+            status,
+            metric,
+            form,
+            value,
+            tolerance: tolerance.or(common),
+            at,
+            against,
+        });
+    }
+    drafts.sort_by_key(|draft| sources.start(&draft.origin));
+    Ok(drafts)
+}
