@@ -19,7 +19,10 @@ pub fn reproduced(arguments: &[&str]) -> Vec<Found> {
     let rows = document.as_array().expect("rows");
     let found = |row: &Value| Found {
         config: text(&row["config"]),
-        metric: text(&row["metric"]),
+        metric: match row["against"].as_str() {
+            None => text(&row["metric"]),
+            Some(_) => format!("{}, growth", text(&row["metric"])),
+        },
         value: number(&row["simulated"]),
     };
     rows.iter().map(found).collect()

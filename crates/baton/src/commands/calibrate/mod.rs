@@ -17,6 +17,7 @@
 
 mod batching;
 mod constants;
+mod published;
 mod record;
 mod round;
 mod steps;
@@ -24,7 +25,6 @@ mod text;
 mod tolerance;
 mod uncached;
 
-use super::reproduce::handoff_table1::PUBLISHED;
 use crate::cli::CalibrateArgs;
 use crate::config::{self, Request, Setting};
 use crate::failure::Failure;
@@ -33,6 +33,7 @@ use crate::runner::{COMMIT, Interrupt};
 use baton_bus::interconnect::InterconnectConfig;
 use baton_sim::config::Experiment;
 use constants::Constants;
+use published::PUBLISHED;
 use record::{Document, Outcome, RoundRecord};
 use round::{Bench, Round};
 use std::path::Path;
@@ -137,14 +138,12 @@ fn request_with(arguments: &CalibrateArgs, log: Option<&Path>) -> Request {
         .filter_map(|(flag, path, value)| Some(Setting::of_flag(flag, path, value?)));
     Request {
         experiment: PUBLISHED[0].config.to_owned(),
-        text: None,
         profile: Some(arguments.profile.clone()),
         log: log.map(Into::into),
         settings: settings
             .chain(log.map(|_| Setting::log_in_order()))
             .chain(log.into_iter().flat_map(|_| arguments.reading.settings()))
             .collect(),
-        variants: Vec::new(),
         ..Request::default()
     }
 }

@@ -1,9 +1,9 @@
 //! One round: every constant once, each from runs that know the values found before it.
 
 use super::constants::{ARRIVAL_QUEUES, Constants, TRANSMIT_BURSTS};
+use super::published::{PUBLISHED, Published, rows_of};
 use super::{steps, tolerance};
 use crate::commands::reproduce::Row;
-use crate::commands::reproduce::handoff_table1::{PUBLISHED, Published, rows_of};
 use crate::config::{self, Request};
 use crate::failure::Failure;
 use crate::runner::{Interrupt, Job, run_all};

@@ -6,8 +6,8 @@
 //! other things do change a little, the steps are repeated.
 
 use super::constants::{BYPASS_LIMITS, SCALE_LIMITS};
+use super::published::Published;
 use super::tolerance::{POINTS, RELATIVE_PERCENT};
-use crate::commands::reproduce::handoff_table1::Published;
 use baton_host::{LAYERS, Layer};
 use baton_sim::results::Results;
 use std::ops::RangeInclusive;

@@ -6,10 +6,8 @@ mod applications;
 pub(super) mod batching;
 mod correlation;
 pub(super) mod dcache;
-pub(super) mod handoff_table1;
-mod memory;
 mod microbench;
-mod policies;
+mod study;
 
 pub use batching::STUDIES as BATCHING_STUDIES;
 
@@ -36,10 +34,10 @@ pub struct Reproduction {
 
 /// All that can be run again.
 pub const ALL: [Reproduction; 13] = [
-    handoff_table1::REPRODUCTION,
-    policies::REPRODUCTION,
-    memory::MISSES,
-    memory::TCP,
+    study::HANDOFF_TABLE1,
+    study::HANDOFF_POLICIES,
+    study::MEMORY_MISSES,
+    study::MEMORY_TCP,
     dcache::locality::REPRODUCTION,
     dcache::bus::REPRODUCTION,
     dcache::traffic::REPRODUCTION,
@@ -86,11 +84,27 @@ impl Context<'_> {
 /// What came out.
 pub struct Outcome {
     /// For machines.
-    rows: Vec<Row>,
+    rows: Rows,
     /// For people.
     text: String,
     /// For `--figure`; `None` if there is nothing to draw, or what the options asked for has other figures.
     figure: Option<Figure>,
+}
+
+/// Metrics of configurations.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Rows {
+    /// Of experiments that are code.
+    OfCode(Vec<Row>),
+    /// Of those that are study files.
+    OfStudy(Vec<study::Row>),
+}
+
+impl From<Vec<Row>> for Rows {
+    fn from(rows: Vec<Row>) -> Self {
+        Self::OfCode(rows)
+    }
 }
 
 /// One metric of one configuration.
@@ -183,13 +197,13 @@ pub fn execute(arguments: &ReproduceArgs, interrupt: &Interrupt) -> Result<(), F
     if let (Some(picture), Some(figure)) = (picture, figure) {
         picture.write(|kind| figure.draw(kind))?;
     }
-    match json {
-        Some(json) if arguments.batching.measures_this_machine() => {
+    match (json, &rows) {
+        (Some(json), Rows::OfCode(rows)) if arguments.batching.measures_this_machine() => {
             let rows: Vec<MeasuredRow<'_>> = rows.iter().map(MeasuredRow::from).collect();
             json.write(&rows, &text)
         }
-        Some(json) => json.write(&rows, &text),
-        None => print_text(&text),
+        (Some(json), rows) => json.write(rows, &text),
+        (None, _) => print_text(&text),
     }
 }
 
@@ -220,7 +234,7 @@ fn refuse_what_it_has_not(
         ("--warmup", arguments.warmup.is_some()),
         ("--packets", arguments.packets.is_some()),
     ];
-    let has_seeds = name == policies::REPRODUCTION.name;
+    let has_seeds = name == study::HANDOFF_POLICIES.name;
     let of_batching = [
         ("--live", only.measures_this_machine()),
         ("--study", !only.study.is_empty()),

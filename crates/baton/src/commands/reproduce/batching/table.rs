@@ -48,7 +48,7 @@ pub(super) fn run(bench: &dyn Bench) -> Result<Outcome, Failure> {
     text.push('\n');
     text += &note(bench);
     Ok(Outcome {
-        rows,
+        rows: rows.into(),
         text,
         figure: Some(Figure::Panels(figure(&all))),
     })

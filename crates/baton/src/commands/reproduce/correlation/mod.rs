@@ -49,7 +49,8 @@ fn run(context: &Context<'_>) -> Result<Outcome, Failure> {
         rows: columns
             .iter()
             .flat_map(|column| rows(column, &study))
-            .collect(),
+            .collect::<Vec<_>>()
+            .into(),
         text: text::text(&columns, &study),
         figure: None,
     })

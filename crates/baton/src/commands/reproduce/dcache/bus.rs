@@ -41,7 +41,7 @@ fn run(context: &Context<'_>) -> Result<Outcome, Failure> {
             table(title, &rows),
             super::note(context),
         ),
-        rows,
+        rows: rows.into(),
         figure: Some(Figure::Bars(figure)),
     })
 }

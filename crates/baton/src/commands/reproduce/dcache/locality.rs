@@ -78,7 +78,7 @@ fn run(context: &Context<'_>) -> Result<Outcome, Failure> {
         line.name = name;
     }
     Ok(Outcome {
-        rows,
+        rows: rows.into(),
         text,
         figure: Some(Figure::Curves(figure)),
     })

@@ -55,7 +55,7 @@ fn run(context: &Context<'_>) -> Result<Outcome, Failure> {
         parts: vec![run.clients.content_mbps / 1000.0],
     };
     Ok(Outcome {
-        rows: rows.collect(),
+        rows: rows.collect::<Vec<_>>().into(),
         text: format!("{}\n{sentences}", table(links())),
         figure: Some(Figure::Bars(Bars {
             title: "What clients of two 100 GbE ports get, by PCI Express link and cache a port"

@@ -34,7 +34,7 @@ fn run(context: &Context<'_>) -> Result<Outcome, Failure> {
             predictions(logs()),
             super::note(context),
         ),
-        rows,
+        rows: rows.into(),
         figure: None,
     })
 }

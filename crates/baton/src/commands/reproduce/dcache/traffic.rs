@@ -33,7 +33,7 @@ fn run(context: &Context<'_>) -> Result<Outcome, Failure> {
     };
     Ok(Outcome {
         text: format!("{}\n{}", traffic_table(&runs), super::note(context)),
-        rows,
+        rows: rows.into(),
         figure: Some(Figure::Bars(figure)),
     })
 }

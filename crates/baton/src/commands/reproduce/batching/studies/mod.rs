@@ -107,7 +107,7 @@ pub(super) fn run(lab: &Lab<'_>, names: &[String]) -> Result<Outcome, Failure> {
     }
     let figure = figures.pop().filter(|_| figures.is_empty());
     Ok(Outcome {
-        rows,
+        rows: rows.into(),
         text,
         figure: figure.map(Into::into),
     })
