@@ -27,7 +27,9 @@ mod variants;
 
 pub use failure::{Failure, reason};
 pub use figure::FigurePlan;
-pub use report::{Form, Number, ReportPlan, ReportPoint, Status, TablePlan, Tolerance};
+pub use report::{
+    Constant, FitPlan, Form, Number, ReportPlan, ReportPoint, Status, TablePlan, Tolerance,
+};
 pub use runs::{PROGRAM, attempt, outcome, reads_standard_input};
 pub use setting::Setting;
 pub use study::{Point, StudyPlan, study};
@@ -351,14 +353,8 @@ fn explain(sources: &Sources, tree: &Node, mismatch: &Mismatch) -> Diagnostic {
         Wrong::UnknownKey { key, known } => {
             let mut known = known.clone();
             if mismatch.path.is_empty() {
-                known.extend([
-                    "profile",
-                    "variants",
-                    "sweep",
-                    "figure",
-                    "published",
-                    "table",
-                ]);
+                known.extend(["profile", "variants", "sweep"]);
+                known.extend(["figure", "published", "table", "fit"]);
             }
             match suggest::nearest(key, &known, &mismatch.path, tree) {
                 Some(meant) => format!("{}; did you mean `{meant}`?", mismatch.unknown_key()),

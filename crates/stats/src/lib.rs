@@ -6,6 +6,7 @@
 
 mod batches;
 mod correlation;
+mod damped;
 mod estimate;
 mod least_squares;
 mod paired;
@@ -16,6 +17,7 @@ mod warm_up;
 
 pub use batches::{Batch, batches};
 pub use correlation::{Correlation, LEAST_SPREAD, spread};
+pub use damped::damped_step;
 pub use estimate::Estimate;
 pub use paired::{holm, paired_p_value};
 pub use per_request::{Mix, PerRequest, per_request};

@@ -124,21 +124,30 @@ impl<'a> Comparison<'a> {
         if self.form != Form::Absolute && (published - neutral) * (simulated - neutral) < 0.0 {
             return Some(Verdict::WrongSign);
         }
-        let apart = (simulated - published).abs();
-        // The last digit of a decimal fraction may be wrong in binary.
-        let is_within = |allowed: f64| apart <= allowed * (1.0 + 1e-9);
-        let within = match number.tolerance {
-            None => return Some(Verdict::Untold),
-            Some(Tolerance::Percent(percent)) => is_within(published.abs() * percent / 100.0),
-            Some(Tolerance::Points(points)) => is_within(points),
-            Some(Tolerance::Factor(most)) => {
-                let factor = simulated / published;
-                (1.0 / most..=most).contains(&factor)
-            }
+        Some(match self.distance() {
+            None => Verdict::Untold,
+            // The last digit of a decimal fraction may be wrong in binary.
+            Some(distance) if distance.abs() <= 1.0 + 1e-9 => Verdict::Within,
+            Some(_) => Verdict::Outside,
+        })
+    }
+
+    /// How far the simulated number is above or, less than 0, below the published one, in tolerances; infinite where that cannot be told. None
+    /// where nothing is published or came out, or there is no tolerance.
+    pub fn distance(&self) -> Option<f64> {
+        let number = self.number?;
+        let (published, simulated) = (number.value, self.simulated?.mean);
+        let apart = simulated - published;
+        let distance = match number.tolerance? {
+            _ if apart == 0.0 => 0.0,
+            Tolerance::Percent(percent) => apart / (published.abs() * percent / 100.0),
+            Tolerance::Points(points) => apart / points,
+            Tolerance::Factor(most) => (simulated / published).ln() / most.ln(),
         };
-        Some(match within {
-            true => Verdict::Within,
-            false => Verdict::Outside,
+        Some(if distance.is_nan() {
+            f64::INFINITY
+        } else {
+            distance
         })
     }
 

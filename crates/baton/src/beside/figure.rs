@@ -1,6 +1,6 @@
 //! The figures of a study.
 
-use super::Outcome;
+use super::{Outcome, last};
 use crate::config::{FigurePlan, Form, ReportPoint};
 use baton_report::figure::{Figure, GroupPanel, GroupSeries, Groups, Line, Panel, Panels};
 use baton_stats::Estimate;
@@ -26,12 +26,7 @@ fn lines(figure: &FigurePlan, x: &str, outcome: &Outcome<'_>) -> Panels {
     let places = figure.points.iter().filter_map(|&point| {
         let here = &outcome.plan.points[point];
         let name = name(figure, outcome, here, true);
-        let x = here
-            .values
-            .iter()
-            .find(|(path, _)| path == x)?
-            .1
-            .as_number()?;
+        let x = here.value(x)?.as_number()?;
         Some(Place { point, x, name })
     });
     let mut places: Vec<Place> = places.collect();
@@ -172,11 +167,9 @@ fn name(
     point: &ReportPoint,
     with_variant: bool,
 ) -> String {
-    let value = |path: &String| point.values.iter().find(|(key, _)| key == path);
-    let keys = figure.series.iter().filter_map(value);
-    let keys = keys.filter(|(_, value)| *value != Cell::Nothing);
-    // The whole path has no room in a legend.
-    let last = |path: &String| path.rsplit('.').next().unwrap_or_default().to_owned();
+    let keys = figure.series.iter();
+    let keys = keys.filter_map(|path| Some((path, point.value(path)?)));
+    let keys = keys.filter(|(_, value)| **value != Cell::Nothing);
     let keys = keys.map(|(path, value)| format!("{} = {value}", last(path)));
     let variant = point.variant.iter().filter(|_| with_variant).cloned();
     let parts: Vec<String> = variant.chain(keys).collect();

@@ -99,28 +99,35 @@ pub fn label(plan: &ReportPlan, point: usize) -> String {
 }
 
 /// What tells another point from this one.
-fn difference(plan: &ReportPlan, point: usize, other: usize) -> String {
+fn told_from(plan: &ReportPlan, point: usize, other: usize) -> String {
     let (here, there) = (&plan.points[point], &plan.points[other]);
     let variant = there.variant.clone();
     let variant = variant.filter(|_| there.variant != here.variant);
-    let keys = there.values.iter().zip(&here.values);
-    let keys = keys.filter(|(there, here)| there != here);
-    let keys = keys.map(|((path, value), _)| format!("{path} = {value}"));
+    let axes = there.axes.iter().zip(&here.axes);
+    let axes = axes.filter(|(there, here)| there != here);
+    let keys = axes.filter_map(|(there, _)| there.first());
+    let keys = keys.map(|(path, value)| format!("{} = {value}", last(path)));
     let parts: Vec<String> = variant.into_iter().chain(keys).collect();
     parts.join(", ")
+}
+
+/// The end of a key, where there is no room for all of it.
+fn last(path: &str) -> &str {
+    path.rsplit('.').next().unwrap_or(path)
 }
 
 /// The values of swept keys of which there are several; none where there are none.
 pub fn setting(plan: &ReportPlan, point: usize) -> Option<String> {
     let varies = |number: usize| {
-        let mut values = plan.points.iter().map(|point| &point.values[number].1);
+        let mut values = plan.points.iter().map(|point| &point.axes[number]);
         let first = values.next();
         values.any(|value| Some(value) != first)
     };
-    let keys = plan.points[point].values.iter().enumerate();
-    let keys = keys.filter(|(number, _)| varies(*number));
+    let axes = plan.points[point].axes.iter().enumerate();
+    let axes = axes.filter(|(number, _)| varies(*number));
+    let keys = axes.filter_map(|(_, axis)| axis.first());
     let keys: Vec<String> = keys
-        .map(|(_, (path, value))| format!("{path} = {value}"))
+        .map(|(path, value)| format!("{path} = {value}"))
         .collect();
     (!keys.is_empty()).then(|| keys.join(", "))
 }

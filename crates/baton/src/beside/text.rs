@@ -1,22 +1,24 @@
 //! What came out of a study, as text.
 
-use super::{Comparison, Outcome, Verdict, label, setting};
+use super::{Comparison, Outcome, Verdict, label, setting, told_from};
 use crate::config::{Form, Status, TablePlan};
 use baton_report::{Column, Table, significant, width, wrapped};
 use baton_stats::Estimate;
 
-/// The table of a study: where something is published, that beside what is simulated, a row for each number; else a row for each point.
-/// Nothing where the study asks for neither.
+/// What a study says of itself: a row for each number that is published, beside what is simulated, and by `[table]` a row for each point.
+/// Nothing where it says neither.
 pub fn text(outcome: &Outcome<'_>) -> String {
     let plan = outcome.plan;
     let note = plan.table.as_ref().and_then(|table| table.note.as_deref());
-    let note = note.map_or_else(String::new, |note| wrapped(note, width(), 0));
-    let table = match (plan.numbers.is_empty(), &plan.table) {
-        (true, None) => return String::new(),
-        (true, Some(_)) => points(outcome),
-        (false, _) => numbers(outcome),
-    };
-    format!("{table}{note}{}", summary(outcome))
+    let mut parts = Vec::new();
+    if !plan.numbers.is_empty() {
+        parts.push(format!("{}{}", numbers(outcome), summary(outcome)));
+    }
+    if let Some(table) = &plan.table {
+        parts.push(points(outcome, table));
+    }
+    parts.extend(note.map(|note| wrapped(note, width(), 0)));
+    parts.join("\n")
 }
 
 fn title(outcome: &Outcome<'_>) -> String {
@@ -25,7 +27,7 @@ fn title(outcome: &Outcome<'_>) -> String {
     title.unwrap_or_else(|| format!("{}:", outcome.plan.name))
 }
 
-/// A row for each number.
+/// A row for each number that is published.
 fn numbers(outcome: &Outcome<'_>) -> String {
     let mut table = Table::new(vec![
         Column::words("configuration"),
@@ -37,15 +39,12 @@ fn numbers(outcome: &Outcome<'_>) -> String {
     ])
     .titled(title(outcome));
     let mut last = None;
-    for row in Comparison::all(outcome) {
+    for row in Comparison::published(outcome) {
         let is_first = last.replace(row.point) != Some(row.point);
         let name = is_first.then(|| label(outcome.plan, row.point));
-        let beside = row.against.map(|other| {
-            format!(
-                " over {}",
-                super::difference(outcome.plan, row.point, other)
-            )
-        });
+        let beside = row
+            .against
+            .map(|other| format!(" over {}", told_from(outcome.plan, row.point, other)));
         let mark = row.verdict().map_or("", Verdict::mark);
         table.row(vec![
             name.unwrap_or_default(),
@@ -54,7 +53,7 @@ fn numbers(outcome: &Outcome<'_>) -> String {
                 .map_or("", |number| number.status.name())
                 .to_owned(),
             row.number
-                .map_or("-".to_owned(), |number| row.shown(number.value)),
+                .map_or_else(String::new, |number| row.shown(number.value)),
             row.simulated
                 .map_or("-".to_owned(), |found| row.shown(found.mean)),
             format!("{}{mark}", row.error()),
@@ -64,10 +63,7 @@ fn numbers(outcome: &Outcome<'_>) -> String {
 }
 
 /// A row for each point. Where there are variants, those with the same values of swept keys are a table of their own.
-fn points(outcome: &Outcome<'_>) -> String {
-    let Some(plan) = &outcome.plan.table else {
-        return String::new();
-    };
+fn points(outcome: &Outcome<'_>, plan: &TablePlan) -> String {
     let points = &outcome.plan.points;
     let has_variants = points.iter().any(|point| point.variant.is_some());
     let mut sections: Vec<(Option<String>, Vec<usize>)> = Vec::new();
@@ -80,11 +76,14 @@ fn points(outcome: &Outcome<'_>) -> String {
     }
     let tables = sections.iter().map(|(title, points)| {
         let table = section(outcome, plan, points);
-        let title = title.iter().map(|title| format!("\n{title}\n"));
+        let title = title.iter().map(|title| format!("{title}\n"));
         format!("{}{}", title.collect::<String>(), table.render())
     });
-    let title = wrapped(&title(outcome), width(), 0);
-    format!("{title}{}", tables.collect::<String>())
+    let tables = tables.collect::<Vec<_>>().join("\n");
+    match outcome.plan.numbers.is_empty() {
+        true => format!("{}{tables}", wrapped(&title(outcome), width(), 0)),
+        false => tables,
+    }
 }
 
 fn section(outcome: &Outcome<'_>, plan: &TablePlan, points: &[usize]) -> Table {
@@ -92,12 +91,16 @@ fn section(outcome: &Outcome<'_>, plan: &TablePlan, points: &[usize]) -> Table {
         let variant = outcome.plan.points[point].variant.clone();
         variant.unwrap_or_else(|| label(outcome.plan, point))
     };
-    let beside = plan.against.iter().flatten().next();
+    let mut beside = points.iter().filter_map(|&point| {
+        let other = plan.against.get(point).copied()??;
+        Some(told_from(outcome.plan, point, other))
+    });
+    let beside = beside.next();
     let mut columns = vec![Column::words("configuration")];
     for (place, metric) in plan.metrics.iter().enumerate() {
         columns.push(Column::numbers(metric.name.replace('_', " ")));
-        let other = beside.filter(|_| place == 0);
-        columns.extend(other.map(|other| Column::numbers(format!("over {}", name(*other)))));
+        let other = beside.iter().filter(|_| place == 0);
+        columns.extend(other.map(|other| Column::numbers(format!("over {other}"))));
     }
     let mut table = Table::new(columns);
     for &point in points {

@@ -14,6 +14,7 @@ Examples:
   baton sweep study.toml --out results
   baton sweep study.toml --out results --shard 1/4
   baton sweep study.toml --out results --measured mine.csv
+  baton sweep study.toml --out results --fit
   baton sweep study.toml --set clients.connections=512 --plan
   baton sweep status results
 
@@ -45,6 +46,9 @@ pub struct SweepArgs {
     /// Compare with what was measured: a table (CSV) of `metric` and `value`, and of `variant` and swept keys where there are several points
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub measured: Option<PathBuf>,
+    /// First fit the constants of [fit] to the numbers that were given
+    #[arg(long, conflicts_with_all = ["plan", "shard"])]
+    pub fit: bool,
     /// Do only the K-th of N parts of the runs, as in 2/4
     #[arg(long, value_name = "K/N")]
     pub shard: Option<Shard>,

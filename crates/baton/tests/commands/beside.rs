@@ -131,7 +131,7 @@ fn published_stands_beside_simulated_with_its_verdict() {
         "-4.8 %",
         "x 0.77 *",
         "request_rate_per_s over",
-        "nic.mips = 200 ",
+        "mips = 200",
         "many ",
         "So it is.",
         "Within tolerance: given 3 of 5; 1 with the wrong sign (!); 1 outside (*); 1 without a tolerance (?).",
@@ -242,5 +242,86 @@ fn without_publications_a_table_has_a_row_for_each_point() {
         let (few, many) = (row("few").expect("a row"), row("many").expect("a row"));
         assert!(many.contains(" ± "), "three seeds have an interval: {many}");
         assert!(!few.contains('±'), "the first is not beside itself: {few}");
+    }
+}
+
+#[test]
+fn constants_are_fitted_to_what_is_given_and_to_nothing_else() {
+    let bench = Workbench::new();
+    let experiment = |clock: u32, mips: u32, more: &str| {
+        let text = format!(
+            "{FIXED}[host]\nclock_mhz = {clock}\n[nic]\nmips = {mips}\n[run]\nwarmup_packets = 500\nmeasured_packets = 4000\n{more}"
+        );
+        bench.write("x.toml", &text);
+    };
+    let metrics = [
+        "host_idle_percent",
+        "nic_idle_percent",
+        "request_rate_per_s",
+    ];
+    experiment(900, 350, "");
+    bench.baton("sweep x.toml --out results").ok();
+    let found = cells(&bench.read("results/x.csv"), &metrics);
+    let found: Vec<&str> = found[0].split(' ').collect();
+    let published = |status: &str, value: &str, tolerance: &str| {
+        format!(
+            "[[published]]\nsource = \"Table 9\"\nstatus = \"{status}\"\nvalues.{value}\ntolerance = {tolerance}\n"
+        )
+    };
+    let given = [
+        published("given", &format!("host_idle_percent = {}", found[0]), "1"),
+        published("given", &format!("nic_idle_percent = {}", found[1]), "1"),
+        published(
+            "given",
+            &format!("request_rate_per_s = {}", found[2]),
+            "\"1 %\"",
+        ),
+        published("predicted", "request_rate_per_s = 1", "\"1 %\""),
+    ];
+    let fit = "[fit]\nhost.clock_mhz = { from = 300, to = 4000, start = 2000 }\nnic.mips = { from = 50, to = 2000, start = 600 }\n";
+    experiment(2000, 600, &format!("{}{fit}", given.concat()));
+    let ran = bench.baton("sweep x.toml --out results --fit").ok();
+    ran.says(&[
+        "Begins:",
+        "Round 1:",
+        "Fitted:",
+        "given 3 of 3, predicted 0 of 1",
+    ]);
+    // What is there already is not run again.
+    bench
+        .baton("sweep x.toml --out results --fit")
+        .ok()
+        .says(&["0 of them now"]);
+    for (more, parts) in [
+        ("", &["x.toml has no table [fit]"][..]),
+        (
+            fit,
+            &["x.toml: nothing to fit to", "numbers that are given"],
+        ),
+        (
+            "[fit]\nhost.clock_mzh = { from = 1, to = 2, start = 1 }\n",
+            &["did you mean `host.clock_mhz`?"],
+        ),
+        (
+            "[fit]\nhost.clock_mhz = { from = 1, to = 2 }\n",
+            &["expected what it may be and where to begin"],
+        ),
+        (
+            "[fit]\nhost.clock_mhz = { from = 1, to = 2, start = 3 }\n",
+            &["do not lie from 1 to 2"],
+        ),
+        (
+            "[fit]\ntargets = \"predicted\"\n",
+            &["fit.targets: expected \"given\""],
+        ),
+        (
+            "[fit]\nrounds = 0\n",
+            &["fit.rounds: expected a whole number"],
+        ),
+    ] {
+        experiment(2000, 600, more);
+        bench
+            .baton("sweep x.toml --out others --fit")
+            .refused(parts);
     }
 }

@@ -1,11 +1,13 @@
 //! What to say of a study: numbers that others found and where they belong (`[[published]]`), a table (`[table]`), figures (`[[figure]]`).
 
+mod fit;
 mod form;
 mod measured;
 mod places;
 mod published;
 mod table;
 
+pub use fit::{Constant, FitPlan};
 pub use form::{Form, Tolerance};
 pub use places::Places;
 pub use published::Status;
@@ -29,6 +31,7 @@ pub struct Sections {
     published: Option<Entry>,
     table: Option<Entry>,
     figure: Option<Entry>,
+    fit: Option<Entry>,
 }
 
 /// What to say of a study.
@@ -46,6 +49,8 @@ pub struct ReportPlan {
     pub table: Option<TablePlan>,
     /// What to draw.
     pub figures: Vec<FigurePlan>,
+    /// What to fit to the numbers.
+    pub fit: Option<FitPlan>,
 }
 
 /// A point of a study.
@@ -53,8 +58,16 @@ pub struct ReportPlan {
 pub struct ReportPoint {
     /// The variant that it is of.
     pub variant: Option<String>,
-    /// Values of the keys that are swept.
-    pub values: Vec<(String, Cell)>,
+    /// Values of the keys that are swept; those that are swept together say the same as the first of them.
+    pub axes: Vec<Vec<(String, Cell)>>,
+}
+
+impl ReportPoint {
+    /// The value of a key, if it is swept.
+    pub fn value(&self, key: &str) -> Option<&Cell> {
+        let mut values = self.axes.iter().flatten();
+        values.find(|(path, _)| path == key).map(|(_, value)| value)
+    }
 }
 
 /// A number that others found, of one point.
@@ -85,6 +98,7 @@ pub struct Draft {
     numbers: Vec<published::Draft>,
     table: Option<TablePlan>,
     figures: Vec<FigurePlan>,
+    fit: Option<FitPlan>,
 }
 
 impl Sections {
@@ -94,6 +108,7 @@ impl Sections {
             published: document.take("published"),
             table: document.take("table"),
             figure: document.take("figure"),
+            fit: document.take("fit"),
         }
     }
 }
@@ -128,11 +143,14 @@ impl Draft {
         if let Some(path) = measured {
             numbers.extend(measured::read(sources, path, &mut places)?);
         }
+        let fit = sections.fit.as_ref();
+        let fit = fit.map(|entry| FitPlan::read(sources, &entry.node));
         Ok(Self {
             places,
             numbers,
             table,
             figures,
+            fit: fit.transpose().map_err(bad)?,
         })
     }
 
@@ -180,15 +198,16 @@ impl Draft {
             figure.against = finder.counterparts(figure.beside);
             figure.points = finder.that_hold(figure.only);
         }
-        let point = |point: &Found| ReportPoint {
-            variant: point.variant.clone(),
-            values: swept
-                .iter()
-                .map(|(path, column)| {
-                    let value = column.map(|column| point.values[column].clone());
-                    (path.clone(), value.unwrap_or_default())
-                })
-                .collect(),
+        let point = |point: &Found| {
+            let values = |axis: &places::Swept| {
+                let keys = axis.keys.iter();
+                keys.map(|(path, column)| (path.clone(), point.values[*column].clone()))
+                    .collect()
+            };
+            ReportPoint {
+                variant: point.variant.clone(),
+                axes: swept.iter().map(values).collect(),
+            }
         };
         let plan = ReportPlan {
             name: name.to_owned(),
@@ -197,6 +216,7 @@ impl Draft {
             numbers,
             table,
             figures,
+            fit: self.fit,
         };
         Ok((plan, homeless))
     }
@@ -207,7 +227,7 @@ struct Finder<'a> {
     sources: &'a Sources,
     places: &'a Places,
     points: &'a [Found],
-    swept: &'a [(String, Option<usize>)],
+    swept: &'a [places::Swept],
 }
 
 impl Finder<'_> {
@@ -236,7 +256,8 @@ impl Finder<'_> {
         let wrong = |message: String| Err(self.sources.diagnose(&draft.origin, message));
         let at = self.that_hold(draft.at);
         let [point] = at[..] else {
-            let keys: Vec<&str> = self.swept.iter().map(|(path, _)| path.as_str()).collect();
+            let keys = self.swept.iter().flat_map(|axis| &axis.keys);
+            let keys: Vec<&str> = keys.map(|(path, _)| path.as_str()).collect();
             return wrong(format!(
                 "`at` holds at {} points of the study; expected one, told by `name` (the variant) and the keys that are swept: {}",
                 at.len(),

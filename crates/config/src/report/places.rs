@@ -45,16 +45,17 @@ impl Places {
         points: &[Found],
         at: usize,
         number: usize,
-        swept: &[(String, Option<usize>)],
+        swept: &[Swept],
     ) -> Option<usize> {
         let names = |key: &str| self.0[number].keys().any(|named| named == key);
         let here = &points[at];
+        // Keys that are zipped with one that it names go with that.
+        let is_free = |axis: &&Swept| !axis.keys.iter().any(|(path, _)| names(path));
+        let others: Vec<&Swept> = swept.iter().filter(is_free).collect();
         let same = |point: &Found| {
-            let mut others = swept.iter().filter(|(path, _)| !names(path));
+            let mut columns = others.iter().flat_map(|axis| &axis.keys);
             (names("name") || point.variant == here.variant)
-                && others.all(|(_, column)| {
-                    column.is_none_or(|column| point.values[column] == here.values[column])
-                })
+                && columns.all(|&(_, column)| point.values[column] == here.values[column])
         };
         let mut found =
             (0..points.len()).filter(|&point| points[point].holds[number] && same(&points[point]));
@@ -62,9 +63,21 @@ impl Places {
     }
 }
 
-/// The keys that a study sweeps, with their columns.
-pub fn swept(sweep: &Sweep, columns: &[String]) -> Vec<(String, Option<usize>)> {
+/// Keys that are swept together, with their columns among the study's.
+#[derive(Clone, Debug)]
+pub struct Swept {
+    pub keys: Vec<(String, usize)>,
+}
+
+/// What a study sweeps; all that is swept has a column.
+pub fn swept(sweep: &Sweep, columns: &[String]) -> Vec<Swept> {
     let column = |path: &String| columns.iter().position(|column| column == path);
-    let keys = sweep.keys().map(|(path, _)| (path.clone(), column(path)));
-    keys.collect()
+    let axes = sweep.axes.iter().map(|axis| {
+        let keys = axis.keys.iter();
+        let keys = keys.filter_map(|(path, _)| Some((path.clone(), column(path)?)));
+        Swept {
+            keys: keys.collect(),
+        }
+    });
+    axes.collect()
 }

@@ -23,6 +23,9 @@ impl Status {
     /// Of study files.
     const NAMED: [Self; 3] = [Self::Given, Self::Predicted, Self::PredictedBefore];
 
+    /// Those that constants may be fitted to: what is predicted is not.
+    pub(super) const FITTED: [Self; 2] = [Self::Given, Self::Measured];
+
     /// As study files and tables call it.
     pub const fn name(self) -> &'static str {
         match self {

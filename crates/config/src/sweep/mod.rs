@@ -5,7 +5,7 @@
 //! `[[sweep.except]]` leaves points out.
 
 mod condition;
-mod range;
+pub mod range;
 
 use super::keys::{self, Allowed};
 use super::source::{Diagnostic, Origin, Sources};
@@ -36,10 +36,13 @@ pub struct Axis {
 const MOST_POINTS: usize = 1_000_000;
 
 /// What stands in a tree of tables.
-struct Leaf<'a> {
-    path: String,
-    key: Origin,
-    node: &'a Node,
+pub struct Leaf<'a> {
+    /// The path to it.
+    pub path: String,
+    /// Where its key stands.
+    pub key: Origin,
+    /// It.
+    pub node: &'a Node,
 }
 
 /// One point, with one seed.
@@ -240,7 +243,7 @@ fn tables(sources: &Sources, sweep: &mut Node, name: &str) -> Result<Vec<Node>, 
 }
 
 /// What stands in a table and in the tables in it, but for those that are values themselves.
-fn leaves<'a>(
+pub fn leaves<'a>(
     sources: &Sources,
     node: &'a Node,
     is_value: &dyn Fn(&Node) -> bool,

@@ -104,6 +104,7 @@ pub const ALL: &[Metric] = metrics! {
     number warm_up_s "simulated time before measurement", |r| Some(r.warmup_s);
     number measured_s "simulated time that was measured", |r| Some(r.measured_s);
     count packets "frames at the server's NICs, both directions", |r| Some(r.packets);
+    number packet_rate_per_s "these a second", |r| ratio(r.packets as f64, r.measured_s);
     number request_rate_per_s "complete responses a second in the long run; of a run too short for that, as counted", |r| Some(r.request_rate().mean);
     number request_rate_ci95_per_s "half of its 95 % interval", |r| r.request_rate().half_width;
     number counted_request_rate_per_s "complete responses a second in the measured part, as counted", |r| Some(r.clients.request_rate);

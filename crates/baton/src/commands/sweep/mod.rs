@@ -1,5 +1,6 @@
 //! `baton sweep`: a study goes in, a folder of results and tables come out.
 
+mod fit;
 mod manage;
 mod plan;
 
@@ -13,6 +14,7 @@ use baton_report::figure::{CAN_DRAW, Picture};
 use baton_report::grouped;
 use baton_sim::config::Experiment;
 use baton_study::{Key, Patience, Store, Study, StudyStatus, table};
+use fit::Fitter;
 use std::path::Path;
 
 /// Runs the command.
@@ -32,9 +34,8 @@ fn sweep(arguments: &SweepArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let threads = arguments.threads.get();
     let study = arguments.study.clone().unwrap_or_default();
     let changes = &arguments.changes;
-    let request = Request {
+    let mut request = Request {
         experiment: study.clone(),
-        text: None,
         profile: changes.profile.clone(),
         log: changes.log.clone(),
         settings: changes.settings(),
@@ -42,7 +43,7 @@ fn sweep(arguments: &SweepArgs, interrupt: &Interrupt) -> Result<(), Failure> {
         measured: arguments.measured.clone(),
         ..Request::default()
     };
-    let plan = config::study(&request, threads)?;
+    let mut plan = config::study(&request, threads)?;
     if arguments.plan {
         return print(&plan::text(&plan)?);
     }
@@ -51,9 +52,32 @@ fn sweep(arguments: &SweepArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     for warning in &plan.without_effect {
         tell(&format!("warning: {warning}\n"));
     }
-    let report = plan.report.clone();
+    let to_fit = match (arguments.fit, &plan.report.fit) {
+        (false, _) => None,
+        (true, Some(fit)) => Some(fit.clone()),
+        (true, None) => {
+            let message =
+                format!("--fit: {study} has no table [fit]; expected one that says what to fit");
+            return Err(Failure::BadInput(message));
+        }
+    };
     let out = arguments.out.as_deref().unwrap_or(Path::new("."));
     let store = open(out)?;
+    if let Some(fit) = &to_fit {
+        let fitter = Fitter {
+            request: &request,
+            plan: fit,
+            store: &store,
+            threads,
+            interrupt,
+        };
+        let fitted = fitter.fit();
+        request
+            .settings
+            .extend(fitted.map_err(|failure| paused(failure, "finished", out))?);
+        plan = config::study(&request, threads)?;
+    }
+    let report = plan.report.clone();
     let (study, runs) = plan.identified(&store)?;
     study.save(&store)?;
     let mine = |(number, run): (usize, (Key, Experiment))| {
@@ -73,17 +97,19 @@ fn sweep(arguments: &SweepArgs, interrupt: &Interrupt) -> Result<(), Failure> {
         grouped(kept as u64),
         grouped(study.runs.len() as u64)
     );
-    match done {
-        Err(Failure::Interrupted) => Err(Failure::Paused(format!(
+    let new = grouped(done.map_err(|failure| paused(failure, &kept, out))? as u64);
+    let text = format!("{}: {kept} runs done, {new} of them now\n", study.name);
+    finish(&store, &study, &report, text)
+}
+
+/// Says of an interrupt what is kept.
+fn paused(failure: Failure, kept: &str, out: &Path) -> Failure {
+    match failure {
+        Failure::Interrupted => Failure::Paused(format!(
             "{kept} runs are kept in {}; the same command goes on with the rest",
             out.display()
-        ))),
-        Err(failure) => Err(failure),
-        Ok(new) => {
-            let new = grouped(new as u64);
-            let text = format!("{}: {kept} runs done, {new} of them now\n", study.name);
-            finish(&store, &study, &report, text)
-        }
+        )),
+        failure => failure,
     }
 }
 

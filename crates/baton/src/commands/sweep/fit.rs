@@ -1,0 +1,257 @@
+//! `baton sweep --fit`: finds the constants of `[fit]` with which a study comes nearest to the numbers that were given.
+//!
+//! Each round changes every constant a little to see what each number does, and then takes the best of a few steps towards the least
+//! squares (Levenberg and Marquardt), in tolerances. All results are kept like any others: a fit that is started again goes on.
+
+use crate::beside::{Comparison, Outcome};
+use crate::config::{self, Constant, FitPlan, ReportPlan, Request, Setting};
+use crate::failure::Failure;
+use crate::output::print;
+use crate::runner::{Interrupt, Sweep};
+use baton_sim::config::Experiment;
+use baton_stats::damped_step;
+use baton_study::{Key, Store, Study};
+
+/// What is further from a number than so many tolerances counts for less and less more: it shall not outweigh all others.
+const FAR: f64 = 10.0;
+
+/// As how far it counts where nothing came out.
+const NOTHING: f64 = 10.0 * FAR;
+
+/// Steps that are tried: the less damping, the bolder.
+const DAMPINGS: [f64; 4] = [0.003, 0.1, 1.0, 10.0];
+
+/// A round that brings the numbers nearer by less than this share is the last.
+const LITTLE: f64 = 0.01;
+
+/// What all runs of a fit share.
+pub struct Fitter<'a> {
+    pub request: &'a Request,
+    pub plan: &'a FitPlan,
+    pub store: &'a Store,
+    pub threads: usize,
+    pub interrupt: &'a Interrupt,
+}
+
+/// Values of all constants, and how far each number then is.
+#[derive(Clone)]
+struct Trial {
+    values: Vec<f64>,
+    distances: Vec<f64>,
+}
+
+impl Trial {
+    /// Of how many tolerances the numbers are off in the mean: the root of the mean of the squares.
+    fn distance(&self) -> f64 {
+        let squares = self.distances.iter().map(|distance| distance * distance);
+        (squares.sum::<f64>() / self.distances.len() as f64).sqrt()
+    }
+}
+
+impl Fitter<'_> {
+    /// Finds the constants, and says how.
+    ///
+    /// # Errors
+    /// The study has nothing to fit to, a run cannot be begun or kept, or the user interrupted.
+    pub fn fit(&self) -> Result<Vec<Setting>, Failure> {
+        let constants = &self.plan.constants;
+        let start = constants
+            .iter()
+            .map(|constant| constant.allowed(constant.start));
+        let mut best = self.first(start.collect())?;
+        self.say("Begins", &best)?;
+        for round in 1..=self.plan.rounds {
+            let slopes = self.slopes(&best)?;
+            let steps = self.steps(&best, &slopes);
+            let before = best.distance();
+            for trial in self.try_all(steps)? {
+                if trial.distance() < best.distance() {
+                    best = trial;
+                }
+            }
+            self.say(&format!("Round {round}"), &best)?;
+            if best.distance() > (1.0 - LITTLE) * before {
+                break;
+            }
+        }
+        let lines = constants.iter().zip(&best.values);
+        let lines = lines.map(|(constant, value)| format!("{} = {value}\n", constant.path));
+        print(&format!("\nFitted:\n{}\n", lines.collect::<String>()))?;
+        Ok(self.settings(&best.values).collect())
+    }
+
+    /// The first values, where it shows whether there is anything to fit to.
+    fn first(&self, values: Vec<f64>) -> Result<Trial, Failure> {
+        let first = self.try_all(vec![values])?.remove(0);
+        if first.distances.is_empty() {
+            let kinds: Vec<&str> = self.plan.targets.iter().map(|kind| kind.name()).collect();
+            return Err(Failure::BadInput(format!(
+                "{}: nothing to fit to; expected numbers that are {}, with a tolerance",
+                self.request.experiment,
+                kinds.join(" or ")
+            )));
+        }
+        Ok(first)
+    }
+
+    /// What each constant does to each number.
+    fn slopes(&self, at: &Trial) -> Result<Vec<Vec<f64>>, Failure> {
+        let constants = self.plan.constants.iter().enumerate();
+        let beside = constants.map(|(number, constant)| {
+            let mut values = at.values.clone();
+            values[number] = beside(constant, at.values[number]);
+            values
+        });
+        let trials = self.try_all(beside.collect())?;
+        let slope = |(number, trial): (usize, &Trial)| {
+            let change = trial.values[number] - at.values[number];
+            let pairs = trial.distances.iter().zip(&at.distances);
+            pairs.map(|(there, here)| (there - here) / change).collect()
+        };
+        Ok(trials.iter().enumerate().map(slope).collect())
+    }
+
+    /// Values that may be better.
+    fn steps(&self, at: &Trial, slopes: &[Vec<f64>]) -> Vec<Vec<f64>> {
+        let mut all: Vec<Vec<f64>> = Vec::new();
+        for damping in DAMPINGS {
+            let step = damped_step(&at.distances, slopes, damping);
+            let moved = self.plan.constants.iter().zip(at.values.iter().zip(step));
+            let values: Vec<f64> = moved
+                .map(|(constant, (value, step))| constant.allowed(value + step))
+                .collect();
+            if values != at.values && !all.contains(&values) {
+                all.push(values);
+            }
+        }
+        all
+    }
+
+    fn settings(&self, values: &[f64]) -> impl Iterator<Item = Setting> {
+        let constants = self.plan.constants.iter().zip(values);
+        constants.map(|(constant, value)| Setting::of_set(&constant.path, value))
+    }
+
+    /// Runs the study with all of these values, at the same time as far as threads allow.
+    fn try_all(&self, all: Vec<Vec<f64>>) -> Result<Vec<Trial>, Failure> {
+        let mut runs: Vec<(Key, Experiment)> = Vec::new();
+        let mut planned = Vec::with_capacity(all.len());
+        for values in all {
+            let mut request = self.request.clone();
+            request.settings.extend(self.settings(&values));
+            let plan = config::study(&request, self.threads)?;
+            let report = plan.report.clone();
+            let (study, of_study) = plan.identified(self.store)?;
+            let wanted = self.wanted(&report);
+            let of_study = of_study.into_iter().enumerate();
+            let of_study = of_study.filter(|(number, _)| wanted.contains(&(number / report.seeds)));
+            for (_, run) in of_study {
+                if !runs.iter().any(|(key, _)| *key == run.0) {
+                    runs.push(run);
+                }
+            }
+            planned.push((values, report, study));
+        }
+        runs.retain(|(key, _)| !self.store.has(*key));
+        let sweep = Sweep {
+            store: self.store,
+            runs: &runs,
+            threads: self.threads,
+        };
+        sweep.carry_out(self.interrupt)?;
+        let trial = |(values, report, study): (Vec<f64>, ReportPlan, Study)| {
+            Ok(Trial {
+                values,
+                distances: self.distances(&report, &study)?,
+            })
+        };
+        planned.into_iter().map(trial).collect()
+    }
+
+    /// The points that the numbers are of which it is fitted to.
+    fn wanted(&self, report: &ReportPlan) -> Vec<usize> {
+        let numbers = report.numbers.iter();
+        let numbers = numbers.filter(|number| self.plan.targets.contains(&number.status));
+        let points = numbers.flat_map(|number| [Some(number.point), number.against]);
+        points.flatten().collect()
+    }
+
+    fn distances(&self, report: &ReportPlan, study: &Study) -> Result<Vec<f64>, Failure> {
+        let runs = study.runs.iter().map(|run| match self.store.has(run.key) {
+            true => Ok(self.store.head(run.key)?.metrics),
+            false => Ok(Default::default()),
+        });
+        let outcome = Outcome {
+            plan: report,
+            runs: runs.collect::<Result<_, Failure>>()?,
+        };
+        let rows = Comparison::published(&outcome).into_iter();
+        let targets = rows.filter(|row| {
+            let number = row.number;
+            number.is_some_and(|number| {
+                number.tolerance.is_some() && self.plan.targets.contains(&number.status)
+            })
+        });
+        let distance = |row: Comparison<'_>| tempered(row.distance().unwrap_or(NOTHING));
+        Ok(targets.map(distance).collect())
+    }
+
+    fn say(&self, when: &str, trial: &Trial) -> Result<(), Failure> {
+        let constants = self.plan.constants.iter().zip(&trial.values);
+        let constants = constants.map(|(constant, value)| format!("{} = {value}", constant.path));
+        let constants: Vec<String> = constants.collect();
+        let within = trial.distances.iter();
+        let within = within.filter(|distance| distance.abs() <= 1.0).count();
+        print(&format!(
+            "{when}: {:.2} tolerances off, {within} of {} numbers within; {}\n",
+            trial.distance(),
+            trial.distances.len(),
+            constants.join(", ")
+        ))
+    }
+}
+
+/// A distance, those beyond [`FAR`] by their logarithms.
+fn tempered(distance: f64) -> f64 {
+    let size = distance.abs().min(NOTHING);
+    let beyond = (size / FAR).max(1.0).ln();
+    size.min(FAR).copysign(distance) * (1.0 + beyond)
+}
+
+/// A value from which what the constant does is seen: a step above, or below where that is no more allowed.
+fn beside(constant: &Constant, value: f64) -> f64 {
+    let above = constant.allowed(value + constant.step);
+    match above > value {
+        true => above,
+        false => constant.allowed(value - constant.step),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_far_counts_for_more_all_the_same() {
+        assert_eq!(tempered(-2.5), -2.5);
+        assert_eq!(tempered(10.0), 10.0);
+        assert!(tempered(11.0) > 10.0 && tempered(11.0) < 11.0);
+        assert!(tempered(-80.0) < tempered(-40.0));
+        assert_eq!(tempered(f64::INFINITY), tempered(NOTHING));
+    }
+
+    #[test]
+    fn a_constant_at_its_limit_is_changed_downwards() {
+        let constant = Constant {
+            path: "nic.mips".to_owned(),
+            from: 10.0,
+            to: 100.0,
+            start: 50.0,
+            step: 7.5,
+            whole: true,
+        };
+        assert_eq!(beside(&constant, 50.0), 58.0);
+        assert_eq!(beside(&constant, 100.0), 93.0);
+        assert_eq!(constant.allowed(101.0), 100.0);
+    }
+}

@@ -1,0 +1,150 @@
+//! `[fit]`: constants that are to be fitted to what is published.
+
+use super::Status;
+use crate::keys::{self, Allowed};
+use crate::source::{Diagnostic, Sources};
+use crate::suggest;
+use crate::sweep::{leaves, range};
+use crate::tree::{Node, Value};
+
+/// What is to be fitted.
+#[derive(Clone, Debug)]
+pub struct FitPlan {
+    /// What is changed.
+    pub constants: Vec<Constant>,
+    /// Numbers of these kinds are what it is fitted to.
+    pub targets: Vec<Status>,
+    /// At most so many rounds.
+    pub rounds: usize,
+}
+
+/// A key that is fitted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Constant {
+    /// The key.
+    pub path: String,
+    /// The least that it may be.
+    pub from: f64,
+    /// The most.
+    pub to: f64,
+    /// What it is at first.
+    pub start: f64,
+    /// By how much it is changed to see what it does.
+    pub step: f64,
+    /// Whether it takes whole numbers only.
+    pub whole: bool,
+}
+
+const KEYS: [&str; 4] = ["from", "to", "start", "step"];
+const EXPECTED: &str = "expected what it may be and where to begin, as in { from = 10, to = 1000, start = 100 }; `step` says by how much to \
+                        change it to see what it does, without it a tenth of `start`";
+
+/// Rounds, where the file does not say how many.
+const ROUNDS: i64 = 6;
+
+impl FitPlan {
+    /// Reads `[fit]`.
+    ///
+    /// # Errors
+    /// It does not say what it must.
+    pub(super) fn read(sources: &Sources, node: &Node) -> Result<Self, Diagnostic> {
+        let mut node = node.clone();
+        let rounds = node.take("rounds").map(|entry| entry.node);
+        let rounds = match rounds.as_ref().map(|node| &node.value) {
+            None => ROUNDS,
+            Some(&Value::Integer(rounds @ 1..=1000)) => rounds,
+            Some(_) => {
+                let place = rounds.map_or(node.origin.clone(), |node| node.origin);
+                let message = "fit.rounds: expected a whole number from 1 to 1000";
+                return Err(sources.diagnose(&place, message));
+            }
+        };
+        let targets = match node.take("targets").map(|entry| entry.node) {
+            None => vec![Status::Given],
+            Some(node) => targets(sources, &node)?,
+        };
+        let node = node.expand_dots();
+        let leaves = leaves(sources, &node, &range::is_range)?;
+        let constants = leaves
+            .iter()
+            .map(|leaf| Constant::read(sources, &leaf.path, &leaf.key, leaf.node));
+        let constants: Vec<Constant> = constants.collect::<Result<_, _>>()?;
+        match constants.is_empty() {
+            true => Err(sources.diagnose(&node.origin, format!("fit: no key to fit; {EXPECTED}"))),
+            false => Ok(Self {
+                constants,
+                targets,
+                rounds: rounds as usize,
+            }),
+        }
+    }
+}
+
+fn targets(sources: &Sources, node: &Node) -> Result<Vec<Status>, Diagnostic> {
+    let items = match &node.value {
+        Value::Array(items) if !items.is_empty() => items,
+        _ => std::slice::from_ref(node),
+    };
+    let status = |item: &Node| {
+        let found = Status::FITTED.into_iter();
+        let mut found = found.filter(|status| Some(status.name()) == item.string());
+        found.next().ok_or_else(|| {
+            let message = "fit.targets: expected \"given\", \"measured\" or a list of both";
+            sources.diagnose(&item.origin, message)
+        })
+    };
+    items.iter().map(status).collect()
+}
+
+impl Constant {
+    fn read(
+        sources: &Sources,
+        path: &str,
+        place: &crate::source::Origin,
+        node: &Node,
+    ) -> Result<Self, Diagnostic> {
+        let wrong = |message: String| sources.diagnose(&node.origin, message);
+        let known = keys::all().iter().find(|key| key.path == path);
+        let Some(Allowed::Number(allowed)) = known.map(|key| &key.value) else {
+            let numbers = keys::all().iter();
+            let numbers = numbers.filter(|key| matches!(key.value, Allowed::Number(_)));
+            let meant = suggest::name(path, numbers.map(|key| key.path.as_str()));
+            let meant = meant.map_or(String::new(), |meant| format!("; did you mean `{meant}`?"));
+            let message = format!("{path}: expected a key that takes a number{meant}");
+            return Err(sources.diagnose(place, message));
+        };
+        super::only(sources, node, &KEYS, path)?;
+        let number = |key: &str| match node.get(key).map(|node| &node.value) {
+            Some(Value::Integer(number)) => Some(*number as f64),
+            Some(Value::Float(number)) if number.is_finite() => Some(*number),
+            _ => None,
+        };
+        let (Some(from), Some(to), Some(start)) = (number("from"), number("to"), number("start"))
+        else {
+            return Err(wrong(format!("{path}: {EXPECTED}")));
+        };
+        let whole = allowed.whole;
+        let least = if whole { 1.0 } else { f64::MIN_POSITIVE };
+        let step = number("step").unwrap_or(0.1 * start.abs()).max(least);
+        if !(from < to && (from..=to).contains(&start) && step <= to - from) {
+            let message = format!(
+                "{path}: `start` and a `step` from there do not lie from {from} to {to}; {EXPECTED}"
+            );
+            return Err(wrong(message));
+        }
+        Ok(Self {
+            path: path.to_owned(),
+            from,
+            to,
+            start,
+            step,
+            whole,
+        })
+    }
+
+    /// The nearest value that it may have.
+    pub fn allowed(&self, value: f64) -> f64 {
+        let value = value.clamp(self.from, self.to);
+        if self.whole { value.round() } else { value }
+    }
+}
