@@ -499,9 +499,10 @@ Examples:
   baton calibrate handoff-2006 --log worldcup98_day6_sample200k.csv.xz --json calibration.json
   baton calibrate batching
 
-The fitted constants start from neutral values (scales from 100 per cent), whatever the profile says, and follow from the
-published numbers of `baton reproduce handoff-table1`, each from those that it moves most. A round takes 21 runs; rounds
-end when they bring nothing new. No file is changed: copy the lines that are printed last into the profile.")]
+The fitted constants start from neutral values (scales from 100 per cent), whatever the profile says, and come as near as they can to the
+published numbers of `baton reproduce handoff-table1` that were given: the table [fit] in experiments/handoff-table1.toml says which
+and from where to where. A round takes up to 44 runs; rounds end when they bring nothing new. No file is changed: copy the lines that are
+printed last into the profile.")]
 pub struct CalibrateArgs {
     /// Name or path of the machine
     #[arg(default_value = "handoff-2006", add = ArgValueCompleter::new(complete::profiles))]

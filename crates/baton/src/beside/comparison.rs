@@ -38,6 +38,16 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// How machines are told.
+    pub const fn in_words(self) -> &'static str {
+        match self {
+            Self::Within => "within",
+            Self::Outside => "outside",
+            Self::WrongSign => "wrong sign",
+            Self::Untold => "no tolerance",
+        }
+    }
+
     /// How tables show it.
     pub const fn mark(self) -> &'static str {
         match self {

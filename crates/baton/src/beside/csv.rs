@@ -1,6 +1,6 @@
 //! What is published beside what is simulated, as a table of text.
 
-use super::{Comparison, Outcome, Verdict, label};
+use super::{Comparison, Outcome, label};
 use crate::config::{Form, Tolerance};
 use crate::failure::Failure;
 use baton_study::table::{Cell, csv_text};
@@ -56,7 +56,7 @@ fn cells(outcome: &Outcome<'_>, row: &Comparison<'_>) -> Vec<Cell> {
         ),
         Cell::text(row.error()),
         of_number(number.and_then(|number| number.tolerance).map(tolerance)),
-        of_number(row.verdict().map(|verdict| Cell::text(in_words(verdict)))),
+        of_number(row.verdict().map(|verdict| Cell::text(verdict.in_words()))),
     ]
 }
 
@@ -67,13 +67,4 @@ fn tolerance(tolerance: Tolerance) -> Cell {
         Tolerance::Factor(factor) => format!("x {factor}"),
         Tolerance::Points(points) => points.to_string(),
     })
-}
-
-const fn in_words(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Within => "within",
-        Verdict::Outside => "outside",
-        Verdict::WrongSign => "wrong sign",
-        Verdict::Untold => "no tolerance",
-    }
 }

@@ -1,6 +1,6 @@
 //! The figures of a study.
 
-use super::{Outcome, last};
+use super::{Outcome, short};
 use crate::config::{FigurePlan, Form, ReportPoint};
 use baton_report::figure::{Figure, GroupPanel, GroupSeries, Groups, Line, Panel, Panels};
 use baton_stats::Estimate;
@@ -36,17 +36,20 @@ fn lines(figure: &FigurePlan, x: &str, outcome: &Outcome<'_>) -> Panels {
         let of_name = |name: &String| {
             let of_line = || places.iter().filter(|place| place.name == *name);
             let simulated = line(figure, outcome, metric.name, name, of_line());
-            let mut published = bare(format!("{name}, published"));
-            published.dashed = true;
-            published.points = of_line()
-                .filter_map(|place| {
-                    Some((
-                        place.x,
-                        published_at(figure, outcome, place.point, metric.name)?,
-                    ))
-                })
-                .collect();
-            let published = Some(published).filter(|line| !line.points.is_empty());
+            let published_of = |metric: &str| {
+                let at = |place: &Place| published_at(figure, outcome, place.point, metric);
+                of_line()
+                    .filter_map(|place| Some((place.x, at(place)?)))
+                    .collect::<Vec<_>>()
+            };
+            // The legend stands in one panel, whichever has the numbers.
+            let mut metrics = figure.y.iter();
+            let is_told = metrics.any(|metric| !published_of(metric.name).is_empty());
+            let published = is_told.then(|| Line {
+                dashed: true,
+                points: published_of(metric.name),
+                ..bare(format!("{name}, published"))
+            });
             std::iter::once(simulated).chain(published)
         };
         Panel {
@@ -170,7 +173,7 @@ fn name(
     let keys = figure.series.iter();
     let keys = keys.filter_map(|path| Some((path, point.value(path)?)));
     let keys = keys.filter(|(_, value)| **value != Cell::Nothing);
-    let keys = keys.map(|(path, value)| format!("{} = {value}", last(path)));
+    let keys = keys.map(|(path, value)| format!("{} = {value}", short(outcome.plan, path)));
     let variant = point.variant.iter().filter(|_| with_variant).cloned();
     let parts: Vec<String> = variant.chain(keys).collect();
     match parts.is_empty() {

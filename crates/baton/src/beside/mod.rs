@@ -3,11 +3,13 @@
 mod comparison;
 mod csv;
 pub mod figure;
+mod rows;
 mod text;
 
 pub use comparison::{Comparison, Verdict};
 pub use csv::csv;
-pub use text::text;
+pub use rows::{Row, rows};
+pub use text::{published, text};
 
 use crate::config::{Form, ReportPlan};
 use baton_stats::Estimate;
@@ -106,14 +108,25 @@ fn told_from(plan: &ReportPlan, point: usize, other: usize) -> String {
     let axes = there.axes.iter().zip(&here.axes);
     let axes = axes.filter(|(there, here)| there != here);
     let keys = axes.filter_map(|(there, _)| there.first());
-    let keys = keys.map(|(path, value)| format!("{} = {value}", last(path)));
+    let keys = keys.map(|(path, value)| format!("{} = {value}", short(plan, path)));
     let parts: Vec<String> = variant.into_iter().chain(keys).collect();
     parts.join(", ")
 }
 
-/// The end of a key, where there is no room for all of it.
-fn last(path: &str) -> &str {
-    path.rsplit('.').next().unwrap_or(path)
+/// What a swept key is called in short: its end, or all of it where another ends alike.
+fn short<'a>(plan: &ReportPlan, path: &'a str) -> &'a str {
+    let end = |path: &str| path.rsplit('.').next().unwrap_or_default().to_owned();
+    let axes = plan
+        .points
+        .first()
+        .into_iter()
+        .flat_map(|point| &point.axes);
+    let keys = axes.filter_map(|axis| axis.first());
+    let alike = keys.filter(|(other, _)| end(other) == end(path)).count();
+    match path.rsplit_once('.') {
+        Some((_, end)) if alike < 2 => end,
+        _ => path,
+    }
 }
 
 /// The values of swept keys of which there are several; none where there are none.
@@ -127,7 +140,7 @@ pub fn setting(plan: &ReportPlan, point: usize) -> Option<String> {
     let axes = axes.filter(|(number, _)| varies(*number));
     let keys = axes.filter_map(|(_, axis)| axis.first());
     let keys: Vec<String> = keys
-        .map(|(path, value)| format!("{path} = {value}"))
+        .map(|(path, value)| format!("{} = {value}", short(plan, path)))
         .collect();
     (!keys.is_empty()).then(|| keys.join(", "))
 }

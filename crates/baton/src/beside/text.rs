@@ -12,13 +12,18 @@ pub fn text(outcome: &Outcome<'_>) -> String {
     let note = plan.table.as_ref().and_then(|table| table.note.as_deref());
     let mut parts = Vec::new();
     if !plan.numbers.is_empty() {
-        parts.push(format!("{}{}", numbers(outcome), summary(outcome)));
+        parts.push(published(outcome));
     }
     if let Some(table) = &plan.table {
         parts.push(points(outcome, table));
     }
     parts.extend(note.map(|note| wrapped(note, width(), 0)));
     parts.join("\n")
+}
+
+/// A row for each number that is published, and how many came out.
+pub fn published(outcome: &Outcome<'_>) -> String {
+    format!("{}{}", numbers(outcome), summary(outcome))
 }
 
 fn title(outcome: &Outcome<'_>) -> String {
@@ -48,7 +53,7 @@ fn numbers(outcome: &Outcome<'_>) -> String {
         let mark = row.verdict().map_or("", Verdict::mark);
         table.row(vec![
             name.unwrap_or_default(),
-            format!("{}{}", row.metric, beside.unwrap_or_default()),
+            format!("{}{}", in_words(row.metric), beside.unwrap_or_default()),
             row.number
                 .map_or("", |number| number.status.name())
                 .to_owned(),
@@ -60,6 +65,11 @@ fn numbers(outcome: &Outcome<'_>) -> String {
         ]);
     }
     table.render()
+}
+
+/// The name of a metric, which may be broken at blanks.
+fn in_words(metric: &str) -> String {
+    metric.replace('_', " ")
 }
 
 /// A row for each point. Where there are variants, those with the same values of swept keys are a table of their own.
@@ -98,7 +108,7 @@ fn section(outcome: &Outcome<'_>, plan: &TablePlan, points: &[usize]) -> Table {
     let beside = beside.next();
     let mut columns = vec![Column::words("configuration")];
     for (place, metric) in plan.metrics.iter().enumerate() {
-        columns.push(Column::numbers(metric.name.replace('_', " ")));
+        columns.push(Column::numbers(in_words(metric.name)));
         let other = beside.iter().filter(|_| place == 0);
         columns.extend(other.map(|other| Column::numbers(format!("over {other}"))));
     }

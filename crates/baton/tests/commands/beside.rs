@@ -127,10 +127,10 @@ fn published_stands_beside_simulated_with_its_verdict() {
     .concat();
     study(&bench, &more);
     bench.baton("sweep x.toml --out results").ok().says(&[
-        "few, nic.mips = 800",
+        "few, mips = 800",
         "-4.8 %",
         "x 0.77 *",
-        "request_rate_per_s over",
+        "request rate per s over",
         "mips = 200",
         "many ",
         "So it is.",
@@ -141,7 +141,7 @@ fn published_stands_beside_simulated_with_its_verdict() {
     ]);
     let table = bench.read("results/x.published.csv").replace(", ", " ");
     let verdicts = cells(&table, &["configuration", "form", "status", "verdict"]);
-    let of = |form: &str, verdict: &str| format!("\"few nic.mips = 800\" {form} given {verdict}");
+    let of = |form: &str, verdict: &str| format!("\"few mips = 800\" {form} given {verdict}");
     let expected = [
         of("absolute", "within"),
         of("absolute", "outside"),
@@ -234,7 +234,7 @@ fn without_publications_a_table_has_a_row_for_each_point() {
     let table = "seeds = 3\n[table]\ntitle = \"Hosts:\"\nmetrics = [\"request_rate_per_s\", \"responses\"]\nagainst = { name = \"few\" }\n";
     study(&bench, table);
     let printed = bench.baton("sweep x.toml --out results").ok().stdout;
-    let sections: Vec<&str> = printed.split("nic.mips = ").collect();
+    let sections: Vec<&str> = printed.split("mips = ").collect();
     assert_eq!(sections.len(), 3, "one for each speed: {printed}");
     assert!(sections[0].starts_with("Hosts:"), "{printed}");
     for section in &sections[1..] {

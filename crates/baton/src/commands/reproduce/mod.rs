@@ -11,6 +11,7 @@ mod study;
 
 pub use batching::STUDIES as BATCHING_STUDIES;
 
+use crate::beside;
 use crate::cli::{BatchingArgs, LogArgs, ReproduceArgs};
 use crate::config::{Setting, suggest};
 use crate::failure::Failure;
@@ -98,7 +99,7 @@ enum Rows {
     /// Of experiments that are code.
     OfCode(Vec<Row>),
     /// Of those that are study files.
-    OfStudy(Vec<study::Row>),
+    OfStudy(Vec<beside::Row>),
 }
 
 impl From<Vec<Row>> for Rows {

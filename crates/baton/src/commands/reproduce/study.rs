@@ -1,7 +1,7 @@
 //! Experiments that are study files, which ship with the program: what they run, what is published of it and what is printed stands there.
 
 use super::{Context, Outcome, Reproduction, Rows};
-use crate::beside::{self, Comparison};
+use crate::beside;
 use crate::commands::trace::compare_lifetimes;
 use crate::config::{self, Point, Request, Setting};
 use crate::failure::Failure;
@@ -11,7 +11,6 @@ use baton_sim::config::WorkloadConfig;
 use baton_study::table::metrics;
 use baton_workload::analyse::Lifetimes;
 use baton_workload::{Log, Preset, SessionRule, Sessions};
-use serde::Serialize;
 use std::sync::Arc;
 
 /// Table 1 of the handoff-policies paper.
@@ -51,20 +50,6 @@ pub const MEMORY_TCP: Reproduction = Reproduction {
     run: |context| run(context, "memory-tcp", true),
 };
 
-/// A number of a point of a study, and what is published of it.
-#[derive(Serialize)]
-pub struct Row {
-    config: String,
-    metric: &'static str,
-    /// The configuration beside which it is, where it is a difference or ratio.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    against: Option<String>,
-    published: Option<f64>,
-    simulated: Option<f64>,
-    /// Half of the 95 % interval of the latter.
-    half_width: Option<f64>,
-}
-
 /// Runs the study file that ships under a name; `takes_log` says whether a log may be replayed in place of a generated one.
 fn run(context: &Context<'_>, name: &str, takes_log: bool) -> Result<Outcome, Failure> {
     let given = [
@@ -102,27 +87,10 @@ fn run(context: &Context<'_>, name: &str, takes_log: bool) -> Result<Outcome, Fa
     };
     let figure = plan.report.figures.first();
     Ok(Outcome {
-        rows: Rows::OfStudy(
-            Comparison::all(&outcome)
-                .iter()
-                .map(|row| row_of(&outcome, row))
-                .collect(),
-        ),
+        rows: Rows::OfStudy(beside::rows(&outcome)),
         text: beside::text(&outcome),
         figure: figure.map(|figure| beside::figure::of(figure, &outcome)),
     })
-}
-
-fn row_of(outcome: &beside::Outcome<'_>, row: &Comparison<'_>) -> Row {
-    let name = |point| beside::label(outcome.plan, point);
-    Row {
-        config: name(row.point),
-        metric: row.metric,
-        against: row.against.map(name),
-        published: row.number.map(|number| number.value),
-        simulated: row.simulated.map(|found| found.mean),
-        half_width: row.simulated.and_then(|found| found.half_width),
-    }
 }
 
 /// How far the connection lifetimes of the log are from those that the handoff-policies paper publishes.

@@ -3,14 +3,16 @@
 //! Each round changes every constant a little to see what each number does, and then takes the best of a few steps towards the least
 //! squares (Levenberg and Marquardt), in tolerances. All results are kept like any others: a fit that is started again goes on.
 
-use crate::beside::{Comparison, Outcome};
+use crate::beside::{Comparison, Metrics, Outcome, label};
 use crate::config::{self, Constant, FitPlan, ReportPlan, Request, Setting};
 use crate::failure::Failure;
-use crate::output::print;
 use crate::runner::{Interrupt, Sweep};
+use baton_report::{width, wrapped};
 use baton_sim::config::Experiment;
 use baton_stats::damped_step;
+use baton_study::table::Cell;
 use baton_study::{Key, Store, Study};
+use toml::{Table, Value};
 
 /// What is further from a number than so many tolerances counts for less and less more: it shall not outweigh all others.
 const FAR: f64 = 10.0;
@@ -33,6 +35,18 @@ pub struct Fitter<'a> {
     pub interrupt: &'a Interrupt,
 }
 
+/// What was found.
+pub struct Fitted {
+    /// Keys and values.
+    pub constants: Vec<(String, f64)>,
+    /// The same as whoever runs the study gives them.
+    pub settings: Vec<Setting>,
+    /// How many rounds it took.
+    pub rounds: usize,
+    /// Whether another would bring nothing.
+    pub settled: bool,
+}
+
 /// Values of all constants, and how far each number then is.
 #[derive(Clone)]
 struct Trial {
@@ -49,18 +63,20 @@ impl Trial {
 }
 
 impl Fitter<'_> {
-    /// Finds the constants, and says how.
+    /// Finds the constants, and has `say` told how.
     ///
     /// # Errors
     /// The study has nothing to fit to, a run cannot be begun or kept, or the user interrupted.
-    pub fn fit(&self) -> Result<Vec<Setting>, Failure> {
+    pub fn fit(&self, say: &dyn Fn(&str) -> Result<(), Failure>) -> Result<Fitted, Failure> {
         let constants = &self.plan.constants;
         let start = constants
             .iter()
             .map(|constant| constant.allowed(constant.start));
         let mut best = self.first(start.collect())?;
-        self.say("Begins", &best)?;
-        for round in 1..=self.plan.rounds {
+        say(&self.line("Begins", &best))?;
+        let (mut round, mut settled) = (0, false);
+        while !settled && round < self.plan.rounds {
+            round += 1;
             let slopes = self.slopes(&best)?;
             let steps = self.steps(&best, &slopes);
             let before = best.distance();
@@ -69,15 +85,16 @@ impl Fitter<'_> {
                     best = trial;
                 }
             }
-            self.say(&format!("Round {round}"), &best)?;
-            if best.distance() > (1.0 - LITTLE) * before {
-                break;
-            }
+            say(&self.line(&format!("Round {round}"), &best))?;
+            settled = best.distance() > (1.0 - LITTLE) * before;
         }
-        let lines = constants.iter().zip(&best.values);
-        let lines = lines.map(|(constant, value)| format!("{} = {value}\n", constant.path));
-        print(&format!("\nFitted:\n{}\n", lines.collect::<String>()))?;
-        Ok(self.settings(&best.values).collect())
+        let paths = constants.iter().map(|constant| constant.path.clone());
+        Ok(Fitted {
+            constants: paths.zip(best.values.iter().copied()).collect(),
+            settings: self.settings(&best.values).collect(),
+            rounds: round,
+            settled,
+        })
     }
 
     /// The first values, where it shows whether there is anything to fit to.
@@ -92,6 +109,17 @@ impl Fitter<'_> {
             )));
         }
         Ok(first)
+    }
+
+    /// Sees that something was served: a run that is too short says nothing.
+    fn check_length(report: &ReportPlan, point: usize, run: &Metrics) -> Result<(), Failure> {
+        match run.get("responses") {
+            Some(Cell::Integer(0)) => Err(Failure::BadInput(format!(
+                "{}: no response was complete in a run; expected more packets that are measured: run.measured_packets, --packets N",
+                label(report, point)
+            ))),
+            _ => Ok(()),
+        }
     }
 
     /// What each constant does to each number.
@@ -177,9 +205,13 @@ impl Fitter<'_> {
     }
 
     fn distances(&self, report: &ReportPlan, study: &Study) -> Result<Vec<f64>, Failure> {
-        let runs = study.runs.iter().map(|run| match self.store.has(run.key) {
-            true => Ok(self.store.head(run.key)?.metrics),
-            false => Ok(Default::default()),
+        let runs = study.runs.iter().enumerate().map(|(number, run)| {
+            if !self.store.has(run.key) {
+                return Ok(Metrics::new());
+            }
+            let metrics = self.store.head(run.key)?.metrics;
+            Self::check_length(report, number / report.seeds, &metrics)?;
+            Ok(metrics)
         });
         let outcome = Outcome {
             plan: report,
@@ -196,18 +228,45 @@ impl Fitter<'_> {
         Ok(targets.map(distance).collect())
     }
 
-    fn say(&self, when: &str, trial: &Trial) -> Result<(), Failure> {
+    fn line(&self, when: &str, trial: &Trial) -> String {
         let constants = self.plan.constants.iter().zip(&trial.values);
         let constants = constants.map(|(constant, value)| format!("{} = {value}", constant.path));
         let constants: Vec<String> = constants.collect();
         let within = trial.distances.iter();
         let within = within.filter(|distance| distance.abs() <= 1.0).count();
-        print(&format!(
-            "{when}: {:.2} tolerances off, {within} of {} numbers within; {}\n",
-            trial.distance(),
-            trial.distances.len(),
-            constants.join(", ")
-        ))
+        wrapped(
+            &format!(
+                "{when}: {:.2} tolerances off, {within} of {} numbers within; {}",
+                trial.distance(),
+                trial.distances.len(),
+                constants.join(", ")
+            ),
+            width(),
+            2,
+        )
+    }
+}
+
+impl Fitted {
+    /// The constants as lines for a profile.
+    pub fn lines(&self) -> String {
+        let mut profile = Table::new();
+        for (path, value) in &self.constants {
+            let mut table = &mut profile;
+            let (above, key) = path.rsplit_once('.').unwrap_or(("", path));
+            for part in above.split('.').filter(|part| !part.is_empty()) {
+                let entry = table.entry(part).or_insert(Value::Table(Table::new()));
+                table = entry.as_table_mut().expect("keys are told apart by tables");
+            }
+            let whole = value.fract() == 0.0;
+            let value = if whole {
+                Value::Integer(*value as i64)
+            } else {
+                Value::Float(*value)
+            };
+            table.insert(key.to_owned(), value);
+        }
+        profile.to_string()
     }
 }
 

@@ -1,6 +1,6 @@
 //! `baton sweep`: a study goes in, a folder of results and tables come out.
 
-mod fit;
+pub(super) mod fit;
 mod manage;
 mod plan;
 
@@ -71,10 +71,10 @@ fn sweep(arguments: &SweepArgs, interrupt: &Interrupt) -> Result<(), Failure> {
             threads,
             interrupt,
         };
-        let fitted = fitter.fit();
-        request
-            .settings
-            .extend(fitted.map_err(|failure| paused(failure, "finished", out))?);
+        let fitted = fitter.fit(&|text| print(text));
+        let fitted = fitted.map_err(|failure| paused(failure, "finished", out))?;
+        print(&format!("\nFitted:\n{}\n", fitted.lines()))?;
+        request.settings.extend(fitted.settings);
         plan = config::study(&request, threads)?;
     }
     let report = plan.report.clone();

@@ -1,0 +1,208 @@
+//! The fitted constants of the server of the handoff papers, from Table 1: `experiments/handoff-table1.toml` says which keys are fitted, and
+//! which numbers were given.
+
+use super::tolerance;
+use crate::beside::{self, Outcome, Row};
+use crate::cli::CalibrateArgs;
+use crate::commands::sweep::fit::Fitter;
+use crate::config::{self, Request, Setting, StudyPlan};
+use crate::failure::Failure;
+use crate::output::{JsonOutput, print, tell};
+use crate::runner::{COMMIT, Interrupt, Sweep};
+use baton_report::grouped;
+use baton_sim::config::{Experiment, RunConfig, WorkloadConfig};
+use baton_study::{Patience, Store};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// The study.
+const STUDY: &str = "handoff-table1";
+
+/// What `--json` holds.
+#[derive(Serialize)]
+struct Document {
+    /// Name or path of the machine.
+    profile: String,
+    /// Commit of the program.
+    commit: &'static str,
+    /// What was replayed.
+    workload: WorkloadConfig,
+    /// Seed and length of each run.
+    run: RunConfig,
+    /// With the constants of the profile.
+    in_profile: Vec<Row>,
+    /// By key.
+    constants: BTreeMap<String, f64>,
+    /// With these.
+    derived: Vec<Row>,
+    rounds: usize,
+    /// Whether another round would bring nothing.
+    settled: bool,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// Bad input, a failed run, an interrupt.
+pub fn execute(
+    arguments: &CalibrateArgs,
+    json: Option<JsonOutput>,
+    interrupt: &Interrupt,
+) -> Result<(), Failure> {
+    let mut request = request(arguments);
+    let folder = scratch()?;
+    let bench = Bench {
+        store: &Store::open(folder.path(), Patience::default())?,
+        threads: arguments.threads.get(),
+        interrupt,
+    };
+    let plan = bench.plan(&request, &arguments.profile)?;
+    let say = |text: &str| match json {
+        // What is on stdout is to be JSON alone.
+        Some(JsonOutput::Stdout) => {
+            tell(text);
+            Ok(())
+        }
+        _ => print(text),
+    };
+    let experiment = plan.points[0].experiment.clone();
+    say(&introduction(arguments, &experiment))?;
+    let mut fit = plan
+        .report
+        .fit
+        .clone()
+        .expect("the study has a table [fit]");
+    fit.rounds = arguments.rounds as usize;
+    let (text, in_profile) = bench.outcome(plan)?;
+    say(&format!("\nWith the constants of the profile:\n{text}\n"))?;
+    let fitter = Fitter {
+        request: &request,
+        plan: &fit,
+        store: bench.store,
+        threads: bench.threads,
+        interrupt,
+    };
+    let fitted = fitter.fit(&say)?;
+    request.settings.extend(fitted.settings.clone());
+    let (text, derived) = bench.outcome(bench.plan(&request, &arguments.profile)?)?;
+    let how = match fitted.settled {
+        true => "settled: the last round brought the numbers nearer by less than a hundredth",
+        false => {
+            "not settled: the last round still brought them nearer; allow more with --rounds N"
+        }
+    };
+    let text = format!(
+        "\nDerived in {} rounds ({how}):\n{text}\nFor the profile, which is not changed:\n\n{}",
+        fitted.rounds,
+        fitted.lines()
+    );
+    let Some(json) = json else {
+        return print(&text);
+    };
+    let document = Document {
+        profile: arguments.profile.clone(),
+        commit: COMMIT,
+        workload: experiment.workload,
+        run: experiment.run,
+        in_profile,
+        constants: fitted.constants.into_iter().collect(),
+        derived,
+        rounds: fitted.rounds,
+        settled: fitted.settled,
+    };
+    json.write(&document, &text)
+}
+
+/// How runs are made.
+struct Bench<'a> {
+    store: &'a Store,
+    threads: usize,
+    interrupt: &'a Interrupt,
+}
+
+impl Bench<'_> {
+    /// The study on the machine. What is wrong with profile or log is found here, before anything runs.
+    fn plan(&self, request: &Request, profile: &str) -> Result<StudyPlan, Failure> {
+        config::study(request, self.threads).map_err(|failure| match failure.into() {
+            // The profile is an argument here, not a flag.
+            Failure::BadInput(message) => {
+                let told = message.strip_prefix("--profile ");
+                Failure::BadInput(match told {
+                    Some(told) if told.starts_with(profile) => format!("calibrate {told}"),
+                    _ => message,
+                })
+            }
+            other => other,
+        })
+    }
+
+    /// What comes out, for people and for machines.
+    fn outcome(&self, plan: StudyPlan) -> Result<(String, Vec<Row>), Failure> {
+        let report = plan.report.clone();
+        let (study, runs) = plan.identified(self.store)?;
+        let sweep = Sweep {
+            store: self.store,
+            runs: &runs,
+            threads: self.threads,
+        };
+        sweep.carry_out(self.interrupt)?;
+        let metrics = study.runs.iter();
+        let metrics = metrics.map(|run| Ok(self.store.head(run.key)?.metrics));
+        let outcome = Outcome {
+            plan: &report,
+            runs: metrics.collect::<Result<_, Failure>>()?,
+        };
+        Ok((beside::published(&outcome), beside::rows(&outcome)))
+    }
+}
+
+/// A folder for the results of runs, which goes when the calibration ends.
+fn scratch() -> Result<tempfile::TempDir, Failure> {
+    tempfile::tempdir()
+        .map_err(|error| Failure::Failed(format!("no folder for results can be made: {error}")))
+}
+
+/// What all runs share.
+fn request(arguments: &CalibrateArgs) -> Request {
+    let flags = [
+        ("--seed", "run.seed", Some(arguments.seed.get())),
+        ("--warmup", "run.warmup_packets", arguments.warmup),
+        ("--packets", "run.measured_packets", arguments.packets),
+    ];
+    let settings = flags
+        .into_iter()
+        .filter_map(|(flag, path, value)| Some(Setting::of_flag(flag, path, value?)));
+    let log = arguments.log.as_deref();
+    Request {
+        experiment: STUDY.to_owned(),
+        profile: Some(arguments.profile.clone()),
+        log: log.map(Into::into),
+        settings: settings
+            .chain(log.map(|_| Setting::log_in_order()))
+            .chain(log.into_iter().flat_map(|_| arguments.reading.settings()))
+            .collect(),
+        ..Request::default()
+    }
+}
+
+/// What is about to be done.
+fn introduction(arguments: &CalibrateArgs, experiment: &Experiment) -> String {
+    let run = &experiment.run;
+    let log = match &arguments.log {
+        Some(path) => format!("the log {}", path.display()),
+        None => "a generated log (preset `worldcup-lifetimes`), as no --log FILE was given and the World Cup log is not part \
+                 of Baton:\nconstants derived from it are those of the generated log"
+            .to_owned(),
+    };
+    format!(
+        "Deriving the fitted constants of {} from Table 1 of the handoff-policies paper (OSDI 2006),\n\
+         from neutral values on, with {log}.\n\
+         Each run: {} packets measured after {} of warm-up, seed {}.\n\
+         A number is met within {}.\n",
+        arguments.profile,
+        grouped(run.measured_packets),
+        grouped(run.warmup_packets),
+        run.seed,
+        tolerance::in_words(),
+    )
+}
