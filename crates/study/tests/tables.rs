@@ -156,6 +156,7 @@ fn names_end_with_units() {
         "mbps",
         "percent",
         "bytes",
+        "kb",
         "cycles",
         "packets",
         "segments",
