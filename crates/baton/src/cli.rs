@@ -9,6 +9,7 @@ mod bench_live;
 mod complete;
 #[cfg(live)]
 mod descriptors;
+mod figure;
 #[cfg(live)]
 mod filter;
 mod found;
@@ -33,6 +34,7 @@ pub use bench::{BenchCommand, BenchNicArgs, IDEAL};
 pub use bench_live::{BenchReflectArgs, LiveBenchArgs, Mac, PortName};
 #[cfg(live)]
 pub use descriptors::{BatchingName, DescriptorArgs};
+pub use figure::FigureArgs;
 #[cfg(live)]
 pub use filter::FilterArgs;
 pub use found::{Group, KeysArgs, ListArgs};
@@ -434,7 +436,7 @@ pub struct ReproduceArgs {
     /// A packet capture (pcap, pcapng, ERF) that routers forward in place of the stand-ins of nic-applications and nic-correlation
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub trace: Option<PathBuf>,
-    /// Draw the figure of the experiment, if it has one, to this file, .svg or .png
+    /// Draw the figure of the experiment, if it has one, to this file, .svg, .pdf or .png; its data go beside it
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub figure: Option<PathBuf>,
     /// Write rows of configuration, metric, published and simulated value to this file; `-` for stdout
@@ -633,9 +635,9 @@ pub struct LocalityArgs {
     /// Write the curves to this file; `-` for stdout
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub json: Option<PathBuf>,
-    /// Draw the curves to this file, .svg or .png: solid lines for one cache, dashed for more
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub figure: Option<PathBuf>,
+    /// The figure: solid lines for one cache, dashed for more.
+    #[command(flatten)]
+    pub figure: FigureArgs,
     /// Threads.
     #[command(flatten)]
     pub threads: ThreadsArg,

@@ -2,6 +2,8 @@
 
 mod figure;
 mod part;
+#[cfg(feature = "figures")]
+mod picture;
 
 pub use figure::PendingFigure;
 pub use part::remove_all_parts;

@@ -2,9 +2,8 @@
 //!
 //! `cargo run -p baton-report --example handoff_cost docs/src/handoff_cost.txt nginx docs/src/handoff_cost.svg`
 
-use baton_report::figure::{GroupPanel, GroupSeries, Groups, Picture};
+use baton_report::figure::{Figure, GroupPanel, GroupSeries, Groups, Size};
 use std::fs;
-use std::path::Path;
 
 /// A line of the table.
 struct Row<'a> {
@@ -22,8 +21,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let [from, server, to] = &arguments[..] else {
         return Err("usage: handoff_cost TABLE SERVER FIGURE".into());
     };
-    let picture =
-        Picture::of_path(Path::new(to)).ok_or("expected a figure's name, as in cost.svg")?;
     let text = fs::read_to_string(from)?;
     let rows: Vec<Row<'_>> = text
         .lines()
@@ -41,7 +38,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             .collect(),
         panels: panels.into_iter().map(panel).collect(),
     };
-    Ok(fs::write(to, figure.draw(picture)?)?)
+    Ok(fs::write(to, Figure::Groups(figure).svg(Size::default())?)?)
 }
 
 fn parse<'a>(line: &'a str, server: &str) -> Option<Row<'a>> {

@@ -1,6 +1,6 @@
 //! What can be typed about response times over load.
 
-use super::{ExperimentArgs, ThreadsArg};
+use super::{ExperimentArgs, FigureArgs, ThreadsArg};
 use crate::commands::load::{Goal, Point};
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 #[command(after_help = "\
 Examples:
   baton load W-0-N-N-FCFS-400 W-4096-P-L-FCFS-400 --log access.log.xz
-  baton load experiments/handoff-table1.toml --goal p99=20ms --figure load.svg
+  baton load experiments/handoff-table1.toml --goal p99=20ms --figure load.pdf --size \"84mm x 80mm\"
   baton load W-1024-P-N-FCFS-400 --points 5000/s,10000/s,15000/s --json load.json
 
 What each configuration serves in a closed loop, where its clients ask as soon as they can, is its capacity. Then it is run in open
@@ -42,9 +42,9 @@ pub struct LoadArgs {
     /// Find the largest load at which a response time is at most so long: mean, p50, p90, p99 or p99.9, as in p99=20ms
     #[arg(long, value_name = "TIME")]
     pub goal: Option<Goal>,
-    /// Draw response times over loads into this file, .svg or .png
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub figure: Option<PathBuf>,
+    /// The figure: response times over loads.
+    #[command(flatten)]
+    pub figure: FigureArgs,
     /// Write all results, with configuration, seed and commit, to this file; `-` for stdout
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub json: Option<PathBuf>,

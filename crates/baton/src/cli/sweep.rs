@@ -1,6 +1,6 @@
 //! What can be typed about studies.
 
-use super::{ExperimentArgs, ThreadsArg, complete};
+use super::{ExperimentArgs, FigureArgs, ThreadsArg, complete};
 use clap::{Args, Subcommand, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
 use std::path::PathBuf;
@@ -15,6 +15,7 @@ Examples:
   baton sweep study.toml --out results --shard 1/4
   baton sweep study.toml --out results --measured mine.csv
   baton sweep study.toml --out results --fit
+  baton sweep study.toml --out results --figure paper.pdf --size \"84mm x 100mm\"
   baton sweep study.toml --set clients.connections=512 --plan
   baton sweep status results
 
@@ -52,6 +53,9 @@ pub struct SweepArgs {
     /// Do only the K-th of N parts of the runs, as in 2/4
     #[arg(long, value_name = "K/N")]
     pub shard: Option<Shard>,
+    /// The figure that the study's [figure] asks for, into DIR/STUDY.svg if no file is named.
+    #[command(flatten)]
+    pub figure: FigureArgs,
     /// Print the runs as CSV and run nothing
     #[arg(long, conflicts_with = "shard")]
     pub plan: bool,

@@ -204,7 +204,7 @@ pub fn figure(title: String, curves: &[Curve], name: impl Fn(&Curve) -> String) 
     Figure {
         title,
         x: "size of each cache (solid: one cache, dashed: several independent ones)".to_owned(),
-        y: "content bytes kept off the bus".to_owned(),
+        y: "content bytes kept off the bus, %".to_owned(),
         curves: curves.iter().map(line).collect(),
     }
 }

@@ -1,14 +1,39 @@
-//! Figures as files.
+//! Figures as files, with their data beside them.
 
-use super::Pending;
+use super::{Pending, to_json};
 use crate::failure::Failure;
-use baton_report::figure::{CAN_DRAW, Drawn, Picture};
-use std::path::Path;
+use baton_report::figure::{CAN_DRAW, Figure, Size};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
-/// Where `--figure` goes.
+/// A kind of picture file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Format {
+    Svg,
+    Pdf,
+    Png,
+}
+
+impl Format {
+    /// What the ending of `path` asks for.
+    fn of_path(path: &Path) -> Option<Self> {
+        match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
+            "svg" => Some(Self::Svg),
+            "pdf" => Some(Self::Pdf),
+            "png" => Some(Self::Png),
+            _ => None,
+        }
+    }
+}
+
+/// Where a figure goes: a picture, and beside it what it shows as `.figure.csv` and as a Vega-Lite specification, `.figure.vl.json`.
 pub struct PendingFigure {
-    file: Pending,
-    picture: Picture,
+    paths: [PathBuf; 3],
+    picture: Pending,
+    format: Format,
+    size: Size,
+    csv: Pending,
+    specification: Pending,
 }
 
 impl PendingFigure {
@@ -16,31 +41,80 @@ impl PendingFigure {
     ///
     /// # Errors
     /// It cannot, or has not, or there is not.
-    pub fn new(path: &Path) -> Result<Self, Failure> {
+    pub fn new(path: &Path, size: Size) -> Result<Self, Failure> {
         if !CAN_DRAW {
             return Err(Failure::BadInput(format!(
                 "--figure {}: this program was built without the feature `figures`",
                 path.display()
             )));
         }
-        let picture = Picture::of_path(path).ok_or_else(|| {
+        let format = Format::of_path(path).ok_or_else(|| {
             Failure::BadInput(format!(
-                "--figure {}: no kind of picture; expected a name that ends in .svg or .png",
+                "--figure {}: no kind of picture; expected a name that ends in .svg, .pdf or .png",
                 path.display()
             ))
         })?;
+        let paths = [
+            path.to_owned(),
+            beside(path, "csv"),
+            beside(path, "vl.json"),
+        ];
         Ok(Self {
-            file: Pending::new("--figure", path)?,
-            picture,
+            picture: Pending::new("--figure", &paths[0])?,
+            csv: Pending::new("--figure", &paths[1])?,
+            specification: Pending::new("--figure", &paths[2])?,
+            paths,
+            format,
+            size,
         })
     }
 
-    /// Writes what `draw` draws.
+    /// Draws the figure and writes it with its data. Returns the paths.
     ///
     /// # Errors
     /// It cannot be drawn or written.
-    pub fn write(self, draw: impl FnOnce(Picture) -> Drawn) -> Result<(), Failure> {
-        let picture = draw(self.picture).map_err(|error| Failure::Failed(error.to_string()))?;
-        self.file.write(&picture)
+    pub fn write(self, figure: &Figure) -> Result<[PathBuf; 3], Failure> {
+        let svg = figure.svg(self.size);
+        let svg = svg.map_err(|error| Failure::Failed(error.to_string()))?;
+        let picture = match self.format {
+            Format::Svg => svg.into_bytes(),
+            #[cfg(feature = "figures")]
+            Format::Pdf => super::picture::pdf(&svg, self.size)?,
+            #[cfg(feature = "figures")]
+            Format::Png => super::picture::png(&svg, self.size)?,
+            #[cfg(not(feature = "figures"))]
+            Format::Pdf | Format::Png => Vec::new(),
+        };
+        self.csv.write(figure.csv().as_bytes())?;
+        let specification = to_json(&figure.vega_lite())?;
+        self.specification.write(specification.as_bytes())?;
+        self.picture.write(&picture)?;
+        Ok(self.paths)
+    }
+}
+
+/// `load.figure.csv` of `load.svg`.
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name: OsString = path.file_stem().unwrap_or_default().to_owned();
+    name.push(".figure.");
+    name.push(ending);
+    path.with_file_name(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ending_of_a_path_says_the_kind() {
+        let kind = |name: &str| Format::of_path(Path::new(name));
+        assert_eq!(kind("a/b.SVG"), Some(Format::Svg));
+        assert_eq!(kind("b.pdf"), Some(Format::Pdf));
+        assert_eq!(kind("b.png"), Some(Format::Png));
+        assert_eq!((kind("b.jpg"), kind("svg")), (None, None));
+        assert_eq!(
+            beside(Path::new("a/b.svg"), "csv"),
+            Path::new("a/b.figure.csv")
+        );
     }
 }

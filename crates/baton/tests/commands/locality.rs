@@ -191,7 +191,7 @@ fn what_cannot_be_measured_is_refused() {
     refused(&["--caches", "0"], &["--caches"]);
     refused(
         &["--figure", "out.jpg"],
-        &["--figure out.jpg", ".svg or .png"],
+        &["--figure out.jpg", ".svg, .pdf or .png"],
     );
     refused(&["--figure", "demo.log"], &["--figure"]);
     assert_eq!(bench.files(), ["demo.log"], "nothing is left behind");

@@ -19,7 +19,7 @@ fn folders_and_figures_that_cannot_be_used_are_refused() {
     let arguments = ["reproduce", "dcache-locality", "--figure", "out.gif"];
     bench
         .run(&arguments)
-        .refused(&["--figure out.gif", ".svg or .png"]);
+        .refused(&["--figure out.gif", ".svg, .pdf or .png"]);
     bench.write(
         "sdsc.log",
         "1+1: Tue Aug 22 00:00:05 1995 (/a): Sent text: GET /a HTTP/1.0\n",

@@ -429,3 +429,63 @@ mod ends {
         }
     }
 }
+
+#[test]
+fn a_figure_is_drawn_as_large_as_a_paper_wants_it_with_its_data_beside_it() {
+    let bench = Workbench::new();
+    let figure = "[figure]\nx = \"nic.mips\"\ny = [\"request_rate_per_s\", \"response_mean_ms\"]\n";
+    study(&bench, "x.toml", &format!("{TWENTY}{figure}"));
+    let drawn = |line: &str| {
+        bench.run(
+            &[
+                &["sweep", "x.toml", "--out", "results"],
+                line.split('|').collect::<Vec<_>>().as_slice(),
+            ]
+            .concat(),
+        )
+    };
+    drawn("--quiet").ok().says(&[
+        "results/x.svg",
+        "results/x.figure.csv",
+        "results/x.figure.vl.json",
+    ]);
+    let svg = bench.read("results/x.svg");
+    for words in [
+        "request rate, 1/s",
+        "response mean, ms",
+        "nic.mips, MIPS",
+        "\n400\n",
+        "\n1,000\n",
+    ] {
+        assert!(svg.contains(words), "{words}");
+    }
+    drawn("--figure|paper.pdf|--size|84mm x 60mm")
+        .ok()
+        .says(&["paper.pdf"]);
+    assert!(
+        std::fs::read(bench.path("paper.pdf"))
+            .expect("a page")
+            .starts_with(b"%PDF-")
+    );
+    // Two metrics of ten points, each the mean of two seeds.
+    let data = bench.read("paper.figure.csv");
+    assert_eq!(data.lines().count(), 1 + 20, "{data}");
+    assert_eq!(
+        data,
+        bench.read("results/x.figure.csv"),
+        "it does not depend on the size"
+    );
+    let specification: serde_json::Value =
+        serde_json::from_str(&bench.read("paper.figure.vl.json")).expect("JSON");
+    assert_eq!(specification["vconcat"].as_array().map(Vec::len), Some(2));
+    drawn("--figure|x.png|--size|1mm x 1mm").refused(&["--size 1mm x 1mm", "25.4 mm"]);
+    drawn("--figure|x.png|--size|wide").refused(&["84mm x 60mm"]);
+    study(&bench, "x.toml", TWENTY);
+    drawn("--figure|x.png").refused(&["--figure x.png", "no table [figure]"]);
+    assert!(
+        !bench
+            .files()
+            .iter()
+            .any(|name| name.contains("x.png") || name.contains("x.figure"))
+    );
+}

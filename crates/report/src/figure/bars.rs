@@ -1,7 +1,5 @@
 //! Bars of several parts.
 
-use super::{Drawn, Picture};
-
 /// Bars side by side, each a stack of parts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bars {
@@ -26,14 +24,4 @@ pub struct Bar {
     pub is_doubtful: bool,
     /// The height of each part, from below.
     pub parts: Vec<f64>,
-}
-
-impl Bars {
-    /// The figure as a file.
-    ///
-    /// # Errors
-    /// The drawing library fails, or is left out.
-    pub fn draw(&self, picture: Picture) -> Drawn {
-        picture.of(self)
-    }
 }

@@ -1,7 +1,5 @@
 //! Curves over sizes that grow by powers of two.
 
-use super::{Drawn, Picture};
-
 /// Percentages over sizes in bytes, with a logarithmic axis of sizes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curves {
@@ -24,14 +22,4 @@ pub struct Curve {
     pub dashed: bool,
     /// Size in bytes and percentage, in order of size.
     pub points: Vec<(u64, f64)>,
-}
-
-impl Curves {
-    /// The figure as a file.
-    ///
-    /// # Errors
-    /// The drawing library fails, or is left out.
-    pub fn draw(&self, picture: Picture) -> Drawn {
-        picture.of(self)
-    }
 }

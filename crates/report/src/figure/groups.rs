@@ -1,7 +1,5 @@
 //! Groups of bars side by side, in panels one above the other.
 
-use super::{Drawn, Picture};
-
 /// Several measures, each of the same things by several series.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Groups {
@@ -29,14 +27,4 @@ pub struct GroupSeries {
     pub name: String,
     /// Heights by group; none where there is nothing to draw.
     pub values: Vec<Option<f64>>,
-}
-
-impl Groups {
-    /// The figure as a file.
-    ///
-    /// # Errors
-    /// The drawing library fails, or is left out.
-    pub fn draw(&self, picture: Picture) -> Drawn {
-        picture.of(self)
-    }
 }

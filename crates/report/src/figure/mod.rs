@@ -1,21 +1,27 @@
-//! Figures as files: curves, stacked bars, groups of bars and panels of lines, as SVG or PNG.
+//! Figures as files: curves, stacked bars, groups of bars and panels of lines, as SVG, and their data as CSV and as a Vega-Lite specification.
 //!
-//! What is drawn is data ([`Curves`], [`Bars`], [`Groups`], [`Panels`]); the drawing is the same for both kinds of file. It is the feature `figures`:
-//! without it ([`CAN_DRAW`]) every figure is [`NotDrawn`].
+//! What is drawn is data ([`Curves`], [`Bars`], [`Groups`], [`Panels`]). The drawing is the feature `figures`: without it ([`CAN_DRAW`]) every
+//! figure is [`NotDrawn`].
 
+#[cfg(feature = "figures")]
+mod axis;
 mod bars;
 mod curves;
+mod data;
 #[cfg(feature = "figures")]
 mod drawing;
 mod groups;
 mod panels;
-mod picture;
+mod size;
+mod vega;
 
 pub use bars::{Bar, Bars};
 pub use curves::{Curve, Curves};
+#[cfg(feature = "figures")]
+pub use drawing::FONT_FILE;
 pub use groups::{GroupPanel, GroupSeries, Groups};
 pub use panels::{Line, Panel, Panels};
-pub use picture::Picture;
+pub use size::{BadSize, Extent, Size};
 
 /// Whether figures can be drawn: the feature `figures`.
 pub const CAN_DRAW: bool = cfg!(feature = "figures");
@@ -39,17 +45,41 @@ pub enum Figure {
 }
 
 impl Figure {
-    /// The figure as a file.
+    /// The figure as SVG.
     ///
     /// # Errors
     /// The drawing library fails, or is left out.
-    pub fn draw(&self, picture: Picture) -> Drawn {
+    #[cfg(feature = "figures")]
+    pub fn svg(&self, size: Size) -> Drawn {
         match self {
-            Self::Curves(curves) => curves.draw(picture),
-            Self::Bars(bars) => bars.draw(picture),
-            Self::Groups(groups) => groups.draw(picture),
-            Self::Panels(panels) => panels.draw(picture),
+            Self::Curves(curves) => drawing::svg(curves, size),
+            Self::Bars(bars) => drawing::svg(bars, size),
+            Self::Groups(groups) => drawing::svg(groups, size),
+            Self::Panels(panels) => drawing::svg(panels, size),
         }
+    }
+
+    /// There is nothing to draw it with.
+    ///
+    /// # Errors
+    /// Always.
+    #[cfg(not(feature = "figures"))]
+    pub fn svg(&self, _: Size) -> Drawn {
+        Err(NotDrawn::because(
+            "this program was built without the feature `figures`",
+        ))
+    }
+}
+
+impl From<Curves> for Figure {
+    fn from(curves: Curves) -> Self {
+        Self::Curves(curves)
+    }
+}
+
+impl From<Groups> for Figure {
+    fn from(groups: Groups) -> Self {
+        Self::Groups(groups)
     }
 }
 
@@ -60,7 +90,7 @@ impl From<Panels> for Figure {
 }
 
 /// What a figure gives, or why it could not be drawn.
-pub type Drawn = Result<Vec<u8>, NotDrawn>;
+pub type Drawn = Result<String, NotDrawn>;
 
 /// The drawing library failed, or there is none.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -68,7 +98,8 @@ pub type Drawn = Result<Vec<u8>, NotDrawn>;
 pub struct NotDrawn(String);
 
 impl NotDrawn {
-    fn because(reason: impl std::fmt::Display) -> Self {
+    /// Why not.
+    pub fn because(reason: impl std::fmt::Display) -> Self {
         Self(reason.to_string())
     }
 }
@@ -82,13 +113,13 @@ mod undrawn {
 
     #[test]
     fn a_figure_that_cannot_be_drawn_says_why() {
-        let figure = Curves {
+        let figure = Figure::Curves(Curves {
             title: String::new(),
             x: String::new(),
             y: String::new(),
             curves: Vec::new(),
-        };
-        let error = figure.draw(Picture::Svg).unwrap_err();
+        });
+        let error = figure.svg(Size::default()).unwrap_err();
         assert!(error.to_string().contains("without the feature `figures`"));
     }
 }

@@ -1,7 +1,5 @@
 //! Lines over any axis, in panels one above the other that share it.
 
-use super::{Drawn, Picture};
-
 /// Several measures of the same things.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Panels {
@@ -39,14 +37,4 @@ pub struct Line {
     pub intervals: Vec<(f64, f64, f64)>,
     /// Where on the horizontal axis runs were not steady, and this may not be so: points there are marked.
     pub doubtful: Vec<f64>,
-}
-
-impl Panels {
-    /// The figure as a file.
-    ///
-    /// # Errors
-    /// The drawing library fails, or is left out.
-    pub fn draw(&self, picture: Picture) -> Drawn {
-        picture.of(self)
-    }
 }

@@ -1,7 +1,7 @@
-//! Figures are files of their kind with all names in them.
+//! Figures have all their names, and their data is all that they show.
 
 use super::*;
-use std::path::Path;
+use serde_json::json;
 
 fn curves() -> Curves {
     let curve = |name: &str, dashed, points: &[(u64, f64)]| Curve {
@@ -73,54 +73,107 @@ fn panels() -> Panels {
     }
 }
 
+fn svg(figure: impl Into<Figure>) -> String {
+    figure.into().svg(Size::default()).unwrap()
+}
+
+fn all() -> [Figure; 4] {
+    [
+        curves().into(),
+        Figure::Bars(bars()),
+        groups().into(),
+        panels().into(),
+    ]
+}
+
+/// Whether it is a text of its own.
+fn says(svg: &str, words: &str) -> bool {
+    svg.contains(&format!("\n{words}\n"))
+}
+
 #[test]
 fn panels_share_an_axis_and_a_legend() {
-    let svg = String::from_utf8(panels().draw(Picture::Svg).unwrap()).unwrap();
+    let text = svg(panels());
     for words in [
         "Batching",
         "connections",
         "response time",
         "crossings",
         "10,000",
+        "1",
+        "100",
     ] {
-        assert!(svg.contains(words), "{words}");
+        assert!(says(&text, words), "{words}");
     }
     for name in ["\nhost\n", "\nboth\n"] {
-        assert_eq!(svg.matches(name).count(), 1, "one entry in the legend");
+        assert_eq!(text.matches(name).count(), 1, "one entry in the legend");
     }
     assert_eq!(
-        svg.matches("<circle").count(),
-        7,
-        "the point without a logarithm is left out"
+        text.matches("<circle").count(),
+        1 + 3 + 2,
+        "marks of the first line, and in the legend"
     );
-    Panels {
+    let nothing = Panels {
         panels: Vec::new(),
         ..panels()
-    }
-    .draw(Picture::Svg)
-    .unwrap();
+    };
+    svg(nothing);
 }
 
 #[test]
-fn intervals_are_upright_lines() {
-    let strokes = |panels: &Panels| {
-        let svg = String::from_utf8(panels.draw(Picture::Svg).unwrap()).unwrap();
-        svg.matches("<polyline").count()
+fn lines_differ_by_marks_and_dashes_where_dashes_say_nothing_else() {
+    let line = |number: usize| Line {
+        name: format!("line {number}"),
+        dashed: false,
+        points: vec![(1.0, number as f64), (2.0, number as f64)],
+        intervals: Vec::new(),
+        doubtful: Vec::new(),
     };
+    let figure = |dashed| {
+        let mut lines: Vec<Line> = (0..2).map(line).collect();
+        lines[1].dashed = dashed;
+        Panels {
+            title: String::new(),
+            x: "x".to_owned(),
+            log_x: false,
+            panels: vec![Panel {
+                y: "y".to_owned(),
+                log_y: false,
+                lines,
+            }],
+        }
+    };
+    let strokes = |figure| svg(figure).matches("<polyline").count();
+    // A dashed line is many strokes. The first line never is; the legend shows the second without gaps if that says something.
+    assert!(strokes(figure(false)) > strokes(figure(true)) && strokes(figure(true)) > 20);
+    let text = svg(figure(false));
+    assert!(
+        text.contains("<circle") && text.contains("<polygon"),
+        "two shapes of marks"
+    );
+}
+
+#[test]
+fn intervals_are_upright_lines_with_ends() {
+    let strokes = |panels: &Panels| svg(panels.clone()).matches("<polyline").count();
     let without = panels();
     let mut with = panels();
     // The second begins where an axis of logarithms has no place, the third ends there.
     with.panels[0].lines[0].intervals = vec![(1.0, 2.0, 3.0), (10.0, 0.0, 5.0), (100.0, -2.0, 0.0)];
-    assert_eq!(strokes(&with), strokes(&without) + 2);
+    let mut narrower = with.clone();
+    narrower.panels[0].lines[0].intervals.pop();
+    assert_eq!(strokes(&with), strokes(&narrower));
+    narrower.panels[0].lines[0].intervals.pop();
+    assert_eq!(strokes(&with), strokes(&narrower) + 3);
+    assert!(strokes(&narrower) > strokes(&without));
 }
 
-#[test]
-fn groups_have_names_legends_and_bars() {
+fn groups() -> Groups {
     let series = |name: &str, values: &[Option<f64>]| GroupSeries {
         name: name.to_owned(),
         values: values.to_vec(),
     };
-    let groups = Groups {
+    Groups {
         title: "NICs".to_owned(),
         names: vec!["1 first".to_owned(), "2 second".to_owned()],
         panels: vec![
@@ -136,97 +189,158 @@ fn groups_have_names_legends_and_bars() {
                 ],
             },
         ],
-    };
-    let svg = String::from_utf8(groups.draw(Picture::Svg).unwrap()).unwrap();
-    for words in ["NICs", "1 first", "2 second", "Mb/s", "accept", "open"] {
-        assert!(svg.contains(words), "{words}");
     }
-    // The ground, three entries of legends, and a bar for each value.
-    assert_eq!(svg.matches("<rect").count(), 1 + 3 + 5);
+}
+
+#[test]
+fn groups_have_names_legends_and_bars() {
+    let text = svg(groups());
+    for words in ["NICs", "1 first", "2 second", "Mb/s", "accept", "open"] {
+        assert!(says(&text, words), "{words}");
+    }
+    assert_eq!(
+        text.matches("<polygon").count(),
+        3 + 5,
+        "entries of legends, and a bar for each value"
+    );
     let empty = Groups {
         names: Vec::new(),
         panels: Vec::new(),
-        ..groups
+        ..groups()
     };
-    empty.draw(Picture::Svg).unwrap();
+    svg(empty);
 }
 
 #[test]
-fn the_ending_of_a_path_says_the_kind() {
-    assert_eq!(Picture::of_path(Path::new("a/b.SVG")), Some(Picture::Svg));
-    assert_eq!(Picture::of_path(Path::new("b.png")), Some(Picture::Png));
-    assert_eq!(Picture::of_path(Path::new("b.jpg")), None);
-    assert_eq!(Picture::of_path(Path::new("svg")), None);
-}
-
-#[test]
-fn a_drawing_has_its_words_and_lines() {
-    let svg = String::from_utf8(curves().draw(Picture::Svg).unwrap()).unwrap();
+fn a_drawing_has_its_words_and_units() {
+    let text = svg(curves());
     for words in [
-        "<svg",
         "Kept off the bus",
         "64 KiB",
         "16 MiB",
-        "100 %",
+        "80",
         "cache",
         "content",
         "lru",
         "sieve",
     ] {
-        assert!(svg.contains(words), "{words}");
+        assert!(says(&text, words), "{words}");
     }
     assert_eq!(
-        svg.matches("\nlru\n").count(),
+        text.matches("\nlru\n").count(),
         1,
         "one entry in the legend for both"
     );
-    let svg = String::from_utf8(bars().draw(Picture::Svg).unwrap()).unwrap();
+    let text = svg(Figure::Bars(bars()));
     for words in ["Bus", "utilisation, %", "overhead", "nasa", "4 MB"] {
-        assert!(svg.contains(words), "{words}");
+        assert!(says(&text, words), "{words}");
     }
 }
 
 #[test]
-fn a_bitmap_is_a_png_that_is_not_empty() {
-    for file in [
-        curves().draw(Picture::Png),
-        bars().draw(Picture::Png),
-        panels().draw(Picture::Png),
-    ] {
-        let file = file.unwrap();
-        let mut reader = png::Decoder::new(std::io::Cursor::new(file))
-            .read_info()
-            .unwrap();
-        let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
-        reader.next_frame(&mut pixels).unwrap();
-        let inked = pixels.iter().filter(|&&value| value < 128).count();
-        assert!(inked > 5000, "{inked} dark values");
+fn a_figure_is_as_large_as_asked_and_its_text_can_be_read() {
+    let size = Size::new(Some("84mm x 60mm".parse().unwrap()), None).unwrap();
+    for figure in all() {
+        let text = figure.svg(size).unwrap();
+        assert!(
+            text.starts_with(
+                "<svg width=\"317.48\" height=\"226.77\" role=\"img\" viewBox=\"0 0 5080 3628\""
+            ),
+            "{text:.120}"
+        );
+        let sizes = text
+            .split("font-size=\"")
+            .skip(1)
+            .filter_map(|rest| rest.split('"').next());
+        let least = sizes
+            .map(|size| size.parse::<f64>().unwrap())
+            .fold(f64::INFINITY, f64::min);
+        // Units are sixteenths of a pixel, of which a point has 4/3. Figures give sizes that are some units larger.
+        assert!(least / 16.0 * 0.75 > 5.5, "{least}");
     }
+}
+
+#[test]
+fn a_title_is_no_markup() {
+    let text = svg(Curves {
+        title: "a <b> & c".to_owned(),
+        ..curves()
+    });
+    assert!(
+        text.contains("<title>a &lt;b> &amp; c</title>"),
+        "{text:.300}"
+    );
 }
 
 #[test]
 fn nothing_and_a_single_point_are_drawn_too() {
     let mut empty = curves();
     empty.curves.clear();
-    empty.draw(Picture::Svg).unwrap();
+    svg(empty);
     let mut point = curves();
     point.curves.truncate(1);
     point.curves[0].points.truncate(1);
-    point.draw(Picture::Png).unwrap();
+    svg(point);
 }
 
 #[test]
 fn runs_that_were_not_steady_are_marked_with_what_to_do() {
-    let text = |figure: Figure| String::from_utf8(figure.draw(Picture::Svg).unwrap()).unwrap();
-    let svg = text(Figure::Bars(bars()));
+    let text = svg(Figure::Bars(bars()));
     assert!(
-        svg.contains("nasa *") && svg.contains(&NOT_STEADY[2..]),
-        "{svg}"
+        text.contains("nasa *") && text.contains(&NOT_STEADY[2..]),
+        "{text}"
     );
-    assert!(!text(Figure::Panels(panels())).contains(NOT_STEADY));
+    assert!(!svg(panels()).contains(NOT_STEADY));
     let mut panels = panels();
     panels.panels[0].lines[0].doubtful = vec![10.0, 11.0];
-    let svg = text(Figure::Panels(panels));
-    assert_eq!(svg.matches("\n*\n").count(), 1, "the point of that run");
-    assert!(svg.contains(NOT_STEADY), "{svg}");
+    let text = svg(panels);
+    assert_eq!(text.matches("\n*\n").count(), 1, "the point of that run");
+    assert!(text.contains(NOT_STEADY), "{text}");
+}
+
+#[test]
+fn data_has_a_row_for_each_point() {
+    let mut panels = panels();
+    panels.panels[1].lines[0].name = "a \"b\", c".to_owned();
+    panels.panels[1].lines[0].intervals = vec![(1.0, 8.0, 10.5)];
+    panels.panels[1].lines[0].doubtful = vec![10_000.0];
+    let figure = Figure::Panels(panels);
+    let csv = figure.csv();
+    let lines: Vec<&str> = csv.lines().collect();
+    assert_eq!(lines[0], "measure,series,dashed,x,y,low,high,steady");
+    assert_eq!(lines.len(), 1 + 8);
+    assert_eq!(
+        lines[7],
+        "crossings,\"a \"\"b\"\", c\",false,1.0,9.0,8.0,10.5,true"
+    );
+    assert_eq!(
+        lines[8],
+        "crossings,\"a \"\"b\"\", c\",false,10000.0,4.0,,,false"
+    );
+    assert_eq!(
+        Figure::Bars(bars()).csv().lines().nth(1),
+        Some("\"nasa, 0 MB\",content,60.0,true")
+    );
+    assert_eq!(Figure::Groups(groups()).csv().lines().count(), 1 + 6);
+}
+
+#[test]
+fn a_specification_asks_for_fields_that_there_are() {
+    for figure in all() {
+        let specification = figure.vega_lite();
+        assert_eq!(
+            specification["$schema"],
+            json!("https://vega.github.io/schema/vega-lite/v5.json")
+        );
+        let records = figure.records();
+        assert_eq!(
+            specification["data"]["values"].as_array().unwrap().len(),
+            records.len()
+        );
+        assert_eq!(
+            vega::unknown_fields(&specification, &records[0]),
+            Vec::<String>::new()
+        );
+        assert!(!specification["vconcat"].as_array().unwrap().is_empty());
+    }
 }

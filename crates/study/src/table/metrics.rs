@@ -57,6 +57,26 @@ impl Metric {
         }
     }
 
+    /// Its name in words, with its unit as figures have it: `request rate, 1/s`.
+    pub fn label(&self) -> String {
+        const UNITS: [(&str, &str); 8] = [
+            ("_per_s", "1/s"),
+            ("_mbps", "Mb/s"),
+            ("_percent", "%"),
+            ("_bytes", "bytes"),
+            ("_cycles", "cycles"),
+            ("_ms", "ms"),
+            ("_us", "µs"),
+            ("_s", "s"),
+        ];
+        let unit =
+            |(end, unit): &(&str, &str)| Some((self.name.strip_suffix(end)?, unit.to_string()));
+        match UNITS.iter().find_map(unit) {
+            Some((name, unit)) => format!("{}, {unit}", name.replace('_', " ")),
+            None => self.name.replace('_', " "),
+        }
+    }
+
     fn of(&self, results: &Results) -> Cell {
         match self.value {
             Value::Count(value) => value(results).map_or(Cell::Nothing, Cell::count),

@@ -3,11 +3,12 @@
 use super::curve::Curve;
 use super::metric::Metric;
 use baton_report::figure::{Line, Panel, Panels};
+use baton_stats::Estimate;
 
 /// What is drawn, from above.
 const DRAWN: [Metric; 3] = [Metric::Mean, Metric::P50, Metric::P99];
 
-/// Response times over rates: a panel for each of some, a line for each configuration.
+/// Response times over rates: a panel for each of some, a line for each configuration, with 95 % intervals.
 pub fn of(curves: &[Curve]) -> Panels {
     let line = |curve: &Curve, metric| Line {
         name: curve.name.clone(),
@@ -17,7 +18,15 @@ pub fn of(curves: &[Curve]) -> Panels {
             .iter()
             .filter_map(|measured| Some((measured.rate, measured.time(metric)?.mean)))
             .collect(),
-        intervals: Vec::new(),
+        intervals: curve
+            .measured
+            .iter()
+            .filter_map(|measured| {
+                let Estimate { mean, half_width } = measured.time(metric)?;
+                let half = half_width?;
+                Some((measured.rate, mean - half, mean + half))
+            })
+            .collect(),
         doubtful: curve
             .measured
             .iter()
@@ -26,13 +35,13 @@ pub fn of(curves: &[Curve]) -> Panels {
             .collect(),
     };
     let panel = |metric: Metric| Panel {
-        y: format!("{}, ms", metric.name()),
+        y: format!("{} response time, ms", metric.name()),
         log_y: true,
         lines: curves.iter().map(|curve| line(curve, metric)).collect(),
     };
     Panels {
         title: "Response time over load".to_owned(),
-        x: "requests/s offered".to_owned(),
+        x: "offered load, requests/s".to_owned(),
         log_x: false,
         panels: DRAWN.map(panel).to_vec(),
     }

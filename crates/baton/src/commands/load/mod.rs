@@ -14,7 +14,7 @@ pub use point::Point;
 use crate::cli::LoadArgs;
 use crate::config::{self, Planned, Request, Setting};
 use crate::failure::Failure;
-use crate::output::{JsonOutput, PendingFigure, print_text, spare, tell};
+use crate::output::{JsonOutput, print_text, spare, tell};
 use crate::runner::Interrupt;
 use curve::Curve;
 use laboratory::{Laboratory, Subject};
@@ -36,11 +36,10 @@ pub fn execute(arguments: &LoadArgs, interrupt: &Interrupt) -> Result<(), Failur
     let subjects = subjects(arguments)?;
     for input in subjects.iter().filter_map(Subject::log) {
         spare(input, "--json", arguments.json.as_deref())?;
-        spare(input, "--figure", arguments.figure.as_deref())?;
+        spare(input, "--figure", arguments.figure.path.as_deref())?;
     }
     let json = arguments.json.as_deref().map(JsonOutput::new).transpose()?;
-    let figure = arguments.figure.as_deref().map(PendingFigure::new);
-    let figure = figure.transpose()?;
+    let figure = arguments.figure.pending()?;
     let laboratory = Laboratory {
         threads: arguments.threads.get(),
         interrupt,
@@ -51,8 +50,7 @@ pub fn execute(arguments: &LoadArgs, interrupt: &Interrupt) -> Result<(), Failur
     }
     let text = table::describe(&curves);
     if let Some(figure) = figure {
-        let drawn = figure::of(&curves);
-        figure.write(|picture| drawn.draw(picture))?;
+        figure.write(&figure::of(&curves).into())?;
     }
     match json {
         Some(json) => json.write(&Document { curves: &curves }, &text),

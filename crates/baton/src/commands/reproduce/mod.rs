@@ -17,7 +17,10 @@ use crate::config::{Setting, suggest};
 use crate::failure::Failure;
 use crate::output::{JsonOutput, PendingFigure, print, print_text, spare};
 use crate::runner::Interrupt;
-use baton_report::{self as report, figure::Figure};
+use baton_report::{
+    self as report,
+    figure::{Figure, Size},
+};
 use serde::Serialize;
 use std::path::Path;
 
@@ -180,7 +183,8 @@ pub fn execute(arguments: &ReproduceArgs, interrupt: &Interrupt) -> Result<(), F
         spare(log, "--json", arguments.json.as_deref())?;
     }
     let json = arguments.json.as_deref().map(JsonOutput::new).transpose()?;
-    let picture = arguments.figure.as_deref().map(PendingFigure::new);
+    let picture = arguments.figure.as_deref();
+    let picture = picture.map(|path| PendingFigure::new(path, Size::default()));
     let picture = picture.transpose()?;
     let context = Context {
         log: arguments.log.as_deref(),
@@ -196,7 +200,7 @@ pub fn execute(arguments: &ReproduceArgs, interrupt: &Interrupt) -> Result<(), F
     };
     let Outcome { rows, text, figure } = (reproduction.run)(&context)?;
     if let (Some(picture), Some(figure)) = (picture, figure) {
-        picture.write(|kind| figure.draw(kind))?;
+        picture.write(&figure)?;
     }
     match (json, &rows) {
         (Some(json), Rows::OfCode(rows)) if arguments.batching.measures_this_machine() => {

@@ -1,5 +1,6 @@
 //! `baton sweep`: a study goes in, a folder of results and tables come out.
 
+mod figure;
 pub(super) mod fit;
 mod manage;
 mod plan;
@@ -10,10 +11,10 @@ use crate::config::{self, ReportPlan, Request};
 use crate::failure::Failure;
 use crate::output::{note, print, print_text, tell};
 use crate::runner::{Interrupt, Sweep};
-use baton_report::figure::{CAN_DRAW, Picture};
 use baton_report::grouped;
 use baton_sim::config::Experiment;
 use baton_study::{Key, Patience, Store, Study, StudyStatus, table};
+use figure::Drawings;
 use fit::Fitter;
 use std::path::Path;
 
@@ -78,6 +79,7 @@ fn sweep(arguments: &SweepArgs, interrupt: &Interrupt) -> Result<(), Failure> {
         plan = config::study(&request, threads)?;
     }
     let report = plan.report.clone();
+    let drawings = Drawings::new(&arguments.figure, &report.figures)?;
     let (study, runs) = plan.identified(&store)?;
     study.save(&store)?;
     let mine = |(number, run): (usize, (Key, Experiment))| {
@@ -99,7 +101,7 @@ fn sweep(arguments: &SweepArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     );
     let new = grouped(done.map_err(|failure| paused(failure, &kept, out))? as u64);
     let text = format!("{}: {kept} runs done, {new} of them now\n", study.name);
-    finish(&store, &study, &report, text)
+    finish(&store, &study, &report, drawings, text)
 }
 
 /// Says of an interrupt what is kept.
@@ -129,6 +131,7 @@ fn finish(
     store: &Store,
     study: &Study,
     report: &ReportPlan,
+    drawings: Drawings,
     mut text: String,
 ) -> Result<(), Failure> {
     let failed = if study.runs.iter().all(|run| store.has(run.key)) {
@@ -146,16 +149,7 @@ fn finish(
             let name = format!("{}.published.csv", study.name);
             files.push(store.write_beside(&name, table.as_bytes())?);
         }
-        for (number, figure) in report.figures.iter().enumerate().filter(|_| CAN_DRAW) {
-            let picture = beside::figure::of(figure, &outcome).draw(Picture::Svg);
-            let picture = picture.map_err(|error| Failure::Failed(error.to_string()))?;
-            let name = match (&figure.name, report.figures.len()) {
-                (Some(name), _) => format!("{}.{name}.svg", study.name),
-                (None, 1) => format!("{}.svg", study.name),
-                (None, _) => format!("{}.{}.svg", study.name, number + 1),
-            };
-            files.push(store.write_beside(&name, &picture)?);
-        }
+        files.extend(drawings.draw(store, study, &outcome)?);
         text = format!("{}{text}", beside::text(&outcome));
         let files = files.iter().map(|path| format!("  {}\n", path.display()));
         text.extend(files);

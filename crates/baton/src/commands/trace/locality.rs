@@ -4,7 +4,7 @@ use crate::cli::LocalityArgs;
 use crate::commands::curves::{self, Curve, Request};
 use crate::failure::Failure;
 use crate::logs;
-use crate::output::{JsonOutput, PendingFigure, print_text, spare};
+use crate::output::{JsonOutput, print_text, spare};
 use crate::runner::Interrupt;
 use baton_cache::{AdmissionConfig, ReplacementConfig};
 use baton_workload::SessionRule;
@@ -30,10 +30,9 @@ struct Document<'a> {
 pub fn execute(arguments: &LocalityArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let request = request(arguments)?;
     spare(&arguments.log, "--json", arguments.json.as_deref())?;
-    spare(&arguments.log, "--figure", arguments.figure.as_deref())?;
+    spare(&arguments.log, "--figure", arguments.figure.path.as_deref())?;
     let json = arguments.json.as_deref().map(JsonOutput::new).transpose()?;
-    let figure = arguments.figure.as_deref().map(PendingFigure::new);
-    let figure = figure.transpose()?;
+    let figure = arguments.figure.pending()?;
     let log = logs::read_replayable(&arguments.log, &arguments.reading, interrupt)?;
     let (requests, content_bytes) = (log.requests.len(), log.content_bytes());
     let footprint_bytes = log.files.footprint();
@@ -48,7 +47,7 @@ pub fn execute(arguments: &LocalityArgs, interrupt: &Interrupt) -> Result<(), Fa
             .unwrap_or(arguments.log.as_os_str());
         let title = format!("Content kept off the bus: {}", short.display());
         let drawing = curves::figure(title, &curves, |curve| curve.policy.name());
-        figure.write(|picture| drawing.draw(picture))?;
+        figure.write(&drawing.into())?;
     }
     let document = Document {
         log: &arguments.log,

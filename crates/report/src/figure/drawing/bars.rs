@@ -1,17 +1,17 @@
 //! Draws bars.
 
+use super::super::axis::Axis;
 use super::super::{Bars, NotDrawn};
-use super::{BLACK, Draw, FAINT, FONT, colour, draw_note};
-use plotters::chart::{ChartBuilder, SeriesLabelPosition};
-use plotters::coord::Shift;
-use plotters::drawing::DrawingArea;
-use plotters::element::{Rectangle, Text};
-use plotters::prelude::DrawingBackend;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
-use plotters::style::{Color, IntoFont, RGBColor, TextStyle};
+use super::Draw;
+use super::axes::{self, BESIDE, Below};
+use super::legend::{self, Sample};
+use super::sheet::{Sheet, TEXT};
+use plotters::style::text_anchor::HPos;
 
 /// Share of a bar's place that the bar takes.
 const WIDTH: f64 = 0.7;
+/// Design pixels from line to line of a bar's name.
+const ROW: f64 = TEXT * 1.2;
 
 impl Bars {
     /// Left, bottom, right and top of the `part`-th part of all bars.
@@ -26,59 +26,55 @@ impl Bars {
 }
 
 impl Draw for Bars {
-    fn draw<B: DrawingBackend>(&self, area: &DrawingArea<B, Shift>) -> Result<(), NotDrawn> {
-        let mut chart = ChartBuilder::on(area)
-            .caption(&self.title, (FONT, 22).into_font())
-            .margin(16)
-            .margin_bottom(70)
-            .y_label_area_size(70)
-            .build_cartesian_2d(0.0..self.bars.len().max(1) as f64, 0.0..self.most)
-            .map_err(NotDrawn::because)?;
-        chart
-            .configure_mesh()
-            .disable_x_mesh()
-            .disable_x_axis()
-            .max_light_lines(0)
-            .bold_line_style(FAINT)
-            .y_desc(&self.y)
-            .label_style((FONT, 15).into_font())
-            .draw()
-            .map_err(NotDrawn::because)?;
-        for (i, part) in self.parts.iter().enumerate() {
-            let fill = colour(i).filled();
-            let rectangles = self
-                .rectangles(i)
-                .map(|corners| Rectangle::new(corners, fill));
-            let entry = chart.draw_series(rectangles).map_err(NotDrawn::because)?;
-            let square = move |(x, y)| Rectangle::new([(x, y - 6), (x + 14, y + 6)], fill);
-            entry.label(part).legend(square);
-        }
-        let place = chart.plotting_area();
-        let style = TextStyle::from((FONT, 14).into_font()).pos(Pos::new(HPos::Center, VPos::Top));
-        for (i, bar) in self.bars.iter().enumerate() {
-            let (x, y) = place.map_coordinate(&(i as f64 + 0.5, 0.0));
-            for (line, words) in (0i32..).zip(bar.name.lines()) {
-                let mark = if bar.is_doubtful && line == 0 {
-                    " *"
+    fn title(&self) -> &str {
+        &self.title
+    }
+
+    fn draw(&self, sheet: &mut Sheet<'_>) -> Result<(), NotDrawn> {
+        sheet.note(self.bars.iter().any(|bar| bar.is_doubtful))?;
+        let entries: Vec<(&str, Sample)> = self
+            .parts
+            .iter()
+            .map(|part| (part.as_str(), Sample::Area))
+            .collect();
+        legend::draw(sheet, sheet.left, &entries)?;
+        sheet.text(&self.y, TEXT, HPos::Left, (sheet.left, sheet.top))?;
+        sheet.top += sheet.px(TEXT * 1.6);
+        // Names are broken where they are too wide for their bars.
+        let count = self.bars.len().max(1);
+        let place_width =
+            (sheet.right - sheet.left - sheet.px(BESIDE)) / i32::try_from(count).unwrap_or(1);
+        let names = self.bars.iter().map(|bar| {
+            let mark = if bar.is_doubtful { " *" } else { "" };
+            let lines = bar.name.lines().enumerate();
+            let lines = lines.map(|(n, line)| {
+                if n == 0 {
+                    format!("{line}{mark}")
                 } else {
-                    ""
-                };
-                let words = Text::new(
-                    format!("{words}{mark}"),
-                    (x, y + 8 + 17 * line),
-                    style.clone(),
-                );
-                area.draw(&words).map_err(NotDrawn::because)?;
+                    line.to_owned()
+                }
+            });
+            lines
+                .flat_map(|line| sheet.lines(&line, TEXT, place_width))
+                .collect()
+        });
+        let names: Vec<Vec<String>> = names.collect();
+        let rows = names.iter().map(Vec::len).max().unwrap_or(0);
+        sheet.bottom -= sheet.px(ROW * rows as f64 + 6.0);
+        let y = Axis::up_to(self.most);
+        let place = axes::draw(sheet, sheet.bottom, Below::Things(count), y, false)?;
+        for part in 0..self.parts.len() {
+            for [from, to] in self.rectangles(part) {
+                sheet.area(place(from.0, from.1), place(to.0, to.1), part)?;
             }
         }
-        draw_note(area, self.bars.iter().any(|bar| bar.is_doubtful))?;
-        chart
-            .configure_series_labels()
-            .position(SeriesLabelPosition::UpperRight)
-            .background_style(RGBColor(255, 255, 255).mix(0.85))
-            .border_style(BLACK.mix(0.3))
-            .label_font((FONT, 15).into_font())
-            .draw()
-            .map_err(NotDrawn::because)
+        for (i, lines) in names.iter().enumerate() {
+            let (x, y) = place(i as f64 + 0.5, 0.0);
+            for (row, line) in lines.iter().enumerate() {
+                let y = y + sheet.px(6.0 + ROW * row as f64);
+                sheet.text(line, TEXT, HPos::Center, (x, y))?;
+            }
+        }
+        Ok(())
     }
 }

@@ -13,7 +13,7 @@ use super::lab::Lab;
 use crate::commands::reproduce::{Outcome, Row};
 use crate::failure::Failure;
 use crate::output::PendingFigure;
-use baton_report::figure::Panels;
+use baton_report::figure::{Panels, Size};
 use std::fs;
 use std::path::Path;
 
@@ -88,7 +88,7 @@ pub(super) fn run(lab: &Lab<'_>, names: &[String]) -> Result<Outcome, Failure> {
         create(folder)?;
         for study in &studies {
             let path = folder.join(format!("batching-{}.svg", study.name));
-            pictures.push(PendingFigure::new(&path)?);
+            pictures.push(PendingFigure::new(&path, Size::default())?);
         }
     }
     let mut pictures = pictures.into_iter();
@@ -101,7 +101,7 @@ pub(super) fn run(lab: &Lab<'_>, names: &[String]) -> Result<Outcome, Failure> {
         }
         text += &findings.text;
         if let Some(picture) = pictures.next() {
-            picture.write(|kind| findings.figure.draw(kind))?;
+            picture.write(&findings.figure.clone().into())?;
         }
         figures.push(findings.figure);
     }

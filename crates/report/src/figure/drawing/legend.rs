@@ -1,0 +1,56 @@
+//! Legends: beside what they explain, never over it.
+
+use super::super::NotDrawn;
+use super::look::{Dash, Mark, colour};
+use super::sheet::{Sheet, TEXT};
+use plotters::style::text_anchor::HPos;
+
+/// What stands before a name.
+#[derive(Clone, Copy, Debug)]
+pub enum Sample {
+    /// A line with its mark.
+    Line(Dash, Mark),
+    /// An area.
+    Area,
+}
+
+/// Width of a sample, from there to the name, from there to the next, and from row to row: design pixels.
+const SAMPLE: f64 = 34.0;
+const GAP: f64 = 7.0;
+const NEXT: f64 = 22.0;
+const ROW: f64 = 19.0;
+
+/// Writes names with their samples in rows, the first of which begins at `from`, and goes on below them. The `i`-th has the `i`-th colour.
+pub fn draw(sheet: &mut Sheet<'_>, from: i32, entries: &[(&str, Sample)]) -> Result<(), NotDrawn> {
+    let (sample_width, gap) = (sheet.px(SAMPLE), sheet.px(GAP));
+    let mut x = from;
+    for (i, (name, sample)) in entries.iter().enumerate() {
+        let width = sample_width + gap + sheet.width(name, TEXT);
+        if x > sheet.left && x + width > sheet.right {
+            x = sheet.left;
+            sheet.top += sheet.px(ROW);
+        }
+        let middle = sheet.top + sheet.px(ROW / 2.0);
+        match *sample {
+            Sample::Line(dash, mark) => {
+                let ends = vec![(x, middle), (x + sample_width, middle)];
+                sheet.line(ends, colour(i), 2.0, dash)?;
+                sheet.mark(mark, (x + sample_width / 2, middle), colour(i))?;
+            }
+            Sample::Area => {
+                let half = sheet.px(6.0);
+                sheet.area((x, middle - half), (x + sample_width, middle + half), i)?;
+            }
+        }
+        let place = (
+            x + sample_width + gap,
+            sheet.top + sheet.px((ROW - TEXT) / 2.0),
+        );
+        sheet.text(name, TEXT, HPos::Left, place)?;
+        x += width + sheet.px(NEXT);
+    }
+    if !entries.is_empty() {
+        sheet.top += sheet.px(ROW + 6.0);
+    }
+    Ok(())
+}
