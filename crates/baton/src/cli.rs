@@ -20,6 +20,7 @@ mod log;
 #[cfg(live)]
 mod port;
 mod refusal;
+mod report;
 mod sweep;
 
 #[cfg(live)]
@@ -50,6 +51,7 @@ pub use log::LogArgs;
 pub use port::{PortArgs, PortKind};
 
 pub use refusal::explain;
+pub use report::ReportArgs;
 pub use sweep::{CompareArgs, SweepArgs, SweepCommand};
 
 use crate::config::Setting;
@@ -90,6 +92,8 @@ pub enum Command {
     Sweep(SweepArgs),
     /// Say how two studies differ, and whether by more than chance
     Compare(CompareArgs),
+    /// Write a page of HTML about results: verdict, tables, figures, configuration; needs no network
+    Report(ReportArgs),
     /// Say how response times grow with the load, where the knee is and which load meets a goal
     Load(LoadArgs),
     /// Say what a NIC is good at: how fast it sends and receives, and what limits it

@@ -1,4 +1,4 @@
-//! Results as tables, small figures in text, and figures as files ([`figure`]).
+//! Results as tables, small figures in text, figures as files ([`figure`]), and pages of HTML ([`page`]).
 //!
 //! Everything here is a pure function from plain rows, and the [`width`] that text may have, to a `String` that ends with a newline, or to
 //! the bytes of a picture. Nothing depends on the simulator: whoever has results maps them to these rows.
@@ -9,6 +9,7 @@ mod facts;
 pub mod figure;
 mod handoff;
 mod number;
+pub mod page;
 mod runs;
 mod series;
 mod table;

@@ -27,7 +27,7 @@ pub use identity::identify;
 pub use inputs::Inputs;
 pub use key::{Digest, Key};
 pub use merge::{Merged, merge};
-pub use record::{Head, Outcome};
+pub use record::{Head, Outcome, Stored, read_run};
 pub use status::{Status, StudyStatus, WorkerStatus};
 pub use store::{Claim, Lease, Note, Patience, Store};
 pub use study::{ConfigColumn, Study, StudyRun};

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
+use std::time::SystemTime;
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,6 +79,33 @@ impl Head {
         };
         head().map_err(StoreError::io("read", path))
     }
+}
+
+/// A run that has been done, as it is stored.
+#[derive(Clone, Debug)]
+pub struct Stored {
+    /// The first line.
+    pub head: Head,
+    /// All results; none of a run that failed.
+    pub results: Option<Results>,
+    /// When the file was written, where the file system says so.
+    pub written: Option<SystemTime>,
+}
+
+/// Reads a run from a folder, in which nothing is written. None if it has not been done.
+///
+/// # Errors
+/// It cannot be read.
+pub fn read_run(root: &Path, key: Key) -> Result<Option<Stored>, StoreError> {
+    let path = crate::store::path(root, key);
+    let Ok(file) = path.metadata() else {
+        return Ok(None);
+    };
+    Ok(Some(Stored {
+        head: Head::read(&path)?,
+        results: read_results(&path)?,
+        written: file.modified().ok(),
+    }))
 }
 
 /// All results of a stored run; none of one that failed.

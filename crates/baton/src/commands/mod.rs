@@ -12,6 +12,7 @@ pub mod list;
 #[cfg(live)]
 pub mod live;
 pub mod load;
+pub mod report;
 pub mod reproduce;
 pub mod run;
 pub mod shell;

@@ -14,6 +14,7 @@ mod load;
 mod locality;
 mod logs;
 mod microbench;
+mod report;
 mod reproduce_dcache;
 mod run;
 mod sweep;

@@ -1,7 +1,7 @@
 //! `baton advise`: what would help a server with the traffic of a log, and what would not.
 
-mod text;
-mod verdict;
+pub(super) mod text;
+pub(super) mod verdict;
 
 use crate::cli::AdviseArgs;
 use crate::config::{Request, Setting};

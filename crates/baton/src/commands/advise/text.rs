@@ -86,16 +86,20 @@ fn caution(verdict: &Verdict) -> String {
     }
 }
 
-/// What keeps a way from serving more, as a clause.
-fn limited(way: &Way) -> String {
-    let name = |limit: &Limit| match limit {
+/// What limits, in words.
+pub const fn limit(limit: Limit) -> &'static str {
+    match limit {
         Limit::HostProcessor => "the host's processor",
         Limit::NicProcessor => "the NIC's processor",
         Limit::Link => "the link",
         Limit::Bus => "the bus between host and NIC",
         Limit::Disks => "the disks",
-    };
-    let names: Vec<&str> = way.limits.iter().map(name).collect();
+    }
+}
+
+/// What keeps a way from serving more, as a clause.
+pub fn limited(way: &Way) -> String {
+    let names: Vec<&str> = way.limits.iter().copied().map(limit).collect();
     match names.as_slice() {
         [] => "nothing is always busy: the clients are too few to ask for more".to_owned(),
         [name] => format!("{name} is the limit"),

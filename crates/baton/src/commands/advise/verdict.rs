@@ -194,7 +194,17 @@ const FULL_PERCENT: f64 = 95.0;
 const FRAME_PER_CONTENT: f64 = 1538.0 / 1448.0;
 
 impl Limit {
-    fn all_of(result: &Results) -> Vec<Self> {
+    /// All that can limit.
+    pub const ALL: [Self; 5] = [
+        Self::HostProcessor,
+        Self::NicProcessor,
+        Self::Link,
+        Self::Bus,
+        Self::Disks,
+    ];
+
+    /// What limits a run.
+    pub fn all_of(result: &Results) -> Vec<Self> {
         let nics = f64::from(result.experiment.nics.count());
         let link = f64::from(result.experiment.wire.rate_mbps) * nics;
         let content = result.clients.content_mbps;

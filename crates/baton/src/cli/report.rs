@@ -1,0 +1,26 @@
+//! What can be typed about reports.
+
+use clap::{Args, ValueHint};
+use std::path::PathBuf;
+
+/// `baton report`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  baton report results -o report.html
+  baton run W-1024-P-N-FCFS-400 --json run.json && baton report run.json -o report.html
+  baton report before after -o both.html
+
+The page needs no network and no other file. It says what limits each configuration, has all runs in a table to sort and filter, figures to
+zoom, how two runs differ, and where all this comes from.")]
+pub struct ReportArgs {
+    /// Folders of `baton sweep` with one study, FOLDER/STUDY, or files that `baton run --json` or `baton load --json` wrote
+    #[arg(required = true, value_name = "RESULTS", value_hint = ValueHint::AnyPath)]
+    pub results: Vec<PathBuf>,
+    /// The page to write
+    #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub out: PathBuf,
+    /// What the page is called [default: what is reported]
+    #[arg(long, value_name = "TEXT")]
+    pub title: Option<String>,
+}

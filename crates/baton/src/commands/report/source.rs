@@ -1,0 +1,234 @@
+//! Where runs come from.
+
+use super::date;
+use super::gather::Gathering;
+use crate::failure::Failure;
+use crate::output::reason;
+use crate::runner::Interrupt;
+use baton_report::grouped;
+use baton_sim::results::Results;
+use baton_study::{Digest, Store, Study, read_run};
+use jiff::Timestamp;
+use serde::Deserialize;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// What a user may report.
+pub enum Source {
+    /// A study in a folder of `baton sweep`.
+    Study { root: PathBuf, study: Study },
+    /// A file of `baton run --json` or `baton load --json`.
+    File {
+        path: PathBuf,
+        text: Vec<u8>,
+        runs: Vec<Results>,
+    },
+}
+
+/// What such a file has of all that it holds.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Document {
+    Runs { runs: Vec<Results> },
+    Curves { curves: Vec<Curve> },
+}
+
+#[derive(Deserialize)]
+struct Curve {
+    measured: Vec<Measured>,
+}
+
+#[derive(Deserialize)]
+struct Measured {
+    run: Results,
+}
+
+/// Lines for the page: what something is, and what it says.
+type Facts = Vec<(String, String)>;
+
+impl Source {
+    /// Reads a file, or finds out which runs a folder has.
+    ///
+    /// # Errors
+    /// It is neither, or cannot be read.
+    pub fn find(path: &Path) -> Result<Self, Failure> {
+        let bad = |why: &str| {
+            let path = path.display();
+            Failure::BadInput(format!(
+                "{path}: {why}; expected a file of `baton run --json` or `baton load --json`, or a folder of `baton sweep`"
+            ))
+        };
+        if !path.is_file() || path.extension().is_none_or(|ending| ending != "json") {
+            // FOLDER/STUDY is no path of a file.
+            let is_study =
+                path.exists() || path.parent().is_some_and(|root| Store::check(root).is_ok());
+            if !is_study {
+                return Err(bad("there is no such file or folder"));
+            }
+            let (root, study) = Study::find(path)?;
+            return Ok(Self::Study { root, study });
+        }
+        let text = fs::read(path).map_err(|error| bad(&reason(&error)))?;
+        let document: Result<Document, _> = serde_json::from_slice(&text);
+        let runs = match document.map_err(|_| bad("has no results of this version"))? {
+            Document::Runs { runs } => runs,
+            Document::Curves { curves } => {
+                let measured = curves.into_iter().flat_map(|curve| curve.measured);
+                measured.map(|measured| measured.run).collect()
+            }
+        };
+        match runs.is_empty() {
+            true => Err(bad("has no runs")),
+            false => Ok(Self::File {
+                path: path.to_owned(),
+                text,
+                runs,
+            }),
+        }
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> String {
+        match self {
+            Self::Study { root, study } => root.join(&study.name).display().to_string(),
+            Self::File { path, .. } => path.display().to_string(),
+        }
+    }
+
+    /// Keys that somebody chose to vary, if that is known.
+    pub fn columns(&self) -> Option<Vec<String>> {
+        match self {
+            Self::Study { study, .. } => Some(
+                study
+                    .columns
+                    .iter()
+                    .map(|column| column.path.clone())
+                    .collect(),
+            ),
+            Self::File { .. } => None,
+        }
+    }
+
+    /// Adds its runs, each of which says that it comes from `name`. Returns what is to be said of where they come from.
+    ///
+    /// # Errors
+    /// Results cannot be read, or an interrupt.
+    pub fn gather(
+        &self,
+        name: &str,
+        gathering: &mut Gathering,
+        interrupt: &Interrupt,
+    ) -> Result<Facts, Failure> {
+        match self {
+            Self::Study { root, study } => of_study(root, study, name, gathering, interrupt),
+            Self::File { path, text, runs } => {
+                for results in runs {
+                    gathering.add(name, &results.experiment.name, results);
+                }
+                let commits: BTreeSet<&str> = runs.iter().map(|run| run.commit.as_str()).collect();
+                let written = fs::metadata(path).and_then(|file| file.modified()).ok();
+                let digest = Digest::new().part(text).key();
+                let mut facts = vec![
+                    (
+                        "Results".to_owned(),
+                        format!("{}, {} runs, digest {digest}", path.display(), runs.len()),
+                    ),
+                    (
+                        "Program".to_owned(),
+                        format!(
+                            "commit {}",
+                            commits.into_iter().collect::<Vec<_>>().join(", ")
+                        ),
+                    ),
+                ];
+                facts.extend(written.map(|written| ("Written".to_owned(), time(written))));
+                Ok(facts)
+            }
+        }
+    }
+}
+
+fn of_study(
+    root: &Path,
+    study: &Study,
+    name: &str,
+    gathering: &mut Gathering,
+    interrupt: &Interrupt,
+) -> Result<Facts, Failure> {
+    let mut programs = BTreeSet::new();
+    let mut written: Option<(SystemTime, SystemTime)> = None;
+    let (mut done, mut took_s) = (0u64, 0.0);
+    for run in &study.runs {
+        if interrupt.requested() {
+            return Err(Failure::Interrupted);
+        }
+        let Some(stored) = read_run(root, run.key)? else {
+            continue;
+        };
+        let variant = run.variant.as_deref().unwrap_or(&study.name);
+        match &stored.results {
+            Some(results) => gathering.add(name, variant, results),
+            None => gathering.add_failed(name, variant, run.seed, stored.head.error.as_deref()),
+        }
+        done += 1;
+        took_s += stored.head.took_s;
+        programs.insert(stored.head.program);
+        if let Some(time) = stored.written {
+            let (first, last) = written.unwrap_or((time, time));
+            written = Some((first.min(time), last.max(time)));
+        }
+    }
+    if done == 0 {
+        return Err(Failure::BadInput(format!(
+            "{}: none of its runs has been done; expected some: baton sweep status {} says how far they are",
+            root.join(&study.name).display(),
+            root.display()
+        )));
+    }
+    let of = grouped(study.runs.len() as u64);
+    let mut facts = vec![
+        (
+            "Study".to_owned(),
+            format!(
+                "{}, {} of {of} runs done, digest {}",
+                root.join(&study.name).display(),
+                grouped(done),
+                study.digest()
+            ),
+        ),
+        (
+            "Programs".to_owned(),
+            programs
+                .into_iter()
+                .map(|program| described(&program))
+                .collect::<Vec<_>>()
+                .join("\n"),
+        ),
+    ];
+    facts.extend(written.map(|(first, last)| {
+        let dates = format!(
+            "{} to {}, {:.2} hours of threads",
+            time(first),
+            time(last),
+            took_s / 3600.0
+        );
+        ("Runs done".to_owned(), dates)
+    }));
+    Ok(facts)
+}
+
+/// What a stored run says of its program: version, digest of sources, commit.
+fn described(program: &str) -> String {
+    match program.split(' ').collect::<Vec<_>>().as_slice() {
+        [version, sources, commit] => {
+            format!("baton {version}, sources {sources}, commit {commit}")
+        }
+        _ => program.to_owned(),
+    }
+}
+
+fn time(time: SystemTime) -> String {
+    Timestamp::try_from(time).map_or_else(|_| "at an unknown time".to_owned(), date)
+}

@@ -1,0 +1,244 @@
+//! What runs say, in words.
+
+use crate::commands::advise::text::{limit, limited};
+use crate::commands::advise::verdict::{Limit, Way};
+use baton_report::page::Run;
+use baton_report::{difference, estimated, grouped, percent, significant};
+use baton_sim::results::Results;
+use baton_stats::Estimate;
+
+/// Of so many configurations each is told in a sentence of its own.
+const TOLD: usize = 16;
+/// Keys that name a configuration.
+const NAMED: usize = 5;
+
+/// What is said of one run.
+pub struct Measured {
+    way: Way,
+    response_ms: Option<Estimate>,
+}
+
+impl Measured {
+    /// Of a run.
+    pub fn of(results: &Results) -> Self {
+        Self {
+            way: Way::of(results, None),
+            response_ms: results.mean_response_ms(),
+        }
+    }
+}
+
+/// Runs that differ by nothing but their seeds.
+pub struct Configuration {
+    source: String,
+    name: String,
+    /// Keys by which configurations differ, with their values.
+    keys: Vec<(String, String)>,
+    /// Of each run that did not fail.
+    measured: Vec<Measured>,
+    failed: usize,
+    doubtful: usize,
+}
+
+impl Configuration {
+    /// Adds a run to the configuration that it belongs to: the last one, or a new one. Seeds come one after the other.
+    pub fn add(all: &mut Vec<Self>, run: &Run, keys: &[String], measured: Option<Measured>) {
+        let keys = keys.iter().cloned().zip(run.keys.iter().cloned());
+        let keys: Vec<(String, String)> = keys.filter(|(_, value)| !value.is_empty()).collect();
+        let is_same =
+            |last: &Self| last.source == run.source && last.name == run.name && last.keys == keys;
+        let (failed, doubtful) = (
+            usize::from(measured.is_none()),
+            usize::from(measured.is_some() && !run.doubt.is_empty()),
+        );
+        match all.last_mut().filter(|last| is_same(last)) {
+            Some(last) => {
+                last.failed += failed;
+                last.doubtful += doubtful;
+                last.measured.extend(measured);
+            }
+            None => all.push(Self {
+                source: run.source.clone(),
+                name: run.name.clone(),
+                keys,
+                measured: measured.into_iter().collect(),
+                failed,
+                doubtful,
+            }),
+        }
+    }
+
+    /// What it is called among all of them: by its name, and by keys where names do not tell it from others.
+    fn title(&self, all: &[Self]) -> String {
+        let named = |one: &&Self| one.source == self.source && one.name == self.name;
+        let (has_names, is_alone) = (
+            all.iter().any(|one| one.name != self.name),
+            all.iter().filter(named).count() == 1,
+        );
+        let mut parts = Vec::new();
+        parts.extend(Some(self.source.clone()).filter(|source| !source.is_empty()));
+        parts.extend(Some(self.name.clone()).filter(|_| has_names || is_alone));
+        let keys = self.keys.iter().filter(|_| !is_alone).take(NAMED);
+        parts.extend(keys.map(|(key, value)| format!("{key} = {value}")));
+        parts.join(", ")
+    }
+
+    /// Requests a second: over the seeds, or of the run if there is one.
+    fn rate(&self) -> Option<Estimate> {
+        over_seeds(self.measured.iter().map(|run| run.way.request_rate))
+    }
+
+    /// How its rate differs from another's, per cent.
+    fn gain(&self, first: &Self) -> Option<Estimate> {
+        let rates = |of: &Self| -> Vec<f64> {
+            of.measured
+                .iter()
+                .map(|run| run.way.request_rate.mean)
+                .collect()
+        };
+        match (first.measured.as_slice(), self.measured.as_slice()) {
+            ([one], [other]) => one
+                .way
+                .request_rate
+                .difference_percent(other.way.request_rate),
+            (ones, others) if ones.len() == others.len() => {
+                Estimate::of_difference_percent(&rates(first), &rates(self))
+            }
+            _ => None,
+        }
+    }
+
+    fn limits(&self) -> &[Limit] {
+        self.measured.first().map_or(&[], |run| &run.way.limits)
+    }
+
+    fn sentence(&self, title: &str, first: Option<&Self>) -> String {
+        let (Some(rate), Some(run)) = (self.rate(), self.measured.first()) else {
+            return format!("{title}: failed");
+        };
+        let way = &run.way;
+        let mut parts = vec![format!("{} requests/s", estimated(rate))];
+        let gain = first.and_then(|first| self.gain(first));
+        parts.extend(gain.map(|gain| format!("{} against the first", difference(gain))));
+        let response = over_seeds(self.measured.iter().filter_map(|run| run.response_ms));
+        parts.extend(
+            response.map(|ms| format!("a response takes {} ms in the mean", estimated(ms))),
+        );
+        parts.push(limited(way));
+        parts.push(format!(
+            "the network stack takes {} of the host's cycles",
+            percent(way.network_stack_percent)
+        ));
+        if way.connections_on_nic > 0.0 {
+            parts.push(format!(
+                "{} connections on the NIC in the mean",
+                significant(way.connections_on_nic)
+            ));
+        }
+        if way.frames_dropped > 0 {
+            parts.push(format!(
+                "the NIC dropped {} frames",
+                grouped(way.frames_dropped)
+            ));
+        }
+        if self.doubtful > 0 {
+            parts.push("not steady, so that it may not be so".to_owned());
+        }
+        format!("{title}: {}", parts.join("; "))
+    }
+}
+
+/// Of several seeds with the interval between them; of one, with its own.
+fn over_seeds(estimates: impl Iterator<Item = Estimate>) -> Option<Estimate> {
+    let estimates: Vec<Estimate> = estimates.collect();
+    match estimates.as_slice() {
+        [one] => Some(*one),
+        _ => Estimate::of_independent(
+            &estimates
+                .iter()
+                .map(|estimate| estimate.mean)
+                .collect::<Vec<_>>(),
+        ),
+    }
+}
+
+/// A sentence on all, and what is to be said beside it.
+pub fn of(all: &[Configuration]) -> (String, Vec<String>) {
+    let rate = |configuration: &Configuration| {
+        configuration
+            .rate()
+            .map_or(f64::NEG_INFINITY, |rate| rate.mean)
+    };
+    let best = all
+        .iter()
+        .max_by(|one, other| rate(one).total_cmp(&rate(other)));
+    let best = best.and_then(|best| Some((best, best.rate()?, best.measured.first()?)));
+    let headline = match best {
+        None => "All runs failed.".to_owned(),
+        Some((best, rate, run)) => {
+            let verb = if all.len() == 1 {
+                "serves"
+            } else {
+                "serves most"
+            };
+            format!(
+                "{} {verb}: {} requests/s; {}.",
+                best.title(all),
+                estimated(rate),
+                limited(&run.way)
+            )
+        }
+    };
+    let mut findings = Vec::new();
+    if all.len() > 1 {
+        findings.push(by_limit(all));
+    }
+    let of_runs = |count: fn(&Configuration) -> usize| all.iter().map(count).sum::<usize>() as u64;
+    let runs = grouped(of_runs(|one| one.measured.len() + one.failed));
+    for (count, what) in [
+        (
+            of_runs(|one| one.failed),
+            "failed: the simulator broke one of its rules",
+        ),
+        (
+            of_runs(|one| one.doubtful),
+            "are not steady, so that their numbers may not hold: the table says why",
+        ),
+    ] {
+        if count > 0 {
+            findings.push(format!("{} of {runs} runs {what}.", grouped(count)));
+        }
+    }
+    if all.len() <= TOLD {
+        let first = all.first();
+        let sentence = |(number, one): (usize, &Configuration)| {
+            one.sentence(&one.title(all), first.filter(|_| number > 0)) + "."
+        };
+        findings.extend(all.iter().enumerate().map(sentence));
+    }
+    (headline, findings)
+}
+
+/// How many configurations each part limits.
+fn by_limit(all: &[Configuration]) -> String {
+    let count =
+        |limited: &dyn Fn(&Configuration) -> bool| all.iter().filter(|one| limited(one)).count();
+    let mut parts: Vec<String> = Limit::ALL
+        .into_iter()
+        .map(|part| (part, count(&|one| one.limits().contains(&part))))
+        .filter(|(_, count)| *count > 0)
+        .map(|(part, count)| format!("{} is the limit in {}", limit(part), grouped(count as u64)))
+        .collect();
+    let free = count(&|one| one.limits().is_empty() && !one.measured.is_empty());
+    if free > 0 {
+        parts.push(format!(
+            "nothing is always busy in {}",
+            grouped(free as u64)
+        ));
+    }
+    format!(
+        "Of {} configurations, {}.",
+        grouped(all.len() as u64),
+        parts.join(", ")
+    )
+}

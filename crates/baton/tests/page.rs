@@ -1,0 +1,113 @@
+//! A page of `baton report` in a browser: what its scripts make of it.
+
+mod common;
+#[path = "common/needs.rs"]
+mod needs;
+
+use common::{FIXED, Workbench};
+use libtest_mimic::Arguments;
+use needs::Need;
+use std::process::Command;
+
+const ALL: &[(&str, fn())] = &[
+    (
+        "scripts_write_the_table_and_draw_all_figures",
+        scripts_write_the_table_and_draw_all_figures,
+    ),
+    ("rows_are_filtered_and_sorted", rows_are_filtered_and_sorted),
+    ("a_picture_of_it_is_not_empty", a_picture_of_it_is_not_empty),
+];
+
+fn main() {
+    needs::run(&Arguments::from_args(), Need::Program("chromium"), ALL);
+}
+
+const HOSTILE: &str = "</script><b id=hostile>&\"'";
+
+/// A page about eight runs, with `script` at its end.
+fn page(script: &str) -> Workbench {
+    let bench = Workbench::new();
+    let variants =
+        format!("[[variants]]\nname = \"plain\"\n[[variants]]\nname = '''{HOSTILE}'''\n");
+    let text = format!(
+        "{FIXED}[run]\nwarmup_packets = 500\nmeasured_packets = 1000\n{variants}[sweep]\nnic.mips = [200, 800]\nseeds = 2\n"
+    );
+    bench.write("x.toml", &text);
+    bench.baton("sweep x.toml --out results").ok();
+    bench.baton("report results --out page.html").ok();
+    let html = bench
+        .read("page.html")
+        .replace("</body>", &format!("<script>{script}</script></body>"));
+    bench.write("page.html", &html);
+    bench
+}
+
+/// Runs the browser on it.
+fn browser(bench: &Workbench, arguments: &[&str]) -> String {
+    let profile = format!("--user-data-dir={}", bench.path("profile").display());
+    let output = Command::new("chromium")
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+        ])
+        .args([
+            &profile,
+            "--window-size=1200,4000",
+            "--virtual-time-budget=8000",
+        ])
+        .args(arguments)
+        .arg(bench.path("page.html"))
+        .env("HOME", bench.path("."))
+        .output()
+        .expect("the browser starts");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+/// What a script left in the page's title, errors first.
+fn title(dom: &str) -> &str {
+    let (_, rest) = dom.split_once("<title>").expect("a title");
+    rest.split_once("</title>").expect("its end").0
+}
+
+fn scripts_write_the_table_and_draw_all_figures() {
+    let bench = page(
+        "document.title = [document.querySelectorAll('#table tbody tr').length, document.querySelectorAll('canvas').length,\
+         document.querySelectorAll('.bar').length, document.querySelectorAll('#hostile').length,\
+         [...document.querySelectorAll('section')].filter(section => section.hidden).length].join();",
+    );
+    let dom = browser(&bench, &["--dump-dom"]);
+    // Eight rows; a chart over the key and three over time; a bar for each configuration; nothing out of a name; all is shown.
+    assert_eq!(title(&dom), "8,4,4,0,0");
+    assert!(dom.contains("8 of 8 runs"));
+}
+
+fn rows_are_filtered_and_sorted() {
+    let bench = page(
+        "filter.value = 'plain nic.mips>=800'; filter.dispatchEvent(new Event('input'));\
+         setTimeout(() => { for (const _ of [1, 2]) document.querySelector('[data-column=seed]').click();\
+         const rows = [...document.querySelectorAll('#table tbody tr')].map(row => row.children[1].textContent);\
+         document.title = rows.join() + ' ' + document.querySelector('[aria-sort]').getAttribute('aria-sort') + ' ' +\
+         document.activeElement.dataset.column + ' ' + document.getElementById('count').textContent; }, 500);",
+    );
+    let dom = browser(&bench, &["--dump-dom"]);
+    assert_eq!(title(&dom), "2,1 descending seed 2 of 8 runs");
+}
+
+fn a_picture_of_it_is_not_empty() {
+    let bench = page("");
+    let picture = bench.path("page.png");
+    browser(&bench, &[&format!("--screenshot={}", picture.display())]);
+    let bytes = std::fs::read(picture).expect("a picture");
+    assert!(
+        bytes.starts_with(b"\x89PNG") && bytes.len() > 50_000,
+        "{} bytes",
+        bytes.len()
+    );
+}

@@ -1,0 +1,199 @@
+//! A page as HTML.
+
+use super::{Page, Run, Runs};
+use crate::significant;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+/// The page's own style, and the plotting library's.
+const STYLE: &str = concat!(
+    include_str!("assets/uPlot.min.css"),
+    include_str!("assets/page.css")
+);
+/// The plotting library with its notice, and what the page does, in the order in which it depends on each other.
+const LIBRARY: &str = include_str!("assets/uPlot.iife.min.js");
+const LICENCE: &str = include_str!("assets/uPlot.LICENSE");
+const SCRIPTS: [&str; 6] = [
+    include_str!("assets/data.js"),
+    include_str!("assets/table.js"),
+    include_str!("assets/charts.js"),
+    include_str!("assets/bars.js"),
+    include_str!("assets/keys.js"),
+    include_str!("assets/main.js"),
+];
+/// Rows that are there without scripts.
+const ROWS: usize = 50;
+/// Keys that have a column there, as in `table.js`.
+const KEY_COLUMNS: usize = 8;
+/// Nothing is loaded from anywhere, whatever a name in the data may say.
+const POLICY: &str =
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
+
+impl Page {
+    /// The whole page. Names are text in it, whatever they hold.
+    pub fn html(&self) -> String {
+        let page = html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta http-equiv="Content-Security-Policy" content=(POLICY);
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    meta name="color-scheme" content="light dark";
+                    title { (self.title) }
+                    style { (PreEscaped(STYLE)) }
+                }
+                body {
+                    a.skip href="#runs" { "To the runs" }
+                    header { h1 { (self.title) } }
+                    main {
+                        (self.verdict())
+                        (runs(&self.runs))
+                        (figures(&self.runs))
+                        (configuration(&self.runs))
+                        (self.provenance())
+                    }
+                    script type="application/json" id="data" { (PreEscaped(embedded(&self.runs))) }
+                    script { (PreEscaped(format!("/*! uPlot\n{LICENCE}*/\n{LIBRARY}"))) }
+                    script { (PreEscaped(SCRIPTS.concat())) }
+                }
+            }
+        };
+        page.into_string()
+    }
+
+    fn verdict(&self) -> Markup {
+        html! {
+            section aria-labelledby="verdict" {
+                h2 #verdict { "Verdict" }
+                p.headline { (self.headline) }
+                @if !self.findings.is_empty() {
+                    ul { @for finding in &self.findings { li { (finding) } } }
+                }
+            }
+        }
+    }
+
+    fn provenance(&self) -> Markup {
+        html! {
+            section aria-labelledby="provenance" {
+                h2 #provenance { "Where this comes from" }
+                table {
+                    caption.unseen { "Program, files and dates" }
+                    tbody {
+                        @for (what, says) in &self.provenance {
+                            tr { th scope="row" { (what) } td.wide { (says) } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// As JSON in a script, which ends at the first `</script`, and in which `<!--` means something.
+fn embedded(runs: &Runs) -> String {
+    let json = serde_json::to_string(runs).expect("runs are JSON");
+    json.replace('<', "\\u003c")
+        .replace('\u{2028}', "\\u2028")
+        .replace('\u{2029}', "\\u2029")
+}
+
+/// The table. Scripts write all of it again, with all rows.
+fn runs(runs: &Runs) -> Markup {
+    let shown: Vec<usize> = (0..runs.measures.len())
+        .filter(|&number| runs.measures[number].shown)
+        .collect();
+    let has_sources = runs.runs.iter().any(|run| !run.source.is_empty());
+    html! {
+        section aria-labelledby="runs" {
+            h2 #runs tabindex="-1" { "Runs" }
+            div #tools hidden {
+                label for="filter" { "Only runs with" }
+                input #filter type="search" aria-describedby="filter-help" autocomplete="off";
+                p #filter-help.help {
+                    "Words, or comparisons such as " code { "seed=1" } " and " code { "request_rate_per_s>20000" } ", separated by spaces. Press a "
+                    "heading to sort by it."
+                }
+                details { summary { "Columns" } fieldset #columns { legend { "Columns of the table" } } }
+                p #count role="status" {}
+            }
+            div.scroll tabindex="0" role="region" aria-label="Table of runs" {
+                table #table {
+                    caption { "One row for each run" @if runs.runs.len() > ROWS { ", of " (runs.runs.len()) " the first " (ROWS) } }
+                    thead {
+                        tr {
+                            @if has_sources { th scope="col" { "from" } }
+                            th scope="col" { "run" }
+                            th scope="col" { "seed" }
+                            @for key in runs.keys.iter().take(KEY_COLUMNS) { th scope="col" { (key) } }
+                            @for &number in &shown { th scope="col" { (runs.measures[number].label) } }
+                            th scope="col" { "limit" }
+                            th scope="col" { "doubt" }
+                        }
+                    }
+                    tbody { @for run in runs.runs.iter().take(ROWS) { (row(run, &shown, has_sources)) } }
+                }
+            }
+            p #more hidden {}
+        }
+    }
+}
+
+fn row(run: &Run, shown: &[usize], has_sources: bool) -> Markup {
+    let value = |number: usize| run.values.get(number).copied().flatten();
+    html! {
+        tr {
+            @if has_sources { td { (run.source) } }
+            th scope="row" { (run.name) }
+            td.number { (run.seed) }
+            @for key in run.keys.iter().take(KEY_COLUMNS) { td.number { (key) } }
+            @for &number in shown {
+                td.number { (value(number).map_or_else(|| "-".to_owned(), significant)) }
+            }
+            td.nowrap { (run.limit) }
+            td.doubt { (run.doubt) }
+        }
+    }
+}
+
+/// Places for what scripts draw.
+fn figures(runs: &Runs) -> Markup {
+    html! {
+        noscript { p { "Figures and all but the first runs need scripts, which are switched off." } }
+        @if !runs.keys.is_empty() {
+            section #over-keys aria-labelledby="over-keys-title" hidden {
+                h2 #over-keys-title { "Over a key" }
+                div.choices {}
+                div.charts {}
+            }
+        }
+        section #cycles aria-labelledby="cycles-title" hidden {
+            h2 #cycles-title { "Where the host's time goes" }
+            div.choices {}
+            div.charts {}
+        }
+        section #over-time aria-labelledby="over-time-title" hidden {
+            h2 #over-time-title { "Over time" }
+            div.choices {}
+            div.charts {}
+        }
+    }
+}
+
+/// What all runs have in common; scripts show what two have.
+fn configuration(runs: &Runs) -> Markup {
+    html! {
+        section #configuration aria-labelledby="configuration-title" {
+            h2 #configuration-title { "Configuration" }
+            div.choices {}
+            details {
+                summary { "What all runs have in common (" (runs.common.len()) " keys)" }
+                table {
+                    caption.unseen { "Keys that are the same in all runs" }
+                    thead { tr { th scope="col" { "key" } th scope="col" { "value" } } }
+                    tbody { @for (key, value) in &runs.common { tr { th scope="row" { (key) } td.wide { (value) } } } }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! A page has what it is given, as text, and nothing that it would have to fetch.
+
+use super::*;
+
+/// What a careless page would run, or end its data by.
+const HOSTILE: &str = "</script><script>alert(1)</script><!-- \"'&";
+
+fn page() -> Page {
+    let measure = |name: &str, shown| Measure {
+        name: name.to_owned(),
+        label: name.replace('_', " "),
+        meaning: "what it is".to_owned(),
+        shown,
+    };
+    let run = |seed| Run {
+        name: HOSTILE.to_owned(),
+        seed,
+        limit: "the link".to_owned(),
+        keys: vec![HOSTILE.to_owned()],
+        values: vec![Some(1_234.567_89), None],
+        cycles_percent: vec![66.666_66, 33.333_33],
+        samples: Samples {
+            time_us: vec![0, 1000],
+            ..Samples::default()
+        },
+        ..Run::default()
+    };
+    Page {
+        title: format!("Title {HOSTILE}"),
+        headline: "The link is the limit.".to_owned(),
+        findings: vec![HOSTILE.to_owned()],
+        provenance: vec![("program".to_owned(), HOSTILE.to_owned())],
+        runs: Runs {
+            measures: vec![measure("rate_per_s", true), measure("other", false)],
+            keys: vec![HOSTILE.to_owned()],
+            common: [("nic.mips".to_owned(), HOSTILE.to_owned())].into(),
+            layers: vec!["tcp".to_owned(), "idle".to_owned()],
+            runs: (0..60).map(run).collect(),
+        },
+    }
+}
+
+/// The page without its own styles and scripts, of which there are as many as there should be.
+fn without_assets(html: &str) -> String {
+    let mut rest = html;
+    let mut text = String::new();
+    for (open, close) in [
+        ("<style>", "</style>"),
+        ("<script>", "</script>"),
+        ("<script>", "</script>"),
+    ] {
+        let (before, after) = rest.split_once(open).expect("it begins");
+        text += before;
+        rest = after.split_once(close).expect("it ends").1;
+    }
+    text + rest
+}
+
+#[test]
+fn names_are_text_wherever_they_stand() {
+    let html = page().html();
+    let text = without_assets(&html);
+    assert!(!text.contains("alert(1)</script>"), "{text}");
+    assert!(!text.contains("<!--"), "a comment would begin");
+    assert_eq!(text.matches("<script").count(), 1, "the data");
+    assert!(text.contains("&lt;/script&gt;&lt;script&gt;alert(1)"));
+    assert!(text.contains("\\u003c/script>"));
+}
+
+#[test]
+fn data_is_as_it_was_given_to_six_digits() {
+    let html = page().html();
+    let (_, data) = html.split_once("id=\"data\">").expect("data");
+    let (data, _) = data.split_once("</script>").expect("its end");
+    let data: serde_json::Value = serde_json::from_str(data).expect("JSON");
+    assert_eq!(data["runs"].as_array().map(Vec::len), Some(60));
+    assert_eq!(data["runs"][0]["name"], HOSTILE);
+    assert_eq!(
+        data["runs"][0]["values"],
+        serde_json::json!([1234.57, null])
+    );
+    assert_eq!(
+        data["runs"][0]["cycles_percent"],
+        serde_json::json!([66.67, 33.33])
+    );
+}
+
+#[test]
+fn the_first_rows_are_there_without_scripts() {
+    let text = without_assets(&page().html());
+    assert_eq!(text.matches("<td class=\"number\">1,235</td>").count(), 50);
+    assert!(text.contains("of 60 the first 50"));
+    for words in [
+        "The link is the limit.",
+        "<caption",
+        "scope=\"row\"",
+        "lang=\"en\"",
+        "<noscript>",
+    ] {
+        assert!(text.contains(words), "{words}");
+    }
+}
+
+#[test]
+fn nothing_is_fetched() {
+    let html = page().html();
+    for words in [
+        "src=",
+        "href=\"http",
+        "url(",
+        "@import",
+        "fetch(",
+        "XMLHttpRequest",
+        "import(",
+    ] {
+        assert!(!html.contains(words), "{words}");
+    }
+    assert!(html.contains("default-src 'none'"));
+    let licence = html
+        .find("Permission is hereby granted")
+        .expect("the library's licence");
+    assert!(licence < html.find("var uPlot").expect("the library"));
+}
