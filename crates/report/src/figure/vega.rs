@@ -1,6 +1,6 @@
 //! Figures as Vega-Lite specifications.
 
-#[cfg(test)]
+#[cfg(all(test, feature = "figures"))]
 use super::data::Record;
 use super::{Bars, Figure, Groups, Panels};
 use serde_json::{Value, json};
@@ -123,7 +123,7 @@ fn of_groups(groups: &Groups) -> Vec<Value> {
 }
 
 /// Of all fields that a specification asks for, those that no record has.
-#[cfg(test)]
+#[cfg(all(test, feature = "figures"))]
 pub(super) fn unknown_fields(specification: &Value, record: &Record) -> Vec<String> {
     let mut unknown = Vec::new();
     let mut rest = vec![specification];

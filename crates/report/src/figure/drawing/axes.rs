@@ -13,7 +13,7 @@ use std::ops::Range;
 pub const BESIDE: f64 = 64.0;
 pub const BELOW: f64 = 24.0;
 /// From tick to tick, at least.
-const TICK: (f64, f64) = (60.0, 34.0);
+const TICK: (f64, f64) = (60.0, 26.0);
 
 /// An axis as the plotting library asks for it.
 #[derive(Clone)]

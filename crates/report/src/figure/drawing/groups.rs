@@ -19,7 +19,8 @@ impl GroupPanel {
         groups: usize,
         bottom: i32,
     ) -> Result<Vec<(i32, i32)>, NotDrawn> {
-        sheet.text(&self.y, TEXT, HPos::Left, (sheet.left, sheet.top))?;
+        let heading = (sheet.left, sheet.top + sheet.px((legend::ROW - TEXT) / 2.0));
+        sheet.text(&self.y, TEXT, HPos::Left, heading)?;
         // Beside the heading: there are many panels.
         let from = sheet.left + sheet.width(&self.y, TEXT) + sheet.px(28.0);
         let entries = self.series.iter();

@@ -18,7 +18,7 @@ pub enum Sample {
 const SAMPLE: f64 = 34.0;
 const GAP: f64 = 7.0;
 const NEXT: f64 = 22.0;
-const ROW: f64 = 19.0;
+pub const ROW: f64 = 19.0;
 
 /// Writes names with their samples in rows, the first of which begins at `from`, and goes on below them. The `i`-th has the `i`-th colour.
 pub fn draw(sheet: &mut Sheet<'_>, from: i32, entries: &[(&str, Sample)]) -> Result<(), NotDrawn> {
