@@ -130,7 +130,13 @@ mod tests {
         let file = pdf(&svg, size()).expect("is made");
         let text = String::from_utf8_lossy(&file);
         assert!(text.starts_with("%PDF-"));
-        for words in ["/MediaBox [0 0 238.11024 170.07874]", "Ubuntu", "/FontFile"] {
+        // 84 mm x 60 mm in points, of which an inch has 72.
+        for words in [
+            "/MediaBox[0 0 238.11",
+            " 170.07",
+            "Ubuntu-Light",
+            "/FontFile",
+        ] {
             assert!(text.contains(words), "{words}");
         }
         assert_eq!(
