@@ -31,6 +31,7 @@ impl Asked {
             profile: self.profile,
             log: self.log,
             variants: self.variants,
+            ..Request::default()
         }
     }
 
