@@ -5,6 +5,7 @@ use crate::config::{FigurePlan, Form, ReportPoint};
 use baton_report::figure::{Figure, GroupPanel, GroupSeries, Groups, Line, Panel, Panels};
 use baton_stats::Estimate;
 use baton_study::table::Cell;
+use baton_study::table::metrics::Metric;
 
 /// What is drawn of a point: where it stands on the horizontal axis, and the name of its line.
 struct Place {
@@ -53,7 +54,7 @@ fn lines(figure: &FigurePlan, x: &str, outcome: &Outcome<'_>) -> Panels {
             std::iter::once(simulated).chain(published)
         };
         Panel {
-            y: in_words(figure, metric.name),
+            y: in_words(figure, metric),
             log_y: figure.log_y,
             lines: names.iter().flat_map(of_name).collect(),
         }
@@ -80,7 +81,8 @@ fn bars(figure: &FigurePlan, outcome: &Outcome<'_>) -> Groups {
         .collect();
     let variants = distinct(all.iter().map(|(variant, _)| variant));
     let names = distinct(all.iter().map(|(_, series)| series));
-    let panel = |metric: &str| {
+    let panel = |described: &Metric| {
+        let metric = described.name;
         let values = |name: &String, value: &dyn Fn(usize) -> Option<f64>| {
             let at = |variant: &String| {
                 let is_it =
@@ -108,7 +110,7 @@ fn bars(figure: &FigurePlan, outcome: &Outcome<'_>) -> Groups {
             .chain(published)
         };
         GroupPanel {
-            y: in_words(figure, metric),
+            y: in_words(figure, described),
             series: names.iter().flat_map(of_name).collect(),
         }
     };
@@ -118,7 +120,7 @@ fn bars(figure: &FigurePlan, outcome: &Outcome<'_>) -> Groups {
             .iter()
             .map(|name| name.replace(", ", "\n"))
             .collect(),
-        panels: figure.y.iter().map(|metric| panel(metric.name)).collect(),
+        panels: figure.y.iter().map(|metric| panel(metric)).collect(),
     }
 }
 
@@ -156,10 +158,10 @@ fn published_at(
 }
 
 /// Beside the axis.
-fn in_words(figure: &FigurePlan, metric: &str) -> String {
+fn in_words(figure: &FigurePlan, metric: &Metric) -> String {
     match figure.against.is_empty() {
-        true => metric.to_owned(),
-        false => format!("{metric}: difference, %"),
+        true => metric.label(),
+        false => format!("{}: difference, %", metric.name_in_words()),
     }
 }
 

@@ -59,6 +59,20 @@ impl Metric {
 
     /// Its name in words, with its unit as figures have it: `request rate, 1/s`.
     pub fn label(&self) -> String {
+        match self.unit() {
+            Some((_, unit)) => format!("{}, {unit}", self.name_in_words()),
+            None => self.name_in_words(),
+        }
+    }
+
+    /// Its name in words, without its unit: `request rate`.
+    pub fn name_in_words(&self) -> String {
+        let name = self.unit().map_or(self.name, |(name, _)| name);
+        name.replace('_', " ")
+    }
+
+    /// Its name without its unit, and that as figures have it.
+    fn unit(&self) -> Option<(&'static str, &'static str)> {
         const UNITS: [(&str, &str); 8] = [
             ("_per_s", "1/s"),
             ("_mbps", "Mb/s"),
@@ -69,12 +83,8 @@ impl Metric {
             ("_us", "µs"),
             ("_s", "s"),
         ];
-        let unit =
-            |(end, unit): &(&str, &str)| Some((self.name.strip_suffix(end)?, unit.to_string()));
-        match UNITS.iter().find_map(unit) {
-            Some((name, unit)) => format!("{}, {unit}", name.replace('_', " ")),
-            None => self.name.replace('_', " "),
-        }
+        let mut units = UNITS.into_iter();
+        units.find_map(|(end, unit)| Some((self.name.strip_suffix(end)?, unit)))
     }
 
     fn of(&self, results: &Results) -> Cell {
