@@ -85,13 +85,13 @@ fn library() -> Result<PathBuf, Failure> {
     let own = std::env::current_exe();
     let own = own.map_err(|error| Failure::Failed(format!("where this program is: {error}")))?;
     let library = own.with_file_name(LIBRARY);
-    // Where cargo puts it when it builds tests.
+    // Where cargo puts it when it builds tests, and leaves an older one as it is.
     let among_tests = own.with_file_name("deps").join(LIBRARY);
-    if let Some(found) = [&library, &among_tests]
-        .into_iter()
-        .find(|path| path.is_file())
-    {
-        return Ok(found.clone());
+    let built = |path: &PathBuf| path.metadata().and_then(|file| file.modified()).ok();
+    let places = [library.clone(), among_tests].into_iter();
+    let found = places.filter_map(|path| Some((built(&path)?, path)));
+    if let Some((_, newest)) = found.max() {
+        return Ok(newest);
     }
     let message = format!(
         "{}: no such file; build it: cargo build --release -p baton-preload",
