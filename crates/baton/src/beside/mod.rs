@@ -12,8 +12,10 @@ pub use rows::{Row, rows};
 pub use text::{published, text};
 
 use crate::config::{Form, ReportPlan};
+use crate::failure::Failure;
 use baton_stats::Estimate;
 use baton_study::table::{Cell, metrics};
+use baton_study::{Store, Study, StudyRun};
 use std::collections::BTreeMap;
 
 /// All metrics of a run by their names.
@@ -25,6 +27,21 @@ pub struct Outcome<'a> {
     pub plan: &'a ReportPlan,
     /// The metrics of each run, those of a point one after the other; nothing of a run that failed or is missing.
     pub runs: Vec<Metrics>,
+}
+
+impl<'a> Outcome<'a> {
+    /// Of the runs of a study that are in the store.
+    ///
+    /// # Errors
+    /// One of them cannot be read.
+    pub fn read(plan: &'a ReportPlan, store: &Store, study: &Study) -> Result<Self, Failure> {
+        let metrics = |run: &StudyRun| match store.has(run.key) {
+            true => Ok(store.head(run.key)?.metrics),
+            false => Ok(Metrics::new()),
+        };
+        let runs: Result<_, Failure> = study.runs.iter().map(metrics).collect();
+        Ok(Self { plan, runs: runs? })
+    }
 }
 
 impl Outcome<'_> {

@@ -53,6 +53,13 @@ pub struct ReportPlan {
     pub fit: Option<FitPlan>,
 }
 
+impl ReportPlan {
+    /// Whether there is nothing to say beside the tables of all runs.
+    pub fn is_silent(&self) -> bool {
+        self.numbers.is_empty() && self.table.is_none() && self.figures.is_empty()
+    }
+}
+
 /// A point of a study.
 #[derive(Clone, Debug)]
 pub struct ReportPoint {

@@ -146,12 +146,7 @@ impl Bench<'_> {
             threads: self.threads,
         };
         sweep.carry_out(self.interrupt)?;
-        let metrics = study.runs.iter();
-        let metrics = metrics.map(|run| Ok(self.store.head(run.key)?.metrics));
-        let outcome = Outcome {
-            plan: &report,
-            runs: metrics.collect::<Result<_, Failure>>()?,
-        };
+        let outcome = Outcome::read(&report, self.store, &study)?;
         Ok((beside::published(&outcome), beside::rows(&outcome)))
     }
 }

@@ -2,42 +2,57 @@
 
 use crate::beside::{self, Outcome};
 use crate::cli::FigureArgs;
-use crate::config::FigurePlan;
+use crate::config::{FigurePlan, ReportPlan};
 use crate::failure::Failure;
 use crate::output::PendingFigure;
 use baton_report::figure::{CAN_DRAW, Size};
-use baton_study::{Store, Study};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// Figures that are to be drawn when all runs are done.
 pub struct Drawings {
-    /// Each with where the user wants it; none where it goes beside the tables.
-    figures: Vec<(FigurePlan, Option<PendingFigure>)>,
+    figures: Vec<Drawing>,
     size: Size,
 }
 
+struct Drawing {
+    plan: FigurePlan,
+    path: PathBuf,
+    /// Begun, where the user wants it at a path; beside the tables it need not be.
+    picture: Option<PendingFigure>,
+}
+
 impl Drawings {
-    /// Of a study that may have none, seen to be writable where the user wants them.
+    /// Of a study that may have none, seen to be writable where the user wants them; otherwise they go to `folder`.
     ///
     /// # Errors
     /// The user wants one of a study that has none, or it cannot be written.
-    pub fn new(arguments: &FigureArgs, figures: &[FigurePlan]) -> Result<Self, Failure> {
-        if let (Some(path), []) = (&arguments.path, figures) {
+    pub fn new(
+        arguments: &FigureArgs,
+        report: &ReportPlan,
+        folder: &Path,
+    ) -> Result<Self, Failure> {
+        let (wanted, figures) = (&arguments.path, &report.figures);
+        if let (Some(path), true) = (wanted, figures.is_empty()) {
             return Err(Failure::BadInput(format!(
                 "--figure {}: the study has no table [figure]; expected one, which says what to draw",
                 path.display()
             )));
         }
         let size = arguments.size()?;
-        let pending = |(number, figure): (usize, &FigurePlan)| {
-            let path = (arguments.path.iter()).map(|path| path_of(path, figures, number));
-            let picture = path.map(|path| PendingFigure::new(&path, size)).next();
-            Ok((figure.clone(), picture.transpose()?))
+        let beside_tables = folder.join(format!("{}.svg", report.name));
+        let drawing = |(number, plan): (usize, &FigurePlan)| {
+            let path = path_of(wanted.as_ref().unwrap_or(&beside_tables), figures, number);
+            let picture = wanted.as_ref().map(|_| PendingFigure::new(&path, size));
+            Ok(Drawing {
+                plan: plan.clone(),
+                picture: picture.transpose()?,
+                path,
+            })
         };
-        let figures = figures.iter().enumerate().map(pending);
+        let drawings: Result<_, Failure> = figures.iter().enumerate().map(drawing).collect();
         Ok(Self {
-            figures: figures.collect::<Result<_, Failure>>()?,
+            figures: drawings?,
             size,
         })
     }
@@ -46,24 +61,15 @@ impl Drawings {
     ///
     /// # Errors
     /// One cannot be drawn, or not be written.
-    pub fn draw(
-        self,
-        store: &Store,
-        study: &Study,
-        outcome: &Outcome<'_>,
-    ) -> Result<Vec<PathBuf>, Failure> {
-        let plans: Vec<FigurePlan> = self.figures.iter().map(|(plan, _)| plan.clone()).collect();
-        let beside_tables = store.root().join(format!("{}.svg", study.name));
+    pub fn draw(self, outcome: &Outcome<'_>) -> Result<Vec<PathBuf>, Failure> {
         let mut files = Vec::new();
-        for (number, (plan, picture)) in self.figures.into_iter().enumerate() {
-            let picture = match picture {
+        for drawing in self.figures {
+            let picture = match drawing.picture {
                 Some(picture) => picture,
-                None if CAN_DRAW => {
-                    PendingFigure::new(&path_of(&beside_tables, &plans, number), self.size)?
-                }
+                None if CAN_DRAW => PendingFigure::new(&drawing.path, self.size)?,
                 None => continue,
             };
-            files.extend(picture.write(&beside::figure::of(&plan, outcome))?);
+            files.extend(picture.write(&beside::figure::of(&drawing.plan, outcome))?);
         }
         Ok(files)
     }

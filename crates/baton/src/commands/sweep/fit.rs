@@ -205,18 +205,10 @@ impl Fitter<'_> {
     }
 
     fn distances(&self, report: &ReportPlan, study: &Study) -> Result<Vec<f64>, Failure> {
-        let runs = study.runs.iter().enumerate().map(|(number, run)| {
-            if !self.store.has(run.key) {
-                return Ok(Metrics::new());
-            }
-            let metrics = self.store.head(run.key)?.metrics;
-            Self::check_length(report, number / report.seeds, &metrics)?;
-            Ok(metrics)
-        });
-        let outcome = Outcome {
-            plan: report,
-            runs: runs.collect::<Result<_, Failure>>()?,
-        };
+        let outcome = Outcome::read(report, self.store, study)?;
+        for (number, run) in outcome.runs.iter().enumerate() {
+            Self::check_length(report, number / report.seeds, run)?;
+        }
         let rows = Comparison::published(&outcome).into_iter();
         let targets = rows.filter(|row| {
             let number = row.number;

@@ -5,7 +5,7 @@ pub(super) mod fit;
 mod manage;
 mod plan;
 
-use crate::beside::{self, Metrics, Outcome};
+use crate::beside::{self, Outcome};
 use crate::cli::{SweepArgs, SweepCommand};
 use crate::config::{self, ReportPlan, Request};
 use crate::failure::Failure;
@@ -79,7 +79,7 @@ fn sweep(arguments: &SweepArgs, interrupt: &Interrupt) -> Result<(), Failure> {
         plan = config::study(&request, threads)?;
     }
     let report = plan.report.clone();
-    let drawings = Drawings::new(&arguments.figure, &report.figures)?;
+    let drawings = Drawings::new(&arguments.figure, &report, store.root())?;
     let (study, runs) = plan.identified(&store)?;
     study.save(&store)?;
     let mine = |(number, run): (usize, (Key, Experiment))| {
@@ -138,19 +138,16 @@ fn finish(
         let table::Written {
             mut files, failed, ..
         } = table::write(store, study)?;
-        let runs = study.runs.iter();
-        let runs = runs.map(|run| Ok(store.head(run.key)?.metrics));
-        let outcome = Outcome {
-            plan: report,
-            runs: runs.collect::<Result<Vec<Metrics>, Failure>>()?,
-        };
-        if !report.numbers.is_empty() {
-            let table = beside::csv(&outcome)?;
-            let name = format!("{}.published.csv", study.name);
-            files.push(store.write_beside(&name, table.as_bytes())?);
+        if !report.is_silent() {
+            let outcome = Outcome::read(report, store, study)?;
+            if !report.numbers.is_empty() {
+                let table = beside::csv(&outcome)?;
+                let name = format!("{}.published.csv", study.name);
+                files.push(store.write_beside(&name, table.as_bytes())?);
+            }
+            files.extend(drawings.draw(&outcome)?);
+            text = format!("{}{text}", beside::text(&outcome));
         }
-        files.extend(drawings.draw(store, study, &outcome)?);
-        text = format!("{}{text}", beside::text(&outcome));
         let files = files.iter().map(|path| format!("  {}\n", path.display()));
         text.extend(files);
         failed
