@@ -337,5 +337,6 @@ impl Member {
 
 /// The set behind an epoll instance that gets its first socket of ours; none without an adapter.
 pub fn new_set() -> Option<Arc<EpollSet>> {
+    session::prepare();
     session::adapter().map(|adapter| Arc::new(EpollSet::new(adapter)))
 }

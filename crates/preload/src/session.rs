@@ -92,6 +92,11 @@ pub fn adapter() -> Option<&'static Adapter> {
     session.adapter
 }
 
+/// Whether the process was told of an adapter.
+pub fn has_adapter() -> bool {
+    SURROUNDINGS.get().is_some_and(|it| it.adapter.is_some())
+}
+
 /// Whether connections begin in the kernel, and may move from there.
 pub fn begins_in_kernel() -> bool {
     SURROUNDINGS.get().is_some_and(|it| it.broker.is_some())

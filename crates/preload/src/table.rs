@@ -59,6 +59,20 @@ pub fn epoll(fd: c_int) -> Option<Arc<EpollSet>> {
     }
 }
 
+/// The set behind an epoll instance: `new` where there was none. None when the descriptor is beyond the table's end.
+pub fn epoll_or(fd: c_int, new: Arc<EpollSet>) -> Option<Arc<EpollSet>> {
+    let index = usize::try_from(fd).ok().filter(|&index| index < MOST)?;
+    let mut entries = write();
+    if let Some(Some(Entry::Epoll(set))) = entries.get(index) {
+        // Another thread was faster.
+        return Some(Arc::clone(set));
+    }
+    let before = put(&mut entries, index, Entry::Epoll(Arc::clone(&new)));
+    drop(entries);
+    drop(before);
+    Some(new)
+}
+
 fn write() -> RwLockWriteGuard<'static, Vec<Option<Entry>>> {
     ENTRIES.write().unwrap_or_else(PoisonError::into_inner)
 }
@@ -70,15 +84,20 @@ pub fn set(fd: c_int, entry: Entry) -> bool {
         return false;
     }
     let mut entries = write();
+    let before = put(&mut entries, index, entry);
+    // To drop it may take other locks.
+    drop(entries);
+    drop(before);
+    true
+}
+
+fn put(entries: &mut Vec<Option<Entry>>, index: usize, entry: Entry) -> Option<Entry> {
     if index >= entries.len() {
         entries.resize(index + 1, None);
     }
     let before = entries[index].replace(entry);
     OURS[index].store(true, Ordering::Release);
-    // To drop it may take other locks.
-    drop(entries);
-    drop(before);
-    true
+    before
 }
 
 /// A descriptor is the kernel's again, or is about to be closed. What was behind it goes with the last of its descriptors.

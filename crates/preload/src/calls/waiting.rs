@@ -1,11 +1,15 @@
 //! Calls that wait for descriptors.
 
 use super::{duration, give, milliseconds};
-use crate::epoll::new_set;
+use crate::epoll::{EpollSet, new_set};
 use crate::polling;
+use crate::session;
 use crate::sys::{Errno, call};
-use crate::table::{self, Entry};
-use libc::{c_int, epoll_event, fd_set, nfds_t, pollfd, sigset_t, size_t, timespec, timeval};
+use crate::table;
+use libc::{
+    c_char, c_int, epoll_event, fd_set, nfds_t, pollfd, sigset_t, size_t, timespec, timeval,
+};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Bytes of the kernel's signal sets.
@@ -39,13 +43,11 @@ pub unsafe extern "C" fn epoll_ctl(
 }
 
 /// The set behind an epoll instance, made now if there is none. None without an adapter.
-fn set_of(instance: c_int) -> Option<std::sync::Arc<crate::epoll::EpollSet>> {
+fn set_of(instance: c_int) -> Option<Arc<EpollSet>> {
     if let Some(set) = table::epoll(instance) {
         return Some(set);
     }
-    let set = new_set()?;
-    let is_known = instance >= 0 && table::set(instance, Entry::Epoll(set.clone()));
-    is_known.then_some(set)
+    table::epoll_or(instance, new_set()?)
 }
 
 /// epoll_wait(2).
@@ -116,7 +118,7 @@ pub unsafe extern "C" fn epoll_pwait2(
     }
 }
 
-/// Waits at an instance with sockets of ours; none: the kernel does.
+/// Waits at an instance with sockets of ours, or that other threads may add some to; none: the kernel does.
 unsafe fn wait(
     instance: c_int,
     events: *mut epoll_event,
@@ -124,7 +126,10 @@ unsafe fn wait(
     timeout: Option<Duration>,
     mask: *const sigset_t,
 ) -> Option<Result<usize, Errno>> {
-    let set = table::epoll(instance)?;
+    let set = match session::has_adapter() && !is_alone() {
+        true => set_of(instance),
+        false => table::epoll(instance),
+    }?;
     let Ok(most @ 1..) = usize::try_from(most) else {
         return Some(Err(libc::EINVAL));
     };
@@ -132,6 +137,16 @@ unsafe fn wait(
     let events = unsafe { std::slice::from_raw_parts_mut(events, most) };
     // SAFETY: null or a mask, by the manual page.
     Some(unsafe { masked(mask, || set.wait(instance, events, timeout)) })
+}
+
+/// Whether there is no other thread.
+fn is_alone() -> bool {
+    unsafe extern "C" {
+        /// Of the GNU C library, from 2.32 on.
+        static __libc_single_threaded: c_char;
+    }
+    // SAFETY: it is written only by the thread that makes or joins another.
+    unsafe { __libc_single_threaded != 0 }
 }
 
 /// Does something under another signal mask. A signal that comes between the change and the wait is handled, and does not end the wait.

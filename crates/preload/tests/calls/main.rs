@@ -22,9 +22,12 @@ fn main() {
     needs::run(&Arguments::from_args(), Need::Program("python3"), &ALL);
 }
 
-const ALL: [(&str, fn()); 8] = [
+const ALL: [(&str, fn()); 9] = [
     ("epoll sets mix both kinds of sockets", || {
         play("epoll", 7001)
+    }),
+    ("what one thread adds ends the wait of another", || {
+        play("threads", 7009)
     }),
     ("room comes back as an edge", || play("room", 7002)),
     ("options, flags and copies", || play("options", 7003)),

@@ -89,6 +89,20 @@ def epoll():
         assert waiting.poll(0) == []
 
 
+def threads():
+    """One thread waits, the other accepts and adds what it has accepted to what is waited for."""
+    listener = listening()
+    with select.epoll() as waiting:
+        told = []
+        thread = threading.Thread(target=lambda: told.extend(waiting.poll(60)))
+        thread.start()
+        connection, _ = listener.accept()
+        waiting.register(connection, IN)
+        connection.send(b"send 3\n")
+        thread.join()
+        assert told == [(connection.fileno(), IN)], told
+
+
 def room():
     connection = accepted()
     connection.setblocking(False)
