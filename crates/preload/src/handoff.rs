@@ -9,12 +9,15 @@ use crate::sys::{call, outcome};
 use crate::table::{self, Entry};
 use baton_sockets::TcpStream;
 use libc::c_int;
+use std::net::SocketAddr;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::Arc;
 
-/// A connection was accepted. It is the kernel's as before where it cannot be another's: over the loopback interface, or without an adapter.
-pub fn begin(fd: c_int, nonblocking: bool) {
-    let is_local = |at: std::net::SocketAddr| at.ip().to_canonical().is_loopback();
+/// A connection was accepted, or opened, or is being opened to `opening`. It is the kernel's as before where it cannot be another's: over the
+/// loopback interface, or without an adapter.
+pub fn begin(fd: c_int, nonblocking: bool, opening: Option<SocketAddr>) {
+    let before = table::remove(fd);
+    let is_local = |at: SocketAddr| at.ip().to_canonical().is_loopback();
     let Some(family) = family(fd).filter(|_| !address::local(fd).is_none_or(is_local)) else {
         return;
     };
@@ -29,7 +32,11 @@ pub fn begin(fd: c_int, nonblocking: bool) {
     };
     // SAFETY: it is nobody else's.
     let copy = unsafe { OwnedFd::from_raw_fd(copy as c_int) };
-    let stream = match TcpStream::from_kernel(adapter, copy) {
+    let stream = match opening {
+        Some(peer) => TcpStream::from_kernel_opening(adapter, copy, peer),
+        None => TcpStream::from_kernel(adapter, copy),
+    };
+    let stream = match stream {
         Ok(stream) => stream,
         Err(error) => return Reason::NotTakenIn.count(format_args!("descriptor {fd}: {error}")),
     };
@@ -38,7 +45,10 @@ pub fn begin(fd: c_int, nonblocking: bool) {
         description.set_timeout(Side::Read, timeout(fd, libc::SO_RCVTIMEO));
         description.set_timeout(Side::Write, timeout(fd, libc::SO_SNDTIMEO));
     }
-    if !table::set(fd, Entry::Socket(Arc::new(description))) {
+    let description = Arc::new(description);
+    if !table::set(fd, Entry::Socket(Arc::clone(&description))) {
         Reason::TooManyDescriptors.count(format_args!("descriptor {fd}"));
+    } else if let Some(Entry::Unconnected(socket)) = before {
+        socket.connected(fd, &description);
     }
 }

@@ -24,3 +24,4 @@ mod session;
 mod sys;
 mod table;
 mod transfer;
+mod unconnected;

@@ -66,7 +66,8 @@ pub fn is_here(socket: &Description, level: c_int, name: c_int) -> bool {
     socket.stream().is_some() && (level, name) == (libc::IPPROTO_TCP, libc::TCP_CORK)
 }
 
-/// What getsockopt(2) has to tell that the kernel's socket does not know: TCP_CORK, and SO_ERROR, which is told once.
+/// What getsockopt(2) has to tell that the kernel's socket does not know: TCP_CORK, and SO_ERROR, which is told once. Of that the kernel has one
+/// that says that the connection has gone to the adapter.
 pub fn get(socket: &Description, level: c_int, name: c_int) -> Option<c_int> {
     let stream = socket.stream()?;
     if is_here(socket, level, name) {
@@ -75,8 +76,8 @@ pub fn get(socket: &Description, level: c_int, name: c_int) -> Option<c_int> {
     if (level, name) != (libc::SOL_SOCKET, libc::SO_ERROR) {
         return None;
     }
-    let error = stream.take_error().ok()??;
-    Some(errno_of(&error))
+    let error = stream.take_error().ok()?;
+    Some(error.map_or(0, |error| errno_of(&error)))
 }
 
 /// # Safety

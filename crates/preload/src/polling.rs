@@ -25,6 +25,7 @@ impl Ours {
     fn new(fd: c_int) -> Option<Self> {
         match table::find(fd)? {
             Entry::Epoll(set) => Some(Self::Epoll(set)),
+            Entry::Unconnected(_) => None,
             Entry::Socket(socket) => match socket.stream() {
                 Some(stream) => Some(Self::Stream(stream.try_clone().ok()?)),
                 None => {

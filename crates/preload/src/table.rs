@@ -3,6 +3,7 @@
 use crate::description::Description;
 use crate::epoll::EpollSet;
 use crate::sys;
+use crate::unconnected::Unconnected;
 use libc::c_int;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
@@ -23,6 +24,8 @@ pub enum Entry {
     Socket(Arc<Description>),
     /// An epoll instance with sockets of ours.
     Epoll(Arc<EpollSet>),
+    /// A socket of the kernel's that may be connected, and ours then.
+    Unconnected(Arc<Unconnected>),
 }
 
 fn is_ours(fd: c_int) -> bool {

@@ -182,11 +182,15 @@ impl Host {
             .map_err(error_of)
     }
 
-    /// Takes in a connection of the kernel's, by a descriptor of its own.
-    pub(crate) fn take_in(&mut self, fd: OwnedFd) -> io::Result<(SocketId, Flow)> {
+    /// Takes in a connection of the kernel's by a descriptor of its own: one that is open, or that is being opened to `opening`.
+    pub(crate) fn take_in(
+        &mut self,
+        fd: OwnedFd,
+        opening: Option<SocketAddr>,
+    ) -> io::Result<(SocketId, Flow)> {
         let now = self.driver.now();
         let kernel = self.kernel.as_mut().ok_or(ErrorKind::Unsupported)?;
-        let conn = kernel.stack_mut().take_in(fd)?;
+        let conn = kernel.stack_mut().take_in(fd, opening)?;
         let flow = kernel.stack().flow(conn);
         let socket = kernel.admit(now, &mut self.driver, conn);
         Ok((socket.ok_or_else(too_many)?, flow))

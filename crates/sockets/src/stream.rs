@@ -128,9 +128,21 @@ impl TcpStream {
     /// It is not connected; `Unsupported` where the adapter is not beside the kernel, `QuotaExceeded` when there are as many sockets as may
     /// be.
     pub fn from_kernel(adapter: &Adapter, fd: OwnedFd) -> Result<Self> {
+        Self::take_in(adapter, fd, None)
+    }
+
+    /// The same of a connection that the kernel is opening to `peer`. It can be written to when it is open.
+    ///
+    /// # Errors
+    /// As [`TcpStream::from_kernel`].
+    pub fn from_kernel_opening(adapter: &Adapter, fd: OwnedFd, peer: SocketAddr) -> Result<Self> {
+        Self::take_in(adapter, fd, Some(peer))
+    }
+
+    fn take_in(adapter: &Adapter, fd: OwnedFd, opening: Option<SocketAddr>) -> Result<Self> {
         let handle = adapter.handle();
         let (socket, local, peer) = handle.call(|core| {
-            let (socket, flow) = core.host.take_in(fd)?;
+            let (socket, flow) = core.host.take_in(fd, opening)?;
             core.open(socket);
             Ok::<_, Error>((socket, socket_addr(flow.local), socket_addr(flow.remote)))
         })?;

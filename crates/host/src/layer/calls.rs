@@ -88,11 +88,22 @@ impl<'a, P: Inline, L: HostLink<Data = P>, S: HostStack<P>> LayerCalls<'a, P, L,
         Some(self.accepted(conn, adapter))
     }
 
-    /// Takes in a connection that the stack has by other ways than a listener, and that may go to this adapter. None where there is no place
-    /// for it.
+    /// Takes in a connection that the stack has by other ways than a listener, and that may go to this adapter once it is [open](Self::opened).
+    /// None where there is no place for it.
     pub fn admit(&mut self, conn: ConnId, adapter: AdapterId) -> Option<SocketId> {
         self.layer.know(adapter);
         self.has_place().then(|| self.insert(conn, adapter))
+    }
+
+    /// A connection that was taken in is open: the policy is asked.
+    pub fn opened(&mut self, id: SocketId) {
+        let layer = &mut *self.layer;
+        let Some(socket) = layer.sockets.get(id.0 as usize) else {
+            return;
+        };
+        if let Some(end) = self.adapters.get_mut(socket.adapter.index()) {
+            layer.consider_established(self.now, self.stack, &mut end.os, id);
+        }
     }
 
     /// Whether there may be another socket; counted where not.
@@ -109,7 +120,9 @@ impl<'a, P: Inline, L: HostLink<Data = P>, S: HostStack<P>> LayerCalls<'a, P, L,
         // A wait reports it again as long as there is another.
         let waits = |&(id, _): &(_, _)| self.stack.has_acceptable(id);
         layer.acceptable |= layer.listeners.iter().any(waits);
-        self.insert(conn, adapter)
+        let id = self.insert(conn, adapter);
+        self.opened(id);
+        id
     }
 
     fn insert(&mut self, conn: ConnId, adapter: AdapterId) -> SocketId {
@@ -121,9 +134,6 @@ impl<'a, P: Inline, L: HostLink<Data = P>, S: HostStack<P>> LayerCalls<'a, P, L,
         let id = SocketId(slot as u32);
         layer.socket_mut(id).foreseen = layer.foreseen.remove(&flow.remote);
         layer.set_socket_of(conn, Some(id));
-        if let Some(end) = self.adapters.get_mut(adapter.index()) {
-            layer.consider_established(self.now, self.stack, &mut end.os, id);
-        }
         id
     }
 

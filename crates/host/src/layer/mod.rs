@@ -218,7 +218,8 @@ impl<P: Inline> SocketLayer<P> {
         self.adapters.resize_with(adapters, Connections::default);
     }
 
-    fn socket_of(&self, conn: ConnId) -> Option<SocketId> {
+    /// The socket whose connection it is in the stack.
+    pub fn socket_of(&self, conn: ConnId) -> Option<SocketId> {
         self.by_conn.get(conn.0 as usize).copied().flatten()
     }
 

@@ -32,7 +32,7 @@ impl<P: Inline> SocketLayer<P> {
 
     // --- which and when (handoff-policies 3.3) ---
 
-    /// A connection was accepted.
+    /// A connection was accepted, or one that was taken in is open.
     pub(super) fn consider_established(
         &mut self,
         now: Time,

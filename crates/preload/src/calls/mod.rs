@@ -3,6 +3,7 @@
 //!
 //! They are called in place of the C library's, under its contracts: pointers are good for what the manual page says.
 
+mod connecting;
 mod descriptors;
 mod input;
 mod output;
@@ -10,6 +11,7 @@ mod sockets;
 mod waiting;
 
 pub use sockets::{family, timeout};
+pub use waiting::set_of;
 
 use libc::{c_int, iovec, timespec};
 use std::time::Duration;

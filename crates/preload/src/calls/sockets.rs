@@ -15,6 +15,7 @@ use libc::{c_int, c_void, sockaddr, socklen_t};
 use rustix::event::{PollFd, PollFlags};
 use rustix::fd::BorrowedFd;
 use smallvec::SmallVec;
+use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -143,7 +144,7 @@ pub unsafe extern "C" fn accept4(
         if let Ok(fd) = accepted
             && session::begins_in_kernel()
         {
-            handoff::begin(fd as c_int, flags & libc::SOCK_NONBLOCK != 0);
+            handoff::begin(fd as c_int, flags & libc::SOCK_NONBLOCK != 0, None);
         }
         return give!(accepted);
     };
@@ -286,12 +287,16 @@ pub unsafe extern "C" fn getsockname(fd: c_int, to: *mut sockaddr, len: *mut soc
     }
 }
 
-/// getpeername(2).
+/// getpeername(2). There is no peer before the connection is open.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn getpeername(fd: c_int, to: *mut sockaddr, len: *mut socklen_t) -> c_int {
+    let peer = |stream: &TcpStream| match stream.readiness().opening {
+        true => Err(ErrorKind::NotConnected.into()),
+        false => stream.peer_addr(),
+    };
     // SAFETY: by the manual page, and the kernel checks everything itself.
     unsafe {
-        match name(fd, TcpStream::peer_addr, to, len) {
+        match name(fd, peer, to, len) {
             Some(given) => give!(given),
             None => call!(SYS_getpeername, fd, to, len) as c_int,
         }
@@ -337,16 +342,21 @@ pub unsafe extern "C" fn getsockopt(
     value: *mut c_void,
     len: *mut socklen_t,
 ) -> c_int {
-    // SAFETY: the kernel checks everything itself, and has written what it was asked for.
+    let socket = table::socket(fd);
+    let told = socket.and_then(|socket| options::get(&socket, level, option));
+    // SAFETY: by the manual page, and the kernel checks everything itself.
     unsafe {
-        let result = call!(SYS_getsockopt, fd, level, option, value, len) as c_int;
-        if result == 0
-            && let Some(socket) = table::socket(fd)
-            && let Some(told) = options::get(&socket, level, option)
-            && *len as usize >= size_of::<c_int>()
-        {
-            value.cast::<c_int>().write_unaligned(told);
+        let Some(told) = told else {
+            return call!(SYS_getsockopt, fd, level, option, value, len) as c_int;
+        };
+        if value.is_null() || len.is_null() {
+            return give!(Err(libc::EFAULT));
         }
-        result
+        if (*len as usize) < size_of::<c_int>() {
+            return give!(Err(libc::EINVAL));
+        }
+        value.cast::<c_int>().write_unaligned(told);
+        *len = size_of::<c_int>() as socklen_t;
+        0
     }
 }

@@ -3,9 +3,9 @@
 use super::{duration, give, milliseconds};
 use crate::epoll::{EpollSet, new_set};
 use crate::polling;
-use crate::session;
 use crate::sys::{Errno, call};
 use crate::table;
+use crate::{session, unconnected};
 use libc::{
     c_char, c_int, epoll_event, fd_set, nfds_t, pollfd, sigset_t, size_t, timespec, timeval,
 };
@@ -26,7 +26,13 @@ pub unsafe extern "C" fn epoll_ctl(
     // SAFETY: the kernel checks everything itself.
     let kernel = || unsafe { call!(SYS_epoll_ctl, instance, operation, fd, event) as c_int };
     let Some(socket) = table::socket(fd).filter(|socket| !socket.is_kernels()) else {
-        return kernel();
+        let result = kernel();
+        if result == 0 {
+            // SAFETY: null or an event, by the manual page.
+            let event = unsafe { event.as_ref() }.copied();
+            unconnected::note(instance, operation, fd, event);
+        }
+        return result;
     };
     let Some(set) = set_of(instance) else {
         return kernel();
@@ -43,7 +49,7 @@ pub unsafe extern "C" fn epoll_ctl(
 }
 
 /// The set behind an epoll instance, made now if there is none. None without an adapter.
-fn set_of(instance: c_int) -> Option<Arc<EpollSet>> {
+pub fn set_of(instance: c_int) -> Option<Arc<EpollSet>> {
     if let Some(set) = table::epoll(instance) {
         return Some(set);
     }

@@ -8,7 +8,7 @@ use crate::error::error_of;
 use crate::link::HostEnd;
 use baton_host::layer::{AdapterEnd, AdapterId, HostStack, LayerCalls, Place, SocketLayer};
 use baton_host::{NotOffloaded, Selection, SelectionConfig, SocketId, Sockets, Unread};
-use baton_tcp::{ConnId, ListenerId};
+use baton_tcp::{ConnId, Event, ListenerId};
 use baton_wire::{Endpoint, Span, Time};
 use bytes::Bytes;
 use std::io;
@@ -174,9 +174,13 @@ impl KernelLayer {
         driver: &mut Driver,
         conn: ConnId,
     ) -> Option<SocketId> {
-        let socket = self.calls(now, Some(driver)).admit(conn, ADAPTER);
-        if socket.is_none() {
-            self.stack.close(conn);
+        let is_open = !self.stack.is_opening(conn);
+        let mut calls = self.calls(now, Some(driver));
+        let socket = calls.admit(conn, ADAPTER);
+        match socket {
+            Some(socket) if is_open => calls.opened(socket),
+            Some(_) => {}
+            None => self.stack.close(conn),
         }
         socket
     }
@@ -243,8 +247,8 @@ impl KernelLayer {
     }
 
     /// Takes note of what the adapter has told, and of what the last wait for the kernel has given.
-    pub fn take_news(&mut self, now: Time, driver: Option<&mut Driver>) {
-        if let Some(driver) = driver {
+    pub fn take_news(&mut self, now: Time, mut driver: Option<&mut Driver>) {
+        if let Some(driver) = &mut driver {
             let lost = driver.links_lost();
             if std::mem::replace(&mut self.links_lost, lost) != lost {
                 self.layer.handle_adapter_lost(ADAPTER);
@@ -261,6 +265,11 @@ impl KernelLayer {
         }
         while let Some((conn, event)) = self.stack.poll_event() {
             self.layer.handle_event(&mut self.stack, conn, &event);
+            if event == Event::Connected
+                && let Some(socket) = self.layer.socket_of(conn)
+            {
+                self.calls(now, driver.as_deref_mut()).opened(socket);
+            }
         }
     }
 

@@ -123,25 +123,31 @@ impl KernelStack {
     /// # Errors
     /// It cannot even be begun.
     pub fn connect(&mut self, to: SocketAddr) -> io::Result<ConnId> {
-        let fd = socket::connect(to)?;
+        self.take_in_opening(socket::connect(to)?, to)
+    }
+
+    /// Takes in a connection by a descriptor of its own: one that is open, or that is being opened to `opening`.
+    ///
+    /// # Errors
+    /// It is not connected, or there is no room.
+    pub fn take_in(&mut self, fd: OwnedFd, opening: Option<SocketAddr>) -> io::Result<ConnId> {
+        if let Some(to) = opening {
+            return self.take_in_opening(fd, to);
+        }
+        let flow = socket::flow_of(&fd)?;
+        let mut socket = Socket::new(fd, flow);
+        // What came before is told by no event that the application has not heard of.
+        socket.handle_readable(false);
+        self.adopt(socket)
+    }
+
+    fn take_in_opening(&mut self, fd: OwnedFd, to: SocketAddr) -> io::Result<ConnId> {
         let local = SocketAddr::try_from(net::getsockname(&fd)?)?;
         let flow = Flow {
             local: endpoint(local),
             remote: endpoint(to),
         };
         self.adopt(Socket::new(fd, flow).opening())
-    }
-
-    /// Takes in a connection that is open, by a descriptor of its own.
-    ///
-    /// # Errors
-    /// It is not connected, or there is no room.
-    pub fn take_in(&mut self, fd: OwnedFd) -> io::Result<ConnId> {
-        let flow = socket::flow_of(&fd)?;
-        let mut socket = Socket::new(fd, flow);
-        // What came before is told by no event that the application has not heard of.
-        socket.handle_readable(false);
-        self.adopt(socket)
     }
 
     /// A wait ends, too, when this becomes readable.

@@ -1,0 +1,39 @@
+//! connect(2).
+
+use super::give;
+use crate::handoff;
+use crate::session;
+use crate::sys::{Errno, call, outcome};
+use crate::{address, table};
+use baton_sockets::Readiness;
+use libc::{c_int, sockaddr, socklen_t};
+
+/// connect(2): the kernel opens connections. They may move where connections begin there.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn connect(fd: c_int, to: *const sockaddr, len: socklen_t) -> c_int {
+    let socket = table::socket(fd);
+    if let Some(stream) = socket.as_ref().and_then(|socket| socket.stream()) {
+        // While its connection is on the adapter the kernel's socket has none, and would open another.
+        return give!(Err(refusal(&stream.readiness())));
+    }
+    // SAFETY: the kernel checks everything itself.
+    let connected = outcome(unsafe { call!(SYS_connect, fd, to, len) });
+    let is_opening = matches!(connected, Err(libc::EINPROGRESS | libc::EINTR));
+    if session::begins_in_kernel() && (is_opening || connected.is_ok()) {
+        // SAFETY: by the manual page.
+        let to = unsafe { address::read(to.cast(), len) };
+        // SAFETY: it asks for flags.
+        let flags = unsafe { call!(SYS_fcntl, fd, libc::F_GETFL) as c_int };
+        handoff::begin(fd, flags & libc::O_NONBLOCK != 0, to.filter(|_| is_opening));
+    }
+    give!(connected)
+}
+
+/// Why a socket with a connection cannot be connected.
+fn refusal(now: &Readiness) -> Errno {
+    match now {
+        Readiness { failed: true, .. } => libc::ECONNABORTED,
+        Readiness { opening: true, .. } => libc::EALREADY,
+        _ => libc::EISCONN,
+    }
+}

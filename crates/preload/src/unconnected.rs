@@ -1,0 +1,70 @@
+//! Sockets that are in epoll sets before they are connected, as those of nginx. The kernel waits for them; when a connection is taken in what
+//! it waits for has to be waited for here.
+
+use crate::calls::{family, set_of};
+use crate::description::Description;
+use crate::session;
+use crate::sys::{self, call, outcome};
+use crate::table::{self, Entry};
+use libc::{c_int, epoll_event};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// TCP_CLOSE of the kernel's `tcp_states.h`.
+const CLOSED: u8 = 7;
+
+/// What such a socket is waited for, with the epoll instance that waits.
+#[derive(Debug, Default)]
+pub struct Unconnected {
+    registrations: Mutex<Vec<(c_int, u32, u64)>>,
+}
+
+/// The kernel has done this by epoll_ctl(2).
+pub fn note(instance: c_int, operation: c_int, fd: c_int, event: Option<epoll_event>) {
+    if !session::begins_in_kernel() {
+        return;
+    }
+    let socket = match table::find(fd) {
+        Some(Entry::Unconnected(socket)) => socket,
+        None if operation == libc::EPOLL_CTL_ADD && is_unconnected(fd) => {
+            session::prepare();
+            let socket = Arc::new(Unconnected::default());
+            table::set(fd, Entry::Unconnected(Arc::clone(&socket)));
+            socket
+        }
+        _ => return,
+    };
+    let registrations = socket.registrations.lock();
+    let mut registrations = registrations.unwrap_or_else(PoisonError::into_inner);
+    registrations.retain(|&(other, ..)| other != instance);
+    if let Some(event) = event.filter(|_| operation != libc::EPOLL_CTL_DEL) {
+        registrations.push((instance, event.events, event.u64));
+    }
+}
+
+/// Whether it is a TCP socket without a connection; a listener has a state of its own.
+fn is_unconnected(fd: c_int) -> bool {
+    // The state is the first byte of what TCP_INFO tells.
+    let state = sys::option(fd, libc::IPPROTO_TCP, libc::TCP_INFO);
+    family(fd).is_some() && state.is_ok_and(|info| info.to_ne_bytes()[0] == CLOSED)
+}
+
+impl Unconnected {
+    /// It is connected, and taken in under its descriptor: who waits for it waits here.
+    pub fn connected(&self, fd: c_int, connection: &Arc<Description>) {
+        let registrations = self.registrations.lock();
+        for &(instance, events, data) in &*registrations.unwrap_or_else(PoisonError::into_inner) {
+            let nothing = std::ptr::null_mut::<epoll_event>();
+            // SAFETY: the event of a deletion is ignored.
+            let deleted =
+                unsafe { call!(SYS_epoll_ctl, instance, libc::EPOLL_CTL_DEL, fd, nothing) };
+            // Instances that are closed meanwhile do not know it.
+            if outcome(deleted).is_ok()
+                && let Some(set) = set_of(instance)
+            {
+                let event = epoll_event { events, u64: data };
+                // It is in no other set.
+                let _ = set.control(libc::EPOLL_CTL_ADD, fd, connection, Some(event));
+            }
+        }
+    }
+}
