@@ -1,6 +1,6 @@
 //! Requests served over sockets of the adapter: both halves, a link in memory, and TCP of both ends.
 
-#[path = "../tests/serving/mod.rs"]
+#[path = "../tests/adapter/serving/mod.rs"]
 mod serving;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};

@@ -1,7 +1,7 @@
 //! Requests served over the adapter's sockets: request and response of 1 KB on connections that stay, TCP of both ends and
 //! an application that costs nothing included.
 
-#[path = "../tests/serving/mod.rs"]
+#[path = "../tests/adapter/serving/mod.rs"]
 mod serving;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};

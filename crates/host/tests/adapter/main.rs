@@ -1,6 +1,7 @@
 //! The host's half of an adapter: descriptor by descriptor against an adapter that the test plays, and together with the real one.
 
 mod accepting;
+mod allocations;
 mod caching;
 mod closing;
 mod control;
@@ -10,4 +11,10 @@ mod losing;
 mod receiving;
 mod script;
 mod sending;
+mod serving;
 mod trust;
+
+use baton_testkit::Counting;
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;

@@ -6,4 +6,5 @@ mod disk;
 mod event_queue;
 mod memory;
 mod processor;
+mod queues;
 mod wire;

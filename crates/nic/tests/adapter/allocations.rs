@@ -1,12 +1,7 @@
 //! In steady state a request served over the adapter's sockets costs no allocation.
 
-mod serving;
-
-use baton_testkit::{Counting, allocations_of};
-use serving::Service;
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
+use crate::serving::Service;
+use baton_testkit::allocations_of;
 
 #[test]
 fn requests_cost_no_allocations() {

@@ -1,18 +1,13 @@
 //! What sockets of the adapter, and bodies from its data cache, cost in memory.
 
-mod serving;
-
+use crate::serving::Service;
 use baton_bus::descriptor::{Action, Opcode, Outcome, Request, Response, Status};
 use baton_bus::link::{LinkError, Violation};
 use baton_bus::{Descriptor, HostLink};
 use baton_host::adapter::{OsLayer, OsLayerConfig};
-use baton_testkit::{Counting, allocations_of, in_use};
+use baton_testkit::{allocations_of, in_use};
 use baton_wire::{Endpoint, Symbolic, Time};
-use serving::Service;
 use std::net::{IpAddr, Ipv4Addr};
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// Files in the adapter's data cache.
 const FILES: u32 = 16;

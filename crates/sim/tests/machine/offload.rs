@@ -20,7 +20,7 @@ type Setting = (u32, u32);
 const MINIMAL: Setting = (1, 1_000);
 
 fn machine(file_bytes: u32) -> Experiment {
-    let text = include_str!("../../../profiles/batching.toml");
+    let text = include_str!("../../../../profiles/batching.toml");
     let mut machine = Table::try_from(Experiment::default()).expect("the defaults are a table");
     lay_over(
         &mut machine,
