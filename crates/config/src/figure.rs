@@ -8,19 +8,24 @@ use super::sweep::Sweep;
 use super::tree::{Node, Value};
 use baton_study::table::metrics::Metric;
 
-/// What to draw of a study: metrics over a key that is swept, with a line for each value of the other keys; or bars for each variant.
+/// What to draw of a study: metrics over a key that is swept, with a line for each value of the other keys; bars for each variant; or a stack
+/// of parts for each point.
 #[derive(Clone, Debug)]
 pub struct FigurePlan {
     /// What tells it from other figures of the study.
     pub name: Option<String>,
     /// Above it.
     pub title: String,
-    /// The key of the horizontal axis; none if that has the variants.
+    /// The key of the horizontal axis; none if that has the variants or all points.
     pub x: Option<String>,
     /// Below that.
     pub x_label: String,
-    /// A panel for each.
+    /// Beside the vertical axis of stacks.
+    pub y_label: Option<String>,
+    /// A panel for each; of stacks, the parts from below.
     pub y: Vec<&'static Metric>,
+    /// Whether a stack is drawn of each point.
+    pub stacks: bool,
     /// Swept keys that tell lines apart, beside the variant.
     pub series: Vec<String>,
     /// Whether the horizontal axis is one of logarithms.
@@ -32,12 +37,13 @@ pub struct FigurePlan {
     pub(super) beside: Option<usize>,
     /// The points that are drawn, when they are known.
     pub points: Vec<usize>,
-    /// What each point is compared with; without, values are drawn and not by how much they differ.
+    /// What each point is compared with; without, values are drawn and not by how much they differ or, of stacks, their per cent of the
+    /// whole there.
     pub against: Vec<Option<usize>>,
 }
 
-const KEYS: [&str; 8] = [
-    "name", "title", "x", "y", "log_x", "log_y", "only", "against",
+const KEYS: [&str; 10] = [
+    "name", "title", "x", "y", "parts", "y_label", "log_x", "log_y", "only", "against",
 ];
 
 impl FigurePlan {
@@ -58,7 +64,16 @@ impl FigurePlan {
             sources.diagnose(place(key), format!("figure.{key}: expected {expected}"))
         };
         let swept: Vec<&str> = sweep.keys().map(|(path, _)| path.as_str()).collect();
-        let x = node.get("x").and_then(Node::string);
+        let parts = node.get("parts");
+        let x = match (parts, node.get("x").or(node.get("y"))) {
+            (None, _) => node.get("x").and_then(Node::string),
+            (Some(_), None) => Some(VARIANTS),
+            (Some(parts), Some(_)) => {
+                let message =
+                    "figure.parts: is drawn for each point; expected neither x nor y beside it";
+                return Err(sources.diagnose(&parts.origin, message));
+            }
+        };
         let Some(x) = x.filter(|x| *x == VARIANTS || swept.contains(x)) else {
             let expected = format!("a key that is swept: {}; or {VARIANTS:?}", swept.join(", "));
             return Err(wrong("x", &expected));
@@ -82,7 +97,12 @@ impl FigurePlan {
             title: text("title")?.unwrap_or_else(|| name.to_owned()),
             x: (x != VARIANTS).then(|| x.to_owned()),
             x_label: unit.map_or(x.to_owned(), |unit| format!("{x}, {unit}")),
-            y: report::metrics(sources, node, "figure.y", node.get("y"))?,
+            y_label: text("y_label")?,
+            y: match parts {
+                None => report::metrics(sources, node, "figure.y", node.get("y"))?,
+                parts => report::metrics(sources, node, "figure.parts", parts)?,
+            },
+            stacks: parts.is_some(),
             series: others.map(|axis| axis.keys[0].0.clone()).collect(),
             log_x: switch("log_x")?,
             log_y: switch("log_y")?,

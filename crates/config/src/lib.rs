@@ -45,6 +45,7 @@ use source::{Diagnostic, Kind, Origin, Sources};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tree::{Node, Value};
+use variants::Variant;
 
 /// The commit that the program was built from.
 pub const COMMIT: &str = env!("BATON_COMMIT");
@@ -61,8 +62,10 @@ pub struct Request {
     pub text: Option<String>,
     /// Name or path of a profile, in place of the experiment's own.
     pub profile: Option<String>,
-    /// A log to replay, in place of the experiment's own workload.
+    /// A log to replay, in place of the experiment's own workload or, of a study that says so, beside them.
     pub log: Option<PathBuf>,
+    /// Of a study that runs logs beside its own loads: more of them.
+    pub logs: Vec<GivenLog>,
     /// Single values, in order.
     pub settings: Vec<Setting>,
     /// Run only these variants; empty: all.
@@ -71,6 +74,55 @@ pub struct Request {
     pub seeds: Option<u64>,
     /// Of a study: what the user measured, to stand beside what is published.
     pub measured: Option<PathBuf>,
+}
+
+/// A log that a study runs beside its own loads.
+#[derive(Clone, Debug)]
+pub struct GivenLog {
+    /// What its variant is called.
+    pub name: String,
+    /// The file.
+    pub path: PathBuf,
+    /// How it is read.
+    pub reading: Vec<Setting>,
+}
+
+impl Request {
+    /// Takes all logs, to be run beside the loads of a study.
+    fn take_logs(&mut self) -> Vec<GivenLog> {
+        let mut logs = std::mem::take(&mut self.logs);
+        if let Some(path) = self.log.take() {
+            let settings = std::mem::take(&mut self.settings).into_iter();
+            let (reading, others) = settings.partition(Setting::says_how_logs_are_read);
+            self.settings = others;
+            let name = path.file_name().unwrap_or(path.as_os_str());
+            logs.push(GivenLog {
+                name: name.to_string_lossy().into_owned(),
+                path,
+                reading,
+            });
+        }
+        logs
+    }
+}
+
+impl GivenLog {
+    /// It as a variant.
+    fn variant(&self, sources: &mut Sources) -> Variant {
+        let mut layer = log_layer(sources, &self.path);
+        for setting in &self.reading {
+            layer.merge(setting.to_node(sources));
+        }
+        let name = Node {
+            origin: layer.origin.clone(),
+            value: Value::String(self.name.clone()),
+        };
+        layer.merge(Node::at_path("name", name));
+        Variant {
+            name: Some(self.name.clone()),
+            layer,
+        }
+    }
 }
 
 /// Experiments that can run.

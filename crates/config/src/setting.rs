@@ -38,6 +38,16 @@ impl Setting {
         Self::of_set("workload.order", "log")
     }
 
+    /// Whether only logs have its key.
+    pub(super) fn says_how_logs_are_read(&self) -> bool {
+        let of_logs = [
+            "workload.format",
+            "workload.allow_skipped",
+            "workload.order",
+        ];
+        of_logs.contains(&self.path.as_str())
+    }
+
     /// The flag as it was written.
     pub fn flag(&self) -> &str {
         &self.flag

@@ -13,6 +13,7 @@ use crate::failure::Failure;
 use baton_sim::config::Experiment;
 use baton_study::ConfigColumn;
 use baton_study::table::{Cell, Kind};
+use std::borrow::Cow;
 use std::thread;
 
 /// All runs of a study.
@@ -41,6 +42,8 @@ pub struct Point {
     pub variant: Option<String>,
     /// What is run.
     pub experiment: Experiment,
+    /// What the study calls the values of each axis, where it does.
+    pub(super) names: Vec<Option<String>>,
     /// The value of each of the study's columns.
     pub values: Vec<Cell>,
     /// Which of the report's conditions hold.
@@ -55,7 +58,6 @@ pub fn study(request: &Request, threads: usize) -> Result<StudyPlan, Failure> {
     let mut sources = Sources::new();
     let mut notes = Vec::new();
     let mut base = base::load(&mut sources, request, &mut notes)?;
-    let flags = flag_layer(&mut sources, request);
     let bad = |diagnostic: Diagnostic| Failure::BadInput(diagnostic.to_string());
     let sweep = base
         .sweep
@@ -63,12 +65,18 @@ pub fn study(request: &Request, threads: usize) -> Result<StudyPlan, Failure> {
         .map(|entry| Sweep::read(&sources, entry.node));
     let mut sweep = sweep.transpose().map_err(bad)?.unwrap_or_default();
     sweep.seeds = request.seeds.unwrap_or(sweep.seeds);
-    if request.log.is_some()
+    let mut request = Cow::Borrowed(request);
+    if sweep.logs_beside {
+        let logs = request.to_mut().take_logs();
+        let logs = logs.iter().map(|log| log.variant(&mut sources));
+        base.variants.splice(0..0, logs.collect::<Vec<_>>());
+    } else if request.log.is_some()
         && base.document.get("workload.kind").and_then(Node::string) != Some("log")
     {
         // The log is the load of all points.
         sweep.leave("workload");
     }
+    let flags = flag_layer(&mut sources, &request);
     let name = base
         .document
         .get("name")
@@ -254,6 +262,7 @@ impl Planner<'_> {
         Ok(Some(Point {
             variant: variant.name.clone(),
             experiment: planned.experiment,
+            names: self.sweep.names(combination),
             values,
             holds,
         }))

@@ -80,13 +80,11 @@ impl<'a> Comparison<'a> {
         let here: Vec<&Number> = numbers.filter(|number| number.point == point).collect();
         let of_table = outcome.plan.table.iter().flat_map(|table| {
             let against = table.against.get(point).copied().flatten();
-            let first = table.metrics[0].name;
-            let beside = against.map(|_| (first, against, table.form));
-            let mut rows: Vec<Row> = (table.metrics.iter())
-                .map(|metric| (metric.name, None, Form::Absolute))
-                .collect();
-            rows.splice(1..1, beside);
-            rows
+            table.metrics.iter().flat_map(move |metric| {
+                let beside = against.filter(|_| table.is_compared(metric));
+                let beside = beside.map(|other| (metric.name, Some(other), table.form));
+                std::iter::once((metric.name, None, Form::Absolute)).chain(beside)
+            })
         });
         let of_numbers = here
             .iter()

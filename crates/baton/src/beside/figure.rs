@@ -1,8 +1,10 @@
 //! The figures of a study.
 
-use super::{Outcome, short};
-use crate::config::{FigurePlan, Form, ReportPoint};
-use baton_report::figure::{Figure, GroupPanel, GroupSeries, Groups, Line, Panel, Panels};
+use super::{Outcome, label, on_axis, setting};
+use crate::config::{FigurePlan, Form};
+use baton_report::figure::{
+    Bar, Bars, Figure, GroupPanel, GroupSeries, Groups, Line, Panel, Panels,
+};
 use baton_stats::Estimate;
 use baton_study::table::Cell;
 use baton_study::table::metrics::Metric;
@@ -14,20 +16,62 @@ struct Place {
     name: String,
 }
 
-/// Draws metrics over a key, or as bars for each variant: means over the seeds with their 95 % intervals, of one seed with those of the run.
+/// Draws metrics over a key, as bars for each variant, or as parts of a stack for each point: means over the seeds with their 95 % intervals, of one seed with those of the run.
 /// What is published has lines or bars of its own.
 pub fn of(figure: &FigurePlan, outcome: &Outcome<'_>) -> Figure {
     match &figure.x {
         Some(x) => Figure::Panels(lines(figure, x, outcome)),
+        None if figure.stacks => Figure::Bars(stacks(figure, outcome)),
         None => Figure::Groups(bars(figure, outcome)),
+    }
+}
+
+/// Draws a stack for each point. Where a variant has several, its name stands below the first.
+fn stacks(figure: &FigurePlan, outcome: &Outcome<'_>) -> Bars {
+    let points = &outcome.plan.points;
+    let part = |point: usize, metric: &&Metric| {
+        let found = outcome.estimate(point, metric.name);
+        found.map_or(0.0, |found| found.mean)
+    };
+    let whole = |point: usize| -> f64 { figure.y.iter().map(|metric| part(point, metric)).sum() };
+    let scale = |point: usize| match figure.against.get(point) {
+        None => 1.0,
+        Some(other) => 100.0 / whole(other.unwrap_or(point)).max(f64::MIN_POSITIVE),
+    };
+    let mut last = None;
+    let bars = figure.points.iter().map(|&point| {
+        let variant = &points[point].variant;
+        let is_first = last.replace(variant) != Some(variant);
+        let name = match (setting(outcome.plan, point), variant) {
+            (Some(setting), Some(variant)) if is_first => format!("{setting}\n{variant}"),
+            (Some(setting), Some(_)) => setting,
+            _ => label(outcome.plan, point),
+        };
+        Bar {
+            name,
+            is_doubtful: outcome.is_doubtful(point),
+            parts: (figure.y.iter())
+                .map(|metric| scale(point) * part(point, metric))
+                .collect(),
+        }
+    });
+    let bars: Vec<Bar> = bars.collect();
+    let heights = bars.iter().map(|bar| bar.parts.iter().sum());
+    let parts = figure.y.iter().map(|metric| metric.name_in_words());
+    let y = || in_words(figure, figure.y[0]);
+    Bars {
+        title: figure.title.clone(),
+        y: figure.y_label.clone().unwrap_or_else(y),
+        most: heights.fold(0.0, f64::max),
+        parts: parts.collect(),
+        bars,
     }
 }
 
 fn lines(figure: &FigurePlan, x: &str, outcome: &Outcome<'_>) -> Panels {
     let places = figure.points.iter().filter_map(|&point| {
-        let here = &outcome.plan.points[point];
-        let name = name(figure, outcome, here, true);
-        let x = here.value(x)?.as_number()?;
+        let name = name(figure, outcome, point, true);
+        let x = outcome.plan.points[point].value(x)?.as_number()?;
         Some(Place { point, x, name })
     });
     let mut places: Vec<Place> = places.collect();
@@ -75,7 +119,7 @@ fn bars(figure: &FigurePlan, outcome: &Outcome<'_>) -> Groups {
             .clone()
             .unwrap_or_default()
     };
-    let series = |point: usize| name(figure, outcome, &outcome.plan.points[point], false);
+    let series = |point: usize| name(figure, outcome, point, false);
     let all: Vec<(String, String)> = (figure.points.iter())
         .map(|&point| (variant(point), series(point)))
         .collect();
@@ -166,16 +210,14 @@ fn in_words(figure: &FigurePlan, metric: &Metric) -> String {
 }
 
 /// What tells a line from the others.
-fn name(
-    figure: &FigurePlan,
-    outcome: &Outcome<'_>,
-    point: &ReportPoint,
-    with_variant: bool,
-) -> String {
-    let keys = figure.series.iter();
-    let keys = keys.filter_map(|path| Some((path, point.value(path)?)));
-    let keys = keys.filter(|(_, value)| **value != Cell::Nothing);
-    let keys = keys.map(|(path, value)| format!("{} = {value}", short(outcome.plan, path)));
+fn name(figure: &FigurePlan, outcome: &Outcome<'_>, at: usize, with_variant: bool) -> String {
+    let point = &outcome.plan.points[at];
+    let axes = point.axes.iter().enumerate();
+    let axes = axes.filter(|(_, axis)| {
+        let first = axis.first();
+        first.is_some_and(|(key, value)| figure.series.contains(key) && *value != Cell::Nothing)
+    });
+    let keys = axes.filter_map(|(axis, _)| on_axis(outcome.plan, at, axis));
     let variant = point.variant.iter().filter(|_| with_variant).cloned();
     let parts: Vec<String> = variant.chain(keys).collect();
     match parts.is_empty() {

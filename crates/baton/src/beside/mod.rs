@@ -122,12 +122,21 @@ fn told_from(plan: &ReportPlan, point: usize, other: usize) -> String {
     let (here, there) = (&plan.points[point], &plan.points[other]);
     let variant = there.variant.clone();
     let variant = variant.filter(|_| there.variant != here.variant);
-    let axes = there.axes.iter().zip(&here.axes);
-    let axes = axes.filter(|(there, here)| there != here);
-    let keys = axes.filter_map(|(there, _)| there.first());
-    let keys = keys.map(|(path, value)| format!("{} = {value}", short(plan, path)));
+    let axes = there.axes.iter().zip(&here.axes).enumerate();
+    let axes = axes.filter(|(_, (there, here))| there != here);
+    let keys = axes.filter_map(|(axis, _)| on_axis(plan, other, axis));
     let parts: Vec<String> = variant.into_iter().chain(keys).collect();
     parts.join(", ")
+}
+
+/// What the study calls the value that a point has on an axis.
+fn on_axis(plan: &ReportPlan, point: usize, axis: usize) -> Option<String> {
+    let point = &plan.points[point];
+    if let Some(Some(name)) = point.names.get(axis) {
+        return Some(name.clone());
+    }
+    let (path, value) = point.axes[axis].first()?;
+    Some(format!("{} = {value}", short(plan, path)))
 }
 
 /// What a swept key is called in short: its end, or all of it where another ends alike.
@@ -153,11 +162,8 @@ pub fn setting(plan: &ReportPlan, point: usize) -> Option<String> {
         let first = values.next();
         values.any(|value| Some(value) != first)
     };
-    let axes = plan.points[point].axes.iter().enumerate();
-    let axes = axes.filter(|(number, _)| varies(*number));
-    let keys = axes.filter_map(|(_, axis)| axis.first());
-    let keys: Vec<String> = keys
-        .map(|(path, value)| format!("{} = {value}", short(plan, path)))
-        .collect();
+    let axes = (0..plan.points[point].axes.len()).filter(|axis| varies(*axis));
+    let keys = axes.filter_map(|axis| on_axis(plan, point, axis));
+    let keys: Vec<String> = keys.collect();
     (!keys.is_empty()).then(|| keys.join(", "))
 }

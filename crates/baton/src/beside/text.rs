@@ -4,6 +4,7 @@ use super::{Comparison, Outcome, Verdict, label, setting, told_from};
 use crate::config::{Form, Status, TablePlan};
 use baton_report::{Column, Table, significant, width, wrapped};
 use baton_stats::Estimate;
+use baton_study::table::metrics::Metric;
 
 /// What a study says of itself: a row for each number that is published, beside what is simulated, and by `[table]` a row for each point.
 /// Nothing where it says neither.
@@ -105,20 +106,25 @@ fn section(outcome: &Outcome<'_>, plan: &TablePlan, points: &[usize]) -> Table {
         let other = plan.against.get(point).copied()??;
         Some(told_from(outcome.plan, point, other))
     });
-    let beside = beside.next();
+    let first = beside.next();
+    let beside = match beside.all(|other| first.as_ref() == Some(&other)) {
+        true => first,
+        false => Some("its counterpart".to_owned()),
+    };
+    let is_compared = |metric: &Metric| plan.is_compared(metric);
     let mut columns = vec![Column::words("configuration")];
-    for (place, metric) in plan.metrics.iter().enumerate() {
+    for metric in &plan.metrics {
         columns.push(Column::numbers(in_words(metric.name)));
-        let other = beside.iter().filter(|_| place == 0);
+        let other = beside.iter().filter(|_| is_compared(metric));
         columns.extend(other.map(|other| Column::numbers(format!("over {other}"))));
     }
     let mut table = Table::new(columns);
     for &point in points {
         let mut cells = vec![name(point)];
-        for (place, metric) in plan.metrics.iter().enumerate() {
+        for metric in &plan.metrics {
             let found = outcome.estimate(point, metric.name);
             cells.push(found.map_or("-".to_owned(), |found| significant(found.mean)));
-            if beside.is_some() && place == 0 {
+            if beside.is_some() && is_compared(metric) {
                 let found = plan.against[point]
                     .and_then(|other| outcome.beside(point, other, metric.name, plan.form));
                 cells.push(found.map_or(String::new(), |found| difference(found, plan.form)));

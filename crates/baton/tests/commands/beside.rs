@@ -325,3 +325,50 @@ fn constants_are_fitted_to_what_is_given_and_to_nothing_else() {
             .refused(parts);
     }
 }
+
+#[test]
+fn steps_have_names_and_logs_stand_beside_variants() {
+    let bench = Workbench::new();
+    let more = "logs = \"beside\"\n[[sweep.zip]]\nnames = [\"few buffers\", \"many\"]\nhost.kernel.mbufs = [2000, 4000]\n\
+                [table]\nmetrics = [\"responses\", \"request_rate_per_s\"]\ncompared = \"request_rate_per_s\"\n\
+                against = { host.kernel.mbufs = 2000 }\n\
+                [figure]\nparts = [\"bus_to_nic_bytes\", \"bus_to_host_bytes\"]\nagainst = { host.kernel.mbufs = 2000 }\n";
+    study(&bench, more);
+    bench
+        .baton("generate demo --requests 500 --out own.log")
+        .ok();
+    let ran = bench.baton("sweep x.toml --log own.log --out results").ok();
+    ran.says(&["mips = 200, few buffers", "own.log", "over few buffers"]);
+    let runs = cells(
+        &bench.read("results/x.csv"),
+        &["variant", "config.workload.kind"],
+    );
+    assert_eq!(runs.iter().filter(|run| *run == "own.log log").count(), 4);
+    assert_eq!(runs.iter().filter(|run| *run == "few fixed").count(), 4);
+    let drawn = bench.read("results/x.figure.csv");
+    assert_eq!(drawn.lines().count(), 1 + 3 * 4 * 2, "{drawn}");
+    for (wrong, parts) in [
+        (
+            more.replace("\"many\"]", "\"many\", \"more\"]"),
+            &["sweep.zip.names: expected 2 texts"][..],
+        ),
+        (
+            more.replace("\"beside\"", "\"before\""),
+            &["sweep.logs: expected \"beside\""],
+        ),
+        (
+            more.replace(
+                "compared = \"request_rate_per_s\"",
+                "compared = \"packets\"",
+            ),
+            &["packets is none of `metrics`"],
+        ),
+        (
+            more.replace("parts =", "x = \"name\"\nparts ="),
+            &["expected neither x nor y"],
+        ),
+    ] {
+        study(&bench, &wrong);
+        bench.baton("sweep x.toml --out others").refused(parts);
+    }
+}

@@ -63,41 +63,40 @@ fn the_bus_is_told_by_category_beside_what_is_published() {
     let ran = reproduce(&bench, "dcache-bus", &["--figure", "bus.svg"]).ok();
     ran.says(&["nasa (generated)", "generated logs only"]);
     let rows = rows(&bench, "out.json");
+    let drawn = bench.read("bus.figure.csv");
     for log in ["berkeley", "ibm", "nasa", "rice", "worldcup"] {
-        let config = format!("{log} (generated), no cache");
-        let shares = [
-            "content",
-            "overhead",
-            "protocol_header",
-            "http_header",
-            "other",
-        ];
-        let sum: f64 = shares
-            .iter()
-            .map(|share| value(&rows, &config, &format!("{share}_share_percent")))
+        let config = format!("{log} (generated)");
+        let parts = drawn.lines().filter(|line| line.starts_with(&config));
+        let heights = parts.map(|line| line.split(',').nth(2).expect("a height"));
+        let sum: f64 = heights
+            .map(|height| height.parse::<f64>().expect("a number"))
             .sum();
-        assert!((sum - 100.0).abs() < 1e-6, "{config}: {sum}");
+        let all = value(&rows, &config, "bus_utilisation_percent");
+        assert!((sum - all).abs() < 1e-6, "{config}: {sum}, {all}");
     }
-    assert!(bench.read("bus.svg").contains("HTTP content"));
+    assert!(bench.read("bus.svg").contains("bus overhead"));
 }
 
 #[test]
 fn traffic_with_caches_is_relative_to_none() {
     let bench = Workbench::new();
     reproduce(&bench, "dcache-traffic", &["--figure", "traffic.png"]).ok();
+    let drawn = bench.read("traffic.figure.csv");
+    let bars: Vec<&str> = drawn.lines().skip(1).collect();
+    assert_eq!(bars.len(), 5 * 4 * 5, "logs, caches, parts");
+    for bar in bars.chunks(5).step_by(4) {
+        let heights = bar
+            .iter()
+            .map(|line| line.rsplit(',').nth(1).expect("a height"));
+        let sum: f64 = heights
+            .map(|height| height.parse::<f64>().expect("a number"))
+            .sum();
+        assert!((sum - 100.0).abs() < 1e-9, "{bar:?}");
+    }
     let rows = rows(&bench, "out.json");
-    assert!(
-        rows.iter().all(|row| row["published"].is_null()),
-        "predictions are not compared"
-    );
-    let without = value(&rows, "ibm (generated), no cache", "traffic_percent");
-    assert!((without - 100.0).abs() < 1e-9);
     let content = |cache: &str| {
-        value(
-            &rows,
-            &format!("ibm (generated), {cache}"),
-            "content_percent",
-        )
+        let config = format!("ibm (generated), {cache}");
+        value(&rows, &config, "bus_content_ns_per_kb")
     };
     assert!(content("16 MB a NIC") < content("no cache"));
 }
@@ -111,9 +110,16 @@ fn table_1_compares_what_is_published_without_a_cache_only() {
         .ok();
     let ran = reproduce(&bench, "dcache-table1", &["--log", &log]).ok();
     ran.says(&["own.log"]);
-    for row in rows(&bench, "out.json") {
+    let rows = rows(&bench, "out.json");
+    assert!(
+        rows.iter()
+            .any(|row| row["config"] == "own.log, 8 MB a NIC")
+    );
+    for row in rows {
         let config = row["config"].as_str().expect("a name");
-        let comparable = config.ends_with("(generated), no cache");
+        let metric = row["metric"].as_str().expect("a metric");
+        let comparable = config.ends_with("(generated), no cache")
+            && ["counted_content_mbps", "counted_request_rate_per_s"].contains(&metric);
         assert_eq!(row["published"].is_number(), comparable, "{row}");
     }
 }
@@ -122,13 +128,22 @@ fn table_1_compares_what_is_published_without_a_cache_only() {
 fn the_modern_machine_takes_no_log() {
     let bench = Workbench::new();
     reproduce(&bench, "dcache-modern", &["--log", "x.log"])
-        .refused(&["dcache-modern", "generated log only"]);
+        .refused(&["--log", "dcache-modern has no such option"]);
     let ran = reproduce(&bench, "dcache-modern", &[]).ok();
     ran.says(&[
-        "PCIe 4 x16 a port, no cache",
+        "PCIe 4 x16 a port, no",
         "PCIe 3 x16 for both, 1 GB",
         "predictions",
+        "counterpart",
     ]);
+    for row in rows(&bench, "out.json") {
+        let config = row["config"].as_str().expect("a name");
+        if let Some(other) = row["against"].as_str() {
+            let link = |name: &str| name.split(", ").next().map(str::to_owned);
+            assert_eq!(link(config), link(other), "on the same link: {row}");
+            assert!(other.ends_with("no cache"), "{row}");
+        }
+    }
 }
 
 #[test]

@@ -33,11 +33,13 @@ pub struct Constant {
     pub step: f64,
     /// Whether it takes whole numbers only.
     pub whole: bool,
+    /// What its values are multiples of, if the study says so: it is tried then, and not only searched.
+    pub multiple_of: Option<f64>,
 }
 
-const KEYS: [&str; 4] = ["from", "to", "start", "step"];
+const KEYS: [&str; 5] = ["from", "to", "start", "step", "multiple_of"];
 const EXPECTED: &str = "expected what it may be and where to begin, as in { from = 10, to = 1000, start = 100 }; `step` says by how much to \
-                        change it to see what it does, without it a tenth of `start`";
+                        change it to see what it does, without it a tenth of `start`; `multiple_of` keeps it to multiples";
 
 /// Rounds, where the file does not say how many.
 const ROUNDS: i64 = 6;
@@ -123,10 +125,13 @@ impl Constant {
         else {
             return Err(wrong(format!("{path}: {EXPECTED}")));
         };
+        let multiple_of = number("multiple_of").filter(|multiple| *multiple > 0.0);
         let whole = allowed.whole;
         let least = if whole { 1.0 } else { f64::MIN_POSITIVE };
+        let least = multiple_of.unwrap_or(least);
         let step = number("step").unwrap_or(0.1 * start.abs()).max(least);
-        if !(from < to && (from..=to).contains(&start) && step <= to - from) {
+        let (fewest, most) = within(from, to, least);
+        if !(from < to && fewest <= most && (from..=to).contains(&start) && step <= to - from) {
             let message = format!(
                 "{path}: `start` and a `step` from there do not lie from {from} to {to}; {EXPECTED}"
             );
@@ -139,12 +144,23 @@ impl Constant {
             start,
             step,
             whole,
+            multiple_of,
         })
     }
 
     /// The nearest value that it may have.
     pub fn allowed(&self, value: f64) -> f64 {
-        let value = value.clamp(self.from, self.to);
-        if self.whole { value.round() } else { value }
+        match self.multiple_of.or(self.whole.then_some(1.0)) {
+            None => value.clamp(self.from, self.to),
+            Some(multiple) => {
+                let (least, most) = within(self.from, self.to, multiple);
+                (value / multiple).round().clamp(least, most) * multiple
+            }
+        }
     }
+}
+
+/// How many times a number is between two others, at least and at most.
+fn within(from: f64, to: f64, number: f64) -> (f64, f64) {
+    ((from / number).ceil(), (to / number).floor())
 }

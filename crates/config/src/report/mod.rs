@@ -67,6 +67,8 @@ pub struct ReportPoint {
     pub variant: Option<String>,
     /// Values of the keys that are swept; those that are swept together say the same as the first of them.
     pub axes: Vec<Vec<(String, Cell)>>,
+    /// What the study calls the values of each axis, where it does.
+    pub names: Vec<Option<String>>,
 }
 
 impl ReportPoint {
@@ -177,6 +179,7 @@ impl Draft {
         let swept = places::swept(sweep, columns);
         let found = points.iter().map(|point| Found {
             variant: point.variant.clone(),
+            names: point.names.clone(),
             values: point.values.clone(),
             holds: point.holds.clone(),
         });
@@ -185,7 +188,7 @@ impl Draft {
             sources,
             places: &self.places,
             points: &found,
-            swept: &swept,
+            told_by: (&swept, columns),
         };
         let mut numbers = Vec::with_capacity(self.numbers.len());
         let mut homeless = 0;
@@ -214,6 +217,7 @@ impl Draft {
             ReportPoint {
                 variant: point.variant.clone(),
                 axes: swept.iter().map(values).collect(),
+                names: point.names.clone(),
             }
         };
         let plan = ReportPlan {
@@ -234,7 +238,8 @@ struct Finder<'a> {
     sources: &'a Sources,
     places: &'a Places,
     points: &'a [Found],
-    swept: &'a [places::Swept],
+    /// What is swept, and all columns.
+    told_by: (&'a [places::Swept], &'a [String]),
 }
 
 impl Finder<'_> {
@@ -253,7 +258,7 @@ impl Finder<'_> {
         let of = |point| {
             let other = self
                 .places
-                .counterpart(self.points, point, number, self.swept);
+                .counterpart(self.points, point, number, self.told_by);
             other.filter(|other| *other != point)
         };
         (0..self.points.len()).map(of).collect()
@@ -263,7 +268,7 @@ impl Finder<'_> {
         let wrong = |message: String| Err(self.sources.diagnose(&draft.origin, message));
         let at = self.that_hold(draft.at);
         let [point] = at[..] else {
-            let keys = self.swept.iter().flat_map(|axis| &axis.keys);
+            let keys = self.told_by.0.iter().flat_map(|axis| &axis.keys);
             let keys: Vec<&str> = keys.map(|(path, _)| path.as_str()).collect();
             return wrong(format!(
                 "`at` holds at {} points of the study; expected one, told by `name` (the variant) and the keys that are swept: {}",
@@ -273,7 +278,7 @@ impl Finder<'_> {
         };
         let against = draft.against.map(|number| {
             self.places
-                .counterpart(self.points, point, number, self.swept)
+                .counterpart(self.points, point, number, self.told_by)
         });
         if against == Some(None) {
             return wrong(

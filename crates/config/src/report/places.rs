@@ -13,6 +13,8 @@ pub struct Places(Vec<Condition>);
 #[derive(Clone, Debug)]
 pub struct Found {
     pub variant: Option<String>,
+    /// What the steps of axes are called.
+    pub names: Vec<Option<String>>,
     /// By the study's columns.
     pub values: Vec<Cell>,
     pub holds: Vec<bool>,
@@ -40,21 +42,39 @@ impl Places {
     }
 
     /// The point that differs from point `at` only in what condition `number` names, which holds there. None if there is none, or several.
+    /// Where it names a key that is not swept, variants set that, and differ in nothing else.
     pub fn counterpart(
         &self,
         points: &[Found],
         at: usize,
         number: usize,
-        swept: &[Swept],
+        (swept, columns): (&[Swept], &[String]),
     ) -> Option<usize> {
         let names = |key: &str| self.0[number].keys().any(|named| named == key);
         let here = &points[at];
+        let is_swept = |key: &str| {
+            swept
+                .iter()
+                .flat_map(|axis| &axis.keys)
+                .any(|(path, _)| path == key)
+        };
+        let by_variants = self.0[number]
+            .keys()
+            .any(|key| key != "name" && !is_swept(key));
+        let differ_only_there = |point: &Found| {
+            let mut values = columns.iter().zip(point.values.iter().zip(&here.values));
+            values.all(|(path, (there, here))| there == here || names(path))
+        };
         // Keys that are zipped with one that it names go with that.
         let is_free = |axis: &&Swept| !axis.keys.iter().any(|(path, _)| names(path));
         let others: Vec<&Swept> = swept.iter().filter(is_free).collect();
         let same = |point: &Found| {
             let mut columns = others.iter().flat_map(|axis| &axis.keys);
-            (names("name") || point.variant == here.variant)
+            let is_variant = match by_variants {
+                true => differ_only_there(point),
+                false => point.variant == here.variant,
+            };
+            (names("name") || is_variant)
                 && columns.all(|&(_, column)| point.values[column] == here.values[column])
         };
         let mut found =

@@ -14,17 +14,24 @@ pub struct TablePlan {
     pub note: Option<String>,
     /// In this order.
     pub metrics: Vec<&'static Metric>,
-    /// The point that the first of them is compared with, as the condition of this number says.
+    /// Those of which it is also said how they differ from another point: the first, where nobody says which.
+    pub compared: Vec<&'static Metric>,
+    /// The point that they are compared with, as the condition of this number says.
     pub(super) beside: Option<usize>,
     /// The same by points, when these are known.
     pub against: Vec<Option<usize>>,
-    /// How it is compared.
+    /// How they are compared.
     pub form: Form,
 }
 
-const KEYS: [&str; 5] = ["title", "note", "metrics", "against", "as"];
+const KEYS: [&str; 6] = ["title", "note", "metrics", "compared", "against", "as"];
 
 impl TablePlan {
+    /// Whether it is also said how a metric differs from another point.
+    pub fn is_compared(&self, metric: &Metric) -> bool {
+        self.compared.iter().any(|one| one.name == metric.name)
+    }
+
     /// Reads `[table]`.
     ///
     /// # Errors
@@ -53,10 +60,25 @@ impl TablePlan {
                 return Err(sources.diagnose(place, "table.as: expected \"percent\" or \"ratio\""));
             }
         };
+        let metrics = super::metrics(sources, node, "table.metrics", node.get("metrics"))?;
+        let compared = match node.get("compared") {
+            None => vec![metrics[0]],
+            compared => super::metrics(sources, node, "table.compared", compared)?,
+        };
+        let is_shown = |one: &&Metric| metrics.iter().any(|metric| metric.name == one.name);
+        if let Some(other) = compared.iter().find(|one| !is_shown(one)) {
+            let place = node.get("compared").unwrap_or(node);
+            let message = format!(
+                "table.compared: {} is none of `metrics`; expected some of them",
+                other.name
+            );
+            return Err(sources.diagnose(&place.origin, message));
+        }
         Ok(Self {
             title: text("title")?,
             note: text("note")?,
-            metrics: super::metrics(sources, node, "table.metrics", node.get("metrics"))?,
+            metrics,
+            compared,
             beside: places.read(sources, node.get("against"))?,
             against: Vec::new(),
             form,

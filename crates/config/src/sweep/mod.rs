@@ -1,7 +1,8 @@
 //! `[sweep]`: which runs a study has.
 //!
 //! Each key of it is an axis: a list of values, or a range. Points are all combinations, the last axis varying fastest, of each variant of
-//! the file. Keys under one `[[sweep.zip]]` are one axis: they take their first values together, their second, and so on.
+//! the file. Keys under one `[[sweep.zip]]` are one axis: they take their first values together, their second, and so on; `names` are what
+//! tables call these.
 //! `[[sweep.except]]` leaves points out.
 
 mod condition;
@@ -21,6 +22,8 @@ pub struct Sweep {
     except: Vec<Condition>,
     /// Runs of each point, with seeds that follow each other.
     pub seeds: u64,
+    /// Whether logs that are given are variants beside those of the file, and not the load of all.
+    pub logs_beside: bool,
 }
 
 /// Keys that take values together, and these.
@@ -30,6 +33,8 @@ pub struct Axis {
     pub keys: Vec<(String, Origin)>,
     /// For each step a value of each key.
     steps: Vec<Vec<Node>>,
+    /// What each step is called; empty where its values tell it.
+    names: Vec<String>,
 }
 
 /// A study has no more points.
@@ -52,6 +57,7 @@ impl Default for Sweep {
             axes: Vec::new(),
             except: Vec::new(),
             seeds: 1,
+            logs_beside: false,
         }
     }
 }
@@ -75,6 +81,12 @@ impl Sweep {
                 }
             },
         };
+        let logs = node.take("logs").map(|entry| entry.node);
+        if let Some(node) = logs.as_ref().filter(|node| node.string() != Some("beside")) {
+            let message =
+                "sweep.logs: expected \"beside\": each log that is given is a variant of its own";
+            return Err(sources.diagnose(&node.origin, message));
+        }
         let zips = tables(sources, &mut node, "zip")?;
         let except = tables(sources, &mut node, "except")?;
         let except = except.iter().map(|table| Condition::read(sources, table));
@@ -92,6 +104,7 @@ impl Sweep {
             axes,
             except: except.collect::<Result<_, _>>()?,
             seeds,
+            logs_beside: logs.is_some(),
         };
         let mut points = sweep.axes.iter().map(|axis| axis.steps.len());
         let points = points.try_fold(1usize, usize::checked_mul);
@@ -118,18 +131,34 @@ impl Sweep {
         self.axes.iter().map(|axis| axis.steps.len()).product()
     }
 
+    /// At which step of each axis a combination is, the last axis first.
+    fn steps(&self, number: usize) -> impl Iterator<Item = (&Axis, usize)> {
+        let mut rest = number;
+        self.axes.iter().rev().map(move |axis| {
+            let step = rest % axis.steps.len();
+            rest /= axis.steps.len();
+            (axis, step)
+        })
+    }
+
     /// What a combination sets.
     pub fn combination(&self, number: usize, origin: &Origin) -> Node {
         let mut layer = Node::empty(origin.clone());
-        let mut rest = number;
-        for axis in self.axes.iter().rev() {
-            let step = &axis.steps[rest % axis.steps.len()];
-            rest /= axis.steps.len();
-            for ((path, key), value) in axis.keys.iter().zip(step) {
+        for (axis, step) in self.steps(number) {
+            for ((path, key), value) in axis.keys.iter().zip(&axis.steps[step]) {
                 layer.merge(Node::at_path(path, value.clone()).with_keys_at(path, key));
             }
         }
         layer
+    }
+
+    /// What a combination's steps are called, axis by axis, where they have names.
+    pub fn names(&self, number: usize) -> Vec<Option<String>> {
+        let names = self.steps(number);
+        let names = names.map(|(axis, step)| axis.names.get(step).cloned());
+        let mut names: Vec<_> = names.collect();
+        names.reverse();
+        names
     }
 
     /// Whether a point is left out, where `value` gives the value of each key.
@@ -149,13 +178,16 @@ impl Axis {
         Ok(Self {
             keys: vec![(leaf.path.clone(), leaf.key.clone())],
             steps: steps.map(|value| vec![value]).collect(),
+            names: Vec::new(),
         })
     }
 
     fn of_several(sources: &Sources, table: &Node) -> Result<Self, Diagnostic> {
         let mut keys = Vec::new();
         let mut steps: Vec<Vec<Node>> = Vec::new();
-        for leaf in leaves(sources, table, &range::is_range)? {
+        let mut table = table.clone();
+        let names = table.take("names").map(|entry| entry.node);
+        for leaf in leaves(sources, &table, &range::is_range)? {
             let values = values(sources, &leaf)?;
             if keys.is_empty() {
                 steps = vec![Vec::new(); values.len()];
@@ -174,14 +206,31 @@ impl Axis {
             }
             keys.push((leaf.path, leaf.key));
         }
-        match keys.len() {
-            0 | 1 => {
-                let message = "sweep.zip: expected two keys or more, each with a list of values";
-                Err(sources.diagnose(&table.origin, message))
-            }
-            _ => Ok(Self { keys, steps }),
+        if keys.len() < 1 + usize::from(names.is_none()) {
+            let message = "sweep.zip: expected two keys or more, each with a list of values; one is enough with `names`";
+            return Err(sources.diagnose(&table.origin, message));
         }
+        let names = names.map_or(Ok(Vec::new()), |node| names_of(sources, &node, steps.len()));
+        Ok(Self {
+            keys,
+            steps,
+            names: names?,
+        })
     }
+}
+
+/// What so many steps are called.
+fn names_of(sources: &Sources, node: &Node, steps: usize) -> Result<Vec<String>, Diagnostic> {
+    let names = match &node.value {
+        Value::Array(items) => items.iter().map(Node::string).collect(),
+        _ => None,
+    };
+    let names: Option<Vec<&str>> = names;
+    let names = names.filter(|names| names.len() == steps).ok_or_else(|| {
+        let message = format!("sweep.zip.names: expected {steps} texts, one for each step");
+        sources.diagnose(&node.origin, message)
+    })?;
+    Ok(names.into_iter().map(str::to_owned).collect())
 }
 
 /// The values that a key of `[sweep]` takes.

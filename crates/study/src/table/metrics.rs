@@ -2,7 +2,8 @@
 
 use super::{Cell, Kind};
 use baton_sim::results::{
-    Cycles, DiskResults, HostResults, NicCacheResults, OpenLoopResults, Results,
+    Cycles, DiskResults, HostResults, InterconnectResults, NicCacheResults, OpenLoopResults,
+    Results,
 };
 use std::collections::BTreeMap;
 
@@ -73,7 +74,8 @@ impl Metric {
 
     /// Its name without its unit, and that as figures have it.
     fn unit(&self) -> Option<(&'static str, &'static str)> {
-        const UNITS: [(&str, &str); 8] = [
+        const UNITS: [(&str, &str); 9] = [
+            ("_ns_per_kb", "ns/KB"),
             ("_per_s", "1/s"),
             ("_mbps", "Mb/s"),
             ("_percent", "%"),
@@ -224,10 +226,25 @@ pub const ALL: &[Metric] = metrics! {
     number response_crossings "DMA operations for each response", |r| Some(r.crossings_per_response());
     number bus_utilisation_percent "share of the time in which the channel of the interconnect that was used most was not free",
         |r| Some(r.interconnect.as_ref()?.utilisation_percent);
+    number bus_content_percent "share of the interconnect's time in which content crossed it", |r| bus_percent(r, CONTENT);
+    number bus_overhead_percent "share of its time that was overhead: arbitration, addresses, waits", |r| bus_percent(r, OVERHEAD);
+    number bus_protocol_header_percent "share of its time in which headers of Ethernet, IP and TCP crossed it", |r| bus_percent(r, PROTOCOL_HEADER);
+    number bus_http_header_percent "share of its time in which headers of HTTP crossed it", |r| bus_percent(r, HTTP_HEADER);
+    number bus_other_percent "share of its time in which descriptors, events and all else crossed it", |r| bus_percent(r, OTHER);
+    number bus_content_share_percent "content's share of the time in which anything crossed the interconnect", |r| bus_share(r, CONTENT);
+    number bus_overhead_share_percent "overhead's share of that time", |r| bus_share(r, OVERHEAD);
+    number bus_time_ns_per_kb "time of the interconnect for each 1,024 bytes of content that clients got", |r| bus_time(r, ALL_PARTS);
+    number bus_content_ns_per_kb "of that, time in which content crossed it", |r| bus_time(r, CONTENT);
+    number bus_overhead_ns_per_kb "time that was overhead", |r| bus_time(r, OVERHEAD);
+    number bus_protocol_header_ns_per_kb "time for headers of Ethernet, IP and TCP", |r| bus_time(r, PROTOCOL_HEADER);
+    number bus_http_header_ns_per_kb "time for headers of HTTP", |r| bus_time(r, HTTP_HEADER);
+    number bus_other_ns_per_kb "time for descriptors, events and all else", |r| bus_time(r, OTHER);
     count host_transfers "transfers of descriptors by the host", |r| Some(r.offload.host_transfers.transfers);
     count host_transfer_descriptors "descriptors in them", |r| Some(r.offload.host_transfers.entries);
     count adapter_transfers "transfers of descriptors by adapters", |r| Some(r.offload.adapter_transfers.transfers);
     count adapter_transfer_descriptors "descriptors in them", |r| Some(r.offload.adapter_transfers.entries);
+    number adapter_response_descriptors "of these, descriptors for each response",
+        |r| ratio(r.offload.adapter_transfers.entries as f64, r.clients.responses as f64);
     count file_cache_hits "pages that `sendfile` found in memory", |r| Some(r.file_cache?.hits);
     count file_cache_misses "times that `sendfile` met a page that was not in memory", |r| Some(r.file_cache?.misses);
     count file_cache_pages_read "pages read from disks", |r| Some(r.file_cache?.pages_read);
@@ -244,6 +261,36 @@ pub const ALL: &[Metric] = metrics! {
     count nic_cache_evictions "blocks that made room for others", |r| caches(r, |c| c.evictions);
     count nic_cache_bypass_bytes "bytes of parts that bypassed the caches", |r| caches(r, |c| c.bypassed_bytes);
 };
+
+/// What crosses an interconnect, and the share of its time that this takes, per cent.
+type Part = fn(&InterconnectResults) -> f64;
+
+const CONTENT: Part = |bus| bus.time_percent.content;
+const OVERHEAD: Part = |bus| bus.time_percent.overhead;
+const PROTOCOL_HEADER: Part = |bus| bus.time_percent.protocol_header;
+const HTTP_HEADER: Part = |bus| bus.time_percent.http_header;
+const OTHER: Part =
+    |bus| bus.time_percent.descriptor + bus.time_percent.event + bus.time_percent.other;
+const ALL_PARTS: Part = |bus| bus.time_percent.total();
+
+/// None where it takes no time.
+fn bus_percent(results: &Results, part: Part) -> Option<f64> {
+    results.interconnect.as_ref().map(part)
+}
+
+/// The same of the time in which it was used.
+fn bus_share(results: &Results, part: Part) -> Option<f64> {
+    ratio(
+        100.0 * bus_percent(results, part)?,
+        bus_percent(results, ALL_PARTS)?,
+    )
+}
+
+/// The same for each 1,024 bytes of content that clients got, nanoseconds.
+fn bus_time(results: &Results, part: Part) -> Option<f64> {
+    let kb_per_s = results.clients.content_mbps * 1e6 / 8.0 / 1024.0;
+    ratio(bus_percent(results, part)? / 100.0 * 1e9, kb_per_s)
+}
 
 fn sum(by_reason: &BTreeMap<String, u64>) -> u64 {
     by_reason.values().sum()

@@ -1,45 +1,267 @@
-//! `baton calibrate`: derives the fitted constants of a machine again from the published numbers that they were fitted
-//! to, and from nothing else.
+//! `baton calibrate`: derives the fitted constants of a machine again from the published numbers that they were fitted to, and from nothing
+//! else.
 //!
-//! There are more numbers than constants: what is left over shows how well the model fits. The server of the handoff papers is fitted by
-//! its study file ([`study`]), that of the data caching paper, and any machine with an interconnect that takes time, in [`uncached`], and that of
-//! the batching paper in [`batching`].
+//! There are more numbers than constants: what is left over shows how well the model fits. Which keys are fitted, and which numbers were given, the
+//! study of such machines says.
 
-mod batching;
-mod study;
-mod tolerance;
-mod uncached;
-
+use crate::beside::{self, Outcome, Row};
 use crate::cli::CalibrateArgs;
-use crate::config;
+use crate::commands::sweep::fit::Fitter;
+use crate::config::{self, Request, Setting, StudyPlan};
 use crate::failure::Failure;
-use crate::output::{JsonOutput, spare};
-use crate::runner::Interrupt;
+use crate::output::{JsonOutput, print, spare, tell};
+use crate::runner::{COMMIT, Interrupt, Sweep};
 use baton_bus::interconnect::InterconnectConfig;
-use baton_sim::config::Experiment;
+use baton_report::grouped;
+use baton_sim::config::{EstablishedBy, Experiment, RunConfig, WorkloadConfig};
+use baton_study::{Patience, Store};
+use serde::Serialize;
+use std::collections::BTreeMap;
 use std::path::Path;
+
+/// A study with a table `[fit]`.
+struct FittedBy {
+    /// Its name.
+    study: &'static str,
+    /// What is published there.
+    published: &'static str,
+    /// Whether a log may be replayed in place of a generated one.
+    takes_log: bool,
+}
+
+/// For servers that hand connections off.
+const HANDOFF: FittedBy = FittedBy {
+    study: "handoff-table1",
+    published: "Table 1 of the handoff-policies paper (OSDI 2006)",
+    takes_log: true,
+};
+
+/// For those with an interconnect that takes time.
+const UNCACHED: FittedBy = FittedBy {
+    study: "dcache-bus",
+    published: "its throughput without a cache (ASPLOS 2002)",
+    takes_log: false,
+};
+
+/// For those whose adapter has all of TCP.
+const BATCHING: FittedBy = FittedBy {
+    study: "batching-maximal",
+    published: "response times with maximal batching (IBM Research, Table 1)",
+    takes_log: false,
+};
+
+impl FittedBy {
+    /// The study for a machine; where there is no such machine, any will say so.
+    fn of(profile: &str) -> &'static Self {
+        match config::profile(profile) {
+            Ok(machine) if machine.offload.established_by != EstablishedBy::Host => &BATCHING,
+            Ok(machine) if machine.interconnect != InterconnectConfig::Ideal => &UNCACHED,
+            _ => &HANDOFF,
+        }
+    }
+}
+
+/// What `--json` holds.
+#[derive(Serialize)]
+struct Document {
+    /// Name or path of the machine.
+    profile: String,
+    /// The study.
+    study: &'static str,
+    /// Commit of the program.
+    commit: &'static str,
+    /// What its first run replayed.
+    workload: WorkloadConfig,
+    /// Seed and length of each run.
+    run: RunConfig,
+    /// With the constants of the profile.
+    in_profile: Vec<Row>,
+    /// By key.
+    constants: BTreeMap<String, f64>,
+    /// With these.
+    derived: Vec<Row>,
+    rounds: usize,
+    /// Whether another round would bring nothing.
+    settled: bool,
+}
 
 /// Runs the command.
 ///
 /// # Errors
 /// Bad input, a failed run, an interrupt.
 pub fn execute(arguments: &CalibrateArgs, interrupt: &Interrupt) -> Result<(), Failure> {
-    for input in inputs(arguments) {
+    let inputs = arguments.log.as_deref().into_iter();
+    for input in inputs.chain([Path::new(&arguments.profile)]) {
         spare(input, "--json", arguments.json.as_deref())?;
     }
     let json = arguments.json.as_deref().map(JsonOutput::new).transpose()?;
-    if arguments.profile == batching::PROFILE {
-        return batching::execute(arguments, json, interrupt);
+    let by = FittedBy::of(&arguments.profile);
+    if let Some(log) = arguments.log.as_ref().filter(|_| !by.takes_log) {
+        return Err(Failure::BadInput(format!(
+            "--log {}: {} is calibrated on the loads of experiments/{}.toml; expected no --log",
+            log.display(),
+            arguments.profile,
+            by.study
+        )));
     }
-    let takes_time = |experiment: &Experiment| experiment.interconnect != InterconnectConfig::Ideal;
-    match config::profile(&arguments.profile) {
-        Ok(machine) if takes_time(&machine) => uncached::execute(arguments, json, interrupt),
-        _ => study::execute(arguments, json, interrupt),
+    let mut request = request(arguments, by);
+    let folder = scratch()?;
+    let bench = Bench {
+        store: &Store::open(folder.path(), Patience::default())?,
+        threads: arguments.threads.get(),
+        interrupt,
+    };
+    let plan = bench.plan(&request, &arguments.profile)?;
+    let say = |text: &str| match json {
+        // What is on stdout is to be JSON alone.
+        Some(JsonOutput::Stdout) => {
+            tell(text);
+            Ok(())
+        }
+        _ => print(text),
+    };
+    let experiment = plan.points[0].experiment.clone();
+    say(&introduction(arguments, by, &experiment))?;
+    let mut fit = plan
+        .report
+        .fit
+        .clone()
+        .expect("the study has a table [fit]");
+    fit.rounds = arguments.rounds as usize;
+    let (text, in_profile) = bench.outcome(plan)?;
+    say(&format!("\nWith the constants of the profile:\n{text}\n"))?;
+    let fitter = Fitter {
+        request: &request,
+        plan: &fit,
+        store: bench.store,
+        threads: bench.threads,
+        interrupt,
+    };
+    let fitted = fitter.fit(&say)?;
+    request.settings.extend(fitted.settings.clone());
+    let (text, derived) = bench.outcome(bench.plan(&request, &arguments.profile)?)?;
+    let how = match fitted.settled {
+        true => "settled: the last round brought the numbers nearer by less than a hundredth",
+        false => {
+            "not settled: the last round still brought them nearer; allow more with --rounds N"
+        }
+    };
+    let text = format!(
+        "\nDerived in {} rounds ({how}):\n{text}\nFor the profile, which is not changed:\n\n{}",
+        fitted.rounds,
+        fitted.lines()
+    );
+    let Some(json) = json else {
+        return print(&text);
+    };
+    let document = Document {
+        profile: arguments.profile.clone(),
+        study: by.study,
+        commit: COMMIT,
+        workload: experiment.workload,
+        run: experiment.run,
+        in_profile,
+        constants: fitted.constants.into_iter().collect(),
+        derived,
+        rounds: fitted.rounds,
+        settled: fitted.settled,
+    };
+    json.write(&document, &text)
+}
+
+/// How runs are made.
+struct Bench<'a> {
+    store: &'a Store,
+    threads: usize,
+    interrupt: &'a Interrupt,
+}
+
+impl Bench<'_> {
+    /// The study on the machine. What is wrong with profile or log is found here, before anything runs.
+    fn plan(&self, request: &Request, profile: &str) -> Result<StudyPlan, Failure> {
+        config::study(request, self.threads).map_err(|failure| match failure.into() {
+            // The profile is an argument here, not a flag.
+            Failure::BadInput(message) => {
+                let told = message.strip_prefix("--profile ");
+                Failure::BadInput(match told {
+                    Some(told) if told.starts_with(profile) => format!("calibrate {told}"),
+                    _ => message,
+                })
+            }
+            other => other,
+        })
+    }
+
+    /// What comes out, for people and for machines.
+    fn outcome(&self, plan: StudyPlan) -> Result<(String, Vec<Row>), Failure> {
+        let report = plan.report.clone();
+        let (study, runs) = plan.identified(self.store)?;
+        let sweep = Sweep {
+            store: self.store,
+            runs: &runs,
+            threads: self.threads,
+        };
+        sweep.carry_out(self.interrupt)?;
+        let outcome = Outcome::read(&report, self.store, &study)?;
+        Ok((beside::published(&outcome), beside::rows(&outcome)))
     }
 }
 
-/// All files that may be read.
-fn inputs(arguments: &CalibrateArgs) -> impl Iterator<Item = &Path> {
-    let profile = Path::new(&arguments.profile);
-    arguments.log.as_deref().into_iter().chain([profile])
+/// A folder for the results of runs, which goes when the calibration ends.
+fn scratch() -> Result<tempfile::TempDir, Failure> {
+    tempfile::tempdir()
+        .map_err(|error| Failure::Failed(format!("no folder for results can be made: {error}")))
+}
+
+/// What all runs share.
+fn request(arguments: &CalibrateArgs, by: &FittedBy) -> Request {
+    let flags = [
+        ("--seed", "run.seed", Some(arguments.seed.get())),
+        ("--warmup", "run.warmup_packets", arguments.warmup),
+        ("--packets", "run.measured_packets", arguments.packets),
+    ];
+    let settings = flags
+        .into_iter()
+        .filter_map(|(flag, path, value)| Some(Setting::of_flag(flag, path, value?)));
+    let log = arguments.log.as_deref();
+    Request {
+        experiment: by.study.to_owned(),
+        profile: Some(arguments.profile.clone()),
+        log: log.map(Into::into),
+        settings: settings
+            .chain(log.map(|_| Setting::log_in_order()))
+            .chain(log.into_iter().flat_map(|_| arguments.reading.settings()))
+            .collect(),
+        ..Request::default()
+    }
+}
+
+/// What is about to be done.
+fn introduction(arguments: &CalibrateArgs, by: &FittedBy, experiment: &Experiment) -> String {
+    let run = &experiment.run;
+    let log = match (&arguments.log, by.takes_log) {
+        (Some(path), _) => format!(", with the log {}", path.display()),
+        (None, true) => ", with a generated log (preset `worldcup-lifetimes`), as no --log FILE was given and the World Cup log is not \
+                         part of Baton:\nconstants derived from it are those of the generated log"
+            .to_owned(),
+        (None, false) => String::new(),
+    };
+    let length = match (run.warmup_responses, run.measured_responses) {
+        (Some(before), Some(measured)) => {
+            format!(
+                "{} responses measured after {}",
+                grouped(measured),
+                grouped(before)
+            )
+        }
+        _ => format!(
+            "{} packets measured after {}",
+            grouped(run.measured_packets),
+            grouped(run.warmup_packets)
+        ),
+    };
+    format!(
+        "Deriving the fitted constants of {} from {},\nfrom neutral values on{log}.\nEach run: {length} of warm-up, seed {}.\n",
+        arguments.profile, by.published, run.seed,
+    )
 }

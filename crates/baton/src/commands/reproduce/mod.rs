@@ -5,7 +5,8 @@
 mod applications;
 pub(super) mod batching;
 mod correlation;
-pub(super) mod dcache;
+mod excerpts;
+mod locality;
 mod microbench;
 mod study;
 
@@ -42,11 +43,11 @@ pub const ALL: [Reproduction; 13] = [
     study::HANDOFF_POLICIES,
     study::MEMORY_MISSES,
     study::MEMORY_TCP,
-    dcache::locality::REPRODUCTION,
-    dcache::bus::REPRODUCTION,
-    dcache::traffic::REPRODUCTION,
-    dcache::table1::REPRODUCTION,
-    dcache::modern::REPRODUCTION,
+    locality::REPRODUCTION,
+    study::DCACHE_BUS,
+    study::DCACHE_TRAFFIC,
+    study::DCACHE_TABLE1,
+    study::DCACHE_MODERN,
     batching::REPRODUCTION,
     microbench::REPRODUCTION,
     applications::REPRODUCTION,

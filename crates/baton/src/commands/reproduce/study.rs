@@ -1,6 +1,6 @@
 //! Experiments that are study files, which ship with the program: what they run, what is published of it and what is printed stands there.
 
-use super::{Context, Outcome, Reproduction, Rows};
+use super::{Context, Outcome, Reproduction, Rows, excerpts};
 use crate::beside;
 use crate::commands::trace::compare_lifetimes;
 use crate::config::{self, Point, Request, Setting};
@@ -19,7 +19,7 @@ pub const HANDOFF_TABLE1: Reproduction = Reproduction {
     about: "request rate, idle time and packet delays with 0, 256 and 1024 connections on the NIC (OSDI 2006, Table 1)",
     figure: false,
     run: |context| {
-        let mut outcome = run(context, "handoff-table1", true)?;
+        let mut outcome = run(context, "handoff-table1", Logs::ForLoad)?;
         outcome.text += "\n";
         outcome.text += &lifetimes(context)?;
         Ok(outcome)
@@ -31,7 +31,7 @@ pub const HANDOFF_POLICIES: Reproduction = Reproduction {
     name: "handoff-policies",
     about: "selection by rate, benefit, an oracle; load by time worked and packets; relief: what beats FCFS? (no publication)",
     figure: true,
-    run: |context| run(context, "handoff-policies", true),
+    run: |context| run(context, "handoff-policies", Logs::ForLoad),
 };
 
 /// Cache misses of a server that only sends.
@@ -39,7 +39,7 @@ pub const MEMORY_MISSES: Reproduction = Reproduction {
     name: "memory-misses",
     about: "L2 misses per KB sent with 6 to 16,384 connections; predictions (USENIX 2006, Table 2, uniprocessor kernel)",
     figure: false,
-    run: |context| run(context, "memory-misses", false),
+    run: |context| run(context, "memory-misses", Logs::Never),
 };
 
 /// Cycles of TCP of a web server.
@@ -47,34 +47,91 @@ pub const MEMORY_TCP: Reproduction = Reproduction {
     name: "memory-tcp",
     about: "cycles of TCP per packet with 16 to 8,192 connections, near and far; predictions (Rice TR05-450, abstract)",
     figure: false,
-    run: |context| run(context, "memory-tcp", true),
+    run: |context| run(context, "memory-tcp", Logs::ForLoad),
 };
 
-/// Runs the study file that ships under a name; `takes_log` says whether a log may be replayed in place of a generated one.
-fn run(context: &Context<'_>, name: &str, takes_log: bool) -> Result<Outcome, Failure> {
+/// Figure 4 of the data-caching paper.
+pub const DCACHE_BUS: Reproduction = Reproduction {
+    name: "dcache-bus",
+    about: "utilisation of the PCI bus by category, without a cache (ASPLOS 2002, Figure 4)",
+    figure: true,
+    run: |context| run(context, "dcache-bus", Logs::Beside),
+};
+
+/// Figure 7 of it, of the same runs as its Table 1.
+pub const DCACHE_TRAFFIC: Reproduction = Reproduction {
+    name: "dcache-traffic",
+    about: "traffic on the PCI bus with caches of 0, 4, 8 and 16 MB on each NIC (ASPLOS 2002, Figure 7)",
+    figure: true,
+    run: |context| run(context, "dcache-table1", Logs::Beside),
+};
+
+/// Table 1 of it.
+pub const DCACHE_TABLE1: Reproduction = Reproduction {
+    name: "dcache-table1",
+    about: "reduction of bus traffic, throughput and request rate with caches of 0, 4, 8 and 16 MB (ASPLOS 2002, Table 1)",
+    figure: true,
+    run: |context| run(context, "dcache-table1", Logs::Beside),
+};
+
+/// Where caches still pay.
+pub const DCACHE_MODERN: Reproduction = Reproduction {
+    name: "dcache-modern",
+    about: "where caches on NICs still pay: 2 x 100 GbE, PCI Express, a log like that of a delivery network (no publication)",
+    figure: true,
+    run: |context| run(context, "dcache-modern", Logs::Never),
+};
+
+/// What a log that is given does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Logs {
+    /// None may be given.
+    Never,
+    /// It takes the place of a generated one.
+    ForLoad,
+    /// It is run beside the others, as excerpts are.
+    Beside,
+}
+
+/// Runs the study file that ships under a name.
+fn run(context: &Context<'_>, name: &str, logs: Logs) -> Result<Outcome, Failure> {
     let given = [
-        ("--data", context.data.is_some()),
-        ("--log", context.log.is_some() && !takes_log),
+        ("--data", context.data.is_some() && logs != Logs::Beside),
+        ("--log", context.log.is_some() && logs == Logs::Never),
     ];
     if let Some((flag, _)) = given.into_iter().find(|(_, given)| *given) {
         return Err(Failure::BadInput(format!(
             "{flag}: {name} has no such option; see baton reproduce --help"
         )));
     }
-    let seed = Setting::of_flag("--seed", "run.seed", context.seed);
     let log = context.log;
+    let in_order = log.filter(|_| logs == Logs::ForLoad);
+    let settings = [Setting::of_flag("--seed", "run.seed", context.seed)];
     let request = Request {
         experiment: name.to_owned(),
         log: log.map(Into::into),
-        settings: std::iter::once(seed)
+        logs: context.data.map_or(Ok(Vec::new()), excerpts::given_in)?,
+        settings: (settings.into_iter())
             .chain(context.packets())
-            .chain(log.map(|_| Setting::log_in_order()))
+            .chain(in_order.map(|_| Setting::log_in_order()))
             .chain(log.into_iter().flat_map(|_| context.reading.settings()))
             .collect(),
         seeds: context.batching.seeds.map(u64::from),
         ..Request::default()
     };
-    let plan = config::study(&request, context.threads)?;
+    let mut outcome = run_study(context, &request)?;
+    if logs == Logs::Beside {
+        outcome.text += excerpts::note(context);
+    }
+    Ok(outcome)
+}
+
+/// Runs a study, and says what it says of itself.
+///
+/// # Errors
+/// It cannot be run, a run fails, an interrupt.
+pub(super) fn run_study(context: &Context<'_>, request: &Request) -> Result<Outcome, Failure> {
+    let plan = config::study(request, context.threads)?;
     let job = |point: Point| {
         let again = request.command(point.variant.as_deref());
         Job::new(point.experiment, again.replacen("run", "sweep", 1))

@@ -141,18 +141,50 @@ impl Fitter<'_> {
 
     /// Values that may be better.
     fn steps(&self, at: &Trial, slopes: &[Vec<f64>]) -> Vec<Vec<f64>> {
+        let bold = |damping| self.moved(at, &damped_step(&at.distances, slopes, damping));
+        let tried = DAMPINGS.map(bold).into_iter();
         let mut all: Vec<Vec<f64>> = Vec::new();
-        for damping in DAMPINGS {
-            let step = damped_step(&at.distances, slopes, damping);
-            let moved = self.plan.constants.iter().zip(at.values.iter().zip(step));
-            let values: Vec<f64> = moved
-                .map(|(constant, (value, step))| constant.allowed(value + step))
-                .collect();
+        for values in tried.chain(self.beside_multiples(at, slopes)) {
             if values != at.values && !all.contains(&values) {
                 all.push(values);
             }
         }
         all
+    }
+
+    /// Values on each side of those that are multiples of something, in all combinations: a step towards the least squares may be too short to reach
+    /// them. The others go along.
+    fn beside_multiples(&self, at: &Trial, slopes: &[Vec<f64>]) -> Vec<Vec<f64>> {
+        let constants = self.plan.constants.iter();
+        let multiples: Vec<Option<f64>> = constants.map(|constant| constant.multiple_of).collect();
+        let coarse = multiples.iter().flatten().count() as u32;
+        let combination = |number: usize| {
+            let mut rest = number;
+            let mut step = vec![0.0; multiples.len()];
+            let mut distances = at.distances.clone();
+            for (place, multiple) in multiples.iter().enumerate() {
+                let Some(multiple) = multiple else { continue };
+                step[place] = multiple * ((rest % 3) as f64 - 1.0);
+                rest /= 3;
+                let slopes = distances.iter_mut().zip(&slopes[place]);
+                slopes.for_each(|(distance, slope)| *distance += slope * step[place]);
+            }
+            let fine = (0..multiples.len()).filter(|&place| multiples[place].is_none());
+            let fine: Vec<usize> = fine.collect();
+            let their_slopes: Vec<Vec<f64>> = fine.iter().map(|&n| slopes[n].clone()).collect();
+            let along = damped_step(&distances, &their_slopes, DAMPINGS[0]);
+            fine.into_iter().zip(along).for_each(|(n, by)| step[n] = by);
+            self.moved(at, &step)
+        };
+        let combinations = (coarse > 0).then(|| 3usize.pow(coarse)).unwrap_or(0);
+        (0..combinations).map(combination).collect()
+    }
+
+    /// The nearest allowed values to those a step away.
+    fn moved(&self, at: &Trial, step: &[f64]) -> Vec<f64> {
+        let moved = self.plan.constants.iter().zip(at.values.iter().zip(step));
+        let moved = moved.map(|(constant, (value, step))| constant.allowed(value + step));
+        moved.collect()
     }
 
     fn settings(&self, values: &[f64]) -> impl Iterator<Item = Setting> {
@@ -300,9 +332,17 @@ mod tests {
             start: 50.0,
             step: 7.5,
             whole: true,
+            multiple_of: None,
         };
         assert_eq!(beside(&constant, 50.0), 58.0);
         assert_eq!(beside(&constant, 100.0), 93.0);
         assert_eq!(constant.allowed(101.0), 100.0);
+        let multiple_of = Some(30.0);
+        let by_thirties = Constant {
+            multiple_of,
+            ..constant
+        };
+        assert_eq!(by_thirties.allowed(101.0), 90.0);
+        assert_eq!(by_thirties.allowed(1.0), 30.0);
     }
 }

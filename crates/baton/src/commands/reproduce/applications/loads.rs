@@ -1,6 +1,6 @@
 //! Logs and traces: the user's, public excerpts, or stand-ins.
 
-use super::super::{Context, dcache};
+use super::super::{Context, excerpts};
 use crate::cli::LogArgs;
 use crate::failure::Failure;
 use crate::logs;
@@ -19,7 +19,7 @@ pub(super) fn logs(context: &Context<'_>) -> Result<Vec<WebLoad>, Failure> {
         let log = logs::read_replayable(path, context.reading, context.interrupt)?;
         return Ok(vec![load(file_name(path), &log)?]);
     }
-    let excerpts = context.data.map(dcache::excerpts_in).transpose()?;
+    let excerpts = context.data.map(excerpts::excerpts_in).transpose()?;
     let of_site = |site: StandInLog| {
         let trace = match site {
             StandInLog::Cs => None,

@@ -170,14 +170,6 @@ impl Measured {
     }
 }
 
-/// The machine of the paper, as its profile has it.
-///
-/// # Errors
-/// The profile is not sound.
-pub(super) fn machine_of_paper() -> Result<Experiment, Failure> {
-    Ok(config::profile(PAPER)?)
-}
-
 /// Runs a point with its own seed.
 ///
 /// # Errors

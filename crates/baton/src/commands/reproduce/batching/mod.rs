@@ -2,11 +2,10 @@
 //! time, simulated or measured; and the studies that the paper leaves open.
 
 mod bench;
-pub(in crate::commands) mod calibration;
 mod lab;
 #[cfg(live)]
 mod live;
-pub(in crate::commands) mod machine;
+mod machine;
 mod published;
 mod search;
 mod settings;

@@ -1,32 +1,18 @@
-//! The experiments of "Increasing Web Server Throughput with Network Interface Data Caching" (ASPLOS 2002).
+//! Public excerpts of published experiments' logs.
 //!
-//! They run on the public excerpts of two of its five traces where the user gives these, and always on logs generated
-//! to be like all five. What is printed says which is which. Numbers of an excerpt are not compared with published
-//! ones, which are those of whole traces.
-
-pub(super) mod bus;
-mod calibration;
-pub(super) mod locality;
-pub(super) mod modern;
-mod published;
-mod runs;
-pub(super) mod table1;
-pub(super) mod traffic;
-
-pub(in crate::commands) use calibration::{uncached_job, uncached_rows};
-pub(in crate::commands) use published::Uncached;
+//! The experiments of "Increasing Web Server Throughput with Network Interface Data Caching" (ASPLOS 2002) run on those of two of its five traces
+//! where the user gives these, and always on logs generated to be like all five. What is printed says which is which. Numbers of an
+//! excerpt are not compared with published ones, which are those of whole traces.
 
 use super::Context;
 use crate::cli::LogArgs;
+use crate::config::GivenLog;
 use crate::failure::Failure;
 use crate::logs;
 use crate::runner::Spinner;
 use baton_workload::{Log, Preset};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// Sizes of the cache of each NIC in tables and figures of the paper.
-const SIZES_MIB: [u32; 4] = [0, 4, 8, 16];
 
 /// Names of the public excerpts in the folder that `--data` gives.
 const EXCERPTS: [(&str, &str); 2] = [
@@ -36,7 +22,7 @@ const EXCERPTS: [(&str, &str); 2] = [
 
 /// A log that an experiment runs on.
 #[derive(Clone, Debug, PartialEq)]
-enum Source {
+pub(super) enum Source {
     /// A public excerpt of a trace of the paper.
     Excerpt { trace: &'static str, path: PathBuf },
     /// Another log of the user's.
@@ -50,10 +36,11 @@ impl Source {
     ///
     /// # Errors
     /// The folder of excerpts has none.
-    fn all(context: &Context<'_>, presets: &[Preset]) -> Result<Vec<Self>, Failure> {
+    pub fn all(context: &Context<'_>, presets: &[Preset]) -> Result<Vec<Self>, Failure> {
         let mut all = Vec::new();
         if let Some(folder) = context.data {
-            all.extend(excerpts(folder)?);
+            let excerpt = |(trace, path)| Self::Excerpt { trace, path };
+            all.extend(excerpts_in(folder)?.into_iter().map(excerpt));
         }
         all.extend(context.log.map(|path| Self::Own(path.to_owned())));
         all.extend(presets.iter().copied().map(Self::Generated));
@@ -61,9 +48,9 @@ impl Source {
     }
 
     /// What rows call it: says whether it is real.
-    fn name(&self) -> String {
+    pub fn name(&self) -> String {
         match self {
-            Self::Excerpt { trace, .. } => format!("{trace} (real excerpt)"),
+            Self::Excerpt { trace, .. } => name_of(trace),
             Self::Own(path) => {
                 let name = path.file_name().unwrap_or(path.as_os_str());
                 name.to_string_lossy().into_owned()
@@ -72,20 +59,11 @@ impl Source {
         }
     }
 
-    /// The name without what it is, for narrow places.
-    fn short_name(&self) -> String {
-        match self {
-            Self::Excerpt { trace, .. } => format!("{trace}*"),
-            Self::Own(_) => self.name(),
-            Self::Generated(preset) => preset.name().to_owned(),
-        }
-    }
-
     /// Reads or generates it.
     ///
     /// # Errors
     /// It cannot be read, or has no sizes.
-    fn read(&self, context: &Context<'_>) -> Result<Arc<Log>, Failure> {
+    pub fn read(&self, context: &Context<'_>) -> Result<Arc<Log>, Failure> {
         match self {
             Self::Excerpt { path, .. } => {
                 logs::read_replayable(path, &LogArgs::default(), context.interrupt)
@@ -101,19 +79,31 @@ impl Source {
     }
 }
 
-/// Which logs were real.
-fn note(context: &Context<'_>) -> &'static str {
+/// What rows call the excerpt of a trace.
+fn name_of(trace: &str) -> String {
+    format!("{trace} (real excerpt)")
+}
+
+/// The excerpts in `folder`, for a study that runs them beside its own loads.
+///
+/// # Errors
+/// It has none.
+pub(super) fn given_in(folder: &Path) -> Result<Vec<GivenLog>, Failure> {
+    let given = |(trace, path)| GivenLog {
+        name: name_of(trace),
+        path,
+        reading: Vec::new(),
+    };
+    Ok(excerpts_in(folder)?.into_iter().map(given).collect())
+}
+
+/// Which logs are real.
+pub(super) fn note(context: &Context<'_>) -> &'static str {
     if context.data.is_some() {
         "Excerpts are taken as they are, nothing is fitted to them; they are not the whole traces that the paper used.\n"
     } else {
         "No --data FOLDER with the public excerpts of the NASA and World Cup logs was given: generated logs only.\n"
     }
-}
-
-/// The excerpts in `folder`.
-fn excerpts(folder: &Path) -> Result<Vec<Source>, Failure> {
-    let excerpt = |(trace, path)| Source::Excerpt { trace, path };
-    Ok(excerpts_in(folder)?.into_iter().map(excerpt).collect())
 }
 
 /// The excerpts in `folder`, with the names of their traces.

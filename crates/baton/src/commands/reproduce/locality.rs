@@ -8,9 +8,9 @@
 //! does of the log in its order (NASA 50 % by LRU and 10 % by LFU in order, 9 and 9 % shuffled; Berkeley 8.2 and 0.7 %, 0.6 and
 //! 1.4 %), and frequency that ages (GDSF: 44 and 8.5 %) does about what LRU does. So it is the logs' bursts, not the policy.
 
-use super::Source;
+use super::excerpts::Source;
+use super::{Context, Outcome, Reproduction, Row, Shown, table};
 use crate::commands::curves::{self, Curve, Request};
-use crate::commands::reproduce::{Context, Outcome, Reproduction, Row, Shown, table};
 use crate::failure::Failure;
 use baton_cache::{AdmissionConfig, ReplacementConfig};
 use baton_report::figure::Figure;
@@ -65,7 +65,7 @@ fn run(context: &Context<'_>) -> Result<Outcome, Failure> {
         ),
         policies_table(&measured),
         published_table(&rows),
-        super::note(context),
+        super::excerpts::note(context),
     );
     let lru = measured.iter().flat_map(|m| {
         let lru = m.curves.iter().filter(|curve| curve.policy == Policy::LRU);
