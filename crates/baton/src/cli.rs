@@ -503,12 +503,13 @@ impl BatchingArgs {
 #[command(after_help = "\
 Examples:
   baton calibrate handoff-2006 --log worldcup98_day6_sample200k.csv.xz --json calibration.json
+  baton calibrate dcache-2002
   baton calibrate batching
 
-The fitted constants start from neutral values (scales from 100 per cent), whatever the profile says, and come as near as they can to the
-published numbers of `baton reproduce handoff-table1` that were given: the table [fit] in experiments/handoff-table1.toml says which
-and from where to where. A round takes up to 44 runs; rounds end when they bring nothing new. No file is changed: copy the lines that are
-printed last into the profile.")]
+The fitted constants start from neutral values, whatever the profile says, and come as near as they can to the published numbers that were
+given. The table [fit] of a study says which, and from where to where: handoff-table1 for servers that hand connections off, dcache-bus for those
+with an interconnect that takes time, batching-maximal for those with all of TCP on an adapter. A round runs the study some nine times; rounds
+end when they bring nothing new. No file is changed: copy the lines that are printed last into the profile.")]
 pub struct CalibrateArgs {
     /// Name or path of the machine
     #[arg(default_value = "handoff-2006", add = ArgValueCompleter::new(complete::profiles))]

@@ -186,7 +186,7 @@ struct Planner<'a> {
 impl Planner<'_> {
     /// Refuses what would make points that are all alike, or that are not what a variant says.
     fn check(&self) -> Result<(), Diagnostic> {
-        for (path, key) in self.sweep.keys() {
+        for (path, key) in self.sweep.own_keys() {
             let layers = self
                 .base
                 .variants
@@ -245,8 +245,10 @@ impl Planner<'_> {
     ) -> Result<Option<Point>, Diagnostic> {
         let mut own = self.base.document.clone();
         own.merge(variant.layer.clone());
-        own.merge(self.sweep.combination(combination, &own.origin));
         own.merge(self.flags.clone());
+        let said = |path: &str| own.get(path).or_else(|| self.base.machine.get(path));
+        let swept = self.sweep.combination(combination, &own.origin, said);
+        own.merge(swept);
         let value = |path: &str| own.get(path).or_else(|| self.base.machine.get(path));
         if self.sweep.leaves_out(value) {
             return Ok(None);

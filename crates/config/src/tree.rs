@@ -29,6 +29,17 @@ pub enum Value {
     Table(Table),
 }
 
+impl Value {
+    /// It as a number that is finite.
+    pub const fn number(&self) -> Option<f64> {
+        match self {
+            Self::Integer(number) => Some(*number as f64),
+            Self::Float(number) if number.is_finite() => Some(*number),
+            _ => None,
+        }
+    }
+}
+
 /// The entries of a table by key.
 pub type Table = BTreeMap<String, Entry>;
 
@@ -145,6 +156,11 @@ impl Node {
             Value::Table(table) => Some(table),
             _ => None,
         }
+    }
+
+    /// Its value, if it is a number.
+    pub const fn number(&self) -> Option<f64> {
+        self.value.number()
     }
 
     /// Its text, if it is a string.

@@ -372,3 +372,24 @@ fn steps_have_names_and_logs_stand_beside_variants() {
         bench.baton("sweep x.toml --out others").refused(parts);
     }
 }
+
+#[test]
+fn least_values_count_where_nobody_says_more() {
+    let bench = Workbench::new();
+    let zip = "[[sweep.zip]]\nclients.connections = [2, 4]\nrun.measured_packets = { at_least = [300, 500] }\n";
+    study(&bench, zip);
+    let measured = |more: &str| {
+        let sweep = format!("sweep x.toml --variant few --out results{more}");
+        bench.baton(&sweep).ok();
+        cells(
+            &bench.read("results/x.csv"),
+            &["config.run.measured_packets"],
+        )
+    };
+    assert_eq!(measured(""), ["400", "500", "400", "500"]);
+    assert_eq!(measured(" --packets 450"), ["450", "500", "450", "500"]);
+    study(&bench, &zip.replace("[300, 500]", "300"));
+    bench
+        .baton("sweep x.toml --out results")
+        .refused(&["run.measured_packets", "at_least = [200, 400]"]);
+}

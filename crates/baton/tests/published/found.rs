@@ -28,31 +28,6 @@ pub fn reproduced(arguments: &[&str]) -> Vec<Found> {
     rows.iter().map(found).collect()
 }
 
-/// The results of `baton run dcache-2002` without a cache: what `dcache-table1` and `dcache-bus` say of a run.
-pub fn uncached(trace: &str, json: &str) -> Vec<Found> {
-    let document = parse(json);
-    let run = &document["runs"][0];
-    let bus = &run["interconnect"];
-    let time = bus["time_percent"].as_object().expect("categories");
-    let all: f64 = time.values().map(number).sum();
-    let share = |category: &str| 100.0 * number(&time[category]) / all;
-    let found = |metric: &str, value: f64| Found {
-        config: trace.to_owned(),
-        metric: metric.to_owned(),
-        value,
-    };
-    vec![
-        found("content_mbps", number(&run["clients"]["content_mbps"])),
-        found("request_rate", number(&run["clients"]["request_rate"])),
-        found(
-            "bus_utilisation_percent",
-            number(&bus["utilisation_percent"]),
-        ),
-        found("content_share_percent", share("content")),
-        found("overhead_share_percent", share("overhead")),
-    ]
-}
-
 /// The results of `baton run combinations`.
 pub fn combined(json: &str) -> Vec<Found> {
     let document = parse(json);

@@ -19,21 +19,12 @@ use libtest_mimic::{Arguments, Failed, Trial};
 const WORLD_CUP: &str = "worldcup98_day6_sample200k.csv.xz";
 
 const HANDOFF: &str = include_str!("handoff-table1.md");
-const DATA_CACHE: &str = include_str!("dcache-table1.md");
+const DATA_CACHE: &str = include_str!("dcache-bus.md");
 const BATCHING: &str = include_str!("batching.md");
 const ADAPTIVE: &str = include_str!("batching-adaptive.md");
 const COMBINATIONS: &str = include_str!("combinations.md");
 const STUDIES: &str = include_str!("batching-studies.md");
 const MEMORY: &str = include_str!("memory.md");
-
-/// The generated logs, and how many requests `baton reproduce dcache-table1` replays of each.
-const TRACES: [(&str, u32); 5] = [
-    ("berkeley", 500_000),
-    ("ibm", 200_000),
-    ("nasa", 60_000),
-    ("rice", 150_000),
-    ("worldcup", 200_000),
-];
 
 fn main() {
     let mut trials = vec![handoff(), Trial::test("batching", batching)];
@@ -41,7 +32,9 @@ fn main() {
         table::compare(ADAPTIVE, &adaptive::beside_none())
     }));
     trials.push(Trial::test("combinations", combinations));
-    trials.extend(TRACES.map(data_cache));
+    trials.push(Trial::test("dcache-bus", || {
+        table::compare(DATA_CACHE, &found::reproduced(&["dcache-bus"]))
+    }));
     trials.extend(table::sections(STUDIES).map(study));
     trials.extend(table::sections(MEMORY).map(memory));
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
@@ -67,22 +60,6 @@ fn with_log(name: &str, run: impl FnOnce(&str) -> Result<(), Failed> + Send + 's
     Trial::test(name, run)
         .with_ignored_flag(missing.is_some())
         .with_kind(missing.unwrap_or_default())
-}
-
-/// The data caching paper's server without a cache.
-fn data_cache((trace, requests): (&'static str, u32)) -> Trial {
-    Trial::test(format!("dcache-table1/{trace}"), move || {
-        let bench = Workbench::new();
-        let preset = format!("workload.preset={trace}");
-        let requests = format!("workload.requests={requests}");
-        let load = ["--set", &preset, "--set", &requests];
-        let run = ["run", "dcache-2002"];
-        bench
-            .run(&[&run[..], &load, &["--json", "out.json"]].concat())
-            .ok();
-        let found = found::uncached(trace, &bench.read("out.json"));
-        table::compare(table::section(DATA_CACHE, trace), &found)
-    })
 }
 
 /// Handoff and full offload, on the server of the handoff papers.

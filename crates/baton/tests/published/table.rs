@@ -51,12 +51,6 @@ pub fn sections(tables: &'static str) -> impl Iterator<Item = (&'static str, &'s
     parts.map(|part| part.split_once('\n').expect("rows under a heading"))
 }
 
-/// The part under this heading.
-pub fn section(tables: &'static str, heading: &str) -> &'static str {
-    let found = sections(tables).find(|(name, _)| *name == heading);
-    found.unwrap_or_else(|| panic!("no section {heading}")).1
-}
-
 /// The rows of a table below its head.
 fn rows(table: &str) -> impl Iterator<Item = Vec<&str>> {
     let is_row = |line: &&str| line.starts_with('|') && !line.starts_with("|---");

@@ -116,11 +116,7 @@ impl Constant {
             return Err(sources.diagnose(place, message));
         };
         super::only(sources, node, &KEYS, path)?;
-        let number = |key: &str| match node.get(key).map(|node| &node.value) {
-            Some(Value::Integer(number)) => Some(*number as f64),
-            Some(Value::Float(number)) if number.is_finite() => Some(*number),
-            _ => None,
-        };
+        let number = |key: &str| node.get(key).and_then(Node::number);
         let (Some(from), Some(to), Some(start)) = (number("from"), number("to"), number("start"))
         else {
             return Err(wrong(format!("{path}: {EXPECTED}")));

@@ -38,7 +38,7 @@ const TOLERANCE: &str =
 pub fn value(sources: &Sources, node: &Node, is_relative: bool) -> Result<(Form, f64), Diagnostic> {
     let found = match &node.value {
         Value::String(text) => relative(text),
-        other => number(other).map(|number| (Form::Absolute, number)),
+        other => other.number().map(|number| (Form::Absolute, number)),
     };
     match found {
         Some(found) if (found.0 == Form::Absolute) != is_relative => Ok(found),
@@ -81,21 +81,13 @@ pub fn tolerance(sources: &Sources, node: &Node) -> Result<Tolerance, Diagnostic
             (None, Some(percent)) => finite(percent).map(Tolerance::Percent),
             (None, None) => None,
         },
-        other => number(other).map(Tolerance::Points),
+        other => other.number().map(Tolerance::Points),
     };
     let is_size = |tolerance: &Tolerance| match *tolerance {
         Tolerance::Percent(size) | Tolerance::Factor(size) | Tolerance::Points(size) => size >= 0.0,
     };
     let found = found.filter(is_size);
     found.ok_or_else(|| sources.diagnose(&node.origin, format!("tolerance: {TOLERANCE}")))
-}
-
-fn number(value: &Value) -> Option<f64> {
-    match value {
-        Value::Integer(number) => Some(*number as f64),
-        Value::Float(number) if number.is_finite() => Some(*number),
-        _ => None,
-    }
 }
 
 fn finite(text: &str) -> Option<f64> {

@@ -82,7 +82,7 @@ impl Test {
         let Some(table) = node.table() else {
             return Some(Self::OneOf(values(node)));
         };
-        let bound = |key: &str| node.get(key).map(|node| number(&node.value));
+        let bound = |key: &str| node.get(key).map(Node::number);
         match (bound("above"), bound("below"), node.get("not")) {
             (None, None, Some(not)) if table.len() == 1 => Some(Self::NoneOf(values(not))),
             (None, None, _) | (_, _, Some(_)) => None,
@@ -97,9 +97,9 @@ impl Test {
         match self {
             Self::OneOf(values) => values.iter().any(|one| equal(one, value)),
             Self::NoneOf(values) => !values.iter().any(|one| equal(one, value)),
-            Self::Between(above, below) => {
-                number(value).is_some_and(|number| number > *above && number < *below)
-            }
+            Self::Between(above, below) => value
+                .number()
+                .is_some_and(|number| number > *above && number < *below),
         }
     }
 }
@@ -111,17 +111,9 @@ fn values(node: &Node) -> Vec<Value> {
     }
 }
 
-fn number(value: &Value) -> Option<f64> {
-    match value {
-        Value::Integer(number) => Some(*number as f64),
-        Value::Float(number) => Some(*number),
-        _ => None,
-    }
-}
-
 /// 1 is 1.0.
 fn equal(one: &Value, other: &Value) -> bool {
-    match (number(one), number(other)) {
+    match (one.number(), other.number()) {
         (Some(one), Some(other)) => one == other,
         _ => one == other,
     }

@@ -31,6 +31,8 @@ pub struct Sweep {
 pub struct Axis {
     /// The keys, and where they stand.
     pub keys: Vec<(String, Origin)>,
+    /// Which of them only have least values: where more is said otherwise, that counts.
+    least: Vec<bool>,
     /// For each step a value of each key.
     steps: Vec<Vec<Node>>,
     /// What each step is called; empty where its values tell it.
@@ -92,7 +94,7 @@ impl Sweep {
         let except = except.iter().map(|table| Condition::read(sources, table));
         let node = node.expand_dots();
         let mut axes = Vec::new();
-        for leaf in leaves(sources, &node, &range::is_range)? {
+        for leaf in leaves(sources, &node, &is_values)? {
             axes.push(Axis::of_one(sources, &leaf)?);
         }
         for zip in &zips {
@@ -126,6 +128,15 @@ impl Sweep {
         self.axes.retain(|axis| !axis.keys.iter().any(of_table));
     }
 
+    /// Those of them that nobody else may set.
+    pub fn own_keys(&self) -> impl Iterator<Item = &(String, Origin)> {
+        let keys = self
+            .axes
+            .iter()
+            .flat_map(|axis| axis.keys.iter().zip(&axis.least));
+        keys.filter(|(_, is_least)| !**is_least).map(|(key, _)| key)
+    }
+
     /// How many combinations there are.
     pub fn combinations(&self) -> usize {
         self.axes.iter().map(|axis| axis.steps.len()).product()
@@ -141,12 +152,22 @@ impl Sweep {
         })
     }
 
-    /// What a combination sets.
-    pub fn combination(&self, number: usize, origin: &Origin) -> Node {
+    /// What a combination sets where `said` gives what is said of a key otherwise.
+    pub fn combination<'a>(
+        &self,
+        number: usize,
+        origin: &Origin,
+        said: impl Fn(&str) -> Option<&'a Node>,
+    ) -> Node {
         let mut layer = Node::empty(origin.clone());
         for (axis, step) in self.steps(number) {
-            for ((path, key), value) in axis.keys.iter().zip(&axis.steps[step]) {
-                layer.merge(Node::at_path(path, value.clone()).with_keys_at(path, key));
+            let keys = axis.keys.iter().zip(&axis.least);
+            for (((path, key), is_least), value) in keys.zip(&axis.steps[step]) {
+                let is_enough =
+                    *is_least && said(path).is_some_and(|said| said.number() >= value.number());
+                if !is_enough {
+                    layer.merge(Node::at_path(path, value.clone()).with_keys_at(path, key));
+                }
             }
         }
         layer
@@ -174,21 +195,24 @@ impl Axis {
     }
 
     fn of_one(sources: &Sources, leaf: &Leaf<'_>) -> Result<Self, Diagnostic> {
-        let steps = values(sources, leaf)?.into_iter();
+        let (steps, is_least) = values(sources, leaf)?;
+        let steps = steps.into_iter();
         Ok(Self {
             keys: vec![(leaf.path.clone(), leaf.key.clone())],
+            least: vec![is_least],
             steps: steps.map(|value| vec![value]).collect(),
             names: Vec::new(),
         })
     }
 
     fn of_several(sources: &Sources, table: &Node) -> Result<Self, Diagnostic> {
-        let mut keys = Vec::new();
+        let (mut keys, mut least) = (Vec::new(), Vec::new());
         let mut steps: Vec<Vec<Node>> = Vec::new();
         let mut table = table.clone();
         let names = table.take("names").map(|entry| entry.node);
-        for leaf in leaves(sources, &table, &range::is_range)? {
-            let values = values(sources, &leaf)?;
+        for leaf in leaves(sources, &table, &is_values)? {
+            let (values, is_least) = values(sources, &leaf)?;
+            least.push(is_least);
             if keys.is_empty() {
                 steps = vec![Vec::new(); values.len()];
             } else if steps.len() != values.len() {
@@ -213,6 +237,7 @@ impl Axis {
         let names = names.map_or(Ok(Vec::new()), |node| names_of(sources, &node, steps.len()));
         Ok(Self {
             keys,
+            least,
             steps,
             names: names?,
         })
@@ -233,27 +258,49 @@ fn names_of(sources: &Sources, node: &Node, steps: usize) -> Result<Vec<String>,
     Ok(names.into_iter().map(str::to_owned).collect())
 }
 
-/// The values that a key of `[sweep]` takes.
-fn values(sources: &Sources, leaf: &Leaf<'_>) -> Result<Vec<Node>, Diagnostic> {
+/// The values that a key of `[sweep]` takes, and whether it takes at least these.
+fn values(sources: &Sources, leaf: &Leaf<'_>) -> Result<(Vec<Node>, bool), Diagnostic> {
     let refuse =
         |why: &str| Err(sources.diagnose(&leaf.node.origin, format!("{}: {why}", leaf.path)));
     if ["name", "profile", "variants"].contains(&leaf.path.as_str()) {
         return refuse("cannot be swept; expected a key that `baton keys` shows, or [[variants]]");
     }
-    match &leaf.node.value {
-        Value::Array(items) if items.is_empty() => refuse("expected at least one value"),
-        Value::Array(items) => Ok(items.clone()),
+    if let Some(least) = leaf.node.get(AT_LEAST) {
+        let items = match &least.value {
+            Value::Array(items) => items.clone(),
+            _ => Vec::new(),
+        };
+        let are_numbers = items.iter().all(|item| item.number().is_some());
+        return match are_numbers && !items.is_empty() {
+            true => Ok((items, true)),
+            false => refuse("expected a list of numbers, as in { at_least = [200, 400] }"),
+        };
+    }
+    let values = match &leaf.node.value {
+        Value::Array(items) if items.is_empty() => return refuse("expected at least one value"),
+        Value::Array(items) => items.clone(),
         Value::Table(_) => {
             let is_whole =
                 |key: &keys::Key| matches!(&key.value, Allowed::Number(range) if range.whole);
             let key = keys::all().iter().find(|key| key.path == leaf.path);
             let whole = key.is_some_and(is_whole);
-            range::values(sources, leaf.node, whole)
+            range::values(sources, leaf.node, whole)?
         }
-        _ => refuse(
-            "expected a list of values, as in [200, 400], or a range; a single value stands outside of [sweep]",
-        ),
-    }
+        _ => {
+            return refuse(
+                "expected a list of values, as in [200, 400], or a range; a single value stands outside of [sweep]",
+            );
+        }
+    };
+    Ok((values, false))
+}
+
+/// Says that the values of a key are the least that it may have.
+const AT_LEAST: &str = "at_least";
+
+/// Whether a table is values, and holds no keys itself.
+fn is_values(node: &Node) -> bool {
+    range::is_range(node) || node.get(AT_LEAST).is_some()
 }
 
 /// Refuses a key that is swept twice.

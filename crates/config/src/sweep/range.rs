@@ -79,11 +79,8 @@ pub fn values(sources: &Sources, node: &Node, whole: bool) -> Result<Vec<Node>, 
 }
 
 fn number(sources: &Sources, key: &str, node: &Node) -> Result<f64, Diagnostic> {
-    match node.value {
-        Value::Integer(number) => Ok(number as f64),
-        Value::Float(number) if number.is_finite() => Ok(number),
-        _ => Err(sources.diagnose(&node.origin, format!("{key}: expected a number"))),
-    }
+    let wrong = || sources.diagnose(&node.origin, format!("{key}: expected a number"));
+    node.number().ok_or_else(wrong)
 }
 
 fn spread(from: f64, to: f64, spacing: Spacing) -> Result<Vec<f64>, String> {

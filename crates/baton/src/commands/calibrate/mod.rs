@@ -121,6 +121,18 @@ pub fn execute(arguments: &CalibrateArgs, interrupt: &Interrupt) -> Result<(), F
         _ => print(text),
     };
     let experiment = plan.points[0].experiment.clone();
+    if experiment.run.measured_responses.is_some() {
+        let lengths = [
+            ("--warmup", arguments.warmup),
+            ("--packets", arguments.packets),
+        ];
+        if let Some((flag, _)) = lengths.into_iter().find(|(_, given)| given.is_some()) {
+            return Err(Failure::BadInput(format!(
+                "{flag}: experiments/{}.toml measures responses, not packets; expected no {flag}",
+                by.study
+            )));
+        }
+    }
     say(&introduction(arguments, by, &experiment))?;
     let mut fit = plan
         .report

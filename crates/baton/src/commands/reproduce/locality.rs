@@ -9,7 +9,7 @@
 //! 1.4 %), and frequency that ages (GDSF: 44 and 8.5 %) does about what LRU does. So it is the logs' bursts, not the policy.
 
 use super::excerpts::Source;
-use super::{Context, Outcome, Reproduction, Row, Shown, table};
+use super::{Context, Outcome, Reproduction, Row, Shown, of_code, table};
 use crate::commands::curves::{self, Curve, Request};
 use crate::failure::Failure;
 use baton_cache::{AdmissionConfig, ReplacementConfig};
@@ -78,7 +78,7 @@ fn run(context: &Context<'_>) -> Result<Outcome, Failure> {
         line.name = name;
     }
     Ok(Outcome {
-        rows: rows.into(),
+        rows: of_code(rows),
         text,
         figure: Some(Figure::Curves(figure)),
     })

@@ -87,29 +87,29 @@ impl Context<'_> {
 }
 
 /// What came out.
+#[derive(Default)]
 pub struct Outcome {
     /// For machines.
-    rows: Rows,
+    rows: Vec<AnyRow>,
     /// For people.
     text: String,
     /// For `--figure`; `None` if there is nothing to draw, or what the options asked for has other figures.
     figure: Option<Figure>,
 }
 
-/// Metrics of configurations.
+/// One metric of one configuration.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Rows {
-    /// Of experiments that are code.
-    OfCode(Vec<Row>),
-    /// Of those that are study files.
-    OfStudy(Vec<beside::Row>),
+enum AnyRow {
+    /// Of an experiment that is code.
+    OfCode(Row),
+    /// Of one that is a study file.
+    OfStudy(beside::Row),
 }
 
-impl From<Vec<Row>> for Rows {
-    fn from(rows: Vec<Row>) -> Self {
-        Self::OfCode(rows)
-    }
+/// Rows of an experiment that is code.
+fn of_code(rows: impl IntoIterator<Item = Row>) -> Vec<AnyRow> {
+    rows.into_iter().map(AnyRow::OfCode).collect()
 }
 
 /// One metric of one configuration.
@@ -137,14 +137,17 @@ struct MeasuredRow<'a> {
     measured: f64,
 }
 
-impl<'a> From<&'a Row> for MeasuredRow<'a> {
-    fn from(row: &'a Row) -> Self {
-        Self {
+impl<'a> MeasuredRow<'a> {
+    fn of(row: &'a AnyRow) -> Option<Self> {
+        let AnyRow::OfCode(row) = row else {
+            return None;
+        };
+        Some(Self {
             config: &row.config,
             metric: row.metric,
             published: row.published,
             measured: row.simulated,
-        }
+        })
     }
 }
 
@@ -203,13 +206,13 @@ pub fn execute(arguments: &ReproduceArgs, interrupt: &Interrupt) -> Result<(), F
     if let (Some(picture), Some(figure)) = (picture, figure) {
         picture.write(&figure)?;
     }
-    match (json, &rows) {
-        (Some(json), Rows::OfCode(rows)) if arguments.batching.measures_this_machine() => {
-            let rows: Vec<MeasuredRow<'_>> = rows.iter().map(MeasuredRow::from).collect();
-            json.write(&rows, &text)
+    match json {
+        Some(json) if arguments.batching.measures_this_machine() => {
+            let measured = rows.iter().filter_map(MeasuredRow::of);
+            json.write(&measured.collect::<Vec<_>>(), &text)
         }
-        (Some(json), rows) => json.write(rows, &text),
-        (None, _) => print_text(&text),
+        Some(json) => json.write(&rows, &text),
+        None => print_text(&text),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Experiments that are study files, which ship with the program: what they run, what is published of it and what is printed stands there.
 
-use super::{Context, Outcome, Reproduction, Rows, excerpts};
+use super::{AnyRow, Context, Outcome, Reproduction, excerpts};
 use crate::beside;
 use crate::commands::trace::compare_lifetimes;
 use crate::config::{self, Point, Request, Setting};
@@ -144,7 +144,9 @@ pub(super) fn run_study(context: &Context<'_>, request: &Request) -> Result<Outc
     };
     let figure = plan.report.figures.first();
     Ok(Outcome {
-        rows: Rows::OfStudy(beside::rows(&outcome)),
+        rows: (beside::rows(&outcome).into_iter())
+            .map(AnyRow::OfStudy)
+            .collect(),
         text: beside::text(&outcome),
         figure: figure.map(|figure| beside::figure::of(figure, &outcome)),
     })

@@ -144,7 +144,7 @@ fn run(context: &Context<'_>) -> Result<Outcome, Failure> {
     text.push_str(&table_of_statements(&statements));
     text.push_str(&text::note(&study));
     Ok(Outcome {
-        rows: rows.into(),
+        rows: super::of_code(rows),
         text,
         figure: Some(Figure::Groups(figure::groups(&study))),
     })

@@ -4,7 +4,7 @@ use super::bench::{Bench, Measured, Trial};
 use super::published::{self, Cell};
 use super::search::{Load, MOST_RESPONSE_RATIO, Tried};
 use super::settings::{FILES, Setting, Settings, Sides, half};
-use crate::commands::reproduce::{Outcome, Row, Shown};
+use crate::commands::reproduce::{Outcome, Row, Shown, of_code};
 use crate::failure::Failure;
 use baton_report::figure::{Figure, Line, Panel, Panels};
 use baton_report::{Column, Scale, Table, significant};
@@ -48,7 +48,7 @@ pub(super) fn run(bench: &dyn Bench) -> Result<Outcome, Failure> {
     text.push('\n');
     text += &note(bench);
     Ok(Outcome {
-        rows: rows.into(),
+        rows: of_code(rows),
         text,
         figure: Some(Figure::Panels(figure(&all))),
     })

@@ -46,11 +46,7 @@ fn run(context: &Context<'_>) -> Result<Outcome, Failure> {
         .map(column)
         .collect();
     Ok(Outcome {
-        rows: columns
-            .iter()
-            .flat_map(|column| rows(column, &study))
-            .collect::<Vec<_>>()
-            .into(),
+        rows: super::of_code(columns.iter().flat_map(|column| rows(column, &study))),
         text: text::text(&columns, &study),
         figure: None,
     })

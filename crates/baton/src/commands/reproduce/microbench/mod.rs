@@ -95,7 +95,7 @@ impl Study {
 fn run(context: &Context<'_>) -> Result<Outcome, Failure> {
     let study = Study::of_report(context)?;
     Ok(Outcome {
-        rows: study.rows().into(),
+        rows: super::of_code(study.rows()),
         text: text::text(&study),
         figure: Some(Figure::Groups(figure::groups(&study))),
     })

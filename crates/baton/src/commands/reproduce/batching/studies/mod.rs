@@ -1,66 +1,19 @@
-//! The settings that the paper leaves open (batching 2.3, 4 and 5), each with a figure.
+//! The settings that the paper leaves open (batching 2.3, 4 and 5), each with a figure: study files, but for the one that searches among fixed
+//! settings those that adaptive batching has to stand beside.
 
 mod adaptive;
-mod bulk_accept;
-mod connections;
-mod cork;
-mod cumulative;
-mod immediate;
-mod sweep;
-mod transfer;
 
 use super::lab::Lab;
-use crate::commands::reproduce::{Outcome, Row};
+use crate::commands::reproduce::{Outcome, study};
+use crate::config::{Request, Setting};
 use crate::failure::Failure;
 use crate::output::PendingFigure;
-use baton_report::figure::{Panels, Size};
+use baton_report::figure::Size;
 use std::fs;
 use std::path::Path;
 
-/// A study.
-struct Study {
-    /// What the user types.
-    name: &'static str,
-    run: fn(&Lab<'_>) -> Result<Findings, Failure>,
-}
-
-/// What came of a study.
-struct Findings {
-    rows: Vec<Row>,
-    text: String,
-    figure: Panels,
-}
-
-const ALL: [Study; 7] = [
-    Study {
-        name: "cork",
-        run: cork::run,
-    },
-    Study {
-        name: "transfer",
-        run: transfer::run,
-    },
-    Study {
-        name: "immediate",
-        run: immediate::run,
-    },
-    Study {
-        name: "bulk-accept",
-        run: bulk_accept::run,
-    },
-    Study {
-        name: "cumulative",
-        run: cumulative::run,
-    },
-    Study {
-        name: "connections",
-        run: connections::run,
-    },
-    Study {
-        name: "adaptive",
-        run: adaptive::run,
-    },
-];
+/// The study that is code.
+const ADAPTIVE: &str = "adaptive";
 
 /// What the user may type, `all` included.
 pub const NAMES: [&str; 8] = [
@@ -70,7 +23,7 @@ pub const NAMES: [&str; 8] = [
     "bulk-accept",
     "cumulative",
     "connections",
-    "adaptive",
+    ADAPTIVE,
     "all",
 ];
 
@@ -79,38 +32,55 @@ pub const NAMES: [&str; 8] = [
 /// # Errors
 /// A run that fails, a figure that cannot be written, an interrupt.
 pub(super) fn run(lab: &Lab<'_>, names: &[String]) -> Result<Outcome, Failure> {
-    let wanted = |study: &&Study| names.iter().any(|name| name == study.name || name == "all");
-    let studies: Vec<&Study> = ALL.iter().filter(wanted).collect();
+    let asked = |study: &&str| names.iter().any(|name| name == study || name == "all");
+    let studies = NAMES.into_iter().filter(|name| *name != "all");
+    let studies: Vec<&str> = studies.filter(asked).collect();
     let out = lab.context().batching.out.as_deref();
     // See that everything can be written before anything long begins.
     let mut pictures = Vec::new();
     if let Some(folder) = out {
         create(folder)?;
-        for study in &studies {
-            let path = folder.join(format!("batching-{}.svg", study.name));
+        for name in &studies {
+            let path = folder.join(format!("batching-{name}.svg"));
             pictures.push(PendingFigure::new(&path, Size::default())?);
         }
     }
     let mut pictures = pictures.into_iter();
-    let (mut rows, mut text, mut figures) = (Vec::new(), String::new(), Vec::new());
-    for study in &studies {
-        let findings = (study.run)(lab)?;
-        rows.extend(findings.rows);
-        if !text.is_empty() {
-            text.push('\n');
+    let mut all = Outcome::default();
+    for name in &studies {
+        let outcome = match *name {
+            ADAPTIVE => adaptive::run(lab)?,
+            name => of_file(lab, name)?,
+        };
+        all.rows.extend(outcome.rows);
+        if !all.text.is_empty() {
+            all.text.push('\n');
         }
-        text += &findings.text;
-        if let Some(picture) = pictures.next() {
-            picture.write(&findings.figure.clone().into())?;
+        all.text += &outcome.text;
+        all.figure = outcome.figure;
+        if let (Some(picture), Some(figure)) = (pictures.next(), &all.figure) {
+            picture.write(figure)?;
         }
-        figures.push(findings.figure);
     }
-    let figure = figures.pop().filter(|_| figures.is_empty());
-    Ok(Outcome {
-        rows: rows.into(),
-        text,
-        figure: figure.map(Into::into),
-    })
+    all.figure = all.figure.filter(|_| studies.len() == 1);
+    Ok(all)
+}
+
+/// Runs a study file on the machine that was asked for.
+fn of_file(lab: &Lab<'_>, name: &str) -> Result<Outcome, Failure> {
+    let (context, only) = (lab.context(), lab.context().batching);
+    let responses = only.responses;
+    let responses = responses.map(|n| Setting::of_flag("--responses", "run.measured_responses", n));
+    let request = Request {
+        experiment: format!("batching-{name}"),
+        profile: only.profile.clone(),
+        settings: std::iter::once(Setting::of_flag("--seed", "run.seed", context.seed))
+            .chain(responses)
+            .collect(),
+        seeds: only.seeds.map(u64::from),
+        ..Request::default()
+    };
+    study::run_study(context, &request)
 }
 
 fn create(folder: &Path) -> Result<(), Failure> {
@@ -118,16 +88,4 @@ fn create(folder: &Path) -> Result<(), Failure> {
         let folder = folder.display();
         Failure::BadInput(format!("--out {folder}: {error}; expected a folder"))
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn all_names_are_known() {
-        let names: Vec<&str> = ALL.iter().map(|study| study.name).collect();
-        assert_eq!(names, NAMES[..ALL.len()]);
-        assert_eq!(NAMES[ALL.len()..], ["all"]);
-    }
 }

@@ -3,12 +3,11 @@
 mod baselines;
 mod report;
 
-use super::Findings;
-use super::connections::with_connections;
 use crate::commands::reproduce::batching::bench::Measured;
 use crate::commands::reproduce::batching::lab::{Lab, Point};
 use crate::commands::reproduce::batching::machine::{offload, set_load, set_rate};
 use crate::commands::reproduce::batching::settings::{FILES, Settings};
+use crate::commands::reproduce::{Outcome, of_code};
 use crate::failure::Failure;
 use baselines::{combined, every_setting};
 use baton_bus::BatchingPolicy;
@@ -24,6 +23,8 @@ const REPLIES: [u64; FILES.len()] = [1_000, 200, 50];
 const REPLIES_PER_CONNECTION: u64 = 5;
 /// Fixed rates of the smallest file, per cent of what the baseline does with the most connections.
 const RATES_PERCENT: [u32; 3] = [1, 50, 90];
+/// More replies than connections, so that each has a share in what is measured.
+const LEAST_REPLIES_PER_CONNECTION: u64 = 3;
 /// Response times that differ by less are equal.
 const EQUAL: f64 = 1.01;
 
@@ -46,7 +47,7 @@ struct Compared {
     combined: Vec<(Settings, Measured)>,
 }
 
-pub(super) fn run(lab: &Lab<'_>) -> Result<Findings, Failure> {
+pub(super) fn run(lab: &Lab<'_>) -> Result<Outcome, Failure> {
     let mut compared = Vec::new();
     for workload in closed_loops(lab) {
         compared.push(Compared::measure(lab, workload)?);
@@ -59,10 +60,10 @@ pub(super) fn run(lab: &Lab<'_>) -> Result<Findings, Failure> {
     for workload in fixed_rates(lab, capacity) {
         compared.push(Compared::measure(lab, workload)?);
     }
-    Ok(Findings {
-        rows: report::rows(&compared),
+    Ok(Outcome {
+        rows: of_code(report::rows(&compared)),
         text: report::text(lab, &compared),
-        figure: report::figure(&compared),
+        figure: Some(report::figure(&compared).into()),
     })
 }
 
@@ -188,4 +189,24 @@ impl Workload {
             experiment,
         }
     }
+}
+
+/// The machine with so many connections, large enough for them, and a run long enough.
+fn with_connections(machine: &Experiment, connections: u32) -> Experiment {
+    let mut experiment = machine.clone();
+    experiment.clients.connections = connections;
+    let backlog = &mut experiment.host.kernel.backlog;
+    *backlog = (*backlog).max(2 * connections);
+    let offload = offload(&mut experiment);
+    let host = &mut offload.host;
+    host.interface.most_sockets = host.interface.most_sockets.max(4 * connections);
+    let adapter = &mut offload.adapter.interface;
+    adapter.most_sockets = adapter.most_sockets.max(4 * connections);
+    adapter.most_backlog = adapter.most_backlog.max(2 * connections);
+    offload.link.buffers = offload.link.buffers.max(16 * connections);
+    let replies = LEAST_REPLIES_PER_CONNECTION * u64::from(connections);
+    let run = &mut experiment.run;
+    run.warmup_responses = run.warmup_responses.max(Some(replies / 3));
+    run.measured_responses = run.measured_responses.max(Some(replies));
+    experiment
 }
