@@ -133,7 +133,12 @@ fn run(context: &Context<'_>, name: &str, logs: Logs) -> Result<Outcome, Failure
 pub(super) fn run_study(context: &Context<'_>, request: &Request) -> Result<Outcome, Failure> {
     let plan = config::study(request, context.threads)?;
     let job = |point: Point| {
-        let again = request.command(point.variant.as_deref());
+        let variant = point.variant.as_deref();
+        let log = request.logs.iter().find(|log| Some(&*log.name) == variant);
+        let again = match log {
+            None => request.command(variant),
+            Some(log) => format!("{} --log {}", request.command(None), log.path.display()),
+        };
         Job::new(point.experiment, again.replacen("run", "sweep", 1))
     };
     let jobs: Vec<Job> = plan.points.into_iter().map(job).collect();

@@ -176,8 +176,7 @@ impl Fitter<'_> {
             fine.into_iter().zip(along).for_each(|(n, by)| step[n] = by);
             self.moved(at, &step)
         };
-        let combinations = (coarse > 0).then(|| 3usize.pow(coarse)).unwrap_or(0);
-        (0..combinations).map(combination).collect()
+        (0..3usize.pow(coarse)).map(combination).collect()
     }
 
     /// The nearest allowed values to those a step away.
