@@ -32,6 +32,14 @@ impl Request {
     }
 }
 
+/// A command line of these words.
+pub fn command_line(words: impl Iterator<Item = String>) -> String {
+    words
+        .map(|word| quoted(&word).into_owned())
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
 /// A word that a shell takes as one.
 fn quoted(word: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);

@@ -25,6 +25,7 @@ mod text;
 mod tree;
 mod variants;
 
+pub use command::command_line;
 pub use failure::{Failure, reason};
 pub use figure::FigurePlan;
 pub use report::{

@@ -104,6 +104,7 @@ impl StudyPlan {
             name: self.name,
             columns: self.columns,
             runs: Vec::with_capacity(self.points.len()),
+            command: None,
         };
         let mut runs = Vec::with_capacity(self.points.len());
         for mut point in self.points {

@@ -17,6 +17,9 @@ pub struct Study {
     pub columns: Vec<ConfigColumn>,
     /// All runs.
     pub runs: Vec<StudyRun>,
+    /// The command that asked for it last, where it was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
 }
 
 /// A key of experiments that has a column.
@@ -106,9 +109,10 @@ impl Study {
         }
     }
 
-    /// Changes with its runs, their order and what they are called.
+    /// Changes with its runs, their order and what they are called, whoever asked for them.
     pub fn digest(&self) -> Key {
-        let json = serde_json::to_vec(self).expect("a study is JSON");
+        let json =
+            serde_json::to_vec(&(&self.name, &self.columns, &self.runs)).expect("a study is JSON");
         Digest::new().part(&json).key()
     }
 }

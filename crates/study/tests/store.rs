@@ -199,6 +199,7 @@ fn study(name: &str, runs: std::ops::Range<usize>) -> Study {
         name: name.to_owned(),
         columns: Vec::new(),
         runs: runs.map(run).collect(),
+        command: None,
     }
 }
 

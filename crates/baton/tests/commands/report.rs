@@ -51,6 +51,7 @@ fn a_study_becomes_a_page() {
     assert_eq!(runs(&data).len(), 8);
     assert_eq!(data["keys"], json!(["nic.firmware.hard_limit", "nic.mips"]));
     assert_eq!(data["common"]["clients.connections"], "16");
+    assert!(html.contains("baton sweep x.toml --out results"));
     let run = &runs(&data)[0];
     assert_eq!(
         (&run["name"], &run["keys"][1]),

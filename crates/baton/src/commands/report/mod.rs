@@ -5,6 +5,7 @@ mod run;
 mod source;
 mod verdict;
 
+use super::sweep::this_command;
 use crate::cli::ReportArgs;
 use crate::failure::Failure;
 use crate::output::{Pending, print_text, spare};
@@ -40,14 +41,13 @@ pub fn execute(arguments: &ReportArgs, interrupt: &Interrupt) -> Result<(), Fail
     let titles = sources.iter().map(Source::name);
     let title = arguments.title.clone();
     let title = title.unwrap_or_else(|| titles.collect::<Vec<_>>().join(" beside "));
-    let command: Vec<String> = std::env::args().skip(1).collect();
     provenance.push((
         "This page".to_owned(),
         format!(
-            "baton {} ({COMMIT}), {}, by: baton {}",
+            "baton {} ({COMMIT}), {}, by: {}",
             env!("CARGO_PKG_VERSION"),
             date(Timestamp::now()),
-            command.join(" ")
+            this_command()
         ),
     ));
     let count = gathering.len();

@@ -207,6 +207,7 @@ fn of_study(
                 .join("\n"),
         ),
     ];
+    facts.extend((study.command.clone()).map(|command| ("Command".to_owned(), command)));
     facts.extend(written.map(|(first, last)| {
         let dates = format!(
             "{} to {}, {:.2} hours of threads",

@@ -80,7 +80,8 @@ fn sweep(arguments: &SweepArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     }
     let report = plan.report.clone();
     let drawings = Drawings::new(&arguments.figure, &report, store.root())?;
-    let (study, runs) = plan.identified(&store)?;
+    let (mut study, runs) = plan.identified(&store)?;
+    study.command = Some(this_command());
     study.save(&store)?;
     let mine = |(number, run): (usize, (Key, Experiment))| {
         let is_mine = arguments.shard.is_none_or(|shard| shard.has(number));
@@ -102,6 +103,13 @@ fn sweep(arguments: &SweepArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let new = grouped(done.map_err(|failure| paused(failure, &kept, out))? as u64);
     let text = format!("{}: {kept} runs done, {new} of them now\n", study.name);
     finish(&store, &study, &report, drawings, text)
+}
+
+/// The command line of this process.
+pub(super) fn this_command() -> String {
+    let words = std::env::args_os().skip(1);
+    let words = words.map(|word| word.to_string_lossy().into_owned());
+    config::command_line(std::iter::once("baton".to_owned()).chain(words))
 }
 
 /// Says of an interrupt what is kept.
