@@ -17,9 +17,6 @@ const CELLS: usize = 1 << 18;
 /// The key of a file's metadata that says which version of the tables it has.
 const VERSION_KEY: &str = "baton.schema";
 
-/// That of the command that it was written by, where it was one.
-const COMMAND_KEY: &str = "baton.command";
-
 /// Writes a table row by row.
 pub struct Parquet<W: Write + Send> {
     writer: SerializedFileWriter<W>,
@@ -30,12 +27,10 @@ pub struct Parquet<W: Write + Send> {
 
 impl<W: Write + Send> Parquet<W> {
     /// Begins a file.
-    pub fn new(out: W, columns: &[Column], command: Option<&str>) -> io::Result<Self> {
+    pub fn new(out: W, columns: &[Column]) -> io::Result<Self> {
         let version = KeyValue::new(VERSION_KEY.to_owned(), VERSION.to_string());
-        let command =
-            command.map(|command| KeyValue::new(COMMAND_KEY.to_owned(), command.to_owned()));
         let properties = WriterProperties::builder()
-            .set_key_value_metadata(Some(std::iter::once(version).chain(command).collect()))
+            .set_key_value_metadata(Some(vec![version]))
             .set_created_by("baton".to_owned());
         #[cfg(feature = "zstd")]
         let properties = {

@@ -100,7 +100,6 @@ fn write_all(
             store,
             with_ending(base, table.ending()),
             &table.columns(study),
-            study.command.as_deref(),
         )
     };
     let mut files = [
@@ -124,18 +123,13 @@ struct Files {
 }
 
 impl Files {
-    fn begin(
-        store: &Store,
-        base: PathBuf,
-        columns: &[Column],
-        #[cfg_attr(not(feature = "parquet"), expect(unused_variables))] command: Option<&str>,
-    ) -> Result<Self, StoreError> {
+    fn begin(store: &Store, base: PathBuf, columns: &[Column]) -> Result<Self, StoreError> {
         let part = || Part::begin(&store.parts(), store.worker()).map(BufWriter::new);
         let begun = || -> io::Result<Self> {
             Ok(Self {
                 csv: Csv::new(part()?, columns)?,
                 #[cfg(feature = "parquet")]
-                parquet: Parquet::new(part()?, columns, command)?,
+                parquet: Parquet::new(part()?, columns)?,
                 base: base.clone(),
             })
         };
