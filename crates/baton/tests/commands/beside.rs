@@ -77,6 +77,13 @@ fn what_belongs_nowhere_is_refused_with_its_place() {
             &["x.toml:23:", "`at` holds at 2 points", "swept: nic.mips"],
         ),
         (
+            published(values).replace(
+                "at = { name = \"few\", nic.mips = 800 }",
+                "at = [{ name = \"few\", nic.mips = 800 }]",
+            ),
+            &["x.toml:23:", "expected 1 values in a list"],
+        ),
+        (
             published(values).replace("few", "fewer"),
             &["x.toml:23:", "`at` holds at 0 points"],
         ),

@@ -3,7 +3,7 @@
 use super::form::{self, Form, Tolerance};
 use super::{Places, metric};
 use crate::source::{Diagnostic, Origin, Sources};
-use crate::tree::Node;
+use crate::tree::{Node, Value};
 use baton_study::table::metrics::Metric;
 
 /// What the model knew of a number.
@@ -52,6 +52,38 @@ pub struct Draft {
     pub against: Option<usize>,
 }
 
+/// Of which points the values are, by the numbers of conditions.
+enum Points {
+    One(Option<usize>),
+    Several(Vec<Option<usize>>),
+}
+
+impl Points {
+    /// The values of a metric, each with its point.
+    fn values<'a>(
+        &self,
+        sources: &Sources,
+        node: &'a Node,
+    ) -> Result<Vec<(&'a Node, Option<usize>)>, Diagnostic> {
+        match (self, &node.value) {
+            (Self::One(point), _) => Ok(vec![(node, *point)]),
+            (Self::Several(points), Value::Array(values)) if values.len() == points.len() => {
+                let values = values.iter().zip(points.iter().copied());
+                Ok(values
+                    .filter(|(value, _)| value.string() != Some("-"))
+                    .collect())
+            }
+            (Self::Several(points), _) => {
+                let message = format!(
+                    "expected {} values in a list, one for each point of `at`, or \"-\"",
+                    points.len()
+                );
+                Err(sources.diagnose(&node.origin, message))
+            }
+        }
+    }
+}
+
 const KEYS: [&str; 6] = ["source", "status", "at", "against", "values", "tolerance"];
 
 /// Reads one table of `[[published]]`, or a line of what a user measured, which has a status already.
@@ -83,7 +115,14 @@ pub fn read(
             "\"given\" (fitted to), \"predicted\" or \"predicted-before\" (before it was known)",
         )
     })?;
-    let at = places.read(sources, node.get("at"))?;
+    let at = match node.get("at").map(|node| &node.value) {
+        Some(Value::Array(points)) => {
+            let points = points.iter();
+            let points = points.map(|point| places.read(sources, Some(point)));
+            Points::Several(points.collect::<Result<_, _>>()?)
+        }
+        _ => Points::One(places.read(sources, node.get("at"))?),
+    };
     let against = places.read(sources, node.get("against"))?;
     let common = node.get("tolerance");
     let common = common
@@ -105,7 +144,6 @@ pub fn read(
             super::only(sources, &entry.node, &["value", "tolerance"], name)?;
         }
         let value = if own { entry.node.get("value") } else { None };
-        let (form, value) = form::value(sources, value.unwrap_or(&entry.node), against.is_some())?;
         let tolerance = if own {
             entry.node.get("tolerance")
         } else {
@@ -114,17 +152,20 @@ pub fn read(
         let tolerance = tolerance
             .map(|node| form::tolerance(sources, node))
             .transpose()?;
-        drafts.push(Draft {
-            origin: entry.key.clone(),
-            source: source.to_owned(),
-            status,
-            metric,
-            form,
-            value,
-            tolerance: tolerance.or(common),
-            at,
-            against,
-        });
+        for (value, at) in at.values(sources, value.unwrap_or(&entry.node))? {
+            let (form, number) = form::value(sources, value, against.is_some())?;
+            drafts.push(Draft {
+                origin: entry.key.clone(),
+                source: source.to_owned(),
+                status,
+                metric,
+                form,
+                value: number,
+                tolerance: tolerance.or(common),
+                at,
+                against,
+            });
+        }
     }
     drafts.sort_by_key(|draft| sources.start(&draft.origin));
     Ok(drafts)
