@@ -1,8 +1,10 @@
 //! What a run measured. Everything here is serialised as it is; equal experiments give equal bytes.
 
+mod limit;
 mod long_run;
 mod unmeasured;
 
+pub use limit::Limit;
 pub use long_run::{LongRun, NotSteady, ResponseTime};
 
 use crate::config::Experiment;

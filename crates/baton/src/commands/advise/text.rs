@@ -1,8 +1,8 @@
 //! The verdict in words: every number and every comparison is taken from it.
 
-use super::verdict::{BreakEven, Effect, Limit, Point, Question, UnderLoad, Verdict, Way, sign};
+use super::verdict::{BreakEven, Effect, Point, Question, UnderLoad, Verdict, Way, sign};
 use baton_report::{self as report, Column, Table};
-use baton_sim::results::{NotSteady, Results};
+use baton_sim::results::{Limit, NotSteady, Results};
 use baton_stats::Estimate;
 use std::fmt::Write as _;
 
@@ -86,25 +86,9 @@ fn caution(verdict: &Verdict) -> String {
     }
 }
 
-/// What limits, in words.
-pub const fn limit(limit: Limit) -> &'static str {
-    match limit {
-        Limit::HostProcessor => "the host's processor",
-        Limit::NicProcessor => "the NIC's processor",
-        Limit::Link => "the link",
-        Limit::Bus => "the bus between host and NIC",
-        Limit::Disks => "the disks",
-    }
-}
-
 /// What keeps a way from serving more, as a clause.
 pub fn limited(way: &Way) -> String {
-    let names: Vec<&str> = way.limits.iter().copied().map(limit).collect();
-    match names.as_slice() {
-        [] => "nothing is always busy: the clients are too few to ask for more".to_owned(),
-        [name] => format!("{name} is the limit"),
-        names => format!("{} are the limits", names.join(" and ")),
-    }
+    Limit::told(&way.limits)
 }
 
 fn log(verdict: &Verdict) -> String {

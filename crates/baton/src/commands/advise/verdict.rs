@@ -1,6 +1,6 @@
 //! What was found for a log: numbers, and what follows from them. `--json` writes it as it is, and the text is made of it.
 
-use baton_sim::results::{NotSteady, Results};
+use baton_sim::results::{Limit, NotSteady, Results};
 use baton_stats::Estimate;
 use baton_workload::analyse::Analysis;
 use serde::{Serialize, Serializer};
@@ -172,58 +172,6 @@ pub fn sign(difference: Estimate) -> i8 {
         mean if mean > half => 1,
         mean if mean < -half => -1,
         _ => 0,
-    }
-}
-
-/// What is busy nearly all the time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Limit {
-    HostProcessor,
-    NicProcessor,
-    /// The link's rate.
-    Link,
-    /// The interconnect between host and NICs.
-    Bus,
-    Disks,
-}
-
-/// What is busy for at least this share of the time limits.
-const FULL_PERCENT: f64 = 95.0;
-/// A segment's frame with preamble, gap, headers and timestamps, over its data.
-const FRAME_PER_CONTENT: f64 = 1538.0 / 1448.0;
-
-impl Limit {
-    /// All that can limit.
-    pub const ALL: [Self; 5] = [
-        Self::HostProcessor,
-        Self::NicProcessor,
-        Self::Link,
-        Self::Bus,
-        Self::Disks,
-    ];
-
-    /// What limits a run.
-    pub fn all_of(result: &Results) -> Vec<Self> {
-        let nics = f64::from(result.experiment.nics.count());
-        let link = f64::from(result.experiment.wire.rate_mbps) * nics;
-        let content = result.clients.content_mbps;
-        let disks = result.disk.as_ref();
-        let busiest_disk = disks.map_or(0.0, |disk| {
-            disk.utilisation_percent.iter().copied().fold(0.0, f64::max)
-        });
-        let bus = result.interconnect.as_ref();
-        let uses = [
-            (Self::HostProcessor, 100.0 - result.host.idle_percent),
-            (Self::NicProcessor, 100.0 - result.nic.idle_percent),
-            (Self::Link, 100.0 * content * FRAME_PER_CONTENT / link),
-            (Self::Bus, bus.map_or(0.0, |bus| bus.utilisation_percent)),
-            (Self::Disks, busiest_disk),
-        ];
-        let full = uses
-            .into_iter()
-            .filter(|(_, percent)| *percent >= FULL_PERCENT);
-        full.map(|(limit, _)| limit).collect()
     }
 }
 

@@ -1,10 +1,10 @@
 //! What runs say, in words.
 
-use crate::commands::advise::text::{limit, limited};
-use crate::commands::advise::verdict::{Limit, Way};
+use crate::commands::advise::text::limited;
+use crate::commands::advise::verdict::Way;
 use baton_report::page::Run;
 use baton_report::{difference, estimated, grouped, percent, significant};
-use baton_sim::results::Results;
+use baton_sim::results::{Limit, Results};
 use baton_stats::Estimate;
 
 /// Of so many configurations each is told in a sentence of its own.
@@ -227,7 +227,7 @@ fn by_limit(all: &[Configuration]) -> String {
         .into_iter()
         .map(|part| (part, count(&|one| one.limits().contains(&part))))
         .filter(|(_, count)| *count > 0)
-        .map(|(part, count)| format!("{} is the limit in {}", limit(part), grouped(count as u64)))
+        .map(|(part, count)| format!("{part} is the limit in {}", grouped(count as u64)))
         .collect();
     let free = count(&|one| one.limits().is_empty() && !one.measured.is_empty());
     if free > 0 {
