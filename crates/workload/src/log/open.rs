@@ -19,12 +19,19 @@ pub(crate) fn open(path: &Path) -> io::Result<Box<dyn Read>> {
     }
 }
 
+/// Standard input, once it has been read.
+static KEPT: Mutex<Option<&[u8]>> = Mutex::new(None);
+
+/// Takes these bytes for standard input, where a program has none: in a browser. What was read or given before is gone.
+pub fn give_standard_input(all: Vec<u8>) {
+    *KEPT.lock().unwrap_or_else(PoisonError::into_inner) = Some(all.leak());
+}
+
 /// All of standard input, which is kept, so that several runs can read the same.
 ///
 /// # Errors
 /// It cannot be read.
 pub fn standard_input() -> io::Result<&'static [u8]> {
-    static KEPT: Mutex<Option<&[u8]>> = Mutex::new(None);
     let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
     match *kept {
         Some(all) => Ok(all),
