@@ -9,6 +9,7 @@ mod bench_live;
 mod complete;
 #[cfg(live)]
 mod descriptors;
+mod explore;
 mod figure;
 #[cfg(live)]
 mod filter;
@@ -35,6 +36,7 @@ pub use bench::{BenchCommand, BenchNicArgs, IDEAL};
 pub use bench_live::{BenchReflectArgs, LiveBenchArgs, Mac, PortName};
 #[cfg(live)]
 pub use descriptors::{BatchingName, DescriptorArgs};
+pub use explore::ExploreArgs;
 pub use figure::FigureArgs;
 #[cfg(live)]
 pub use filter::FilterArgs;
@@ -94,6 +96,8 @@ pub enum Command {
     Compare(CompareArgs),
     /// Write a page of HTML about results: verdict, tables, figures, configuration; needs no network
     Report(ReportArgs),
+    /// Write a page of HTML in which the simulator runs, to try other machines and loads; needs no network
+    Explore(ExploreArgs),
     /// Say how response times grow with the load, where the knee is and which load meets a goal
     Load(LoadArgs),
     /// Say what a NIC is good at: how fast it sends and receives, and what limits it

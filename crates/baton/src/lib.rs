@@ -45,6 +45,7 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Sweep(arguments) => commands::sweep::execute(&arguments, &interrupt),
         Command::Compare(arguments) => commands::compare::execute(&arguments),
         Command::Report(arguments) => commands::report::execute(&arguments, &interrupt),
+        Command::Explore(arguments) => commands::explore::execute(&arguments),
         Command::Load(arguments) => commands::load::execute(&arguments, &interrupt),
         Command::Bench(command) => commands::bench::execute(&command, &interrupt),
         Command::Reproduce(arguments) => commands::reproduce::execute(&arguments, &interrupt),

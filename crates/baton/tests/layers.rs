@@ -9,7 +9,7 @@ use std::process::Command;
 
 /// Every crate of the workspace with all that it depends on, from below: each depends on earlier ones only. Tests of a crate may use
 /// later ones.
-const LAYERS: [(&str, &[&str]); 25] = [
+const LAYERS: [(&str, &[&str]); 26] = [
     ("wire", &[]),
     ("testkit", &["wire"]),
     ("cache", &[]),
@@ -50,11 +50,16 @@ const LAYERS: [(&str, &[&str]); 25] = [
     ("study", &["sim", "stats"]),
     ("config", &["sim", "study", "workload"]),
     (
+        "explorer",
+        &["config", "report", "sim", "study", "workload"],
+    ),
+    (
         "baton",
         &[
             "bus",
             "cache",
             "config",
+            "explorer",
             "host",
             "inet",
             "live",

@@ -6,6 +6,7 @@ pub mod calibrate;
 pub mod compare;
 mod curves;
 pub mod demo;
+pub mod explore;
 pub mod generate;
 pub mod keys;
 pub mod list;

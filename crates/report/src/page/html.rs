@@ -3,9 +3,10 @@
 use super::{Page, Run, Runs};
 use crate::significant;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use serde::Serialize;
 
 /// The page's own style, and the plotting library's.
-const STYLE: &str = concat!(
+pub(super) const STYLE: &str = concat!(
     include_str!("assets/uPlot.min.css"),
     include_str!("assets/page.css")
 );
@@ -31,34 +32,19 @@ const POLICY: &str =
 impl Page {
     /// The whole page. Names are text in it, whatever they hold.
     pub fn html(&self) -> String {
-        let page = html! {
-            (DOCTYPE)
-            html lang="en" {
-                head {
-                    meta charset="utf-8";
-                    meta http-equiv="Content-Security-Policy" content=(POLICY);
-                    meta name="viewport" content="width=device-width, initial-scale=1";
-                    meta name="color-scheme" content="light dark";
-                    title { (self.title) }
-                    style { (PreEscaped(STYLE)) }
-                }
-                body {
-                    a.skip href="#runs" { "To the runs" }
-                    header { h1 { (self.title) } }
-                    main {
-                        (self.verdict())
-                        (runs(&self.runs))
-                        (figures(&self.runs))
-                        (configuration(&self.runs))
-                        (self.provenance())
-                    }
-                    script type="application/json" id="data" { (PreEscaped(embedded(&self.runs))) }
-                    script { (PreEscaped(format!("/*! uPlot\n{LICENCE}*/\n{LIBRARY}"))) }
-                    script { (PreEscaped(SCRIPTS.concat())) }
-                }
+        let body = html! {
+            a.skip href="#runs" { "To the runs" }
+            header { h1 { (self.title) } }
+            main {
+                (self.verdict())
+                (runs(&self.runs))
+                (figures(&self.runs))
+                (configuration(&self.runs))
+                (provenance(&self.provenance))
             }
+            (scripts(&self.runs, &SCRIPTS))
         };
-        page.into_string()
+        document(&self.title, POLICY, STYLE, &body)
     }
 
     fn verdict(&self) -> Markup {
@@ -72,17 +58,46 @@ impl Page {
             }
         }
     }
+}
 
-    fn provenance(&self) -> Markup {
-        html! {
-            section aria-labelledby="provenance" {
-                h2 #provenance { "Where this comes from" }
-                table {
-                    caption.unseen { "Program, files and dates" }
-                    tbody {
-                        @for (what, says) in &self.provenance {
-                            tr { th scope="row" { (what) } td.wide { (says) } }
-                        }
+/// A page with this title, what it may do, how it looks and what is on it.
+pub(super) fn document(title: &str, policy: &str, style: &str, body: &Markup) -> String {
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(policy);
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (title) }
+                style { (PreEscaped(style)) }
+            }
+            body { (body) }
+        }
+    };
+    page.into_string()
+}
+
+/// Data, the plotting library, and the scripts that use both.
+pub(super) fn scripts(data: &impl Serialize, scripts: &[&str]) -> Markup {
+    html! {
+        script type="application/json" id="data" { (PreEscaped(embedded(data))) }
+        script { (PreEscaped(format!("/*! uPlot\n{LICENCE}*/\n{LIBRARY}"))) }
+        script { (PreEscaped(scripts.concat())) }
+    }
+}
+
+/// Where it comes from: what it is, and what it says.
+pub(super) fn provenance(lines: &[(String, String)]) -> Markup {
+    html! {
+        section aria-labelledby="provenance" {
+            h2 #provenance { "Where this comes from" }
+            table {
+                caption.unseen { "Program, files and dates" }
+                tbody {
+                    @for (what, says) in lines {
+                        tr { th scope="row" { (what) } td.wide { (says) } }
                     }
                 }
             }
@@ -91,8 +106,8 @@ impl Page {
 }
 
 /// As JSON in a script, which ends at the first `</script`, and in which `<!--` means something.
-fn embedded(runs: &Runs) -> String {
-    let json = serde_json::to_string(runs).expect("runs are JSON");
+fn embedded(data: &impl Serialize) -> String {
+    let json = serde_json::to_string(data).expect("it is JSON");
     json.replace('<', "\\u003c")
         .replace('\u{2028}', "\\u2028")
         .replace('\u{2029}', "\\u2029")

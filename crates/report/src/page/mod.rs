@@ -3,6 +3,7 @@
 //! What is in it is data ([`Page`], [`Runs`]). Verdict, provenance and the first rows of the table are there without scripts; with them
 //! tables are sorted and filtered, and figures drawn. Figures over time and keys are drawn by uPlot, which is part of the page.
 
+pub mod explorer;
 mod html;
 mod runs;
 

@@ -101,9 +101,61 @@ fn the_first_rows_are_there_without_scripts() {
     }
 }
 
+fn explorer() -> explorer::Explorer {
+    let control = |key: &str, kind| explorer::Control {
+        key: key.to_owned(),
+        label: HOSTILE.to_owned(),
+        meaning: HOSTILE.to_owned(),
+        value: "4".to_owned(),
+        kind,
+        only_where: Some((HOSTILE.to_owned(), HOSTILE.to_owned())),
+        with: None,
+    };
+    let number = explorer::Kind::Number {
+        least: 1,
+        stops: vec![1, 4],
+    };
+    let choice = explorer::Kind::Choice(vec![("4".to_owned(), HOSTILE.to_owned())]);
+    explorer::Explorer {
+        title: HOSTILE.to_owned(),
+        text: HOSTILE.to_owned(),
+        log: Some(HOSTILE.to_owned()),
+        groups: vec![explorer::Group {
+            title: HOSTILE.to_owned(),
+            controls: vec![control("a.b", number), control("c", choice)],
+        }],
+        ..explorer::Explorer::default()
+    }
+}
+
+#[test]
+fn what_can_be_changed_has_labels_and_starts_as_it_is() {
+    let text = without_assets(&explorer().html());
+    assert!(
+        !text.contains("alert(1)</script>") && !text.contains("<!--"),
+        "{text}"
+    );
+    for words in [
+        "<label for=\"a-b\">",
+        "data-stops=\"1 4\"",
+        "type=\"number\" min=\"1\" step=\"1\" required value=\"4\"",
+        "<option value=\"4\" selected>",
+        "aria-live=\"polite\"",
+    ] {
+        assert!(text.contains(words), "{words} is not in {text}");
+    }
+}
+
 #[test]
 fn nothing_is_fetched() {
-    let html = page().html();
+    let (report, explorer) = (page().html(), explorer().html());
+    assert!(explorer.contains("'wasm-unsafe-eval'") && !report.contains("wasm"));
+    for html in [report, explorer] {
+        fetches_nothing(&html);
+    }
+}
+
+fn fetches_nothing(html: &str) {
     for words in [
         "src=",
         "href=\"http",

@@ -1,7 +1,7 @@
 //! Gathers runs one by one, so that only what the page shows of them is kept.
 
-use super::run;
 use super::verdict::{Configuration, Measured};
+use baton_explorer::shown::{self as run, MOST_SAMPLES};
 use baton_report::page::{Run, Runs};
 use baton_sim::results::{Results, Sample};
 use baton_study::table::metrics;
@@ -31,8 +31,7 @@ struct Gathered {
     samples: Vec<Sample>,
 }
 
-/// Samples of one run, before it is known how many runs there are, and of all together.
-const MOST_SAMPLES: usize = 400;
+/// Samples of all runs together, and of each at least.
 const ALL_SAMPLES: usize = 60_000;
 const LEAST_SAMPLES: usize = 20;
 

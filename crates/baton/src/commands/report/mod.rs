@@ -1,7 +1,6 @@
 //! `baton report`: results as a page of HTML.
 
 mod gather;
-mod run;
 mod source;
 mod verdict;
 
@@ -66,6 +65,6 @@ pub fn execute(arguments: &ReportArgs, interrupt: &Interrupt) -> Result<(), Fail
 }
 
 /// To the minute.
-fn date(time: Timestamp) -> String {
+pub fn date(time: Timestamp) -> String {
     time.strftime("%Y-%m-%d %H:%M UTC").to_string()
 }

@@ -14,15 +14,15 @@ function beginCycles() {
   const runs = data.runs.filter(run => run.cycles_percent.length > 0);
   if (runs.length === 0) return;
   section.hidden = false;
-  const show = () => showCycles(section.querySelector(".charts"));
+  const show = () => showCycles(section.querySelector(".charts"), table.filtered);
   const before = table.onfilter;
   table.onfilter = () => { before(); show(); };
   show();
 }
 
-function showCycles(place) {
+function showCycles(place, all) {
   const groups = new Map();
-  for (const run of table.filtered) {
+  for (const run of all) {
     if (run.cycles_percent.length === 0) continue;
     const key = configurationOf(run);
     if (!groups.has(key)) groups.set(key, []);

@@ -106,6 +106,12 @@ function forgetCharts(place) {
 
 function redrawCharts() { charts.forEach(drawChart); }
 
+// A canvas has the colours that it was drawn with: paper is white, and people switch.
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redrawCharts);
+matchMedia("print").addEventListener("change", redrawCharts);
+let resized;
+addEventListener("resize", () => { clearTimeout(resized); resized = setTimeout(redrawCharts, 150); });
+
 // Two-sided 95 % quantiles of Student's t for 1, 2, ... degrees of freedom.
 const STUDENT = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.16, 2.145, 2.131, 2.12, 2.11, 2.101, 2.093, 2.086];
 

@@ -1,14 +1,14 @@
-//! A run as the page has it.
+//! A run as pages have it.
 
-use crate::commands::advise::text;
-use crate::commands::advise::verdict::Limit;
 use baton_report::page::{Measure, Run, Samples};
-use baton_sim::results::{NotSteady, Results, Sample};
+use baton_sim::results::{Limit, NotSteady, Results, Sample};
 use baton_study::table::{Cell, metrics};
 use std::collections::BTreeMap;
 
 /// The part of the host's time in which it has nothing to do.
 pub const IDLE: &str = "idle";
+/// Samples of one run.
+pub const MOST_SAMPLES: usize = 400;
 
 /// What the table shows before somebody asks for more.
 const SHOWN: [&str; 7] = [
@@ -43,7 +43,7 @@ pub fn of(source: &str, name: &str, results: &Results) -> Run {
         seed: results.experiment.run.seed,
         limit: limits
             .into_iter()
-            .map(text::limit)
+            .map(|limit| limit.to_string())
             .collect::<Vec<_>>()
             .join(", "),
         doubt: match not_steady.is_empty() {

@@ -1,0 +1,253 @@
+//! The page of `baton explore` in a browser: the simulator in it gives the same as this program, and the page says so.
+
+#[path = "common/browser.rs"]
+mod browser;
+mod common;
+#[path = "common/needs.rs"]
+mod needs;
+
+use baton_config::COMMIT;
+use baton_sim::NoObserver;
+use baton_sim::results::Results;
+use baton_workload::log::{Logs, give_standard_input};
+use browser::Browser;
+use common::{FIXED, Workbench, root};
+use libtest_mimic::Arguments;
+use needs::Need;
+use serde_json::{Value, json};
+use std::fs;
+use std::path::Path;
+
+const ALL: &[(&str, fn())] = &[
+    (
+        "the_module_gives_the_same_bytes_as_this_program",
+        the_module_gives_the_same_bytes_as_this_program,
+    ),
+    (
+        "a_slider_gives_what_baton_run_gives",
+        a_slider_gives_what_baton_run_gives,
+    ),
+    (
+        "own_logs_are_replayed_plain_and_compressed",
+        own_logs_are_replayed_plain_and_compressed,
+    ),
+    (
+        "bad_input_is_told_and_runs_are_cancelled",
+        bad_input_is_told_and_runs_are_cancelled,
+    ),
+];
+/// Needs axe-core besides.
+const ACCESSIBLE: &[(&str, fn())] = &[("axe_finds_nothing", axe_finds_nothing)];
+/// Where its script is.
+const AXE: &str = "BATON_AXE";
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let axe = std::env::var_os(AXE).is_some_and(|path| Path::new(&path).exists());
+    let needs = [
+        Need::Program("chromium"),
+        Need::Other("baton_explorer.wasm, of these sources", has_module()),
+        Need::Other("axe-core, where BATON_AXE says", axe),
+    ];
+    needs::run_all(&arguments, &[(&needs[..2], ALL), (&needs, ACCESSIBLE)]);
+}
+
+fn has_module() -> bool {
+    Workbench::new().baton("explore --out page.html").code == Some(0)
+}
+
+/// Runs of few packets: where the module is not optimised, they take their time.
+const SHORT: &str = "[run]\nwarmup_packets = 1000\nmeasured_packets = 2000\n";
+
+/// The page of an experiment, once it has run it.
+fn page(bench: &Workbench, experiment: &str) -> Browser {
+    bench.write("x.toml", experiment);
+    bench.baton("explore x.toml --out page.html").ok();
+    let mut browser = Browser::open(&bench.path("page.html"), &bench.path("."));
+    browser.wait_until(
+        "document.readyState === 'complete' && typeof state === 'object' && state.present !== null",
+    );
+    browser
+}
+
+fn the_module_gives_the_same_bytes_as_this_program() {
+    let bench = Workbench::new();
+    let mut browser = page(&bench, &format!("{FIXED}{SHORT}"));
+    let log = fs::read(root().join("samples/access.log")).expect("a sample");
+    give_standard_input(log.clone());
+    let generated = |profile: &str, preset: &str, more: &str| {
+        format!(
+            "profile = {profile:?}\n[workload]\nkind = \"generated\"\npreset = {preset:?}\nrequests = 3000\n[clients]\nconnections = 64\n{SHORT}{more}"
+        )
+    };
+    let handoff = "[host.kernel.selection]\npolicy = \"threshold\"\nenqueues = 2\n[nic.firmware]\nhard_limit = 32\nscheduler = \"host-first\"\n\
+                   [nic.firmware.load_control]\nenabled = true\n";
+    let questions = [
+        json!({ "text": generated("handoff-2006", "worldcup-lifetimes", handoff) }),
+        json!({ "text": generated("dcache-2002", "nasa", "[nic.firmware.cache]\nkib = 4096\n") }),
+        json!({ "text": generated("dcache-modern", "cdn", "[nic.firmware.cache]\nkib = 16384\n") }),
+        json!({ "text": format!("{FIXED}{SHORT}"), "settings": [["nic.mips", "0"]] }),
+        json!({ "text": format!("profile = \"batching\"\n[workload]\nkind = \"fixed\"\nbytes = 1000\n{SHORT}") }),
+        json!({ "text": format!("profile = \"handoff-2006\"\n[workload]\nkind = \"specweb\"\nclients = 64\n[clients]\nconnections = 64\n{SHORT}"),
+                "settings": [["load.rate", "9000/s"], ["load.arrivals", "poisson"]] }),
+        json!({ "text": format!("profile = \"offload-pcie\"\n{SHORT}"), "log": "access.log" }),
+    ];
+    let log = serde_json::to_string(&String::from_utf8(log).expect("text")).expect("JSON");
+    browser.evaluate(&format!(
+        "globalThis.asked = new Worker(workerUrl); asked.postMessage({{ module: state.module, log: new TextEncoder().encode({log}) }}); 0"
+    ));
+    let mut refused = 0;
+    for question in questions {
+        let question = question.to_string();
+        let native = baton_explorer::answer(question.as_bytes(), &Logs::new(), &mut NoObserver);
+        let quoted = Value::String(question.clone());
+        let ask = format!(
+            "new Promise((give, refuse) => {{ asked.onmessage = ({{ data }}) => data.answer !== undefined ? give(data.answer) : data.broken !== undefined && refuse(data.broken);\
+             asked.postMessage({{ question: {quoted} }}); }})"
+        );
+        let answer = browser.evaluate(&ask);
+        let answer = answer.as_str().expect("an answer");
+        // It may be of another commit with the same sources.
+        let said: Value = serde_json::from_str(answer).expect("JSON");
+        let program = said["ran"]["program"]
+            .as_str()
+            .and_then(|program| program.rsplit(' ').next());
+        let answer = answer.replace(program.unwrap_or(COMMIT), COMMIT);
+        assert!(
+            answer == native,
+            "{question}: another answer\n{answer}\n{native}"
+        );
+        refused += usize::from(said.get("refused").is_some());
+    }
+    assert_eq!(refused, 1, "one of them cannot be");
+}
+
+fn a_slider_gives_what_baton_run_gives() {
+    let bench = Workbench::new();
+    let mut browser = page(&bench, &format!("{FIXED}{SHORT}[nic]\nmips = 400\n"));
+    browser.evaluate("document.querySelector('[data-key=\"nic.mips\"] [type=range]').focus()");
+    browser.press("ArrowRight", 39);
+    browser.wait_until("state.previous !== null && !state.running");
+    let text = |id: &str| format!("document.getElementById({id:?}).textContent");
+    let toml = browser.evaluate(&text("toml"));
+    let toml = toml.as_str().expect("text");
+    assert!(toml.contains("mips = 500"), "{toml}");
+    bench.write("explored.toml", toml);
+    bench.baton("run explored.toml --json explored.json").ok();
+    let expected: Value = serde_json::from_str(&bench.read("explored.json")).expect("JSON");
+    let results = browser.evaluate("state.present.results");
+    let results: Value = serde_json::from_str(results.as_str().expect("text")).expect("JSON");
+    // The module may be of another commit with the same sources.
+    assert_eq!(without_commit(&results), without_commit(&expected));
+    bench.write("saved.json", &results.to_string());
+    bench.baton("report saved.json --out report.html").ok();
+    // What the reader sees.
+    let run = serde_json::from_value::<Results>(expected["runs"][0].clone());
+    let rate = run.expect("results").request_rate().mean;
+    let shown =
+        browser.evaluate("document.querySelector('#numbers td').textContent.replaceAll(',', '')");
+    let shown: f64 = shown
+        .as_str()
+        .and_then(|text| text.parse().ok())
+        .expect("a number");
+    assert!((shown - rate).abs() <= rate * 5e-4, "{shown}, not {rate}");
+    let notes = browser.evaluate(&text("notes"));
+    assert!(
+        notes
+            .as_str()
+            .is_some_and(|notes| notes.contains("nic.mips = 500, not 400")),
+        "{notes}"
+    );
+    let drawn = browser.evaluate("[document.querySelectorAll('canvas').length, document.querySelectorAll('.bar').length].join()");
+    assert_eq!(drawn, "3,2");
+}
+
+fn without_commit(document: &Value) -> Value {
+    let mut run = document["runs"][0].clone();
+    run["commit"].take();
+    run
+}
+
+fn own_logs_are_replayed_plain_and_compressed() {
+    let bench = Workbench::new();
+    let mut browser = page(&bench, &format!("{FIXED}{SHORT}"));
+    let plain = root().join("samples/access.log");
+    let plain = fs::canonicalize(plain).expect("a sample");
+    let mut encoder = flate2::read::GzEncoder::new(
+        fs::File::open(&plain).expect("a sample"),
+        flate2::Compression::fast(),
+    );
+    let compressed = bench.path("access.log.gz");
+    std::io::copy(
+        &mut encoder,
+        &mut fs::File::create(&compressed).expect("a file"),
+    )
+    .expect("room");
+    let mut results = Vec::new();
+    for path in [plain, compressed] {
+        browser.evaluate("state.present = null");
+        let input = browser.call(
+            "Runtime.evaluate",
+            json!({ "expression": "document.getElementById('log')" }),
+        );
+        let object = &input["result"]["objectId"];
+        browser.call(
+            "DOM.setFileInputFiles",
+            json!({ "files": [path], "objectId": object }),
+        );
+        browser.wait_until("state.present !== null");
+        results.push(browser.evaluate("state.present.results"));
+    }
+    assert_eq!(results[0], results[1]);
+    let toml = browser.evaluate("state.present.toml");
+    assert!(
+        toml.as_str()
+            .is_some_and(|toml| toml.contains("path = \"access.log.gz\"")),
+        "{toml}"
+    );
+    bench.write("explored.toml", toml.as_str().expect("text"));
+    bench.baton("run explored.toml --json explored.json").ok();
+    let expected: Value = serde_json::from_str(&bench.read("explored.json")).expect("JSON");
+    let results: Value = serde_json::from_str(results[0].as_str().expect("text")).expect("JSON");
+    assert_eq!(
+        results["runs"][0]["clients"],
+        expected["runs"][0]["clients"]
+    );
+}
+
+fn bad_input_is_told_and_runs_are_cancelled() {
+    let bench = Workbench::new();
+    let mut browser = page(&bench, &format!("{FIXED}{SHORT}"));
+    let says = |browser: &mut Browser, text: &str| {
+        browser.wait_until(&format!(
+            "document.getElementById('state').textContent.includes({text:?})"
+        ));
+    };
+    browser.evaluate("document.getElementById('more').value = 'nic.mps = 3'; run()");
+    says(&mut browser, "did you mean `mips`?");
+    browser.evaluate("document.getElementById('more').value = ''; controlOf('nic.mips').input.value = '0'; run()");
+    says(&mut browser, "nic.mips:");
+    browser.evaluate("document.getElementById('form').reset(); controlOf('run.measured_packets').input.value = '2000000000'; run()");
+    says(&mut browser, "Running.");
+    browser.evaluate("document.getElementById('cancel').click()");
+    says(&mut browser, "Cancelled.");
+    assert_eq!(
+        browser.evaluate("state.worker === null && !state.running"),
+        true
+    );
+}
+
+fn axe_finds_nothing() {
+    let bench = Workbench::new();
+    let mut browser = page(&bench, &format!("{FIXED}{SHORT}"));
+    let path = std::env::var_os(AXE).expect("it is there");
+    let axe = fs::read_to_string(path).expect("a script");
+    browser.evaluate("document.getElementById('pin').click()");
+    browser.evaluate(&format!("{axe}; 0"));
+    for scheme in ["light", "dark"] {
+        let media = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
+        browser.call("Emulation.setEmulatedMedia", media);
+        let found = browser.evaluate("axe.run().then(({ violations, passes }) => [passes.length > 20, ...violations.map(({ id, help }) => `${id}: ${help}`)])");
+        assert_eq!(found, json!([true]), "{scheme}");
+    }
+}
