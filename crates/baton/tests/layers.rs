@@ -11,7 +11,8 @@ use std::process::Command;
 /// later ones.
 const LAYERS: [(&str, &[&str]); 26] = [
     ("wire", &[]),
-    ("testkit", &["wire"]),
+    ("timeline", &["wire"]),
+    ("testkit", &["timeline", "wire"]),
     ("cache", &[]),
     ("tcp", &["wire"]),
     ("inet", &["tcp", "wire"]),
@@ -24,7 +25,7 @@ const LAYERS: [(&str, &[&str]); 26] = [
     (
         "sim",
         &[
-            "apps", "bus", "cache", "host", "nic", "stats", "tcp", "wire", "workload",
+            "apps", "bus", "cache", "host", "nic", "stats", "tcp", "timeline", "wire", "workload",
         ],
     ),
     (
@@ -40,7 +41,7 @@ const LAYERS: [(&str, &[&str]); 26] = [
     (
         "live",
         &[
-            "apps", "bus", "host", "inet", "iolib", "nic", "sockets", "tcp", "wire",
+            "apps", "bus", "host", "inet", "iolib", "nic", "sockets", "tcp", "timeline", "wire",
         ],
     ),
     ("tester", &["inet", "live", "microbench", "tcp", "wire"]),
@@ -72,6 +73,7 @@ const LAYERS: [(&str, &[&str]); 26] = [
             "study",
             "tcp",
             "tester",
+            "timeline",
             "wire",
             "workload",
         ],

@@ -6,6 +6,7 @@
 //! - [`Counting`] is an allocator that counts.
 //! - [`endpoint`] and [`symbolic`] are short words.
 //! - [`SegmentText`] is a TCP segment in text, for packet scripts.
+//! - [`Timeline`] is one that was written, read again.
 
 mod counting;
 mod names;
@@ -14,6 +15,7 @@ mod pattern;
 mod random;
 mod seeds;
 mod segment;
+mod timeline;
 
 pub use counting::{Counting, allocations_of, in_use};
 pub use names::{endpoint, symbolic};
@@ -22,3 +24,4 @@ pub use pattern::Pattern;
 pub use random::Random;
 pub use seeds::for_each_seed;
 pub use segment::{Numbers, OptionsText, SegmentText, number, relative};
+pub use timeline::{Timeline, Told};

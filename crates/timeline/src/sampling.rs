@@ -1,0 +1,116 @@
+//! What of a run goes into its timeline.
+
+use baton_wire::{Endpoint, Span, Time};
+use std::fmt;
+use std::net::SocketAddr;
+use std::str::FromStr;
+
+/// What of a run goes into its timeline.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sampling {
+    /// When it begins; none: with what is measured, or with the run.
+    pub from: Option<Time>,
+    /// When it ends; none: with the run.
+    pub to: Option<Time>,
+    /// Which connections have a track each.
+    pub connections: Connections,
+    /// Its size at most, bytes.
+    pub most_bytes: u64,
+}
+
+/// Every hundredth connection, and 32 MiB.
+impl Default for Sampling {
+    fn default() -> Self {
+        Self {
+            from: None,
+            to: None,
+            connections: Connections::Every(100),
+            most_bytes: 32 << 20,
+        }
+    }
+}
+
+impl Sampling {
+    /// Reads the two ends of a window, FROM..TO, in seconds; what is not said is none.
+    ///
+    /// # Errors
+    /// Says what was expected.
+    pub fn parse_window(text: &str) -> Result<(Option<Time>, Option<Time>), String> {
+        let expected = || "expected FROM..TO in seconds, as in 1.5..1.6, 1.5.. or ..0.5".to_owned();
+        let (from, to) = text.split_once("..").ok_or_else(expected)?;
+        let end = |text: &str| match text {
+            "" => Ok(None),
+            text => match text.parse::<f64>() {
+                Ok(seconds) if (0.0..1e6).contains(&seconds) => {
+                    Ok(Some(Time::ZERO + Span::from_ps((seconds * 1e12) as u64)))
+                }
+                _ => Err(expected()),
+            },
+        };
+        let (from, to) = (end(from)?, end(to)?);
+        match to.is_some_and(|to| to <= from.unwrap_or(Time::ZERO)) {
+            true => Err(format!("{}; it ends before it begins", expected())),
+            false => Ok((from, to)),
+        }
+    }
+}
+
+/// Which connections have a track each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Connections {
+    /// None.
+    None,
+    /// Of so many that are opened one after the other the first.
+    Every(u64),
+    /// Those that were handed to a NIC, or were to be.
+    Moved,
+    /// Those that have lost a packet, or sent one again.
+    Lossy,
+    /// Those of this client's address and port.
+    Of(SocketAddr),
+}
+
+impl Connections {
+    /// Whether a connection is chosen as soon as it is there: the so manyth that was opened, from there.
+    pub fn chooses(self, number: u64, client: Endpoint) -> bool {
+        match self {
+            Self::None | Self::Moved | Self::Lossy => false,
+            Self::Every(step) => number.is_multiple_of(step),
+            Self::Of(socket) => socket == SocketAddr::new(client.addr, client.port),
+        }
+    }
+}
+
+impl fmt::Display for Connections {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("none"),
+            Self::Every(step) => write!(f, "every:{step}"),
+            Self::Moved => f.write_str("moved"),
+            Self::Lossy => f.write_str("lossy"),
+            Self::Of(client) => client.fmt(f),
+        }
+    }
+}
+
+impl FromStr for Connections {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let every = |text: &str| text.strip_prefix("every:")?.parse().ok();
+        match text {
+            "none" => Ok(Self::None),
+            "all" => Ok(Self::Every(1)),
+            "moved" => Ok(Self::Moved),
+            "lossy" => Ok(Self::Lossy),
+            text => match (every(text), text.parse()) {
+                (Some(step), _) if step > 0 => Ok(Self::Every(step)),
+                (None, Ok(client)) => Ok(Self::Of(client)),
+                _ => Err(
+                    "expected every:N, all, none, moved (to a NIC, or meant to be), lossy, or a client's ADDRESS:PORT"
+                        .to_owned(),
+                ),
+            },
+        }
+    }
+}

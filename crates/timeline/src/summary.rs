@@ -1,0 +1,67 @@
+//! What is in a timeline, and what was left out.
+
+use crate::sampling::Connections;
+use crate::writer::{Grain, LeftOut};
+use baton_wire::Time;
+use std::fmt;
+
+/// What is in a timeline, and what was left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// When it begins.
+    pub from: Time,
+    /// When it ends.
+    pub to: Time,
+    /// Which connections have a track.
+    pub rule: Connections,
+    /// Connections that were opened until its end.
+    pub opened: u64,
+    /// Those that have a track.
+    pub shown: u64,
+    /// What was left out for want of room, by [`Grain`].
+    pub left_out: [LeftOut; 3],
+    /// Its size, bytes.
+    pub bytes: u64,
+}
+
+impl Summary {
+    /// In words, for who reads the file.
+    pub fn facts(&self) -> [(&'static str, String); 4] {
+        let [work, connections, samples] = self.left_out;
+        let left_out = |what: &str, left: LeftOut| match left.since {
+            Some(since) => format!(
+                "{} {what} from {:.6} s on",
+                left.events,
+                since.as_secs_f64()
+            ),
+            None => format!("no {what}"),
+        };
+        let left_out = [
+            left_out(Grain::Work.name(), work),
+            left_out(Grain::Connection.name(), connections),
+            left_out(Grain::Sample.name(), samples),
+        ];
+        let (from, to) = (self.from.as_secs_f64(), self.to.as_secs_f64());
+        let shown = format!("{} of {} ({})", self.shown, self.opened, self.rule);
+        [
+            ("window", format!("{from:.6} s to {to:.6} s")),
+            ("connections", shown),
+            ("left_out", left_out.join(", ")),
+            (
+                "units",
+                "time in ns; cycles and instructions exact".to_owned(),
+            ),
+        ]
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [window, connections, left_out, _] = self.facts().map(|(_, words)| words);
+        let mib = self.bytes as f64 / f64::from(1 << 20);
+        write!(
+            f,
+            "{window}, {mib:.1} MiB; connections: {connections}; left out: {left_out}"
+        )
+    }
+}

@@ -1,0 +1,361 @@
+//! Writes a timeline as it happens.
+
+use crate::proto::{
+    Attribute, CounterDescriptor, DebugAnnotation, EventType, INCREMENTAL_STATE_CLEARED,
+    InternedData, InternedName, NEEDS_INCREMENTAL_STATE, ProcessDescriptor, ThreadDescriptor,
+    TraceAttributes, TracePacket, TrackDescriptor, TrackEvent,
+};
+use baton_wire::Time;
+use prost::Message;
+use rustc_hash::FxHashMap;
+use std::io::{self, Write};
+
+/// The least limit of a timeline's size, bytes.
+pub const LEAST_BYTES: u64 = 1 << 20;
+/// What is kept of the limit for names, the ends of spans and the facts about it all, bytes.
+const RESERVE: u64 = 64 << 10;
+/// What the end of a span takes at most, bytes.
+const END_BYTES: u64 = 40;
+/// Bytes that are gathered before the file is given them.
+const BUFFER_BYTES: usize = 64 << 10;
+/// The one that writes.
+const SEQUENCE: u32 = 1;
+/// The field of a trace that packets are, as a protocol buffer has it: number 1, length in front.
+const PACKET: u8 = 0x0a;
+
+/// A track, by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Track(u64);
+
+/// A number or words about an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value<'a> {
+    /// A number.
+    Number(u64),
+    /// Words.
+    Words(&'a str),
+}
+
+/// What is told, from what there is most of. Each begins to be left out while there is still room for the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Grain {
+    /// Pieces of work, transfers and what waits: they may come until a file is three quarters full.
+    Work,
+    /// What happens to chosen connections: until seven eighths.
+    Connection,
+    /// Samples.
+    Sample,
+}
+
+impl Grain {
+    /// In words.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Work => "pieces of work and transfers",
+            Self::Connection => "events of connections",
+            Self::Sample => "samples",
+        }
+    }
+}
+
+/// What was left out of one grain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Since when everything was; none if nothing was.
+    pub since: Option<Time>,
+    /// Events.
+    pub events: u64,
+}
+
+/// Writes packets to `W`.
+///
+/// An error of `W` is kept, and what follows it is lost: see [`Writer::error`].
+#[derive(Debug)]
+pub struct Writer<W> {
+    out: W,
+    limit: u64,
+    written: u64,
+    /// Spans that have begun and not ended.
+    open: u64,
+    tracks: u64,
+    names: FxHashMap<String, u64>,
+    left_out: [LeftOut; 3],
+    error: Option<io::Error>,
+    /// Whole packets: of a process that is killed the file has no half of one.
+    buffer: Vec<u8>,
+}
+
+impl<W: Write> Writer<W> {
+    /// Writes at most so many bytes, or [`LEAST_BYTES`], to `out`.
+    pub fn new(out: W, limit: u64) -> Self {
+        let mut writer = Self {
+            out,
+            limit: limit.max(LEAST_BYTES),
+            written: 0,
+            open: 0,
+            tracks: 0,
+            names: FxHashMap::default(),
+            left_out: [LeftOut::default(); 3],
+            error: None,
+            buffer: Vec::new(),
+        };
+        writer.write(&TracePacket {
+            sequence_flags: Some(INCREMENTAL_STATE_CLEARED),
+            ..packet()
+        });
+        writer
+    }
+
+    // --- getters ---
+
+    /// Bytes so far.
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// What was left out for want of room, by grain.
+    pub fn left_out(&self) -> [LeftOut; 3] {
+        self.left_out
+    }
+
+    /// The first error of the file, once.
+    ///
+    /// # Errors
+    /// That one.
+    pub fn error(&mut self) -> io::Result<()> {
+        self.error.take().map_or(Ok(()), Err)
+    }
+
+    /// Whether there is room for one more event of this grain, at that time. Where there is none all that follow are left out, too: up to
+    /// there nothing is missing.
+    pub fn admits(&mut self, grain: Grain, at: Time) -> bool {
+        let limit = match grain {
+            Grain::Work => self.limit / 8 * 6,
+            Grain::Connection => self.limit / 8 * 7,
+            Grain::Sample => self.limit,
+        };
+        let kept = RESERVE + END_BYTES * self.open;
+        let left_out = &mut self.left_out[grain as usize];
+        if left_out.since.is_none() && self.written + kept < limit {
+            return true;
+        }
+        left_out.since = Some(left_out.since.map_or(at, |since| since.min(at)));
+        left_out.events += 1;
+        false
+    }
+
+    // --- tracks ---
+
+    /// A process, which has tracks.
+    pub fn process(&mut self, name: &str) -> Track {
+        let pid = self.tracks as i32 + 1;
+        self.track(TrackDescriptor {
+            process: Some(ProcessDescriptor {
+                pid: Some(pid),
+                process_name: Some(name.to_owned()),
+            }),
+            ..TrackDescriptor::default()
+        })
+    }
+
+    /// A thread of a process: what it does goes on one after the other.
+    pub fn thread(&mut self, process: Track, name: &str) -> Track {
+        let tid = self.tracks as i64 + 1;
+        self.track(TrackDescriptor {
+            thread: Some(ThreadDescriptor {
+                pid: Some(process.0 as i32),
+                tid: Some(tid),
+                thread_name: Some(name.to_owned()),
+            }),
+            ..TrackDescriptor::default()
+        })
+    }
+
+    /// Another track of a process, for spans and moments.
+    pub fn row(&mut self, process: Track, name: &str) -> Track {
+        self.track(TrackDescriptor {
+            name: Some(name.to_owned()),
+            parent_uuid: Some(process.0),
+            ..TrackDescriptor::default()
+        })
+    }
+
+    /// A counter of a process, in this unit.
+    pub fn counter(&mut self, process: Track, name: &str, unit: &str) -> Track {
+        self.track(TrackDescriptor {
+            name: Some(name.to_owned()),
+            parent_uuid: Some(process.0),
+            counter: Some(CounterDescriptor {
+                unit_name: Some(unit.to_owned()),
+            }),
+            ..TrackDescriptor::default()
+        })
+    }
+
+    fn track(&mut self, descriptor: TrackDescriptor) -> Track {
+        self.tracks += 1;
+        self.write(&TracePacket {
+            track_descriptor: Some(TrackDescriptor {
+                uuid: Some(self.tracks),
+                ..descriptor
+            }),
+            ..packet()
+        });
+        Track(self.tracks)
+    }
+
+    // --- events, each of which is admitted before ---
+
+    /// A span begins on a track, and is to be ended. Those of one track lie within each other or one behind the other.
+    pub fn begin(&mut self, track: Track, at: Time, name: &str, about: About<'_>) {
+        self.open += 1;
+        self.event(track, at, EventType::SliceBegin, name, about);
+    }
+
+    /// The span that began last on a track ends.
+    pub fn end(&mut self, track: Track, at: Time) {
+        self.open -= 1;
+        let event = TrackEvent {
+            r#type: Some(EventType::SliceEnd.into()),
+            ..on(track)
+        };
+        self.write_event(at, event);
+    }
+
+    /// A span on a track.
+    pub fn span(&mut self, track: Track, (from, to): (Time, Time), name: &str, about: About<'_>) {
+        self.begin(track, from, name, about);
+        self.end(track, to);
+    }
+
+    /// Something that takes no time.
+    pub fn moment(&mut self, track: Track, at: Time, name: &str, about: About<'_>) {
+        self.event(track, at, EventType::Instant, name, about);
+    }
+
+    /// A counter has another value.
+    pub fn set(&mut self, counter: Track, at: Time, value: i64) {
+        let event = TrackEvent {
+            r#type: Some(EventType::Counter.into()),
+            counter_value: Some(value),
+            ..on(counter)
+        };
+        self.write_event(at, event);
+    }
+
+    fn event(&mut self, track: Track, at: Time, kind: EventType, name: &str, about: About<'_>) {
+        let name = self.intern(name);
+        let annotation = |&(name, value): &(&str, Value<'_>)| DebugAnnotation {
+            name_iid: Some(self.intern(name)),
+            uint_value: match value {
+                Value::Number(number) => Some(number),
+                Value::Words(_) => None,
+            },
+            string_value: match value {
+                Value::Number(_) => None,
+                Value::Words(words) => Some(words.to_owned()),
+            },
+        };
+        let event = TrackEvent {
+            debug_annotations: about.iter().map(annotation).collect(),
+            r#type: Some(kind.into()),
+            name_iid: Some(name),
+            ..on(track)
+        };
+        self.write_event(at, event);
+    }
+
+    // --- all of it ---
+
+    /// Facts about all of it. Of the same key the last counts.
+    pub fn facts<'a>(&mut self, facts: impl IntoIterator<Item = (&'a str, String)>) {
+        let attribute = |(key, words): (&str, String)| Attribute {
+            key: Some(key.to_owned()),
+            string_value: Some(words),
+            long_value: None,
+        };
+        self.write(&TracePacket {
+            trace_attributes: Some(TraceAttributes {
+                attribute: facts.into_iter().map(attribute).collect(),
+            }),
+            ..packet()
+        });
+    }
+
+    /// Puts all that was written into its place.
+    ///
+    /// # Errors
+    /// Not all of it could be written.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.pass_on();
+        self.error()?;
+        self.out.flush()
+    }
+
+    fn intern(&mut self, name: &str) -> u64 {
+        if let Some(&iid) = self.names.get(name) {
+            return iid;
+        }
+        let iid = self.names.len() as u64 + 1;
+        self.names.insert(name.to_owned(), iid);
+        let names = vec![InternedName {
+            iid: Some(iid),
+            name: Some(name.to_owned()),
+        }];
+        self.write(&TracePacket {
+            interned_data: Some(InternedData {
+                event_names: names.clone(),
+                debug_annotation_names: names,
+            }),
+            sequence_flags: Some(NEEDS_INCREMENTAL_STATE),
+            ..packet()
+        });
+        iid
+    }
+
+    fn write_event(&mut self, at: Time, event: TrackEvent) {
+        self.write(&TracePacket {
+            timestamp: Some(at.as_ps() / 1_000),
+            track_event: Some(event),
+            sequence_flags: Some(NEEDS_INCREMENTAL_STATE),
+            ..packet()
+        });
+    }
+
+    fn write(&mut self, packet: &TracePacket) {
+        let before = self.buffer.len();
+        self.buffer.push(PACKET);
+        let encoded = packet.encode_length_delimited(&mut self.buffer);
+        debug_assert!(encoded.is_ok(), "a vector grows");
+        self.written += (self.buffer.len() - before) as u64;
+        if self.buffer.len() >= BUFFER_BYTES {
+            self.pass_on();
+        }
+    }
+
+    /// Gives the file what was gathered. An error is kept for [`Writer::flush`].
+    pub fn pass_on(&mut self) {
+        if self.error.is_none() {
+            self.error = self.out.write_all(&self.buffer).err();
+        }
+        self.buffer.clear();
+    }
+}
+
+/// Numbers and words about an event, by their names.
+pub type About<'a> = &'a [(&'a str, Value<'a>)];
+
+fn packet() -> TracePacket {
+    TracePacket {
+        trusted_packet_sequence_id: Some(SEQUENCE),
+        ..TracePacket::default()
+    }
+}
+
+fn on(track: Track) -> TrackEvent {
+    TrackEvent {
+        track_uuid: Some(track.0),
+        ..TrackEvent::default()
+    }
+}
