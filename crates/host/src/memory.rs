@@ -97,6 +97,11 @@ impl Buffers {
         }
     }
 
+    /// Mbufs and clusters that are free.
+    pub fn free(&self) -> (u32, u32) {
+        (self.mbufs.available(), self.clusters.available())
+    }
+
     /// Takes an mbuf with a cluster: all or nothing.
     pub(crate) fn allocate_pair(&mut self) -> Option<(u32, u32)> {
         let mbuf = self.mbufs.allocate()?;

@@ -86,6 +86,11 @@ impl NetworkMemory {
         &mut self.buffers
     }
 
+    /// Mbufs and clusters that are free.
+    pub fn free(&self) -> (u32, u32) {
+        self.buffers.free()
+    }
+
     /// Packets dropped for want of memory.
     pub fn drops(&self) -> NetworkDrops {
         self.drops

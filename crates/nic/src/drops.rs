@@ -19,6 +19,18 @@ pub enum Drop {
     Memory,
 }
 
+impl Drop {
+    /// Its name in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ArrivalQueue => "arrival_queue",
+            Self::HostReceiveQueue => "host_receive_queue",
+            Self::NicReceiveQueue => "nic_receive_queue",
+            Self::Memory => "memory",
+        }
+    }
+}
+
 /// Dropped packets by reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Drops {
@@ -45,11 +57,12 @@ impl Drops {
     /// Each reason by name, as it is serialised.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
         [
-            ("arrival_queue", self.arrival_queue),
-            ("host_receive_queue", self.host_receive_queue),
-            ("nic_receive_queue", self.nic_receive_queue),
-            ("memory", self.memory),
+            (Drop::ArrivalQueue, self.arrival_queue),
+            (Drop::HostReceiveQueue, self.host_receive_queue),
+            (Drop::NicReceiveQueue, self.nic_receive_queue),
+            (Drop::Memory, self.memory),
         ]
+        .map(|(reason, count)| (reason.name(), count))
         .into_iter()
     }
 }

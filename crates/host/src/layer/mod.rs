@@ -25,7 +25,7 @@ mod stats;
 
 pub use adapters::{AdapterEnd, AdapterId};
 pub use calls::LayerCalls;
-pub use moving::StackMove;
+pub use moving::{Move, StackMove};
 pub use packets::Fate;
 pub use socket::{Place, SocketState};
 pub use stack::HostStack;
@@ -65,6 +65,8 @@ pub struct SocketLayer<P> {
     arrived: VecDeque<P>,
     /// Connections that have moved out of the stack and into it.
     moves: VecDeque<StackMove>,
+    /// How connections get on that move; none if nobody asks.
+    progress: Option<VecDeque<(Flow, Move)>>,
     /// What connections that are about to come will send, by their other ends.
     foreseen: FxHashMap<Endpoint, u32>,
     ready: VecDeque<Ready>,
@@ -97,6 +99,7 @@ impl<P: Inline> SocketLayer<P> {
             to_forward: VecDeque::new(),
             arrived: VecDeque::new(),
             moves: VecDeque::new(),
+            progress: None,
             foreseen: FxHashMap::default(),
             ready: VecDeque::new(),
             acceptable: false,
@@ -166,6 +169,11 @@ impl<P: Inline> SocketLayer<P> {
     /// the path, that is to be well above a retransmission timeout, or a lossy one never gets to send again.
     pub fn set_least_stay(&mut self, stay: Span) {
         self.least_stay = stay;
+    }
+
+    /// Keeps what [`SocketLayer::poll_progress`] gives, from now on.
+    pub fn keep_progress(&mut self) {
+        self.progress.get_or_insert_default();
     }
 
     /// Tells the selection policy of a connection that is about to come from `remote`, by about how many enqueues to its send buffer it will

@@ -8,7 +8,7 @@ use baton_bus::HostLink;
 use baton_bus::descriptor::Status;
 use baton_bus::link::Inline;
 use baton_tcp::{CloseReason, ConnId, Moved, Portable};
-use baton_wire::Time;
+use baton_wire::{Flow, Time};
 
 /// A connection of a socket that has left the stack, or is there again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,36 @@ pub struct StackMove {
     pub is_back: bool,
 }
 
+/// How far a connection has got that is to move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Move {
+    /// It is on its way to the adapter.
+    HandingOff,
+    /// The adapter has it.
+    HandedOff,
+    /// It was chosen, and does not go, or the adapter has refused it: for this reason.
+    Refused(NotOffloaded),
+    /// The adapter is asked for it.
+    Restoring,
+    /// It is on the host again.
+    Restored,
+    /// It came to its end on the adapter before it could leave.
+    NotRestored,
+}
+
 impl<P: Inline> SocketLayer<P> {
+    /// How the next connection got on that moves, if that is [kept](SocketLayer::keep_progress).
+    pub fn poll_progress(&mut self) -> Option<(Flow, Move)> {
+        self.progress.as_mut()?.pop_front()
+    }
+
+    fn note(&mut self, id: SocketId, what: Move) {
+        let flow = self.socket(id).flow;
+        if let Some(progress) = &mut self.progress {
+            progress.push_back((flow, what));
+        }
+    }
+
     /// The next connection that has left the stack or is back, for whoever keeps something about those in it. What nobody has asked for
     /// is forgotten when [`SocketLayer::handle_adapters`] is called.
     pub fn poll_stack_move(&mut self) -> Option<StackMove> {
@@ -179,6 +208,7 @@ impl<P: Inline> SocketLayer<P> {
         if let Err(why) = outcome {
             self.socket_mut(id).failures += 1;
             self.set_why(id, why);
+            self.note(id, Move::Refused(why));
         }
     }
 
@@ -225,6 +255,7 @@ impl<P: Inline> SocketLayer<P> {
         self.away.insert(socket.flow, Away::Of(id));
         socket.kept = Some(kept);
         socket.go(now, Place::HandingOff(on_adapter));
+        self.note(id, Move::HandingOff);
         Ok(())
     }
 
@@ -274,6 +305,8 @@ impl<P: Inline> SocketLayer<P> {
         socket.kept = None;
         socket.why = None;
         socket.handoffs += 1;
+        self.note(id, Move::HandedOff);
+        let socket = self.socket_mut(id);
         let packets = std::mem::take(&mut socket.packets);
         let adapter = socket.adapter;
         self.adapters[adapter.index()].is_short_of_memory = false;
@@ -345,7 +378,9 @@ impl<P: Inline> SocketLayer<P> {
         }
         let adapter = self.socket(id).adapter;
         self.adapters[adapter.index()].is_short_of_memory = status == Status::Memory;
-        self.set_why(id, refusal(status));
+        let why = refusal(status);
+        self.set_why(id, why);
+        self.note(id, Move::Refused(why));
         self.take_back(now, stack, id, *kept);
     }
 
@@ -360,6 +395,7 @@ impl<P: Inline> SocketLayer<P> {
             Place::Adapter(on_adapter) if os.export(now, on_adapter) => {
                 socket.go(now, Place::Restoring(on_adapter));
                 self.stats.restores_attempted += 1;
+                self.note(id, Move::Restoring);
                 true
             }
             Place::HandingOff(_) => {
@@ -395,6 +431,7 @@ impl<P: Inline> SocketLayer<P> {
         };
         self.stats.restored += 1;
         self.set_why(id, NotOffloaded::Restored);
+        self.note(id, Move::Restored);
         let socket = self.socket_mut(id);
         socket.unsent.extend(moved.unsent);
         socket.unsent.extend(held);
@@ -418,7 +455,9 @@ impl<P: Inline> SocketLayer<P> {
         let socket = self.socket_mut(id);
         socket.go(now, Place::Adapter(on_adapter));
         socket.packets.clear();
-        match socket.wish {
+        let wish = socket.wish;
+        self.note(id, Move::NotRestored);
+        match wish {
             Wish::Close => os.close(now, on_adapter),
             Wish::Abort => os.abort(now, on_adapter),
             Wish::None | Wish::Shutdown => return self.wake_reader(id),

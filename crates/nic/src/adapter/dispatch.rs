@@ -220,13 +220,10 @@ impl<F> Dispatch<F> {
     /// Lookup has found whose the packet under way is.
     ///
     /// # Errors
-    /// The queue for it is full: it is dropped (and counted) for the reason given.
-    pub fn sort(&mut self, frame: F, ours: bool) -> Result<(), Drop> {
+    /// The queue for it is full: it is to be dropped (and was counted) for the reason given.
+    pub fn sort(&mut self, frame: F, ours: bool) -> Result<(), (Drop, F)> {
         let sorted = self.queues.sort(self.current, frame, ours);
-        sorted.map_err(|(reason, _)| {
-            self.drops.count(reason);
-            reason
-        })
+        sorted.inspect_err(|(reason, _)| self.drops.count(*reason))
     }
 
     /// Connections have left the adapter: of the packets that wait for TCP here, those that are a host's now go on to it before all that is

@@ -118,6 +118,11 @@ impl<P: Payload + Inline> Adapter<P> {
         }
     }
 
+    /// Bytes that are free for connections and packets; none where there is no limit.
+    pub fn free_memory(&self) -> Option<u64> {
+        self.shared.on_board.memory.as_ref().map(Memory::free)
+    }
+
     /// Packets that found no memory.
     pub fn packets_without_memory(&self) -> u64 {
         self.shared.on_board.packets_dropped
