@@ -11,7 +11,7 @@ mod run;
 
 pub use event_queue::EventQueue;
 pub use machine::{
-    Capture, Link, Machine, MachineBuilder, NoObserver, Observer, RunError, Violation,
+    Capture, Link, Machine, MachineBuilder, NoObserver, Observer, RunError, Timeline, Violation,
 };
 pub use run::{
     Fact, Facts, Load, ReplayedLog, WARNINGS, load_workload, replayed_log, run, run_on, run_with,

@@ -165,21 +165,21 @@ impl<F: Clone> Wire<F> {
         })
     }
 
-    /// Sends a frame of `frame_len` bytes (check sequence included) at `now`, or when those before it have been sent.
-    pub fn send(&mut self, now: Time, frame_len: usize, frame: F) {
+    /// Sends a frame of `frame_len` bytes (check sequence included) at `now`, or when those before it have been sent. False if it is lost.
+    pub fn send(&mut self, now: Time, frame_len: usize, frame: F) -> bool {
         if self.in_flight() >= self.queue_frames {
             self.counters.dropped_queue_full += 1;
-            return;
+            return false;
         }
         self.free_at = self.free_at.max(now) + self.bits.span(8 * line_len(frame_len) as u64);
         self.counters.frames_sent += 1;
         self.counters.bytes_sent += frame_len as u64;
         let arrival = self.free_at + self.delay;
         if self.faults.is_some() {
-            self.send_faulty(arrival, frame);
-        } else {
-            self.push(arrival, frame);
+            return self.send_faulty(arrival, frame);
         }
+        self.push(arrival, frame);
+        true
     }
 
     #[inline]
@@ -241,13 +241,13 @@ impl<F: Clone> Wire<F> {
     }
 
     #[cold]
-    fn send_faulty(&mut self, arrival: Time, frame: F) {
+    fn send_faulty(&mut self, arrival: Time, frame: F) -> bool {
         let Some(faults) = &mut self.faults else {
-            return;
+            return true;
         };
         if faults.loss.happens(&mut faults.generator) {
             self.counters.lost += 1;
-            return;
+            return false;
         }
         let twice = faults.duplicate.happens(&mut faults.generator);
         let copy = twice.then(|| frame.clone());
@@ -261,5 +261,6 @@ impl<F: Clone> Wire<F> {
             self.counters.duplicated += 1;
             self.push(arrival, copy);
         }
+        true
     }
 }

@@ -1,6 +1,7 @@
 //! A machine with policies of one's own.
 
-use super::{Capture, Machine, RunError};
+use super::capture::Taps;
+use super::{Capture, Machine, RunError, Timeline};
 use crate::config::Experiment;
 use crate::run::{Load, load_workload};
 use baton_bus::BatchingRule;
@@ -68,6 +69,7 @@ pub struct MachineBuilder<'a> {
     experiment: &'a Experiment,
     load: Option<Load>,
     captures: &'a [Capture],
+    timeline: Option<&'a Timeline>,
     policies: Policies,
 }
 
@@ -78,6 +80,7 @@ impl Machine {
             experiment,
             load: None,
             captures: &[],
+            timeline: None,
             policies: Policies::default(),
         }
     }
@@ -93,6 +96,12 @@ impl<'a> MachineBuilder<'a> {
     /// What is captured of its links.
     pub fn captures(mut self, captures: &'a [Capture]) -> Self {
         self.captures = captures;
+        self
+    }
+
+    /// What of the run is written as a timeline.
+    pub fn timeline(mut self, timeline: Option<&'a Timeline>) -> Self {
+        self.timeline = timeline;
         self
     }
 
@@ -156,6 +165,8 @@ impl<'a> MachineBuilder<'a> {
             Some(load) => load,
             None => load_workload(self.experiment, &Logs::new(), &|| false)?.0,
         };
-        Machine::new(self.experiment, load, self.captures, self.policies)
+        self.experiment.validate()?;
+        let taps = Taps::new(self.captures, self.timeline, self.experiment)?;
+        Machine::new(self.experiment, load, taps, self.policies)
     }
 }

@@ -1,9 +1,12 @@
 //! Captures of simulated links, as files that packet tools read.
 
+use super::RunError;
+use super::timeline::{Recorder, Timeline};
 use crate::config::Experiment;
 use baton_apps::symbolic::render;
 use baton_tcp::Segment;
-use baton_wire::{CaptureWriter, Packet, Symbolic, Time, encode_frame};
+use baton_timeline::{Summary, Way};
+use baton_wire::{CaptureWriter, Endpoint, Packet, Symbolic, Time, encode_frame};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::net::IpAddr;
@@ -27,11 +30,19 @@ pub struct Capture {
     pub path: PathBuf,
 }
 
-/// All captures of a run.
-#[derive(Default)]
+/// The name of what happens to a frame that never arrives.
+pub(super) const LOST_ON_WIRE: &str = "wire";
+
+/// All captures of a run, and its timeline. All frames at the server's NICs pass here.
 pub(super) struct Taps {
     taps: Vec<Tap>,
-    error: Option<io::Error>,
+    recorder: Option<Box<Recorder>>,
+    /// Whether there is anybody to tell of a frame.
+    listens: bool,
+    frames: u64,
+    /// Whose the last frame was, if there is a timeline.
+    last: Option<Endpoint>,
+    error: Option<RunError>,
     payload: Vec<u8>,
     frame: Vec<u8>,
 }
@@ -42,24 +53,75 @@ struct Tap {
 }
 
 impl Taps {
-    pub(super) fn new(captures: &[Capture], experiment: &Experiment) -> io::Result<Self> {
-        let taps = captures
+    pub(super) fn new(
+        captures: &[Capture],
+        timeline: Option<&Timeline>,
+        experiment: &Experiment,
+    ) -> Result<Self, RunError> {
+        let recorder = timeline.map(|timeline| Recorder::new(timeline, experiment));
+        let recorder = recorder.transpose().map_err(RunError::Timeline)?;
+        let taps: Vec<_> = captures
             .iter()
             .map(|capture| Tap::new(capture, experiment))
             .collect::<io::Result<_>>()?;
         Ok(Self {
+            listens: !taps.is_empty() || recorder.is_some(),
             taps,
+            recorder: recorder.map(Box::new),
+            frames: 0,
+            last: None,
             error: None,
             payload: Vec::new(),
             frame: Vec::new(),
         })
     }
 
+    /// Frames so far.
+    pub(super) fn frames(&self) -> u64 {
+        self.frames
+    }
+
+    /// Who writes the timeline, if there is one.
     #[inline]
-    pub(super) fn frame(&mut self, now: Time, segment: &Segment<Symbolic>) {
-        if !self.taps.is_empty() && self.error.is_none() {
-            self.write(now, segment)
-                .unwrap_or_else(|error| self.error = Some(error));
+    pub(super) fn recorder(&mut self) -> Option<&mut Recorder> {
+        self.recorder.as_deref_mut()
+    }
+
+    /// A frame comes to a NIC from its wire, or leaves it.
+    #[inline]
+    pub(super) fn frame(&mut self, now: Time, way: Way, segment: &Segment<Symbolic>) {
+        self.frames += 1;
+        if self.listens && self.error.is_none() {
+            self.tell(now, way, segment);
+        }
+    }
+
+    #[inline(never)]
+    fn tell(&mut self, now: Time, way: Way, segment: &Segment<Symbolic>) {
+        if !self.taps.is_empty() {
+            let written = self.write(now, segment);
+            self.error = written.err().map(RunError::Capture);
+        }
+        if let Some(recorder) = &mut self.recorder {
+            self.last = Some(recorder.frame(now, way, segment));
+            let error = recorder.error().err();
+            self.error = self.error.take().or(error.map(RunError::Timeline));
+        }
+    }
+
+    /// A frame of a client's connection was lost, by this name.
+    #[cold]
+    pub(super) fn lost(&mut self, now: Time, client: Endpoint, name: &'static str) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.lost(now, client, name);
+        }
+    }
+
+    /// The same, the last that was here.
+    #[cold]
+    pub(super) fn lost_last(&mut self, now: Time, name: &'static str) {
+        if let Some(client) = self.last {
+            self.lost(now, client, name);
         }
     }
 
@@ -89,15 +151,30 @@ impl Taps {
     }
 
     /// The first error of a write, once.
-    pub(super) fn error(&mut self) -> io::Result<()> {
-        self.error.take().map_or(Ok(()), Err)
+    #[inline]
+    pub(super) fn error(&mut self) -> Result<(), RunError> {
+        match self.error {
+            None => Ok(()),
+            Some(_) => self.error.take().map_or(Ok(()), Err),
+        }
     }
 
-    /// Completes all files.
-    pub(super) fn finish(&mut self) -> io::Result<()> {
+    /// Completes all files; what is in the timeline, if there is one.
+    pub(super) fn finish(
+        &mut self,
+        now: Time,
+        experiment: &Experiment,
+        commit: &str,
+    ) -> Result<Option<Summary>, RunError> {
         self.taps
             .drain(..)
-            .try_for_each(|tap| tap.writer.into_inner().flush())
+            .try_for_each(|tap| tap.writer.into_inner().flush())?;
+        let Some(recorder) = &mut self.recorder else {
+            return Ok(None);
+        };
+        let summary = recorder.finish(now, experiment, commit);
+        let summary = summary.map_err(RunError::Timeline)?;
+        summary.map(Some).ok_or(RunError::Unreached { ended: now })
     }
 }
 

@@ -34,7 +34,7 @@ impl Machine {
     /// As far again as `goal` is from the start.
     pub(super) fn after_now(&self, goal: Goal) -> Goal {
         match goal {
-            Goal::Packets(packets) => Goal::Packets(self.packets + packets),
+            Goal::Packets(packets) => Goal::Packets(self.packets() + packets),
             Goal::Responses(responses) => Goal::Responses(self.responses() + responses),
             Goal::Time(time) => Goal::Time(self.now + (time - Time::ZERO)),
         }
@@ -43,7 +43,7 @@ impl Machine {
     #[inline]
     pub(super) fn has_reached(&self, goal: Goal) -> bool {
         match goal {
-            Goal::Packets(packets) => self.packets >= packets,
+            Goal::Packets(packets) => self.packets() >= packets,
             Goal::Responses(responses) => self.responses() >= responses,
             Goal::Time(time) => self.now >= time,
         }
@@ -53,8 +53,8 @@ impl Machine {
     pub(super) fn share(&self, goal: Goal, after: Option<Goal>) -> f64 {
         let share = |done: u64, all: u64| done as f64 / all.max(1) as f64;
         match (goal, after) {
-            (Goal::Packets(all), None) => share(self.packets, all),
-            (Goal::Packets(all), Some(Goal::Packets(more))) => share(self.packets, all + more),
+            (Goal::Packets(all), None) => share(self.packets(), all),
+            (Goal::Packets(all), Some(Goal::Packets(more))) => share(self.packets(), all + more),
             (Goal::Responses(all), None) => share(self.responses(), all),
             (Goal::Responses(all), Some(Goal::Responses(more))) => {
                 share(self.responses(), all + more)

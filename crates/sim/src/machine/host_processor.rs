@@ -43,6 +43,16 @@ impl HostProcessor {
         self.processor.run(now, executed, stalled)
     }
 
+    /// Cycles by layer since counts began.
+    pub(super) fn layers(&self) -> &[Cycles; LAYERS.len()] {
+        &self.meter.layers
+    }
+
+    /// Interrupts since counts began.
+    pub(super) fn interrupts(&self) -> u64 {
+        self.interrupts
+    }
+
     /// Forgets what was counted so far.
     pub(super) fn restart_counts(&mut self, now: Time) {
         self.meter.restart_counts();

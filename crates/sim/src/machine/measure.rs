@@ -35,13 +35,26 @@ impl Machine {
             ..self.server.sample()
         };
         self.series.push(sample);
+        self.record_sample();
         self.arm(
             Tick::Sample,
             Some(self.now + Span::from_us(self.experiment.run.sample_us)),
         );
     }
 
+    /// The last point of the time series goes into the timeline, if there is one.
+    pub(super) fn record_sample(&mut self) {
+        if let (Some(recorder), Some(sample)) = (self.taps.recorder(), self.series.last()) {
+            let (host, nics) = self.server.gauges();
+            recorder.sample(self.now, sample, host, nics);
+        }
+    }
+
     pub(super) fn restart_counts(&mut self) {
+        if let Some(recorder) = self.taps.recorder() {
+            recorder.restart_counts(self.now);
+            self.record_sample();
+        }
         self.responses_before = self.responses();
         self.handoffs_before = self.server.handoffs().unwrap_or_default();
         self.host.restart_counts(self.now);
@@ -163,7 +176,7 @@ impl Machine {
             workload: BTreeMap::new(),
             warmup_s: started.as_secs_f64(),
             measured_s: measured.as_secs_f64(),
-            packets: self.packets - packets_before,
+            packets: self.packets() - packets_before,
             ended,
             long_run,
             content_kept_off_bus_percent,

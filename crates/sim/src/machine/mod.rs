@@ -28,6 +28,7 @@ mod server_events;
 mod storage;
 mod subnets;
 mod tick;
+mod timeline;
 mod timetable;
 mod violation;
 mod wires;
@@ -35,12 +36,14 @@ mod wires;
 pub use builder::MachineBuilder;
 pub use capture::{Capture, Link};
 pub(crate) use tick::MOST_NICS;
+pub use timeline::Timeline;
 pub use violation::Violation;
 
 use crate::config::{Experiment, Invalid, Length};
 use crate::results::{Ended, HandoffResults, NotSteady, Results, Sample};
 use crate::run::Load;
 use baton_host::FileCacheStats;
+use baton_timeline::Summary;
 use baton_wire::{Span, Time};
 use builder::Policies;
 use capture::Taps;
@@ -66,6 +69,8 @@ pub trait Observer {
     fn cancelled(&self) -> bool {
         false
     }
+    /// This is in the timeline that was asked for.
+    fn timeline(&mut self, _summary: &Summary) {}
 }
 
 /// An observer that does not care.
@@ -88,6 +93,13 @@ pub enum RunError {
     /// A capture could not be written.
     #[error("cannot write the capture: {0}")]
     Capture(#[from] std::io::Error),
+    /// The timeline could not be written.
+    #[error("cannot write the timeline: {0}")]
+    Timeline(std::io::Error),
+    /// The timeline's window has not opened.
+    #[error("the run ended at {:.6} s, before the timeline was to begin", ended.as_secs_f64())]
+    #[allow(missing_docs)]
+    Unreached { ended: Time },
     /// The observer cancelled it.
     #[error("cancelled")]
     Cancelled,
@@ -113,7 +125,6 @@ pub struct Machine {
     clients: Clients,
     server: Server,
     taps: Taps,
-    packets: u64,
     series: Vec<Sample>,
     marks: Marks,
     responses_before: u64,
@@ -129,10 +140,9 @@ impl Machine {
     fn new(
         experiment: &Experiment,
         load: Load,
-        captures: &[Capture],
+        taps: Taps,
         policies: Policies,
     ) -> Result<Self, RunError> {
-        experiment.validate()?;
         let of_nics = experiment.of_nics()?;
         let server = Server::new(experiment, &of_nics, policies, &*load[0])?;
         let ports = (0..).zip(&of_nics);
@@ -146,8 +156,7 @@ impl Machine {
             storage: Storage::new(experiment).map_err(|e| Invalid::from(e.within("disk")))?,
             clients: Clients::new(experiment, load),
             server,
-            taps: Taps::new(captures, experiment)?,
-            packets: 0,
+            taps,
             series: Vec::new(),
             marks: Marks::new(Mark::default()),
             responses_before: 0,
@@ -161,6 +170,9 @@ impl Machine {
             let expected = "another length: this workload is no log";
             return Err(Invalid::new("run.measured_passes", passes, expected).into());
         }
+        if machine.taps.recorder().is_some() {
+            machine.server.keep_for_timeline();
+        }
         machine.arm(Tick::ClientTimer, machine.clients.poll_timeout());
         machine.arm(Tick::ClientOpen, machine.clients.next_due());
         machine.arm(Tick::Sample, Some(Time::ZERO));
@@ -170,7 +182,7 @@ impl Machine {
 
     /// Frames at the server's NICs so far, both directions.
     pub fn packets(&self) -> u64 {
-        self.packets
+        self.taps.frames()
     }
 
     /// Simulated time.
@@ -208,7 +220,11 @@ impl Machine {
                 ended = self.run_to(goal, None, observer)?;
             }
         }
-        self.taps.finish()?;
+        self.record_sample();
+        let timeline = self.taps.finish(self.now, &self.experiment, commit)?;
+        if let Some(summary) = timeline {
+            observer.timeline(&summary);
+        }
         Ok(self.results(commit, started, ended))
     }
 
@@ -217,7 +233,7 @@ impl Machine {
         self.restart_counts();
         Started {
             at: self.now,
-            packets: self.packets,
+            packets: self.packets(),
             caches_filling: self.caches_are_filling(),
         }
     }

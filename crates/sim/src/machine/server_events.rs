@@ -12,17 +12,18 @@ impl Machine {
     #[inline(never)]
     pub(super) fn server_due(&mut self) -> Result<(), Violation> {
         let now = self.now;
-        let (taps, packets) = (&mut self.taps, &mut self.packets);
-        let before = *packets;
+        let before = self.taps.frames();
         let (host, ports) = (&mut self.host, &mut self.ports);
-        let due = self.server.handle_timeout(now, host, ports, |segment| {
-            *packets += 1;
-            taps.frame(now, segment);
-        })?;
+        let due = (self.server).handle_timeout(now, host, ports, &mut self.taps)?;
+        if let Some(recorder) = self.taps.recorder() {
+            while let Some(transfer) = self.server.poll_transfer() {
+                recorder.crossed(&transfer);
+            }
+        }
         while let Some(change) = self.server.poll_change() {
             self.clients.note(change);
         }
-        let have_left = *packets > before;
+        let have_left = self.taps.frames() > before;
         while let Some(read) = self.server.poll_disk() {
             self.storage.submit(now, read);
             self.arm(Tick::Disk, self.storage.next_done());

@@ -3,6 +3,7 @@
 mod engine;
 mod one_by_one;
 
+use super::super::capture::{LOST_ON_WIRE, Taps};
 use super::super::port::Port;
 use super::carrier::Carrier;
 use super::data::Packet;
@@ -12,9 +13,9 @@ use crate::config::{Experiment, Invalid, OffloadAdapterConfig, Piece};
 use baton_bus::BatchingRule;
 use baton_bus::link::LinkError;
 use baton_nic::adapter::{Dispatch, SessionStats};
-use baton_nic::{Drops, Governor, Schedule};
-use baton_tcp::Segment;
-use baton_wire::{Symbolic, Time};
+use baton_nic::{Drop, Drops, Governor, QueueLengths, Schedule};
+use baton_timeline::Way;
+use baton_wire::Time;
 use engine::{Engine, Outgoing};
 use std::collections::VecDeque;
 
@@ -27,6 +28,7 @@ type Received = (Time, Packet);
 /// The adapter with all that is its own.
 #[derive(Debug)]
 pub(super) struct AdapterProcess {
+    number: u8,
     engine: Engine,
     worker: Worker,
     waiting: Waiting,
@@ -65,6 +67,7 @@ impl AdapterProcess {
             }
         };
         Ok(Self {
+            number,
             engine,
             worker: Worker::new(config.wake_up, experiment.run.nic_seed(number) ^ 0xada9),
             waiting,
@@ -72,8 +75,8 @@ impl AdapterProcess {
         })
     }
 
-    /// A frame has come off the wire.
-    pub(super) fn receive(&mut self, now: Time, packet: Packet) {
+    /// A frame has come off the wire, the last that went past `taps`.
+    pub(super) fn receive(&mut self, now: Time, packet: Packet, taps: &mut Taps) {
         let bytes = packet.frame_len() as u32;
         let may_wait = match &self.waiting {
             Waiting::All(_) => true,
@@ -81,12 +84,16 @@ impl AdapterProcess {
         };
         if may_wait && !self.engine.adapter.take_packet(now, bytes) {
             // The adapter has counted it. What it may ask of the host goes with the next of those packets that have the memory.
-            return;
+            return taps.lost_last(now, Drop::Memory.name());
         }
         match &mut self.waiting {
             Waiting::All(received) => received.push_back((now, packet)),
             // A drop is counted with its reason.
-            Waiting::One(dispatch) => drop(dispatch.handle_frame((now, packet))),
+            Waiting::One(dispatch) => {
+                if let Err(reason) = dispatch.handle_frame((now, packet)) {
+                    taps.lost_last(now, reason.name());
+                }
+            }
         }
         self.worker.wake(now);
         self.expect(now);
@@ -122,7 +129,7 @@ impl AdapterProcess {
         }
     }
 
-    /// Ends the piece of work that ends at `now`: what it sends goes onto the wire, past `frame`, and onto the link.
+    /// Ends the piece of work that ends at `now`: what it sends goes onto the wire, past `taps`, and onto the link.
     ///
     /// # Errors
     /// The link is gone.
@@ -133,10 +140,10 @@ impl AdapterProcess {
         link: &mut SimulatedLink,
         carrier: &mut Carrier,
         port: &mut Port,
-        frame: &mut impl FnMut(&Segment<Symbolic>),
+        taps: &mut Taps,
     ) -> Result<(), LinkError> {
         match self.worker.ends(now) {
-            true => self.leave(now, link, carrier, port, frame),
+            true => self.leave(now, link, carrier, port, taps),
             false => Ok(()),
         }
     }
@@ -148,7 +155,7 @@ impl AdapterProcess {
         link: &mut SimulatedLink,
         carrier: &mut Carrier,
         port: &mut Port,
-        frame: &mut impl FnMut(&Segment<Symbolic>),
+        taps: &mut Taps,
     ) -> Result<(), LinkError> {
         let Port {
             nic, to_clients, ..
@@ -162,8 +169,10 @@ impl AdapterProcess {
                 Some(since) => nic.count_host_packet_sent(now - since),
                 None => nic.nic_packets_sent += 1,
             }
-            frame(&segment);
-            to_clients.send(now, segment.frame_len(), segment);
+            taps.frame(now, Way::Out, &segment);
+            if !to_clients.send(now, segment.frame_len(), segment) {
+                taps.lost_last(now, LOST_ON_WIRE);
+            }
         }
         for since in self.engine.passed.drain(..) {
             nic.count_host_packet_received(now - since);
@@ -234,7 +243,7 @@ impl AdapterProcess {
         link: &mut SimulatedLink,
         carrier: &mut Carrier,
         port: &mut Port,
-        frame: &mut impl FnMut(&Segment<Symbolic>),
+        taps: &mut Taps,
     ) -> Result<(), LinkError> {
         while self.due <= now {
             let (engine, nic) = (&mut self.engine, &mut port.nic);
@@ -243,13 +252,16 @@ impl AdapterProcess {
                     engine.do_all(now, received, link, nic)?;
                     true
                 }
-                Waiting::One(dispatch) => engine.do_one(now, dispatch, link, nic)?,
+                Waiting::One(dispatch) => engine.do_one(now, dispatch, link, nic, taps)?,
             };
             if did {
                 engine.charge_moves(nic);
                 self.due = nic.spend(now);
+                if let Some(recorder) = taps.recorder() {
+                    recorder.nic_works((now, self.due), self.number, &nic.meter, &self.lengths());
+                }
                 self.worker.work(self.due);
-                self.end_work(now, link, carrier, port, frame)?;
+                self.end_work(now, link, carrier, port, taps)?;
             } else {
                 self.worker.rest();
                 self.expect(now);
@@ -269,6 +281,22 @@ impl AdapterProcess {
             Waiting::All(received) => received.len() as u32,
             Waiting::One(dispatch) => dispatch.qlen(),
         }
+    }
+
+    /// How much waits for it, in each of its queues.
+    fn lengths(&self) -> QueueLengths {
+        match &self.waiting {
+            Waiting::All(received) => QueueLengths {
+                arrivals: received.len(),
+                ..QueueLengths::default()
+            },
+            Waiting::One(dispatch) => dispatch.queue_lengths(),
+        }
+    }
+
+    /// Memory that is free for connections and packets, bytes; none where it has no limit.
+    pub(super) fn free_memory(&self) -> Option<u64> {
+        self.engine.adapter.free_memory()
     }
 
     /// Received frames that found no memory.

@@ -1,6 +1,7 @@
 //! How long it takes to cross between host and adapters, which share the interconnect with the disks.
 
 use super::reads::Reads;
+use super::transfers::{BusTransfer, Transfers};
 use crate::config::{DmaConfig, Invalid, of_interconnect};
 use baton_bus::interconnect::{
     DeviceId, Interconnect, InterconnectConfig, Operation, Piece, Transfer, Usage,
@@ -47,6 +48,28 @@ enum Step {
     FromDisk(u64),
 }
 
+/// The name of a read of data.
+const READ: &str = "read data";
+
+impl Step {
+    /// Its name in a timeline.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Doorbell(_) => "doorbell",
+            Self::Interrupt(_) => "interrupt",
+            Self::Move(Crossing::Requests(_)) => "read requests",
+            Self::Move(Crossing::Responses(_)) => "write responses",
+            Self::Move(Crossing::Data(_)) => "write data",
+            Self::Read { .. } => READ,
+            Self::FromDisk(_) => "write from disk",
+        }
+    }
+}
+
+fn bytes_of(pieces: &[Piece]) -> u64 {
+    pieces.iter().map(|piece| u64::from(piece.bytes)).sum()
+}
+
 /// How an adapter uses the interconnect.
 #[derive(Debug)]
 struct Engine {
@@ -76,6 +99,8 @@ pub(super) struct Carrier {
     landed: Fifo<Landed>,
     /// See [`Carrier::due`], if nothing has changed since it was asked.
     due: Cell<Option<Time>>,
+    /// For a timeline; none: nobody asks.
+    transfers: Option<Box<Transfers>>,
 }
 
 impl Carrier {
@@ -108,7 +133,18 @@ impl Carrier {
             landing: Fifo::new(),
             landed: Fifo::new(),
             due: Cell::new(None),
+            transfers: None,
         })
+    }
+
+    /// Keeps the transfers that [`Carrier::poll_transfer`] gives, from now on.
+    pub(super) fn keep_transfers(&mut self) {
+        self.transfers.get_or_insert_default();
+    }
+
+    /// The next transfer that is over, if they are kept.
+    pub(super) fn poll_transfer(&mut self) -> Option<BusTransfer> {
+        self.transfers.as_mut()?.poll()
     }
 
     /// The host has put `count` requests for an adapter into its memory.
@@ -138,6 +174,9 @@ impl Carrier {
     ) {
         self.engine(adapter).arriving += 1;
         if self.bus.is_none() {
+            if let Some(transfers) = &mut self.transfers {
+                transfers.push(adapter, READ, bytes_of(pieces), (now, now));
+            }
             return self.land(now, adapter, Crossing::Data(number));
         }
         self.engine(adapter).reads.push(number, pieces);
@@ -171,6 +210,9 @@ impl Carrier {
                 pieces: read.pieces.len() as u32,
             };
             let tag = self.under_way.insert((adapter, step)) as u64;
+            if let Some(transfers) = &mut self.transfers {
+                transfers.begin(now, tag, bytes_of(&read.pieces));
+            }
             bus.submit_reads(now, adapter, &read.pieces, tag);
             self.due.set(None);
         }
@@ -282,6 +324,9 @@ impl Carrier {
         }
         while let Some(done) = self.bus.as_mut().and_then(|bus| bus.poll_done()) {
             let (device, step) = self.under_way.remove(done.tag as usize);
+            if let Some(transfers) = &mut self.transfers {
+                transfers.end(done.tag, device, step.name(), done.at);
+            }
             match step {
                 Step::Doorbell(count) => {
                     let each = self.engine(device).config.descriptor_bytes;
@@ -364,9 +409,17 @@ impl Carrier {
         bytes: BytesByCategory,
     ) {
         match self.bus {
-            None => self.crossed(now, device, step),
+            None => self.cross_at_once(now, device, step, &bytes),
             Some(_) => self.submit_to_bus(now, device, step, operation, bytes),
         }
+    }
+
+    #[inline]
+    fn cross_at_once(&mut self, now: Time, device: DeviceId, step: Step, bytes: &BytesByCategory) {
+        if let Some(transfers) = &mut self.transfers {
+            transfers.push(device, step.name(), bytes.total(), (now, now));
+        }
+        self.crossed(now, device, step);
     }
 
     fn submit_to_bus(
@@ -379,6 +432,9 @@ impl Carrier {
     ) {
         let Some(bus) = &mut self.bus else { return };
         let tag = self.under_way.insert((device, step)) as u64;
+        if let Some(transfers) = &mut self.transfers {
+            transfers.begin(now, tag, bytes.total());
+        }
         let transfer = Transfer {
             device,
             operation,

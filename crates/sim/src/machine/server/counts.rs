@@ -2,6 +2,7 @@
 
 use super::super::cache_counts::of_nic_cache;
 use super::super::names::{complete, counts, since, snake_case};
+use super::super::timeline::Gauge;
 use super::host_stack::HostStack;
 use super::{End, Server};
 use crate::results::{
@@ -43,6 +44,20 @@ impl Counts {
         }
     }
 
+    fn gauges(self) -> impl Iterator<Item = Gauge> {
+        let dropped = |(name, count)| (format!("dropped: {name}"), "packets", count);
+        [
+            (
+                "segments sent again".to_owned(),
+                "segments",
+                self.retransmissions,
+            ),
+            ("timeouts".to_owned(), "", self.timeouts),
+        ]
+        .into_iter()
+        .chain(self.drops.into_iter().map(dropped))
+    }
+
     fn since(self, before: &Self) -> Self {
         Self {
             retransmissions: self.retransmissions - before.retransmissions,
@@ -67,6 +82,23 @@ impl Server {
             soft_limit: stack.map_or(0, |_| soft_limits.sum()),
             ..Sample::default()
         }
+    }
+
+    /// What a timeline looks at now and then, of the host and of each adapter: free memory, and what was counted since the start of the run.
+    pub(in super::super) fn gauges(&self) -> (Vec<Gauge>, Vec<Vec<Gauge>>) {
+        let (mbufs, clusters) = self.host.free_buffers();
+        let mut host = vec![
+            ("free mbufs".to_owned(), "", mbufs.into()),
+            ("free clusters".to_owned(), "", clusters.into()),
+        ];
+        host.extend(self.of_host().gauges());
+        let of_adapter = |nic: usize| {
+            let free = self.adapters[nic].free_memory();
+            let free = free.map(|bytes| ("free memory".to_owned(), "bytes", bytes));
+            let counted = self.of_adapter(nic).gauges();
+            free.into_iter().chain(counted).collect()
+        };
+        (host, (0..self.adapters.len()).map(of_adapter).collect())
     }
 
     /// Connections that an adapter has.

@@ -2,6 +2,7 @@
 
 use super::super::application::{self, Application};
 use super::super::builder::Policies;
+use super::super::capture::Taps;
 use super::super::changes::Change;
 use super::super::host_processor::{HostProcessor, preloaded};
 use super::super::meter::HostMeter;
@@ -16,12 +17,12 @@ use super::turns::Turns;
 use super::worker::Worker;
 use crate::config::{EstablishedBy, Experiment, Invalid, OffloadHostConfig, Piece};
 use baton_bus::link::LinkError;
-use baton_host::layer::{AdapterId, Place};
+use baton_host::layer::{AdapterId, Move, Place};
 use baton_host::{
     DiskRead, FileCacheStats, FileSystem, Meter, NetworkDrops, NetworkMemory, Op, Owner, Ready,
     SocketId, footprint,
 };
-use baton_wire::{Endpoint, Symbolic, Time};
+use baton_wire::{Endpoint, Flow, Symbolic, Time};
 use baton_workload::Workload;
 use std::collections::VecDeque;
 
@@ -210,10 +211,17 @@ impl HostProcess {
         ends: &mut [End],
         carrier: &mut Carrier,
         host: &mut HostProcessor,
+        taps: &mut Taps,
     ) -> Result<(), LinkError> {
         if self.due <= now {
             self.do_piece(now, ends, host)?;
             self.due = host.end_piece(now);
+            if let Some(recorder) = taps.recorder() {
+                recorder.host_works((now, self.due), host);
+                while let Some((flow, what)) = self.poll_progress() {
+                    recorder.connection_moves(now, flow.remote, what);
+                }
+            }
             self.worker.work(self.due);
             self.end_work(now, ends, carrier);
         }
@@ -404,6 +412,22 @@ impl HostProcess {
         if let Some(stack) = &mut self.stack {
             stack.foresee(from, enqueues);
         }
+    }
+
+    /// Keeps how connections get on that move.
+    pub(super) fn keep_progress(&mut self) {
+        if let Some(stack) = &mut self.stack {
+            stack.layer_mut().keep_progress();
+        }
+    }
+
+    fn poll_progress(&mut self) -> Option<(Flow, Move)> {
+        self.stack.as_mut()?.layer_mut().poll_progress()
+    }
+
+    /// Mbufs and clusters that are free.
+    pub(super) fn free_buffers(&self) -> (u32, u32) {
+        self.memory.free()
     }
 
     /// The host's own stack, if it has one.

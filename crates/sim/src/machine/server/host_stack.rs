@@ -256,6 +256,11 @@ impl HostStack {
         self.layer.state_of(socket)
     }
 
+    /// Its sockets.
+    pub(super) fn layer_mut(&mut self) -> &mut SocketLayer<LinkData> {
+        &mut self.layer
+    }
+
     /// An adapter's socket for packets.
     pub(super) fn packets(&self, adapter: usize) -> SocketId {
         self.packets[adapter]

@@ -19,10 +19,12 @@ mod host_stack;
 mod link;
 mod metered;
 mod reads;
+mod transfers;
 mod turns;
 mod worker;
 
 use super::builder::Policies;
+use super::capture::Taps;
 use super::changes::Change;
 use super::host_processor::HostProcessor;
 use super::port::Port;
@@ -42,6 +44,7 @@ use counts::Before;
 use data::LinkData;
 use host_process::HostProcess;
 use link::SimulatedLink;
+pub(super) use transfers::BusTransfer;
 
 /// The host's end of an adapter.
 type End = AdapterEnd<LinkData, SimulatedLink>;
@@ -95,7 +98,7 @@ impl Server {
         })
     }
 
-    /// A frame has come off an adapter's wire.
+    /// A frame has come off an adapter's wire, the last that went past `taps`.
     ///
     /// # Errors
     /// One side broke a rule of the link.
@@ -104,9 +107,10 @@ impl Server {
         now: Time,
         nic: u8,
         segment: &Segment<Symbolic>,
+        taps: &mut Taps,
     ) -> Result<(), LinkError> {
         self.catch_up(now)?;
-        self.adapters[usize::from(nic)].receive(now, data::from_wire(segment));
+        self.adapters[usize::from(nic)].receive(now, data::from_wire(segment), taps);
         Ok(())
     }
 
@@ -172,7 +176,7 @@ impl Server {
         Ok(())
     }
 
-    /// Lets everybody do what is due now, always in the same order. What leaves by an adapter goes to its port. Gives when something
+    /// Lets everybody do what is due now, always in the same order. What leaves by an adapter goes past `taps` to its port. Gives when something
     /// happens next, as [`Server::due`].
     ///
     /// # Errors
@@ -182,13 +186,13 @@ impl Server {
         now: Time,
         host: &mut HostProcessor,
         ports: &mut [Port],
-        mut frame: impl FnMut(&Segment<Symbolic>),
+        taps: &mut Taps,
     ) -> Result<Time, LinkError> {
         self.catch_up(now)?;
         if self.work_due() <= now {
             let adapters = self.adapters.iter_mut().zip(&mut self.ends);
             for ((adapter, end), port) in adapters.zip(&mut *ports) {
-                adapter.end_work(now, &mut end.link, &mut self.carrier, port, &mut frame)?;
+                adapter.end_work(now, &mut end.link, &mut self.carrier, port, taps)?;
             }
             self.host.end_work(now, &mut self.ends, &mut self.carrier);
         }
@@ -198,9 +202,9 @@ impl Server {
             if self.work_due() <= now {
                 let adapters = self.adapters.iter_mut().zip(&mut self.ends);
                 for ((adapter, end), port) in adapters.zip(&mut *ports) {
-                    adapter.begin_work(now, &mut end.link, &mut self.carrier, port, &mut frame)?;
+                    adapter.begin_work(now, &mut end.link, &mut self.carrier, port, taps)?;
                 }
-                (self.host).begin_work(now, &mut self.ends, &mut self.carrier, host)?;
+                (self.host).begin_work(now, &mut self.ends, &mut self.carrier, host, taps)?;
             }
             // After work that took no time there may be more to do.
             let due = self.due();
@@ -242,6 +246,17 @@ impl Server {
             self.host.look_at(now, &self.ends);
         }
         Ok(())
+    }
+
+    /// Keeps for a timeline what is not to be seen from outside.
+    pub(super) fn keep_for_timeline(&mut self) {
+        self.carrier.keep_transfers();
+        self.host.keep_progress();
+    }
+
+    /// The next transfer that is over, if they are kept.
+    pub(super) fn poll_transfer(&mut self) -> Option<BusTransfer> {
+        self.carrier.poll_transfer()
     }
 
     /// A disk has done the read of this token: its data goes into the host's memory.

@@ -2,6 +2,7 @@
 //!
 //! Packets of the host cost what they cost that firmware, descriptors and transfers included: there is no more to be charged for these.
 
+use super::super::super::capture::Taps;
 use super::super::super::nic_processor::NicProcessor;
 use super::super::link::SimulatedLink;
 use super::Received;
@@ -32,6 +33,7 @@ impl Engine {
         dispatch: &mut Dispatch<Received>,
         link: &mut SimulatedLink,
         nic: &mut NicProcessor,
+        taps: &mut Taps,
     ) -> Result<bool, LinkError> {
         if self.poll_timeout().is_some_and(|due| due <= now) || self.may_put(link) {
             dispatch.handle_timers();
@@ -39,7 +41,7 @@ impl Engine {
         // What turns out to be nothing costs nothing.
         while let Some(piece) = self.next_piece(dispatch, link) {
             let is_for_tcp = !matches!(piece, Piece::Lookup(_) | Piece::Transmit);
-            let done = self.do_piece(now, piece, dispatch, link, nic)?;
+            let done = self.do_piece(now, piece, dispatch, link, (nic, taps))?;
             let (requests, cache_commands) = match done {
                 Done::Nothing => continue,
                 Done::ForHost => (0, 0),
@@ -87,14 +89,15 @@ impl Engine {
         piece: Piece<Received>,
         dispatch: &mut Dispatch<Received>,
         link: &mut SimulatedLink,
-        nic: &mut NicProcessor,
+        (nic, taps): (&mut NicProcessor, &mut Taps),
     ) -> Result<Done, LinkError> {
         let mut done = Done::ForConnections { requests: 0 };
         match piece {
             Piece::Lookup((since, packet)) => {
                 let host = self.host_of(now, &packet);
                 let bytes = packet.frame_len() as u32;
-                if dispatch.sort((since, packet), host.is_none()).is_err() {
+                if let Err((reason, (_, packet))) = dispatch.sort((since, packet), host.is_none()) {
+                    taps.lost(now, packet.src, reason.name());
                     self.adapter.free_packet(bytes);
                     self.adapter.settle_memory(now, &mut self.stack);
                 }
