@@ -22,7 +22,9 @@ mod log;
 mod port;
 mod refusal;
 mod report;
+mod size;
 mod sweep;
+mod timeline;
 
 #[cfg(live)]
 pub use adapter::{
@@ -55,6 +57,7 @@ pub use port::{PortArgs, PortKind};
 pub use refusal::explain;
 pub use report::ReportArgs;
 pub use sweep::{CompareArgs, SweepArgs, SweepCommand};
+pub use timeline::TimelineArgs;
 
 use crate::config::Setting;
 use baton_sim::Link;
@@ -354,6 +357,7 @@ Examples:
   baton run handoff-table1 --json out.json
   baton run W-4096-P-L-FCFS-400 --set nic.mips=600 --set host.l2.size_kib=2048 --seed 7
   baton run W-1024-P-N-FCFS-400 --rate 20000/s --arrivals poisson
+  baton run W-4096-P-N-FCFS-400 --timeline run.pftrace --timeline-connections lossy
   baton run W-1024-P-N-FCFS-400 --print-config
 
 A shorthand is Workload-Connections-Priority-LoadControl-Selection-MIPS:
@@ -385,6 +389,9 @@ pub struct RunArgs {
     /// Which link to capture: server, or client:N
     #[arg(long, value_name = "LINK", default_value = "server", requires = "pcap", value_parser = parse_link)]
     pub pcap_link: Link,
+    /// The timeline.
+    #[command(flatten)]
+    pub timeline: TimelineArgs,
     /// Show where cycles went for each run, also if there are several
     #[arg(long)]
     pub details: bool,

@@ -42,7 +42,12 @@ pub fn attempt(
         }))) => Err(Failure::BadInput(format!(
             "{name}: {path}: found {found}; expected {expected}"
         ))),
-        Ok(Err(error @ RunError::Capture(_))) => Err(Failure::Failed(format!("{name}: {error}"))),
+        Ok(Err(error @ RunError::Unreached { .. })) => {
+            Err(Failure::BadInput(format!("{name}: {error}")))
+        }
+        Ok(Err(error @ (RunError::Capture(_) | RunError::Timeline(_)))) => {
+            Err(Failure::Failed(format!("{name}: {error}")))
+        }
         Ok(Err(error @ RunError::Violation { .. })) => {
             Err(Failure::Failed(format!("{name}: {error}\n{again}")))
         }

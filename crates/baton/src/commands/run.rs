@@ -11,7 +11,7 @@ use crate::summary::{self, Summary};
 use crate::tables;
 use baton_sim::config::WorkloadConfig;
 use baton_sim::results::Results;
-use baton_sim::{Capture, Link};
+use baton_sim::{Capture, Link, Timeline};
 use kept_off::KeptOff;
 use serde::Serialize;
 use std::path::Path;
@@ -53,9 +53,14 @@ pub fn execute(arguments: &RunArgs, interrupt: &Interrupt) -> Result<(), Failure
     for input in inputs(arguments, &plan) {
         spare(input, "--json", arguments.json.as_deref())?;
         spare(input, "--pcap", arguments.pcap.as_deref())?;
+        spare(input, "--timeline", arguments.timeline.file.as_deref())?;
     }
     let json = arguments.json.as_deref().map(JsonOutput::new).transpose()?;
     let capture = prepare_capture(arguments, &plan)?;
+    let timeline = arguments.timeline.file.as_deref();
+    let timeline = timeline.map(|path| of_one_run("--timeline", path, arguments, &plan));
+    let timeline = timeline.transpose()?.map(|(file, _)| file);
+    refuse_one_file(arguments, [capture.as_ref(), timeline.as_ref()])?;
     plan.notes.iter().for_each(|text| note(text));
     for warning in plan.without_effect() {
         tell(&format!("warning: {warning}\n"));
@@ -65,7 +70,15 @@ pub fn execute(arguments: &RunArgs, interrupt: &Interrupt) -> Result<(), Failure
         .runs
         .iter()
         .flat_map(|run| (0..seeds as u64).map(move |seed| (run, seed)))
-        .map(|(run, seed)| job(run, seed, &request, arguments, capture.as_ref()))
+        .map(|(run, seed)| {
+            job(
+                run,
+                seed,
+                &request,
+                arguments,
+                [capture.as_ref(), timeline.as_ref()],
+            )
+        })
         .collect();
     let results = run_all(&jobs, arguments.threads.get(), interrupt)?;
     let groups: Vec<&[Results]> = results.chunks(seeds).collect();
@@ -73,8 +86,8 @@ pub fn execute(arguments: &RunArgs, interrupt: &Interrupt) -> Result<(), Failure
     let kept_off = kept_off::of(&results, arguments.threads.get(), interrupt)?;
     let text =
         tables::describe(&groups, &summaries, arguments.details) + &kept_off::table(&kept_off);
-    if let Some(capture) = capture {
-        capture.commit()?;
+    for file in [capture, timeline].into_iter().flatten() {
+        file.commit()?;
     }
     match json {
         Some(json) => json.write(
@@ -111,18 +124,7 @@ fn prepare_capture(arguments: &RunArgs, plan: &Plan) -> Result<Option<Pending>, 
     let Some(path) = &arguments.pcap else {
         return Ok(None);
     };
-    if arguments.seeds.get() > 1 {
-        return Err(Failure::BadInput(
-            "--pcap: there are several seeds; expected a single run".to_owned(),
-        ));
-    }
-    let [run] = plan.runs.as_slice() else {
-        return Err(Failure::BadInput(format!(
-            "--pcap: {} has {} variants; expected a single run: choose one with --variant NAME",
-            arguments.experiment,
-            plan.runs.len()
-        )));
-    };
+    let (pending, run) = of_one_run("--pcap", path, arguments, plan)?;
     let clients = run.experiment.clients.connections;
     if let Link::Client(number) = arguments.pcap_link
         && number >= clients
@@ -132,17 +134,49 @@ fn prepare_capture(arguments: &RunArgs, plan: &Plan) -> Result<Option<Pending>, 
             clients - 1
         )));
     }
-    let pending = Pending::new("--pcap", path)?;
-    if arguments
-        .json
-        .as_deref()
-        .is_some_and(|json| same_file(json, pending.target()))
-    {
-        return Err(Failure::BadInput(
-            "--json and --pcap name the same file; expected two files".to_owned(),
-        ));
-    }
     Ok(Some(pending))
+}
+
+/// The file for what is written of a single run, and that run.
+fn of_one_run<'a>(
+    flag: &'static str,
+    path: &Path,
+    arguments: &RunArgs,
+    plan: &'a Plan,
+) -> Result<(Pending, &'a Planned), Failure> {
+    if arguments.seeds.get() > 1 {
+        return Err(Failure::BadInput(format!(
+            "{flag}: there are several seeds; expected a single run"
+        )));
+    }
+    let [run] = plan.runs.as_slice() else {
+        return Err(Failure::BadInput(format!(
+            "{flag}: {} has {} variants; expected a single run: choose one with --variant NAME",
+            arguments.experiment,
+            plan.runs.len()
+        )));
+    };
+    Ok((Pending::new(flag, path)?, run))
+}
+
+/// Refuses to write two things into one file.
+fn refuse_one_file(arguments: &RunArgs, files: [Option<&Pending>; 2]) -> Result<(), Failure> {
+    let [capture, timeline] = files.map(|file| file.map(Pending::target));
+    let json = arguments.json.as_deref();
+    for (flags, one, other) in [
+        ("--json and --pcap", json, capture),
+        ("--json and --timeline", json, timeline),
+        ("--pcap and --timeline", capture, timeline),
+    ] {
+        if let (Some(one), Some(other)) = (one, other)
+            && same_file(one, other)
+        {
+            return Err(Failure::BadInput(format!(
+                "{flags} name the same file; expected two files"
+            )));
+        }
+    }
+    Ok(())
 }
 
 fn same_file(path: &Path, target: &Path) -> bool {
@@ -155,16 +189,21 @@ fn job(
     later: u64,
     request: &Request,
     arguments: &RunArgs,
-    capture: Option<&Pending>,
+    [capture, timeline]: [Option<&Pending>; 2],
 ) -> Job {
     let captures = capture.map(|file| Capture {
         link: arguments.pcap_link,
+        path: file.path().to_owned(),
+    });
+    let timeline = timeline.map(|file| Timeline {
+        sampling: arguments.timeline.sampling(),
         path: file.path().to_owned(),
     });
     let mut experiment = run.experiment.clone();
     experiment.run.seed = experiment.run.seed.wrapping_add(later);
     Job {
         captures: captures.into_iter().collect(),
+        timeline,
         ..Job::new(experiment, request.command_of(run))
     }
 }

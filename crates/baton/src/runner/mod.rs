@@ -17,7 +17,8 @@ use crate::failure::Failure;
 use crate::logs::{self, LOGS};
 use baton_sim::config::Experiment;
 use baton_sim::results::Results;
-use baton_sim::{Capture, Observer};
+use baton_sim::{Capture, Observer, Timeline};
+use baton_timeline::Summary;
 use baton_workload::log::standard_input;
 use progress::Progress;
 use std::sync::Mutex;
@@ -31,6 +32,8 @@ pub struct Job {
     pub experiment: Experiment,
     /// Captures to make of it.
     pub captures: Vec<Capture>,
+    /// The timeline to make of it, if any.
+    pub timeline: Option<Timeline>,
     /// The command that runs it again; shown when the simulation itself fails.
     pub replay: String,
 }
@@ -41,6 +44,7 @@ impl Job {
         Self {
             experiment,
             captures: Vec::new(),
+            timeline: None,
             replay,
         }
     }
@@ -137,12 +141,17 @@ fn run_one(job: &Job, mut watch: Watch<'_>) -> Result<Results, Failure> {
     let Job {
         experiment,
         captures,
+        timeline,
         replay,
     } = job;
     if watch.cancelled() {
         return Err(Failure::Interrupted);
     }
-    let run = || baton_sim::run_on(&LOGS, experiment, COMMIT, captures, &mut watch);
+    let run = || {
+        baton_sim::run_with(&LOGS, experiment, COMMIT, &mut watch, |machine| {
+            machine.captures(captures).timeline(timeline.as_ref())
+        })
+    };
     Ok(config::attempt(experiment, replay, run)?)
 }
 
@@ -161,5 +170,9 @@ impl Observer for Watch<'_> {
 
     fn cancelled(&self) -> bool {
         self.stop.load(Ordering::Relaxed) || self.interrupt.requested()
+    }
+
+    fn timeline(&mut self, summary: &Summary) {
+        self.progress.note(format!("timeline: {summary}"));
     }
 }

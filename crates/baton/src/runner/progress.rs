@@ -1,7 +1,7 @@
 //! Progress on stderr, only of what takes long enough to want it: a bar on a terminal, elsewhere a line every so often.
 
 use super::estimate::Estimate;
-use crate::output::{is_quiet, tell};
+use crate::output::{is_quiet, note, tell};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{IsTerminal, stderr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -32,6 +32,8 @@ struct State {
     estimate: Estimate,
     /// When to draw the bar or write a line.
     due: Duration,
+    /// What is told when the bar is away.
+    notes: Vec<String>,
 }
 
 impl Progress {
@@ -45,13 +47,17 @@ impl Progress {
             bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
         });
         let due = if bar.is_some() { BAR_AFTER } else { LINE_EVERY };
-        let estimate = Estimate::new(jobs, threads);
+        let state = State {
+            estimate: Estimate::new(jobs, threads),
+            due,
+            notes: Vec::new(),
+        };
         Self {
             unit,
             jobs,
             start: Instant::now(),
             bar,
-            state: Mutex::new(State { estimate, due }),
+            state: Mutex::new(state),
         }
     }
 
@@ -77,9 +83,15 @@ impl Progress {
         self.show(&mut state);
     }
 
+    /// Tells the user something at the end.
+    pub fn note(&self, text: String) {
+        self.state().notes.push(text);
+    }
+
     /// Takes the bar away.
     pub fn finish(&self) {
         self.bar.iter().for_each(ProgressBar::finish_and_clear);
+        self.state().notes.drain(..).for_each(|text| note(&text));
     }
 
     fn now(&self) -> f64 {
