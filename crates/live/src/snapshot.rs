@@ -112,12 +112,7 @@ impl Snapshot {
     pub fn take<T: Port>(engine: &Engine<T>, source: &impl SnapshotSource) -> Self {
         let (now, host) = (engine.now(), engine.host());
         let link = engine.port().link();
-        let mut counters = BTreeMap::new();
-        engine.counters(&mut |name: &str, value| {
-            counters.insert(name.to_owned(), value);
-        });
-        add_host_counters(host, &mut counters);
-        source.add_counters(&mut counters);
+        let counters = Self::counters(engine, source);
         let stack = host.stack();
         Self {
             pid: std::process::id(),
@@ -133,6 +128,20 @@ impl Snapshot {
             places: source.places(now),
             counters,
         }
+    }
+
+    /// Its counters alone.
+    pub fn counters<T: Port>(
+        engine: &Engine<T>,
+        source: &impl SnapshotSource,
+    ) -> BTreeMap<String, u64> {
+        let mut counters = BTreeMap::new();
+        engine.counters(&mut |name: &str, value| {
+            counters.insert(name.to_owned(), value);
+        });
+        add_host_counters(engine.host(), &mut counters);
+        source.add_counters(&mut counters);
+        counters
     }
 
     /// One of a process whose TCP is elsewhere, behind sockets called `name`: it has counters only.

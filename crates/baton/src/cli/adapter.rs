@@ -1,6 +1,7 @@
 //! What can be typed after `baton live adapter`.
 
-use super::{DescriptorArgs, LinkArgs};
+use super::size::parse_size;
+use super::{DescriptorArgs, LinkArgs, TimelineArgs};
 use baton_host::SelectionConfig;
 use clap::{Args, ValueEnum, ValueHint};
 use std::net::SocketAddr;
@@ -36,6 +37,7 @@ Examples:
 
   baton live adapter --iface eth1 --addr 192.0.2.7/24 --listen /run/baton.sock --core 3 --batching adaptive
   baton live adapter --iface eth1 --addr 192.0.2.7/24 --scheduler host-first --hiwat 1024 --lowat 256
+  baton live adapter --iface eth1 --addr 192.0.2.7/24 --timeline adapter.pftrace --timeline-connections moved
 
 Beside the kernel, which keeps eth1 and its addresses, for single connections of a server:
   baton live adapter --iface eth1 --handoff t4 &
@@ -113,6 +115,9 @@ pub struct AdapterArgs {
         requires = "hiwat"
     )]
     pub relief: ReliefName,
+    /// The timeline.
+    #[command(flatten)]
+    pub timeline: TimelineArgs,
     /// Where `baton live stat` asks
     #[arg(long, value_name = "PATH", default_value = CONTROL, value_hint = ValueHint::FilePath)]
     pub control: PathBuf,
@@ -124,23 +129,6 @@ impl AdapterArgs {
         let usual = self.handoff.as_ref().map(|_| Path::new(BROKER));
         self.broker.as_deref().or(usual)
     }
-}
-
-/// Bytes, or with a unit behind them.
-fn parse_size(text: &str) -> Result<u32, String> {
-    let (digits, unit) = match text.strip_suffix(['K', 'M', 'G']) {
-        Some(digits) => (digits, &text[digits.len()..]),
-        None => (text, ""),
-    };
-    let shift = match unit {
-        "K" => 10,
-        "M" => 20,
-        "G" => 30,
-        _ => 0,
-    };
-    let bytes = digits.parse::<u64>().ok();
-    let bytes = bytes.and_then(|number| u32::try_from(number.checked_mul(1 << shift)?).ok());
-    bytes.ok_or_else(|| "expected bytes below 4G, as in 65536, 64K, 64M or 1G".to_owned())
 }
 
 /// Lengths of the firmware's queues, and how much it sends at a time.
@@ -197,19 +185,4 @@ pub enum OnExit {
     Reset,
     /// What the adapter has of their data is sent, then they are closed.
     Drain,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_have_units() {
-        for (text, bytes) in [("0", 0), ("4096", 4096), ("64K", 65_536), ("3G", 3 << 30)] {
-            assert_eq!(parse_size(text), Ok(bytes));
-        }
-        for text in ["", "M", "4G", "-1", "1.5M", "64k", "99999999999G"] {
-            assert!(parse_size(text).is_err(), "{text}");
-        }
-    }
 }

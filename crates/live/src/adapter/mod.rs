@@ -25,6 +25,7 @@ mod passing;
 mod rows;
 mod run;
 mod service;
+mod timeline;
 mod wakeups;
 
 #[cfg(test)]
@@ -40,3 +41,4 @@ pub use one_by_one::{Links, OneByOne, Parts};
 pub use rows::{ApplicationRow, BusRow, RingRow};
 pub use run::run_adapter;
 pub use service::{AdapterService, ApplicationStats};
+pub use timeline::AdapterTimeline;

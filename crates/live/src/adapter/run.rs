@@ -32,8 +32,13 @@ pub fn run_adapter<T: Port>(
     let mut spin = Spin::new(LONGEST_SPIN);
     let mut throttle = Throttle::default();
     loop {
-        let more = engine.turn(service).map_err(gone())?;
+        let began = engine.now();
+        let more = engine.turn_at(began, service).map_err(gone())?;
         let now = engine.now();
+        if let Some(mut timeline) = service.take_timeline() {
+            timeline.turn((began, now), engine, service);
+            service.put_timeline(timeline);
+        }
         while let Some(notice) = service.poll_notice() {
             operator(&notice);
         }

@@ -8,6 +8,7 @@ use super::listeners::Listeners;
 use super::notice::Notice;
 use super::one_by_one::{OneByOne, Parts};
 use super::passing;
+use super::timeline::AdapterTimeline;
 use super::wakeups::Wakeups;
 use crate::broker::Captured;
 use crate::ending::{End, Stop};
@@ -21,6 +22,7 @@ use baton_iolib::AnyAdapterLink;
 use baton_nic::adapter::{Adapter, AdapterConfig, Ending, SessionId, pump};
 use baton_nic::{Config, Governor, Schedule};
 use baton_tcp::Stack;
+use baton_timeline::Way;
 use baton_wire::{Span, Time};
 use bytes::Bytes;
 use rustix::event::PollFlags;
@@ -78,6 +80,8 @@ pub struct AdapterService {
     wakeups: Wakeups,
     stats: ApplicationStats,
     notices: VecDeque<Notice>,
+    /// None: nobody wants one.
+    timeline: Option<Box<AdapterTimeline>>,
     /// When to look at the listeners.
     listeners_throttle: Throttle,
     /// There was something to do in the last turn.
@@ -123,6 +127,7 @@ impl AdapterService {
                 .map_err(LiveError::failed("cannot wait for several applications"))?,
             stats: ApplicationStats::default(),
             notices: VecDeque::new(),
+            timeline: None,
             listeners_throttle: Throttle::default(),
             busy: false,
             rang: false,
@@ -191,6 +196,20 @@ impl AdapterService {
         self.one_by_one = None;
         self.adapter.keep_departures();
         self.beside = Some(beside);
+    }
+
+    /// Tells a timeline what it does from now on.
+    pub fn set_timeline(&mut self, timeline: AdapterTimeline) {
+        self.timeline = Some(Box::new(timeline));
+    }
+
+    /// The timeline, which is told nothing more, or until it is [put back](AdapterService::put_timeline).
+    pub fn take_timeline(&mut self) -> Option<Box<AdapterTimeline>> {
+        self.timeline.take()
+    }
+
+    pub(super) fn put_timeline(&mut self, timeline: Box<AdapterTimeline>) {
+        self.timeline = Some(timeline);
     }
 
     /// How many connections may be here (handoff-policies 3.2).
@@ -487,6 +506,11 @@ impl AdapterService {
 
 impl Application for AdapterService {
     fn receive(&mut self, now: Time, host: &mut Host, frames: Drain<'_, Bytes>) {
+        if let Some(timeline) = &mut self.timeline {
+            for frame in frames.as_slice() {
+                timeline.frame(now, Way::In, frame);
+            }
+        }
         match &mut self.one_by_one {
             Some(one_by_one) => one_by_one.receive(now, &mut self.adapter, frames),
             None => take_in(now, host, frames),
@@ -515,6 +539,37 @@ impl Application for AdapterService {
         frames: &mut Vec<u8>,
         end: &mut dyn FnMut(&mut Vec<u8>),
     ) {
+        let Some(mut timeline) = self.timeline.take() else {
+            return self.gather_frames(now, host, most, frames, end);
+        };
+        let mut start = frames.len();
+        self.gather_frames(now, host, most, frames, &mut |frames| {
+            timeline.frame(now, Way::Out, &frames[start..]);
+            end(frames);
+            start = frames.len();
+        });
+        self.timeline = Some(timeline);
+    }
+
+    fn poll_timeout(&self) -> Option<Time> {
+        let beside = self.beside.as_ref().map(Beside::poll_timeout);
+        [self.adapter.poll_timeout(), beside]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+}
+
+impl AdapterService {
+    /// As [`Application::poll_frames`].
+    fn gather_frames(
+        &mut self,
+        now: Time,
+        host: &mut Host,
+        most: usize,
+        frames: &mut Vec<u8>,
+        end: &mut dyn FnMut(&mut Vec<u8>),
+    ) {
         let (quiet, rung) = match self.one_by_one {
             Some(_) => (self.is_quiet(now), self.doorbells_rung()),
             None => (false, 0),
@@ -534,13 +589,5 @@ impl Application for AdapterService {
             Err((session, error)) => self.part_with(now, host.stack_mut(), session, &error),
         }
         self.rang |= self.doorbells_rung() > rung;
-    }
-
-    fn poll_timeout(&self) -> Option<Time> {
-        let beside = self.beside.as_ref().map(Beside::poll_timeout);
-        [self.adapter.poll_timeout(), beside]
-            .into_iter()
-            .flatten()
-            .min()
     }
 }

@@ -4,9 +4,11 @@ use super::descriptors::batching;
 use super::{engine, stop};
 use crate::cli::{AdapterArgs, LoadMeasureName, OnExit, QueueArgs, ReliefName, SchedulerName};
 use crate::failure::Failure;
-use crate::output::{print, tell};
+use crate::output::{note, print, reason, tell};
 use crate::runner::Interrupt;
-use baton_live::adapter::{AdapterService, AdapterServiceConfig, Listeners, run_adapter};
+use baton_live::adapter::{
+    AdapterService, AdapterServiceConfig, AdapterTimeline, Listeners, run_adapter,
+};
 use baton_live::broker::{Broker, end_predecessor};
 use baton_live::port::Port;
 use baton_live::{ControlSocket, Engine, Snapshot, pin_to_core};
@@ -139,6 +141,7 @@ fn run(
         replace(arguments)?;
     }
     let mut control = ControlSocket::bind(&arguments.control)?;
+    let timeline = timeline(arguments)?;
     let listeners = Listeners::open(&arguments.listen, arguments.listen_tcp, config.limits)?;
     if let Some(path) = arguments.broker_at() {
         let (mut running, beside, captured) = engine::start_beside_kernel(&arguments.link)?;
@@ -146,6 +149,9 @@ fn run(
         config.adapter.port_seed = running.seed;
         let mut service = AdapterService::new(config, listeners, engine.host_mut())?;
         service.set_beside(beside);
+        if let Some(timeline) = timeline {
+            service.set_timeline(timeline);
+        }
         let tcp = engine.host().stack().config().clone();
         let policy = arguments.handoff.clone().unwrap_or_default();
         let _broker = Broker::start(path, captured, tcp, policy)?;
@@ -160,6 +166,9 @@ fn run(
     let engine = &mut running.engine;
     config.adapter.port_seed = running.seed;
     let mut service = AdapterService::new(config, listeners, engine.host_mut())?;
+    if let Some(timeline) = timeline {
+        service.set_timeline(timeline);
+    }
     let addresses: Vec<String> = arguments
         .link
         .addr
@@ -172,6 +181,21 @@ fn run(
         arguments.listen.display()
     ));
     work(engine, &mut service, &mut control, interrupt)
+}
+
+/// The timeline, if one was asked for and can be had. It stands in its place from the start on: a process that is killed leaves what it
+/// has written.
+fn timeline(arguments: &AdapterArgs) -> Result<Option<AdapterTimeline>, Failure> {
+    let Some(path) = &arguments.timeline.file else {
+        return Ok(None);
+    };
+    let timeline = AdapterTimeline::create(path, &arguments.timeline.sampling());
+    timeline.map(Some).map_err(|error| {
+        let (path, why) = (path.display(), reason(&error));
+        Failure::BadInput(format!(
+            "--timeline {path}: {why}; expected a path that can be written"
+        ))
+    })
 }
 
 /// Has the adapter that is there end.
@@ -196,9 +220,20 @@ fn work(
     control: &mut ControlSocket,
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
-    run_adapter(engine, service, control, stop(interrupt), |notice| {
+    let ended = run_adapter(engine, service, control, stop(interrupt), |notice| {
         tell(&format!("{notice}\n"));
-    })?;
+    });
+    if let Some(timeline) = service.take_timeline() {
+        let summary = timeline.finish(engine.now()).map_err(|error| {
+            let why = reason(&error);
+            Failure::Failed(format!("--timeline: cannot write: {why}"))
+        })?;
+        match summary {
+            Some(summary) => note(&format!("timeline: {summary}")),
+            None => note("timeline: the adapter ended before it was to begin"),
+        }
+    }
+    ended?;
     print(&totals(&Snapshot::take(engine, service)))
 }
 

@@ -1,0 +1,187 @@
+//! What an adapter does, as a timeline: turns of its loop, its counters, and chosen connections.
+
+use super::service::AdapterService;
+use crate::engine::Engine;
+use crate::port::Port;
+use crate::snapshot::Snapshot;
+use baton_timeline::{
+    ConnectionTracks, Connections, Counters, Grain, Sampling, Summary, Track, Value, Way, Window,
+    Within, Writer,
+};
+use baton_wire::{Endpoint, Span, Time, decode_frame};
+use rustc_hash::FxHashSet;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+/// From one look at the counters to the next.
+const SAMPLE_EVERY: Span = Span::from_ms(10);
+/// What was told is in the file so much later at most: a process that is killed loses that.
+const FLUSH_EVERY: Span = Span::from_secs(1);
+/// Where a connection is until it is known.
+const ARRIVING: &str = "arriving";
+
+/// Writes a timeline of an adapter. Times are those of its engine.
+pub struct AdapterTimeline {
+    writer: Writer<File>,
+    window: Window,
+    rule: Connections,
+    connections: ConnectionTracks,
+    engine: Track,
+    counters: Counters,
+    /// Frames received and sent, requests and responses, as of the last turn.
+    moved: [u64; 4],
+    /// Connections that came from hosts and went back, as of the last look.
+    imports_and_exports: (u64, u64),
+    sample_at: Time,
+    flush_at: Time,
+}
+
+impl AdapterTimeline {
+    /// Begins a file.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn create(path: &Path, sampling: &Sampling) -> io::Result<Self> {
+        let mut writer = Writer::new(File::create(path)?, sampling.most_bytes);
+        let process = writer.process("adapter");
+        let engine = writer.thread(process, "engine");
+        let connections = writer.process("connections");
+        let mut connections = ConnectionTracks::new(sampling.connections, connections, ARRIVING);
+        connections.know_midway();
+        let mut window = Window::new(sampling);
+        window.begin(Time::ZERO);
+        Ok(Self {
+            writer,
+            window,
+            rule: sampling.connections,
+            connections,
+            engine,
+            counters: Counters::new(process, Grain::Sample),
+            moved: [0; 4],
+            imports_and_exports: (0, 0),
+            sample_at: Time::ZERO,
+            flush_at: Time::ZERO,
+        })
+    }
+
+    /// A frame has come from the link, or goes there.
+    pub(super) fn frame(&mut self, now: Time, way: Way, frame: &[u8]) {
+        let Ok((packet, data)) = decode_frame(frame) else {
+            return;
+        };
+        let client = match way {
+            Way::In => packet.src,
+            Way::Out => packet.dst,
+        };
+        let (connections, mut to) = self.connections(now);
+        connections.segment(&mut to, client, way, &packet.header, data.len() as u32);
+    }
+
+    /// A turn of the loop is over.
+    pub(super) fn turn<T: Port>(
+        &mut self,
+        (from, to): (Time, Time),
+        engine: &Engine<T>,
+        service: &AdapterService,
+    ) {
+        let (inet, adapter) = (engine.host().interface().stats(), service.adapter().stats());
+        let moved = [
+            inet.frames_received,
+            inet.frames_sent,
+            adapter.requests,
+            adapter.responses,
+        ];
+        let before = std::mem::replace(&mut self.moved, moved);
+        let is_open = self.window.opened(from).is_some();
+        if is_open && moved != before && self.writer.admits(Grain::Work, from) {
+            let number = |place: usize| Value::Number(moved[place] - before[place]);
+            let about = [
+                ("frames_in", number(0)),
+                ("frames_out", number(1)),
+                ("requests", number(2)),
+                ("responses", number(3)),
+            ];
+            self.writer.span(self.engine, (from, to), "turn", &about);
+        }
+        let imports_and_exports = (adapter.imported, adapter.exported);
+        let is_due = self.sample_at <= to;
+        if self.imports_and_exports != imports_and_exports || is_due {
+            self.imports_and_exports = imports_and_exports;
+            self.settle(to, engine);
+        }
+        if is_due {
+            self.sample_at = to + SAMPLE_EVERY;
+            self.sample(to, engine, service);
+        }
+    }
+
+    /// Looks where connections live.
+    fn settle<T: Port>(&mut self, now: Time, engine: &Engine<T>) {
+        let stack = engine.host().stack();
+        let here: FxHashSet<Endpoint> = stack
+            .connections()
+            .map(|conn| stack.flow(conn).remote)
+            .collect();
+        let (connections, mut to) = self.connections(now);
+        connections.settle(&mut to, |client| match here.contains(&client) {
+            true => "on the adapter",
+            false => "on the host",
+        });
+    }
+
+    /// Looks at the counters: those of `baton live stat`.
+    fn sample<T: Port>(&mut self, now: Time, engine: &Engine<T>, service: &AdapterService) {
+        let Some(opened) = self.window.opened(now) else {
+            return;
+        };
+        let here = engine.host().stack().len() as u64;
+        let of_stack = [("connections".to_owned(), here)];
+        for (name, value) in Snapshot::counters(engine, service)
+            .into_iter()
+            .chain(of_stack)
+        {
+            self.counters
+                .set(&mut self.writer, (opened, now), (&name, ""), value);
+        }
+        if self.flush_at <= now {
+            self.flush_at = now + FLUSH_EVERY;
+            self.writer.pass_on();
+        }
+    }
+
+    /// Ends the file; says what is in it.
+    ///
+    /// # Errors
+    /// It could not be written.
+    pub fn finish(mut self, now: Time) -> io::Result<Option<Summary>> {
+        let (connections, mut to) = self.connections(now);
+        connections.finish(&mut to);
+        let Some((from, to)) = self.window.bounds(now) else {
+            return self.writer.flush().map(|()| None);
+        };
+        let (opened, shown) = self.connections.counts();
+        let summary = Summary {
+            from,
+            to,
+            rule: self.rule,
+            opened,
+            shown,
+            left_out: self.writer.left_out(),
+            bytes: self.writer.written(),
+        };
+        self.writer.facts(summary.facts());
+        self.writer.flush()?;
+        Ok(Some(summary))
+    }
+
+    fn connections(&mut self, now: Time) -> (&mut ConnectionTracks, Within<'_, File>) {
+        self.window.opened(now);
+        let within = Within {
+            writer: &mut self.writer,
+            window: &self.window,
+            now,
+        };
+        (&mut self.connections, within)
+    }
+}
