@@ -49,37 +49,15 @@ impl Timeline {
     /// Reads a file, and asserts that Perfetto could: tracks and names are there before they are used, what happens on a track is in order,
     /// and spans on it lie within each other or one behind the other.
     pub fn read(bytes: &[u8]) -> Self {
-        let trace = Trace::decode(bytes).expect("it is a trace");
-        let mut reader = Reader::default();
-        for packet in trace.packet {
-            assert_eq!(packet.trusted_packet_sequence_id, Some(1));
-            for fact in packet
-                .trace_attributes
-                .into_iter()
-                .flat_map(|facts| facts.attribute)
-            {
-                let (key, words) = (fact.key(), fact.string_value());
-                reader
-                    .timeline
-                    .facts
-                    .insert(key.to_owned(), words.to_owned());
-            }
-            if let Some(track) = packet.track_descriptor {
-                let twice = reader.tracks.insert(track.uuid(), track);
-                assert_eq!(twice, None, "a track is described once");
-            }
-            if let Some(names) = packet.interned_data {
-                for name in names.event_names {
-                    reader.names.insert(name.iid(), name.name().to_owned());
-                }
-            }
-            if let Some(event) = packet.track_event {
-                reader.take(packet.timestamp.expect("a time"), &event);
-            }
-        }
+        let reader = Reader::read(bytes);
         let open: usize = reader.open.values().map(Vec::len).sum();
         assert_eq!(open, 0, "all spans have ended");
         reader.timeline
+    }
+
+    /// The same of a file whose writer was stopped: spans that have not ended are left out.
+    pub fn read_cut_off(bytes: &[u8]) -> Self {
+        Reader::read(bytes).timeline
     }
 
     /// Spans on the tracks of this name of a process.
@@ -110,6 +88,38 @@ struct Reader {
 }
 
 impl Reader {
+    fn read(bytes: &[u8]) -> Self {
+        let trace = Trace::decode(bytes).expect("it is a trace");
+        let mut reader = Self::default();
+        for packet in trace.packet {
+            assert_eq!(packet.trusted_packet_sequence_id, Some(1));
+            for fact in packet
+                .trace_attributes
+                .into_iter()
+                .flat_map(|facts| facts.attribute)
+            {
+                let (key, words) = (fact.key(), fact.string_value());
+                reader
+                    .timeline
+                    .facts
+                    .insert(key.to_owned(), words.to_owned());
+            }
+            if let Some(track) = packet.track_descriptor {
+                let twice = reader.tracks.insert(track.uuid(), track);
+                assert_eq!(twice, None, "a track is described once");
+            }
+            if let Some(names) = packet.interned_data {
+                for name in names.event_names {
+                    reader.names.insert(name.iid(), name.name().to_owned());
+                }
+            }
+            if let Some(event) = packet.track_event {
+                reader.take(packet.timestamp.expect("a time"), &event);
+            }
+        }
+        reader
+    }
+
     fn track(&self, number: u64) -> (String, String) {
         let track = &self.tracks[&number];
         let process = |number| {

@@ -8,6 +8,8 @@ use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::io::Write;
 
+/// Connections that are over and are still known at most: segments may come late, or again.
+const MOST_OVER: usize = 4096;
 /// Events of a connection that are kept at most until it is known whether it is chosen.
 const MOST_KEPT: usize = 256;
 
@@ -35,6 +37,8 @@ const NAMES: [[[&str; 2]; 2]; 5] = [
 enum What {
     /// It lives there from now on.
     Lives(&'static str),
+    /// It is over.
+    Ends,
     /// A segment of so many bytes from there on, in relation to the first; and what it acknowledges.
     Segment {
         name: &'static str,
@@ -55,7 +59,7 @@ struct Sent {
     fin: bool,
 }
 
-/// A connection that is not over.
+/// A connection.
 #[derive(Debug)]
 struct Connection {
     number: u64,
@@ -66,8 +70,13 @@ struct Connection {
     since: Time,
     sent: [Sent; 2],
     is_chosen: bool,
+    is_over: bool,
     /// Once something was written. A track that found no room is none.
     track: Option<Option<Track>>,
+    /// A span is open on it.
+    is_open: bool,
+    /// It ended before anything was written.
+    had_ended: bool,
     kept: VecDeque<(Time, What)>,
 }
 
@@ -81,6 +90,8 @@ pub struct ConnectionTracks {
     /// Connections may have been opened elsewhere.
     midway: bool,
     connections: FxHashMap<Endpoint, Connection>,
+    /// Those that are over, in this order, and some that were.
+    over: VecDeque<(Endpoint, u64)>,
     opened: u64,
     /// Those that have a track.
     shown: u64,
@@ -95,6 +106,7 @@ impl ConnectionTracks {
             home,
             midway: false,
             connections: FxHashMap::default(),
+            over: VecDeque::new(),
             opened: 0,
             shown: 0,
         }
@@ -139,9 +151,14 @@ impl ConnectionTracks {
         let (what, again) = connection.take(way, header, bytes);
         let is_last = flags.contains(Flags::RST)
             || !flags.contains(Flags::FIN) && bytes == 0 && connection.sent.iter().all(|s| s.fin);
+        let was_over = connection.is_over;
+        connection.is_over |= is_last;
+        let number = connection.number;
         self.tell(to, client, what, again && self.rule == Connections::Lossy);
-        if is_last {
-            self.close(to, client);
+        if is_last && !was_over {
+            self.tell(to, client, What::Ends, false);
+            self.over.push_back((client, number));
+            self.forget(to);
         }
     }
 
@@ -232,15 +249,32 @@ impl ConnectionTracks {
             since: to.now,
             sent,
             is_chosen,
+            is_over: false,
             track: None,
+            is_open: false,
+            had_ended: false,
             kept: VecDeque::new(),
         };
         self.connections.insert(client, connection);
     }
 
+    /// Forgets one that is over, if there are too many.
+    fn forget<W: Write>(&mut self, to: &mut Within<'_, W>) {
+        if self.over.len() > MOST_OVER
+            && let Some((client, number)) = self.over.pop_front()
+            && self
+                .connections
+                .get(&client)
+                .is_some_and(|known| known.number == number)
+        {
+            self.close(to, client);
+        }
+    }
+
     fn close<W: Write>(&mut self, to: &mut Within<'_, W>, client: Endpoint) {
         let closed = self.connections.remove(&client);
-        if let Some(track) = closed.and_then(|closed| closed.track).flatten() {
+        let open = closed.filter(|closed| closed.is_open);
+        if let Some(track) = open.and_then(|open| open.track).flatten() {
             to.writer.end(track, to.window.end(to.now));
         }
     }
@@ -320,8 +354,10 @@ impl Connection {
 
     /// Something was not written.
     fn pass(&mut self, at: Time, what: What) {
-        if let What::Lives(place) = what {
-            (self.lives, self.since) = (place, at);
+        match what {
+            What::Lives(place) => (self.lives, self.since) = (place, at),
+            What::Ends => self.had_ended = true,
+            What::Segment { .. } | What::Moment(..) => {}
         }
     }
 
@@ -337,23 +373,35 @@ impl Connection {
             return self.pass(at, what);
         };
         let (number, lives, since) = (self.number, self.lives, self.since.max(from));
+        let (is_first, had_ended) = (self.track.is_none(), self.had_ended);
         let track = *self.track.get_or_insert_with(|| {
             let admitted = to.writer.admits(Grain::Connection, at);
             admitted.then(|| {
                 let name = format!("connection {number} of {}:{}", client.addr, client.port);
                 let track = to.writer.row(process, &name);
-                to.writer.begin(track, since, lives, &[]);
+                if !had_ended {
+                    to.writer.begin(track, since, lives, &[]);
+                }
                 track
             })
         });
-        let Some(track) = track.filter(|_| to.writer.admits(Grain::Connection, at)) else {
+        let Some(track) = track else {
             return;
         };
+        self.is_open |= is_first && !had_ended;
+        if matches!(what, What::Ends | What::Lives(_)) && self.is_open {
+            to.writer.end(track, at);
+            self.is_open = false;
+        }
+        if matches!(what, What::Ends) || !to.writer.admits(Grain::Connection, at) {
+            return;
+        }
         match what {
             What::Lives(place) => {
-                to.writer.end(track, at);
                 to.writer.begin(track, at, place, &[]);
+                self.is_open = true;
             }
+            What::Ends => {}
             What::Segment {
                 name,
                 seq,

@@ -181,13 +181,13 @@ impl<W: Write> Writer<W> {
         })
     }
 
-    /// A counter of a process, in this unit.
+    /// A counter of a process, in this unit; "" counts.
     pub fn counter(&mut self, process: Track, name: &str, unit: &str) -> Track {
         self.track(TrackDescriptor {
             name: Some(name.to_owned()),
             parent_uuid: Some(process.0),
             counter: Some(CounterDescriptor {
-                unit_name: Some(unit.to_owned()),
+                unit_name: (!unit.is_empty()).then(|| unit.to_owned()),
             }),
             ..TrackDescriptor::default()
         })

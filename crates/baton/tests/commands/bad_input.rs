@@ -314,6 +314,38 @@ fn outputs_that_cannot_be_written_are_refused_before_the_run() {
     assert_eq!(bench.files(), ["two.toml", "x.toml"]);
 }
 
+#[test]
+fn timelines_that_cannot_be_are_refused_and_nothing_is_left() {
+    let bench = Workbench::new();
+    bench.write("x.toml", FIXED);
+    bench.write(
+        "two.toml",
+        "profile = \"defaults\"\n[[variants]]\nname = \"a\"\n[[variants]]\nname = \"b\"\n",
+    );
+    let run = |line: &str| bench.baton(&format!("run {line}"));
+    let long = "x.toml --packets 100000000000 --timeline";
+    run(&format!("{long} none/out")).refused(&["--timeline none/out:", "no folder none"]);
+    run(&format!("{long} x.toml")).refused(&["--timeline x.toml:", "overwrite what is read"]);
+    run(&format!("{long} out --seeds 2")).refused(&["--timeline: there are several seeds"]);
+    run("two.toml --timeline out").refused(&["--timeline: two.toml has 2 variants", "--variant"]);
+    run(&format!("{long} out --pcap ./out")).refused(&["--pcap and --timeline name the same file"]);
+    for (flag, value, expected) in [
+        ("window", "2..1", "ends before it begins"),
+        ("window", "1", "FROM..TO in seconds"),
+        ("connections", "some", "every:N"),
+        ("size", "4K", "at least 1M"),
+    ] {
+        run(&format!("{long} out --timeline-{flag} {value}"))
+            .refused(&[&format!("--timeline-{flag}"), expected]);
+    }
+    run("x.toml --timeline-size 2M").refused(&["--timeline <FILE>"]);
+    run("x.toml --packets 2000 --timeline out --timeline-window 50..").refused(&[
+        "x: the timeline",
+        "expected a window that begins before the run ends, at ",
+    ]);
+    assert_eq!(bench.files(), ["two.toml", "x.toml"]);
+}
+
 /// An experiment file with one wrong value of the server of the data caching paper is refused by file and field.
 #[test]
 fn impossible_servers_are_refused() {

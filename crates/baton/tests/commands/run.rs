@@ -51,6 +51,30 @@ fn a_run_prints_tables_and_writes_all_results() {
 }
 
 #[test]
+fn a_timeline_changes_nothing_and_says_what_is_in_it() {
+    let bench = Workbench::new();
+    bench.write("x.toml", FIXED);
+    bench.run_short("x.toml", &["--json", "without"]).ok();
+    let more = ["--timeline-connections", "all", "--timeline-size", "1M"];
+    let files = ["--timeline", "out.pftrace", "--json", "with"];
+    let ran = bench
+        .run_short("x.toml", &[&files[..], &more].concat())
+        .ok();
+    assert!(
+        ran.stderr.starts_with("note: timeline: 0."),
+        "{}",
+        ran.stderr
+    );
+    assert!(ran.stderr.contains("(every:1)"), "{}", ran.stderr);
+    assert_eq!(bench.read("with"), bench.read("without"));
+    let written = std::fs::metadata(bench.path("out.pftrace"))
+        .expect("a file")
+        .len();
+    assert!((100_000..=1 << 20).contains(&written), "{written}");
+    assert_eq!(bench.files(), ["out.pftrace", "with", "without", "x.toml"]);
+}
+
+#[test]
 fn a_run_without_handoff_has_nothing_to_say_about_load_control() {
     let bench = Workbench::new();
     bench.write("x.toml", FIXED);

@@ -32,13 +32,8 @@ pub fn run_adapter<T: Port>(
     let mut spin = Spin::new(LONGEST_SPIN);
     let mut throttle = Throttle::default();
     loop {
-        let began = engine.now();
-        let more = engine.turn_at(began, service).map_err(gone())?;
+        let more = turn(engine, service).map_err(gone())?;
         let now = engine.now();
-        if let Some(mut timeline) = service.take_timeline() {
-            timeline.turn((began, now), engine, service);
-            service.put_timeline(timeline);
-        }
         while let Some(notice) = service.poll_notice() {
             operator(&notice);
         }
@@ -62,6 +57,20 @@ pub fn run_adapter<T: Port>(
             throttle.handle_wait(engine.now(), asked);
         }
     }
+}
+
+/// A turn of the engine, of which the timeline is told.
+pub(super) fn turn<T: Port>(
+    engine: &mut Engine<T>,
+    service: &mut AdapterService,
+) -> io::Result<bool> {
+    let began = engine.now();
+    let more = engine.turn_at(began, service)?;
+    if let Some(mut timeline) = service.take_timeline() {
+        timeline.turn((began, engine.now()), engine, service);
+        service.put_timeline(timeline);
+    }
+    Ok(more)
 }
 
 /// Sleeps until something can have happened. True when somebody asks at `control`.

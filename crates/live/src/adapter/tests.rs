@@ -14,6 +14,8 @@ use baton_iolib::{AdapterAddress, ConnectError, Geometry, Refusal, ShmHost};
 use baton_nic::{Config, Governor, Load};
 use baton_sockets::{Driver, DriverConfig};
 use baton_tcp::{CloseReason, Event};
+use baton_testkit::Timeline;
+use baton_timeline::{Connections, Sampling};
 use baton_wire::{Endpoint, Flow, Span, Time};
 use rustix::event::{PollFd, Timespec, poll};
 use std::collections::BTreeMap;
@@ -21,6 +23,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+use std::time::Duration;
 use tempfile::TempDir;
 
 fn host_of(mac: [u8; 6], address: &str) -> Host {
@@ -84,7 +87,7 @@ impl Desk {
     }
 
     fn turn(&mut self) {
-        let turned = self.engine.turn(&mut self.service);
+        let turned = run::turn(&mut self.engine, &mut self.service);
         turned.expect("memory does not fail");
         self.service.adapter().check();
     }
@@ -274,6 +277,66 @@ fn one_that_is_answered_is_listened_to_again() {
         assert_eq!(refused[0].status, Status::Refused);
         ask(&mut host, socket(6));
         assert!(!desk.service.prepare_to_sleep(), "there is something to do");
+    }
+}
+
+#[test]
+fn a_timeline_tells_of_turns_counters_and_connections() {
+    for firmware in both_ways() {
+        let mut desk = Desk::with(2, firmware);
+        let path = desk.folder.path().join("timeline");
+        let sampling = Sampling {
+            connections: Connections::Every(1),
+            ..Sampling::default()
+        };
+        let timeline = AdapterTimeline::create(&path, &sampling).expect("a file");
+        desk.service.set_timeline(timeline);
+        let server = Endpoint::new([10, 9, 0, 1].into(), 80);
+        desk.network.host_mut().stack_mut().listen(server, 4);
+        let mut host = desk.attach().expect("there is room");
+        let connect = Request {
+            socket: 5,
+            tag: 8,
+            action: Action::Connect(server),
+        };
+        ask(&mut host, socket(5));
+        ask(&mut host, connect.encode());
+        let mut answered = 0;
+        while answered < 2 {
+            desk.turn();
+            let network = desk.network.turn(&mut Nobody);
+            network.expect("memory does not fail");
+            answered += answers(&mut host).expect("an adapter").len();
+        }
+        // The next look at the counters is due.
+        thread::sleep(Duration::from_millis(11));
+        desk.turn();
+        let counters = desk.counters();
+        drop(host);
+        while desk.counters()["applications.left"] == 0 {
+            desk.turn();
+        }
+        // What is to be sent for it leaves by the next turn at the latest.
+        desk.turn();
+        let timeline = desk.service.take_timeline().expect("it was set");
+        let summary = timeline.finish(desk.engine.now()).expect("a file");
+        let summary = summary.expect("it began");
+        assert_eq!((summary.opened, summary.shown), (1, 1));
+        let read = Timeline::read(&std::fs::read(&path).expect("a file"));
+        let turns = || read.spans_on("adapter", "engine");
+        let requests: u64 = turns().map(|turn| turn.number("requests")).sum();
+        assert_eq!(requests, desk.service.adapter().stats().requests);
+        let connected = read.counter("adapter", "adapter.connected");
+        assert_eq!(connected.last().map(|last| last.1), Some(1));
+        assert_eq!(counters["adapter.connected"], 1);
+        let lives = read
+            .spans
+            .iter()
+            .filter(|span| span.track.0 == "connections");
+        let lives: Vec<_> = lives.map(|span| &*span.name).collect();
+        assert_eq!(lives, ["arriving", "on the adapter"]);
+        let names: Vec<_> = read.moments.iter().map(|moment| &*moment.name).collect();
+        assert_eq!(names, ["SYN in", "ACK out", "RST out"]);
     }
 }
 

@@ -97,7 +97,7 @@ pub enum RunError {
     #[error("cannot write the timeline: {0}")]
     Timeline(std::io::Error),
     /// The timeline's window has not opened.
-    #[error("the run ended at {:.6} s, before the timeline was to begin", ended.as_secs_f64())]
+    #[error("the timeline has nothing to show: expected a window that begins before the run ends, at {:.6} s", ended.as_secs_f64())]
     #[allow(missing_docs)]
     Unreached { ended: Time },
     /// The observer cancelled it.

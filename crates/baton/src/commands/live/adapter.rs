@@ -141,7 +141,6 @@ fn run(
         replace(arguments)?;
     }
     let mut control = ControlSocket::bind(&arguments.control)?;
-    let timeline = timeline(arguments)?;
     let listeners = Listeners::open(&arguments.listen, arguments.listen_tcp, config.limits)?;
     if let Some(path) = arguments.broker_at() {
         let (mut running, beside, captured) = engine::start_beside_kernel(&arguments.link)?;
@@ -149,9 +148,6 @@ fn run(
         config.adapter.port_seed = running.seed;
         let mut service = AdapterService::new(config, listeners, engine.host_mut())?;
         service.set_beside(beside);
-        if let Some(timeline) = timeline {
-            service.set_timeline(timeline);
-        }
         let tcp = engine.host().stack().config().clone();
         let policy = arguments.handoff.clone().unwrap_or_default();
         let _broker = Broker::start(path, captured, tcp, policy)?;
@@ -160,15 +156,12 @@ fn run(
             arguments.listen.display(),
             path.display()
         ));
-        return work(engine, &mut service, &mut control, interrupt);
+        return work(arguments, engine, &mut service, &mut control, interrupt);
     }
     let mut running = engine::start(&arguments.link)?;
     let engine = &mut running.engine;
     config.adapter.port_seed = running.seed;
     let mut service = AdapterService::new(config, listeners, engine.host_mut())?;
-    if let Some(timeline) = timeline {
-        service.set_timeline(timeline);
-    }
     let addresses: Vec<String> = arguments
         .link
         .addr
@@ -180,7 +173,7 @@ fn run(
         addresses.join(", "),
         arguments.listen.display()
     ));
-    work(engine, &mut service, &mut control, interrupt)
+    work(arguments, engine, &mut service, &mut control, interrupt)
 }
 
 /// The timeline, if one was asked for and can be had. It stands in its place from the start on: a process that is killed leaves what it
@@ -215,11 +208,15 @@ fn replace(arguments: &AdapterArgs) -> Result<(), Failure> {
 
 /// Serves until the end, and says what was done.
 fn work(
+    arguments: &AdapterArgs,
     engine: &mut Engine<Box<dyn Port>>,
     service: &mut AdapterService,
     control: &mut ControlSocket,
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
+    if let Some(timeline) = timeline(arguments)? {
+        service.set_timeline(timeline);
+    }
     let ended = run_adapter(engine, service, control, stop(interrupt), |notice| {
         tell(&format!("{notice}\n"));
     });
