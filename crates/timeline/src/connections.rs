@@ -197,7 +197,7 @@ impl ConnectionTracks {
         }
     }
 
-    /// Says of all connections where they live.
+    /// Says of all connections that are not over where they live.
     pub fn settle<W: Write>(
         &mut self,
         to: &mut Within<'_, W>,
@@ -205,11 +205,8 @@ impl ConnectionTracks {
     ) {
         for client in self.clients() {
             let place = place_of(client);
-            if self
-                .connections
-                .get(&client)
-                .is_some_and(|known| known.place != place)
-            {
+            let moves = |known: &Connection| !known.is_over && known.place != place;
+            if self.connections.get(&client).is_some_and(moves) {
                 self.lives(to, client, place);
             }
         }

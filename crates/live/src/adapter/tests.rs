@@ -316,7 +316,9 @@ fn a_timeline_tells_of_turns_counters_and_connections() {
         while desk.counters()["applications.left"] == 0 {
             desk.turn();
         }
-        // What is to be sent for it leaves by the next turn at the latest.
+        // What is to be sent for it leaves by the next turn at the latest; and the next look at where it lives is due.
+        desk.turn();
+        thread::sleep(Duration::from_millis(11));
         desk.turn();
         let timeline = desk.service.take_timeline().expect("it was set");
         let summary = timeline.finish(desk.engine.now()).expect("a file");
@@ -334,7 +336,7 @@ fn a_timeline_tells_of_turns_counters_and_connections() {
             .iter()
             .filter(|span| span.track.0 == "connections");
         let lives: Vec<_> = lives.map(|span| &*span.name).collect();
-        assert_eq!(lives, ["arriving", "on the adapter"]);
+        assert_eq!(lives, ["arriving", "on the adapter"], "and there it ended");
         let names: Vec<_> = read.moments.iter().map(|moment| &*moment.name).collect();
         assert_eq!(names, ["SYN in", "ACK out", "RST out"]);
     }
