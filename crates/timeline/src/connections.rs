@@ -1,85 +1,19 @@
 //! A track for each chosen connection: where it lives, its segments, what was lost.
 
+mod connection;
+
 use crate::sampling::Connections;
 use crate::window::Window;
-use crate::writer::{Grain, Track, Value, Writer};
+use crate::writer::{Track, Writer};
 use baton_wire::{Endpoint, Flags, Header, SeqNr, Time};
+pub use connection::Way;
+use connection::{Connection, What};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::io::Write;
 
 /// Connections that are over and are still known at most: segments may come late, or again.
 const MOST_OVER: usize = 4096;
-/// Events of a connection that are kept at most until it is known whether it is chosen.
-const MOST_KEPT: usize = 256;
-
-/// Which way a segment goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Way {
-    /// From the client to the server.
-    In,
-    /// From the server to the client.
-    Out,
-}
-
-/// Names of segments: what they are, sent for the first time or again, by [`Way`].
-const NAMES: [[[&str; 2]; 2]; 5] = [
-    [["RST in", "RST out"], ["RST in", "RST out"]],
-    [["SYN in", "SYN out"], ["SYN again in", "SYN again out"]],
-    [["FIN in", "FIN out"], ["FIN again in", "FIN again out"]],
-    [["data in", "data out"], ["data again in", "data again out"]],
-    [["ACK in", "ACK out"], ["ACK in", "ACK out"]],
-];
-
-/// Something that happened to a connection.
-#[derive(Clone, Copy, Debug)]
-enum What {
-    /// It lives there from now on.
-    Lives(&'static str),
-    /// It is over.
-    Ends,
-    /// A segment of so many bytes from there on, in relation to the first; and what it acknowledges.
-    Segment {
-        name: &'static str,
-        seq: u32,
-        bytes: u32,
-        ack: u32,
-    },
-    /// Something else, and why.
-    Moment(&'static str, &'static str),
-}
-
-/// What one end has sent.
-#[derive(Clone, Copy, Debug, Default)]
-struct Sent {
-    first: SeqNr,
-    /// Behind the last.
-    end: SeqNr,
-    fin: bool,
-}
-
-/// A connection.
-#[derive(Debug)]
-struct Connection {
-    number: u64,
-    /// Where it lives now.
-    place: &'static str,
-    /// Where it lived, and since when, before what is kept.
-    lives: &'static str,
-    since: Time,
-    sent: [Sent; 2],
-    is_chosen: bool,
-    is_over: bool,
-    /// Once something was written. A track that found no room is none.
-    track: Option<Option<Track>>,
-    /// A span is open on it.
-    is_open: bool,
-    /// It ended before anything was written.
-    had_ended: bool,
-    kept: VecDeque<(Time, What)>,
-}
-
 /// The tracks of all connections.
 #[derive(Debug)]
 pub struct ConnectionTracks {
@@ -117,6 +51,11 @@ impl ConnectionTracks {
         self.midway = true;
     }
 
+    /// Which connections have a track.
+    pub fn rule(&self) -> Connections {
+        self.rule
+    }
+
     /// Connections that were opened, and those of them that have a track.
     pub fn counts(&self) -> (u64, u64) {
         (self.opened, self.shown)
@@ -150,7 +89,7 @@ impl ConnectionTracks {
         };
         let (what, again) = connection.take(way, header, bytes);
         let is_last = flags.contains(Flags::RST)
-            || !flags.contains(Flags::FIN) && bytes == 0 && connection.sent.iter().all(|s| s.fin);
+            || !flags.contains(Flags::FIN) && bytes == 0 && connection.has_both_ends();
         let was_over = connection.is_over;
         connection.is_over |= is_last;
         let number = connection.number;
@@ -229,7 +168,7 @@ impl ConnectionTracks {
     /// Whether the connection that this SYN opens is there already.
     fn is_known(&self, client: Endpoint, seq: SeqNr) -> bool {
         let known = self.connections.get(&client);
-        known.is_some_and(|known| known.sent[Way::In as usize].first == seq)
+        known.is_some_and(|known| known.begins_with(seq))
     }
 
     fn open<W: Write>(&mut self, to: &mut Within<'_, W>, client: Endpoint, seq: SeqNr) {
@@ -237,21 +176,7 @@ impl ConnectionTracks {
         let number = self.opened;
         self.opened += 1;
         let is_chosen = self.rule.chooses(number, client);
-        let mut sent = [Sent::default(); 2];
-        (sent[Way::In as usize].first, sent[Way::In as usize].end) = (seq, seq);
-        let connection = Connection {
-            number,
-            place: self.home,
-            lives: self.home,
-            since: to.now,
-            sent,
-            is_chosen,
-            is_over: false,
-            track: None,
-            is_open: false,
-            had_ended: false,
-            kept: VecDeque::new(),
-        };
+        let connection = Connection::new((number, seq), to.now, self.home, is_chosen);
         self.connections.insert(client, connection);
     }
 
@@ -300,123 +225,6 @@ impl ConnectionTracks {
             }
             false if may_be => connection.keep(to.now, what),
             false => connection.pass(to.now, what),
-        }
-    }
-}
-
-impl Connection {
-    /// What a segment is, and whether it was sent before.
-    fn take(&mut self, way: Way, header: &Header, bytes: u32) -> (What, bool) {
-        let flags = header.flags;
-        let (syn, fin) = (flags.contains(Flags::SYN), flags.contains(Flags::FIN));
-        let other = self.sent[1 - way as usize];
-        let sent = &mut self.sent[way as usize];
-        let length = bytes + u32::from(syn) + u32::from(fin);
-        let end = header.seq + length;
-        let is_first = way == Way::Out && syn && sent.end == sent.first;
-        if is_first {
-            (sent.first, sent.end) = (header.seq, header.seq);
-        }
-        let again = length > 0 && end.at_or_before(sent.end);
-        sent.end = sent.end.latest(end);
-        sent.fin |= fin;
-        let kind = match () {
-            () if flags.contains(Flags::RST) => 0,
-            () if syn => 1,
-            () if fin => 2,
-            () if bytes > 0 => 3,
-            () => 4,
-        };
-        let what = What::Segment {
-            name: NAMES[kind][usize::from(again)][way as usize],
-            seq: header.seq.saturating_since(sent.first),
-            bytes,
-            ack: match flags.contains(Flags::ACK) {
-                true => header.ack.saturating_since(other.first),
-                false => 0,
-            },
-        };
-        (what, again)
-    }
-
-    /// Keeps what may be written later: the latest.
-    fn keep(&mut self, at: Time, what: What) {
-        if self.kept.len() == MOST_KEPT
-            && let Some((at, what)) = self.kept.pop_front()
-        {
-            self.pass(at, what);
-        }
-        self.kept.push_back((at, what));
-    }
-
-    /// Something was not written.
-    fn pass(&mut self, at: Time, what: What) {
-        match what {
-            What::Lives(place) => (self.lives, self.since) = (place, at),
-            What::Ends => self.had_ended = true,
-            What::Segment { .. } | What::Moment(..) => {}
-        }
-    }
-
-    fn write<W: Write>(
-        &mut self,
-        to: &mut Within<'_, W>,
-        process: Track,
-        client: Endpoint,
-        at: Time,
-        what: What,
-    ) {
-        let Some(from) = to.window.includes(at) else {
-            return self.pass(at, what);
-        };
-        let (number, lives, since) = (self.number, self.lives, self.since.max(from));
-        let (is_first, had_ended) = (self.track.is_none(), self.had_ended);
-        let track = *self.track.get_or_insert_with(|| {
-            let admitted = to.writer.admits(Grain::Connection, at);
-            admitted.then(|| {
-                let name = format!("connection {number} of {}:{}", client.addr, client.port);
-                let track = to.writer.row(process, &name);
-                if !had_ended {
-                    to.writer.begin(track, since, lives, &[]);
-                }
-                track
-            })
-        });
-        let Some(track) = track else {
-            return;
-        };
-        self.is_open |= is_first && !had_ended;
-        if matches!(what, What::Ends | What::Lives(_)) && self.is_open {
-            to.writer.end(track, at);
-            self.is_open = false;
-        }
-        if matches!(what, What::Ends) || !to.writer.admits(Grain::Connection, at) {
-            return;
-        }
-        match what {
-            What::Lives(place) => {
-                to.writer.begin(track, at, place, &[]);
-                self.is_open = true;
-            }
-            What::Ends => {}
-            What::Segment {
-                name,
-                seq,
-                bytes,
-                ack,
-            } => {
-                let number = |value: u32| Value::Number(value.into());
-                let about = [
-                    ("seq", number(seq)),
-                    ("bytes", number(bytes)),
-                    ("ack", number(ack)),
-                ];
-                to.writer.moment(track, at, name, &about);
-            }
-            What::Moment(name, why) => {
-                let about = [("why", Value::Words(why))];
-                to.writer.moment(track, at, name, &about);
-            }
         }
     }
 }

@@ -1,9 +1,12 @@
 //! What is in a timeline, and what was left out.
 
+use crate::connections::ConnectionTracks;
 use crate::sampling::Connections;
-use crate::writer::{Grain, LeftOut};
+use crate::window::Window;
+use crate::writer::{Grain, LeftOut, Writer};
 use baton_wire::Time;
 use std::fmt;
+use std::io::Write;
 
 /// What is in a timeline, and what was left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +28,26 @@ pub struct Summary {
 }
 
 impl Summary {
+    /// That of what was written until now; none if the window has not opened.
+    pub fn of<W: Write>(
+        writer: &Writer<W>,
+        window: &Window,
+        connections: &ConnectionTracks,
+        now: Time,
+    ) -> Option<Self> {
+        let (from, to) = window.bounds(now)?;
+        let (opened, shown) = connections.counts();
+        Some(Self {
+            from,
+            to,
+            rule: connections.rule(),
+            opened,
+            shown,
+            left_out: writer.left_out(),
+            bytes: writer.written(),
+        })
+    }
+
     /// In words, for who reads the file.
     pub fn facts(&self) -> [(&'static str, String); 4] {
         let [work, connections, samples] = self.left_out;

@@ -5,8 +5,7 @@ use crate::engine::Engine;
 use crate::port::Port;
 use crate::snapshot::Snapshot;
 use baton_timeline::{
-    ConnectionTracks, Connections, Counters, Grain, Sampling, Summary, Track, Value, Way, Window,
-    Within, Writer,
+    ConnectionTracks, Counters, Grain, Sampling, Summary, Track, Value, Way, Window, Within, Writer,
 };
 use baton_wire::{Endpoint, Span, Time, decode_frame};
 use rustc_hash::FxHashSet;
@@ -25,7 +24,6 @@ const ARRIVING: &str = "arriving";
 pub struct AdapterTimeline {
     writer: Writer<File>,
     window: Window,
-    rule: Connections,
     connections: ConnectionTracks,
     engine: Track,
     counters: Counters,
@@ -54,7 +52,6 @@ impl AdapterTimeline {
         Ok(Self {
             writer,
             window,
-            rule: sampling.connections,
             connections,
             engine,
             counters: Counters::new(process, Grain::Sample),
@@ -157,22 +154,11 @@ impl AdapterTimeline {
     pub fn finish(mut self, now: Time) -> io::Result<Option<Summary>> {
         let (connections, mut to) = self.connections(now);
         connections.finish(&mut to);
-        let Some((from, to)) = self.window.bounds(now) else {
-            return self.writer.flush().map(|()| None);
-        };
-        let (opened, shown) = self.connections.counts();
-        let summary = Summary {
-            from,
-            to,
-            rule: self.rule,
-            opened,
-            shown,
-            left_out: self.writer.left_out(),
-            bytes: self.writer.written(),
-        };
-        self.writer.facts(summary.facts());
-        self.writer.flush()?;
-        Ok(Some(summary))
+        let summary = Summary::of(&self.writer, &self.window, &self.connections, now);
+        if let Some(summary) = &summary {
+            self.writer.facts(summary.facts());
+        }
+        self.writer.flush().map(|()| summary)
     }
 
     fn connections(&mut self, now: Time) -> (&mut ConnectionTracks, Within<'_, File>) {
