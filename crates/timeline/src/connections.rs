@@ -114,10 +114,13 @@ impl ConnectionTracks {
         client: Endpoint,
         place: &'static str,
     ) {
-        if let Some(connection) = self.connections.get_mut(&client) {
-            connection.place = place;
-        }
-        let moved = self.rule == Connections::Moved;
+        let Some(connection) = self.connections.get_mut(&client) else {
+            return;
+        };
+        let from = std::mem::replace(&mut connection.place, place);
+        // Of one that may be known midway it is only found out where it has lived.
+        let is_found = self.midway && from == self.home;
+        let moved = self.rule == Connections::Moved && !is_found;
         self.tell(to, client, What::Lives(place), moved);
     }
 

@@ -260,6 +260,31 @@ fn a_connection_is_told_from_its_syn_on_and_what_comes_late_too() {
 }
 
 #[test]
+fn one_that_is_known_midway_has_moved_only_when_it_lives_elsewhere_than_it_was_found() {
+    let clients = [1, 2].map(|host| endpoint(host, 1000));
+    let read = Timeline::read(&written(|writer| {
+        let mut tap = Tap::new(Connections::Moved, writer);
+        tap.tracks.know_midway();
+        for client in clients {
+            tap.segment(client, Way::In, Flags::ACK, 7, 10);
+        }
+        let places = ["in the kernel", "in the kernel", "on the adapter"];
+        for place in places {
+            tap.act(|tracks, to| {
+                tracks.settle(to, |client| match client == clients[1] {
+                    true => place,
+                    false => places[0],
+                });
+            });
+        }
+        tap.act(|tracks, to| tracks.finish(to));
+        assert_eq!(tap.tracks.counts(), (2, 1));
+    }));
+    let lives: Vec<_> = read.spans.iter().map(|span| &*span.name).collect();
+    assert_eq!(lives, ["on the host", "in the kernel", "on the adapter"]);
+}
+
+#[test]
 fn one_that_loses_something_is_told_from_its_start() {
     let clients = [0, 1, 2].map(|host| endpoint(host, 1000));
     let read = Timeline::read(&written(|writer| {
