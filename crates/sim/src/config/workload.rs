@@ -243,6 +243,9 @@ pub struct ClientsConfig {
     pub replayers: u32,
     /// At the start, one client follows another after this many microseconds.
     pub start_interval_us: u64,
+    /// A client acts so many microseconds after it could: when its connection is open, when the last byte of a response has come, when its
+    /// connection has ended. Its TCP takes no time.
+    pub latency_us: u64,
     /// The clients' TCP.
     pub tcp: baton_tcp::Config,
 }
@@ -253,6 +256,7 @@ impl Default for ClientsConfig {
             connections: 2048,
             replayers: 1,
             start_interval_us: 50,
+            latency_us: 0,
             tcp: baton_tcp::Config::default(),
         }
     }

@@ -417,3 +417,22 @@ fn of_nothing_there_are_no_numbers_but_all_names() {
         assert!(names(&none, counts).len() >= 4, "{counts}");
     }
 }
+
+/// With one client all else takes as long as before: what it waits in a connection is told by the rate.
+#[test]
+fn a_client_takes_its_time_for_each_thing_that_it_does() {
+    const REQUESTS: f64 = 4.0;
+    let of_connection = |latency_us| {
+        let mut experiment = experiment(1, 0);
+        experiment.clients.latency_us = latency_us;
+        experiment.run.measured_packets = 10_000;
+        REQUESTS / results(&experiment).clients.request_rate * 1e6
+    };
+    let longer = of_connection(1_000) - of_connection(0);
+    // It asks as often as it is connected or answered, closes after the last answer, and begins again after the end.
+    let waits = REQUESTS + 2.0;
+    assert!(
+        (longer / (waits * 1_000.0) - 1.0).abs() < 0.01,
+        "{longer} us"
+    );
+}

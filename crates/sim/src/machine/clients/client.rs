@@ -56,6 +56,8 @@ pub(super) struct Client {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WaitingTo {
+    /// Go on with its connection: what it acts upon has happened.
+    Proceed,
     /// Begin another connection, or go on with the script on one.
     Begin,
     Connect,

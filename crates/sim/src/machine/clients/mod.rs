@@ -40,6 +40,8 @@ pub(super) struct Clients {
     /// One for each replayer, or fewer: then replayers share.
     workloads: Load,
     demand: Demand,
+    /// From what a client acts upon to what it does.
+    latency: Span,
     throttle: Option<Throttle>,
     wakeups: EventQueue<u32>,
     /// Connections that were opened since this was last asked: from where, and what they are for.
@@ -128,6 +130,7 @@ impl Clients {
             clients,
             owner_of: Vec::new(),
             demand,
+            latency: Span::from_us(experiment.clients.latency_us),
             throttle: workloads[0].throttle(),
             log: LogFacts::of(&workloads, experiment.application.closes()),
             all_started,
@@ -199,6 +202,7 @@ impl Clients {
         while self.wakeups.peek_time().is_some_and(|due| due <= now) {
             let (_, number) = self.wakeups.pop().expect("a wake-up was seen");
             match self.clients[number as usize].waiting_to.take() {
+                Some(WaitingTo::Proceed) => self.proceed(now, number),
                 Some(WaitingTo::Send) => self.send_requests(now, number),
                 Some(WaitingTo::Connect) => self.connect(now, number),
                 Some(WaitingTo::Begin) | None => self.begin(now, number),
@@ -260,9 +264,7 @@ impl Clients {
             let due = later(now, client.script[0].wait_ps);
             client.start(due);
             if due > now {
-                client.waiting_to = Some(WaitingTo::Connect);
-                self.wakeups.push(due, number);
-                return;
+                return self.wait_to(WaitingTo::Connect, due, number);
             }
         }
         self.connect(now, number);
@@ -301,7 +303,7 @@ impl Clients {
                 continue;
             }
             match event {
-                Event::Connected => self.proceed(now, number),
+                Event::Connected => self.proceed_later(now, number),
                 Event::Readable => self.receive(now, number, conn)?,
                 Event::Closed(reason) => self.closed(now, number, reason)?,
                 Event::PeerClosed if self.server_closes => self.finish(now, number, conn)?,
@@ -310,6 +312,19 @@ impl Clients {
             }
         }
         Ok(())
+    }
+
+    /// Something has happened upon which the client acts.
+    fn proceed_later(&mut self, now: Time, number: u32) {
+        if self.latency == Span::ZERO {
+            return self.proceed(now, number);
+        }
+        self.wait_to(WaitingTo::Proceed, now + self.latency, number);
+    }
+
+    fn wait_to(&mut self, act: WaitingTo, until: Time, number: u32) {
+        self.clients[number as usize].waiting_to = Some(act);
+        self.wakeups.push(until, number);
     }
 
     /// The connection is ready for its next request: sends it, or waits until it may be sent, or closes.
@@ -325,8 +340,7 @@ impl Clients {
         client.due = client.next_due();
         let sent = client.due.max(client.not_before);
         if sent > now {
-            client.waiting_to = Some(WaitingTo::Send);
-            self.wakeups.push(sent, number);
+            self.wait_to(WaitingTo::Send, sent, number);
         } else {
             self.send_requests(now, number);
         }
@@ -377,8 +391,8 @@ impl Clients {
         }
         let client = &mut self.clients[number as usize];
         if done && !self.server_closes && client.outstanding.is_empty() {
-            client.answered(now, self.demand);
-            self.proceed(now, number);
+            client.answered(now + self.latency, self.demand);
+            self.proceed_later(now, number);
         }
         Ok(())
     }
@@ -409,8 +423,10 @@ impl Clients {
         if client.waiting_to.is_some() {
             // The pending wake-up begins the next connection.
             client.waiting_to = Some(WaitingTo::Begin);
-        } else {
+        } else if self.latency == Span::ZERO {
             self.begin(now, number);
+        } else {
+            self.wait_to(WaitingTo::Begin, now + self.latency, number);
         }
         Ok(())
     }
