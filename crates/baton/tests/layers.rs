@@ -9,7 +9,7 @@ use std::process::Command;
 
 /// Every crate of the workspace with all that it depends on, from below: each depends on earlier ones only. Tests of a crate may use
 /// later ones.
-const LAYERS: [(&str, &[&str]); 26] = [
+const LAYERS: [(&str, &[&str]); 27] = [
     ("wire", &[]),
     ("timeline", &["wire"]),
     ("testkit", &["timeline", "wire"]),
