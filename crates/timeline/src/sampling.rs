@@ -71,7 +71,7 @@ pub enum Connections {
 }
 
 impl Connections {
-    /// Whether a connection is chosen as soon as it is there: the so manyth that was opened, from there.
+    /// Whether a connection is chosen as soon as it is there, by how many were opened before it and by its client.
     pub fn chooses(self, number: u64, client: Endpoint) -> bool {
         match self {
             Self::None | Self::Moved | Self::Lossy => false,
