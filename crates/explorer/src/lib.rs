@@ -1,7 +1,7 @@
 //! The simulator in a page: [`answer`] takes an experiment as text and gives its results as text. Everything that ships is found
 //! without files, and a log is given as bytes.
 //!
-//! For WebAssembly it is a module of its own ([`exports`]), which a page has inside and runs on a worker:
+//! For WebAssembly it is a module of its own (`exports`), which a page has inside and runs on a worker:
 //! `cargo rustc --release --target wasm32-unknown-unknown -p baton-explorer --crate-type cdylib`. Equal questions have equal answers there
 //! and here, byte for byte.
 

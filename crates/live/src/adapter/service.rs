@@ -203,7 +203,7 @@ impl AdapterService {
         self.timeline = Some(Box::new(timeline));
     }
 
-    /// The timeline, which is told nothing more, or until it is [put back](AdapterService::put_timeline).
+    /// The timeline, which is told nothing more, or until it is put back.
     pub fn take_timeline(&mut self) -> Option<Box<AdapterTimeline>> {
         self.timeline.take()
     }
