@@ -55,7 +55,7 @@ fn a_calibration_prints_rounds_residuals_and_lines_for_the_profile() {
     let document: Value = serde_json::from_str(&bench.read("out.json")).expect("JSON");
     assert_eq!(document["profile"], "handoff-2006");
     let constants = document["constants"].as_object();
-    assert_eq!(constants.map(serde_json::Map::len), Some(7), "{document}");
+    assert_eq!(constants.map(serde_json::Map::len), Some(6), "{document}");
     for outcome in [&document["in_profile"], &document["derived"]] {
         let rows = outcome.as_array().expect("rows");
         let published = rows.iter().filter(|row| row["published"].is_number());
