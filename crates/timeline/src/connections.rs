@@ -241,3 +241,15 @@ pub struct Within<'a, W> {
     /// When it happens.
     pub now: Time,
 }
+
+impl<'a, W> Within<'a, W> {
+    /// What happens now, in a window that opens if it is time.
+    pub fn new(now: Time, writer: &'a mut Writer<W>, window: &'a mut Window) -> Self {
+        window.opened(now);
+        Self {
+            writer,
+            window,
+            now,
+        }
+    }
+}

@@ -162,12 +162,7 @@ impl AdapterTimeline {
     }
 
     fn connections(&mut self, now: Time) -> (&mut ConnectionTracks, Within<'_, File>) {
-        self.window.opened(now);
-        let within = Within {
-            writer: &mut self.writer,
-            window: &self.window,
-            now,
-        };
+        let within = Within::new(now, &mut self.writer, &mut self.window);
         (&mut self.connections, within)
     }
 }

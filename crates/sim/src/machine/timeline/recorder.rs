@@ -102,12 +102,7 @@ impl Recorder {
     // --- connections ---
 
     fn connections(&mut self, now: Time) -> (&mut ConnectionTracks, Within<'_, File>) {
-        self.window.opened(now);
-        let within = Within {
-            writer: &mut self.writer,
-            window: &self.window,
-            now,
-        };
+        let within = Within::new(now, &mut self.writer, &mut self.window);
         (&mut self.connections, within)
     }
 
