@@ -153,7 +153,7 @@ impl Beside {
             if !std::mem::replace(&mut self.closed, true) {
                 adapter.stop_imports(now);
             }
-            self.captured.set_left(adapter.imported().into());
+            self.captured.set_on_adapter(adapter.imported().into());
         }
         while let Some(addr) = host.interface_mut().poll_sought() {
             self.stats.sought += 1;

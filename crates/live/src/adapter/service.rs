@@ -429,7 +429,8 @@ impl AdapterService {
     /// At the end, parts with the applications once their connections have been taken back.
     fn part_with_relieved(&mut self, now: Time, stack: &mut Stack<Bytes>) {
         let captured = self.beside.as_ref().map(Beside::captured);
-        let has_left = || !self.adapter.has_imported() && captured.is_none_or(Captured::is_settled);
+        let has_all = |captured: &Captured| captured.with_applications() == 0;
+        let has_left = || !self.adapter.has_imported() && captured.is_none_or(has_all);
         let is_over = |limit| limit <= now || has_left();
         if !self.relief_ends_at.is_some_and(is_over) {
             return;

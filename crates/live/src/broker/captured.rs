@@ -82,7 +82,7 @@ pub struct Captured {
     /// No more are to come.
     closed: AtomicBool,
     /// Connections of applications on the adapter, after it was closed.
-    left: AtomicU64,
+    on_adapter: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -108,7 +108,7 @@ impl Captured {
             flows: Mutex::default(),
             coming: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
-            left: AtomicU64::new(u64::MAX),
+            on_adapter: AtomicU64::new(u64::MAX),
         })
     }
 
@@ -141,13 +141,17 @@ impl Captured {
         self.closed.load(Ordering::Relaxed)
     }
 
-    /// Connections of applications that are still on the adapter after it was closed; more than there can be as long as it has not heard.
+    /// Connections that are not the kernel's again after it was closed: on the adapter, or with an application that has still to bring them
+    /// back. More than there can be as long as the adapter has not heard.
     pub fn left(&self) -> u64 {
-        self.left.load(Ordering::Relaxed)
+        // In this order: what leaves the adapter in between is counted twice rather than not at all.
+        let on_adapter = self.on_adapter.load(Ordering::Acquire);
+        on_adapter.saturating_add(self.with_applications() as u64)
     }
 
-    pub(crate) fn set_left(&self, left: u64) {
-        self.left.store(left, Ordering::Relaxed);
+    /// After it was closed: connections of applications that are on the adapter. Departures come before.
+    pub(crate) fn set_on_adapter(&self, connections: u64) {
+        self.on_adapter.store(connections, Ordering::Release);
     }
 
     /// From here on packets of `flow` come to the adapter, and the kernel sends none, because `taker` has asked for it.
@@ -212,11 +216,13 @@ impl Captured {
         }
     }
 
-    /// Whether no application has a connection that it has still to hand over.
-    pub(crate) fn is_settled(&self) -> bool {
+    /// Connections that an application has still to hand over.
+    pub(crate) fn with_applications(&self) -> usize {
         let flows = self.lock();
-        let mut entries = flows.entries.values();
-        !entries.any(|entry| matches!(entry.place, Place::Application(_)))
+        let entries = flows.entries.values();
+        entries
+            .filter(|entry| matches!(entry.place, Place::Application(_)))
+            .count()
     }
 
     /// Takes note of connections that have come: `is_here` says which ones the adapter has. To be called before any of them can end.

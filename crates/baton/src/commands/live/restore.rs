@@ -14,7 +14,7 @@ pub fn execute(arguments: &RestoreArgs) -> Result<(), Failure> {
     match ask_broker(&arguments.broker, |broker| broker.restore_all())? {
         0 => print("all connections are the kernel's; the adapter takes no more\n"),
         left => Err(Failure::Failed(format!(
-            "{} connections are still on the adapter, which takes no more: their applications do not take them back",
+            "{} connections are not the kernel's again: their applications do not bring them back; the adapter takes no more",
             grouped(left)
         ))),
     }
