@@ -6,6 +6,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod measured;
 mod page;
 mod reference;
 
@@ -25,6 +26,7 @@ fn main() {
     trials.push(Trial::test("links", || links(&all_pages())));
     trials.push(Trial::test("contents", || contents(&all_pages())));
     trials.extend(reference::trials());
+    trials.extend(measured::trials());
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }
 

@@ -1,0 +1,87 @@
+//! What pages say that a benchmark printed is what is kept of it.
+
+use super::common::root;
+use libtest_mimic::{Failed, Trial};
+use std::fs;
+
+/// Pages with rows of `docs/src/handoff_cost.txt`, and how many they have.
+const PAGES: [(&str, usize); 2] = [("README.md", 10), ("docs/src/live.md", 14)];
+
+pub fn trials() -> Vec<Trial> {
+    let trial = |&(page, rows)| {
+        Trial::test(format!("handoff_cost in {page}"), move || {
+            has_rows(page, rows)
+        })
+    };
+    PAGES.iter().map(trial).collect()
+}
+
+/// The rows of the page that begin with a file's size and connections are rows of the table.
+fn has_rows(page: &str, expected: usize) -> Result<(), Failed> {
+    let read = |path: &str| {
+        fs::read_to_string(root().join(path)).map_err(|error| format!("{path}: {error}"))
+    };
+    let measured: Vec<String> = read("docs/src/handoff_cost.txt")?
+        .lines()
+        .filter_map(row)
+        .collect();
+    let mut rows = 0;
+    for line in read(page)?
+        .lines()
+        .filter(|line| line.starts_with("| 1") || line.starts_with("| 64 KB"))
+    {
+        let is_of_table = [" B, ", " KB, ", " MB, "]
+            .iter()
+            .any(|unit| line.contains(unit));
+        if !is_of_table {
+            continue;
+        }
+        if !measured.iter().any(|row| row == line) {
+            return Err(format!(
+                "{page}: the table has no row\n{line}\nexpected one of\n{}",
+                measured.join("\n")
+            )
+            .into());
+        }
+        rows += 1;
+    }
+    match rows == expected {
+        true => Ok(()),
+        false => Err(format!("{page}: {rows} rows of the table, not {expected}").into()),
+    }
+}
+
+/// A line of what the benchmark printed as a row of a page: the kernel with its offloads on, and handed off.
+fn row(line: &str) -> Option<String> {
+    let mut columns = line.split('|');
+    let (what, kernel, handed_off) = (columns.next()?, columns.next()?, columns.nth(1)?);
+    let what: Vec<&str> = what.split_whitespace().collect();
+    let [_, file, connections] = what[..] else {
+        return None;
+    };
+    let (size, unit) = file.split_at(file.len() - 1);
+    let connections = grouped(connections)?;
+    let numbers = |column: &str| -> Vec<String> {
+        let words = column.split_whitespace();
+        words
+            .map(|word| word.trim_end_matches("/s").to_owned())
+            .collect()
+    };
+    let (kernel, handed_off) = (numbers(kernel), numbers(handed_off));
+    let (before, after): (f64, f64) = (
+        kernel.get(1)?.parse().ok()?,
+        handed_off.get(1)?.parse().ok()?,
+    );
+    let saved = 100.0 * (1.0 - after / before);
+    Some(format!(
+        "| {size} {unit}B, {connections} | {} | {} | {before:.1} | {after:.1} | {saved:.0} % | {} |",
+        grouped(&kernel[0])?,
+        grouped(&handed_off[0])?,
+        handed_off.get(3)?
+    ))
+}
+
+/// A number with its thousands apart.
+fn grouped(number: &str) -> Option<String> {
+    Some(baton_report::grouped(number.parse().ok()?))
+}
