@@ -16,16 +16,19 @@ use crate::failure::Failure;
 use baton_stats::Estimate;
 use baton_study::table::{Cell, metrics};
 use baton_study::{Store, Study, StudyRun};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// All metrics of a run by their names.
+/// Metrics of a run by their names.
 pub type Metrics = BTreeMap<String, Cell>;
+
+/// The metric that tells how many responses were complete.
+pub const RESPONSES: &str = "responses";
 
 /// What came out of a study.
 pub struct Outcome<'a> {
     /// What to say of it.
     pub plan: &'a ReportPlan,
-    /// The metrics of each run, those of a point one after the other; nothing of a run that failed or is missing.
+    /// Of the metrics of each run those that are needed, the runs of a point one after the other; nothing of a run that failed or is missing.
     pub runs: Vec<Metrics>,
 }
 
@@ -35,9 +38,15 @@ impl<'a> Outcome<'a> {
     /// # Errors
     /// One of them cannot be read.
     pub fn read(plan: &'a ReportPlan, store: &Store, study: &Study) -> Result<Self, Failure> {
-        let metrics = |run: &StudyRun| match store.has(run.key) {
-            true => Ok(store.head(run.key)?.metrics),
-            false => Ok(Metrics::new()),
+        // A run has hundreds of them, and there may be ten thousand runs.
+        let needed = needed(plan);
+        let metrics = |run: &StudyRun| {
+            let mut metrics = match store.has(run.key) {
+                true => store.head(run.key)?.metrics,
+                false => Metrics::new(),
+            };
+            metrics.retain(|name, _| needed.contains(name));
+            Ok(metrics)
         };
         let runs: Result<_, Failure> = study.runs.iter().map(metrics).collect();
         Ok(Self { plan, runs: runs? })
@@ -100,6 +109,17 @@ impl Outcome<'_> {
         let first = point * self.plan.seeds;
         &self.runs[first..first + self.plan.seeds]
     }
+}
+
+/// What is said of a study follows from these.
+fn needed(plan: &ReportPlan) -> BTreeSet<String> {
+    let said = plan.metrics().map(|metric| metric.name.to_owned());
+    let mut needed: BTreeSet<String> = said.collect();
+    let intervals = needed.iter().filter_map(|name| metrics::interval_of(name));
+    let intervals: Vec<String> = intervals.collect();
+    needed.extend(intervals);
+    needed.extend([RESPONSES, metrics::NOT_STEADY].map(str::to_owned));
+    needed
 }
 
 fn number(run: &Metrics, metric: &str) -> Option<f64> {

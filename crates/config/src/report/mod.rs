@@ -58,6 +58,15 @@ impl ReportPlan {
     pub fn is_silent(&self) -> bool {
         self.numbers.is_empty() && self.table.is_none() && self.figures.is_empty()
     }
+
+    /// The metrics of which anything is said, some of them more than once.
+    pub fn metrics(&self) -> impl Iterator<Item = &'static Metric> {
+        let numbers = self.numbers.iter().map(|number| number.metric);
+        let tables = self.table.iter();
+        let tables = tables.flat_map(|table| table.metrics.iter().chain(&table.compared));
+        let figures = self.figures.iter().flat_map(|figure| &figure.y);
+        numbers.chain(tables.chain(figures).copied())
+    }
 }
 
 /// A point of a study.

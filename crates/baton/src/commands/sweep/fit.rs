@@ -3,7 +3,7 @@
 //! Each round changes every constant a little to see what each number does, and then takes the best of a few steps towards the least
 //! squares (Levenberg and Marquardt), in tolerances. All results are kept like any others: a fit that is started again goes on.
 
-use crate::beside::{Comparison, Metrics, Outcome, label};
+use crate::beside::{Comparison, Metrics, Outcome, RESPONSES, label};
 use crate::config::{self, Constant, FitPlan, ReportPlan, Request, Setting};
 use crate::failure::Failure;
 use crate::runner::{Interrupt, Sweep};
@@ -113,7 +113,7 @@ impl Fitter<'_> {
 
     /// Sees that something was served: a run that is too short says nothing.
     fn check_length(report: &ReportPlan, point: usize, run: &Metrics) -> Result<(), Failure> {
-        match run.get("responses") {
+        match run.get(RESPONSES) {
             Some(Cell::Integer(0)) => Err(Failure::BadInput(format!(
                 "{}: no response was complete in a run; expected more packets that are measured: run.measured_packets, --packets N",
                 label(report, point)
