@@ -96,14 +96,7 @@ pub fn execute(arguments: &CalibrateArgs, interrupt: &Interrupt) -> Result<(), F
     }
     let json = arguments.json.as_deref().map(JsonOutput::new).transpose()?;
     let by = FittedBy::of(&arguments.profile);
-    if let Some(log) = arguments.log.as_ref().filter(|_| !by.takes_log) {
-        return Err(Failure::BadInput(format!(
-            "--log {}: {} is calibrated on the loads of experiments/{}.toml; expected no --log",
-            log.display(),
-            arguments.profile,
-            by.study
-        )));
-    }
+    check_log(arguments, by)?;
     let mut request = request(arguments, by);
     let folder = scratch()?;
     let bench = Bench {
@@ -121,18 +114,7 @@ pub fn execute(arguments: &CalibrateArgs, interrupt: &Interrupt) -> Result<(), F
         _ => print(text),
     };
     let experiment = plan.points[0].experiment.clone();
-    if experiment.run.measured_responses.is_some() {
-        let lengths = [
-            ("--warmup", arguments.warmup),
-            ("--packets", arguments.packets),
-        ];
-        if let Some((flag, _)) = lengths.into_iter().find(|(_, given)| given.is_some()) {
-            return Err(Failure::BadInput(format!(
-                "{flag}: experiments/{}.toml measures responses, not packets; expected no {flag}",
-                by.study
-            )));
-        }
-    }
+    check_lengths(arguments, by, &experiment)?;
     say(&introduction(arguments, by, &experiment))?;
     let mut fit = plan
         .report
@@ -152,15 +134,10 @@ pub fn execute(arguments: &CalibrateArgs, interrupt: &Interrupt) -> Result<(), F
     let fitted = fitter.fit(&say)?;
     request.settings.extend(fitted.settings.clone());
     let (text, derived) = bench.outcome(bench.plan(&request, &arguments.profile)?)?;
-    let how = match fitted.settled {
-        true => "settled: the last round brought the numbers nearer by less than a hundredth",
-        false => {
-            "not settled: the last round still brought them nearer; allow more with --rounds N"
-        }
-    };
     let text = format!(
-        "\nDerived in {} rounds ({how}):\n{text}\nFor the profile, which is not changed:\n\n{}",
+        "\nDerived in {} rounds ({}):\n{text}\nFor the profile, which is not changed:\n\n{}",
         fitted.rounds,
+        how_it_ended(fitted.settled),
         fitted.lines()
     );
     let Some(json) = json else {
@@ -179,6 +156,48 @@ pub fn execute(arguments: &CalibrateArgs, interrupt: &Interrupt) -> Result<(), F
         settled: fitted.settled,
     };
     json.write(&document, &text)
+}
+
+fn check_log(arguments: &CalibrateArgs, by: &FittedBy) -> Result<(), Failure> {
+    match arguments.log.as_ref().filter(|_| !by.takes_log) {
+        None => Ok(()),
+        Some(log) => Err(Failure::BadInput(format!(
+            "--log {}: {} is calibrated on the loads of experiments/{}.toml; expected no --log",
+            log.display(),
+            arguments.profile,
+            by.study
+        ))),
+    }
+}
+
+fn check_lengths(
+    arguments: &CalibrateArgs,
+    by: &FittedBy,
+    experiment: &Experiment,
+) -> Result<(), Failure> {
+    if experiment.run.measured_responses.is_none() {
+        return Ok(());
+    }
+    let lengths = [
+        ("--warmup", arguments.warmup),
+        ("--packets", arguments.packets),
+    ];
+    match lengths.into_iter().find(|(_, given)| given.is_some()) {
+        None => Ok(()),
+        Some((flag, _)) => Err(Failure::BadInput(format!(
+            "{flag}: experiments/{}.toml measures responses, not packets; expected no {flag}",
+            by.study
+        ))),
+    }
+}
+
+fn how_it_ended(settled: bool) -> &'static str {
+    match settled {
+        true => "settled: the last round brought the numbers nearer by less than a hundredth",
+        false => {
+            "not settled: the last round still brought them nearer; allow more with --rounds N"
+        }
+    }
 }
 
 /// How runs are made.
