@@ -1,7 +1,7 @@
 //! HTTP in symbols, for the simulator: what a byte is follows from the name of its range, so that nothing has to be stored,
 //! yet every byte that arrives can be checked, and rendered when somebody wants to look at it.
 //!
-//! A range's source has, from the top: 8 bits of [`Kind`], 24 bits of file, 1 bit *dynamic*, 31 bits of content length.
+//! A range's source has, from the top: 5 bits of [`Kind`], 3 bits of [`Program`], 24 bits of file, 32 bits of content length.
 //! All ranges of one exchange differ in the kind only, but for content of files: that is the same whoever asks for how much of it, so
 //! its source has no length. Its offset has, from the top, 32 bits of *revision* and 32 bits of offset in the file; the revision is
 //! the one at which the file's page (4 KB) was last changed, so that pieces of different revisions never join.
@@ -23,7 +23,7 @@ pub use remote_files::{RemoteFileCalls, Write, read_call, write_call};
 pub use render::render;
 pub use service::{Service, Session};
 
-use crate::web::{Http, Parsed, Request};
+use crate::web::{Http, Parsed, Program, Request};
 use baton_host::FileId;
 use baton_wire::Symbolic;
 use std::collections::VecDeque;
@@ -70,12 +70,17 @@ pub const CONTENT_LIMIT: u64 = 1 << 31;
 pub const HEAD_BYTES: u32 = 250;
 /// Requests have at least so many bytes ...
 pub const LEAST_REQUEST_BYTES: u32 = 250;
-/// ... and at most so many.
+/// ... and at most so many, where a program wants nothing else from the client.
 pub const MOST_REQUEST_BYTES: u32 = 300;
+/// The cookie by which the client is known, in requests for advertisements and of forms. An estimate.
+const COOKIE_BYTES: u32 = 80;
+/// A form. An estimate.
+const FORM_BYTES: u32 = 100;
 
-const KIND_SHIFT: u32 = 56;
+const KIND_SHIFT: u32 = 59;
+const PROGRAM_SHIFT: u32 = 56;
 const FILE_SHIFT: u32 = 32;
-const DYNAMIC_BIT: u64 = 1 << 31;
+const LENGTH_MASK: u64 = u32::MAX as u64;
 
 /// Any part of an exchange, taken apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +88,7 @@ struct Exchange {
     kind: Kind,
     file: u32,
     content_len: u64,
-    dynamic: bool,
+    program: Option<Program>,
 }
 
 impl Exchange {
@@ -100,28 +105,35 @@ impl Exchange {
             _ => return None,
         };
         let file = (source >> FILE_SHIFT) as u32 & (FILES - 1);
-        let dynamic = source & DYNAMIC_BIT != 0;
+        let program = match source >> PROGRAM_SHIFT & 7 {
+            0 => None,
+            1 => Some(Program::Answer),
+            2 => Some(Program::Page),
+            3 => Some(Program::Cgi),
+            4 => Some(Program::Advertisement),
+            5 => Some(Program::Post),
+            _ => return None,
+        };
         Some(Self {
             kind,
             file,
-            content_len: source & (DYNAMIC_BIT - 1),
-            dynamic,
+            content_len: source & LENGTH_MASK,
+            program,
         })
     }
 
     fn source(self, kind: Kind) -> u64 {
-        let dynamic = if self.dynamic { DYNAMIC_BIT } else { 0 };
+        let program = self.program.map_or(0, |program| program as u64);
         (kind as u64) << KIND_SHIFT
+            | program << PROGRAM_SHIFT
             | u64::from(self.file) << FILE_SHIFT
-            | dynamic
             | self.content_len
     }
 
     fn content_kind(self) -> Kind {
-        if self.dynamic {
-            Kind::Dynamic
-        } else {
-            Kind::File
+        match self.program {
+            Some(_) => Kind::Dynamic,
+            None => Kind::File,
         }
     }
 
@@ -132,8 +144,25 @@ impl Exchange {
             Kind::WriteCall => remote_files::WRITE_CALL_BYTES,
             _ => {
                 let varies = MOST_REQUEST_BYTES - LEAST_REQUEST_BYTES + 1;
-                LEAST_REQUEST_BYTES + self.file.wrapping_mul(0x9e37_79b1) % varies
+                let line = LEAST_REQUEST_BYTES + self.file.wrapping_mul(0x9e37_79b1) % varies;
+                line + self.cookie_len() + self.form_len()
             }
+        }
+    }
+
+    /// Bytes of its request by which the server knows the client.
+    fn cookie_len(self) -> u32 {
+        match self.program {
+            Some(Program::Advertisement | Program::Post) => COOKIE_BYTES,
+            _ => 0,
+        }
+    }
+
+    /// Bytes behind the header of its request.
+    fn form_len(self) -> u32 {
+        match self.program {
+            Some(Program::Post) => FORM_BYTES,
+            _ => 0,
         }
     }
 
@@ -225,9 +254,9 @@ pub fn file(data: &Symbolic) -> FileId {
     )
 }
 
-/// A request for `content_len` bytes of `file`, or for as many of dynamic content. Panics when `file` is not below [`FILES`]
+/// A request for `content_len` bytes of `file`, or for as many of what a program makes of it. Panics when `file` is not below [`FILES`]
 /// or `content_len` not below [`CONTENT_LIMIT`].
-pub fn request(file: u32, content_len: u64, dynamic: bool) -> Symbolic {
+pub fn request(file: u32, content_len: u64, program: Option<Program>) -> Symbolic {
     assert!(file < FILES, "file {file} has a number below {FILES}");
     assert!(
         content_len < CONTENT_LIMIT,
@@ -237,7 +266,7 @@ pub fn request(file: u32, content_len: u64, dynamic: bool) -> Symbolic {
         kind: Kind::Request,
         file,
         content_len,
-        dynamic,
+        program,
     };
     Symbolic {
         source: exchange.source(Kind::Request),
@@ -278,13 +307,13 @@ impl Http<Symbolic> for SymbolicHttp {
         let Exchange {
             file,
             content_len,
-            dynamic,
+            program,
             ..
         } = exchange;
         Parsed::Request(Request {
             file: FileId(file),
             content_len,
-            dynamic,
+            program,
             len,
             last: false,
         })
@@ -303,13 +332,13 @@ fn exchange(request: &Request) -> Exchange {
     let &Request {
         file,
         content_len,
-        dynamic,
+        program,
         ..
     } = request;
     Exchange {
         kind: Kind::Request,
         file: file.0,
         content_len,
-        dynamic,
+        program,
     }
 }

@@ -3,11 +3,12 @@
 
 mod connection;
 mod http;
+mod program;
 
 #[cfg(test)]
 mod tests;
 
-pub use http::{Http, Parsed, Request};
+pub use http::{Http, Parsed, Program, Request};
 
 use baton_host::{Access, Op, Pool, Ready, SocketId, Sockets};
 use baton_wire::Payload;

@@ -106,14 +106,20 @@ impl<P> Files<P> {
         self.evicted.pop_front()
     }
 
+    /// The page of memory that holds this offset of a file, if one does.
+    pub(crate) fn frame(&self, file: FileId, offset: u64) -> Option<u32> {
+        match &self.cache {
+            None => Some(memory_page(file, offset)),
+            Some(cache) => cache.find(file, (offset / u64::from(PAGE_BYTES)) as u32),
+        }
+    }
+
     /// Whether all pages of `len` bytes at `offset` of a file, at least one, are in memory.
     pub(crate) fn resident(&self, file: FileId, offset: u64, len: u32) -> bool {
-        let Some(cache) = &self.cache else {
-            return true;
-        };
-        let page = |offset: u64| (offset / u64::from(PAGE_BYTES)) as u32;
+        let page_bytes = u64::from(PAGE_BYTES);
         let last = offset + u64::from(len.max(1)) - 1;
-        (page(offset)..=page(last)).all(|number| cache.find(file, number).is_some())
+        (offset / page_bytes..=last / page_bytes)
+            .all(|number| self.frame(file, number * page_bytes).is_some())
     }
 }
 

@@ -119,6 +119,18 @@ pub enum Op {
     AppLookup,
     /// Application: make the response header.
     AppHeader,
+    /// Go on with another process.
+    ContextSwitch,
+    /// Application: begin a program that makes content: take its query apart, make what stands around the page.
+    AppProgram,
+    /// Application: make a process for a request, and see its end.
+    AppProcess,
+    /// Application: choose an advertisement for a client.
+    AppAdvertisement,
+    /// Application: look where an advertisement is to stand, per KiB.
+    AppSearch,
+    /// Application: take a form apart, make an entry of a log of it.
+    AppForm,
     /// Application: produce dynamic content, per KiB.
     AppDynamic,
     /// Application: log the request, finish.
@@ -144,7 +156,7 @@ pub enum Op {
 }
 
 /// All operations, in order of their discriminants.
-pub const OPS: [Op; 46] = [
+pub const OPS: [Op; 52] = [
     Op::InterruptEntry,
     Op::DriverReceive,
     Op::DriverTransmit,
@@ -180,6 +192,12 @@ pub const OPS: [Op; 46] = [
     Op::AppParse,
     Op::AppLookup,
     Op::AppHeader,
+    Op::ContextSwitch,
+    Op::AppProgram,
+    Op::AppProcess,
+    Op::AppAdvertisement,
+    Op::AppSearch,
+    Op::AppForm,
     Op::AppDynamic,
     Op::AppFinish,
     Op::CacheLookup,
@@ -233,6 +251,7 @@ impl Op {
             | Self::SyscallOption
             | Self::SyscallWait
             | Self::SyscallWaitEvent
+            | Self::ContextSwitch
             | Self::FilePageLookup
             | Self::DiskRead
             | Self::DiskDone
@@ -243,6 +262,11 @@ impl Op {
             | Self::AppParse
             | Self::AppLookup
             | Self::AppHeader
+            | Self::AppProgram
+            | Self::AppProcess
+            | Self::AppAdvertisement
+            | Self::AppSearch
+            | Self::AppForm
             | Self::AppDynamic
             | Self::AppFinish => Layer::Application,
         }

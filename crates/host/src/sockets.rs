@@ -146,6 +146,8 @@ pub trait Sockets<P> {
     }
     /// Says that the application performed `count` operations of its own, for whoever models what that costs.
     fn work(&mut self, _op: Op, _count: u32) {}
+    /// Says that the application read a part of a file that is mapped into its memory, for whoever models what that costs.
+    fn read_file(&mut self, _content: &FileContent) {}
     /// Says that the application touched memory of its own, for whoever models what that costs.
     fn touch(&mut self, _pool: Pool, _slot: u32, _offset: u32, _len: u32, _access: Access) {}
 }

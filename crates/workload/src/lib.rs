@@ -36,5 +36,5 @@ pub use on_demand::{OnDemand, OnDemandError, OnDemandSpec, TitleClass};
 pub use remote_files::{RemoteFiles, RemoteFilesSpec};
 pub use replay::{Order, Replay};
 pub use session::{SessionRule, Sessions};
-pub use source::{Demand, FileSet, RequestSpec, Throttle, Workload};
+pub use source::{Content, Demand, FileSet, RequestSpec, Throttle, Workload};
 pub use specweb::{SpecWeb, SpecWebSpec};

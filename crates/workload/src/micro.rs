@@ -1,6 +1,6 @@
 //! Microloads: every connection the same. Fixed sizes as `httperf` sends them, bulk transfer, ping-pong, churn.
 
-use crate::source::{Demand, FileSet, RequestSpec, SECOND_PS, Workload};
+use crate::source::{Content, Demand, FileSet, RequestSpec, SECOND_PS, Workload};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -85,8 +85,12 @@ impl Fixed {
     /// If `requests` is 0.
     pub fn new(spec: FixedSpec) -> Self {
         assert!(spec.requests > 0, "a connection has at least one request");
+        let content = match spec.dynamic {
+            true => Content::Produced,
+            false => Content::Static,
+        };
         let first = RequestSpec {
-            dynamic: spec.dynamic,
+            content,
             ..RequestSpec::fixed(0, spec.bytes)
         };
         let mut script = vec![
@@ -144,7 +148,11 @@ mod tests {
 
         Fixed::new(FixedSpec::ping_pong(1, 100)).next_connection(&mut script);
         assert_eq!(script.len(), 100);
-        assert!(script.iter().all(|r| r.dynamic && !r.pipelined));
+        assert!(
+            script
+                .iter()
+                .all(|r| r.content == Content::Produced && !r.pipelined)
+        );
 
         let spec = FixedSpec {
             pipelined: true,

@@ -173,6 +173,7 @@ impl Workload for OnDemand {
         Some(Throttle {
             min_bps: 0,
             max_bps: u64::from(self.spec.rate_kbps) * 1000,
+            read_bytes: None,
         })
     }
 }
@@ -264,7 +265,7 @@ mod tests {
     #[test]
     fn the_rate_is_a_throttle_and_the_seed_decides() {
         let throttle = OnDemand::new(spec(), 1).throttle().unwrap();
-        assert_eq!(throttle.request_spacing_ns(100), 100_000_000);
+        assert_eq!(throttle.time_ns(100), 100_000_000);
         assert_eq!(connections(3, 50), connections(3, 50));
         assert_ne!(connections(3, 50), connections(4, 50));
     }

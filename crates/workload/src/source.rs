@@ -6,18 +6,38 @@ use serde::{Deserialize, Serialize};
 /// Picoseconds in a second.
 pub(crate) const SECOND_PS: u64 = 1_000_000_000_000;
 
+/// Where the content of a response comes from; the dynamic kinds are those of SPECweb99 (its white paper, 4.6).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Content {
+    /// The file, from the file cache by `sendfile`.
+    #[default]
+    Static,
+    /// The server produces it of nothing; it is copied through the socket layer.
+    Produced,
+    /// A program in the server puts the file into a page, which is copied through the socket layer.
+    Get,
+    /// The same by a program that is started for the request.
+    CgiGet,
+    /// Like [`Content::Get`], with an advertisement that suits the client's cookie.
+    AdRotation,
+    /// What the client sent is entered in a log; the answer is like that to [`Content::Get`].
+    Post,
+}
+
 /// One request of a connection script.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct RequestSpec {
     /// Content bytes of the response (its body); 0 for a response without a body, such as status 304.
-    /// At most the file's size unless `dynamic`.
+    /// At most the file's size, and what the program adds to it.
     pub bytes: u64,
     /// The file asked for, an index into the workload's [`FileSet`].
     pub file: u32,
     /// How long after what comes before it this request is due, picoseconds; [`Demand`] says what that is. Zero where `pipelined`.
     pub wait_ps: u64,
-    /// Produced by a program and copied through the socket layer, instead of `sendfile` from the file cache.
-    pub dynamic: bool,
+    /// Where the content comes from.
+    #[serde(default)]
+    pub content: Content,
     /// Sent together with the previous request of the connection, without waiting for that one's response.
     /// Never set on the first request of a connection.
     pub pipelined: bool,
@@ -33,7 +53,7 @@ impl RequestSpec {
             bytes,
             file,
             wait_ps: 0,
-            dynamic: false,
+            content: Content::Static,
             pipelined: false,
             write: false,
         }
@@ -98,9 +118,10 @@ pub enum Demand {
 
 /// Limits on the bit rate of one client, counted over content bytes.
 ///
-/// The rule: a client that began to wait for a response of `B` content bytes at time `t` (when it sent the request)
+/// The rule, where clients take what comes: one that began to wait for a response of `B` content bytes at time `t` (when it sent the request)
 /// sends its next request no sooner than `t + B * 8 / max_bps`, on this connection or on its next one, pipelining or
-/// not. A client that is slower than `min_bps` over a run does not conform; that is reported, not enforced.
+/// not. Where they read in pieces, each piece takes its time, and the next request follows the last: a long response is held up by a full
+/// window. A client that is slower than `min_bps` over a run does not conform; that is reported, not enforced.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Throttle {
@@ -109,11 +130,15 @@ pub struct Throttle {
     /// Fastest allowed rate in bits per second.
     #[schemars(range(min = 1))]
     pub max_bps: u64,
+    /// What a client reads at a time, bytes; absent if it takes what comes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub read_bytes: Option<u32>,
 }
 
 impl Throttle {
-    /// Shortest allowed time from a request to the next, in nanoseconds, for a response of `bytes` content bytes.
-    pub fn request_spacing_ns(&self, bytes: u64) -> u64 {
+    /// The time that `bytes` bytes take at the fastest allowed rate, nanoseconds.
+    pub fn time_ns(&self, bytes: u64) -> u64 {
         let bits_ns = u128::from(bytes) * 8 * 1_000_000_000;
         u64::try_from(bits_ns / u128::from(self.max_bps.max(1))).unwrap_or(u64::MAX)
     }
@@ -196,13 +221,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn throttle_spaces_requests_by_the_fastest_rate() {
+    fn bytes_take_their_time_at_the_fastest_rate() {
         let throttle = Throttle {
             min_bps: 320_000,
             max_bps: 400_000,
+            read_bytes: None,
         };
         // 50,000 bytes are 400,000 bits: one second.
-        assert_eq!(throttle.request_spacing_ns(50_000), 1_000_000_000);
+        assert_eq!(throttle.time_ns(50_000), 1_000_000_000);
         assert!(throttle.conforms(40_000, 1_000_000_000));
         assert!(!throttle.conforms(39_999, 1_000_000_000));
     }

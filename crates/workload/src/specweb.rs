@@ -8,16 +8,17 @@
 //! | classes | under 1 KB 35 %, 1-10 KB 50 %, 10-100 KB 14 %, 100 KB-1 MB 1 % | SPECweb96 workload page; Ruan and Pai, USENIX 2006, section 5 say the same of SPECweb99 |
 //! | files | 9 a class, multiples of 102.4 B times 1, 10, 100, 1000; 36 files, 5 MB a directory | the same |
 //! | directories | Zipf, exponent 1 | Ruan and Pai |
-//! | dynamic | 30 % | handoff policies paper, section 4.2 |
-//! | throttle | 320 to 400 kb/s a client | the same |
+//! | dynamic | 30 %: standard GET 12.45, GET by CGI 0.15, custom advertisement 12.60, POST 4.80 | handoff policies paper, section 4.2; SPECweb99's white paper, 6.0 |
+//! | a dynamic page | the file and 300 bytes around it | run rules, 2.3.2: an HTML head, six lines about server and request, a foot; their length is an estimate |
+//! | throttle | 320 to 400 kb/s a client, which reads a segment at a time | the same; white paper, 4.2 |
 //! | popularity within a class | Zipf over 9, most popular file in the middle | *not verified*; gives the mean of 14 KB that Ruan and Pai state |
 //! | number of directories | 25 + 0.66 for each client | *not verified* |
 //! | persistent connections | 70 % of requests, 5 to 15 requests each; the rest one request per connection | *not verified*; the handoff policies paper says "a fraction of all requests" |
 //!
-//! Dynamic requests are of one kind: the file's bytes, copied through the application. SPECweb99 mixes GET with and
-//! without advertisement rotation, POST and CGI; their different processor costs are the server's to model.
+//! What each kind of dynamic content costs is the server's to model. Of a POST no more than that it is one reaches the server: its
+//! body is part of the request's length.
 
-use crate::source::{FileSet, RequestSpec, Throttle, Workload};
+use crate::source::{Content, FileSet, RequestSpec, Throttle, Workload};
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, weighted::WeightedAliasIndex};
 use rand_pcg::Pcg64;
@@ -31,6 +32,17 @@ const FILES_PER_CLASS: usize = 9;
 const FILES_PER_DIRECTORY: u32 = (CLASS_PERCENT.len() * FILES_PER_CLASS) as u32;
 /// The files of a class by popularity: the most popular first, as multiples of the class's unit.
 const BY_POPULARITY: [u32; FILES_PER_CLASS] = [5, 4, 6, 3, 7, 2, 8, 9, 1];
+/// Dynamic content by kind, in hundredths of a per cent of all requests of the full mix.
+const DYNAMIC: [(Content, u32); 4] = [
+    (Content::Get, 1245),
+    (Content::CgiGet, 15),
+    (Content::AdRotation, 1260),
+    (Content::Post, 480),
+];
+/// Bytes that a program puts around a file.
+const PAGE_FRAME_BYTES: u64 = 300;
+/// What a client reads at a time: a full segment's text.
+const SEGMENT_BYTES: u32 = 1460;
 /// Requests on a persistent connection.
 const PERSISTENT_REQUESTS: RangeInclusive<u32> = 5..=15;
 
@@ -59,6 +71,7 @@ impl SpecWebSpec {
     pub const THROTTLE: Throttle = Throttle {
         min_bps: 320_000,
         max_bps: 400_000,
+        read_bytes: Some(SEGMENT_BYTES),
     };
 
     /// The full mix for this many clients.
@@ -99,6 +112,7 @@ pub struct SpecWeb {
     directory: WeightedAliasIndex<f64>,
     class: WeightedAliasIndex<u32>,
     rank_in_class: WeightedAliasIndex<f64>,
+    dynamic: WeightedAliasIndex<u32>,
     /// The chance that a connection is persistent, in parts of a million.
     persistent_ppm: u32,
     random: Pcg64,
@@ -121,6 +135,8 @@ impl SpecWeb {
             directory: WeightedAliasIndex::new(zipf(spec.directories())).expect(weights),
             class: WeightedAliasIndex::new(CLASS_PERCENT.to_vec()).expect(weights),
             rank_in_class: WeightedAliasIndex::new(zipf(FILES_PER_CLASS as u32)).expect(weights),
+            dynamic: WeightedAliasIndex::new(DYNAMIC.map(|(_, weight)| weight).to_vec())
+                .expect(weights),
             persistent_ppm: persistent_ppm(spec.persistent_percent),
             random: Pcg64::seed_from_u64(seed),
         }
@@ -133,10 +149,14 @@ impl SpecWeb {
         let file = directory * FILES_PER_DIRECTORY
             + (class * FILES_PER_CLASS) as u32
             + (BY_POPULARITY[rank] - 1);
-        let dynamic = self.random.random_ratio(self.spec.dynamic_percent, 100);
+        let bytes = self.files.size(file);
+        if !self.random.random_ratio(self.spec.dynamic_percent, 100) {
+            return RequestSpec::fixed(file, bytes);
+        }
+        let (content, _) = DYNAMIC[self.dynamic.sample(&mut self.random)];
         RequestSpec {
-            dynamic,
-            ..RequestSpec::fixed(file, self.files.size(file))
+            content,
+            ..RequestSpec::fixed(file, bytes + PAGE_FRAME_BYTES)
         }
     }
 }
@@ -245,7 +265,13 @@ mod tests {
                 "class {number}: {got}"
             );
         }
-        assert!((share(&requests, |r| r.dynamic) - 0.30).abs() < 0.005);
+        for (content, share_of_10_000) in DYNAMIC {
+            let got = share(&requests, |r| r.content == content);
+            assert!(
+                (got - f64::from(share_of_10_000) / 10_000.0).abs() < 0.002,
+                "{content:?}: {got}"
+            );
+        }
         let mean = requests.iter().map(|r| r.bytes).sum::<u64>() as f64 / requests.len() as f64;
         assert!(
             (14_000.0..15_500.0).contains(&mean),
@@ -292,7 +318,7 @@ mod tests {
             sample(SpecWebSpec::only_static(64), 3, 2000)
                 .concat()
                 .iter()
-                .all(|r| !r.dynamic)
+                .all(|r| r.content == Content::Static)
         );
     }
 

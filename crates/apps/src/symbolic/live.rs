@@ -61,7 +61,7 @@ mod tests {
     fn a_client_gets_each_block_once() {
         let (mut live, mut seen) = (LiveHttp::default(), 0);
         let ask = |live: &mut LiveHttp, seen: &mut u32| {
-            let mut received = VecDeque::from([request(0, 1_000, false)]);
+            let mut received = VecDeque::from([request(0, 1_000, None)]);
             let parsed = live.parse(seen, &mut received);
             matches!(parsed, Parsed::Request(_))
         };

@@ -48,7 +48,7 @@ fn exchange(kind: Kind, file: u32, content_len: u64) -> Exchange {
         kind,
         file,
         content_len,
-        dynamic: false,
+        program: None,
     }
 }
 
@@ -128,7 +128,7 @@ fn reply(file: FileId, content_len: u64, len: u32) -> Request {
     Request {
         file,
         content_len,
-        dynamic: false,
+        program: None,
         len,
         last: false,
     }
@@ -286,10 +286,7 @@ mod tests {
         assert_eq!(parse(&[data]), Parsed::Bad);
         assert_eq!(parse(&[call, other]), Parsed::Bad);
         assert_eq!(parse(&[call, data.slice(1, 9_999)]), Parsed::Bad);
-        assert_eq!(
-            parse(&[crate::symbolic::request(1, 10, false)]),
-            Parsed::Bad
-        );
+        assert_eq!(parse(&[crate::symbolic::request(1, 10, None)]), Parsed::Bad);
         assert_eq!(parse(&[call.slice(0, 20)]), Parsed::Incomplete);
     }
 }

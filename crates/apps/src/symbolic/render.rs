@@ -1,6 +1,7 @@
 //! Ranges as the bytes they stand for.
 
 use super::{Exchange, HEAD_BYTES, Kind, offset, remote_files, revision};
+use crate::web::Program;
 use baton_wire::Symbolic;
 use std::io::Write;
 
@@ -66,30 +67,41 @@ fn request_text(exchange: Exchange) -> Vec<u8> {
     let Exchange {
         file,
         content_len,
-        dynamic,
+        program,
         ..
     } = exchange;
-    let name = if dynamic { "dynamic" } else { "file" };
+    let (method, name) = match program {
+        None => ("GET", "file"),
+        Some(Program::Answer) => ("GET", "dynamic"),
+        Some(Program::Page) => ("GET", "page"),
+        Some(Program::Cgi) => ("GET", "cgi-bin"),
+        Some(Program::Advertisement) => ("GET", "advertisement"),
+        Some(Program::Post) => ("POST", "form"),
+    };
+    let form_len = exchange.form_len() as usize;
     let mut text = Vec::new();
-    let written = write!(
+    let mut written = write!(
         text,
-        "GET /{name}/{file}?bytes={content_len} HTTP/1.1\r\nHost: server.example\r\nUser-Agent: baton\r\nAccept: */*\r\n"
+        "{method} /{name}/{file}?bytes={content_len} HTTP/1.1\r\nHost: server.example\r\nUser-Agent: baton\r\nAccept: */*\r\n"
     );
+    if form_len > 0 {
+        written = written.and_then(|()| write!(text, "Content-Length: {form_len}\r\n"));
+    }
     debug_assert!(written.is_ok(), "memory takes what is written");
-    pad_header(&mut text, exchange.request_len() as usize);
+    pad_header(&mut text, exchange.request_len() as usize - form_len);
+    text.resize(exchange.request_len() as usize, b'f');
     text
 }
 
 fn head_text(exchange: Exchange) -> Vec<u8> {
     let Exchange {
         content_len,
-        dynamic,
+        program,
         ..
     } = exchange;
-    let kind = if dynamic {
-        "text/html"
-    } else {
-        "application/octet-stream"
+    let kind = match program {
+        Some(_) => "text/html",
+        None => "application/octet-stream",
     };
     let mut text = Vec::new();
     let written = write!(

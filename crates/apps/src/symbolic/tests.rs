@@ -15,18 +15,27 @@ fn response(request: Symbolic) -> Vec<Symbolic> {
 
 #[test]
 fn a_request_says_what_it_asks_for() {
-    for (file, content_len, dynamic) in [
-        (0, 0, false),
-        (FILES - 1, CONTENT_LIMIT - 1, true),
-        (77, 10_000, false),
+    for (file, content_len, program) in [
+        (0, 0, None),
+        (FILES - 1, CONTENT_LIMIT - 1, Some(Program::Answer)),
+        (4, 300, Some(Program::Page)),
+        (1, 10, Some(Program::Cgi)),
+        (2, 1000, Some(Program::Advertisement)),
+        (3, 1000, Some(Program::Post)),
+        (77, 10_000, None),
     ] {
-        let data = request(file, content_len, dynamic);
-        assert!((LEAST_REQUEST_BYTES..=MOST_REQUEST_BYTES).contains(&data.len));
+        let data = request(file, content_len, program);
+        let more = match program {
+            Some(Program::Advertisement) => COOKIE_BYTES,
+            Some(Program::Post) => COOKIE_BYTES + FORM_BYTES,
+            _ => 0,
+        };
+        assert!((LEAST_REQUEST_BYTES..=MOST_REQUEST_BYTES).contains(&(data.len - more)));
         let mut received = VecDeque::from([data]);
         let expected = Request {
             file: FileId(file),
             content_len,
-            dynamic,
+            program,
             len: data.len,
             last: false,
         };
@@ -40,7 +49,7 @@ fn a_request_says_what_it_asks_for() {
 
 #[test]
 fn half_a_request_waits_for_the_rest() {
-    let data = request(5, 100, false);
+    let data = request(5, 100, None);
     let mut received = VecDeque::from([data.slice(0, 100)]);
     assert_eq!(
         SymbolicHttp.parse(&mut (), &mut received),
@@ -63,7 +72,7 @@ fn half_a_request_waits_for_the_rest() {
 
 #[test]
 fn what_is_no_request_is_bad() {
-    let data = request(5, 100, false);
+    let data = request(5, 100, None);
     let mut hole = VecDeque::from([data.slice(0, 100), data.slice(101, 10)]);
     assert_eq!(SymbolicHttp.parse(&mut (), &mut hole), Parsed::Bad);
     let mut tail = VecDeque::from([data.slice(1, 100)]);
@@ -80,8 +89,8 @@ fn what_is_no_request_is_bad() {
 
 #[test]
 fn a_reader_takes_exactly_its_response() {
-    for (content_len, dynamic) in [(0, false), (1, false), (5000, true)] {
-        let asked = request(3, content_len, dynamic);
+    for (content_len, program) in [(0, None), (1, None), (5000, Some(Program::Answer))] {
+        let asked = request(3, content_len, program);
         let mut reader = ResponseReader::new(asked);
         for part in response(asked) {
             assert!(!reader.is_complete());
@@ -97,7 +106,7 @@ fn a_reader_takes_exactly_its_response() {
 
 #[test]
 fn a_reader_refuses_what_is_out_of_place() {
-    let asked = request(3, 5000, false);
+    let asked = request(3, 5000, None);
     let [head, content] = response(asked)[..] else {
         panic!("two parts")
     };
@@ -119,7 +128,7 @@ fn a_reader_refuses_what_is_out_of_place() {
         Err(content),
         "a byte lost"
     );
-    let other = response(request(4, 5000, false))[1];
+    let other = response(request(4, 5000, None))[1];
     assert_eq!(
         reader.take(&mut other.clone()),
         Err(content),
@@ -129,7 +138,7 @@ fn a_reader_refuses_what_is_out_of_place() {
 
 #[test]
 fn rendered_pieces_join_to_the_whole() {
-    let asked = request(0xabcde, 1000, false);
+    let asked = request(0xabcde, 1000, None);
     let parts: Vec<_> = std::iter::once(asked).chain(response(asked)).collect();
     for part in parts {
         let mut whole = Vec::new();
@@ -166,8 +175,8 @@ fn rendered_pieces_join_to_the_whole() {
 #[test]
 fn the_longest_texts_find_room() {
     for file in [0, FILES - 1] {
-        for dynamic in [false, true] {
-            let asked = request(file, CONTENT_LIMIT - 1, dynamic);
+        for program in [None, Some(Program::Page), Some(Program::Post)] {
+            let asked = request(file, CONTENT_LIMIT - 1, program);
             let mut text = Vec::new();
             render(&asked, &mut text);
             assert_eq!(text.len(), asked.len());
@@ -178,8 +187,8 @@ fn the_longest_texts_find_room() {
 #[test]
 fn content_of_a_file_is_the_same_whoever_asks() {
     let (short, long) = (
-        response(request(7, 100, false)),
-        response(request(7, 9000, false)),
+        response(request(7, 100, None)),
+        response(request(7, 9000, None)),
     );
     assert_eq!(short[1], long[1].slice(0, 100));
     assert_ne!(short[0], long[0], "headers tell the length");
@@ -228,7 +237,7 @@ fn changes_make_pages_of_new_revisions() {
 fn a_reader_refuses_two_revisions_in_one_page() {
     use baton_host::FileStore;
     let file = FileId(3);
-    let asked = request(3, 9000, false);
+    let asked = request(3, 9000, None);
     let mut files = SymbolicFiles::new();
     files.len(file, 9000);
     let mut reader = ResponseReader::new(asked);

@@ -1,9 +1,9 @@
 //! One connection of the web server: requests in, responses out, in order.
 
-use super::http::{Http, Parsed, Request};
+use super::http::{Http, Parsed, Program, Request};
 use super::{CONNECTION_BYTES, Config, Stats};
 use baton_host::footprint::{APP_HALF_BYTES, APP_RECEIVE_OFFSET, APP_SEND_OFFSET};
-use baton_host::{Access, Gone, Op, Pool, Receive, SocketId, Sockets};
+use baton_host::{Access, FileContent, Gone, Op, Pool, Receive, SocketId, Sockets};
 use baton_wire::Payload;
 use std::collections::VecDeque;
 
@@ -289,10 +289,11 @@ impl<P: Payload, S: Default> Connection<P, S> {
         while response.sent < request.content_len {
             let left = request.content_len - response.sent;
             let before = response.sent;
-            let outcome = if request.dynamic {
-                response.send_dynamic(&request, http, sockets, socket, left)?
-            } else {
-                response.send_file(&request, http, sockets, socket, left)?
+            let outcome = match request.program {
+                Some(program) => {
+                    response.send_dynamic((&request, program), http, sockets, socket, left)?
+                }
+                None => response.send_file(&request, http, sockets, socket, left)?,
             };
             stats.content_bytes += response.sent - before;
             if outcome != Sent::All {
@@ -320,7 +321,7 @@ impl<P: Payload, S: Default> Connection<P, S> {
         }
         sockets.work(Op::AppFinish, 1);
         stats.responses += 1;
-        stats.dynamic += u64::from(request.dynamic);
+        stats.dynamic += u64::from(request.program.is_some());
         request.last || !config.keep_alive
     }
 }
@@ -390,26 +391,23 @@ impl<P: Payload> Response<P> {
     /// Produces a run of content, unless one is left over, and gives it to the socket.
     fn send_dynamic(
         &mut self,
-        request: &Request,
+        (request, program): (&Request, Program),
         http: &mut impl Http<P>,
         sockets: &mut impl Sockets<P>,
         socket: SocketId,
         left: u64,
     ) -> Result<Sent, Gone> {
         if self.produced.is_none() {
+            if self.sent == 0 {
+                program.begin(sockets);
+            }
             let len = left.min(DYNAMIC_RUN) as u32;
             let Some(content) = http.content(request, self.sent, len) else {
                 return Ok(Sent::Changed);
             };
             self.produced = Some(content);
-            sockets.work(Op::AppDynamic, len.div_ceil(1024));
-            sockets.touch(
-                Pool::AppBuffer,
-                socket.0,
-                APP_SEND_OFFSET,
-                len,
-                Access::Write,
-            );
+            let page = FileContent::new(request.file, self.sent, len.into());
+            program.produce(&page, sockets, socket);
         }
         let before = self.produced.as_ref().map_or(0, Payload::len);
         let done = send_copied(&mut self.produced, sockets, socket)?;

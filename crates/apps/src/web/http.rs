@@ -3,6 +3,22 @@
 use baton_host::{FileContent, FileId};
 use std::collections::VecDeque;
 
+/// What makes the content of a response for one request: a program that answers at once, or those of SPECweb99.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Program {
+    /// Makes bytes of nothing.
+    Answer = 1,
+    /// Puts a file into a page.
+    Page = 2,
+    /// The same, in a process that is made for the request.
+    Cgi = 3,
+    /// Puts an advertisement into the page that suits who asks.
+    Advertisement = 4,
+    /// Enters what was sent in a log, and answers with a page.
+    Post = 5,
+}
+
 /// A request for a file, or for dynamic content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
@@ -10,8 +26,8 @@ pub struct Request {
     pub file: FileId,
     /// Content bytes of the response.
     pub content_len: u64,
-    /// The content is produced for this request, not taken from the file cache.
-    pub dynamic: bool,
+    /// What produces the content for this request; nothing does where it is taken from the file cache.
+    pub program: Option<Program>,
     /// Bytes of the request.
     pub len: u32,
     /// The connection ends with the response.

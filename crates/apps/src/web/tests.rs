@@ -17,6 +17,8 @@ struct Script {
     closed: bool,
     copied: usize,
     by_file: usize,
+    read: u64,
+    worked: Vec<(Op, u32)>,
     calls: u32,
 }
 
@@ -36,6 +38,13 @@ impl Script {
 }
 
 impl Sockets<Symbolic> for Script {
+    fn work(&mut self, op: Op, count: u32) {
+        self.worked.push((op, count));
+    }
+    fn read_file(&mut self, content: &FileContent) {
+        assert_eq!(content.offset, self.read, "one piece after the other");
+        self.read += content.len;
+    }
     fn accept(&mut self) -> Option<SocketId> {
         self.calls += 1;
         self.pending = self.pending.checked_sub(1)?;
@@ -133,9 +142,9 @@ fn assert_responses(requests: &[Symbolic], output: &[Symbolic]) {
 fn a_static_file_is_sent_without_copying_and_a_dynamic_one_is_copied() {
     let (mut server, mut script) = accepted();
     let requests = [
-        symbolic::request(9, 10_000, false),
-        symbolic::request(0, 20_000, true),
-        symbolic::request(1, 0, false),
+        symbolic::request(9, 10_000, None),
+        symbolic::request(0, 20_000, Some(Program::Answer)),
+        symbolic::request(1, 0, None),
     ];
     for request in requests {
         script.input.push_back(request);
@@ -159,7 +168,7 @@ fn a_static_file_is_sent_without_copying_and_a_dynamic_one_is_copied() {
 fn requests_may_come_together_and_in_pieces() {
     let (mut server, mut script) = accepted();
     let requests: Vec<_> = (0..20)
-        .map(|file| symbolic::request(file, 500, false))
+        .map(|file| symbolic::request(file, 500, None))
         .collect();
     for request in &requests[..19] {
         script.input.push_back(*request);
@@ -174,11 +183,46 @@ fn requests_may_come_together_and_in_pieces() {
 }
 
 #[test]
+fn programs_of_each_kind_do_their_work() {
+    let work_of = |program| {
+        let (mut server, mut script) = accepted();
+        let request = symbolic::request(7, 3000, Some(program));
+        script.input.push_back(request);
+        server.step(&mut script, Ready::Readable(SOCKET));
+        assert_responses(&[request], &script.output);
+        let is_programs = |(op, _): &(Op, u32)| {
+            use Op::{AppAdvertisement, AppDynamic, AppForm, AppProcess, AppProgram, AppSearch};
+            [
+                AppProgram,
+                AppProcess,
+                AppAdvertisement,
+                AppSearch,
+                AppForm,
+                AppDynamic,
+            ]
+            .contains(op)
+        };
+        script.worked.retain(is_programs);
+        (script.read, script.worked)
+    };
+    let (begin, produce) = ((Op::AppProgram, 1), (Op::AppDynamic, 3));
+    assert_eq!(work_of(Program::Answer), (0, vec![produce]));
+    assert_eq!(work_of(Program::Page), (3000, vec![begin, produce]));
+    let process = (Op::AppProcess, 1);
+    assert_eq!(work_of(Program::Cgi), (3000, vec![begin, process, produce]));
+    let (choose, search) = ((Op::AppAdvertisement, 1), (Op::AppSearch, 3));
+    let all = vec![begin, choose, produce, search];
+    assert_eq!(work_of(Program::Advertisement), (3000, all));
+    let form = (Op::AppForm, 1);
+    assert_eq!(work_of(Program::Post), (3000, vec![begin, form, produce]));
+}
+
+#[test]
 fn a_full_socket_is_filled_when_it_has_room_again() {
     let (mut server, mut script) = accepted();
     let requests = [
-        symbolic::request(9, 50_000, false),
-        symbolic::request(0, 30_000, true),
+        symbolic::request(9, 50_000, None),
+        symbolic::request(0, 30_000, Some(Program::Answer)),
     ];
     script.input.extend(requests);
     script.room = 100;
@@ -195,7 +239,7 @@ fn a_full_socket_is_filled_when_it_has_room_again() {
 fn it_reads_ahead_only_so_far() {
     let (mut server, mut script) = accepted();
     let requests: Vec<_> = (0..200)
-        .map(|file| symbolic::request(file, 500, false))
+        .map(|file| symbolic::request(file, 500, None))
         .collect();
     script.input.extend(&requests);
     script.room = 0;
@@ -210,7 +254,7 @@ fn it_reads_ahead_only_so_far() {
 #[test]
 fn it_closes_when_the_client_is_done() {
     let (mut server, mut script) = accepted();
-    let request = symbolic::request(9, 5000, false);
+    let request = symbolic::request(9, 5000, None);
     script.input.push_back(request);
     script.ended = true;
     script.room = 300;
@@ -234,7 +278,7 @@ fn it_survives_clients_that_vanish_or_talk_nonsense() {
     assert!(script.closed && server.stats().lost == 1);
 
     let (mut server, mut script) = accepted();
-    script.input.push_back(symbolic::request(9, 5000, false));
+    script.input.push_back(symbolic::request(9, 5000, None));
     script.room = 300;
     server.step(&mut script, Ready::Readable(SOCKET));
     script.gone = true;
@@ -253,7 +297,7 @@ fn it_survives_clients_that_vanish_or_talk_nonsense() {
     let (mut server, mut script) = accepted();
     script
         .input
-        .push_back(symbolic::request(9, 5000, false).slice(0, 20));
+        .push_back(symbolic::request(9, 5000, None).slice(0, 20));
     script.ended = true;
     server.step(&mut script, Ready::Readable(SOCKET));
     assert!(script.closed && server.stats().lost == 1);

@@ -11,7 +11,7 @@ use crate::footprint::{self, PAGE_BYTES};
 use crate::layer::AdapterId;
 use crate::lists::List;
 use crate::memory::{Buffers, PageBuffer};
-use crate::meter::{Layer, Meter, Owner};
+use crate::meter::{Access, Layer, Meter, Owner, Pool};
 use crate::sockets::{FileContent, FileId, Gone, SocketId};
 use baton_bus::link::Inline;
 use baton_tcp::ConnId;
@@ -269,6 +269,18 @@ impl<P: Payload> FileSystem<P> {
         let mut block = runs.next()?;
         let joins = runs.all(|run| block.try_append(&run));
         joins.then_some(block)
+    }
+
+    /// The application reads a part of a file by its mapping. What is not in memory it has from elsewhere: no page is read for it.
+    pub fn read_mapped<M: Meter>(&self, content: &FileContent, m: &mut M) {
+        for (start, len) in pages(content.offset, content.len as usize) {
+            let at = content.offset + start as u64;
+            if let Some(frame) = self.files.frame(content.file, at) {
+                let offset = (at % u64::from(PAGE_BYTES)) as u32;
+                let (layer, pool) = (Layer::Application, Pool::FilePage);
+                m.touch(layer, pool, frame, offset, len as u32, Access::Read);
+            }
+        }
     }
 
     /// `len` bytes from `offset` on of a file are changed. What is being sent goes on as it was.

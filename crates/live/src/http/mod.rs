@@ -424,7 +424,7 @@ impl FileHttp {
         Request {
             file: FileId(slot as u32),
             content_len,
-            dynamic: false,
+            program: None,
             len,
             last: head.after == After::Close,
         }

@@ -49,7 +49,7 @@ impl Counts {
             log.next_connection(&mut script);
             let mut together = 0;
             for (number, spec) in script.iter().enumerate() {
-                together += symbolic::request(spec.file, spec.bytes, false).len();
+                together += symbolic::request(spec.file, spec.bytes, None).len();
                 let is_last = script.get(number + 1).is_none_or(|next| !next.pipelined);
                 if is_last {
                     segments(&mut counts.received, together);

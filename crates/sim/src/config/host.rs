@@ -151,6 +151,18 @@ host_instructions! {
     app_lookup = AppLookup: 800,
     /// Application: make the response header.
     app_header = AppHeader: 1000,
+    /// Go on with another process. Assumed: registers, address space, run queues; some microseconds in these years (lmbench).
+    context_switch = ContextSwitch: 2000,
+    /// Application: begin a program that makes content: take its query apart, make what stands around the page. Assumed.
+    app_program = AppProgram: 3000,
+    /// Application: make a process for a request, and see its end. Assumed: fork, exec, wait and exit took about a millisecond in these years (lmbench).
+    app_process = AppProcess: 400000,
+    /// Application: choose an advertisement for a client. Assumed: ten for each of SPECweb99's 360 records.
+    app_advertisement = AppAdvertisement: 3600,
+    /// Application: look where an advertisement is to stand, per KiB. Assumed: two for each byte.
+    app_search = AppSearch: 2048,
+    /// Application: take a form apart, make an entry of a log of it. Assumed.
+    app_form = AppForm: 3000,
     /// Application: produce dynamic content, per KiB.
     app_dynamic = AppDynamic: 1000,
     /// Application: log the request, finish.

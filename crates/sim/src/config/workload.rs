@@ -182,8 +182,16 @@ const MOST_REQUESTS: u32 = 100_000_000;
 /// Each has an address of its own in 10/8.
 pub(crate) const MOST_CLIENTS: u32 = 1_000_000;
 
-fn throttle(Throttle { min_bps, max_bps }: Throttle) -> Result<(), Invalid> {
+fn throttle(throttle: Throttle) -> Result<(), Invalid> {
+    let Throttle {
+        min_bps,
+        max_bps,
+        read_bytes,
+    } = throttle;
     positive("workload.throttle.max_bps", max_bps)?;
+    if let Some(bytes) = read_bytes {
+        positive("workload.throttle.read_bytes", bytes.into())?;
+    }
     if min_bps > max_bps {
         let path = "workload.throttle.min_bps";
         return Err(Invalid::new(path, min_bps, "at most max_bps"));

@@ -7,7 +7,7 @@ use crate::hardware::Processor;
 use crate::results::{Cycles, HostResults, PerPacket};
 use baton_host::{FileId, LAYERS, footprint};
 use baton_wire::{Span, Time};
-use baton_workload::Workload;
+use baton_workload::{Content, Workload};
 
 /// The server's processor.
 pub(super) struct HostProcessor {
@@ -119,7 +119,9 @@ pub(super) fn preloaded(experiment: &Experiment, workload: &dyn Workload) -> Vec
         let sizes = (0..).zip(workload.files().sizes());
         return sizes.map(|(file, &bytes)| (FileId(file), bytes)).collect();
     }
-    let requests = references.iter().filter(|request| !request.dynamic);
+    let requests = references
+        .iter()
+        .filter(|request| request.content == Content::Static);
     requests
         .map(|request| (FileId(request.file), request.bytes))
         .collect()

@@ -4,7 +4,9 @@ use baton_sim::config::{Experiment, WorkloadConfig};
 use baton_sim::results::{NotSteady, OpenLoopResults, ResponseTime, Results};
 use baton_sim::{Load, Machine, NoObserver};
 use baton_workload::load::{Arrivals, Rate, Think};
-use baton_workload::{Demand, FileSet, FixedSpec, LoadSpec, RequestSpec, Workload};
+use baton_workload::{
+    Demand, FileSet, FixedSpec, LoadSpec, RequestSpec, SpecWebSpec, Throttle, Workload,
+};
 use rand::SeedableRng;
 use rand_distr::{Distribution, Exp};
 use rand_pcg::Pcg64;
@@ -346,4 +348,39 @@ fn loads_that_cannot_be_are_refused() {
     twice.workload = WorkloadConfig::Fixed(FixedSpec::httperf(1, 1, Some(9)));
     assert_eq!(refused(twice), "workload.connections_per_s");
     assert_eq!(refused(fixed(1.0, Arrivals::Log)), "load.arrivals");
+}
+
+/// Clients that read in pieces hold their rate from the first second on, whatever they ask for; those that take what comes only in the long
+/// run, for after a large file they wait.
+#[test]
+fn clients_that_read_in_pieces_hold_their_rate_at_once() {
+    const CLIENTS: u32 = 100;
+    let mbps = |read_bytes| {
+        let throttle = Throttle {
+            read_bytes,
+            ..SpecWebSpec::THROTTLE
+        };
+        let mut experiment = Experiment {
+            workload: WorkloadConfig::Specweb(SpecWebSpec {
+                throttle: Some(throttle),
+                ..SpecWebSpec::full(CLIENTS)
+            }),
+            ..Experiment::default()
+        };
+        experiment.clients.connections = CLIENTS;
+        experiment.run.cost_models = false;
+        experiment.run.warmup_packets = 0;
+        experiment.run.measured_packets = 8_000;
+        let results = run(&experiment);
+        assert!(results.measured_s < 3.0, "{} s", results.measured_s);
+        results.clients.content_mbps
+    };
+    let most = f64::from(CLIENTS) * SpecWebSpec::THROTTLE.max_bps as f64 / 1e6;
+    let in_pieces = mbps(SpecWebSpec::THROTTLE.read_bytes);
+    assert!(
+        (0.8 * most..=1.01 * most).contains(&in_pieces),
+        "{in_pieces} Mb/s"
+    );
+    let at_once = mbps(None);
+    assert!(at_once > 1.1 * most, "{at_once} Mb/s");
 }

@@ -1,6 +1,7 @@
 //! Scripts from logs.
 
 use super::*;
+use crate::Content;
 use crate::log::Log;
 use crate::log::ReadOptions;
 use std::path::Path;
@@ -36,7 +37,7 @@ fn connections_come_in_order_and_start_again() {
             assert!(
                 script
                     .iter()
-                    .all(|r| !r.pipelined && !r.dynamic && r.wait_ps == 0)
+                    .all(|r| !r.pipelined && r.content == Content::Static && r.wait_ps == 0)
             );
         }
     }

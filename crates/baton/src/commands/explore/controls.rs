@@ -131,11 +131,11 @@ const WORKLOADS: [(&str, &str); 6] = [
         "I: like the IBM log",
     ),
     (
-        r#"{ kind = "specweb", clients = 4096, dynamic_percent = 0, throttle = { min_bps = 320000, max_bps = 400000 } }"#,
+        r#"{ kind = "specweb", clients = 4096, dynamic_percent = 0 }"#,
         "S: like SPECweb99, static content",
     ),
     (
-        r#"{ kind = "specweb", clients = 2048, dynamic_percent = 30, throttle = { min_bps = 320000, max_bps = 400000 } }"#,
+        r#"{ kind = "specweb", clients = 4096, dynamic_percent = 30 }"#,
         "D: like SPECweb99, 30 % dynamic",
     ),
     (

@@ -3,7 +3,7 @@
 use super::machine::{Machine, PORT, endpoint};
 use super::{Application, Summary, run};
 use baton_apps::symbolic::{ResponseReader, SymbolicHttp, request};
-use baton_apps::web::{Config, Server};
+use baton_apps::web::{Config, Program, Server};
 use baton_host::Ready;
 use baton_tcp::{CloseReason, ConnId, Event};
 use baton_testkit::for_each_seed;
@@ -76,7 +76,11 @@ impl Web {
         let random = &mut machine.random;
         let requests = (0..1 + random.below(4)).map(|_| {
             let len = [0, 700, 1024, 9_000, 60_000][random.below(5) as usize];
-            request(random.below(50) as u32, len, random.percent(30))
+            request(
+                random.below(50) as u32,
+                len,
+                random.percent(30).then_some(Program::Answer),
+            )
         });
         let client = &mut self.clients[number];
         client.unsent = requests.collect();

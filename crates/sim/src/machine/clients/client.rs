@@ -6,11 +6,12 @@ use super::super::violation::Violation;
 use super::measured::{Answered, Measured};
 use crate::config::Experiment;
 use baton_apps::symbolic::{self, Kind, ResponseReader};
+use baton_apps::web::Program;
 use baton_host::FileId;
 use baton_host::footprint::PAGE_BYTES;
 use baton_tcp::ConnId;
 use baton_wire::{Endpoint, Symbolic, Time};
-use baton_workload::{Demand, RequestSpec};
+use baton_workload::{Content, Demand, RequestSpec};
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
@@ -48,7 +49,7 @@ pub(super) struct Client {
     pub(super) after: Time,
     /// When the next request is due; of those that were sent together, when they were.
     pub(super) due: Time,
-    /// Earliest time of the next request, for throttled loads.
+    /// Earliest time of the next request, or of the next read, for throttled loads.
     pub(super) not_before: Time,
     /// What is to happen when its wake-up comes.
     pub(super) waiting_to: Option<WaitingTo>,
@@ -62,6 +63,7 @@ pub(super) enum WaitingTo {
     Begin,
     Connect,
     Send,
+    Read,
 }
 
 impl Client {
@@ -184,7 +186,15 @@ pub(super) fn later(time: Time, wait_ps: u64) -> Time {
 /// A request, and what is uploaded with it.
 pub(super) fn request(spec: &RequestSpec, calls: bool) -> (Symbolic, Option<Symbolic>) {
     if !calls {
-        return (symbolic::request(spec.file, spec.bytes, spec.dynamic), None);
+        let program = match spec.content {
+            Content::Static => None,
+            Content::Produced => Some(Program::Answer),
+            Content::Get => Some(Program::Page),
+            Content::CgiGet => Some(Program::Cgi),
+            Content::AdRotation => Some(Program::Advertisement),
+            Content::Post => Some(Program::Post),
+        };
+        return (symbolic::request(spec.file, spec.bytes, program), None);
     }
     if !spec.write {
         return (symbolic::read_call(spec.file, spec.bytes), None);

@@ -204,6 +204,7 @@ impl Clients {
             match self.clients[number as usize].waiting_to.take() {
                 Some(WaitingTo::Proceed) => self.proceed(now, number),
                 Some(WaitingTo::Send) => self.send_requests(now, number),
+                Some(WaitingTo::Read) => self.read(now, number)?,
                 Some(WaitingTo::Connect) => self.connect(now, number),
                 Some(WaitingTo::Begin) | None => self.begin(now, number),
             }
@@ -304,7 +305,7 @@ impl Clients {
             }
             match event {
                 Event::Connected => self.proceed_later(now, number),
-                Event::Readable => self.receive(now, number, conn)?,
+                Event::Readable => self.readable(now, number)?,
                 Event::Closed(reason) => self.closed(now, number, reason)?,
                 Event::PeerClosed if self.server_closes => self.finish(now, number, conn)?,
                 Event::PeerClosed => self.stack.close(conn),
@@ -366,7 +367,10 @@ impl Clients {
                 reader: ResponseReader::new(request),
             });
             if let Some(throttle) = self.throttle {
-                client.not_before = now + Span::from_ns(throttle.request_spacing_ns(spec.bytes));
+                client.not_before = match throttle.read_bytes {
+                    Some(_) => client.not_before.max(now),
+                    None => now + Span::from_ns(throttle.time_ns(spec.bytes)),
+                };
             }
             for part in std::iter::once(request).chain(upload) {
                 let taken = self.stack.write(conn, part);
@@ -382,11 +386,40 @@ impl Clients {
         }
     }
 
-    fn receive(&mut self, now: Time, number: u32, conn: ConnId) -> Result<(), Violation> {
+    /// Something has come: a client that reads in pieces may have to wait until it takes it.
+    fn readable(&mut self, now: Time, number: u32) -> Result<(), Violation> {
+        match self.clients[number as usize].waiting_to {
+            Some(WaitingTo::Read) => Ok(()),
+            _ => self.read(now, number),
+        }
+    }
+
+    fn read(&mut self, now: Time, number: u32) -> Result<(), Violation> {
+        let client = &mut self.clients[number as usize];
+        let Some(conn) = client.conn else {
+            return Ok(());
+        };
+        let paced = self
+            .throttle
+            .and_then(|throttle| Some((throttle, throttle.read_bytes?)));
+        let most = paced.map_or(usize::MAX, |(_, bytes)| bytes as usize);
         let mut done = false;
-        while let Some(data) = self.stack.read(conn, usize::MAX) {
-            self.stack.consume(conn, data.len as usize);
+        loop {
             let client = &mut self.clients[number as usize];
+            if paced.is_some() && client.not_before > now {
+                let until = client.not_before;
+                if !client.outstanding.is_empty() {
+                    self.wait_to(WaitingTo::Read, until, number);
+                }
+                break;
+            }
+            let Some(data) = self.stack.read(conn, most) else {
+                break;
+            };
+            self.stack.consume(conn, data.len as usize);
+            if let Some((throttle, _)) = paced {
+                client.not_before = now + Span::from_ns(throttle.time_ns(data.len.into()));
+            }
             done |= client.take(now, data, &self.changes, &mut self.measured)?;
         }
         let client = &mut self.clients[number as usize];

@@ -214,6 +214,10 @@ impl Sockets<Symbolic> for Metered<'_> {
         self.meter.run(op, count);
     }
 
+    fn read_file(&mut self, content: &FileContent) {
+        self.files.read_mapped(content, self.meter);
+    }
+
     fn touch(&mut self, pool: Pool, slot: u32, offset: u32, len: u32, access: Access) {
         let layer = Layer::Application;
         self.meter.touch(layer, pool, slot, offset, len, access);

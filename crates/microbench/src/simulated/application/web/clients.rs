@@ -138,7 +138,7 @@ impl Clients {
             if user.next > first && !spec.pipelined {
                 break;
             }
-            let request = symbolic::request(spec.file, spec.bytes, false);
+            let request = symbolic::request(spec.file, spec.bytes, None);
             user.outstanding.push_back(ResponseReader::new(request));
             user.to_write.push_back(request);
             user.next += 1;
