@@ -35,7 +35,24 @@ impl AsyncTcpStream {
     /// # Errors
     /// As [`TcpStream::connect`].
     pub async fn connect(adapter: &Adapter, peer: SocketAddr) -> Result<Self> {
-        let stream = TcpStream::start(adapter, peer)?;
+        Self::opened(TcpStream::start(adapter, peer)?).await
+    }
+
+    /// Opens a connection by TCP Fast Open (RFC 7413) with the beginning of `data`; gives how many bytes that were.
+    ///
+    /// # Errors
+    /// As [`TcpStream::connect_fast_open`].
+    pub async fn connect_fast_open(
+        adapter: &Adapter,
+        peer: SocketAddr,
+        data: &[u8],
+    ) -> Result<(Self, usize)> {
+        let (stream, taken) = TcpStream::begin_fast_open(adapter, peer, data, false)?;
+        Ok((Self::opened(stream).await?, taken))
+    }
+
+    /// A connection that is being opened, once it is open.
+    async fn opened(stream: TcpStream) -> Result<Self> {
         let handle = Arc::clone(stream.handle());
         poll_fn(|context| handle.poll_for(context, |core, waiter| stream.connected(core, waiter)))
             .await?;

@@ -169,6 +169,7 @@ impl Host {
         &mut self,
         to: SocketAddr,
         data: &Bytes,
+        without_cookie: bool,
     ) -> io::Result<(SocketId, usize)> {
         if self.kernel.is_some() {
             return Err(ErrorKind::Unsupported.into());
@@ -178,7 +179,7 @@ impl Host {
         }
         let now = self.driver.now();
         let os = self.driver.os_mut();
-        os.connect_fast_open(now, endpoint(to), data)
+        os.connect_fast_open(now, endpoint(to), data, without_cookie)
             .map_err(error_of)
     }
 

@@ -100,8 +100,8 @@ impl TcpStream {
     }
 
     /// Opens a connection by TCP Fast Open (RFC 7413), and sends the beginning of `data`; gives how many bytes that were. They go with the
-    /// SYN to a peer that gave a cookie before, and otherwise once the connection is open. No more go than the adapter takes without
-    /// fetching them, some 200 bytes. A network that duplicates packets may have them come twice, on two connections: it is for
+    /// SYN to a peer that gave a cookie before, and otherwise once the connection is open. No more go than the adapter takes in one
+    /// transfer without fetching them, some kilobytes, and with the SYN no more than that holds. A network that duplicates packets may have them come twice, on two connections: it is for
     /// requests where that does no harm (RFC 7413 2.1).
     ///
     /// # Errors
@@ -111,14 +111,31 @@ impl TcpStream {
         peer: SocketAddr,
         data: &[u8],
     ) -> Result<(Self, usize)> {
+        let (stream, taken) = Self::begin_fast_open(adapter, peer, data, false)?;
+        Ok((stream.opened(Timeout::Endless)?, taken))
+    }
+
+    /// The same without waiting for the connection, which [`TcpStream::readiness`] and [`Poll`](crate::Poll) tell of. With
+    /// `without_cookie` data goes with the SYN to any peer: to such as take it so (RFC 7413 3, Linux's TCP_FASTOPEN_NO_COOKIE); others
+    /// get it once the connection is open.
+    ///
+    /// # Errors
+    /// `InvalidInput` when the adapter cannot do it, `Unsupported` where connections begin in the kernel, `NetworkDown` when the adapter
+    /// is gone. What becomes of the connection is told by calls on it.
+    pub fn begin_fast_open(
+        adapter: &Adapter,
+        peer: SocketAddr,
+        data: &[u8],
+        without_cookie: bool,
+    ) -> Result<(Self, usize)> {
         let data = outgoing(data);
         let mut taken = 0;
         let stream = Self::start_with(adapter, peer, |host| {
-            let (socket, len) = host.connect_fast_open(peer, &data)?;
+            let (socket, len) = host.connect_fast_open(peer, &data, without_cookie)?;
             taken = len;
             Ok(socket)
         })?;
-        Ok((stream.opened(Timeout::Endless)?, taken))
+        Ok((stream, taken))
     }
 
     /// A connection of the kernel's that may move to an adapter [beside it](Adapter::open_beside_kernel) from now on. While it is away the

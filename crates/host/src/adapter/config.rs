@@ -227,13 +227,19 @@ impl OsLayerConfig {
         descriptors_of(self.most_inline)
     }
 
-    /// The longest data that may go with a SYN, bytes: what the ring has room for.
-    pub(super) fn most_with_syn(&self) -> usize {
+    /// The longest piece of data that may go with a SYN, bytes, and how many pieces: what one transfer has room for beside the
+    /// requests that open a connection, for the SYN does not wait for another. There is always one.
+    pub(super) fn most_with_syn(&self) -> (usize, usize) {
         let depth = self.ring_depth.min(self.batching.max_descriptors) as usize;
         let room = INLINE_HEAD_BYTES + depth.saturating_sub(1) * Descriptor::BYTES as usize;
-        room.min(MOST_INLINE_BYTES)
+        let piece = room.min(MOST_INLINE_BYTES);
+        let pieces = depth.saturating_sub(OPENING_REQUESTS) / descriptors_of(piece as u32);
+        (piece, pieces.max(1))
     }
 }
+
+/// SOCKET, SETSOCKOPT and CONNECT.
+const OPENING_REQUESTS: usize = 3;
 
 /// Descriptors of a SEND with so much data inside.
 pub(super) fn descriptors_of(len: u32) -> usize {

@@ -8,6 +8,10 @@ use baton_bus::link::Inline;
 use baton_bus::{HostLink, Urgency};
 use baton_wire::{Endpoint, Time};
 
+/// Values of FAST OPEN before a CONNECT.
+const WITH_COOKIE: u32 = 1;
+const WITHOUT_COOKIE: u32 = 2;
+
 impl<P: Inline> OsLayer<P> {
     /// Opens a connection. It becomes writable when it is open; when it cannot be opened it becomes readable, and
     /// [`OsLayer::error_of`] says why.
@@ -24,9 +28,9 @@ impl<P: Inline> OsLayer<P> {
         Ok(SocketId(number))
     }
 
-    /// The same by TCP Fast Open (RFC 7413): the beginning of `data` goes with the SYN to a peer that gave a cookie before; to others it
-    /// goes once the connection is open, and a cookie is asked for. Gives how many bytes were taken: no more than descriptors hold.
-    /// What goes with a SYN may come twice, on two connections (RFC 7413 2.1).
+    /// The same by TCP Fast Open (RFC 7413): the beginning of `data` goes with the SYN to a peer that gave a cookie before, or to any
+    /// `without_cookie`; to others it goes once the connection is open, and a cookie is asked for. Gives how many bytes were taken: no
+    /// more than the descriptors of one transfer hold. What goes with a SYN may come twice, on two connections (RFC 7413 2.1).
     ///
     /// # Errors
     /// As [`OsLayer::connect`].
@@ -35,13 +39,21 @@ impl<P: Inline> OsLayer<P> {
         now: Time,
         remote: Endpoint,
         data: &P,
+        without_cookie: bool,
     ) -> Result<(SocketId, usize), Status> {
         let socket = self.connect(now, remote)?;
-        let taken = data.len().min(self.config.most_with_syn());
-        if taken > 0 {
-            self.hold(socket.0, data.slice(0, taken));
+        let (piece, pieces) = self.config.most_with_syn();
+        let most = piece * pieces.min(self.most_sends as usize);
+        let most = most.min(self.config.batching.max_transfer_bytes as usize);
+        let taken = data.len().min(most);
+        for start in (0..taken).step_by(piece) {
+            let len = piece.min(taken - start);
+            self.hold_apart(socket.0, data.slice(start, len));
         }
-        self.socket_mut(socket.0).opens_fast = true;
+        self.socket_mut(socket.0).opens_fast = Some(match without_cookie {
+            true => WITHOUT_COOKIE,
+            false => WITH_COOKIE,
+        });
         Ok((socket, taken))
     }
 

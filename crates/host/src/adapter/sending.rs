@@ -98,6 +98,14 @@ impl<P: Inline> OsLayer<P> {
         }
     }
 
+    /// The same, as a piece of its own.
+    pub(super) fn hold_apart(&mut self, number: u32, piece: P) {
+        self.give(number, piece.len() as u32);
+        let entry = &mut self.sockets[number as usize];
+        entry.held_len += piece.len() as u32;
+        self.pieces.push(&mut entry.held, piece);
+    }
+
     fn start_cork_timer(&mut self, now: Time, number: u32) {
         let timer = Span::from_us(self.config.cork_timer_us.into());
         let entry = self.socket_mut(number);

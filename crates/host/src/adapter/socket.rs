@@ -186,7 +186,7 @@ pub(super) struct Socket {
     /// The peer will send no more.
     pub ended: bool,
     /// It is opened by Fast Open.
-    pub opens_fast: bool,
+    pub opens_fast: Option<u32>,
     /// Its connection is to leave the adapter.
     pub exporting: bool,
     /// It came by IMPORT.
@@ -246,7 +246,7 @@ impl Default for Socket {
             corked: false,
             shut: false,
             ended: false,
-            opens_fast: false,
+            opens_fast: None,
             exporting: false,
             imported: false,
             no_receive: false,

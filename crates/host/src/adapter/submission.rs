@@ -135,12 +135,12 @@ impl<P: Inline> OsLayer<P> {
                 let option = SocketOption::FastOpen;
                 let (value, next) = match entry.phase {
                     Phase::Listening => (self.fast_open_of(number), SetUp::Bind),
-                    _ => (1, SetUp::Connect),
+                    _ => (entry.opens_fast.unwrap_or(0), SetUp::Connect),
                 };
                 let action = Action::SetOption { option, value };
                 (action, Operation::FastOpen, next)
             }
-            SetUp::Socket if entry.opens_fast => {
+            SetUp::Socket if entry.opens_fast.is_some() => {
                 (Action::Socket, Operation::Socket, SetUp::FastOpen)
             }
             SetUp::Socket => (Action::Socket, Operation::Socket, SetUp::Connect),

@@ -23,7 +23,7 @@ fn connect(script: &mut Script, len: usize) -> (SocketId, usize) {
     let data = Bytes::from(vec![7; len]);
     let opening = script
         .os
-        .connect_fast_open(script.now, CLIENT(), &data)
+        .connect_fast_open(script.now, CLIENT(), &data, false)
         .expect("a number is free");
     script.os.check();
     opening
@@ -66,10 +66,22 @@ fn data_follows_the_connect_at_once() {
 #[test]
 fn what_descriptors_do_not_hold_is_not_taken() {
     let mut script = Script::new(no_batching());
-    let (_, taken) = connect(&mut script, 1000);
-    assert_eq!(taken, MOST_INLINE_BYTES);
+    let (_, taken) = connect(&mut script, 100_000);
+    let pieces = taken / MOST_INLINE_BYTES;
+    assert!(taken == pieces * MOST_INLINE_BYTES && pieces > 6, "{taken}");
+    // All in the transfer of the CONNECT.
+    let transfers = script.transfers();
     let actions = script.actions();
-    assert_eq!(actions[3], inline(MOST_INLINE_BYTES as u16));
+    assert_eq!(script.transfers(), transfers + 1);
+    let more = Action::Send {
+        data: Buffer::Inline {
+            len: MOST_INLINE_BYTES as u16,
+        },
+        more: true,
+    };
+    assert_eq!(actions.len(), 3 + pieces);
+    assert!(actions[3..2 + pieces].iter().all(|&action| action == more));
+    assert_eq!(actions[2 + pieces], inline(MOST_INLINE_BYTES as u16));
     // Without data a cookie is asked for all the same.
     let (_, taken) = connect(&mut script, 0);
     assert_eq!(taken, 0);
@@ -118,4 +130,20 @@ fn what_was_never_asked_for_begins_on_the_next_link_with_its_data() {
     assert_eq!(script.ready(), []);
     (script.host, script.adapter) = memory_link(small_link());
     assert_eq!(script.actions()[3], inline(50));
+}
+
+#[test]
+fn data_may_go_without_a_cookie() {
+    let mut script = Script::new(no_batching());
+    let data = Bytes::from_static(b"hello");
+    let opening = script
+        .os
+        .connect_fast_open(script.now, CLIENT(), &data, true);
+    assert!(opening.is_ok());
+    let option = Action::SetOption {
+        option: SocketOption::FastOpen,
+        value: 2,
+    };
+    let expected = [Action::Socket, option, Action::Connect(CLIENT()), inline(5)];
+    assert_eq!(script.actions(), expected);
 }
