@@ -33,6 +33,8 @@ pub struct Description {
     pub corked: AtomicBool,
     /// The last send had MSG_MORE.
     pub more: AtomicBool,
+    /// It is the kernel's alone from now on, for what only the kernel has.
+    given_back: AtomicBool,
     /// SO_RCVTIMEO and SO_SNDTIMEO.
     timeouts: Mutex<[Option<Duration>; 2]>,
 }
@@ -46,6 +48,7 @@ impl Description {
             nodelay: AtomicBool::new(false),
             corked: AtomicBool::new(false),
             more: AtomicBool::new(false),
+            given_back: AtomicBool::new(false),
             timeouts: Mutex::default(),
         }
     }
@@ -95,6 +98,18 @@ impl Description {
             Place::Connection(stream) => Some(stream),
             Place::Kernel | Place::Listener(_) => None,
         }
+    }
+
+    /// Leaves a connection to the kernel for good, if it is there and nothing of it is held here. False if not.
+    pub fn give_back(&self) -> bool {
+        let holds = self.corked.load(Ordering::Relaxed) || self.more.load(Ordering::Relaxed);
+        let stays = !holds && self.stream().is_some_and(TcpStream::keep_in_kernel);
+        self.given_back.fetch_or(stays, Ordering::Relaxed) || stays
+    }
+
+    /// Whether it was left to the kernel.
+    pub fn is_given_back(&self) -> bool {
+        self.given_back.load(Ordering::Relaxed)
     }
 
     /// Whether calls are the kernel's to answer.

@@ -5,7 +5,7 @@ use crate::calls::{family, timeout};
 use crate::description::{Description, Side};
 use crate::reason::Reason;
 use crate::session;
-use crate::sys::{call, outcome};
+use crate::sys::{self, call, outcome};
 use crate::table::{self, Entry};
 use baton_sockets::TcpStream;
 use libc::c_int;
@@ -21,6 +21,9 @@ pub fn begin(fd: c_int, nonblocking: bool, opening: Option<SocketAddr>) {
     let Some(family) = family(fd).filter(|_| !address::local(fd).is_none_or(is_local)) else {
         return;
     };
+    if sys::option(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPING).is_ok_and(|flags| flags != 0) {
+        return Reason::Timestamping.count(format_args!("descriptor {fd}"));
+    }
     session::prepare();
     let Some(adapter) = session::adapter() else {
         return;

@@ -6,6 +6,9 @@ use libc::{c_int, c_void, socklen_t, timeval};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+/// The number of SO_TIMESTAMPING for programs whose seconds have 64 bits (asm-generic/socket.h).
+const SO_TIMESTAMPING_NEW: c_int = 65;
+
 /// What setsockopt(2) changes on the adapter; the kernel's socket is told as well.
 ///
 /// # Safety
@@ -51,6 +54,23 @@ pub unsafe fn set(
             _ => {}
         }
     }
+}
+
+/// Whether times of packets are asked for (SO_TIMESTAMPING by either of its numbers), which only the kernel tells.
+///
+/// # Safety
+/// `value` is null or good for `len` bytes.
+pub unsafe fn asks_for_times(
+    level: c_int,
+    name: c_int,
+    value: *const c_void,
+    len: socklen_t,
+) -> bool {
+    let names = [libc::SO_TIMESTAMPING, SO_TIMESTAMPING_NEW];
+    // SAFETY: by this function's contract.
+    level == libc::SOL_SOCKET
+        && names.contains(&name)
+        && unsafe { number(value, len) }.is_some_and(|flags| flags != 0)
 }
 
 /// TCP_NODELAY. Where the adapter has no room for the request now, Nagle's algorithm stays on.

@@ -33,10 +33,14 @@ pub enum Reason {
     SecondEpollSet,
     /// splice(2) from or to a connection.
     Spliced,
+    /// Urgent data was to be sent or read: only the kernel has it.
+    Urgent,
+    /// Times of packets were asked for: only the kernel tells them.
+    Timestamping,
 }
 
 impl Reason {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 12] = [
         Self::NoAdapter,
         Self::AddressInUse,
         Self::AddressNotAvailable,
@@ -47,6 +51,8 @@ impl Reason {
         Self::Passed,
         Self::SecondEpollSet,
         Self::Spliced,
+        Self::Urgent,
+        Self::Timestamping,
     ];
 
     fn name(self) -> &'static str {
@@ -61,6 +67,8 @@ impl Reason {
             Self::Passed => "passed",
             Self::SecondEpollSet => "second_epoll_set",
             Self::Spliced => "spliced",
+            Self::Urgent => "urgent",
+            Self::Timestamping => "timestamping",
         }
     }
 

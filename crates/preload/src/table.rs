@@ -48,7 +48,7 @@ fn find_ours(fd: c_int) -> Option<Entry> {
 #[inline]
 pub fn socket(fd: c_int) -> Option<Arc<Description>> {
     match find(fd) {
-        Some(Entry::Socket(description)) => Some(description),
+        Some(Entry::Socket(description)) if !description.is_given_back() => Some(description),
         _ => None,
     }
 }

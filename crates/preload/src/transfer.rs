@@ -41,9 +41,6 @@ impl<'a> Call<'a> {
             }
             return Err(libc::ENOTCONN);
         };
-        if flags & libc::MSG_OOB != 0 {
-            return Err(libc::EINVAL);
-        }
         let timeout = description.timeout(side);
         Ok(Self {
             description,

@@ -1,6 +1,6 @@
 //! Calls that read.
 
-use super::{give, parts};
+use super::{give, parts, without_urgent};
 use crate::description::Side;
 use crate::sys::{Errno, call};
 use crate::table;
@@ -12,7 +12,10 @@ use std::time::Instant;
 
 /// Reads from a connection of the adapter's; none: the kernel does.
 unsafe fn receive(fd: c_int, parts: &[iovec], flags: c_int) -> Option<Result<usize, Errno>> {
-    let socket = table::socket(fd)?;
+    let socket = match without_urgent(fd, flags, libc::EINVAL) {
+        Ok(socket) => socket?,
+        Err(errno) => return Some(Err(errno)),
+    };
     // SAFETY: by the manual pages of the callers.
     Some(Call::new(&socket, Side::Read, flags).and_then(|call| unsafe { call.receive(parts) }))
 }
@@ -103,8 +106,10 @@ unsafe fn receive_message(fd: c_int, message: &mut msghdr, flags: c_int) -> Resu
 pub unsafe extern "C" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
     // SAFETY: by the manual page, and the kernel checks everything itself.
     unsafe {
-        if table::socket(fd).is_none() {
-            return call!(SYS_recvmsg, fd, message, flags) as ssize_t;
+        match without_urgent(fd, flags, libc::EINVAL) {
+            Ok(Some(_)) => {}
+            Ok(None) => return call!(SYS_recvmsg, fd, message, flags) as ssize_t,
+            Err(errno) => return give!(Err(errno)),
         }
         give!(receive_message(fd, &mut *message, flags))
     }

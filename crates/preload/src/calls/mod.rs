@@ -13,11 +13,36 @@ mod waiting;
 pub use sockets::{family, timeout};
 pub use waiting::set_of;
 
+use crate::description::Description;
+use crate::reason::Reason;
+use crate::sys::Errno;
+use crate::table;
 use libc::{c_int, iovec, timespec};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The most parts of one readv or writev (UIO_MAXIOV).
 const MOST_PARTS: usize = 1024;
+
+/// The socket behind a descriptor, if it is ours; none: the kernel does what is called. Of urgent data (MSG_OOB) only the kernel knows:
+/// a connection that is there stays there from then on, and of others the call fails with `refusal`.
+fn without_urgent(
+    fd: c_int,
+    flags: c_int,
+    refusal: Errno,
+) -> Result<Option<Arc<Description>>, Errno> {
+    let socket = table::socket(fd);
+    match socket {
+        Some(ours) if flags & libc::MSG_OOB != 0 => {
+            Reason::Urgent.count(format_args!("descriptor {fd}"));
+            match ours.give_back() {
+                true => Ok(None),
+                false => Err(refusal),
+            }
+        }
+        socket => Ok(socket),
+    }
+}
 
 /// The parts of a scattered buffer.
 ///

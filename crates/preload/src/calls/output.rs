@@ -1,6 +1,6 @@
 //! Calls that write.
 
-use super::{give, parts};
+use super::{give, parts, without_urgent};
 use crate::description::Side;
 use crate::reason::Reason;
 use crate::sys::{Errno, call};
@@ -12,7 +12,10 @@ use libc::{
 
 /// Writes to a connection of the adapter's; none: the kernel does.
 unsafe fn transmit(fd: c_int, parts: &[iovec], flags: c_int) -> Option<Result<usize, Errno>> {
-    let socket = table::socket(fd)?;
+    let socket = match without_urgent(fd, flags, libc::EOPNOTSUPP) {
+        Ok(socket) => socket?,
+        Err(errno) => return Some(Err(errno)),
+    };
     // SAFETY: by the manual pages of the callers.
     Some(Call::new(&socket, Side::Write, flags).and_then(|call| unsafe { call.send(parts) }))
 }
@@ -115,7 +118,11 @@ unsafe fn passes_ours(message: &msghdr) -> bool {
 pub unsafe extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
     // SAFETY: by the manual page, and the kernel checks everything itself.
     unsafe {
-        if table::socket(fd).is_none() {
+        let is_kernels = match without_urgent(fd, flags, libc::EOPNOTSUPP) {
+            Ok(socket) => socket.is_none(),
+            Err(errno) => return give!(Err(errno)),
+        };
+        if is_kernels {
             let controls = message
                 .as_ref()
                 .filter(|message| !message.msg_control.is_null());

@@ -312,7 +312,17 @@ pub unsafe extern "C" fn setsockopt(
     value: *const c_void,
     len: socklen_t,
 ) -> c_int {
-    let socket = table::socket(fd);
+    let mut socket = table::socket(fd);
+    // SAFETY: by the manual page.
+    if let Some(ours) = &socket
+        && unsafe { options::asks_for_times(level, option, value, len) }
+    {
+        Reason::Timestamping.count(format_args!("descriptor {fd}"));
+        if !ours.give_back() {
+            return give!(Err(libc::EOPNOTSUPP));
+        }
+        socket = None;
+    }
     let is_here = socket
         .as_ref()
         .is_some_and(|socket| options::is_here(socket, level, option));
