@@ -604,6 +604,7 @@ impl Conversation {
                 let flags = WriteFlags {
                     more,
                     end_of_record,
+                    urgent: more && end_of_record,
                 };
                 let piece = symbolic(1, peer.offset, len.into());
                 peer.offset += stack.write_with(id, piece, flags).unwrap_or(0) as u64;
@@ -761,6 +762,7 @@ impl Conversation {
                 timestamps: sent.timestamps.and_then(|later| self.timestamps(later)),
                 sack: blocks,
                 fast_open,
+                urgent: sent.window,
             },
         };
         let ecn = if sent.congested {

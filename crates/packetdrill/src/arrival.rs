@@ -6,7 +6,7 @@ use crate::icmp;
 use crate::network::Link;
 use crate::world::World;
 use baton_tcp::{ConnId, Segment, State};
-use baton_wire::{Flow, Timestamps, decode_packet};
+use baton_wire::{Flags, Flow, Timestamps, decode_packet};
 use bytes::Bytes;
 use std::net::IpAddr;
 
@@ -30,22 +30,30 @@ impl World {
                 header: decoded.header,
                 payload: Default::default(),
             };
-            if !payload.is_empty() {
-                segment.payload.push(Bytes::copy_from_slice(payload));
-            }
+            // An interface merges what differs in nothing but its numbers.
+            let merged = self.settings.merged_segment.filter(|_| {
+                let flags = segment.header.flags;
+                flags.difference(Flags::PSH) == Flags::ACK
+            });
+            let piece_len = merged.unwrap_or(payload.len()).max(1);
+            let pieces = payload.chunks(piece_len).map(Bytes::copy_from_slice);
+            segment.payload.extend(pieces);
             self.take_segment(segment);
         }
         self.pump();
         Ok(())
     }
 
-    fn take_segment(&mut self, segment: Segment<Bytes>) {
+    fn take_segment(&mut self, mut segment: Segment<Bytes>) {
         let flow = segment.flow_at_receiver();
         self.learn_address(flow.local.addr);
         let len = segment.payload_len();
         let stamp = segment.header.options.timestamps;
         let known = self.stack.find(&flow);
-        let handled = self.stack.handle_segment(self.now(), segment);
+        let handled = match segment.payload.len() {
+            0 | 1 => self.stack.handle_segment(self.now(), segment),
+            _ => self.stack.handle_merged(self.now(), &mut segment),
+        };
         self.changed();
         let Some(conn) = handled.conn else { return };
         if known.is_none() {

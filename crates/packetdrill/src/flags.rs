@@ -45,6 +45,12 @@ pub struct Settings {
     pub fast_open_previous_key: Option<FastOpenKey>,
     /// What was learnt of servers is to be forgotten (`ip tcp_metrics flush`).
     pub flush_metrics: bool,
+    /// The interface's queue refuses packets (`tc qdisc ... pfifo limit 0`).
+    pub queue_refuses: bool,
+    /// Bytes of data of the segments that an interface merged to longer ones before they arrive (GRO); none: it does not.
+    pub merged_segment: Option<usize>,
+    /// Where counters are written (nstat).
+    pub counters: Option<PathBuf>,
     /// Where settings stand that change while a script runs, lines of flags.
     pub changes: Option<PathBuf>,
     /// Secret of initial sequence numbers; the same gives the same run.
@@ -80,6 +86,9 @@ impl Default for Settings {
             fast_open_key: None,
             fast_open_previous_key: None,
             flush_metrics: false,
+            queue_refuses: false,
+            merged_segment: None,
+            counters: None,
             changes: None,
             seed: 0x6261_746f_6e21,
         }
@@ -303,6 +312,21 @@ const KEYS: &[Key] = &[
     key("tcp_metrics", "flush", |s, v| {
         put(&mut s.flush_metrics, (v == "flush").then_some(true))
     }),
+    key("queue", "takes or refuses", |s, v| {
+        put(&mut s.queue_refuses, one_of(v, "refuses", "takes"))
+    }),
+    key("qdisc", "fq or pfifo", |s, v| {
+        put(&mut s.tcp.linux.paces, one_of(v, "fq", "pfifo"))
+    }),
+    key("gro", BYTES, |s, v| {
+        put(
+            &mut s.merged_segment,
+            number(v).filter(|&len| len > 0).map(Some),
+        )
+    }),
+    key("counters", "a file's path", |s, v| {
+        put(&mut s.counters, Some(Some(v.into())))
+    }),
     key("changes", "a file's path", |s, v| {
         put(&mut s.changes, Some(Some(v.into())))
     }),
@@ -364,6 +388,14 @@ fn rule(value: &str, other: &str) -> Option<bool> {
     match value == other {
         true => Some(true),
         false => switch(value),
+    }
+}
+
+fn one_of(value: &str, yes: &str, no: &str) -> Option<bool> {
+    match value {
+        value if value == yes => Some(true),
+        value if value == no => Some(false),
+        _ => None,
     }
 }
 
@@ -512,7 +544,8 @@ mod tests {
 
     #[test]
     fn every_key_refuses_nonsense() {
-        for key in KEYS.iter().filter(|key| key.name != "changes") {
+        let is_path = |key: &&Key| ["changes", "counters"].contains(&key.name);
+        for key in KEYS.iter().filter(|key| !is_path(key)) {
             assert!(
                 (key.set)(&mut Settings::default(), "?").is_none(),
                 "{}",

@@ -27,7 +27,7 @@ impl Burst {
     /// A burst of one, which takes up to `most`.
     pub(crate) fn new(segment: Segment<Bytes>, most: u32) -> Self {
         let unit = segment.payload_len();
-        let alone = Flags::SYN | Flags::FIN | Flags::RST;
+        let alone = Flags::SYN | Flags::FIN | Flags::RST | Flags::URG;
         Self {
             closed: unit == 0 || segment.header.flags.intersects(alone),
             segment,

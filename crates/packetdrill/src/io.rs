@@ -11,6 +11,9 @@ use libc::c_int;
 /// Bytes written and not yet sent (linux/sockios.h).
 const SIOCOUTQNSD: libc::Ioctl = 0x894b;
 
+/// Whether the next byte is urgent (linux/sockios.h).
+const SIOCATMARK: libc::Ioctl = 0x8905;
+
 /// read(2).
 #[derive(Debug)]
 pub struct Read {
@@ -158,6 +161,7 @@ impl World {
             return Ok(None);
         }
         match file {
+            File::Socket(id) if request == SIOCATMARK => self.at_mark(id).map(Some),
             File::Socket(id) => self.socket_queue_len(id, request).map(Some),
             File::PipeReader(id) | File::PipeWriter(id) if request == libc::FIONREAD => {
                 Ok(Some(self.pipes[id].len() as c_int))
@@ -178,7 +182,7 @@ impl World {
         let conn = socket.conn.filter(|_| !self.is_opening(id));
         let len = match (request, conn) {
             (libc::FIONREAD, _) if self.is_opening(id) => 0,
-            (libc::FIONREAD, _) => socket.received.len(),
+            (libc::FIONREAD, _) => socket.readable_len(),
             (_, None) => 0,
             (libc::TIOCOUTQ, Some(conn)) => {
                 let fin_pending = matches!(

@@ -14,6 +14,7 @@ mod abi;
 mod address;
 mod arrival;
 mod changes;
+mod counters;
 mod descriptors;
 mod epoll;
 pub mod errno;
@@ -34,6 +35,7 @@ mod sockets;
 mod splice;
 mod tcp_info;
 mod timestamping;
+mod urgent;
 mod world;
 mod zero_copy;
 

@@ -56,6 +56,8 @@ pub(crate) struct Link {
     pub(crate) heard: Option<u32>,
     /// Data of the SYN was acknowledged with it.
     pub(crate) syn_data: bool,
+    /// Probes without an answer.
+    pub(crate) probes: u8,
 }
 
 /// A timestamp clock ticks every millisecond.
@@ -234,10 +236,11 @@ impl World {
             let info = self.stack.info(now, conn);
             let unsent = link.queue.unsent_len();
             let window_full = info.send_window < link.queue.sent_len() + unsent.min(info.send_mss);
+            let network_full = info.unacked_segments >= crate::gso::window_segments(&info);
             let wants_room = owner.is_some_and(|socket| socket.no_space);
             let activity = if link.queue.is_empty() {
                 Activity::Idle
-            } else if unsent > 0 && window_full {
+            } else if unsent > 0 && window_full && !network_full {
                 Activity::WindowLimited
             } else if unsent == 0 && wants_room && !crate::gso::fills_window(&info) {
                 Activity::BufferLimited
@@ -245,6 +248,7 @@ impl World {
                 Activity::Busy
             };
             link.limits.turn_to(now, activity);
+            link.probes = info.probes;
         }
     }
 

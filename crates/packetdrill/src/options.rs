@@ -191,6 +191,12 @@ impl SocketOptions {
         kept.is_some_and(|&on| on != 0)
     }
 
+    /// The urgent byte is read with the others (SO_OOBINLINE).
+    pub(crate) fn urgent_inline(&self) -> bool {
+        let kept = self.others.get(&(libc::SOL_SOCKET, libc::SO_OOBINLINE));
+        kept.is_some_and(|&on| on != 0)
+    }
+
     /// Packets go without "don't fragment".
     pub(crate) fn may_fragment(&self) -> bool {
         self.mtu_discover == libc::IP_PMTUDISC_DONT

@@ -11,11 +11,18 @@ pub(crate) struct ReceiveQueue {
     /// Each with the moment at which it arrived.
     pieces: VecDeque<(Bytes, Time)>,
     len: usize,
+    /// Bytes that are no longer here.
+    taken: u64,
 }
 
 impl ReceiveQueue {
     pub(crate) fn len(&self) -> usize {
         self.len
+    }
+
+    /// Bytes that were taken so far.
+    pub(crate) fn taken(&self) -> u64 {
+        self.taken
     }
 
     pub(crate) fn push(&mut self, piece: Bytes, now: Time) {
@@ -62,6 +69,7 @@ impl ReceiveQueue {
             first.split_to(most)
         };
         self.len -= piece.len();
+        self.taken += piece.len() as u64;
         Some(piece)
     }
 

@@ -25,6 +25,7 @@ use crate::options::SocketOptions;
 use crate::receive_queue::ReceiveQueue;
 use crate::receive_window::ReceiveWindow;
 use crate::timestamping::Timestamps;
+use crate::urgent::Mark;
 use crate::world::World;
 use crate::zero_copy::ZeroCopy;
 use baton_tcp::{ConnId, ListenerId, State};
@@ -85,6 +86,8 @@ pub(crate) struct Socket {
     pub(crate) active: bool,
     /// Data of the SYN was acknowledged with it, on the connection that it had last.
     pub(crate) syn_data: bool,
+    /// Probes that were not answered, on the connection that it had last.
+    pub(crate) probes: u8,
     /// connect(2) was told that all is well; the SYN waits for data (TCP_FASTOPEN_CONNECT).
     pub(crate) deferred: Option<Flow>,
     /// Its connection while the engine knows of it.
@@ -99,6 +102,8 @@ pub(crate) struct Socket {
     /// The peer's FIN arrived.
     pub(crate) finished: bool,
     pub(crate) received: ReceiveQueue,
+    /// Where the peer's urgent byte is, until reads went over it.
+    pub(crate) mark: Option<Mark>,
     /// A writer found no room and is to be told of it.
     pub(crate) no_space: bool,
     pub(crate) zero_copy: ZeroCopy,
@@ -116,6 +121,7 @@ impl Socket {
             association: Association::Unconnected,
             active: false,
             syn_data: false,
+            probes: 0,
             deferred: None,
             conn: None,
             listening: None,
@@ -125,6 +131,7 @@ impl Socket {
             send_shut: false,
             finished: false,
             received: ReceiveQueue::default(),
+            mark: None,
             no_space: false,
             zero_copy: ZeroCopy::default(),
             timestamps: Timestamps::default(),

@@ -114,7 +114,13 @@ impl Splice {
         } else {
             0
         };
-        let received = Receive::new(self.from, room, quick).attempt(world)?;
+        let socket = &world.sockets[world.socket_id(self.from)?];
+        let most = socket.bytes_to_mark().unwrap_or(room).min(room);
+        if most == 0 && socket.received.len() > 0 {
+            // It stops before urgent data, as Linux does.
+            return Ok(0);
+        }
+        let received = Receive::new(self.from, most.max(1), quick).attempt(world)?;
         if received.len > 0 {
             world.pipes[to].push(received.data.into());
             world.pipe_changed(to);

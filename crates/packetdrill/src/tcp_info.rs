@@ -66,7 +66,7 @@ fn ms(span: Span) -> u32 {
 pub(crate) fn without_connection(state: TcpState, socket: &Socket) -> Vec<u8> {
     let mut fields = Fields::default();
     let options = if socket.syn_data { SYN_DATA } else { 0 };
-    fields.bytes(&[state as u8, 0, 0, 0, 0, options, 0, 0]);
+    fields.bytes(&[state as u8, 0, 0, socket.probes, 0, options, 0, 0]);
     let queued = socket
         .listening
         .as_ref()

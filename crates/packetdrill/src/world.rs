@@ -3,6 +3,7 @@
 //! wait (see [`Stop`](crate::errno::Stop)).
 
 use crate::changes::Changes;
+use crate::counters::Counters;
 use crate::descriptors::Descriptors;
 use crate::epoll::Epoll;
 use crate::flags::Settings;
@@ -44,6 +45,7 @@ pub struct World {
     /// Counts what may let a blocked call go on.
     changes: u64,
     new_settings: Option<Changes>,
+    counters: Option<Counters>,
     next_port: u16,
 }
 
@@ -54,8 +56,11 @@ impl World {
         if let Some(keys) = settings.fast_open_keys() {
             stack.set_fast_open_keys(keys);
         }
+        stack.set_held(Time::ZERO, settings.queue_refuses);
+        let counters = settings.counters.as_deref().map(Counters::new);
         Self {
             stack,
+            counters,
             new_settings: settings.changes.as_deref().map(Changes::new),
             settings,
             now: Time::ZERO,
@@ -90,6 +95,7 @@ impl World {
         if let Some(keys) = self.settings.fast_open_keys() {
             self.stack.set_fast_open_keys(keys);
         }
+        self.stack.set_held(self.now, self.settings.queue_refuses);
         if std::mem::take(&mut self.settings.flush_metrics) {
             self.stack.forget_fast_open_servers();
         }
@@ -99,6 +105,7 @@ impl World {
         for id in listening {
             self.apply_options(id);
         }
+        self.pump();
     }
 
     /// The moment it is.
@@ -155,6 +162,9 @@ impl World {
         // Only now is it known how much is still not sent.
         self.tell_rooms();
         self.note_activities();
+        if let Some(counters) = &mut self.counters {
+            counters.write(self.stack.stats());
+        }
     }
 
     /// A port nobody uses, for a socket without one.

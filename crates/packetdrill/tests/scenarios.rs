@@ -24,6 +24,7 @@ scenarios!(
     epoll,
     fast_open,
     handshake,
+    interface,
     invalid,
     mtu_probing,
     nagle,
@@ -36,6 +37,7 @@ scenarios!(
     splice,
     timers,
     timestamping,
+    urgent,
     windows,
     zero_copy,
 );

@@ -12,8 +12,7 @@
 //! any other [`Controller`], explicit congestion notification (3168),
 //! retransmission timeouts (6298), user timeouts (5482) and keepalive, resets and challenge ACKs (5961), initial sequence
 //! numbers (6528), SYN cookies (4987), Fast Open (7413), path MTU and other ICMP errors (1191, 8201, 5927), probing for
-//! the path's MTU (4821), TIME-WAIT (1337, 6191). Urgent
-//! data is ignored. Each rule is cited where it is applied, and [`Config`] has a switch for most; where RFCs leave room the
+//! the path's MTU (4821), urgent data (9293 3.8.5, 6093), TIME-WAIT (1337, 6191). Each rule is cited where it is applied, and [`Config`] has a switch for most; where RFCs leave room the
 //! default is what Linux does.
 //!
 //! Where to look: `stack` finds the connection for a segment and carries out what it asks for; `connection` is one

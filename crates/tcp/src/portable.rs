@@ -14,12 +14,16 @@ const FORMAT_VERSION: u16 = 3;
 /// goes by any of these.
 const WITH_MORE_RULES: u16 = 4;
 
-/// The version of the state of a connection with these parameters.
-pub(crate) fn version_for(config: &Config) -> u16 {
+/// The same, and then where urgent data ends, for a connection that had any.
+const WITH_URGENT: u16 = 5;
+
+/// The version of the state of a connection with these parameters, which had `urgent` data or not.
+pub(crate) fn version_for(config: &Config, urgent: bool) -> u16 {
     let usual = config.linux == LinuxRules::NONE && config.mtu_probing == MtuProbing::default();
-    match usual {
-        true => FORMAT_VERSION,
-        false => WITH_MORE_RULES,
+    match (urgent, usual) {
+        (true, _) => WITH_URGENT,
+        (false, true) => FORMAT_VERSION,
+        (false, false) => WITH_MORE_RULES,
     }
 }
 
@@ -99,10 +103,10 @@ impl<P: Payload + Serialize + DeserializeOwned> Portable<P> {
     pub fn check_version(bytes: &[u8]) -> Result<(), DecodeError> {
         let malformed = |error: postcard::Error| DecodeError::Malformed(error.to_string());
         let (found, _) = postcard::take_from_bytes::<u16>(bytes).map_err(malformed)?;
-        if ![FORMAT_VERSION, WITH_MORE_RULES].contains(&found) {
+        if !(FORMAT_VERSION..=WITH_URGENT).contains(&found) {
             return Err(DecodeError::Version {
                 found,
-                expected: WITH_MORE_RULES,
+                expected: WITH_URGENT,
             });
         }
         Ok(())
@@ -116,7 +120,9 @@ pub(crate) fn to_bytes<P>(value: &impl Serialize, state: &Portable<P>) -> Vec<u8
         linux, mtu_probing, ..
     } = &state.config;
     let rules = (linux, mtu_probing, state.inner.mtu_search());
+    let urgent = state.inner.urgent();
     let all = match state.version {
+        WITH_URGENT => bytes.and_then(|bytes| postcard::to_extend(&(rules, urgent), bytes)),
         WITH_MORE_RULES => bytes.and_then(|bytes| postcard::to_extend(&rules, bytes)),
         _ => bytes,
     };
@@ -131,12 +137,17 @@ pub(crate) fn from_bytes<T: DeserializeOwned, P>(
     let malformed = |error: postcard::Error| DecodeError::Malformed(error.to_string());
     let (mut value, mut rest) = postcard::take_from_bytes::<T>(bytes).map_err(malformed)?;
     let moved = state(&mut value);
-    if moved.version == WITH_MORE_RULES {
+    if moved.version != FORMAT_VERSION {
         let search;
         let config = &mut moved.config;
         ((config.linux, config.mtu_probing, search), rest) =
             postcard::take_from_bytes(rest).map_err(malformed)?;
         moved.inner.set_mtu_search(search);
+    }
+    if moved.version == WITH_URGENT {
+        let urgent;
+        (urgent, rest) = postcard::take_from_bytes(rest).map_err(malformed)?;
+        moved.inner.set_urgent(urgent);
     }
     match rest.len() {
         0 => Ok(value),
@@ -158,6 +169,11 @@ impl<P: Payload> Portable<P> {
     /// Bytes written and not yet acknowledged.
     pub fn unacknowledged(&self) -> usize {
         self.send_buffer.iter().map(Payload::len).sum()
+    }
+
+    /// The version that its format has to have.
+    pub(crate) fn needed_version(&self) -> u16 {
+        version_for(&self.config, self.inner.has_urgent())
     }
 
     /// Bytes received in order and not yet read.

@@ -1,5 +1,6 @@
 //! What has arrived: in order for the reader, out of order behind holes (RFC 9293 3.10.7.4, RFC 2018).
 
+use crate::config::apart;
 use crate::payload::{cut_front, push_joined, truncate};
 use baton_wire::{Payload, Pieces, SackBlock, SackBlocks, SeqNr};
 use std::collections::VecDeque;
@@ -26,6 +27,8 @@ struct OutOfOrder<P> {
     arrivals: u32,
     /// Sequence number of a FIN that arrived early; it ends the last range.
     fin: Option<SeqNr>,
+    /// That of a byte that was said to be urgent, which may not have arrived.
+    urgent: SeqNr,
 }
 
 /// A run of sequence numbers without holes.
@@ -53,6 +56,8 @@ pub(crate) struct PortableReceive<P> {
     ranges: Vec<Range<P>>,
     arrivals: u32,
     fin: Option<SeqNr>,
+    #[serde(with = "apart")]
+    pub(crate) urgent: Option<SeqNr>,
 }
 
 impl<P: Payload> ReceiveBuffer<P> {
@@ -160,13 +165,7 @@ impl<P: Payload> ReceiveBuffer<P> {
 
     /// Keeps a segment that arrived ahead of a hole. False when it had to be dropped.
     pub(crate) fn keep(&mut self, seq: SeqNr, mut payload: Pieces<P>, fin: bool) -> bool {
-        let behind = self.behind.get_or_insert_with(|| {
-            Box::new(OutOfOrder {
-                ranges: Vec::new(),
-                arrivals: 0,
-                fin: None,
-            })
-        });
+        let behind = self.behind.get_or_insert_with(OutOfOrder::empty);
         let mut len: u32 = payload.iter().map(|piece| piece.len() as u32).sum();
         let mut fin = fin;
         if let Some(fin_at) = behind.fin {
@@ -192,6 +191,18 @@ impl<P: Payload> ReceiveBuffer<P> {
         }
         // A FIN that contradicts what came after it says nothing.
         (len > 0 || fin) && behind.insert(seq, payload, len, fin)
+    }
+
+    /// The number of the byte that was said to be urgent last; any, if none was.
+    pub(crate) fn urgent(&self) -> SeqNr {
+        self.behind
+            .as_ref()
+            .map_or(SeqNr(0), |behind| behind.urgent)
+    }
+
+    /// The byte of this number is urgent.
+    pub(crate) fn set_urgent(&mut self, seq: SeqNr) {
+        self.behind.get_or_insert_with(OutOfOrder::empty).urgent = seq;
     }
 
     /// The part of the numbers from `seq` to `end` that was received out of order before: the first run of it.
@@ -288,12 +299,14 @@ impl<P: Payload> ReceiveBuffer<P> {
                 ranges: behind.ranges,
                 arrivals: behind.arrivals,
                 fin: behind.fin,
+                urgent: Some(behind.urgent),
             },
             None => PortableReceive {
                 unconsumed: self.unconsumed,
                 ranges: Vec::new(),
                 arrivals: 0,
                 fin: None,
+                urgent: None,
             },
         };
         (self.ready.into(), rest)
@@ -305,8 +318,9 @@ impl<P: Payload> ReceiveBuffer<P> {
             ranges,
             arrivals,
             fin,
+            urgent,
         } = rest;
-        let used = !ranges.is_empty() || arrivals > 0 || fin.is_some();
+        let used = !ranges.is_empty() || arrivals > 0 || fin.is_some() || urgent.is_some();
         Self {
             ready_len: ready.iter().map(|piece| piece.len() as u32).sum(),
             ready: ready.into(),
@@ -316,6 +330,7 @@ impl<P: Payload> ReceiveBuffer<P> {
                     ranges,
                     arrivals,
                     fin,
+                    urgent: urgent.unwrap_or_default(),
                 })
             }),
         }
@@ -358,6 +373,15 @@ impl<P: Payload> ReceiveBuffer<P> {
 }
 
 impl<P: Payload> OutOfOrder<P> {
+    fn empty() -> Box<Self> {
+        Box::new(Self {
+            ranges: Vec::new(),
+            arrivals: 0,
+            fin: None,
+            urgent: SeqNr(0),
+        })
+    }
+
     /// Merges one segment with the ranges it touches.
     fn insert(&mut self, seq: SeqNr, payload: Pieces<P>, len: u32, fin: bool) -> bool {
         let end = seq + len + u32::from(fin);

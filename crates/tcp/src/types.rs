@@ -60,6 +60,8 @@ pub enum Event {
     Acceptable(ListenerId),
     /// In-order data arrived: call [`read`](crate::Stack::read).
     Readable,
+    /// The peer sends urgent data, which may not have arrived yet: see [`urgent_distance`](crate::Stack::urgent_distance).
+    Urgent,
     /// The peer acknowledged this many bytes of written data, which left the send buffer.
     Acknowledged(u32),
     /// The peer will send no more (its FIN arrived in order).
@@ -135,6 +137,8 @@ pub struct WriteFlags {
     pub more: bool,
     /// A record ends here: later data never shares a segment with it (MSG_EOR).
     pub end_of_record: bool,
+    /// Its last byte is urgent, and all before it is for whoever waits for that (MSG_OOB, RFC 9293 3.8.5).
+    pub urgent: bool,
 }
 
 /// Why a write took nothing.
@@ -270,6 +274,9 @@ pub struct Stats {
     pub congestion_reductions: u64,
     /// Resets sent.
     pub resets_sent: u64,
+    /// ICMP errors about what is not in flight.
+    #[serde(default)]
+    pub path_errors_refused: u64,
     /// Segments refused, by [`Refusal`].
     pub refused: Refused,
     /// Segments dropped because too many holes were open before them.

@@ -41,6 +41,8 @@ pub struct SegmentText {
     pub ack: Option<u32>,
     /// Window as it stands in the header.
     pub window: Option<u16>,
+    /// Urgent pointer.
+    pub urgent: Option<u16>,
     /// All options.
     pub options: Option<OptionsText>,
     /// The ECN field of the IP header.
@@ -62,6 +64,7 @@ impl SegmentText {
     pub fn says(&self, seen: &Self) -> bool {
         let said = Self {
             window: self.window.and(seen.window),
+            urgent: self.urgent.and(seen.urgent),
             options: self.options.as_ref().and(seen.options.clone()),
             ecn: self.ecn.and(seen.ecn),
             ..seen.clone()
@@ -105,6 +108,7 @@ impl FromStr for SegmentText {
             end,
             ack: None,
             window: None,
+            urgent: None,
             options,
             ecn: None,
         };
@@ -112,10 +116,11 @@ impl FromStr for SegmentText {
             match word {
                 "ack" => segment.ack = Some(relative(words.next())?),
                 "win" => segment.window = Some(number(words.next())?),
+                "urg" => segment.urgent = Some(number(words.next())?),
                 other => {
                     let known = ECN_NAMES.iter().find(|(name, _)| *name == other);
                     let (_, ecn) = known.ok_or_else(|| {
-                    format!("expected `ack`, `win`, `<options>`, noecn, ect0, ect1 or ce, found `{other}`")
+                    format!("expected `ack`, `win`, `urg`, `<options>`, noecn, ect0, ect1 or ce, found `{other}`")
                 })?;
                     segment.ecn = Some(*ecn);
                 }

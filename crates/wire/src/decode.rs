@@ -128,6 +128,7 @@ pub fn decode_tcp(
     header.flags = Flags::from_bits_retain(carried[TCP_FLAGS_AT]);
     header.window = tcp.window_size();
     options::read(tcp.options(), &mut header.options);
+    header.options.urgent = tcp.urgent_pointer();
     Ok(TcpPart {
         src_port: tcp.source_port(),
         dst_port: tcp.destination_port(),

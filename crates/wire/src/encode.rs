@@ -173,6 +173,7 @@ fn write_tcp_header(head: Head<'_>, bytes: &mut [u8]) -> Checksum {
     fixed[8..12].copy_from_slice(&header.ack.0.to_be_bytes());
     fixed[12..14].copy_from_slice(&offset_and_flags);
     fixed[14..16].copy_from_slice(&header.window.to_be_bytes());
+    fixed[18..20].copy_from_slice(&header.options.urgent.to_be_bytes());
     Checksum::new()
         .add_u16(head.src.port)
         .add_u16(head.dst.port)
@@ -180,5 +181,6 @@ fn write_tcp_header(head: Head<'_>, bytes: &mut [u8]) -> Checksum {
         .add_u32(header.ack.0)
         .add_u16(u16::from_be_bytes(offset_and_flags))
         .add_u16(header.window)
+        .add_u16(header.options.urgent)
         .add(options::write(&header.options, room))
 }

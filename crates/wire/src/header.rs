@@ -17,7 +17,7 @@ bitflags::bitflags! {
         const PSH = 0x08;
         /// The acknowledgment field is significant.
         const ACK = 0x10;
-        /// The urgent pointer is significant; this engine ignores it.
+        /// The urgent pointer is significant (RFC 9293 3.8.5).
         const URG = 0x20;
         /// ECN echo.
         const ECE = 0x40;
@@ -95,6 +95,9 @@ pub struct Options {
     pub sack: SackBlocks,
     /// Fast Open (SYN only, RFC 7413 4.1.1).
     pub fast_open: Option<FastOpenOption>,
+    /// Urgent pointer; meaningful with [`Flags::URG`]: how far the number after the last urgent byte is from the segment's own (RFC 6093
+    /// 3.1). It is no option, but as rare as one, and here it takes no room of its own.
+    pub urgent: u16,
 }
 
 impl Options {

@@ -22,15 +22,17 @@ fn options() -> impl Strategy<Value = Options> {
         proptest::option::of(timestamps),
         proptest::collection::vec(block, 0..5),
         proptest::option::of(fast_open()),
+        any::<u16>(),
     )
         .prop_map(
-            |(mss, window_scale, sack_permitted, timestamps, sack, fast_open)| Options {
+            |(mss, window_scale, sack_permitted, timestamps, sack, fast_open, urgent)| Options {
                 mss,
                 window_scale,
                 sack_permitted,
                 timestamps,
                 sack: sack.into_iter().collect(),
                 fast_open,
+                urgent,
             },
         )
         .prop_filter("at most 40 bytes of options", |options| options.len() <= 40)

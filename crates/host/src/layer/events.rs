@@ -40,7 +40,8 @@ impl<P: Inline> SocketLayer<P> {
                 self.set_socket_of(conn, None);
                 self.end(id, *reason);
             }
-            Event::Acceptable(_) => {}
+            // It is read with the rest.
+            Event::Urgent | Event::Acceptable(_) => {}
         }
     }
 

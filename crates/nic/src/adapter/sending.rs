@@ -364,7 +364,7 @@ fn write<P: Payload>(stack: &mut Stack<P>, conn: ConnId, data: P, more: bool) {
     let len = data.len();
     let flags = WriteFlags {
         more,
-        end_of_record: false,
+        ..WriteFlags::default()
     };
     let taken = stack.write_with(conn, data, flags);
     debug_assert_eq!(taken, Ok(len), "there is room");

@@ -395,7 +395,8 @@ impl<P: Payload + Inline> Session<P> {
                 work.shared.forget(conn);
                 self.over(work, slot, super::closing::status_of(*reason));
             }
-            Event::Acceptable(_) => {}
+            // Descriptors have no word for it: it is read with the rest.
+            Event::Urgent | Event::Acceptable(_) => {}
         }
     }
 

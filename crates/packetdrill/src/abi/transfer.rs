@@ -162,10 +162,8 @@ pub(super) unsafe extern "C" fn recvmsg(
     });
     report(outcome.map(|received| {
         message.msg_namelen = 0;
-        message.msg_flags = match received.cut {
-            true => libc::MSG_TRUNC,
-            false => 0,
-        };
+        message.msg_flags = if received.cut { libc::MSG_TRUNC } else { 0 };
+        message.msg_flags |= if received.urgent { libc::MSG_OOB } else { 0 };
         // SAFETY: by this function's contract.
         unsafe { put_control(message, &received) };
         received.len as ssize_t
@@ -297,7 +295,10 @@ unsafe fn send_from(
 ) -> Result<ssize_t, Errno> {
     // SAFETY: by this function's contract.
     let (instance, bytes) = unsafe { (instance(data), Bytes::from(gather(parts)?)) };
-    let mut call = Send::new(fd, bytes, flags).to(addr).asking(asks);
+    let mut call = Send::new(fd, bytes, flags)
+        .to(addr)
+        .asking(asks)
+        .in_pieces(parts.iter().map(|part| part.iov_len));
     let sent = instance.blocking_call(|world| call.attempt(world))?;
     Ok(sent as ssize_t)
 }

@@ -195,5 +195,6 @@ impl World {
         socket.error = None;
         (socket.receive_shut, socket.send_shut, socket.finished) = (false, false, false);
         socket.received = Default::default();
+        socket.mark = None;
     }
 }

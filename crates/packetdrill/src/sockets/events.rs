@@ -19,6 +19,7 @@ impl World {
                 Event::Connected => self.wake_owner(conn),
                 Event::Acceptable(listener) => self.child_established(listener),
                 Event::Readable => self.fetch(conn),
+                Event::Urgent => self.note_urgent(conn),
                 Event::Acknowledged(len) => self.acknowledged(conn, len),
                 Event::PeerClosed => self.peer_closed(conn),
                 Event::Closed(reason) => self.connection_ended(conn, reason),
@@ -43,6 +44,7 @@ impl World {
             }
         }
         let Some(id) = owner else { return };
+        self.tell_urgent(id);
         let socket = &self.sockets[id];
         // Fewer bytes than the low-water mark wake nobody (socket(7), SO_RCVLOWAT).
         if socket.received.len() >= socket.options.low_water || socket.receive_shut {
@@ -130,7 +132,8 @@ impl World {
         let sent = link.as_ref().map_or(0, |link| link.queue.sent_len());
         socket.zero_copy.ended(sent.into());
         socket.timestamps.ended();
-        socket.syn_data = link.is_some_and(|link| link.syn_data);
+        (socket.syn_data, socket.probes) =
+            link.map_or((false, 0), |link| (link.syn_data, link.probes));
         if socket.error.is_some() {
             self.wake(id, Ready::ERROR);
         }
@@ -166,7 +169,7 @@ impl World {
     }
 
     /// The application read `len` bytes.
-    pub(super) fn give_back(&mut self, id: SocketId, len: usize) {
+    pub(crate) fn give_back(&mut self, id: SocketId, len: usize) {
         let now = self.now();
         let Some(conn) = self.sockets[id].conn else {
             return;

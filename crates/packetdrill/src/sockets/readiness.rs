@@ -10,6 +10,8 @@ pub(crate) struct Ready;
 
 impl Ready {
     pub(crate) const IN: u32 = libc::POLLIN as u32;
+    /// Urgent data.
+    pub(crate) const PRIORITY: u32 = libc::POLLPRI as u32;
     pub(crate) const OUT: u32 = libc::POLLOUT as u32;
     pub(crate) const ERROR: u32 = libc::POLLERR as u32;
     pub(crate) const HANG_UP: u32 = libc::POLLHUP as u32;
@@ -46,7 +48,9 @@ impl World {
             ready |= Ready::READABLE | Ready::READ_HANG_UP;
         }
         if !self.is_opening(id) {
-            if socket.received.len() >= socket.options.low_water {
+            // A byte that is read by itself does not count.
+            let least = socket.options.low_water + usize::from(socket.is_before_hole());
+            if socket.received.len() >= least {
                 ready |= Ready::READABLE;
             }
             if socket.send_shut || self.is_writable(id) {
@@ -56,6 +60,9 @@ impl World {
             }
         }
         let socket = &self.sockets[id];
+        if socket.has_urgent_byte() {
+            ready |= Ready::PRIORITY;
+        }
         if socket.deferred.is_some() {
             ready |= Ready::WRITABLE;
         }
@@ -138,7 +145,7 @@ impl World {
     }
 
     /// Conditions among `change` may hold now: epoll instances that watch the socket look again.
-    pub(super) fn wake(&mut self, id: SocketId, change: u32) {
+    pub(crate) fn wake(&mut self, id: SocketId, change: u32) {
         self.changed();
         if let Some(fd) = self.descriptors.find(File::Socket(id)) {
             self.wake_watchers(fd, change);

@@ -26,6 +26,8 @@ pub struct Received {
     pub arrived: Option<Time>,
     /// There was more than the caller gave room for, which is lost.
     pub cut: bool,
+    /// It is the urgent byte, by itself (MSG_OOB).
+    pub urgent: bool,
     /// The socket's family, which the form of a report depends on.
     pub family: Family,
 }
@@ -40,6 +42,8 @@ pub struct Receive {
     limit: Option<Option<Time>>,
     /// The caller gave no place for what there is.
     nowhere: bool,
+    /// What comes next is urgent, and not for the same read.
+    at_mark: bool,
 }
 
 impl Receive {
@@ -52,6 +56,7 @@ impl Receive {
             got: Received::default(),
             limit: None,
             nowhere: false,
+            at_mark: false,
         }
     }
 
@@ -73,12 +78,12 @@ impl Receive {
         if self.has(libc::MSG_ERRQUEUE) {
             return self.take_report(&mut world.sockets[id]);
         }
-        if self.has(libc::MSG_OOB) {
-            // Urgent data is ignored: there never is any (tcp(7)).
-            return fail(libc::EINVAL);
-        }
         if world.sockets[id].listening.is_some() {
             return fail(libc::ENOTCONN);
+        }
+        if self.has(libc::MSG_OOB) {
+            let state = world.tcp_state(id);
+            return world.sockets[id].take_urgent_byte(state, self.want, self.flags);
         }
         let now = world.now();
         let socket = &world.sockets[id];
@@ -94,7 +99,8 @@ impl Receive {
             true => self.want,
             false => world.sockets[id].options.low_water.min(self.want),
         };
-        if self.got.len >= target.max(1) || (self.want == 0 && there) {
+        let stops = self.at_mark && self.got.len > 0;
+        if self.got.len >= target.max(1) || stops || (self.want == 0 && there) {
             return Ok(self.finish(world, id));
         }
         let waits = limit.is_some_and(|limit| limit > now);
@@ -127,38 +133,53 @@ impl Receive {
         }
     }
 
-    /// Takes, or looks at, as much as is there and wanted. True when anything was there.
+    /// Takes, or looks at, as much as is there and wanted, up to urgent data. True when anything was there.
     fn take(&mut self, world: &mut World, id: SocketId) -> bool {
-        let socket = &mut world.sockets[id];
-        let tells = Asked::RX_SOFTWARE | Asked::SOFTWARE;
-        let stamps = socket.options.timestamping.contains(tells);
-        let queue = &mut socket.received;
-        let there = queue.len() > 0;
-        if stamps && there {
-            let len = queue.len().min(self.want - self.got.len);
-            self.got.arrived = queue.arrival_of(len).or(self.got.arrived);
-        }
         if self.has(libc::MSG_PEEK) {
-            self.got.len = queue.len().min(self.want);
-            if !self.has(libc::MSG_TRUNC) {
-                self.got.data.resize(self.got.len, 0);
-                queue.peek(0, &mut self.got.data);
+            (self.got.len, self.got.data) = (0, Vec::new());
+        }
+        let socket = &world.sockets[id];
+        let first = self.got.len == 0;
+        let there = socket.received.len() > 0;
+        // Urgent data is read from its place on, but for its byte.
+        let skip = first && there && self.want > 0 && socket.is_before_hole();
+        let to_mark = socket.bytes_to_mark().filter(|&left| left > 0 || !first);
+        let unread = socket.received.len() - usize::from(skip);
+        let most = (self.want - self.got.len).min(to_mark.unwrap_or(usize::MAX));
+        let len = unread.min(most);
+        self.at_mark = to_mark == Some(len);
+        let tells = Asked::RX_SOFTWARE | Asked::SOFTWARE;
+        if len > 0 && socket.options.timestamping.contains(tells) {
+            let arrived = socket.received.arrival_of(len + usize::from(skip));
+            self.got.arrived = arrived.or(self.got.arrived);
+        }
+        let keeps = !self.has(libc::MSG_TRUNC);
+        if self.has(libc::MSG_PEEK) {
+            self.got.len = len;
+            if keeps {
+                self.got.data.resize(len, 0);
+                let queue = &world.sockets[id].received;
+                queue.peek(usize::from(skip), &mut self.got.data);
             }
             return there;
         }
-        let mut taken = 0;
-        while self.got.len < self.want {
-            let Some(piece) = queue.take(self.want - self.got.len) else {
+        if skip {
+            world.skip_hole(id);
+        }
+        let mut left = len;
+        while left > 0 {
+            let Some(piece) = world.sockets[id].received.take(left) else {
                 break;
             };
-            taken += piece.len();
-            self.got.len += piece.len();
-            if !self.has(libc::MSG_TRUNC) {
+            left -= piece.len();
+            if keeps {
                 self.got.data.extend_from_slice(&piece);
             }
         }
-        if taken > 0 {
-            world.give_back(id, taken);
+        self.got.len += len;
+        world.sockets[id].pass_mark();
+        if len > 0 || skip {
+            world.give_back(id, len + usize::from(skip));
         }
         there
     }

@@ -13,6 +13,9 @@ use libc::c_int;
 /// A peer that never offered more gets no smaller buffers than this window allows (TCP_MSS_DEFAULT).
 const SMALL_WINDOW: u32 = 536;
 
+/// Pieces of memory in one buffer (MAX_SKB_FRAGS).
+const MOST_PIECES: usize = 17;
+
 /// send(2) of a socket.
 #[derive(Debug)]
 pub struct Send {
@@ -29,6 +32,8 @@ pub struct Send {
     limit: Option<Option<Time>>,
     /// What the call asks for its own bytes, beside what its socket asked for.
     asks: Option<Asked>,
+    /// Where the pieces of memory end that the data was in.
+    pieces: Vec<usize>,
 }
 
 impl Send {
@@ -44,6 +49,7 @@ impl Send {
             waits: false,
             limit: None,
             asks: None,
+            pieces: Vec::new(),
         }
     }
 
@@ -51,6 +57,17 @@ impl Send {
     pub fn asking(self, flags: Option<u32>) -> Self {
         let asks = flags.map(Asked::from_bits_truncate);
         Self { asks, ..self }
+    }
+
+    /// The same of data that was in pieces of these lengths, of which a buffer without copy holds no more than Linux lets it.
+    #[must_use]
+    pub fn in_pieces(self, lens: impl Iterator<Item = usize>) -> Self {
+        let ends = lens.scan(0, |end, len| {
+            *end += len;
+            Some(*end)
+        });
+        let pieces = ends.collect();
+        Self { pieces, ..self }
     }
 
     /// The same to an address (sendto(2)).
@@ -183,7 +200,7 @@ impl Send {
         self.opens = true;
         let room = world.stack.fast_open_room(world.now, conn);
         if room > 0 && !self.data.is_empty() {
-            self.write_part(world, conn, room, true);
+            self.write_part(world, conn, room, true, false);
             world.link(conn).queue.push();
         }
         world.pump();
@@ -214,7 +231,9 @@ impl Send {
                 break;
             }
             let most = if room == 0 { goal } else { room } as usize;
-            self.write_part(world, conn, most, room == 0);
+            let pieces = self.room_for_pieces(world, id);
+            let full = pieces <= most && self.sent + pieces < self.data.len();
+            self.write_part(world, conn, most.min(pieces), room == 0, full);
             if self.sent < self.data.len() {
                 let link = world.link(conn);
                 let largest_window = link.largest_window;
@@ -232,13 +251,34 @@ impl Send {
         world.pump();
     }
 
-    /// Writes at most `most` bytes into one buffer.
-    fn write_part(&mut self, world: &mut World, conn: ConnId, most: usize, new_buffer: bool) {
+    /// Bytes of the next pieces that one buffer holds. Copied, they are one piece.
+    fn room_for_pieces(&self, world: &World, id: SocketId) -> usize {
+        let copies = !self.has(libc::MSG_ZEROCOPY)
+            || !world.sockets[id].options.reports_zero_copy()
+            || self.pieces.len() <= MOST_PIECES;
+        if copies {
+            return usize::MAX;
+        }
+        let begun = self.pieces.partition_point(|&end| end <= self.sent);
+        let last = (begun + MOST_PIECES - 1).min(self.pieces.len() - 1);
+        self.pieces[last] - self.sent
+    }
+
+    /// Writes at most `most` bytes into one buffer, which is `full` then, however much it holds.
+    fn write_part(
+        &mut self,
+        world: &mut World,
+        conn: ConnId,
+        most: usize,
+        new_buffer: bool,
+        full: bool,
+    ) {
         let len = most.min(self.data.len() - self.sent);
         let last = self.sent + len == self.data.len();
         let flags = WriteFlags {
             more: last && self.has(libc::MSG_MORE),
-            end_of_record: last && self.has(libc::MSG_EOR),
+            end_of_record: full || last && self.has(libc::MSG_EOR),
+            urgent: last && self.has(libc::MSG_OOB),
         };
         let part = self.data.slice(self.sent..self.sent + len);
         let taken = world.stack.write_with(conn, part, flags).unwrap_or(0);
@@ -250,6 +290,9 @@ impl Send {
         queue.append(taken as u32, new_buffer);
         if flags.end_of_record {
             queue.end_record();
+        }
+        if full {
+            queue.push();
         }
         self.sent += len;
     }

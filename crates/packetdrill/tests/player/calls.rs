@@ -149,6 +149,7 @@ const SOCKET_OPTIONS: &[(c_int, &str)] = names![
     SO_DOMAIN,
     SO_MAX_PACING_RATE,
     SO_MEMINFO,
+    SO_OOBINLINE,
 ];
 
 const TCP_OPTIONS: &[(c_int, &str)] = names![
@@ -259,7 +260,7 @@ pub fn run(table: &Table, call: &str, wire: &mut Wire) -> Result<String, String>
         "socket" | "bind" | "listen" | "accept" | "connect" | "shutdown" | "close" | "fcntl"
         | "ioctl" => open_or_close(table, name, args, wire),
         "read" | "read-nowhere" | "recv" | "readv" | "recvmsg" | "write" | "send" | "writev"
-        | "sendmsg" | "sendto" | "sendmsgto" => transfer(table, name, args, wire),
+        | "sendmsg" | "sendmsgbytes" | "sendto" | "sendmsgto" => transfer(table, name, args, wire),
         "set" | "get" | "info" => option(table, name, args),
         "poll" | "epoll_create" | "epoll_ctl" | "epoll_wait" => poll(table, name, args),
         "pipe" | "splice" => pipe(table, name, args, wire),
@@ -361,6 +362,7 @@ fn ioctl(table: &Table, fd: c_int, args: &[&str]) -> Result<String, String> {
     let request = match args.get(1) {
         Some(&"SIOCINQ") => libc::FIONREAD,
         Some(&"SIOCOUTQ") => libc::TIOCOUTQ,
+        Some(&"SIOCATMARK") => 0x8905,
         Some(&"SIOCOUTQNSD") => 0x894b,
         Some(&"FIONBIO") => libc::FIONBIO,
         _ => return Err("no request".to_owned()),
@@ -440,6 +442,13 @@ fn receive(
             }
         }
     };
+    if flags & libc::MSG_OOB != 0 {
+        let byte = buffer.first().filter(|_| got > 0);
+        return Ok(match byte {
+            Some(byte) => format!("{got} byte={byte}"),
+            None => result(got as i64),
+        });
+    }
     let taken = got.max(0) as usize;
     if flags & libc::MSG_TRUNC == 0 {
         let good = buffer[..taken]
@@ -515,6 +524,15 @@ fn halves(at: *mut c_void, len: usize) -> [libc::iovec; 2] {
     ]
 }
 
+/// A buffer as parts of one byte.
+fn bytes_apart(buffer: &mut [u8]) -> Vec<libc::iovec> {
+    let part = |byte: &mut u8| libc::iovec {
+        iov_base: (byte as *mut u8).cast(),
+        iov_len: 1,
+    };
+    buffer.iter_mut().map(part).collect()
+}
+
 fn send(
     table: &Table,
     name: &str,
@@ -529,7 +547,10 @@ fn send(
     let numbers = wire.written..wire.written + len as u32;
     let mut buffer: Vec<u8> = numbers.map(pattern).collect();
     let at: *mut c_void = buffer.as_mut_ptr().cast();
-    let mut parts = halves(at, len);
+    let mut parts = match name {
+        "sendmsgbytes" => bytes_apart(&mut buffer),
+        _ => halves(at, len).to_vec(),
+    };
     let mut addr = sockaddr(wire.remote().addr, wire.remote().port);
     // SAFETY: the instance lives; buffers have the lengths that are said.
     let sent = unsafe {
@@ -544,7 +565,7 @@ fn send(
             _ => {
                 let mut message: libc::msghdr = std::mem::zeroed();
                 message.msg_iov = parts.as_mut_ptr();
-                message.msg_iovlen = 2;
+                message.msg_iovlen = parts.len();
                 if let Some(asks) = asks {
                     let len = libc::CMSG_LEN(4) as usize;
                     let header = control.as_mut_ptr().cast::<libc::cmsghdr>();

@@ -8,6 +8,8 @@
 //! - `...SECONDS CALL ARGS = RESULT [ERRNO]`: the same on a second thread, which blocks; it returns so long after;
 //! - `< SEGMENT`: a packet from the peer, as in packet dialogues (`CONTRIBUTING.md`);
 //! - `> SEGMENT [tos N]`: the next packet to the peer: when it leaves, and every field that is named;
+//! - `change KEY=VALUE,...`: settings that hold from now on;
+//! - `skipped N`: so many bytes of the peer's are not read in their place, for one was urgent;
 //! - `quiet SECONDS`: nothing leaves for so long;
 //! - `flags KEY=VALUE,...`: on the first line, what the object is set to; `v6` likewise.
 //! - `serve`, `serve-stamped`, `connect`: the usual beginnings, after which descriptor 4 or 3 has a connection whose
@@ -25,6 +27,7 @@ use baton_packetdrill::Interface;
 use baton_testkit::SegmentText;
 use descriptors::Descriptors;
 use std::ffi::CString;
+use std::io::Write;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -89,6 +92,8 @@ pub struct Player {
     /// When the line before was.
     at_us: i64,
     blocked: Option<Blocked>,
+    /// Where settings stand that change.
+    changes: tempfile::NamedTempFile,
 }
 
 impl Drop for Player {
@@ -154,6 +159,8 @@ fn play(body: &str) -> Result<(), String> {
 impl Player {
     /// Starts an instance.
     fn new(flags: &str, v6: bool) -> Result<Self, String> {
+        let changes = tempfile::NamedTempFile::new().map_err(|error| error.to_string())?;
+        let flags = format!("{flags},changes={}", changes.path().display());
         let flags = CString::new(flags).map_err(|error| error.to_string())?;
         let (outcome, table) = object::table(&flags);
         if outcome != 0 {
@@ -167,6 +174,7 @@ impl Player {
             descriptors: Arc::default(),
             at_us: start_us,
             blocked: None,
+            changes,
         })
     }
 
@@ -204,6 +212,15 @@ impl Player {
         if let Some(rest) = action.strip_prefix("icmp ") {
             let bytes = self.wire.encode_icmp(rest)?;
             return calls::inject(&self.table, &bytes);
+        }
+        if let Some(rest) = action.strip_prefix("skipped ") {
+            let count: u32 = rest.parse().map_err(|_| format!("{rest} is no number"))?;
+            self.wire.read += count;
+            return Ok(());
+        }
+        if let Some(rest) = action.strip_prefix("change ") {
+            let written = writeln!(self.changes, "{rest}");
+            return written.map_err(|error| error.to_string());
         }
         let (call, expected) = split_result(action)?;
         let got = run(

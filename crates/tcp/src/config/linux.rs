@@ -34,6 +34,9 @@ pub struct LinuxRules {
     /// the memory of its socket buffers). Otherwise nothing.
     #[schemars(extend("x-unit" = "bytes"))]
     pub piece_overhead: u32,
+    /// Data is paced whatever the congestion control, as with Linux's fq: two windows a round trip in slow start, 1.2 later.
+    /// Otherwise as the congestion control has it.
+    pub paces: bool,
     /// Data is sent no faster, bytes a second (SO_MAX_PACING_RATE), whatever the congestion control; none: only as fast as
     /// that wants it.
     #[schemars(range(min = 1))]
@@ -41,6 +44,11 @@ pub struct LinuxRules {
 }
 
 impl LinuxRules {
+    /// Data waits for its time whatever the congestion control wants.
+    pub(crate) fn limits_rate(&self) -> bool {
+        self.paces || self.max_pacing_rate.is_some()
+    }
+
     /// The RFCs' way throughout.
     pub const NONE: Self = Self {
         push_bursts: false,
@@ -52,10 +60,11 @@ impl LinuxRules {
         unreachable_ends_half_open: false,
         cubic: false,
         piece_overhead: 0,
+        paces: false,
         max_pacing_rate: None,
     };
 
-    /// Linux's way throughout.
+    /// Linux's way throughout, without a queue that paces.
     pub const ALL: Self = Self {
         push_bursts: true,
         hystart: true,
@@ -66,6 +75,7 @@ impl LinuxRules {
         unreachable_ends_half_open: true,
         cubic: true,
         piece_overhead: 1280,
+        paces: false,
         max_pacing_rate: None,
     };
 }

@@ -38,7 +38,7 @@ impl EarlyExit {
         match (config.hystart, config.linux.hystart) {
             (false, _) => Self::Off,
             (true, false) => Self::Rounds(HyStart::new(next)),
-            (true, true) => Self::Trains(Box::new(TrainHyStart::new(next))),
+            (true, true) => Self::Trains(Box::new(TrainHyStart::new(next, config.linux.paces))),
         }
     }
 }

@@ -32,10 +32,12 @@ pub(super) struct TrainHyStart {
     current: Option<Span>,
     least: Option<Span>,
     samples: u8,
+    /// Data is paced, and so trains are long by that.
+    paced: bool,
 }
 
 impl TrainHyStart {
-    pub(super) fn new(next: SeqNr) -> Self {
+    pub(super) fn new(next: SeqNr, paced: bool) -> Self {
         Self {
             end: next,
             began: Moment::default(),
@@ -43,7 +45,13 @@ impl TrainHyStart {
             current: None,
             least: None,
             samples: 0,
+            paced,
         }
+    }
+
+    /// The same, from `next` on.
+    pub(super) fn begin_anew(&mut self, next: SeqNr) {
+        *self = Self::new(next, self.paced);
     }
 
     /// An acknowledgment in slow start, up to `una`; `next` is SND.NXT and `window` cwnd in bytes. True when slow start is
@@ -72,7 +80,7 @@ impl TrainHyStart {
         self.samples = 0;
     }
 
-    /// Half of the least round-trip time: data that left as fast as the path takes it keeps it busy from there on.
+    /// Half of the least round-trip time, all of it where data is paced: data that left as fast as the path takes it keeps it busy from there on.
     fn train_is_long(&mut self, acked: &Acked, least: Span, window: u32) -> bool {
         if acked.now.since(self.train) > TRAIN_GAP {
             return false;
@@ -81,7 +89,8 @@ impl TrainHyStart {
         // At twice the window in a round trip, which is the rate of slow start.
         let merging_us = MERGED_BYTES * acked.srtt.as_us() / (2 * u64::from(window.max(1)));
         let merging = Span::from_us(merging_us).min(LONGEST_MERGING);
-        acked.now.since(self.began) > (least + merging) / 2
+        let whole = least + merging;
+        acked.now.since(self.began) > if self.paced { whole } else { whole / 2 }
     }
 
     fn is_slower(&mut self, rtt: Span, least: Span) -> bool {

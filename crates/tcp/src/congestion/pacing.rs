@@ -11,6 +11,9 @@ pub(crate) struct Pacing {
     next: Option<Moment>,
     /// Bytes that may still leave with the burst that is under way.
     burst_left: u32,
+    /// How late the burst that is under way began, as far as that was not made up for.
+    #[serde(skip)]
+    late: Span,
 }
 
 impl Pacing {
@@ -23,19 +26,24 @@ impl Pacing {
         }
     }
 
-    /// `len` bytes were sent; the rate is `rate` bytes a second, and bursts are `quantum` bytes long.
-    pub(crate) fn sent(&mut self, now: Moment, len: u32, rate: u64, quantum: u32) {
+    /// `len` bytes were sent; the rate is `rate` bytes a second, and bursts are `quantum` bytes long. With `credits` what was late is
+    /// made up for, by no more than half of the time that a segment takes, as Linux does.
+    pub(crate) fn sent(&mut self, now: Moment, len: u32, rate: u64, quantum: u32, credits: bool) {
         let next = self.next.unwrap_or(now);
         let idle = !next.after(now);
         if idle {
             self.burst_left = quantum;
+            self.late = if credits { now.since(next) } else { Span::ZERO };
         }
         self.burst_left = self.burst_left.saturating_sub(len);
         self.next = Some(match rate {
             0 => now,
             _ => {
                 let start = if idle { now } else { next };
-                start + Span::from_ps(u64::from(len) * Span::from_secs(1).as_ps() / rate)
+                let takes = Span::from_ps(u64::from(len) * Span::from_secs(1).as_ps() / rate);
+                let credit = self.late.min(takes / 2);
+                self.late = self.late.saturating_sub(credit);
+                start + takes.saturating_sub(credit)
             }
         });
     }
@@ -56,7 +64,7 @@ mod tests {
         let mut departures = Vec::new();
         for _ in 0..7 {
             now = now + pacing.wait(now);
-            pacing.sent(now, 1000, RATE, 3000);
+            pacing.sent(now, 1000, RATE, 3000, false);
             departures.push(now.since(start).as_us());
         }
         assert_eq!(departures, [0, 0, 0, 3000, 3000, 3000, 6000]);
@@ -67,7 +75,7 @@ mod tests {
         let mut pacing = Pacing::default();
         let now = Moment::default() + Span::from_secs(1);
         assert_eq!(pacing.wait(now), Span::ZERO);
-        pacing.sent(now, 1000, RATE, 1);
+        pacing.sent(now, 1000, RATE, 1, false);
         assert_eq!(pacing.wait(now), Span::from_ms(1));
         assert_eq!(pacing.wait(now + Span::from_us(400)), Span::from_us(600));
         assert_eq!(pacing.wait(now + Span::from_ms(1)), Span::ZERO);
@@ -77,10 +85,10 @@ mod tests {
     fn time_that_passed_unused_is_not_made_up_for() {
         let mut pacing = Pacing::default();
         let start = Moment::default() + Span::from_secs(1);
-        pacing.sent(start, 1000, RATE, 2000);
+        pacing.sent(start, 1000, RATE, 2000, false);
         let later = start + Span::from_secs(5);
-        pacing.sent(later, 1000, RATE, 2000);
-        pacing.sent(later, 1000, RATE, 2000);
+        pacing.sent(later, 1000, RATE, 2000, false);
+        pacing.sent(later, 1000, RATE, 2000, false);
         assert_eq!(
             pacing.wait(later),
             Span::from_ms(2),
@@ -89,10 +97,24 @@ mod tests {
     }
 
     #[test]
+    fn what_was_late_is_made_up_for_by_half_at_most() {
+        let mut pacing = Pacing::default();
+        let start = Moment::default() + Span::from_secs(1);
+        pacing.sent(start, 1000, RATE, 1000, true);
+        let later = start + Span::from_us(1200);
+        pacing.sent(later, 1000, RATE, 1000, true);
+        assert_eq!(pacing.wait(later), Span::from_us(800));
+        let later = later + Span::from_ms(100);
+        pacing.sent(later, 1000, RATE, 2000, true);
+        pacing.sent(later, 1000, RATE, 2000, true);
+        assert_eq!(pacing.wait(later), Span::from_ms(1));
+    }
+
+    #[test]
     fn without_a_rate_nothing_waits() {
         let mut pacing = Pacing::default();
         let now = Moment::default() + Span::from_secs(1);
-        pacing.sent(now, 100_000, 0, 0);
+        pacing.sent(now, 100_000, 0, 0, false);
         assert_eq!(pacing.wait(now), Span::ZERO);
     }
 }

@@ -270,6 +270,9 @@ impl<P: Payload> Connection<P> {
         self.tx.partial_end = self.tx.partial_end.latest(ack);
         self.boundaries.release(ack);
         self.marks.remove(Marks::MORE);
+        if self.marks.contains(Marks::URGENT) {
+            self.urgent_acknowledged();
+        }
         self.start_waiting(cx.now);
         self.timers.retries = 0;
         effects.acknowledged += data_acked;

@@ -1,5 +1,6 @@
 //! Where writes end: the segment that ends one carries PSH (RFC 9293 3.9.1.2), and a record's end is a segment's end.
 
+use crate::config::apart;
 use baton_wire::SeqNr;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -21,6 +22,9 @@ pub(crate) struct Boundaries {
     ends: VecDeque<Boundary>,
     /// How many of them end records: mostly none, which need not be looked for.
     records: u32,
+    /// The number after the last byte that was written as urgent, while that is not acknowledged.
+    #[serde(with = "apart")]
+    pub(crate) urgent_end: SeqNr,
 }
 
 impl Boundaries {

@@ -15,6 +15,9 @@ use serde::{Deserialize, Serialize};
 /// No burst of a controller that does not say is longer (as a super-segment), bytes.
 const LARGEST_QUANTUM: u64 = 65_536;
 
+/// So many segments with data are not paced where only the queue paces.
+const UNPACED_SEGMENTS: u32 = 10;
+
 /// Of one connection whose controller wants any of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Feedback {
@@ -55,7 +58,7 @@ impl Feedback {
 
     fn is_wanted(congestion: &CongestionWindow, config: &Config) -> bool {
         let wanted = Needs::ACKS | Needs::RATE_SAMPLES | Needs::PACING;
-        congestion.needs(wanted) || config.linux.max_pacing_rate.is_some()
+        congestion.needs(wanted) || config.linux.limits_rate()
     }
 
     /// A segment counts as lost.
@@ -149,7 +152,8 @@ impl<P: Payload> Connection<P> {
         }
         if let Some((rate, quantum)) = pace {
             let len = run.end() - run.seq;
-            feedback.pacing.sent(now, len, rate, quantum);
+            let credits = cx.config.linux.paces;
+            feedback.pacing.sent(now, len, rate, quantum, credits);
         }
     }
 
@@ -158,7 +162,12 @@ impl<P: Payload> Connection<P> {
     fn pace(&mut self, config: &Config) -> Option<(u64, u32)> {
         let most = config.linux.max_pacing_rate;
         if !self.congestion.needs(Needs::PACING) {
-            let rate = most?.min(self.usual_rate());
+            // The first window goes at once, as with Linux.
+            let begins = most.is_none() && self.counts.data_segments_out < UNPACED_SEGMENTS;
+            if begins || !config.linux.limits_rate() {
+                return None;
+            }
+            let rate = self.usual_rate().min(most.unwrap_or(u64::MAX));
             return Some((rate, self.usual_quantum(rate)));
         }
         let (rate, quantum) = self.congestion.pace();
@@ -197,7 +206,7 @@ impl<P: Payload> Connection<P> {
         let Some(feedback) = &self.feedback else {
             return false;
         };
-        if !self.congestion.needs(Needs::PACING) && cx.config.linux.max_pacing_rate.is_none() {
+        if !self.congestion.needs(Needs::PACING) && !cx.config.linux.limits_rate() {
             return false;
         }
         let wait = feedback.pacing.wait(self.clock.moment(cx.now));

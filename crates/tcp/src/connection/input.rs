@@ -1,5 +1,6 @@
 //! An arriving segment (RFC 9293 3.10.7), in the order in which the RFC has it judged.
 
+use super::urgent::urgent_end;
 use super::{
     Connection, Context, DEFAULT_MSS_V4, DEFAULT_MSS_V6, Effects, End, LARGEST_SHIFT, LEAST_MSS,
     Marks, TIMESTAMPS_LEN,
@@ -144,6 +145,7 @@ impl<P: Payload> Connection<P> {
             self.syn_again(cx.config, header)?;
         }
         let mut fin = header.flags.contains(Flags::FIN);
+        let urgent_end = urgent_end(header);
         self.check_timestamp(cx, header, payload)?;
         let current = self.check_sequence(cx, header, payload, &mut fin)?;
         if header.flags.contains(Flags::RST) {
@@ -175,6 +177,11 @@ impl<P: Payload> Connection<P> {
         self.last_received_at = Past::at(cx.now);
         self.timers.keepalive_probes = 0;
         self.take_timestamp(cx.now, header);
+        if let Some(end) = urgent_end
+            && effects.end.is_none()
+        {
+            self.take_urgent(end, effects);
+        }
         if effects.end.is_none() {
             return self.take_text(cx, header, payload, fin, effects);
         }

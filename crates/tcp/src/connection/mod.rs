@@ -16,6 +16,7 @@ mod output;
 mod path;
 mod prediction;
 mod recovery;
+mod refused;
 mod repair;
 mod resumed;
 mod runs;
@@ -23,6 +24,7 @@ mod settings;
 mod spurious;
 mod time_recovery;
 mod timers;
+mod urgent;
 mod user_timeout;
 mod window;
 
@@ -118,6 +120,12 @@ bitflags::bitflags! {
         const PEER_SYN_DATA = 1 << 22;
         /// Data went with the SYN and was not acknowledged with that.
         const SYN_DATA_REFUSED = 1 << 23;
+        /// Something urgent was written and is not acknowledged.
+        const URGENT = 1 << 24;
+        /// The persist timer runs because the interface takes nothing.
+        const HELD = 1 << 25;
+        /// The peer told of an urgent byte, and it was not read.
+        const URGENT_TOLD = 1 << 26;
     }
 }
 
@@ -258,6 +266,8 @@ pub(crate) struct Effects {
     pub(crate) established: bool,
     /// In-order data arrived that the owner was not told of.
     pub(crate) readable: bool,
+    /// The peer said that urgent data comes, or more of it.
+    pub(crate) urgent: bool,
     /// Bytes of data that left the send buffer.
     pub(crate) acknowledged: u32,
     /// The peer's FIN arrived in order.
@@ -497,11 +507,17 @@ impl<P: Payload> Connection<P> {
         let (sent, end) = (self.tx.max, self.data_end());
         self.boundaries
             .written(sent, end, !more, flags.end_of_record && whole);
+        if flags.urgent && whole {
+            self.write_urgent(end);
+        }
         Some(len)
     }
 
     /// Takes received data.
     pub(crate) fn read(&mut self, max: usize) -> Option<P> {
+        if self.marks.contains(Marks::URGENT_TOLD) {
+            return self.read_to_urgent(max);
+        }
         self.marks.remove(Marks::READABLE_TOLD);
         self.receive.read(max)
     }
@@ -567,6 +583,7 @@ impl<P: Payload> Connection<P> {
         self.scoreboard = None;
         self.feedback = None;
         self.repair.end();
+        self.marks.remove(Marks::URGENT);
         self.doubt_mtu_probe();
         if reason != CloseReason::Normal || self.marks.contains(Marks::RECEIVE_CLOSED) {
             self.receive.clear();

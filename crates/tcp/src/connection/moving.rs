@@ -62,14 +62,32 @@ impl<P> PortableInner<P> {
     pub(crate) fn set_mtu_search(&mut self, search: Option<MtuSearch>) {
         self.search = search.map(Box::new);
     }
+
+    /// Something urgent was written or told of.
+    pub(crate) fn has_urgent(&self) -> bool {
+        self.marks.intersects(Marks::URGENT | Marks::URGENT_TOLD)
+    }
+
+    /// Where urgent data ends, and the number of the peer's urgent byte.
+    pub(crate) fn urgent(&self) -> (SeqNr, SeqNr) {
+        (
+            self.boundaries.urgent_end,
+            self.receive.urgent.unwrap_or_default(),
+        )
+    }
+
+    pub(crate) fn set_urgent(&mut self, (end, peers): (SeqNr, SeqNr)) {
+        (self.boundaries.urgent_end, self.receive.urgent) = (end, Some(peers));
+    }
 }
 
 impl<P: Payload> Connection<P> {
     /// Everything, with times made relative to `now`.
     pub(crate) fn into_portable(self, now: Time, config: Config, signals: Signals) -> Portable<P> {
         let (receive_buffer, receive) = self.receive.into_portable();
+        let urgent = self.marks.intersects(Marks::URGENT | Marks::URGENT_TOLD);
         Portable {
-            version: version_for(&config),
+            version: version_for(&config, urgent),
             flow: self.flow,
             state: self.state,
             send_buffer: self.send.into_pieces(),

@@ -263,7 +263,7 @@ impl<P: Payload> Connection<P> {
                 NagleRule::Minshall => self.tx.partial_end.after(self.tx.una),
                 NagleRule::Classic => self.flight() > 0,
             };
-            let nagle = !self.marks.contains(Marks::NODELAY) && held_back;
+            let nagle = !self.marks.intersects(Marks::NODELAY | Marks::URGENT) && held_back;
             return !nagle && !self.is_corked();
         }
         len > 0 && len >= self.tx.largest_window / 2
@@ -271,7 +271,8 @@ impl<P: Payload> Connection<P> {
 
     /// The owner wants no partial segment yet (TCP_CORK, MSG_MORE).
     fn is_corked(&self) -> bool {
-        self.marks.intersects(Marks::CORK | Marks::MORE) && !self.marks.contains(Marks::PUSHED)
+        self.marks.intersects(Marks::CORK | Marks::MORE)
+            && !self.marks.intersects(Marks::PUSHED | Marks::URGENT)
     }
 
     /// Moves SND.NXT past what was reported.
@@ -528,6 +529,10 @@ impl<P: Payload> Connection<P> {
         out.ack = self.rx.next;
         out.flags = flags;
         out.window = self.advertise(cx.config);
+        out.options.urgent = 0;
+        if self.marks.contains(Marks::URGENT) {
+            self.point_to_urgent(out);
+        }
         self.note_ack_sent();
         self.rx.last_ack = self.rx.next;
         self.rx.acks_owed = self.rx.acks_owed.saturating_sub(1);

@@ -3,7 +3,7 @@
 //! connection ends up in, nor to what is acknowledged and when; the tests hold the two ways against each other.
 
 use super::output::{Departure, Run};
-use super::{Connection, Context, Effects};
+use super::{Connection, Context, Effects, Marks};
 use crate::segment::{RunLimit, Segment, header_len};
 use baton_wire::{Flags, Payload};
 
@@ -33,6 +33,7 @@ impl<P: Payload> Connection<P> {
         self.feedback.is_none()
             && sent.header.flags.difference(Flags::ECE) == Flags::ACK
             && sent.header.options.sack.is_empty()
+            && !self.marks.contains(Marks::URGENT)
             && sent.len > 0
             && sent.len == self.data_room()
             && self.sends_only_new()

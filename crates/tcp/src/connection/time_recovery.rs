@@ -5,7 +5,7 @@ use super::repair::{LossTimer, Switches, TailProbe};
 use super::{Connection, Context, Marks};
 use crate::clock::Moment;
 use crate::config::Config;
-use crate::congestion::{Loss, Needs, Phase};
+use crate::congestion::{DUPLICATE_THRESHOLD, Loss, Needs, Phase};
 use crate::rack::Delivery;
 use baton_wire::Payload;
 use baton_wire::{Header, SeqNr, Span, Time};
@@ -68,7 +68,11 @@ impl<P: Payload> Connection<P> {
         self.forward_rto(delivery, cx.stats);
         let ended = self.end_recovery_if_due();
         let lost = self.detect_losses(cx, delivery.delivered, ended);
-        if delivery.acked > 0 && !recovering && self.congestion.phase != Phase::FastRecovery {
+        // Where packets are known to be reordered reports are as good as acknowledgments to Linux (tcp_may_raise_cwnd).
+        let reorders = cx.config.linux.adaptive_threshold
+            && self.repair.duplicate_threshold() > u32::from(DUPLICATE_THRESHOLD);
+        let forward = delivery.acked > 0 || reorders && delivery.delivered > 0;
+        if forward && !recovering && self.congestion.phase != Phase::FastRecovery {
             self.grow(cx.now, delivery);
         }
         self.reduce_rate(delivery, lost);

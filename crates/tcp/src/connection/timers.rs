@@ -233,6 +233,9 @@ impl<P: Payload> Connection<P> {
 
     /// RFC 9293 3.8.6.1: probes go on as long as the peer answers, ever more slowly.
     fn persist_timeout(&mut self, cx: &Context<'_>, effects: &mut Effects) {
+        if self.marks.contains(Marks::HELD) {
+            return self.held_timeout(cx, effects);
+        }
         let given_up = match cx.config.user_timeout_ms {
             Some(_) => self.user_timed_out(cx),
             None => u32::from(self.timers.unanswered) >= cx.config.data_retries,

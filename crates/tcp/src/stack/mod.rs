@@ -4,6 +4,7 @@ mod arrival;
 mod check;
 mod cookies;
 mod fast_open;
+mod holding;
 mod listening;
 mod moving;
 mod path;
@@ -97,6 +98,8 @@ pub struct Stack<P> {
     stats: Stats,
     challenges: ChallengeLimit,
     fast_open: FastOpenState,
+    /// The interface takes nothing.
+    is_held: bool,
 }
 
 impl<P: Payload> Stack<P> {
@@ -121,6 +124,7 @@ impl<P: Payload> Stack<P> {
             stats: Stats::default(),
             challenges: ChallengeLimit::new(key),
             fast_open,
+            is_held: false,
         }
     }
 
@@ -220,6 +224,12 @@ impl<P: Payload> Stack<P> {
     /// Bytes that wait to be read.
     pub fn readable_len(&self, id: ConnId) -> usize {
         self.conn(id).readable_len()
+    }
+
+    /// Bytes that [`Stack::read`] gives before the last one that the peer sent as urgent. `None` before there was any, and once it was
+    /// read.
+    pub fn urgent_distance(&self, id: ConnId) -> Option<u32> {
+        self.conn(id).urgent_distance()
     }
 
     fn conn(&self, id: ConnId) -> &Connection<P> {
@@ -445,6 +455,10 @@ impl<P: Payload> Stack<P> {
     /// The same with those that follow it and are like it: for those who write many frames at once.
     #[inline]
     pub fn poll_run(&mut self, now: Time, limit: RunLimit) -> Option<OutgoingRun<'_, P>> {
+        if self.is_held {
+            self.hold_output(now);
+            return None;
+        }
         if !self.answers.is_empty() {
             let first = self.poll_answer(now)?;
             return Some(OutgoingRun {
@@ -597,6 +611,9 @@ impl<P: Payload> Stack<P> {
     /// Tells the new owner what happened before the connection was accepted.
     fn tell_what_waited(&mut self, id: ConnId) {
         let conn = &mut self.connections[id.0 as usize];
+        if conn.urgent_distance().is_some() {
+            self.events.push_back((id, Event::Urgent));
+        }
         if conn.readable_len() > 0 {
             conn.marks.insert(Marks::READABLE_TOLD);
             self.events.push_back((id, Event::Readable));
@@ -627,6 +644,9 @@ impl<P: Payload> Stack<P> {
         }
         let conn = &mut self.connections[id.0 as usize];
         if conn.listener.is_none() {
+            if effects.urgent {
+                self.events.push_back((id, Event::Urgent));
+            }
             tell_of_data(&mut self.events, id, conn, effects);
             if effects.peer_closed && !conn.marks.contains(Marks::RECEIVE_CLOSED) {
                 self.events.push_back((id, Event::PeerClosed));

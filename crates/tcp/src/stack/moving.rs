@@ -2,7 +2,7 @@
 
 use super::{Stack, push_acknowledged};
 use crate::connection::Connection;
-use crate::portable::{Portable, Signals, version_for};
+use crate::portable::{Portable, Signals};
 use crate::time_wait::PortableTimeWait;
 use crate::types::{ConnId, Event, State};
 use baton_wire::{Flow, Payload, Time};
@@ -45,7 +45,7 @@ impl<P: Payload> Stack<P> {
                 Event::Acknowledged(len) => signals.acknowledged += len,
                 Event::PeerClosed => signals.peer_closed = true,
                 // Follow from the state where the connection goes.
-                Event::Acceptable(_) | Event::Closed(_) => {}
+                Event::Acceptable(_) | Event::Urgent | Event::Closed(_) => {}
             }
             false
         });
@@ -60,9 +60,7 @@ impl<P: Payload> Stack<P> {
     /// a congestion controller from outside that no parameters in use here name ([`Custom`](crate::Custom)).
     pub fn import(&mut self, now: Time, state: Portable<P>) -> Result<ConnId, Box<Portable<P>>> {
         let over = state.state == State::TimeWait;
-        if state.version != version_for(&state.config)
-            || (!over && self.find(&state.flow).is_some())
-        {
+        if state.version != state.needed_version() || (!over && self.find(&state.flow).is_some()) {
             return Err(Box::new(state));
         }
         let (flow, unaccepted) = (state.flow, state.unaccepted);
@@ -92,6 +90,9 @@ impl<P: Payload> Stack<P> {
         }
         if unaccepted {
             self.wait_for_accept(id);
+        }
+        if !unaccepted && self.conn(id).urgent_distance().is_some() {
+            self.events.push_back((id, Event::Urgent));
         }
         self.tell(id, signals);
         if over {

@@ -48,6 +48,7 @@ impl<P: Payload> Stack<P> {
             None => Err(Refusal::NoConnection),
         };
         if let Err(reason) = outcome {
+            self.stats.path_errors_refused += u64::from(reason == Refusal::OutOfWindow);
             self.stats.refused.count(reason);
         }
         outcome

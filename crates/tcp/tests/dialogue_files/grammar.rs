@@ -44,6 +44,7 @@ pub enum Call {
         len: u32,
         more: bool,
         record: bool,
+        urgent: bool,
         result: Option<u32>,
     },
     WriteClosed,
@@ -78,6 +79,8 @@ pub enum Check {
     Stat(String, u64),
     Refusals(String, u64),
     Unread(usize),
+    /// Bytes to be read before the peer's urgent one; none: there is none.
+    Urgent(Option<u32>),
     NotSent(usize),
     SendSpace(usize),
     AcceptQueue(usize),
@@ -290,6 +293,8 @@ fn parse_check(text: &str) -> Result<Check, String> {
         ["stat", field, "=", value] => Check::Stat((*field).into(), parse_value(value)?),
         ["refusals", reason, "=", value] => Check::Refusals((*reason).into(), parse_value(value)?),
         ["unread", len] => Check::Unread(count(len)?),
+        ["urgent", "none"] => Check::Urgent(None),
+        ["urgent", distance] => Check::Urgent(Some(number(Some(distance))?)),
         ["not-sent", len] => Check::NotSent(count(len)?),
         ["send-space", len] => Check::SendSpace(count(len)?),
         ["accept-queue", len] => Check::AcceptQueue(count(len)?),
@@ -300,7 +305,7 @@ fn parse_check(text: &str) -> Result<Check, String> {
         ["gone"] => Check::Gone,
         _ => {
             return Err(format!(
-                "expected state, refused, taken, info, stat, refusals, unread, not-sent, send-space, accept-queue, \
+                "expected state, refused, taken, info, stat, refusals, unread, urgent, not-sent, send-space, accept-queue, \
                  soft-error, limited-by, time-wait or gone, found `{text}`"
             ));
         }
@@ -384,25 +389,27 @@ fn without_cookie(words: &[&str]) -> Result<bool, String> {
 }
 
 fn parse_write(len: &str, rest: &[&str]) -> Result<Call, String> {
-    let mut write = (false, false, None);
+    let mut write = (false, false, false, None);
     let mut words = rest.iter();
     while let Some(word) = words.next() {
         match *word {
             "more" => write.0 = true,
             "record" => write.1 = true,
-            "=" => write.2 = Some(number(words.next().copied())?),
+            "urgent" => write.2 = true,
+            "=" => write.3 = Some(number(words.next().copied())?),
             other => {
                 return Err(format!(
-                    "expected `more`, `record` or `= N`, found `{other}`"
+                    "expected `more`, `record`, `urgent` or `= N`, found `{other}`"
                 ));
             }
         }
     }
-    let (more, record, result) = write;
+    let (more, record, urgent, result) = write;
     Ok(Call::Write {
         len: number(Some(len))?,
         more,
         record,
+        urgent,
         result,
     })
 }

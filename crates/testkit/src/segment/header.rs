@@ -36,6 +36,7 @@ impl SegmentText {
                 timestamps,
                 sack: given.sack.iter().map(block).collect(),
                 fast_open: given.fast_open,
+                urgent: self.urgent.unwrap_or(0),
             },
         }
     }
@@ -56,6 +57,10 @@ impl SegmentText {
             end: start.wrapping_add(len),
             ack: has_ack.then(|| header.ack - receiver),
             window: Some(header.window),
+            urgent: header
+                .flags
+                .contains(Flags::URG)
+                .then_some(header.options.urgent),
             options: Some(OptionsText {
                 mss: header.options.mss,
                 window_scale: header.options.window_scale,

@@ -28,6 +28,9 @@ impl fmt::Display for SegmentText {
         if let Some(window) = self.window {
             write!(f, " win {window}")?;
         }
+        if let Some(urgent) = self.urgent {
+            write!(f, " urg {urgent}")?;
+        }
         if let Some(list) = &self.options {
             write!(f, " <{}>", options(list))?;
         }

@@ -4,7 +4,6 @@ use super::{CongestionWindow, DUPLICATE_THRESHOLD, LARGEST_WINDOW, Phase};
 use crate::config::WindowCounting;
 use crate::congestion::algorithm::ask;
 use crate::congestion::hystart::EarlyExit;
-use crate::congestion::hystart_linux::TrainHyStart;
 use crate::congestion::{Algorithm, Controller, Loss, RateReduction, Window};
 use baton_wire::SeqNr;
 use serde::{Deserialize, Serialize};
@@ -184,7 +183,7 @@ impl CongestionWindow {
         self.phase = Phase::Timeout;
         self.duplicates = 0;
         if let EarlyExit::Trains(trains) = &mut self.early_exit {
-            **trains = TrainHyStart::new(max);
+            trains.begin_anew(max);
         }
     }
 

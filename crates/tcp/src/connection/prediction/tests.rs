@@ -167,6 +167,7 @@ impl World {
         let flags = WriteFlags {
             more,
             end_of_record: false,
+            urgent: len % 11 == 3,
         };
         let taken = self.stacks[side].write_with(id, data, flags);
         self.written[side] += taken.unwrap_or(0) as u64;

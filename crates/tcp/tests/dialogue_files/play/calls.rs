@@ -52,11 +52,13 @@ impl Player {
                 len,
                 more,
                 record,
+                urgent,
                 result,
             } => {
                 let flags = WriteFlags {
                     more: *more,
                     end_of_record: *record,
+                    urgent: *urgent,
                 };
                 return self.write(*len, flags, result.unwrap_or(*len));
             }
@@ -224,6 +226,7 @@ impl Player {
             end: 1,
             ack: Some(1),
             window,
+            urgent: None,
             options: None,
             ecn: None,
         })?;

@@ -16,6 +16,7 @@ pub(super) fn event_name(event: &Event) -> String {
         Event::Connected => "connected".into(),
         Event::Acceptable(_) => "acceptable".into(),
         Event::Readable => "readable".into(),
+        Event::Urgent => "urgent".into(),
         Event::Acknowledged(len) => format!("acknowledged {len}"),
         Event::PeerClosed => "peer-closed".into(),
         Event::Closed(reason) => format!("closed {}", reason_name(*reason)),
@@ -98,6 +99,10 @@ impl Player {
                 same(name, value, &self.stack.stats().refused.get(reason))
             }
             Check::Unread(len) => same("unread", len, &self.stack.readable_len(self.id()?)),
+            Check::Urgent(distance) => {
+                let got = self.stack.urgent_distance(self.id()?);
+                same("urgent", distance, &got)
+            }
             Check::NotSent(len) => same("not sent", len, &self.stack.not_sent(self.id()?)),
             Check::SendSpace(len) => same("send space", len, &self.stack.send_space(self.id()?)),
             Check::AcceptQueue(len) => {
