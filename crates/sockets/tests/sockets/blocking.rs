@@ -60,6 +60,28 @@ fn data_goes_with_the_syn_to_a_peer_that_gave_a_cookie() {
 }
 
 #[test]
+fn a_connection_begins_by_fast_open_without_waiting() {
+    let network = Network::start();
+    let [client, server] = [Side::Left, Side::Right].map(|side| adapter(&network, side));
+    let at = Side::Right.address(80);
+    let listener = TcpListener::bind_fast_open(&server, at, 16).expect("it listens");
+    let data = pattern(1000, 3);
+    // A cookie is asked for; then data goes with it; without one the listener takes the data once the connection is open.
+    for (without_cookie, with_syn) in [(false, 0), (false, 1), (true, 1)] {
+        let begun = TcpStream::begin_fast_open(&client, at, &data, without_cookie);
+        let (_stream, taken) = begun.expect("it begins");
+        assert_eq!(taken, data.len());
+        let (mut accepted, _) = listener.accept().expect("it waits");
+        let mut bytes = vec![0; data.len()];
+        accepted.read_exact(&mut bytes).expect("received");
+        assert!(bytes == data);
+        if !without_cookie {
+            assert_eq!(network.syns_with_data(), with_syn);
+        }
+    }
+}
+
+#[test]
 fn an_adapter_that_lets_few_sends_wait_is_not_sent_more() {
     let network = Network::with(AdapterConfig {
         most_sends: 2,
