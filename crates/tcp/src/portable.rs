@@ -3,7 +3,7 @@
 use crate::config::{Config, LinuxRules, MtuProbing};
 use crate::connection::PortableInner;
 use crate::types::State;
-use baton_wire::{Flow, Payload};
+use baton_wire::{Flow, Payload, SeqNr};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -159,6 +159,16 @@ impl<P: Payload> Portable<P> {
     /// Its parameters.
     pub fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// The sequence number behind the last byte that was written.
+    pub fn written_to(&self) -> SeqNr {
+        self.inner.tx.una + self.unacknowledged() as u32
+    }
+
+    /// The sequence number of the first byte that was not read.
+    pub fn read_to(&self) -> SeqNr {
+        self.inner.rx.next - self.unread() as u32
     }
 
     /// Bytes of NIC or host memory that holding this connection takes, data not counted.

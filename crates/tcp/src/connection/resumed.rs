@@ -3,10 +3,12 @@
 use super::{Connection, Marks, Negotiated, ReceiveSequence, SendSequence};
 use crate::clock::{Past, TimestampClock};
 use crate::config::Config;
+use crate::congestion::CongestionWindow;
 use crate::essentials::{Essentials, WindowScaling};
 use crate::portable::Portable;
+use crate::rtt::RttEstimator;
 use crate::types::State;
-use baton_wire::{Payload, Pieces, Span, Time};
+use baton_wire::{Flow, Payload, Pieces, Span, Time};
 
 /// Longer ago than a timestamp says anything (RFC 7323 5.5): 25 days.
 const STALE: Span = Span::from_secs(25 * 24 * 3600);
@@ -103,33 +105,69 @@ impl<P: Payload> Portable<P> {
     /// All that another TCP can be told.
     pub(crate) fn tell(&self) -> Essentials<P> {
         let inner = &self.inner;
-        let (tx, rx, options) = (&inner.tx, &inner.rx, &inner.options);
-        let scaling = WindowScaling {
-            send: options.send_shift,
-            receive: options.receive_shift,
-        };
         let clock = TimestampClock::showing(Time::ZERO, inner.timestamp_clock);
+        let sequences = (&inner.tx, &inner.rx, &inner.options);
+        let estimates = (&inner.rtt, &inner.congestion);
         Essentials {
-            flow: self.flow,
-            state: self.state,
-            send_una: tx.una,
-            send_next: tx.max,
             send_buffer: self.send_buffer.clone(),
-            send_window: tx.window,
-            send_window_seq: tx.window_seq,
-            largest_send_window: tx.largest_window,
-            receive_next: rx.next,
-            receive_edge: rx.edge,
             receive_buffer: self.receive_buffer.clone(),
-            mss: options.mss,
-            window_scaling: options.window_scaling.then_some(scaling),
-            sack: options.sack,
-            // The next tick: a timestamp never goes back, and this one may have been used.
-            timestamp: options
-                .timestamps
-                .then(|| clock.value(Time::ZERO).wrapping_add(1)),
-            round_trip: inner.rtt.smoothed(),
-            congestion_window: Some(inner.congestion.window()),
+            ..without_data(
+                self.flow,
+                self.state,
+                sequences,
+                estimates,
+                clock.value(Time::ZERO),
+            )
         }
+    }
+}
+
+impl<P: Payload> Connection<P> {
+    /// What another TCP can be told, if nothing of the connection is elsewhere: it is open both ways, all that was written has been
+    /// acknowledged, and all that has arrived in order has been read and consumed.
+    pub(crate) fn at_rest(&self, now: Time) -> Option<Essentials<P>> {
+        let is_open = self.state == State::Established && self.may_write();
+        let is_at_rest = is_open
+            && !self.marks.contains(Marks::RECEIVE_CLOSED)
+            && self.send.is_empty()
+            && self.tx.una == self.tx.max
+            && self.receive.unconsumed() == 0;
+        let sequences = (&self.tx, &self.rx, &self.options);
+        let estimates = (&self.rtt, &self.congestion);
+        let clock = self.clock.value(now);
+        is_at_rest.then(|| without_data(self.flow, self.state, sequences, estimates, clock))
+    }
+}
+
+fn without_data<P>(
+    flow: Flow,
+    state: State,
+    (tx, rx, options): (&SendSequence, &ReceiveSequence, &Negotiated),
+    (rtt, congestion): (&RttEstimator, &CongestionWindow),
+    clock: u32,
+) -> Essentials<P> {
+    let scaling = WindowScaling {
+        send: options.send_shift,
+        receive: options.receive_shift,
+    };
+    Essentials {
+        flow,
+        state,
+        send_una: tx.una,
+        send_next: tx.max,
+        send_buffer: Vec::new(),
+        send_window: tx.window,
+        send_window_seq: tx.window_seq,
+        largest_send_window: tx.largest_window,
+        receive_next: rx.next,
+        receive_edge: rx.edge,
+        receive_buffer: Vec::new(),
+        mss: options.mss,
+        window_scaling: options.window_scaling.then_some(scaling),
+        sack: options.sack,
+        // The next tick: a timestamp never goes back, and this one may have been used.
+        timestamp: options.timestamps.then(|| clock.wrapping_add(1)),
+        round_trip: rtt.smoothed(),
+        congestion_window: Some(congestion.window()),
     }
 }

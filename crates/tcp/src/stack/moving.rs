@@ -2,6 +2,7 @@
 
 use super::{Stack, push_acknowledged};
 use crate::connection::Connection;
+use crate::essentials::Essentials;
 use crate::portable::{Portable, Signals};
 use crate::time_wait::PortableTimeWait;
 use crate::types::{ConnId, Event, State};
@@ -101,6 +102,23 @@ impl<P: Payload> Stack<P> {
             self.touch(now, id);
         }
         Ok(id)
+    }
+
+    /// Connections that have something to send, or may have: among them are all those of which anything has changed since
+    /// [`Stack::poll_transmit`] gave nothing last, but for those that are over.
+    pub fn stirred(&self) -> impl Iterator<Item = ConnId> + '_ {
+        let slots = self.output.iter().copied();
+        let is_queued = |slot: &u32| {
+            let conn = self.connections.get(*slot as usize);
+            conn.is_some_and(|conn| conn.queued)
+        };
+        slots.filter(is_queued).map(ConnId)
+    }
+
+    /// What another system's TCP needs of a connection of which there is no data anywhere: it is open both ways, all that was written has
+    /// been acknowledged, all that has arrived has been read and consumed. None of any other.
+    pub fn at_rest(&self, now: Time, id: ConnId) -> Option<Essentials<P>> {
+        self.conn(id).at_rest(now)
     }
 
     fn wait_for_accept(&mut self, id: ConnId) {
