@@ -442,6 +442,12 @@ pub(super) struct Link {
     fd: OwnedFd,
 }
 
+impl AsFd for Link {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
 impl Drop for Link {
     /// Closing would do, if no child of this process had the descriptor too, as between fork and exec.
     fn drop(&mut self) {

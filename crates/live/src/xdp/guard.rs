@@ -5,6 +5,7 @@ use super::clsact::Filter;
 use super::error::XdpError;
 use super::programs::{self, Maps};
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 
 /// How the guard sees what the kernel sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,10 +26,9 @@ pub(super) struct Guard {
 
 /// What holds it there.
 #[derive(Debug)]
-#[expect(dead_code, reason = "they are kept to be dropped")]
 enum Attached {
     Link(Link),
-    Filter(Filter),
+    Filter(#[expect(dead_code, reason = "it is kept to be dropped")] Filter),
 }
 
 impl Guard {
@@ -60,6 +60,14 @@ impl Guard {
         };
         let attached = attached.map_err(XdpError::of("guard what the kernel sends"))?;
         Ok(Self { attached, program })
+    }
+
+    /// What goes with the process that has it; a filter stays.
+    pub(super) fn link(&self) -> Option<BorrowedFd<'_>> {
+        match &self.attached {
+            Attached::Link(link) => Some(link.as_fd()),
+            Attached::Filter(_) => None,
+        }
     }
 
     pub(super) fn kind(&self) -> GuardKind {

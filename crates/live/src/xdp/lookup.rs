@@ -9,6 +9,7 @@ use super::steering::{Mode, Steering};
 use crate::port::interface_index;
 use baton_wire::Flow;
 use std::io;
+use std::os::fd::BorrowedFd;
 
 /// How a lookup is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +41,8 @@ pub struct LookupCounters {
     pub passed: u64,
     /// Packets that the kernel wanted to send of the adapter's flows, and that were dropped.
     pub guarded: u64,
+    /// Received frames of the adapter's flows that were dropped: the flow is on hold, or there is no socket.
+    pub discarded: u64,
 }
 
 /// What becomes of a frame.
@@ -55,7 +58,8 @@ pub enum Verdict {
 
 /// Finds the flows of an adapter among what an interface receives, and gives them to its sockets. What the kernel sends of them is
 /// dropped: its sockets may still be there while a connection changes hands. All else goes its usual way, also what is not
-/// understood: fragments, VLANs, IPv6 extension headers, frames that are cut off.
+/// understood: fragments, VLANs, IPv6 extension headers, frames that are cut off. What comes for a flow where there is no socket, or that
+/// is on [hold](Lookup::hold), is dropped.
 ///
 /// It ends when it is dropped, and with the process, however that ends: then the kernel has the flows.
 #[derive(Debug)]
@@ -77,7 +81,7 @@ impl Lookup {
             "baton_flows",
             MapKind::Hash,
             Key::BYTES,
-            VALUE.len(),
+            REDIRECTED.len(),
             capacity,
         )
         .map_err(XdpError::of("make maps of XDP programs"))?;
@@ -99,7 +103,19 @@ impl Lookup {
     /// # Errors
     /// [`XdpError::MapFull`].
     pub fn insert(&self, flow: &Flow) -> Result<(), XdpError> {
-        let inserted = self.flows.update(&Key::from(flow).to_bytes(), &VALUE);
+        self.set(flow, &REDIRECTED)
+    }
+
+    /// From here on frames of `flow` are dropped: it is the adapter's, and there is none that could have them.
+    ///
+    /// # Errors
+    /// [`XdpError::MapFull`].
+    pub fn hold(&self, flow: &Flow) -> Result<(), XdpError> {
+        self.set(flow, &ON_HOLD)
+    }
+
+    fn set(&self, flow: &Flow, value: &[u8; 4]) -> Result<(), XdpError> {
+        let inserted = self.flows.update(&Key::from(flow).to_bytes(), value);
         inserted.map_err(|error| match error.raw_os_error() {
             Some(libc::E2BIG) => XdpError::MapFull {
                 capacity: self.capacity,
@@ -125,6 +141,12 @@ impl Lookup {
         self.capacity
     }
 
+    /// What keeps its programs attached beside it: whoever has these descriptors, too, keeps them there when this process is killed.
+    pub fn links(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let guard = self.guard.link();
+        [Some(self.steering.link()), guard].into_iter().flatten()
+    }
+
     /// How the kernel is kept from sending.
     pub fn guard(&self) -> GuardKind {
         self.guard.kind()
@@ -136,6 +158,7 @@ impl Lookup {
             redirected: self.steering.redirected(),
             passed: self.steering.passed(),
             guarded: self.steering.count(Counter::Guarded),
+            discarded: self.steering.count(Counter::Discarded),
         }
     }
 
@@ -168,5 +191,7 @@ impl Lookup {
     }
 }
 
-/// An entry says that the flow is there, and no more.
-const VALUE: [u8; 4] = [0; 4];
+/// What an entry says: the frames of its flow go to a socket.
+const REDIRECTED: [u8; 4] = [0; 4];
+/// Or they are dropped.
+const ON_HOLD: [u8; 4] = [1; 4];

@@ -8,6 +8,8 @@ use Condition::{Equal, Greater, Less, NotEqual};
 use Register::{R0, R1, R2, R3, R4, R6, R7, R8, R9, R10};
 use Size::{Byte, Double, Half, Word};
 
+/// The packet is dropped on its way in (XDP_DROP).
+const DISCARD: i32 = 1;
 /// The packet is the kernel's (XDP_PASS).
 pub(super) const PASS: i32 = 2;
 /// The packet goes to a socket (XDP_REDIRECT).
@@ -24,10 +26,11 @@ pub(super) enum Counter {
     Redirected,
     Passed,
     Guarded,
+    Discarded,
 }
 
 impl Counter {
-    pub(super) const COUNT: u32 = 3;
+    pub(super) const COUNT: u32 = 4;
 }
 
 /// The maps that programs use.
@@ -96,18 +99,24 @@ pub(super) fn nothing() -> Vec<Instruction> {
 pub(super) fn everything(maps: &Maps<'_>) -> Vec<Instruction> {
     let mut a = Assembler::default();
     a.compute(Move, R6, R1);
-    redirect(&mut a, maps);
+    redirect(&mut a, maps, PASS, Counter::Passed);
     a.finish()
 }
 
 /// Redirects the TCP segments of the flows in the map to the socket of their queue, and passes all else: also what has not all headers
-/// of one of them, or is not known well enough to tell.
+/// of one of them, or is not known well enough to tell. Segments of a flow that is on hold, or whose queue has no socket, are dropped: a
+/// kernel that does not know the connection would end it.
 pub(super) fn lookup(flows: &Map, maps: &Maps<'_>) -> Vec<Instruction> {
     let mut a = Assembler::default();
-    let pass = a.label();
+    let (pass, hold) = (a.label(), a.label());
     a.compute(Move, R6, R1);
     find(&mut a, Way::In, flows, pass);
-    redirect(&mut a, maps);
+    a.load(Word, R1, R0, 0);
+    a.jump_if(R1, NotEqual, 0, hold);
+    redirect(&mut a, maps, DISCARD, Counter::Discarded);
+    a.place(hold);
+    a.compute(Move, R9, DISCARD);
+    count_and_exit(&mut a, Counter::Discarded, maps.counters);
     a.place(pass);
     a.compute(Move, R9, PASS);
     count_and_exit(&mut a, Counter::Passed, maps.counters);
@@ -134,19 +143,19 @@ pub(super) fn guard(flows: &Map, maps: &Maps<'_>) -> Vec<Instruction> {
     a.finish()
 }
 
-/// Ends with the frame at the socket of its queue, if there is one, otherwise with the kernel. R6 is the context.
-fn redirect(a: &mut Assembler, maps: &Maps<'_>) {
-    let passed = a.label();
+/// Ends with the frame at the socket of its queue, if there is one, otherwise with another result. R6 is the context.
+fn redirect(a: &mut Assembler, maps: &Maps<'_>, otherwise: i32, counter: Counter) {
+    let other = a.label();
     a.load(Word, R2, R6, RECEIVE_QUEUE);
     a.load_map(R1, maps.sockets);
     // The result where the queue has no socket.
-    a.compute(Move, R3, PASS);
+    a.compute(Move, R3, otherwise);
     a.call(Helper::RedirectMap);
     a.compute(Move, R9, R0);
-    a.jump_if(R9, NotEqual, REDIRECT, passed);
+    a.jump_if(R9, NotEqual, REDIRECT, other);
     count_and_exit(a, Counter::Redirected, maps.counters);
-    a.place(passed);
-    count_and_exit(a, Counter::Passed, maps.counters);
+    a.place(other);
+    count_and_exit(a, counter, maps.counters);
 }
 
 /// Counts, and ends with R9 as the result.
@@ -165,7 +174,7 @@ fn count_and_exit(a: &mut Assembler, counter: Counter, counters: &Map) {
 }
 
 /// Goes on to `pass` unless the packet is a TCP segment of one of the flows. R6 is the context; R7 becomes the packet's start, R8 its
-/// end, R9 its TCP header.
+/// end, R9 its TCP header, R0 the flow's entry.
 fn find(a: &mut Assembler, way: Way, flows: &Map, pass: Label) {
     let (ipv6, ports) = (a.label(), a.label());
     a.load(Word, R7, R6, way.data());

@@ -6,7 +6,7 @@ use super::programs::{self, Counter, Maps};
 use crate::port::{interface_index, receive_queues};
 use std::fmt;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 /// Where on its way to the kernel a frame meets the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub struct Steering {
     pub(super) program: Program,
     mode: Mode,
     queues: u32,
-    _link: Link,
+    link: Link,
 }
 
 impl Steering {
@@ -89,7 +89,7 @@ impl Steering {
             program,
             mode,
             queues,
-            _link: link,
+            link,
         })
     }
 
@@ -121,6 +121,11 @@ impl Steering {
     /// Frames that were left to the kernel.
     pub fn passed(&self) -> u64 {
         self.count(Counter::Passed)
+    }
+
+    /// What holds its program at the interface.
+    pub(super) fn link(&self) -> BorrowedFd<'_> {
+        self.link.as_fd()
     }
 
     /// What its program shares with others.

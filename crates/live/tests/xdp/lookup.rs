@@ -35,7 +35,10 @@ pub const ALL: &[(&str, fn())] = &[
         "flows_come_and_go_until_the_map_is_full",
         flows_come_and_go_until_the_map_is_full,
     ),
-    ("without_a_socket_frames_pass", without_a_socket_frames_pass),
+    (
+        "without_a_socket_frames_of_a_flow_are_dropped",
+        without_a_socket_frames_of_a_flow_are_dropped,
+    ),
 ];
 
 /// Bytes of data in a [`segment`].
@@ -85,6 +88,8 @@ fn frames_of_a_flow_are_redirected_and_others_pass() {
         let before = lookup.counters();
         for flow in [ipv4(), ipv6()] {
             assert_eq!(received(lookup, &segment(&flow)), Verdict::Redirected);
+            lookup.hold(&flow).expect("it is there");
+            assert_eq!(received(lookup, &segment(&flow)), Verdict::Dropped);
             for other in like(&flow) {
                 assert_eq!(
                     received(lookup, &segment(&other)),
@@ -99,6 +104,7 @@ fn frames_of_a_flow_are_redirected_and_others_pass() {
             redirected: before.redirected + 2,
             passed: before.passed + 12,
             guarded: before.guarded,
+            discarded: before.discarded + 2,
         };
         assert_eq!(lookup.counters(), expected);
     });
@@ -298,16 +304,16 @@ fn flows_come_and_go_until_the_map_is_full() {
     });
 }
 
-fn without_a_socket_frames_pass() {
+fn without_a_socket_frames_of_a_flow_are_dropped() {
     on_veth(1, || {
         let lookup = Lookup::attach(NEAR, LookupConfig::default()).expect("it attaches");
         lookup.insert(&ipv4()).expect("there is room");
-        assert_eq!(received(&lookup, &segment(&ipv4())), Verdict::Passed);
+        assert_eq!(received(&lookup, &segment(&ipv4())), Verdict::Dropped);
         let port = AfXdp::with_lookup(NEAR, &AfXdpConfig::default(), &lookup).expect("a socket");
         assert_eq!(received(&lookup, &segment(&ipv4())), Verdict::Redirected);
         drop(port);
         // Processes that tests beside this one are just starting have the socket, too, until they run.
-        while received(&lookup, &segment(&ipv4())) != Verdict::Passed {
+        while received(&lookup, &segment(&ipv4())) != Verdict::Dropped {
             std::thread::yield_now();
         }
     });
