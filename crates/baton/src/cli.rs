@@ -28,7 +28,7 @@ mod timeline;
 
 #[cfg(live)]
 pub use adapter::{
-    AdapterArgs, BROKER, LoadMeasureName, OnExit, QueueArgs, ReliefName, SchedulerName,
+    AdapterArgs, BROKER, BrokerArgs, LoadMeasureName, OnExit, QueueArgs, ReliefName, SchedulerName,
 };
 pub use arrivals::ArrivalArgs;
 #[cfg(live)]

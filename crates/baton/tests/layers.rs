@@ -85,8 +85,8 @@ const LAYERS: [(&str, &[&str]); 27] = [
     (
         "fuzzing",
         &[
-            "bus", "config", "host", "inet", "iolib", "nic", "sockets", "tcp", "testkit", "wire",
-            "workload",
+            "bus", "config", "host", "inet", "iolib", "live", "nic", "sockets", "tcp", "testkit",
+            "wire", "workload",
         ],
     ),
 ];

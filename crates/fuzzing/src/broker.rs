@@ -2,9 +2,13 @@
 
 use arbitrary::{Arbitrary, Unstructured};
 use baton_host::SelectionConfig;
+use baton_live::broker::{WORDS, decode};
 use baton_sockets::broker::ApplicationPlaces;
-use baton_sockets::broker::messages::{self, GIVE_BACK, Message, PLACES, POLICY};
-use baton_tcp::Moved;
+use baton_sockets::broker::messages::{
+    self, GIVE_BACK, Message, PLACES, POLICY, RECLAIM, RECOVER, Recovery,
+};
+use baton_tcp::{Config, Moved};
+use baton_wire::{Endpoint, Flow, SeqNr};
 use bytes::Bytes;
 use std::io::Write;
 use std::net::Shutdown;
@@ -30,14 +34,15 @@ pub fn broker(data: &[u8]) {
     while let Ok(Some(message)) = messages::receive(&broker) {
         read(&message);
     }
+    remains(data);
     let mut input = Unstructured::new(data);
     let (application, broker) = pair();
     while let Ok(Said { kind, body }) = Said::arbitrary(&mut input) {
-        messages::send(&application, kind.into(), &body, None).expect("there is room");
+        messages::send(&application, kind.into(), &body, &[]).expect("there is room");
         let message = messages::receive(&broker).expect("it is whole");
         let message = message.expect("it is there");
         assert_eq!((message.kind, &message.body), (kind.into(), &body));
-        assert!(message.socket.is_none());
+        assert!(message.files.is_empty());
         read(&message);
         if input.is_empty() {
             break;
@@ -47,6 +52,24 @@ pub fn broker(data: &[u8]) {
     assert!(messages::receive(&broker).expect("an end").is_none());
 }
 
+/// Any words that an adapter leaves behind are a state that can be gone on with, or none.
+fn remains(data: &[u8]) {
+    let mut words = [0; WORDS];
+    for (word, bytes) in words.iter_mut().zip(data.chunks_exact(4)) {
+        *word = u32::from_le_bytes(bytes.try_into().expect("four bytes"));
+    }
+    let end = |last: u8| Endpoint::new([192, 0, 2, last].into(), 80);
+    let flow = Flow {
+        local: end(1),
+        remote: end(2),
+    };
+    if let Some(state) = decode(flow, &words, u32::MAX) {
+        let state = state.into_portable(&Config::default());
+        let again = state.essentials().expect("it is one of TCP");
+        assert_eq!((again.flow, again.receive_next), (flow, SeqNr(words[5])));
+    }
+}
+
 fn pair() -> (UnixStream, UnixStream) {
     UnixStream::pair().expect("the system has sockets")
 }
@@ -54,7 +77,7 @@ fn pair() -> (UnixStream, UnixStream) {
 fn read(message: &Message) {
     let body = &message.body;
     match message.kind {
-        GIVE_BACK => {
+        GIVE_BACK | RECLAIM => {
             if let Ok(moved) = Moved::<Bytes>::from_bytes(body) {
                 let _ = moved.state.essentials();
             }
@@ -62,6 +85,9 @@ fn read(message: &Message) {
         POLICY => {
             let name = std::str::from_utf8(body);
             let _ = name.map(str::parse::<SelectionConfig>);
+        }
+        RECOVER => {
+            let _ = serde_json::from_slice::<Recovery>(body);
         }
         PLACES => {
             let _ = serde_json::from_slice::<Vec<ApplicationPlaces>>(body);

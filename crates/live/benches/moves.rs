@@ -13,15 +13,12 @@ mod peers;
 #[path = "../tests/xdp/wire.rs"]
 mod wire;
 
-use application::{attach_with, with_application};
-use baton_host::{Alternate, Selection, SelectionConfig, Threshold};
-use baton_live::adapter::BesideKernel;
+use application::{attach_with, open, with_application};
+use baton_host::{Alternate, Selection, Threshold};
 use baton_live::broker::Broker;
-use baton_live::port::AfXdpConfig;
 use baton_live::repair::{forget, give_back, take};
 use baton_sockets::broker::BrokerClient;
 use baton_sockets::{DriverConfig, TcpStream};
-use baton_tcp::Config;
 use peers::{connect, transfer, with_far_listeners};
 use rustix::net::sockopt;
 use std::io::{Read, Write};
@@ -93,10 +90,8 @@ fn calls(listener: &TcpListener) {
 fn broker(listener: &TcpListener) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("broker");
-    let opened = BesideKernel::open(NEAR, &AfXdpConfig::default()).expect("XDP");
-    let policy = SelectionConfig::default();
-    let broker = Broker::start(&path, opened.captured, Config::default(), policy);
-    let broker = broker.expect("a free path");
+    let _broker = Broker::start(&path, NEAR, None).expect("XDP");
+    let _adapter = open(folder.path());
     let mut client = BrokerClient::connect(&path).expect("it listens");
     let (near, far) = connect(listener);
     let mut there_and_back = || {
@@ -109,7 +104,6 @@ fn broker(listener: &TcpListener) {
     near.set_nonblocking(true).expect("it can");
     while (&near).write(&[7; UNSENT]).is_ok() {}
     report("broker, full buffers, there and back", &mut there_and_back);
-    drop(broker);
 }
 
 /// With a policy that moves the connection so often at least.

@@ -11,6 +11,7 @@
 pub mod adapter;
 mod affinity;
 pub mod broker;
+mod capabilities;
 mod clock;
 mod control;
 mod ending;
@@ -41,6 +42,7 @@ mod tests;
 pub use adapter::{ApplicationRow, BusRow, RingRow};
 pub use affinity::{allowed_cores, pin_to_core};
 pub use baton_iolib as bus;
+pub use capabilities::{keep_capabilities_of_broker, keep_no_capabilities};
 pub use clock::Clock;
 pub use control::{ControlSocket, ask};
 pub use ending::{Stop, Waiting};

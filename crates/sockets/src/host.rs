@@ -258,6 +258,7 @@ impl Host {
                 self.driver.os().error_of(at).map(error_of)
             }
             Place::Ended(CloseReason::Normal) => None,
+            Place::Ended(CloseReason::Reset) => Some(error_of(Status::Reset)),
             Place::Ended(_) => Some(error_of(Status::Aborted)),
         }
     }

@@ -1,5 +1,6 @@
 //! What can be typed after `baton live adapter`.
 
+use super::port::ModeName;
 use super::size::parse_size;
 use super::{DescriptorArgs, LinkArgs, TimelineArgs};
 use baton_host::SelectionConfig;
@@ -61,7 +62,7 @@ pub struct AdapterArgs {
     #[arg(long, requires = "listen_tcp")]
     pub trust_network: bool,
     /// Leave the interface and its addresses to the kernel, and take over single connections of it, which applications hand over through
-    /// this socket. Needs --iface and XDP [default with no value: /run/baton-broker.sock]
+    /// this socket of a broker; one is started where none answers. Needs --iface and XDP [default with no value: /run/baton-broker.sock]
     #[arg(long, value_name = "PATH", requires = "iface", conflicts_with_all = BESIDE_NOTHING, num_args = 0..=1, require_equals = true, default_missing_value = BROKER, value_hint = ValueHint::FilePath)]
     pub broker: Option<PathBuf>,
     /// Do so, and have applications that do not say otherwise hand over the connections that this policy chooses: fcfs, tN (at the N-th
@@ -129,6 +130,34 @@ impl AdapterArgs {
         let usual = self.handoff.as_ref().map(|_| Path::new(BROKER));
         self.broker.as_deref().or(usual)
     }
+}
+
+/// `baton live broker`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  baton live broker --iface eth1 &
+  baton live adapter --iface eth1 --handoff t4 &
+  baton live run -- nginx -c my.conf
+
+`baton live adapter` starts one by itself, which ends after it. When the adapter is killed, the broker has connections that are idle go on in
+the kernel, and resets the others.")]
+pub struct BrokerArgs {
+    /// The interface
+    #[arg(long, value_name = "NAME")]
+    pub iface: String,
+    /// Where applications and the adapter ask it: a Unix socket
+    #[arg(long, value_name = "PATH", default_value = BROKER, value_hint = ValueHint::FilePath)]
+    pub broker: PathBuf,
+    /// The network namespace of the interface
+    #[arg(long, value_name = "NAME")]
+    pub netns: Option<String>,
+    /// Where AF_XDP takes frames: in the driver, or in the kernel's receive path [default: in the driver if it can]
+    #[arg(long, value_name = "MODE")]
+    pub xdp_mode: Option<ModeName>,
+    /// End when there is no adapter and nothing left of one
+    #[arg(long)]
+    pub while_used: bool,
 }
 
 /// Lengths of the firmware's queues, and how much it sends at a time.

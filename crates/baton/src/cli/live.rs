@@ -34,6 +34,8 @@ const CONTROL: &str = "/run/baton-serve.sock";
 pub enum LiveCommand {
     /// Run TCP for applications of other processes, which attach to it
     Adapter(super::AdapterArgs),
+    /// Take connections out of the kernel for an adapter beside it, and keep what is to outlive that
+    Broker(super::BrokerArgs),
     /// Serve files over HTTP/1.1
     Serve(ServeArgs),
     /// Fetch a file over HTTP/1.1

@@ -46,6 +46,16 @@ pub enum ModeName {
     Generic,
 }
 
+impl ModeName {
+    /// The mode.
+    pub fn mode(self) -> Mode {
+        match self {
+            Self::Native => Mode::Native,
+            Self::Generic => Mode::Generic,
+        }
+    }
+}
+
 impl PortArgs {
     /// What they say.
     pub fn config(&self) -> PortConfig {
@@ -64,10 +74,7 @@ impl PortArgs {
     /// What they say of AF_XDP.
     pub fn af_xdp(&self) -> AfXdpConfig {
         AfXdpConfig {
-            mode: self.xdp_mode.map(|mode| match mode {
-                ModeName::Native => Mode::Native,
-                ModeName::Generic => Mode::Generic,
-            }),
+            mode: self.xdp_mode.map(ModeName::mode),
             ..AfXdpConfig::default()
         }
     }

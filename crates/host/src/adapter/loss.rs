@@ -49,12 +49,16 @@ impl<P: Inline> OsLayer<P> {
 
     /// The adapter knows nothing of a socket any more.
     fn lose(&mut self, number: u32) {
+        let keeps_lost = self.keeps_lost;
         let entry = self.socket_mut(number);
+        // Somebody may go on with a connection that was imported.
+        let may_recover = keeps_lost && entry.imported && !entry.unknown && entry.error.is_none();
         match entry.phase {
             Phase::Free => {}
             Phase::Closing if entry.untold => {}
             Phase::Reserved | Phase::Closing => self.release(number),
             Phase::Open if entry.untaken => self.release(number),
+            Phase::Open if may_recover => self.lose_imported(number),
             // It has not begun yet, and can begin on the next link.
             Phase::Opening if entry.set_up == SetUp::Socket => {}
             Phase::Opening | Phase::Open => {

@@ -130,6 +130,8 @@ pub struct OsLayer<P> {
     /// Buffers with parts of them that the adapter has.
     carrying: usize,
     moves: VecDeque<MoveNews>,
+    /// Imported connections of an adapter that is lost wait to be taken.
+    keeps_lost: bool,
     soft_limit: Option<u32>,
     /// The adapter's data cache, if it is to be used.
     caching: Option<Box<Caching>>,
@@ -173,6 +175,7 @@ impl<P: Inline> OsLayer<P> {
             carried: BTreeMap::new(),
             carrying: 0,
             moves: VecDeque::new(),
+            keeps_lost: false,
             soft_limit: None,
             caching: Caching::new(&config.nic_cache),
             starved: false,

@@ -24,6 +24,8 @@ pub enum MoveNews {
     NotExported(SocketId),
     /// The adapter asks for it to be taken back.
     Relief(SocketId),
+    /// The adapter is gone that had it, and what there is of it here waits to be taken: see [`OsLayer::take_exported`].
+    Lost(SocketId),
     /// A connection that was imported is over on the adapter, or lost with it, and its socket closed: the number is free.
     Over(SocketId),
 }
@@ -31,8 +33,12 @@ pub enum MoveNews {
 /// A connection that came from the adapter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Exported<P> {
-    /// What EXPORT brought: a [`Moved`](baton_tcp::Moved) as bytes.
+    /// What EXPORT brought: a [`Moved`](baton_tcp::Moved) as bytes. Of a connection that was lost there is none.
     pub state: Vec<u8>,
+    /// Bytes that the adapter was given to send since IMPORT, modulo 2^32, and bytes that it has brought.
+    pub sent: u32,
+    /// See there.
+    pub came: u32,
     /// What had been received before and is not read yet.
     pub received: VecDeque<P>,
     /// What had been taken to be sent and was not given to the adapter: it follows all that the state has.
@@ -70,6 +76,7 @@ impl<P: Inline> OsLayer<P> {
         let number = self.take_number().ok_or(Status::TooManySockets)?;
         let entry = self.occupy(number, Phase::Importing);
         entry.endpoint = remote;
+        entry.given_before = entry.given;
         let carried = Carried {
             bytes: state,
             given: 0,
@@ -113,6 +120,25 @@ impl<P: Inline> OsLayer<P> {
         Some(news)
     }
 
+    /// Has connections that came by IMPORT wait to be [taken](OsLayer::take_exported) when their adapter is lost, instead of failing.
+    pub fn keep_lost(&mut self) {
+        self.keeps_lost = true;
+    }
+
+    /// The adapter is gone that had this connection.
+    pub(super) fn lose_imported(&mut self, number: u32) {
+        let entry = &mut self.sockets[number as usize];
+        entry.phase = Phase::Exported;
+        entry.exporting = false;
+        // What the adapter was told of it counts for nothing.
+        entry.intents = match entry.shut {
+            true => Intents::SHUT,
+            false => Intents::empty(),
+        };
+        self.carried.insert(number, Carried::default());
+        self.moves.push_back(MoveNews::Lost(SocketId(number)));
+    }
+
     /// Takes what came with a connection that has left the adapter; its socket is no more.
     pub fn take_exported(&mut self, socket: SocketId) -> Option<Exported<P>> {
         let number = socket.0;
@@ -123,9 +149,11 @@ impl<P: Inline> OsLayer<P> {
         let pieces = &mut self.pieces;
         let received = std::iter::from_fn(|| pieces.pop(&mut entry.received)).collect();
         let shut = entry.intents.contains(Intents::SHUT);
+        let sent = entry.given - entry.held_len - entry.given_before;
         let held = std::iter::from_fn(|| pieces.pop(&mut entry.held)).collect();
         self.drop_held(number);
         let entry = self.socket_mut(number);
+        let came = entry.came;
         entry.received_len = 0;
         entry.readable = false;
         entry.writable = false;
@@ -133,6 +161,8 @@ impl<P: Inline> OsLayer<P> {
         self.retire(number);
         Some(Exported {
             state,
+            sent,
+            came,
             received,
             held,
             shut,

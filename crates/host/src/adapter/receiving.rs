@@ -156,6 +156,7 @@ impl<P: Inline> OsLayer<P> {
             entry.receive_window = (entry.receive_window * 2).min(most);
         }
         entry.received_len += data.len();
+        entry.came = entry.came.wrapping_add(data.len() as u32);
         self.pieces.push(&mut entry.received, data);
         self.wake_reader(number);
         self.intend(number, Intents::RECEIVE);

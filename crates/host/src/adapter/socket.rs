@@ -173,6 +173,10 @@ pub(super) struct Socket {
     pub held_len: u32,
     /// The sequence number behind all that it was given to send. It survives the socket.
     pub given: SeqNr,
+    /// The same when its connection came by IMPORT.
+    pub given_before: SeqNr,
+    /// Bytes that have been received, modulo 2^32.
+    pub came: u32,
     /// Somebody keeps what it was given, and is to hear when the adapter is done with some.
     pub lends: bool,
     /// When the cork gives up.
@@ -240,6 +244,8 @@ impl Default for Socket {
             held: Chain::default(),
             held_len: 0,
             given: SeqNr(0),
+            given_before: SeqNr(0),
+            came: 0,
             lends: false,
             cork_deadline: None,
             receive_window: 1,

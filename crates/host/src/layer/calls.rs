@@ -183,7 +183,7 @@ impl<'a, P: Inline, L: HostLink<Data = P>, S: HostStack<P>> LayerCalls<'a, P, L,
     pub fn restore(&mut self, id: SocketId) -> bool {
         let adapter = self.socket(id).map(|socket| socket.adapter);
         let end = adapter.and_then(|adapter| self.adapters.get_mut(adapter.index()));
-        end.is_some_and(|end| self.layer.restore(self.now, &mut end.os, id))
+        end.is_some_and(|end| self.layer.restore(self.now, self.stack, &mut end.os, id))
     }
 
     fn socket(&mut self, id: SocketId) -> Option<&mut Socket<P>> {

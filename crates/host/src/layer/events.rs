@@ -89,7 +89,8 @@ impl<P: Inline> SocketLayer<P> {
             | MoveNews::ImportRefused(socket, _)
             | MoveNews::Exported(socket)
             | MoveNews::NotExported(socket)
-            | MoveNews::Relief(socket) => socket,
+            | MoveNews::Relief(socket)
+            | MoveNews::Lost(socket) => socket,
             MoveNews::Over(socket) => {
                 let of = self.adapters.get_mut(adapter.index());
                 if let Some(flow) = of.and_then(|of| of.closing.remove(&socket.0))
@@ -109,8 +110,9 @@ impl<P: Inline> SocketLayer<P> {
             MoveNews::Exported(_) => self.restored(now, stack, &mut end.os, id),
             MoveNews::NotExported(_) => self.not_restored(now, stack, &mut end.os, id),
             MoveNews::Relief(_) => {
-                self.restore(now, &mut end.os, id);
+                self.restore(now, stack, &mut end.os, id);
             }
+            MoveNews::Lost(_) => self.lost(now, stack, &mut end.os, id),
             MoveNews::Over(_) => {}
         }
     }

@@ -27,7 +27,7 @@ pub use adapters::{AdapterEnd, AdapterId};
 pub use calls::LayerCalls;
 pub use moving::{Move, StackMove};
 pub use packets::Fate;
-pub use socket::{Place, SocketState};
+pub use socket::{Place, Reached, SocketState};
 pub use stack::HostStack;
 pub use stats::LayerStats;
 
@@ -210,7 +210,7 @@ impl<P: Inline> SocketLayer<P> {
     }
 
     /// An adapter is lost, and with it the connections on it and on their way: what becomes of each [`SocketLayer::handle_adapters`]
-    /// finds. A connection that the policy had chosen for it goes to the next one when it sends again, if it is on the host by then.
+    /// finds. The stack may [recover](HostStack::recover) some. A connection that the policy had chosen for it goes to the next one when it sends again, if it is on the host by then.
     pub fn handle_adapter_lost(&mut self, adapter: AdapterId) {
         if let Some(of) = self.adapters.get_mut(adapter.index()) {
             self.stats.lost_with_adapter += of.sockets.len() as u64;

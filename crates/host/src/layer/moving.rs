@@ -1,7 +1,7 @@
 //! Handoff and restore (handoff-policies 2): which connections, when, and what waits meanwhile.
 
 use super::socket::{Place, Wish};
-use super::{AdapterEnd, Away, HostStack, SocketLayer};
+use super::{AdapterEnd, Away, HostStack, Reached, SocketLayer};
 use crate::adapter::OsLayer;
 use crate::{Decision, NotOffloaded, Selection, SocketId, View};
 use baton_bus::HostLink;
@@ -111,7 +111,7 @@ impl<P: Inline> SocketLayer<P> {
             let view = self.view(now, stack, os, id, enqueues);
             let selection = self.selection.as_mut();
             if selection.is_some_and(|selection| selection.takes_back(&view)) {
-                self.restore(now, os, id);
+                self.restore(now, stack, os, id);
             }
             return;
         }
@@ -253,6 +253,10 @@ impl<P: Inline> SocketLayer<P> {
         let of = &mut self.adapters[socket.adapter.index()];
         of.sockets.insert(on_adapter.0, id);
         self.away.insert(socket.flow, Away::Of(id));
+        socket.left_at = Reached {
+            sent: kept.written_to(),
+            received: kept.read_to(),
+        };
         socket.kept = Some(kept);
         socket.go(now, Place::HandingOff(on_adapter));
         self.note(id, Move::HandingOff);
@@ -336,7 +340,7 @@ impl<P: Inline> SocketLayer<P> {
         }
         self.wake_writer(id);
         if std::mem::take(&mut self.socket_mut(id).restore_wanted) {
-            self.restore(now, &mut end.os, id);
+            self.restore(now, stack, &mut end.os, id);
         }
     }
 
@@ -372,9 +376,9 @@ impl<P: Inline> SocketLayer<P> {
             return debug_assert!(false, "its state is kept until the answer");
         };
         if status == Status::Aborted {
-            // The adapter is gone, and whether it had begun to go on with the connection nobody knows.
-            stack.forget(&self.socket(id).flow);
-            return self.end(id, CloseReason::Aborted);
+            // The adapter is gone, and may have begun to go on with the connection.
+            let conn = stack.reclaim(now, *kept);
+            return self.recovered(now, stack, id, conn);
         }
         let adapter = self.socket(id).adapter;
         self.adapters[adapter.index()].is_short_of_memory = status == Status::Memory;
@@ -387,7 +391,16 @@ impl<P: Inline> SocketLayer<P> {
     // --- and back ---
 
     /// Takes a connection back from its adapter; false when it is not there.
-    pub(super) fn restore(&mut self, now: Time, os: &mut OsLayer<P>, id: SocketId) -> bool {
+    pub(super) fn restore(
+        &mut self,
+        now: Time,
+        stack: &impl HostStack<P>,
+        os: &mut OsLayer<P>,
+        id: SocketId,
+    ) -> bool {
+        if !stack.takes_back() {
+            return false;
+        }
         let Some(socket) = self.sockets.get_mut(id.0 as usize) else {
             return false;
         };
@@ -441,6 +454,54 @@ impl<P: Inline> SocketLayer<P> {
         self.take_back(now, stack, id, moved.state);
     }
 
+    /// The adapter is gone that had the connection.
+    pub(super) fn lost(
+        &mut self,
+        now: Time,
+        stack: &mut impl HostStack<P>,
+        os: &mut OsLayer<P>,
+        id: SocketId,
+    ) {
+        let socket = self.socket_mut(id);
+        let (Place::Adapter(on_adapter) | Place::Restoring(on_adapter)) = socket.place else {
+            return debug_assert!(false, "the adapter had it");
+        };
+        let Some(left) = os.take_exported(on_adapter) else {
+            return debug_assert!(false, "what there was of it is kept");
+        };
+        socket.early.extend(left.received);
+        socket.unsent.extend(left.held);
+        if left.shut && socket.wish == Wish::None {
+            socket.wish = Wish::Shutdown;
+        }
+        let (flow, left_at) = (socket.flow, socket.left_at);
+        let reached = Reached {
+            sent: left_at.sent + left.sent,
+            received: left_at.received + left.came,
+        };
+        self.leave_adapter(id);
+        let conn = stack.recover(now, &flow, reached);
+        self.recovered(now, stack, id, conn);
+    }
+
+    /// A connection of an adapter that is gone is in the stack again, or lost.
+    fn recovered(
+        &mut self,
+        now: Time,
+        stack: &mut impl HostStack<P>,
+        id: SocketId,
+        conn: Option<ConnId>,
+    ) {
+        let Some(conn) = conn else {
+            stack.forget(&self.socket(id).flow);
+            return self.end(id, CloseReason::Reset);
+        };
+        self.stats.recovered += 1;
+        self.set_why(id, NotOffloaded::Restored);
+        self.note(id, Move::Restored);
+        self.is_back(now, stack, id, conn);
+    }
+
     /// The connection came to its end on the adapter before it could leave.
     pub(super) fn not_restored(
         &mut self,
@@ -478,6 +539,10 @@ impl<P: Inline> SocketLayer<P> {
             stack.forget(&self.socket(id).flow);
             return self.end(id, CloseReason::Aborted);
         };
+        self.is_back(now, stack, id, conn);
+    }
+
+    fn is_back(&mut self, now: Time, stack: &mut impl HostStack<P>, id: SocketId, conn: ConnId) {
         self.set_socket_of(conn, Some(id));
         let on_adapter = self.socket(id).place.on_adapter();
         self.moves.push_back(StackMove {

@@ -3,7 +3,7 @@
 use super::AdapterId;
 use crate::{NotOffloaded, SocketId};
 use baton_tcp::{CloseReason, ConnId, Portable};
-use baton_wire::{Flow, Time};
+use baton_wire::{Flow, SeqNr, Time};
 use std::collections::VecDeque;
 
 /// Where a connection lives.
@@ -29,6 +29,15 @@ impl Place {
             Self::Host(_) | Self::Ended(_) => None,
         }
     }
+}
+
+/// How far the owner of a connection has got.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reached {
+    /// The sequence number behind all that it has written.
+    pub sent: SeqNr,
+    /// The one behind all that it has been given of what was received.
+    pub received: SeqNr,
 }
 
 /// What a tool shows of a connection.
@@ -73,6 +82,8 @@ pub(super) struct Socket<P> {
 
     /// What it was when it left for the adapter, until that has answered.
     pub(super) kept: Option<Box<Portable<P>>>,
+    /// The sequence numbers behind what had been written and read by then.
+    pub(super) left_at: Reached,
     /// Packets that came while it was on its way.
     pub(super) packets: Vec<P>,
     /// What the adapter had received before the connection came back: read before anything else.
@@ -114,6 +125,7 @@ impl<P> Socket<P> {
             since: now,
             opened_at: now,
             kept: None,
+            left_at: Reached::default(),
             packets: Vec::new(),
             early: VecDeque::new(),
             unsent: VecDeque::new(),

@@ -1,5 +1,6 @@
 //! What the socket layer asks of the TCP of its host.
 
+use super::Reached;
 use crate::{Gone, Receive, Unread};
 use baton_tcp::{ConnId, ListenerId, Portable, Stack, State};
 use baton_wire::{Flow, Payload, Time};
@@ -49,6 +50,20 @@ pub trait HostStack<P> {
     fn import(&mut self, now: Time, state: Portable<P>) -> Option<ConnId>;
     /// A connection that was taken out will not be back.
     fn forget(&mut self, _flow: &Flow) {}
+
+    /// Whether connections that were taken out can be taken in now.
+    fn takes_back(&self) -> bool {
+        true
+    }
+    /// Takes in a connection, taken out in this state, whose adapter is gone and may have begun to go on with it. None when it has, or nobody
+    /// knows.
+    fn reclaim(&mut self, _now: Time, _state: Portable<P>) -> Option<ConnId> {
+        None
+    }
+    /// Takes in a connection that an adapter had which is gone, and whose owner has got so far. None when nobody knows how it was left.
+    fn recover(&mut self, _now: Time, _flow: &Flow, _reached: Reached) -> Option<ConnId> {
+        None
+    }
 }
 
 impl<P: Payload> HostStack<P> for Stack<P> {

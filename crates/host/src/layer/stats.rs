@@ -25,6 +25,8 @@ pub struct LayerStats {
     pub restored: u64,
     /// Connections that were on the adapter, or on their way, when it was lost.
     pub lost_with_adapter: u64,
+    /// Of these, connections that went on in the stack.
+    pub recovered: u64,
     /// States that came back and could not be taken in.
     pub bad_states: u64,
     /// Packets kept for connections on their way.

@@ -1,18 +1,16 @@
 //! An adapter beside a kernel, which has the interface: it has the packets of captured flows and no others.
 
-use crate::broker::Captured;
+use super::ledger::{Ledger, Remains};
+use crate::broker::{BrokerLink, CapturedStats};
 use crate::error::LiveError;
 use crate::neighbourhood::Neighbourhood;
 use crate::port::{AfXdp, AfXdpConfig, Port};
-use crate::xdp::LookupConfig;
 use baton_inet::{Cidr, Host, InterfaceConfig, Unclaimed};
 use baton_nic::adapter::Adapter;
 use baton_wire::{Flow, Span, Time};
 use bytes::Bytes;
 use serde::Serialize;
 use std::collections::VecDeque;
-use std::sync::Arc;
-use std::time::Instant;
 
 /// What an engine beside a kernel needs.
 pub struct BesideKernel {
@@ -20,31 +18,20 @@ pub struct BesideKernel {
     pub port: AfXdp,
     /// For the engine: the kernel's own addresses, and all the world behind the interface.
     pub interface: InterfaceConfig,
-    /// The flows, of which there are none yet.
-    pub captured: Arc<Captured>,
     /// For the adapter.
     pub beside: Beside,
 }
 
 impl BesideKernel {
-    /// On the interface `name` in this thread's network namespace, which stays the kernel's.
+    /// On the interface `name` in this thread's network namespace, which stays the kernel's, by the broker that `link` leads to.
     ///
     /// # Errors
-    /// There is no such interface, it has no address, or XDP cannot be had.
-    pub fn open(name: &str, config: &AfXdpConfig) -> Result<Self, LiveError> {
+    /// There is no such interface, it has no address, or its sockets cannot be had.
+    pub fn open(name: &str, config: &AfXdpConfig, link: BrokerLink) -> Result<Self, LiveError> {
         let unknown = || LiveError::failed("cannot ask the kernel about the interface");
         let mut neighbourhood = Neighbourhood::of(name).map_err(unknown())?;
         let addresses = neighbourhood.addresses().map_err(unknown())?;
-        if addresses.is_empty() {
-            let text = format!("--iface {name}: it has no address; expected one of the kernel's");
-            return Err(LiveError::BadInput(text));
-        }
-        let lookup = LookupConfig {
-            mode: config.mode,
-            ..LookupConfig::default()
-        };
-        let captured = Arc::new(Captured::new(name, addresses.clone(), lookup)?);
-        let port = AfXdp::with_lookup(name, config, captured.lookup())?;
+        let port = AfXdp::by_broker(name, config, &link)?;
         let everywhere = |&addr| Cidr::new(addr, 0).expect("a prefix of no length is right");
         let addresses = addresses.iter().map(everywhere).collect();
         let interface = InterfaceConfig {
@@ -54,17 +41,18 @@ impl BesideKernel {
             ..InterfaceConfig::new(port.link().mac, addresses)
         };
         let beside = Beside {
-            captured: Arc::clone(&captured),
+            link,
+            ledger: Ledger::default(),
             neighbourhood,
             held: VecDeque::new(),
             swept: Time::ZERO,
             closed: false,
+            is_alone: false,
             stats: BesideStats::default(),
         };
         Ok(Self {
             port,
             interface,
-            captured,
             beside,
         })
     }
@@ -93,12 +81,15 @@ pub struct BesideStats {
 /// What an adapter beside a kernel does.
 #[derive(Debug)]
 pub struct Beside {
-    captured: Arc<Captured>,
+    link: BrokerLink,
+    ledger: Ledger,
     neighbourhood: Neighbourhood,
     held: VecDeque<Held>,
     swept: Time,
     /// The adapter knows that it is to give everything back.
     closed: bool,
+    /// The broker is gone.
+    is_alone: bool,
     stats: BesideStats,
 }
 
@@ -111,9 +102,19 @@ struct Held {
 }
 
 impl Beside {
-    /// The flows.
-    pub(super) fn captured(&self) -> &Captured {
-        &self.captured
+    /// What the broker has counted.
+    pub(super) fn captured(&self) -> CapturedStats {
+        self.link.stats()
+    }
+
+    /// Connections that an application has still to hand over.
+    pub(super) fn with_applications(&self) -> usize {
+        self.ledger.with_applications(self.link.table())
+    }
+
+    /// Whether the broker is gone: connections that are here stay.
+    pub(super) fn is_alone(&self) -> bool {
+        self.is_alone
     }
 
     /// Totals.
@@ -144,16 +145,17 @@ impl Beside {
 
     /// Does what there is to do after connections have come and gone.
     pub(super) fn work(&mut self, now: Time, host: &mut Host, adapter: &mut Adapter<Bytes>) {
+        let table = self.link.table();
+        self.ledger.hear(table);
         while let Some(flow) = adapter.poll_departure() {
-            self.captured.depart(&flow);
+            self.ledger.depart(table, &flow);
         }
-        self.captured.arrive(|flow| is_here(now, host, flow));
         self.deliver(now, host);
-        if self.captured.is_closed() {
+        if self.link.is_closed() {
             if !std::mem::replace(&mut self.closed, true) {
                 adapter.stop_imports(now);
             }
-            self.captured.set_on_adapter(adapter.imported().into());
+            self.link.set_on_adapter(adapter.imported().into());
         }
         while let Some(addr) = host.interface_mut().poll_sought() {
             self.stats.sought += 1;
@@ -164,9 +166,25 @@ impl Beside {
         }
         if now.saturating_since(self.swept) >= SWEEP {
             self.swept = now;
-            let is_here = |flow: &Flow| is_here(now, host, flow);
-            self.captured.sweep(Instant::now(), is_here);
+            self.is_alone = !self.link.is_there();
+            self.ledger.sweep(self.link.table(), |flow| {
+                let stack = host.stack();
+                match stack.find(flow) {
+                    Some(_) => Remains::Connection,
+                    None if stack.in_time_wait(now, flow) => Remains::TimeWait,
+                    None => Remains::Nothing,
+                }
+            });
         }
+    }
+
+    /// A turn ends, and packets leave: what has become of connections is written down before.
+    pub(super) fn commit(&mut self, now: Time, host: &Host) {
+        let (table, stack) = (self.link.table(), host.stack());
+        self.ledger.write(now, table, stack);
+        self.ledger.arrive(table, |flow| {
+            stack.find(flow).is_some() || stack.in_time_wait(now, flow)
+        });
     }
 
     /// When it must next be called, if nothing comes before.
@@ -182,9 +200,9 @@ impl Beside {
             if host.stack().find(&held.flow).is_some() {
                 self.stats.delivered += 1;
                 host.handle_packet(now, held.packet);
-            } else if !self.captured.has(&held.flow) {
+            } else if !self.ledger.has(self.link.table(), &held.flow) {
                 // The kernel has the connection again. That it takes no packets this way is as if it had lost them.
-                let _ = self.captured.inject(&held.packet);
+                self.link.inject(&held.packet);
             } else if now.saturating_since(held.since) < LONGEST_HOLD {
                 self.held.push_back(held);
             } else {
@@ -192,10 +210,4 @@ impl Beside {
             }
         }
     }
-}
-
-/// Whether the adapter has a connection, TIME-WAIT included.
-fn is_here(now: Time, host: &Host, flow: &Flow) -> bool {
-    let stack = host.stack();
-    stack.find(flow).is_some() || stack.in_time_wait(now, flow)
 }

@@ -53,7 +53,7 @@ impl SnapshotSource for AdapterService {
         }
         if let Some(beside) = &self.beside {
             add_fields("beside", beside.stats(), counters);
-            add_fields("captured", &beside.captured().stats(), counters);
+            add_fields("captured", &beside.captured(), counters);
         }
         for (reason, count) in stats.cut_off.iter() {
             counters.insert(format!("applications.cut_off.{reason}"), count);

@@ -18,6 +18,7 @@ mod beside;
 mod config;
 mod counters;
 mod cutoff;
+mod ledger;
 mod listeners;
 mod notice;
 mod one_by_one;

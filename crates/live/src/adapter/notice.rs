@@ -27,6 +27,8 @@ pub enum Notice {
         /// What it did.
         violation: Violation,
     },
+    /// The broker is gone.
+    Alone,
     /// It is to end, and connections are left.
     Waiting(Waiting),
 }
@@ -49,6 +51,10 @@ impl Display for Notice {
                 };
                 write!(out, "{about} is gone; its {sockets} sockets are {fate}")
             }
+            Self::Alone => write!(
+                out,
+                "the broker is gone: connections that are here stay to their end, and no others come; start another adapter when they are over"
+            ),
             Self::Waiting(waiting) => waiting.fmt(out),
             Self::CutOff { about, violation } => {
                 write!(out, "{about} is cut off, it broke the rules: {violation}")

@@ -10,7 +10,6 @@ use super::one_by_one::{OneByOne, Parts};
 use super::passing;
 use super::timeline::AdapterTimeline;
 use super::wakeups::Wakeups;
-use crate::broker::Captured;
 use crate::ending::{End, Stop};
 use crate::engine::{Application, take_in};
 use crate::error::LiveError;
@@ -360,7 +359,11 @@ impl AdapterService {
         self.pump_all(now, stack);
         self.busy |= passing::take_packets(now, host, &mut self.adapter);
         if let Some(beside) = &mut self.beside {
+            let was_alone = beside.is_alone();
             beside.work(now, host, &mut self.adapter);
+            if beside.is_alone() && !was_alone {
+                self.tell(Notice::Alone);
+            }
         }
     }
 
@@ -428,9 +431,8 @@ impl AdapterService {
 
     /// At the end, parts with the applications once their connections have been taken back.
     fn part_with_relieved(&mut self, now: Time, stack: &mut Stack<Bytes>) {
-        let captured = self.beside.as_ref().map(Beside::captured);
-        let has_all = |captured: &Captured| captured.with_applications() == 0;
-        let has_left = || !self.adapter.has_imported() && captured.is_none_or(has_all);
+        let has_all = |beside: &Beside| beside.with_applications() == 0;
+        let has_left = || !self.adapter.has_imported() && self.beside.as_ref().is_none_or(has_all);
         let is_over = |limit| limit <= now || has_left();
         if !self.relief_ends_at.is_some_and(is_over) {
             return;
@@ -530,6 +532,9 @@ impl Application for AdapterService {
             self.do_all(now, host);
         }
         self.part_with_relieved(now, host.stack_mut());
+        if let Some(beside) = &mut self.beside {
+            beside.commit(now, host);
+        }
     }
 
     fn poll_frames(

@@ -39,7 +39,7 @@ impl Applications {
         // All at once: each needs a moment before it looks.
         let may_ask = |application: &Application| user == 0 || application.user == user;
         all.retain(|application| {
-            let asked = || messages::send(&application.stream, TELL, &[], None).is_ok();
+            let asked = || messages::send(&application.stream, TELL, &[], &[]).is_ok();
             !may_ask(application) || asked()
         });
         all.retain(|application| {

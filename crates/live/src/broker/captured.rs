@@ -1,20 +1,32 @@
-//! The flows whose packets come to the adapter.
+//! The flows whose packets come to the adapter, and what becomes of them when that is gone.
 
+use super::memory::{Owner, Place, now_ms};
 use super::namespace::own_namespace;
+use super::notice::{BrokerNotice, Loss};
+use super::probe::Prober;
+use super::record::{Said, WORDS};
+use super::session::{FreePlaces, Session};
 use crate::xdp::{Injector, Lookup, LookupConfig, XdpError};
 use baton_wire::Flow;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
+use std::collections::VecDeque;
 use std::io;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// What an application that is gone had handed over arrives within this time, or not at all.
 const LONGEST_MOVE: Duration = Duration::from_secs(3);
 /// An application that lives has handed over what it has by then, or ended it at once. On a busy machine moves wait for one another.
-const LONGEST_HOLD: Duration = Duration::from_secs(60);
+const LONGEST_HOLD_MS: u32 = 60_000;
+/// After an adapter was killed an application that lives sees it by its link, and the broker by its stream.
+const LONGEST_DOUBT: Duration = Duration::from_secs(1);
+/// Applications have so long to take back what can go on.
+const LONGEST_RECOVERY: Duration = Duration::from_secs(5);
+/// Notices that wait to be told of at most; those that come after are not told of.
+const MOST_NOTICES: usize = 4096;
 
 /// Why packets of a flow cannot come to the adapter.
 #[derive(Debug, thiserror::Error)]
@@ -28,27 +40,45 @@ pub enum CaptureError {
     /// All connections go back to the kernel.
     #[error("the adapter takes no more connections")]
     Closed,
+    /// The last one has ended.
+    #[error("there is no adapter")]
+    NoAdapter,
+    /// There are as many as there may be.
+    #[error("the adapter has as many connections as it may have")]
+    Full,
     /// The map is full, or the kernel has no memory.
     #[error(transparent)]
     Lookup(#[from] XdpError),
 }
 
-/// Where a captured connection is.
-#[derive(Clone, Copy, Debug)]
-enum Place {
-    /// Its application has its state since then, and hands it to the adapter or to the kernel.
-    Application(Instant),
-    Adapter,
-    /// The application that had it is gone since then.
-    Orphan(Instant),
+/// Why a connection of an adapter that is gone cannot be taken back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotRecovered {
+    /// The application has not handed it over, or it is lost already.
+    #[error("a connection that was not handed over by this application, or was reset")]
+    NotTaken,
+    /// The adapter has it.
+    #[error("the adapter is alive")]
+    Alive,
 }
 
 /// A flow whose packets come to the adapter.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Entry {
-    place: Place,
+    session: Arc<Session>,
+    place: u32,
+    /// Its number among those that have had the place.
+    number: u32,
     /// Who took it out of the kernel, and may put it back.
     taker: Taker,
+    /// Since when that application is gone.
+    orphan: Option<Instant>,
+}
+
+impl Entry {
+    fn place(&self) -> &Place {
+        &self.session.memory.places[self.place as usize]
+    }
 }
 
 /// An application's connection to the broker, by number.
@@ -67,219 +97,443 @@ pub struct CapturedStats {
     pub ended: u64,
     /// Packets that came to the adapter and went on to the kernel, because the connection was there again.
     pub injected: u64,
+    /// Connections that went on in the kernel after their adapter had been killed.
+    pub recovered: u64,
+    /// Connections that were reset because their adapter had been killed.
+    pub reset: u64,
 }
 
-/// The flows whose packets come to the adapter, by all threads that have to do with them.
+impl CapturedStats {
+    pub(super) fn to_words(self) -> [u64; 8] {
+        let Self {
+            flows,
+            captured,
+            let_go,
+            ended,
+            injected,
+            recovered,
+            reset,
+        } = self;
+        [
+            flows, captured, let_go, ended, injected, recovered, reset, 0,
+        ]
+    }
+
+    pub(super) fn from_words(words: [u64; 8]) -> Self {
+        let [
+            flows,
+            captured,
+            let_go,
+            ended,
+            injected,
+            recovered,
+            reset,
+            _,
+        ] = words;
+        Self {
+            flows,
+            captured,
+            let_go,
+            ended,
+            injected,
+            recovered,
+            reset,
+        }
+    }
+}
+
+/// The flows whose packets come to an adapter of one interface, by all threads that have to do with them.
 #[derive(Debug)]
-pub struct Captured {
+pub(super) struct Captured {
+    pub(super) interface: String,
     lookup: Lookup,
     injector: Injector,
+    prober: Prober,
     addresses: Vec<IpAddr>,
     namespace: u64,
     flows: Mutex<Flows>,
-    /// How many of them are coming: to ask costs no lock.
-    coming: AtomicUsize,
-    /// No more are to come.
-    closed: AtomicBool,
-    /// Connections of applications on the adapter, after it was closed.
-    on_adapter: AtomicU64,
+    /// An adapter was killed.
+    killed: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct Flows {
     entries: FxHashMap<Flow, Entry>,
-    /// Those that are coming.
-    coming: Vec<Flow>,
+    adapter: Option<Arc<Session>>,
+    /// In that one's memory.
+    free: FreePlaces,
+    notices: VecDeque<BrokerNotice>,
     stats: CapturedStats,
 }
 
+impl Flows {
+    fn tell(&mut self, notice: BrokerNotice) {
+        if self.notices.len() < MOST_NOTICES {
+            self.notices.push_back(notice);
+        }
+    }
+
+    fn is_current(&self, session: &Arc<Session>) -> bool {
+        (self.adapter.as_ref()).is_some_and(|current| Arc::ptr_eq(current, session))
+    }
+}
+
+/// A connection that was lost: what is to be asked of its peer.
+type Lost = (Flow, [u32; WORDS]);
+
 impl Captured {
-    /// None yet, of the interface `name` in this thread's network namespace, which has these addresses.
-    ///
-    /// # Errors
-    /// See [`XdpError`].
-    pub fn new(name: &str, addresses: Vec<IpAddr>, config: LookupConfig) -> Result<Self, XdpError> {
+    /// None yet, of an interface in this thread's network namespace, which has these addresses.
+    pub(super) fn new(
+        name: &str,
+        addresses: Vec<IpAddr>,
+        config: LookupConfig,
+    ) -> Result<Self, XdpError> {
         let namespace = own_namespace().map_err(XdpError::of("tell the network namespace"))?;
         Ok(Self {
+            interface: name.to_owned(),
             lookup: Lookup::attach(name, config)?,
             injector: Injector::new(name)?,
+            prober: Prober::new().map_err(XdpError::of("send packets"))?,
             addresses,
             namespace,
             flows: Mutex::default(),
-            coming: AtomicUsize::new(0),
-            closed: AtomicBool::new(false),
-            on_adapter: AtomicU64::new(u64::MAX),
+            killed: Condvar::new(),
         })
     }
 
     /// What finds them.
-    pub fn lookup(&self) -> &Lookup {
+    pub(super) fn lookup(&self) -> &Lookup {
         &self.lookup
     }
 
     /// The kernel's number of the network namespace that they are in.
-    pub fn namespace(&self) -> u64 {
+    pub(super) fn namespace(&self) -> u64 {
         self.namespace
     }
 
-    /// Totals.
-    pub fn stats(&self) -> CapturedStats {
+    /// The adapter, if there is one.
+    pub(super) fn adapter(&self) -> Option<Arc<Session>> {
+        self.lock().adapter.clone()
+    }
+
+    /// The next thing to tell the operator.
+    pub(super) fn poll_notice(&self) -> Option<BrokerNotice> {
+        self.lock().notices.pop_front()
+    }
+
+    /// Whether there is neither an adapter nor anything left of one.
+    pub(super) fn is_unused(&self) -> bool {
         let flows = self.lock();
-        CapturedStats {
-            flows: flows.entries.len() as u64,
-            ..flows.stats
+        flows.adapter.is_none() && flows.entries.is_empty()
+    }
+
+    // --- adapters ---
+
+    /// An adapter has come. Gives it back if there is one.
+    pub(super) fn attach(&self, session: Arc<Session>) -> Result<(), u32> {
+        let mut flows = self.lock();
+        if let Some(other) = &flows.adapter {
+            return Err(other.pid);
         }
+        flows.tell(BrokerNotice::Attached(session.pid));
+        flows.free = FreePlaces::default();
+        flows.adapter = Some(session);
+        Ok(())
     }
 
-    /// No more flows are to come, and the adapter is to give back those that are there.
-    pub fn close(&self) {
-        self.closed.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether no more are to come.
-    pub fn is_closed(&self) -> bool {
-        self.closed.load(Ordering::Relaxed)
-    }
-
-    /// Connections that are not the kernel's again after it was closed: on the adapter, or with an application that has still to bring them
-    /// back. More than there can be as long as the adapter has not heard.
-    pub fn left(&self) -> u64 {
-        // In this order: what leaves the adapter in between is counted twice rather than not at all.
-        let on_adapter = self.on_adapter.load(Ordering::Acquire);
-        on_adapter.saturating_add(self.with_applications() as u64)
-    }
-
-    /// After it was closed: connections of applications that are on the adapter. Departures come before.
-    pub(crate) fn set_on_adapter(&self, connections: u64) {
-        self.on_adapter.store(connections, Ordering::Release);
-    }
-
-    /// From here on packets of `flow` come to the adapter, and the kernel sends none, because `taker` has asked for it.
-    ///
-    /// # Errors
-    /// See [`CaptureError`].
-    pub(super) fn capture(&self, flow: &Flow, taker: Taker) -> Result<(), CaptureError> {
-        if self.is_closed() {
-            return Err(CaptureError::Closed);
+    /// An adapter has ended in order: what it still had it has reset, and what applications have of it they bring back.
+    pub(super) fn part(&self, session: &Arc<Session>) {
+        let mut flows = self.lock();
+        if !flows.is_current(session) {
+            return;
         }
+        flows.adapter = None;
+        flows.tell(BrokerNotice::Left(session.pid));
+        let Flows { entries, stats, .. } = &mut *flows;
+        entries.retain(|flow, entry| {
+            if !Arc::ptr_eq(&entry.session, session) {
+                return true;
+            }
+            let comes_back = entry.place().owner().1 == Owner::Application;
+            if comes_back {
+                let _ = self.lookup.hold(flow);
+            } else {
+                self.remove(flow, entry);
+                stats.ended += 1;
+            }
+            comes_back
+        });
+    }
+
+    /// An adapter is gone without a word. No packet of its connections reaches the kernel; those of which data was under way are lost.
+    pub(super) fn bury(&self, session: &Arc<Session>) {
+        let mut flows = self.lock();
+        if !flows.is_current(session) {
+            return;
+        }
+        flows.adapter = None;
+        let _ = session.gone.set(Instant::now());
+        let (mut over, mut lost) = (Vec::new(), Vec::new());
+        let (mut complete, mut moving) = (0, 0);
+        let of_session = |entry: &&Entry| Arc::ptr_eq(&entry.session, session);
+        for (flow, entry) in &flows.entries {
+            if !of_session(&entry) {
+                continue;
+            }
+            // Whoever comes next must not have them.
+            let _ = self.lookup.hold(flow);
+            let place = entry.place();
+            match (place.owner(), place.record.read()) {
+                ((_, Owner::Over), _) | ((_, Owner::Adapter), Said::Untouched) => over.push(*flow),
+                _ if entry.orphan.is_some() => lost.push((*flow, Loss::Abandoned)),
+                (_, Said::Untouched) => moving += 1,
+                (_, Said::Complete(_)) => complete += 1,
+                (_, Said::Incomplete) => lost.push((*flow, Loss::Incomplete)),
+            }
+        }
+        flows.tell(BrokerNotice::Killed {
+            pid: session.pid,
+            complete,
+            moving,
+            reset: lost.len(),
+        });
+        for flow in over {
+            self.end(&mut flows, &flow);
+        }
+        let lost = self.give_up(&mut flows, lost);
+        drop(flows);
+        self.killed.notify_all();
+        self.ask(&lost);
+    }
+
+    // --- connections ---
+
+    /// From here on packets of `flow` come to the adapter, and the kernel sends none, because `taker` has asked for it. Gives the adapter.
+    pub(super) fn capture(&self, flow: &Flow, taker: Taker) -> Result<Arc<Session>, CaptureError> {
         if !self.addresses.contains(&flow.local.addr) {
             return Err(CaptureError::Address(flow.local.addr));
         }
         let mut flows = self.lock();
+        let session = flows.adapter.clone().ok_or(CaptureError::NoAdapter)?;
+        if session.memory.closed.load(Ordering::Relaxed) != 0 {
+            return Err(CaptureError::Closed);
+        }
         if flows.entries.contains_key(flow) {
             return Err(CaptureError::Captured);
         }
-        self.lookup.insert(flow)?;
-        let place = Place::Application(Instant::now());
-        flows.entries.insert(*flow, Entry { place, taker });
-        flows.coming.push(*flow);
-        self.coming.store(flows.coming.len(), Ordering::Relaxed);
+        let place = flows.free.take().ok_or(CaptureError::Full)?;
+        if let Err(error) = self.lookup.insert(flow) {
+            flows.free.give(place);
+            return Err(error.into());
+        }
+        let number = session.memory.places[place as usize].occupy(flow);
+        session.memory.announce(place);
+        let entry = Entry {
+            session: Arc::clone(&session),
+            place,
+            number,
+            taker,
+            orphan: None,
+        };
+        flows.entries.insert(*flow, entry);
         flows.stats.captured += 1;
-        Ok(())
+        Ok(session)
     }
 
-    /// From here on they are the kernel's.
-    pub fn let_go(&self, flow: &Flow) {
+    /// A connection has left the kernel with this state.
+    pub(super) fn note(&self, flow: &Flow, state: &[u32; WORDS]) {
+        if let Some(entry) = self.lock().entries.get(flow) {
+            entry.place().record.reset(Some(state));
+        }
+    }
+
+    /// From here on packets of `flow` are the kernel's.
+    pub(super) fn let_go(&self, flow: &Flow) {
         let mut flows = self.lock();
-        if flows.entries.remove(flow).is_some() {
-            self.remove(flow);
+        if self.forget(&mut flows, flow) {
             flows.stats.let_go += 1;
         }
     }
 
-    /// Whether packets of `flow` come to the adapter.
-    pub fn has(&self, flow: &Flow) -> bool {
-        self.lock().entries.contains_key(flow)
-    }
-
-    /// Whether they do because `taker` has asked for it.
+    /// Whether packets of `flow` come to the adapter because `taker` has asked for it.
     pub(super) fn is_of(&self, flow: &Flow, taker: Taker) -> bool {
         let flows = self.lock();
         let entry = flows.entries.get(flow);
         entry.is_some_and(|entry| entry.taker == taker)
     }
 
-    /// `taker` is gone: what it had on its way does not arrive.
+    /// `taker` is gone: what it had on its way does not arrive, and what it had on an adapter that is gone nobody asks for.
     pub(super) fn abandon(&self, taker: Taker) {
-        let orphan = Place::Orphan(Instant::now());
-        for entry in self.lock().entries.values_mut() {
-            if entry.taker == taker && matches!(entry.place, Place::Application(_)) {
-                entry.place = orphan;
+        let mut flows = self.lock();
+        let mut lost = Vec::new();
+        for (flow, entry) in &mut flows.entries {
+            if entry.taker == taker {
+                entry.orphan = Some(Instant::now());
+                if entry.session.is_gone() {
+                    lost.push((*flow, Loss::Abandoned));
+                }
             }
         }
+        let lost = self.give_up(&mut flows, lost);
+        drop(flows);
+        self.ask(&lost);
     }
 
-    /// A connection has left the adapter: its application has it, and brings it back to the kernel.
-    pub(crate) fn depart(&self, flow: &Flow) {
-        if let Some(entry) = self.lock().entries.get_mut(flow) {
-            entry.place = Place::Application(Instant::now());
+    /// What is left of a connection whose adapter is gone, for the application that took it out of the kernel. That may hear of the end
+    /// before the broker does.
+    pub(super) fn remains(&self, flow: &Flow, taker: Taker) -> Result<Said, NotRecovered> {
+        let limit = Instant::now() + LONGEST_DOUBT;
+        let mut flows = self.lock();
+        loop {
+            let entry = flows.entries.get(flow);
+            let entry = entry.filter(|entry| entry.taker == taker);
+            let entry = entry.ok_or(NotRecovered::NotTaken)?;
+            if entry.session.is_gone() {
+                return Ok(entry.place().record.read());
+            }
+            let left = limit.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(NotRecovered::Alive);
+            }
+            let waited = self.killed.wait_timeout(flows, left);
+            flows = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
-    /// Connections that an application has still to hand over.
-    pub(crate) fn with_applications(&self) -> usize {
+    /// A connection whose adapter is gone goes on in the kernel.
+    pub(super) fn count_recovered(&self) {
+        self.lock().stats.recovered += 1;
+    }
+
+    /// A connection whose adapter is gone cannot go on.
+    pub(super) fn lose(&self, flow: &Flow, loss: Loss) {
+        let lost = self.give_up(&mut self.lock(), vec![(*flow, loss)]);
+        self.ask(&lost);
+    }
+
+    /// All connections are to go back to the kernel, and none is to leave it.
+    pub(super) fn close(&self) {
+        if let Some(adapter) = &self.lock().adapter {
+            adapter.memory.closed.store(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Connections that are not the kernel's again after that: on the adapter, or with an application that has still to bring them back.
+    /// More than there can be as long as the adapter has not heard.
+    pub(super) fn left(&self) -> u64 {
         let flows = self.lock();
+        let Some(adapter) = &flows.adapter else {
+            return flows.entries.len() as u64;
+        };
+        // In this order: what leaves the adapter in between is counted twice rather than not at all.
+        let on_adapter = adapter.memory.on_adapter.load(Ordering::Acquire);
         let entries = flows.entries.values();
-        entries
-            .filter(|entry| matches!(entry.place, Place::Application(_)))
-            .count()
+        let away = entries.filter(|entry| entry.place().owner().1 == Owner::Application);
+        on_adapter.saturating_add(away.count() as u64)
     }
 
-    /// Takes note of connections that have come: `is_here` says which ones the adapter has. To be called before any of them can end.
-    pub(crate) fn arrive(&self, is_here: impl Fn(&Flow) -> bool) {
-        if self.coming.load(Ordering::Relaxed) == 0 {
-            return;
-        }
-        let Flows {
-            entries, coming, ..
-        } = &mut *self.lock();
-        coming.retain(|flow| match entries.get_mut(flow) {
-            Some(Entry { place, .. }) if matches!(place, Place::Application(_)) => {
-                let is_here = is_here(flow);
-                if is_here {
-                    *place = Place::Adapter;
+    /// Lets go of connections that are over, gives up those that nobody asks for, and tells the adapter what was counted. Now and then.
+    pub(super) fn sweep(&self) {
+        let mut flows = self.lock();
+        let (mut over, mut lost) = (Vec::new(), Vec::new());
+        for (flow, entry) in &flows.entries {
+            if let Some(gone) = entry.session.gone.get() {
+                if gone.elapsed() > LONGEST_RECOVERY {
+                    lost.push((*flow, Loss::Abandoned));
                 }
-                !is_here
+                continue;
             }
-            _ => false,
-        });
-        self.coming.store(coming.len(), Ordering::Relaxed);
-    }
-
-    /// Lets go of connections that are over: `is_here` says which ones the adapter has, TIME-WAIT included. Departures come before.
-    pub(crate) fn sweep(&self, now: Instant, is_here: impl Fn(&Flow) -> bool) {
-        let Flows { entries, stats, .. } = &mut *self.lock();
-        entries.retain(|flow, Entry { place, .. }| {
-            let is_over = match *place {
-                _ if is_here(flow) => {
-                    *place = Place::Adapter;
-                    false
-                }
-                Place::Adapter => true,
-                Place::Orphan(since) => now.duration_since(since) > LONGEST_MOVE,
-                Place::Application(since) => now.duration_since(since) > LONGEST_HOLD,
+            let place = entry.place();
+            let is_late = || place.age_ms() > LONGEST_HOLD_MS;
+            let is_orphan = || {
+                entry
+                    .orphan
+                    .is_some_and(|since| since.elapsed() > LONGEST_MOVE)
+            };
+            let is_over = match place.owner() {
+                (number, _) if number != entry.number => true,
+                (_, Owner::Adapter) => false,
+                (_, Owner::Application) => is_late() || is_orphan(),
+                (_, Owner::Over | Owner::Nobody) => true,
             };
             if is_over {
-                self.remove(flow);
-                stats.ended += 1;
+                over.push(*flow);
             }
-            !is_over
-        });
+        }
+        for flow in over {
+            self.end(&mut flows, &flow);
+        }
+        let lost = self.give_up(&mut flows, lost);
+        let stats = CapturedStats {
+            flows: flows.entries.len() as u64,
+            ..flows.stats
+        };
+        if let Some(adapter) = &flows.adapter {
+            for (place, value) in adapter.memory.counters.iter().zip(stats.to_words()) {
+                place.store(value, Ordering::Relaxed);
+            }
+        }
+        drop(flows);
+        self.ask(&lost);
     }
 
     /// Gives the kernel an IP packet that was received here.
     ///
     /// # Errors
     /// The kernel takes none.
-    pub(crate) fn inject(&self, packet: &[u8]) -> io::Result<()> {
+    pub(super) fn inject(&self, packet: &[u8]) -> io::Result<()> {
         self.injector.inject(packet)?;
         self.lock().stats.injected += 1;
         Ok(())
     }
 
-    fn remove(&self, flow: &Flow) {
-        // There is nothing to be done about a kernel without memory; the next sweep has forgotten it.
+    // --- inside ---
+
+    fn end(&self, flows: &mut Flows, flow: &Flow) {
+        if self.forget(flows, flow) {
+            flows.stats.ended += 1;
+        }
+    }
+
+    /// Lets go of connections that are lost; what comes of them then the kernel answers by a reset. To be asked for once nobody waits.
+    fn give_up(&self, flows: &mut Flows, lost: Vec<(Flow, Loss)>) -> Vec<Lost> {
+        let mut given_up = Vec::with_capacity(lost.len());
+        for (flow, loss) in lost {
+            let last = flows
+                .entries
+                .get(&flow)
+                .map(|entry| entry.place().record.last());
+            given_up.extend(last.map(|words| (flow, words)));
+            if self.forget(flows, &flow) {
+                flows.stats.reset += 1;
+                flows.tell(BrokerNotice::Lost(flow, loss));
+            }
+        }
+        given_up
+    }
+
+    fn ask(&self, lost: &[Lost]) {
+        for (flow, words) in lost {
+            // A peer that is not asked hears of it when it sends something.
+            let _ = self.prober.ask(flow, words, now_ms());
+        }
+    }
+
+    fn forget(&self, flows: &mut Flows, flow: &Flow) -> bool {
+        let Some(entry) = flows.entries.remove(flow) else {
+            return false;
+        };
+        self.remove(flow, &entry);
+        if flows.is_current(&entry.session) {
+            flows.free.give(entry.place);
+        }
+        true
+    }
+
+    fn remove(&self, flow: &Flow, entry: &Entry) {
+        // There is nothing to be done about a kernel without memory.
         let _ = self.lookup.remove(flow);
+        entry.place().vacate(entry.number);
     }
 
     fn lock(&self) -> MutexGuard<'_, Flows> {

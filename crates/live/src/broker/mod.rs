@@ -1,17 +1,33 @@
 //! Connections of the kernel that an adapter beside it takes over, one by one, and gives back.
 //!
 //! The interface and its addresses stay the kernel's. An application hands the broker a socket; the broker has its packets come to the
-//! adapter ([`Captured`]), takes the connection out of the kernel ([`crate::repair`]) and answers with its state, which the application
+//! adapter, takes the connection out of the kernel ([`crate::repair`]) and answers with its state, which the application
 //! then hands to the adapter as any other ([`baton_host::layer`]). What comes back from there goes the same way in the other direction.
-//! Repair mode needs CAP_NET_ADMIN: the broker has it, applications need not.
+//! Repair mode needs CAP_NET_ADMIN: the broker has it, applications and adapter need not.
+//!
+//! The broker is a process of its own, which outlives the adapter ([`BrokerLink`] is the adapter's end): it owns the programs that find
+//! connections' packets, and memory in which the adapter keeps each connection's state. When the adapter is killed the program drops what comes for
+//! its connections until each is decided: those of which no data was under way go on in the kernel, as soon as their application asks for
+//! them; the others are reset.
 
 mod applications;
 mod captured;
 mod fin;
+mod link;
+mod memory;
 mod namespace;
+mod notice;
 mod predecessor;
+mod probe;
+mod record;
 mod server;
+mod session;
 
-pub use captured::{CaptureError, Captured, CapturedStats};
+pub use captured::CapturedStats;
+pub use link::BrokerLink;
+pub(crate) use memory::{Owner, Place, Table, now_ms};
+pub use notice::{BrokerNotice, Loss};
 pub use predecessor::end_predecessor;
+pub(crate) use record::encode;
+pub use record::{WORDS, decode};
 pub use server::Broker;

@@ -1,11 +1,10 @@
 //! The adapter that was there before: it gives its connections back to the kernel and ends.
 
 use crate::error::LiveError;
+use baton_sockets::broker::BrokerClient;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::net::sockopt;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::io;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 /// It is given up on after this time: longer than it gives its connections to leave.
@@ -14,33 +13,39 @@ const LONGEST_END: Timespec = Timespec {
     tv_nsec: 0,
 };
 
-/// Has the adapter whose broker listens at `path` end as if it were interrupted, and waits until it is gone. Gives its process; none where
-/// nobody listens.
+/// Has the adapter of the broker at `path` end as if it were interrupted, and waits until it is gone. Gives its process; none where there is
+/// none.
 ///
 /// # Errors
 /// This user may not end it, or it does not end.
 pub fn end_predecessor(path: &Path) -> Result<Option<u32>, LiveError> {
     let at = || format!("--replace, --broker {}", path.display());
-    let stream = match UnixStream::connect(path) {
-        Ok(stream) => stream,
+    let mut broker = match BrokerClient::connect(path) {
+        Ok(broker) => broker,
         Err(error) if is_absent(&error) => return Ok(None),
         Err(error) => return Err(LiveError::BadInput(format!("{}: {error}", at()))),
     };
-    let end = || -> io::Result<(Pid, bool)> {
-        let pid = sockopt::socket_peercred(&stream)?.pid;
+    let mut adapter = || {
+        let adapter = broker.adapter().map_err(io::Error::other)?;
+        let pid = adapter.and_then(|pid| i32::try_from(pid).ok());
+        Ok::<_, io::Error>(pid.and_then(Pid::from_raw))
+    };
+    let mut end = || {
+        let Some(pid) = adapter()? else {
+            return Ok(None);
+        };
         let process = pidfd_open(pid, PidfdFlags::empty())?;
-        // If it still listens there this is its process; a number alone might be another's by now.
-        let listens = UnixStream::connect(path)
-            .is_ok_and(|again| sockopt::socket_peercred(&again).is_ok_and(|of| of.pid == pid));
-        if listens {
+        // If it still is the adapter this is its process; a number alone might be another's by now.
+        if adapter()? == Some(pid) {
             pidfd_send_signal(&process, Signal::TERM)?;
         }
         let mut fds = [PollFd::new(&process, PollFlags::IN)];
-        Ok((pid, poll(&mut fds, Some(&LONGEST_END))? > 0))
+        Ok::<_, io::Error>(Some((pid, poll(&mut fds, Some(&LONGEST_END))? > 0)))
     };
     match end() {
-        Ok((pid, true)) => Ok(Some(pid.as_raw_nonzero().get().unsigned_abs())),
-        Ok((pid, false)) => Err(LiveError::BadInput(format!(
+        Ok(None) => Ok(None),
+        Ok(Some((pid, true))) => Ok(Some(pid.as_raw_nonzero().get().unsigned_abs())),
+        Ok(Some((pid, false))) => Err(LiveError::BadInput(format!(
             "{}: process {} has not ended within {} s",
             at(),
             pid.as_raw_nonzero(),

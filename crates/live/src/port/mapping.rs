@@ -1,4 +1,4 @@
-//! Memory that the kernel and this process share: rings of packet sockets and AF_XDP sockets, and the frames of these.
+//! Memory that the kernel and this process share, rings of packet sockets and AF_XDP sockets and the frames of these, or two processes.
 #![allow(unsafe_code)]
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
@@ -11,7 +11,7 @@ const PROTECTION: ProtFlags = ProtFlags::READ.union(ProtFlags::WRITE);
 
 /// Shared memory.
 #[derive(Debug)]
-pub(super) struct Mapping {
+pub(crate) struct Mapping {
     base: NonNull<u8>,
     len: usize,
 }
@@ -24,10 +24,20 @@ impl Mapping {
     ///
     /// # Errors
     /// There is no such ring, or no memory.
-    pub(super) fn of_socket(fd: BorrowedFd<'_>, len: usize, offset: u64) -> io::Result<Self> {
+    pub(crate) fn of_socket(fd: BorrowedFd<'_>, len: usize, offset: u64) -> io::Result<Self> {
         let flags = MapFlags::SHARED | MapFlags::POPULATE;
         // SAFETY: a new mapping at a place of the kernel's choice touches no memory that is in use.
         let base = unsafe { mmap(ptr::null_mut(), len, PROTECTION, flags, fd, offset) }?;
+        Self::at_base(base, len)
+    }
+
+    /// Maps the first `len` bytes of a file in memory, which must be sealed: one that became shorter would take the memory away.
+    ///
+    /// # Errors
+    /// There is no memory.
+    pub(crate) fn of_file(fd: BorrowedFd<'_>, len: usize) -> io::Result<Self> {
+        // SAFETY: a new mapping at a place of the kernel's choice touches no memory that is in use.
+        let base = unsafe { mmap(ptr::null_mut(), len, PROTECTION, MapFlags::SHARED, fd, 0) }?;
         Self::at_base(base, len)
     }
 
@@ -35,7 +45,7 @@ impl Mapping {
     ///
     /// # Errors
     /// There is no memory.
-    pub(super) fn anonymous(len: usize) -> io::Result<Self> {
+    pub(crate) fn anonymous(len: usize) -> io::Result<Self> {
         // SAFETY: a new mapping at a place of the kernel's choice touches no memory that is in use.
         let base = unsafe { mmap_anonymous(ptr::null_mut(), len, PROTECTION, MapFlags::PRIVATE) }?;
         Self::at_base(base, len)
@@ -47,12 +57,12 @@ impl Mapping {
     }
 
     /// Its size, bytes.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len
     }
 
     /// A place for `size` bytes.
-    pub(super) fn at(&self, offset: usize, size: usize) -> *mut u8 {
+    pub(crate) fn at(&self, offset: usize, size: usize) -> *mut u8 {
         assert!(
             offset.checked_add(size).is_some_and(|end| end <= self.len),
             "the place lies within the mapping"

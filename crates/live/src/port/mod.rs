@@ -35,6 +35,7 @@ pub use faults::{
 pub use interface::{InterfaceError, bring, interface_exists, ipv4_address};
 pub(crate) use interface::{index as interface_index, link_info};
 pub use link_state::{LinkCounters, LinkState, LinkWatch};
+pub(crate) use mapping::Mapping;
 pub use memory::{MemoryPort, memory_pair};
 pub use packet::{PacketConfig, PacketSocket, RingKind};
 pub(crate) use sys::{check, set_option};

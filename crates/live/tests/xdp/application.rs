@@ -7,7 +7,7 @@ use baton_inet::Host;
 use baton_live::adapter::{
     AdapterService, AdapterServiceConfig, BesideKernel, Listeners, run_adapter,
 };
-use baton_live::broker::Broker;
+use baton_live::broker::{Broker, BrokerLink};
 use baton_live::port::{AfXdpConfig, Port};
 use baton_live::{Clock, ControlSocket, Engine, Stop};
 use baton_sockets::broker::BrokerClient;
@@ -25,11 +25,8 @@ pub fn with_application(work: impl FnOnce(&Adapter, &[std::net::TcpListener], &P
         with_far_listeners(|listeners| {
             let folder = tempfile::tempdir().expect("a folder");
             let (stop, path) = (AtomicBool::new(false), folder.path());
-            let opened = BesideKernel::open(NEAR, &AfXdpConfig::default()).expect("XDP");
-            let captured = opened.captured.clone();
-            let policy = SelectionConfig::default();
-            let broker = Broker::start(&path.join("broker"), captured, Config::default(), policy);
-            let broker = broker.expect("a free path");
+            let broker = Broker::start(&path.join("broker"), NEAR, None).expect("XDP");
+            let opened = open(path);
             let listeners_at = Listeners::open(&path.join("adapter"), None, Default::default());
             let attach_at = listeners_at.expect("a free path");
             thread::scope(|scope| {
@@ -42,6 +39,14 @@ pub fn with_application(work: impl FnOnce(&Adapter, &[std::net::TcpListener], &P
     });
 }
 
+/// Becomes the adapter of the broker that is there.
+pub fn open(path: &Path) -> BesideKernel {
+    let policy = SelectionConfig::default();
+    let link = BrokerLink::attach(&path.join("broker"), NEAR, &Config::default(), &policy);
+    let link = link.expect("it lets it in").expect("it listens");
+    BesideKernel::open(NEAR, &AfXdpConfig::default(), link).expect("sockets")
+}
+
 /// Stops the adapter when the application is done, or has failed.
 struct StopOnDrop<'a>(&'a AtomicBool);
 
@@ -51,7 +56,7 @@ impl Drop for StopOnDrop<'_> {
     }
 }
 
-fn serve(opened: BesideKernel, listeners: Listeners, path: &Path, stop: &AtomicBool) {
+pub fn serve(opened: BesideKernel, listeners: Listeners, path: &Path, stop: &AtomicBool) {
     let host = Host::new(opened.interface, Config::default(), 1).expect("its addresses");
     let port: Box<dyn Port> = Box::new(opened.port);
     let mut engine = Engine::new(host, port, Clock::start());

@@ -1,11 +1,9 @@
 //! The broker between the kernels of two namespaces: connections leave the near one and come back.
 
+use crate::application::open;
 use crate::peers::{connect, transfer, with_far_listeners};
 use crate::wire::{NEAR, on_veth};
-use baton_host::SelectionConfig;
-use baton_live::adapter::BesideKernel;
 use baton_live::broker::Broker;
-use baton_live::port::AfXdpConfig;
 use baton_sockets::broker::{BrokerClient, BrokerError};
 use baton_tcp::{Config, Moved, Segment, Stack};
 use baton_wire::{Ecn, Flags, Header, Options, Pieces, Time, Timestamps};
@@ -35,17 +33,10 @@ fn with_broker(work: impl FnOnce(&[TcpListener], &mut BrokerClient) + Send) {
         with_far_listeners(|listeners| {
             let folder = tempfile::tempdir().expect("a folder");
             let path = folder.path().join("broker");
-            let opened = BesideKernel::open(NEAR, &AfXdpConfig::default()).expect("XDP");
-            let broker = Broker::start(
-                &path,
-                opened.captured,
-                Config::default(),
-                SelectionConfig::default(),
-            );
-            let broker = broker.expect("a free path");
+            let _broker = Broker::start(&path, NEAR, None).expect("XDP");
+            let _adapter = open(folder.path());
             let mut client = BrokerClient::connect(&path).expect("it listens");
             work(&listeners, &mut client);
-            drop(broker);
         });
     });
 }

@@ -7,6 +7,7 @@ mod application;
 mod broker;
 mod capture;
 mod frames;
+mod killed;
 mod links;
 mod lookup;
 mod moving;
@@ -19,6 +20,7 @@ use needs::Need;
 
 fn main() {
     links::serve_parent();
+    killed::serve_parent();
     let tests = [
         lookup::ALL,
         links::ALL,
@@ -26,6 +28,7 @@ fn main() {
         capture::ALL,
         broker::ALL,
         moving::ALL,
+        killed::ALL,
     ];
     needs::run(&Arguments::from_args(), Need::Root, &tests.concat());
 }

@@ -1,9 +1,14 @@
 //! The application's end.
 
 use super::Subscription;
-use super::messages::{self, DONE, GIVE_BACK, PLACES, POLICY, REFUSED, RESTORE_ALL, TAKE};
+use super::messages::{
+    self, ADAPTER, DONE, GIVE_BACK, PLACES, POLICY, RECLAIM, RECOVER, REFUSED, RESTORE_ALL,
+    Recovery, TAKE,
+};
 use crate::kernel::PlaceRow;
 use baton_host::SelectionConfig;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -88,6 +93,25 @@ impl BrokerClient {
         policy.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData).into())
     }
 
+    /// The process that is the adapter, if there is one.
+    ///
+    /// # Errors
+    /// See [`BrokerError`].
+    pub fn adapter(&mut self) -> Result<Option<u32>, BrokerError> {
+        let text = String::from_utf8(self.ask(ADAPTER, &[], None)?);
+        let pid: Option<u32> = text.ok().and_then(|pid| pid.parse().ok());
+        let pid = pid.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
+        Ok((pid != 0).then_some(pid))
+    }
+
+    /// Whether the broker is there that has taken connections: another one knows nothing of them.
+    pub fn is_there(&self) -> bool {
+        self.stream.as_ref().is_some_and(|stream| {
+            let peeked = recv(stream, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT);
+            peeked.is_err_and(|error| error == Errno::AGAIN)
+        })
+    }
+
     /// Takes the connection of a socket out of the kernel: its state, a [`Moved`](baton_tcp::Moved) as bytes. The socket stays, without a
     /// connection; its packets go to the adapter.
     ///
@@ -105,6 +129,27 @@ impl BrokerClient {
         self.ask(GIVE_BACK, state, Some(socket)).map(drop)
     }
 
+    /// The same where the adapter that it was on its way to is gone: it comes back if that has not begun with it.
+    ///
+    /// # Errors
+    /// See [`BrokerError`]. The connection is lost then.
+    pub fn reclaim(&mut self, socket: BorrowedFd<'_>, state: &[u8]) -> Result<(), BrokerError> {
+        self.ask(RECLAIM, state, Some(socket)).map(drop)
+    }
+
+    /// The same where the adapter that had it is gone: it comes back as that has left it.
+    ///
+    /// # Errors
+    /// See [`BrokerError`]. The connection is lost then.
+    pub fn recover(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        recovery: &Recovery,
+    ) -> Result<(), BrokerError> {
+        let text = serde_json::to_vec(recovery).map_err(io::Error::from)?;
+        self.ask(RECOVER, &text, Some(socket)).map(drop)
+    }
+
     fn ask(
         &mut self,
         kind: u32,
@@ -115,7 +160,7 @@ impl BrokerClient {
             Some(stream) => stream,
             None => connect(&self.path)?,
         };
-        messages::send(&stream, kind, body, socket)?;
+        messages::send(&stream, kind, body, socket.as_slice())?;
         let answer = messages::receive(&stream)?.ok_or(io::ErrorKind::UnexpectedEof);
         let answer = answer.map_err(io::Error::from)?;
         // What has answered may be asked again.

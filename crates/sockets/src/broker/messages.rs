@@ -1,12 +1,15 @@
-//! What application and broker say to each other: a kind, a length and so many bytes; a socket goes with a request's first byte.
+//! What a broker says to applications and to the adapter, and they to it: a kind, a length and so many bytes; files go with the first byte.
 
+use baton_wire::{Flow, SeqNr};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
+use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -24,6 +27,20 @@ pub const PLACES: u32 = 7;
 pub const SUBSCRIBE: u32 = 8;
 /// What it asks: where the application's connections are. The answer is JSON: rows of places.
 pub const TELL: u32 = 9;
+/// The adapter is gone. A connection, whose state this is, was on its way there: it comes back if the adapter has not begun with it.
+pub const RECLAIM: u32 = 10;
+/// The adapter is gone. A connection that it had comes back, if that is possible: [`Recovery`] as JSON.
+pub const RECOVER: u32 = 11;
+/// Which process is the adapter. The answer is its number, or 0.
+pub const ADAPTER: u32 = 12;
+/// From now on whoever asks is the adapter. The answer has the memory for its connections, and what keeps programs attached.
+pub const ATTACH: u32 = 13;
+/// A socket of the adapter for the packets of this queue.
+pub const GIVE_SOCKET: u32 = 14;
+/// A packet for the kernel. There is no answer.
+pub const INJECT: u32 = 15;
+/// The adapter ends in order.
+pub const DETACH: u32 = 16;
 /// It is done.
 pub const DONE: u32 = 3;
 /// It is not; the bytes are text that says why.
@@ -37,15 +54,36 @@ const USUAL: usize = 4096;
 
 const HEADER_BYTES: usize = 8;
 
-/// A message, and the socket that came with it.
+/// Files that come with a message at most.
+const MOST_FILES: usize = 4;
+
+/// A message, and the files that came with it.
 #[derive(Debug)]
 pub struct Message {
     /// One of those above.
     pub kind: u32,
     /// The bytes.
     pub body: Vec<u8>,
-    /// The socket.
-    pub socket: Option<OwnedFd>,
+    /// The files.
+    pub files: SmallVec<[OwnedFd; MOST_FILES]>,
+}
+
+impl Message {
+    /// The socket that it is about.
+    pub fn socket(&self) -> Option<BorrowedFd<'_>> {
+        self.files.first().map(OwnedFd::as_fd)
+    }
+}
+
+/// What an application knows of a connection that it had on an adapter which is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recovery {
+    /// The connection.
+    pub flow: Flow,
+    /// The sequence number behind all that the adapter was given to send.
+    pub sent: SeqNr,
+    /// The one behind all that was received from it.
+    pub received: SeqNr,
 }
 
 /// Neither sending nor receiving takes longer than this, or it fails.
@@ -60,26 +98,21 @@ pub fn limit_waits(stream: &UnixStream, longest: Duration) -> io::Result<()> {
 /// Sends a message.
 ///
 /// # Errors
-/// The other side is gone or takes nothing, or there are more bytes than a length can say.
+/// The other side is gone or takes nothing, or there are more bytes than a length can say, or more files than may be.
 pub fn send(
     mut stream: &UnixStream,
     kind: u32,
     body: &[u8],
-    socket: Option<BorrowedFd<'_>>,
+    files: &[BorrowedFd<'_>],
 ) -> io::Result<()> {
     let len = u32::try_from(body.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
     let mut header = [0; HEADER_BYTES];
     header[..4].copy_from_slice(&kind.to_ne_bytes());
     header[4..].copy_from_slice(&len.to_ne_bytes());
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FILES))];
     let mut control = SendAncillaryBuffer::new(&mut space);
-    let sockets: &[BorrowedFd<'_>] = match &socket {
-        Some(socket) => std::slice::from_ref(socket),
-        None => &[],
-    };
-    if !sockets.is_empty() {
-        let pushed = control.push(SendAncillaryMessage::ScmRights(sockets));
-        debug_assert!(pushed, "there is room");
+    if !files.is_empty() && !control.push(SendAncillaryMessage::ScmRights(files)) {
+        return Err(io::ErrorKind::InvalidInput.into());
     }
     let parts = [IoSlice::new(&header), IoSlice::new(body)];
     let sent = sendmsg(stream, &parts, &mut control, SendFlags::NOSIGNAL)?;
@@ -95,14 +128,14 @@ pub fn send(
 /// It breaks off, or is longer than any.
 pub fn receive(mut stream: &UnixStream) -> io::Result<Option<Message>> {
     let mut header = [0; HEADER_BYTES];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FILES))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut places = [IoSliceMut::new(&mut header)];
     let received = recvmsg(stream, &mut places, &mut control, RecvFlags::CMSG_CLOEXEC)?;
-    let mut socket = None;
+    let mut files = SmallVec::new();
     for message in control.drain() {
-        if let RecvAncillaryMessage::ScmRights(files) = message {
-            socket = files.last().or(socket);
+        if let RecvAncillaryMessage::ScmRights(more) = message {
+            files.extend(more);
         }
     }
     if received.bytes == 0 {
@@ -122,31 +155,32 @@ pub fn receive(mut stream: &UnixStream) -> io::Result<Option<Message>> {
     if found < len as usize {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
-    Ok(Some(Message { kind, body, socket }))
+    Ok(Some(Message { kind, body, files }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::fd::AsFd;
     use std::thread;
 
     #[test]
-    fn messages_of_any_length_arrive_with_their_socket() {
+    fn messages_of_any_length_arrive_with_their_files() {
         let (one, other) = UnixStream::pair().expect("a pair");
         let lens = [0, 1, 4096, 3 << 20];
         let sender = thread::spawn(move || {
             for len in lens {
                 let body: Vec<u8> = (0..len).map(|at| (at % 251) as u8).collect();
-                send(&one, GIVE_BACK, &body, Some(one.as_fd())).expect("somebody reads");
-                send(&one, DONE, &body, None).expect("somebody reads");
+                send(&one, GIVE_BACK, &body, &[one.as_fd()]).expect("somebody reads");
+                send(&one, ATTACH, &body, &[one.as_fd(); MOST_FILES]).expect("somebody reads");
+                send(&one, DONE, &body, &[]).expect("somebody reads");
             }
         });
         for len in lens {
-            for (kind, has_socket) in [(GIVE_BACK, true), (DONE, false)] {
+            for (kind, files) in [(GIVE_BACK, 1), (ATTACH, MOST_FILES), (DONE, 0)] {
                 let message = receive(&other).expect("it is whole").expect("it is there");
                 assert_eq!((message.kind, message.body.len()), (kind, len));
-                assert_eq!(message.socket.is_some(), has_socket);
+                assert_eq!(message.files.len(), files);
+                assert_eq!(message.socket().is_some(), files > 0);
                 let right = (0..len).all(|at| message.body[at] == (at % 251) as u8);
                 assert!(right, "{len} bytes");
             }

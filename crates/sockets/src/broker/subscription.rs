@@ -25,7 +25,7 @@ impl Subscription {
     pub(crate) fn new(path: &Path) -> io::Result<Self> {
         let stream = UnixStream::connect(path)?;
         messages::limit_waits(&stream, LONGEST_WAIT)?;
-        messages::send(&stream, SUBSCRIBE, &[], None)?;
+        messages::send(&stream, SUBSCRIBE, &[], &[])?;
         Ok(Self(stream))
     }
 
@@ -42,7 +42,7 @@ impl Subscription {
         match messages::receive(&self.0)? {
             Some(question) if question.kind == TELL => {
                 let text = serde_json::to_vec(&rows())?;
-                messages::send(&self.0, DONE, &text, None)
+                messages::send(&self.0, DONE, &text, &[])
             }
             _ => Err(io::ErrorKind::InvalidData.into()),
         }

@@ -75,6 +75,10 @@ impl Driver {
     /// The link is of no use any more, and all connections with it.
     pub(crate) fn lose(&mut self, error: LinkError) {
         let now = self.now();
+        if matches!(error, LinkError::Gone) {
+            // Its last words count. What is wrong with them is of no consequence any more.
+            let _ = self.end.os.gather(now, &mut self.end.link);
+        }
         // Closing its descriptor takes it off the epoll instance.
         self.end.link = HostEnd::Lost(*self.end.link.counters());
         self.links_lost += 1;

@@ -111,6 +111,7 @@ impl KernelLayer {
         let any = Endpoint::new(Ipv4Addr::UNSPECIFIED.into(), 0);
         let now = driver.now();
         self.links_lost = driver.links_lost();
+        driver.os_mut().keep_lost();
         driver.os_mut().packet_socket(now, any).map_err(error_of)?;
         let due = now + LONGEST_WAIT;
         while driver.turn_attached() || driver.os().soft_limit().is_none() && driver.now() < due {

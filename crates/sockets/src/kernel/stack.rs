@@ -1,8 +1,9 @@
 //! The kernel's TCP as the socket layer uses it: non-blocking sockets, and which of them have something to say.
 
 use super::socket::{self, Flushed, Socket};
-use crate::broker::{BrokerClient, Subscription};
-use baton_host::layer::HostStack;
+use crate::broker::messages::Recovery;
+use crate::broker::{BrokerClient, BrokerError, Subscription};
+use baton_host::layer::{HostStack, Reached};
 use baton_host::{Gone, Receive, Unread};
 use baton_iolib::Arena;
 use baton_tcp::{ConnId, Event, ListenerId, Moved, Portable};
@@ -333,6 +334,21 @@ impl KernelStack {
         socket.filter(|socket| !socket.is_closing())
     }
 
+    /// Has the broker put a connection that is away into the kernel again, on its own socket.
+    fn bring_back(
+        &mut self,
+        flow: &Flow,
+        put_back: impl FnOnce(&mut BrokerClient, BorrowedFd<'_>) -> Result<(), BrokerError>,
+    ) -> Option<ConnId> {
+        let (broker, mut socket) = (self.broker.as_mut()?, self.away.remove(flow)?);
+        if put_back(broker, socket.as_fd()).is_err() {
+            self.stats.not_given_back += 1;
+            return None;
+        }
+        socket.handle_readable(false);
+        self.adopt(socket).ok()
+    }
+
     fn adopt(&mut self, socket: Socket) -> io::Result<ConnId> {
         let entry = self.sockets.vacant_entry();
         let data = epoll::EventData::new_u64(entry.key() as u64);
@@ -473,14 +489,28 @@ impl HostStack<Bytes> for KernelStack {
 
     fn import(&mut self, _now: Time, state: Portable<Bytes>) -> Option<ConnId> {
         let flow = state.flow;
-        let (broker, mut socket) = (self.broker.as_mut()?, self.away.remove(&flow)?);
         let state = Moved::new(state).to_bytes();
-        if broker.give_back(socket.as_fd(), &state).is_err() {
-            self.stats.not_given_back += 1;
-            return None;
-        }
-        socket.handle_readable(false);
-        self.adopt(socket).ok()
+        self.bring_back(&flow, |broker, socket| broker.give_back(socket, &state))
+    }
+
+    fn takes_back(&self) -> bool {
+        self.broker.as_ref().is_some_and(BrokerClient::is_there)
+    }
+
+    fn reclaim(&mut self, _now: Time, state: Portable<Bytes>) -> Option<ConnId> {
+        let flow = state.flow;
+        let state = Moved::new(state).to_bytes();
+        self.bring_back(&flow, |broker, socket| broker.reclaim(socket, &state))
+    }
+
+    fn recover(&mut self, _now: Time, flow: &Flow, reached: Reached) -> Option<ConnId> {
+        let Reached { sent, received } = reached;
+        let recovery = Recovery {
+            flow: *flow,
+            sent,
+            received,
+        };
+        self.bring_back(flow, |broker, socket| broker.recover(socket, &recovery))
     }
 
     fn forget(&mut self, flow: &Flow) {

@@ -1,7 +1,7 @@
 //! `baton live adapter`: the engine serves applications of other processes.
 
 use super::descriptors::batching;
-use super::{engine, stop};
+use super::{broker, engine, stop};
 use crate::cli::{AdapterArgs, LoadMeasureName, OnExit, QueueArgs, ReliefName, SchedulerName};
 use crate::failure::Failure;
 use crate::output::{note, print, reason, tell};
@@ -9,9 +9,9 @@ use crate::runner::Interrupt;
 use baton_live::adapter::{
     AdapterService, AdapterServiceConfig, AdapterTimeline, Listeners, run_adapter,
 };
-use baton_live::broker::{Broker, end_predecessor};
+use baton_live::broker::end_predecessor;
 use baton_live::port::Port;
-use baton_live::{ControlSocket, Engine, Snapshot, pin_to_core};
+use baton_live::{ControlSocket, Engine, Snapshot, keep_no_capabilities, pin_to_core};
 use baton_nic::adapter::{AdapterConfig, Ending};
 use baton_nic::{Config, LoadControl, LoadMeasure, Relief, Scheduler};
 use baton_report::grouped;
@@ -143,14 +143,16 @@ fn run(
     let mut control = ControlSocket::bind(&arguments.control)?;
     let listeners = Listeners::open(&arguments.listen, arguments.listen_tcp, config.limits)?;
     if let Some(path) = arguments.broker_at() {
-        let (mut running, beside, captured) = engine::start_beside_kernel(&arguments.link)?;
+        let Some(name) = &arguments.link.iface else {
+            let text = "--broker: expected --iface with it";
+            return Err(Failure::BadInput(text.to_owned()));
+        };
+        let link = broker::attach(arguments, path, name)?;
+        let (mut running, beside) = engine::start_beside_kernel(&arguments.link, name, link)?;
         let engine = &mut running.engine;
         config.adapter.port_seed = running.seed;
         let mut service = AdapterService::new(config, listeners, engine.host_mut())?;
         service.set_beside(beside);
-        let tcp = engine.host().stack().config().clone();
-        let policy = arguments.handoff.clone().unwrap_or_default();
-        let _broker = Broker::start(path, captured, tcp, policy)?;
         tell(&format!(
             "taking over connections of the kernel on core {core}; attach a server: baton live serve --adapter {} --broker={} --root .\n",
             arguments.listen.display(),
@@ -216,6 +218,10 @@ fn work(
 ) -> Result<(), Failure> {
     if let Some(timeline) = timeline(arguments)? {
         service.set_timeline(timeline);
+    }
+    if arguments.broker_at().is_some() {
+        // All that takes more the broker does.
+        keep_no_capabilities()?;
     }
     let ended = run_adapter(engine, service, control, stop(interrupt), |notice| {
         tell(&format!("{notice}\n"));

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::output::tell;
 use baton_inet::{Host, InterfaceConfig, Route};
 use baton_live::adapter::{Beside, BesideKernel};
-use baton_live::broker::Captured;
+use baton_live::broker::BrokerLink;
 use baton_live::port::{Capture, Counted, Faults, Port};
 use baton_live::{Attachment, Clock, Engine, Link, LinkSpec, within};
 use baton_tcp::Config;
@@ -13,7 +13,6 @@ use std::collections::hash_map::RandomState;
 use std::fs::File;
 use std::hash::BuildHasher;
 use std::io::BufWriter;
-use std::sync::Arc;
 
 /// Frames are gathered to so many bytes before they are written to a capture file.
 const CAPTURE_BUFFER_BYTES: usize = 1 << 20;
@@ -84,25 +83,22 @@ fn running<Kept>(
     })
 }
 
-/// Makes an engine beside the kernel, which has the interface, and gives it with what its adapter needs.
+/// Makes an engine beside the kernel, which has the interface `name`, and gives it with what its adapter needs.
 ///
 /// # Errors
 /// Something that was asked for cannot be had.
 pub fn start_beside_kernel(
     arguments: &LinkArgs,
-) -> Result<(Running<()>, Beside, Arc<Captured>), Failure> {
-    let Some(name) = &arguments.iface else {
-        return Err(Failure::BadInput(
-            "--broker: expected --iface with it".to_owned(),
-        ));
-    };
+    name: &str,
+    link: BrokerLink,
+) -> Result<(Running<()>, Beside), Failure> {
     let config = arguments.frames.af_xdp();
     let opened = within(arguments.netns.as_deref(), || {
-        BesideKernel::open(name, &config)
+        BesideKernel::open(name, &config, link)
     })??;
     let port = Box::new(opened.port);
     let running = running(arguments, "--iface", opened.interface, port, ())?;
-    Ok((running, opened.beside, opened.captured))
+    Ok((running, opened.beside))
 }
 
 fn link_spec(arguments: &LinkArgs) -> Result<LinkSpec, Failure> {

@@ -1,6 +1,7 @@
 //! `baton live`: the engine on a real interface.
 
 mod adapter;
+mod broker;
 mod descriptors;
 mod engine;
 mod get;
@@ -26,6 +27,7 @@ use std::path::Path;
 pub fn execute(command: &LiveCommand, interrupt: &Interrupt) -> Result<(), Failure> {
     match command {
         LiveCommand::Adapter(arguments) => adapter::execute(arguments, interrupt),
+        LiveCommand::Broker(arguments) => broker::execute(arguments, interrupt),
         LiveCommand::Serve(arguments) => serve::execute(arguments, interrupt),
         LiveCommand::Get(arguments) => get::execute(arguments, interrupt),
         LiveCommand::Route(arguments) => route::execute(arguments, interrupt),

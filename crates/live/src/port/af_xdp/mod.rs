@@ -15,6 +15,7 @@ use super::{
     Batch, CounterSink, LinkInfo, Offload, Offloads, Port, PortDrop, PortDrops, RECEIVE_BATCH,
     tell_drops,
 };
+use crate::broker::BrokerLink;
 use crate::xdp::{Lookup, Mode, Steering, XdpError};
 use baton_iolib::Arena;
 use baton_wire::{Span, Time};
@@ -93,6 +94,26 @@ pub struct AfXdp {
     again: Option<Time>,
 }
 
+type SetSocket<'a> = dyn Fn(u32, BorrowedFd<'_>) -> io::Result<()> + 'a;
+
+/// What sees to it that frames come to sockets.
+struct Taps<'a> {
+    mode: Mode,
+    queues: u32,
+    /// From here on frames of this queue come to this socket.
+    set_socket: Box<SetSocket<'a>>,
+}
+
+impl<'a> Taps<'a> {
+    fn of(steering: &'a Steering) -> Self {
+        Self {
+            mode: steering.mode(),
+            queues: steering.queues(),
+            set_socket: Box::new(|queue, socket| steering.set_socket(queue, socket)),
+        }
+    }
+}
+
 impl AfXdp {
     /// Takes all frames that the interface `name` in this thread's network namespace receives: its kernel gets none any more.
     ///
@@ -102,7 +123,7 @@ impl AfXdp {
         // Refuses what cannot be used before anything happens to it.
         chunk_bytes(&interface::link_info(name)?)?;
         let steering = Steering::of_everything(name, config.mode)?;
-        let mut port = Self::on(name, config, &steering)?;
+        let mut port = Self::on(name, config, &Taps::of(&steering))?;
         port.steering = Some(steering);
         Ok(port)
     }
@@ -116,30 +137,49 @@ impl AfXdp {
         config: &AfXdpConfig,
         lookup: &Lookup,
     ) -> Result<Self, XdpError> {
-        let mut port = Self::on(name, config, lookup.steering())?;
-        if !port.is_zero_copy() && Offloads::of(name).is_on(Offload::Segmentation)? {
-            let index = interface::index(name)?;
-            let transmit = Transmit::open(index, true);
-            port.transmit = Some(transmit.map_err(XdpError::of("send by a packet socket"))?);
-        }
-        Ok(port)
+        Self::on(name, config, &Taps::of(lookup.steering()))?.with_transmit(name)
     }
 
-    fn on(name: &str, config: &AfXdpConfig, steering: &Steering) -> Result<Self, XdpError> {
+    /// The same where the lookup is a broker's.
+    ///
+    /// # Errors
+    /// See [`XdpError`].
+    pub fn by_broker(
+        name: &str,
+        config: &AfXdpConfig,
+        broker: &BrokerLink,
+    ) -> Result<Self, XdpError> {
+        let taps = Taps {
+            mode: broker.mode(),
+            queues: broker.queues(),
+            set_socket: Box::new(|queue, socket| broker.give_socket(queue, socket)),
+        };
+        Self::on(name, config, &taps)?.with_transmit(name)
+    }
+
+    fn with_transmit(mut self, name: &str) -> Result<Self, XdpError> {
+        if !self.is_zero_copy() && Offloads::of(name).is_on(Offload::Segmentation)? {
+            let index = interface::index(name)?;
+            let transmit = Transmit::open(index, true);
+            self.transmit = Some(transmit.map_err(XdpError::of("send by a packet socket"))?);
+        }
+        Ok(self)
+    }
+
+    fn on(name: &str, config: &AfXdpConfig, taps: &Taps<'_>) -> Result<Self, XdpError> {
         let link = interface::link_info(name)?;
         let interface = interface::index(name)?;
         let chunk = chunk_bytes(&link)?;
         // A driver works on the sockets' memory only where its own program runs.
-        let copies = config.copies || steering.mode() == Mode::Generic;
+        let copies = config.copies || taps.mode == Mode::Generic;
         let open = |number| {
             let queue = Queue::new(config, chunk).map_err(XdpError::of("open an AF_XDP socket"))?;
             bind(&queue, &link.name, interface, number, copies)?;
-            steering
-                .set_socket(number, queue.fd())
+            (taps.set_socket)(number, queue.fd())
                 .map_err(XdpError::of("give frames to an AF_XDP socket"))?;
             Ok(queue)
         };
-        let queues: Vec<Queue> = (0..steering.queues())
+        let queues: Vec<Queue> = (0..taps.queues)
             .map(open)
             .collect::<Result<_, XdpError>>()?;
         let any = match &queues[..] {
@@ -155,7 +195,7 @@ impl AfXdp {
             next: 0,
             longest: longest_frame(&link),
             link,
-            mode: steering.mode(),
+            mode: taps.mode,
             arena: Arena::default(),
             drops: PortDrops::default(),
             writes: 0,

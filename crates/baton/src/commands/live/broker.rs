@@ -1,0 +1,128 @@
+//! `baton live broker`: what takes connections out of the kernel for an adapter, and outlives that.
+
+use crate::cli::{AdapterArgs, BrokerArgs};
+use crate::failure::Failure;
+use crate::output::note;
+use crate::runner::Interrupt;
+use baton_live::broker::{Broker, BrokerLink};
+use baton_live::{keep_capabilities_of_broker, within};
+use baton_report::grouped;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
+/// The next adapter comes within this time, or the broker that was started for the last one ends.
+const LONGEST_UNUSED: Duration = Duration::from_secs(2);
+/// A broker has started by then; one that is about to end has ended.
+const LONGEST_START: Duration = Duration::from_secs(10);
+
+/// Runs the command until it is interrupted, or nobody needs it.
+///
+/// # Errors
+/// Bad input, or an interface that cannot be had.
+pub fn execute(arguments: &BrokerArgs, interrupt: &Interrupt) -> Result<(), Failure> {
+    within(arguments.netns.as_deref(), || run(arguments, interrupt))?
+}
+
+fn run(arguments: &BrokerArgs, interrupt: &Interrupt) -> Result<(), Failure> {
+    keep_capabilities_of_broker()?;
+    let mode = arguments.xdp_mode.map(|mode| mode.mode());
+    let broker = Broker::start(&arguments.broker, &arguments.iface, mode)?;
+    let mut used_at = Instant::now();
+    let mut was_used = false;
+    loop {
+        while let Some(notice) = broker.poll_notice() {
+            note(&format!("broker: {notice}"));
+        }
+        if interrupt.count() > 0 {
+            return end(&broker);
+        }
+        if !broker.is_unused() {
+            (used_at, was_used) = (Instant::now(), true);
+        }
+        let longest = match was_used {
+            true => LONGEST_UNUSED,
+            false => LONGEST_START,
+        };
+        if arguments.while_used && used_at.elapsed() > longest {
+            return Ok(());
+        }
+        thread::sleep(BETWEEN_LOOKS);
+    }
+}
+
+/// What is on the adapter goes back first.
+fn end(broker: &Broker) -> Result<(), Failure> {
+    match broker.restore_all() {
+        0 => Ok(()),
+        left => Err(Failure::Failed(format!(
+            "{} connections are not the kernel's again, and are reset",
+            grouped(left)
+        ))),
+    }
+}
+
+/// An adapter's place at the broker at `path`, which is started if there is none.
+///
+/// # Errors
+/// It cannot be started, or refuses.
+pub fn attach(arguments: &AdapterArgs, path: &Path, name: &str) -> Result<BrokerLink, Failure> {
+    let tcp = super::engine::tcp_config(&arguments.link);
+    let policy = arguments.handoff.clone().unwrap_or_default();
+    let limit = Instant::now() + LONGEST_START;
+    let mut started: Option<Child> = None;
+    loop {
+        if let Some(link) = BrokerLink::attach(path, name, &tcp, &policy)? {
+            return Ok(link);
+        }
+        match &mut started {
+            None => started = Some(start(arguments, path, name)?),
+            Some(child) => {
+                let failed =
+                    |error| Failure::Failed(format!("cannot wait for the broker: {error}"));
+                if let Some(status) = child.try_wait().map_err(failed)? {
+                    let text = "the broker has not started; it says why";
+                    return Err(match status.code() {
+                        Some(2) => Failure::BadInput(text.to_owned()),
+                        _ => Failure::Failed(text.to_owned()),
+                    });
+                }
+            }
+        }
+        if Instant::now() > limit {
+            let path = path.display();
+            let text = format!("--broker {path}: the broker does not answer");
+            return Err(Failure::Failed(text));
+        }
+        thread::sleep(BETWEEN_LOOKS);
+    }
+}
+
+/// Starts a broker that outlives this process, but not its use, in the namespace of the interface.
+fn start(arguments: &AdapterArgs, path: &Path, name: &str) -> Result<Child, Failure> {
+    let failed = |error| Failure::Failed(format!("cannot start the broker: {error}"));
+    let this = std::env::current_exe().map_err(failed)?;
+    let mut command = Command::new(this);
+    command
+        .args([
+            "live",
+            "broker",
+            "--while-used",
+            "--iface",
+            name,
+            "--broker",
+        ])
+        .arg(path);
+    if let Some(mode) = arguments.link.frames.xdp_mode {
+        command.args(["--xdp-mode", &mode.mode().to_string()]);
+    }
+    // What interrupts the adapter is not meant for it.
+    command
+        .process_group(0)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null());
+    within(arguments.link.netns.as_deref(), || command.spawn())?.map_err(failed)
+}

@@ -1,0 +1,306 @@
+//! The memory in which an adapter keeps what the broker needs of its connections. The broker has made it; it is there when the adapter is not.
+#![allow(unsafe_code)]
+
+use super::record::{Record, WORDS};
+use crate::port::Mapping;
+use baton_wire::{Endpoint, Flow};
+use rustix::fs::{
+    MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create,
+};
+use rustix::time::{ClockId, clock_gettime};
+use std::io;
+use std::net::{IpAddr, Ipv6Addr};
+use std::ops::Deref;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// Connections of an adapter at most.
+pub(super) const CAPACITY: usize = 65_536;
+
+/// Neither side can change the size, nor what can be changed.
+const SEALS: SealFlags = SealFlags::SHRINK
+    .union(SealFlags::GROW)
+    .union(SealFlags::SEAL);
+
+/// Both addresses, four words each, and both ports in one.
+const FLOW_WORDS: usize = 9;
+
+/// What stands in the memory: nothing but atomic integers, of which any bits are valid.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Table {
+    /// Connections that were taken out of the kernel so far: their places stand in `coming`, one after another and round.
+    pub(super) taken: AtomicU32,
+    /// Not 0: all connections are to go back to the kernel.
+    pub(super) closed: AtomicU32,
+    /// Once it is closed: connections that are still on the adapter, as it tells. More than there can be until it does.
+    pub(super) on_adapter: AtomicU64,
+    /// What the broker has counted.
+    pub(super) counters: [AtomicU64; 8],
+    coming: [AtomicU32; CAPACITY],
+    pub(super) places: [Place; CAPACITY],
+}
+
+/// Who has a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// The place is free.
+    Nobody,
+    /// The application has its state, and hands it to the adapter or back to the kernel.
+    Application,
+    /// The adapter.
+    Adapter,
+    /// It has come to its end on the adapter.
+    Over,
+}
+
+/// A place for a connection.
+#[derive(Debug)]
+#[repr(C, align(128))]
+pub(crate) struct Place {
+    /// The owner, and above it which one of the connections this is that have had the place.
+    owner: AtomicU32,
+    /// When the application got it, by the system's clock.
+    since_ms: AtomicU32,
+    flow: [AtomicU32; FLOW_WORDS],
+    pub(crate) record: Record,
+}
+
+impl Place {
+    /// Who has the connection, and its number among those that have had the place.
+    pub(crate) fn owner(&self) -> (u32, Owner) {
+        let word = self.owner.load(Ordering::Acquire);
+        let owner = match word % 4 {
+            0 => Owner::Nobody,
+            1 => Owner::Application,
+            2 => Owner::Adapter,
+            _ => Owner::Over,
+        };
+        (word / 4, owner)
+    }
+
+    /// A connection takes the place, which is free: it has left the kernel with this state. Gives its number.
+    pub(super) fn occupy(&self, flow: &Flow) -> u32 {
+        let addresses = [flow.local.addr, flow.remote.addr].map(|addr| match addr {
+            IpAddr::V4(addr) => addr.to_ipv6_mapped().to_bits(),
+            IpAddr::V6(addr) => addr.to_bits(),
+        });
+        let ports = u32::from(flow.local.port) << 16 | u32::from(flow.remote.port);
+        let word = |at: usize| match at {
+            0..8 => (addresses[at / 4] >> (32 * (at % 4))) as u32,
+            _ => ports,
+        };
+        for (at, place) in self.flow.iter().enumerate() {
+            place.store(word(at), Ordering::Relaxed);
+        }
+        self.record.reset(None);
+        self.since_ms.store(now_ms(), Ordering::Relaxed);
+        let (number, _) = self.owner();
+        self.set(number, Owner::Application);
+        number
+    }
+
+    /// The place is free for another.
+    pub(super) fn vacate(&self, number: u32) {
+        self.set(number.wrapping_add(1), Owner::Nobody);
+    }
+
+    fn set(&self, number: u32, owner: Owner) {
+        self.owner.store(word_of(number, owner), Ordering::Release);
+    }
+
+    /// Another has the connection now, unless it is not there any more, or `from` has not got it.
+    pub(crate) fn pass(&self, number: u32, from: Owner, to: Owner) -> bool {
+        if to == Owner::Application {
+            self.since_ms.store(now_ms(), Ordering::Relaxed);
+        }
+        let (before, after) = (word_of(number, from), word_of(number, to));
+        let passed =
+            self.owner
+                .compare_exchange(before, after, Ordering::AcqRel, Ordering::Relaxed);
+        passed.is_ok()
+    }
+
+    /// How long the application has had it, ms.
+    pub(super) fn age_ms(&self) -> u32 {
+        now_ms().wrapping_sub(self.since_ms.load(Ordering::Relaxed))
+    }
+
+    /// The connection.
+    pub(crate) fn flow(&self) -> Flow {
+        let word = |at: usize| self.flow[at].load(Ordering::Relaxed);
+        let addr = |first: usize| {
+            let bits = (0..4).map(|at| u128::from(word(first + at)) << (32 * at));
+            IpAddr::V6(Ipv6Addr::from_bits(bits.sum())).to_canonical()
+        };
+        let ports = word(8);
+        Flow {
+            local: Endpoint::new(addr(0), (ports >> 16) as u16),
+            remote: Endpoint::new(addr(4), ports as u16),
+        }
+    }
+}
+
+fn word_of(number: u32, owner: Owner) -> u32 {
+    number.wrapping_mul(4) + owner as u32
+}
+
+impl Table {
+    /// Tells the adapter of a connection that comes.
+    pub(super) fn announce(&self, place: u32) {
+        let taken = self.taken.load(Ordering::Relaxed);
+        self.coming[taken as usize % CAPACITY].store(place, Ordering::Relaxed);
+        self.taken.store(taken.wrapping_add(1), Ordering::Release);
+    }
+
+    /// Connections that have come since so many had: each place. After too long all there are.
+    pub(crate) fn news(&self, seen: &mut u32, mut each: impl FnMut(u32)) {
+        let taken = self.taken.load(Ordering::Acquire);
+        let new = taken.wrapping_sub(std::mem::replace(seen, taken)) as usize;
+        match new {
+            0..CAPACITY => {
+                for at in (0..new as u32).rev() {
+                    let at = taken.wrapping_sub(at + 1) as usize % CAPACITY;
+                    each(self.coming[at].load(Ordering::Relaxed));
+                }
+            }
+            _ => (0..CAPACITY as u32).for_each(each),
+        }
+    }
+
+    /// A place, if there is one of this number.
+    pub(crate) fn place(&self, number: u32) -> Option<&Place> {
+        self.places.get(number as usize)
+    }
+}
+
+/// The memory.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    file: OwnedFd,
+    mapping: Mapping,
+}
+
+// SAFETY: what stands in it is reached as atomic integers alone.
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    /// For an adapter that comes.
+    ///
+    /// # Errors
+    /// There is none left.
+    pub(super) fn create() -> io::Result<Self> {
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let file = memfd_create("baton-connections", flags)?;
+        ftruncate(&file, size_of::<Table>() as u64)?;
+        fcntl_add_seals(&file, SEALS)?;
+        let memory = Self::map(file)?;
+        memory.on_adapter.store(u64::MAX, Ordering::Relaxed);
+        Ok(memory)
+    }
+
+    /// That which a broker has made.
+    ///
+    /// # Errors
+    /// It is none, or there is no room for it.
+    pub(super) fn open(file: OwnedFd) -> io::Result<Self> {
+        let is_sound = fcntl_get_seals(&file)?.contains(SEALS)
+            && fstat(&file)?.st_size as u64 == size_of::<Table>() as u64;
+        match is_sound {
+            true => Self::map(file),
+            false => Err(io::ErrorKind::InvalidData.into()),
+        }
+    }
+
+    fn map(file: OwnedFd) -> io::Result<Self> {
+        let mapping = Mapping::of_file(file.as_fd(), size_of::<Table>())?;
+        Ok(Self { file, mapping })
+    }
+}
+
+impl Deref for Memory {
+    type Target = Table;
+
+    fn deref(&self) -> &Table {
+        // SAFETY: it is as long as that, aligned as pages are, and lives as long. It consists of atomic integers, which both processes may
+        // change, and for which all bits are valid.
+        unsafe { &*self.mapping.at(0, size_of::<Table>()).cast() }
+    }
+}
+
+impl AsFd for Memory {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+/// The system's clock, which all processes read: ms.
+pub(crate) fn now_ms() -> u32 {
+    let now = clock_gettime(ClockId::Monotonic);
+    (now.tv_sec.wrapping_mul(1000) + now.tv_nsec / 1_000_000) as u32
+}
+
+const _: () = assert!(size_of::<Record>() == 4 * (1 + WORDS) && size_of::<Place>() == 128);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flow(addr: IpAddr) -> Flow {
+        Flow {
+            local: Endpoint::new(addr, 443),
+            remote: Endpoint::new([192, 0, 2, 9].into(), 50_000),
+        }
+    }
+
+    #[test]
+    fn both_ends_see_who_has_a_connection() {
+        let broker = Memory::create().expect("memory");
+        let copy = broker.file.try_clone().expect("a descriptor");
+        let adapter = Memory::open(copy).expect("it is the broker's");
+        for addr in [[10, 0, 0, 1].into(), Ipv6Addr::LOCALHOST.into()] {
+            let flow = flow(addr);
+            let number = broker.places[7].occupy(&flow);
+            broker.announce(7);
+            let place = adapter.place(7).expect("it is one");
+            assert_eq!(
+                (place.flow(), place.owner()),
+                (flow, (number, Owner::Application))
+            );
+            assert!(place.pass(number, Owner::Application, Owner::Adapter));
+            assert_eq!(broker.places[7].owner(), (number, Owner::Adapter));
+            broker.places[7].vacate(number);
+            assert!(
+                !place.pass(number, Owner::Adapter, Owner::Over),
+                "it is gone"
+            );
+            assert_eq!(place.owner().1, Owner::Nobody);
+        }
+        assert!(adapter.place(CAPACITY as u32).is_none());
+    }
+
+    #[test]
+    fn an_adapter_hears_of_all_that_come_however_late() {
+        let memory = Memory::create().expect("memory");
+        let mut seen = 0;
+        let mut news = |expected: Vec<u32>| {
+            let mut heard = Vec::new();
+            memory.news(&mut seen, |place| heard.push(place));
+            assert_eq!(heard, expected);
+        };
+        news(vec![]);
+        [3, 9, 3].iter().for_each(|place| memory.announce(*place));
+        news(vec![3, 9, 3]);
+        (0..CAPACITY as u32 + 1).for_each(|_| memory.announce(5));
+        news((0..CAPACITY as u32).collect());
+        news(vec![]);
+    }
+
+    #[test]
+    fn other_memory_is_refused() {
+        let file = memfd_create("other", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING);
+        let file = file.expect("memory");
+        ftruncate(&file, size_of::<Table>() as u64).expect("memory");
+        assert!(Memory::open(file).is_err(), "it may become shorter");
+    }
+}

@@ -1,0 +1,76 @@
+//! A question to a peer whose connection is lost: it answers, and the kernel, which knows the connection no longer, resets it.
+
+use super::record::WORDS;
+use baton_wire::Flow;
+use etherparse::{PacketBuilder, TcpOptionElement};
+use rustix::net::{
+    AddressFamily, SendFlags, SocketFlags, SocketType, ipproto, sendto, socket_with,
+};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::OwnedFd;
+
+const HOPS: u8 = 64;
+
+/// Sends packets with headers of its own.
+#[derive(Debug)]
+pub(super) struct Prober {
+    narrow: OwnedFd,
+    wide: OwnedFd,
+}
+
+impl Prober {
+    /// In this thread's network namespace.
+    ///
+    /// # Errors
+    /// There is no permission (CAP_NET_RAW).
+    pub(super) fn new() -> io::Result<Self> {
+        let open = |family| {
+            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+            socket_with(family, SocketType::RAW, flags, Some(ipproto::RAW))
+        };
+        Ok(Self {
+            narrow: open(AddressFamily::INET)?,
+            wide: open(AddressFamily::INET6)?,
+        })
+    }
+
+    /// Has the peer of a connection, whose state was once as these words say, tell where it is (RFC 9293 3.10.7.4): what it is sent lies
+    /// before all that it expects, and acknowledges nothing new.
+    ///
+    /// # Errors
+    /// The system sends nothing.
+    pub(super) fn ask(&self, flow: &Flow, words: &[u32; WORDS], now_ms: u32) -> io::Result<()> {
+        let Some(state) = super::record::decode(*flow, words, now_ms) else {
+            return Err(io::ErrorKind::InvalidData.into());
+        };
+        let (ip, socket) = match (flow.local.addr, flow.remote.addr) {
+            (IpAddr::V4(from), IpAddr::V4(to)) => {
+                let ip = PacketBuilder::ipv4(from.octets(), to.octets(), HOPS);
+                (ip, &self.narrow)
+            }
+            (IpAddr::V6(from), IpAddr::V6(to)) => {
+                let ip = PacketBuilder::ipv6(from.octets(), to.octets(), HOPS);
+                (ip, &self.wide)
+            }
+            _ => return Err(io::ErrorKind::InvalidInput.into()),
+        };
+        let seq = (state.send_una - 1).0;
+        let tcp = ip
+            .tcp(flow.local.port, flow.remote.port, seq, 0)
+            .ack(state.receive_next.0);
+        let options = state
+            .timestamp
+            .map(|value| TcpOptionElement::Timestamp(value, 0));
+        let tcp = tcp.options(options.as_slice()).map_err(io::Error::other)?;
+        let mut bytes = Vec::with_capacity(tcp.size(0));
+        tcp.write(&mut bytes, &[]).map_err(io::Error::other)?;
+        sendto(
+            socket,
+            &bytes,
+            SendFlags::DONTWAIT,
+            &SocketAddr::new(flow.remote.addr, 0),
+        )?;
+        Ok(())
+    }
+}

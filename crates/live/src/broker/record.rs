@@ -1,0 +1,314 @@
+//! What is kept of a connection on the adapter, in memory that survives the adapter: enough to go on with it in the kernel, as long as
+//! none of its data is under way.
+//!
+//! The adapter writes, and may be killed between any two words. The first word tells how far it has come: odd while the state is not to be
+//! believed. It is odd before any packet leaves that contradicts what stands there, and even again once all words say how the connection is.
+
+use baton_tcp::{Essentials, State, WindowScaling};
+use baton_wire::{Flow, SeqNr, Span};
+use bytes::Bytes;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Words of a state.
+pub const WORDS: usize = 12;
+
+/// The largest shift of window scaling (RFC 7323 2.3).
+const LARGEST_SHIFT: u32 = 14;
+/// The largest window there is: 64 KiB by that shift.
+const LARGEST_WINDOW: u32 = 1 << 30;
+
+/// Bits of the word of options, above an MSS and two shifts.
+const SCALING: u32 = 1 << 24;
+const SACK: u32 = 1 << 25;
+const TIMESTAMPS: u32 = 1 << 26;
+const ROUND_TRIP: u32 = 1 << 27;
+const CONGESTION_WINDOW: u32 = 1 << 28;
+
+/// What a record says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Said {
+    /// The adapter has done nothing with the connection: the state is as it was when it left the kernel.
+    Untouched,
+    /// The adapter goes on with it, and data is under way.
+    Incomplete,
+    /// This is its state.
+    Complete([u32; WORDS]),
+}
+
+/// A state and the word before it.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct Record([AtomicU32; 1 + WORDS]);
+
+impl Record {
+    /// What it says.
+    pub fn read(&self) -> Said {
+        let version = self.0[0].load(Ordering::Acquire);
+        let state = self.last();
+        match version {
+            0 => Said::Untouched,
+            _ if version % 2 == 1 => Said::Incomplete,
+            // Whoever writes is alive, and has just begun.
+            _ if self.0[0].load(Ordering::Relaxed) != version => Said::Incomplete,
+            _ => Said::Complete(state),
+        }
+    }
+
+    /// The words as they stand: of a complete state, or of several.
+    pub fn last(&self) -> [u32; WORDS] {
+        std::array::from_fn(|at| self.0[1 + at].load(Ordering::Acquire))
+    }
+
+    /// A connection has left the kernel with this state, or the adapter.
+    pub fn reset(&self, state: Option<&[u32; WORDS]>) {
+        self.0[0].store(1, Ordering::Release);
+        for (word, value) in self.0[1..].iter().zip(state.into_iter().flatten()) {
+            word.store(*value, Ordering::Release);
+        }
+        self.0[0].store(0, Ordering::Release);
+    }
+
+    /// What is about to leave, or has arrived, is not in the state.
+    #[inline]
+    pub fn spoil(&self) {
+        let version = self.0[0].load(Ordering::Relaxed);
+        if version.is_multiple_of(2) {
+            self.0[0].store(version + 1, Ordering::Release);
+        }
+    }
+
+    /// This is the state now.
+    #[inline]
+    pub fn write(&self, state: &[u32; WORDS]) {
+        let version = self.0[0].load(Ordering::Relaxed);
+        // Each store is seen after all before it.
+        steps(version, state, |at, word| {
+            self.0[at].store(word, Ordering::Release);
+        });
+    }
+}
+
+/// The steps of writing: words and what is to stand there.
+#[inline]
+fn steps(version: u32, state: &[u32; WORDS], mut store: impl FnMut(usize, u32)) {
+    let odd = version | 1;
+    store(0, odd);
+    for (at, word) in state.iter().enumerate() {
+        store(1 + at, *word);
+    }
+    // Zero says something else.
+    store(0, odd.checked_add(1).unwrap_or(2));
+}
+
+/// The words of a state at this moment of the system's clock, milliseconds. Of data there is none.
+#[inline]
+pub fn encode(state: &Essentials<Bytes>, at_ms: u32) -> [u32; WORDS] {
+    let WindowScaling { send, receive } = state.window_scaling.unwrap_or(WindowScaling {
+        send: 0,
+        receive: 0,
+    });
+    let flag = |is_set: bool, bit| if is_set { bit } else { 0 };
+    let options = u32::from(state.mss)
+        | u32::from(send) << 16
+        | u32::from(receive) << 20
+        | flag(state.window_scaling.is_some(), SCALING)
+        | flag(state.sack, SACK)
+        | flag(state.timestamp.is_some(), TIMESTAMPS)
+        | flag(state.round_trip.is_some(), ROUND_TRIP)
+        | flag(state.congestion_window.is_some(), CONGESTION_WINDOW);
+    let us = |span: Span| u32::try_from(span.as_us()).unwrap_or(u32::MAX);
+    let (round_trip, variance) = state.round_trip.unwrap_or_default();
+    [
+        options,
+        state.send_una.0,
+        state.send_window,
+        state.send_window_seq.0,
+        state.largest_send_window,
+        state.receive_next.0,
+        state.receive_edge.0,
+        state.timestamp.unwrap_or_default(),
+        us(round_trip),
+        us(variance),
+        state.congestion_window.unwrap_or_default(),
+        at_ms,
+    ]
+}
+
+/// The state of a connection that has stood still since its words were written, at this moment of the system's clock. None where no
+/// connection has such a state.
+pub fn decode(flow: Flow, words: &[u32; WORDS], now_ms: u32) -> Option<Essentials<Bytes>> {
+    let [
+        options,
+        send_una,
+        send_window,
+        send_window_seq,
+        largest_send_window,
+        receive_next,
+        receive_edge,
+        timestamp,
+        round_trip_us,
+        variance_us,
+        congestion_window,
+        at_ms,
+    ] = *words;
+    let (send, receive) = (options >> 16 & 0xf, options >> 20 & 0xf);
+    let has = |bit| options & bit != 0;
+    let offered = receive_edge.wrapping_sub(receive_next);
+    let windows = [send_window, largest_send_window, offered];
+    let is_sound = send.max(receive) <= LARGEST_SHIFT
+        && windows.iter().all(|window| *window <= LARGEST_WINDOW)
+        && options & 0xffff > 0;
+    is_sound.then(|| Essentials {
+        flow,
+        state: State::Established,
+        send_una: SeqNr(send_una),
+        send_next: SeqNr(send_una),
+        send_buffer: Vec::new(),
+        send_window,
+        send_window_seq: SeqNr(send_window_seq),
+        largest_send_window,
+        receive_next: SeqNr(receive_next),
+        receive_edge: SeqNr(receive_edge),
+        receive_buffer: Vec::new(),
+        mss: options as u16,
+        window_scaling: has(SCALING).then_some(WindowScaling {
+            send: send as u8,
+            receive: receive as u8,
+        }),
+        sack: has(SACK),
+        // A tick is a millisecond, here as with the kernel. Its clock has gone on.
+        timestamp: has(TIMESTAMPS).then(|| timestamp.wrapping_add(now_ms.wrapping_sub(at_ms))),
+        round_trip: has(ROUND_TRIP).then(|| {
+            let us = |value: u32| Span::from_us(value.into());
+            (us(round_trip_us), us(variance_us))
+        }),
+        congestion_window: has(CONGESTION_WINDOW).then_some(congestion_window),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use baton_testkit::for_each_seed;
+    use baton_wire::Endpoint;
+    use rand::{RngExt, SeedableRng};
+    use rand_pcg::Pcg64Mcg;
+
+    fn flow() -> Flow {
+        Flow {
+            local: Endpoint::new([10, 0, 0, 1].into(), 80),
+            remote: Endpoint::new([10, 0, 0, 2].into(), 4000),
+        }
+    }
+
+    fn any(random: &mut Pcg64Mcg) -> Essentials<Bytes> {
+        let receive_next = SeqNr(random.random());
+        let send_una = SeqNr(random.random());
+        let [send_window, largest_send_window, offered] =
+            [(); 3].map(|()| random.random_range(0..=LARGEST_WINDOW));
+        Essentials {
+            flow: flow(),
+            state: State::Established,
+            send_una,
+            send_next: send_una,
+            send_buffer: Vec::new(),
+            send_window,
+            send_window_seq: SeqNr(random.random()),
+            largest_send_window,
+            receive_next,
+            receive_edge: receive_next + offered,
+            receive_buffer: Vec::new(),
+            mss: random.random_range(1..=u16::MAX),
+            window_scaling: random.random_bool(0.5).then(|| WindowScaling {
+                send: random.random_range(0..=14),
+                receive: random.random_range(0..=14),
+            }),
+            sack: random.random(),
+            timestamp: random.random_bool(0.5).then(|| random.random()),
+            round_trip: random.random_bool(0.5).then(|| {
+                let us = [(); 2].map(|()| Span::from_us(random.random::<u32>().into()));
+                (us[0], us[1])
+            }),
+            congestion_window: random.random_bool(0.5).then(|| random.random()),
+        }
+    }
+
+    #[test]
+    fn a_state_is_read_as_it_was_written_on_a_clock_that_has_gone_on() {
+        for_each_seed(1000, |seed| {
+            let random = &mut Pcg64Mcg::seed_from_u64(seed);
+            let (state, at, later) = (any(random), random.random::<u32>(), random.random::<u32>());
+            let words = encode(&state, at);
+            let read = decode(flow(), &words, at.wrapping_add(later)).expect("it is sound");
+            let timestamp = state.timestamp.map(|value| value.wrapping_add(later));
+            assert_eq!(read, Essentials { timestamp, ..state });
+        });
+    }
+
+    #[test]
+    fn what_no_connection_has_is_no_state() {
+        let options = 1460;
+        let sound = [options, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        assert!(decode(flow(), &sound, 0).is_some());
+        for (at, word) in [
+            (0, 0),
+            (0, options | 15 << 16),
+            (0, options | 15 << 20),
+            (2, LARGEST_WINDOW + 1),
+            (4, u32::MAX),
+            // The edge lies before what is expected next.
+            (5, 1),
+        ] {
+            let mut words = sound;
+            words[at] = word;
+            assert_eq!(decode(flow(), &words, 0), None, "word {at}: {word}");
+        }
+    }
+
+    /// Whoever writes can be killed before each step, and whoever writes after that, too.
+    #[test]
+    fn a_state_that_is_torn_is_never_read() {
+        for_each_seed(300, |seed| {
+            let random = &mut Pcg64Mcg::seed_from_u64(seed);
+            let record = Record::default();
+            let mut expected = Said::Untouched;
+            for _ in 0..20 {
+                let state: [u32; WORDS] = std::array::from_fn(|_| random.random());
+                let version = record.0[0].load(Ordering::Relaxed);
+                let killed_at = random.random_range(0..=WORDS + 4);
+                let mut done = 0;
+                steps(version, &state, |at, word| {
+                    if done < killed_at {
+                        record.0[at].store(word, Ordering::Release);
+                    }
+                    done += 1;
+                });
+                expected = match killed_at {
+                    0 => expected,
+                    _ if killed_at < done => Said::Incomplete,
+                    _ => Said::Complete(state),
+                };
+                assert_eq!(record.read(), expected);
+                if random.random_bool(0.3) {
+                    record.spoil();
+                    expected = Said::Incomplete;
+                    assert_eq!(record.read(), expected);
+                }
+                if random.random_bool(0.1) {
+                    record.reset(Some(&state));
+                    expected = Said::Untouched;
+                    assert_eq!((record.read(), record.last()), (expected, state));
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn versions_go_round_without_saying_that_nothing_was_done() {
+        let record = Record::default();
+        record.0[0].store(u32::MAX - 1, Ordering::Relaxed);
+        let state = [7; WORDS];
+        record.write(&state);
+        assert_eq!(record.read(), Said::Complete(state));
+    }
+}

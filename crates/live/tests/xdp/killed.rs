@@ -1,0 +1,320 @@
+//! An adapter that is killed, and its broker: what becomes of connections.
+
+use crate::application::{attach_with, open, serve};
+use crate::peers::{PATIENCE, with_far_listeners};
+use crate::wire::{NEAR, on_veth};
+use baton_host::Threshold;
+use baton_live::adapter::Listeners;
+use baton_live::broker::{Broker, BrokerNotice};
+use baton_live::{Snapshot, ask};
+use baton_sockets::broker::BrokerClient;
+use baton_sockets::{Adapter, DriverConfig, TcpStream};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::thread;
+use std::time::{Duration, Instant};
+
+pub const ALL: &[(&str, fn())] = &[
+    (
+        "idle_connections_outlive_a_killed_adapter_and_move_to_the_next",
+        idle_connections_outlive_a_killed_adapter_and_move_to_the_next,
+    ),
+    (
+        "busy_connections_of_a_killed_adapter_are_right_or_reset",
+        busy_connections_of_a_killed_adapter_are_right_or_reset,
+    ),
+    (
+        "connections_go_on_when_the_broker_is_killed",
+        connections_go_on_when_the_broker_is_killed,
+    ),
+];
+
+/// What tells a child that it is one: its role, and the folder of its sockets.
+const CHILD: &str = "BATON_TEST_KILLED_CHILD";
+const READY: &str = "ready";
+
+/// In a child that a test has started: is a broker or an adapter until it is killed. Returns in any other process.
+pub fn serve_parent() {
+    let Some(line) = std::env::var_os(CHILD) else {
+        return;
+    };
+    let line = line.into_string().expect("UTF-8");
+    let (role, folder) = line.split_once(' ').expect("a role and a folder");
+    let folder = Path::new(folder);
+    if role == "broker" {
+        let _broker = Broker::start(&folder.join("broker"), NEAR, None).expect("XDP");
+        println!("{READY}");
+        loop {
+            thread::park();
+        }
+    }
+    let opened = open(folder);
+    let listeners = Listeners::open(&folder.join("adapter"), None, Default::default());
+    println!("{READY}");
+    serve(
+        opened,
+        listeners.expect("a free path"),
+        folder,
+        &AtomicBool::new(false),
+    );
+    std::process::exit(0);
+}
+
+/// A process that is killed at the end at the latest.
+struct Killed(Child);
+
+impl Killed {
+    fn start(role: &str, folder: &Path) -> Self {
+        let mut command = Command::new(std::env::current_exe().expect("it has a path"));
+        command.env(CHILD, format!("{role} {}", folder.display()));
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("it starts");
+        let mut line = String::new();
+        let output = child.stdout.take().expect("a pipe");
+        BufReader::new(output)
+            .read_line(&mut line)
+            .expect("it speaks");
+        assert_eq!(line.trim(), READY);
+        Self(child)
+    }
+
+    fn kill(&mut self) {
+        self.0.kill().expect("it is there");
+        self.0.wait().expect("it is gone");
+    }
+}
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A broker at the near end of the cable, and listeners at the far end.
+fn with_broker(work: impl FnOnce(&Broker, &[TcpListener], &Path) + Send) {
+    on_veth(1, || {
+        with_far_listeners(|listeners| {
+            let folder = tempfile::tempdir().expect("a folder");
+            let broker = Broker::start(&folder.path().join("broker"), NEAR, None).expect("XDP");
+            work(&broker, &listeners, folder.path());
+        });
+    });
+}
+
+/// An application all of whose connections go to the adapter at the first write.
+fn attach(folder: &Path) -> Adapter {
+    attach_with(folder, DriverConfig::default(), Threshold { enqueues: 1 })
+}
+
+/// Both ends of a connection that begins in the kernel.
+fn connect(adapter: &Adapter, listener: &TcpListener) -> (TcpStream, std::net::TcpStream) {
+    let near = TcpStream::connect(adapter, listener.local_addr().expect("it has one"));
+    let (far, _) = listener.accept().expect("it comes");
+    far.set_read_timeout(Some(PATIENCE)).expect("a time");
+    (near.expect("it is open"), far)
+}
+
+/// Bytes go both ways, and are right.
+fn exchange(mut near: &TcpStream, mut far: &std::net::TcpStream, number: usize) {
+    let data: Vec<u8> = (0..500 + number)
+        .map(|at| (at * 7 + number) as u8)
+        .collect();
+    let mut arrived = vec![0; data.len()];
+    near.write_all(&data).expect("it is open");
+    far.read_exact(&mut arrived).expect("it arrives");
+    assert!(arrived == data, "what arrives is what was sent");
+    arrived.fill(0);
+    far.write_all(&data).expect("it is open");
+    near.read_exact(&mut arrived).expect("it arrives");
+    assert!(arrived == data, "what arrives is what was sent");
+}
+
+/// Waits for what must come.
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < PATIENCE, "{what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Connections on adapters, moves there, and connections that went on in the kernel after their adapter.
+fn moved(adapter: &Adapter) -> (usize, u64, u64) {
+    let of = |layer: &baton_sockets::kernel::KernelLayer| {
+        let (layer, stats) = (layer.layer(), layer.layer().stats());
+        (
+            layer.on_adapters(),
+            stats.handoffs_accepted,
+            stats.recovered,
+        )
+    };
+    adapter.with_kernel(of).expect("it is beside the kernel")
+}
+
+/// What the adapter tells.
+fn counter(folder: &Path, name: &str) -> u64 {
+    let text = ask(&folder.join("control"), "an adapter").expect("it answers");
+    let snapshot: Snapshot = serde_json::from_slice(&text).expect("a snapshot");
+    snapshot.counters[name]
+}
+
+fn killed_notice(broker: &Broker) -> (usize, usize, usize) {
+    let mut found = None;
+    until("the broker tells of the end", || {
+        while let Some(notice) = broker.poll_notice() {
+            if let BrokerNotice::Killed {
+                complete,
+                moving,
+                reset,
+                ..
+            } = notice
+            {
+                found = Some((complete, moving, reset));
+            }
+        }
+        found.is_some()
+    });
+    found.expect("it was found")
+}
+
+fn idle_connections_outlive_a_killed_adapter_and_move_to_the_next() {
+    const CONNECTIONS: usize = 60;
+    with_broker(|broker, listeners, folder| {
+        let mut process = Killed::start("adapter", folder);
+        let adapter = attach(folder);
+        let pairs: Vec<_> = (0..CONNECTIONS)
+            .map(|number| connect(&adapter, &listeners[number % listeners.len()]))
+            .collect();
+        for round in 1..=3_u64 {
+            // One that goes to the adapter with the reply under way may be there a moment later.
+            let on_adapter = || {
+                for (number, (near, far)) in pairs.iter().enumerate() {
+                    exchange(near, far, number);
+                }
+                moved(&adapter).0 == CONNECTIONS
+            };
+            until("all go to the adapter", on_adapter);
+            // It answers after the turn in which it has brought the last bytes.
+            counter(folder, "captured.flows");
+            process.kill();
+            let (complete, moving, reset) = killed_notice(broker);
+            assert_eq!((complete, moving, reset), (CONNECTIONS, 0, 0));
+            until("all go on", || {
+                moved(&adapter).2 == round * CONNECTIONS as u64
+            });
+            for (number, (near, far)) in pairs.iter().enumerate() {
+                exchange(near, far, number);
+            }
+            process = Killed::start("adapter", folder);
+        }
+        until("no flow is left", || {
+            moved(&adapter).0 > 0 || broker.poll_notice().is_none()
+        });
+    });
+}
+
+/// Sends a stream of known bytes until it cannot, in pieces, with pauses that leave some connections idle.
+fn send_known(mut near: &TcpStream, seed: usize) -> std::io::Result<usize> {
+    let mut sent = 0;
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(3) {
+        let len = 1 + (sent * 31 + seed * 977) % 9000;
+        let data: Vec<u8> = (sent..sent + len).map(|at| byte_at(at, seed)).collect();
+        near.write_all(&data)?;
+        sent += len;
+        let mut back = vec![0; len];
+        near.read_exact(&mut back)?;
+        assert!(back == data, "what comes back is what was sent");
+        if seed.is_multiple_of(3) {
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
+    Ok(sent)
+}
+
+fn byte_at(at: usize, seed: usize) -> u8 {
+    (at % 251 + at / 251 + seed * 13) as u8
+}
+
+/// Sends back what comes, which must be right; gives how it ended.
+fn echo_known(mut far: &std::net::TcpStream, seed: usize) -> std::io::Result<usize> {
+    let (mut at, mut buffer) = (0, [0; 16 * 1024]);
+    loop {
+        let len = far.read(&mut buffer)?;
+        if len == 0 {
+            return Ok(at);
+        }
+        let is_right = buffer[..len]
+            .iter()
+            .enumerate()
+            .all(|(offset, byte)| *byte == byte_at(at + offset, seed));
+        assert!(is_right, "what arrives is what was sent, at {at}");
+        at += len;
+        far.write_all(&buffer[..len])?;
+    }
+}
+
+fn busy_connections_of_a_killed_adapter_are_right_or_reset() {
+    const CONNECTIONS: usize = 24;
+    with_broker(|broker, listeners, folder| {
+        let mut process = Killed::start("adapter", folder);
+        let adapter = attach(folder);
+        let pairs: Vec<_> = (0..CONNECTIONS)
+            .map(|number| connect(&adapter, &listeners[number % listeners.len()]))
+            .collect();
+        let is_reset = |error: std::io::Error| {
+            let kind = error.kind();
+            let reset = matches!(kind, ErrorKind::ConnectionReset | ErrorKind::BrokenPipe);
+            assert!(reset, "it goes on or is reset, at once: {error}");
+        };
+        thread::scope(|scope| {
+            for (seed, (near, far)) in pairs.into_iter().enumerate() {
+                scope.spawn(move || {
+                    let outcome = send_known(&near, seed);
+                    drop(near);
+                    outcome.map_err(is_reset)
+                });
+                scope.spawn(move || echo_known(&far, seed).map_err(is_reset));
+            }
+            for _ in 0..4 {
+                thread::sleep(Duration::from_millis(400));
+                process.kill();
+                killed_notice(broker);
+                process = Killed::start("adapter", folder);
+            }
+        });
+        assert!(moved(&adapter).1 > CONNECTIONS as u64 / 2);
+    });
+}
+
+fn connections_go_on_when_the_broker_is_killed() {
+    on_veth(1, || {
+        with_far_listeners(|listeners| {
+            let folder = tempfile::tempdir().expect("a folder");
+            let folder = folder.path();
+            let mut broker = Killed::start("broker", folder);
+            let _process = Killed::start("adapter", folder);
+            let adapter = attach(folder);
+            let (near, far) = connect(&adapter, &listeners[0]);
+            until("it goes to the adapter", || {
+                exchange(&near, &far, 1);
+                moved(&adapter).0 == 1
+            });
+            broker.kill();
+            for number in 0..20 {
+                exchange(&near, &far, number);
+            }
+            // Those that begin now stay in the kernel.
+            let (other, far_other) = connect(&adapter, &listeners[0]);
+            for number in 0..20 {
+                exchange(&other, &far_other, number);
+            }
+            assert_eq!(moved(&adapter).0, 1);
+            let gone = BrokerClient::connect(&folder.join("broker"));
+            assert!(gone.is_err(), "nobody is there to take it back");
+        });
+    });
+}
