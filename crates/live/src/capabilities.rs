@@ -3,8 +3,10 @@
 use crate::error::LiveError;
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 
-/// What a broker needs: repair mode and injected packets, packets with headers of its own, maps and programs.
+/// What a broker needs: repair mode and injected packets, ports below 1024 for connections that come back, packets with headers of its own, maps
+/// and programs.
 const OF_BROKER: CapabilitySet = CapabilitySet::NET_ADMIN
+    .union(CapabilitySet::NET_BIND_SERVICE)
     .union(CapabilitySet::NET_RAW)
     .union(CapabilitySet::BPF);
 
