@@ -8,7 +8,9 @@ use baton_bus::descriptor::{
     Status, write_inline, write_peer,
 };
 use baton_fuzzing::SPELLED;
-use baton_sockets::broker::messages::{GIVE_BACK, PLACES, POLICY, REFUSED, SUBSCRIBE};
+use baton_sockets::broker::messages::{
+    GIVE_BACK, PLACES, POLICY, RECOVER, REFUSED, Recovery, SUBSCRIBE,
+};
 use baton_tcp::{Config, Essentials, Moved, State};
 use baton_wire::{
     Ecn, Endpoint, FastOpenCookie, FastOpenOption, Flags, Flow, Header, Link, Options, Packet,
@@ -142,7 +144,20 @@ fn applications(folder: &Path) -> std::io::Result<()> {
 
 /// What applications and brokers say to each other.
 fn brokers(folder: &Path) -> std::io::Result<()> {
-    let said: [(&str, u32, &[u8]); 5] = [
+    let recovery = Recovery {
+        flow: connection().state.flow,
+        sent: SeqNr(1005),
+        received: SeqNr(2018),
+    };
+    let recovery = serde_json::to_vec(&recovery)?;
+    // Options, SND.UNA, three of windows, RCV.NXT and the edge.
+    let remains = [
+        1460_u32, 1005, 65_535, 2000, 65_535, 2018, 67_553, 0, 0, 0, 0, 0,
+    ];
+    let remains = remains.map(u32::to_le_bytes).concat();
+    write(folder, "remains", &remains)?;
+    let said: [(&str, u32, &[u8]); 6] = [
+        ("recover", RECOVER, &recovery),
         ("give_back", GIVE_BACK, &connection().to_bytes()),
         ("policy", POLICY, b"ports:80=t4,*=never"),
         ("places", PLACES, br#"[{"pid":7,"places":[]}]"#),

@@ -179,3 +179,161 @@ fn owner(table: &Table, held: Held) -> Option<Owner> {
     let (number, owner) = table.place(held.place)?.owner();
     (number == held.number && owner != Owner::Nobody).then_some(owner)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::broker::{Memory, Said, decode};
+    use baton_tcp::Config;
+    use baton_wire::Endpoint;
+
+    /// A server's connection that was imported by an adapter, and the client at its other end.
+    struct Pair {
+        client: Stack<Bytes>,
+        asking: ConnId,
+        adapter: Stack<Bytes>,
+        serving: ConnId,
+    }
+
+    const NOW: Time = Time::ZERO;
+
+    fn carry(from: &mut Stack<Bytes>, to: &mut Stack<Bytes>) -> bool {
+        let mut any = false;
+        while let Some((_, segment)) = from.poll_transmit(NOW) {
+            to.handle_segment(NOW, segment);
+            any = true;
+        }
+        any
+    }
+
+    impl Pair {
+        fn new() -> Self {
+            let [mut client, mut server, mut adapter] =
+                [1, 2, 3].map(|seed| Stack::new(Config::default(), seed));
+            let local = Endpoint::new([10, 0, 0, 1].into(), 4000);
+            let remote = Endpoint::new([10, 0, 0, 2].into(), 80);
+            let listener = server.listen(remote, 1);
+            let asking = client.connect(NOW, Flow { local, remote });
+            while carry(&mut client, &mut server) | carry(&mut server, &mut client) {}
+            let accepted = server.accept(listener).expect("it is open");
+            let state = server.export(NOW, accepted);
+            let serving = adapter.import(NOW, state).expect("it is sound");
+            Self {
+                client,
+                asking: asking.expect("the flow is free"),
+                adapter,
+                serving,
+            }
+        }
+
+        fn flow(&self) -> Flow {
+            self.adapter.flow(self.serving)
+        }
+    }
+
+    fn broker(flow: &Flow) -> (Memory, u32) {
+        let memory = Memory::create().expect("memory");
+        let number = memory.place(3).expect("a place").occupy(flow);
+        memory.announce(3);
+        (memory, number)
+    }
+
+    #[test]
+    fn a_connection_is_written_down_when_it_is_at_rest_and_not_otherwise() {
+        let mut pair = Pair::new();
+        let (memory, number) = broker(&pair.flow());
+        let place = memory.place(3).expect("a place");
+        let mut ledger = Ledger::default();
+        let mut commit = |pair: &Pair| {
+            ledger.hear(&memory);
+            ledger.write(NOW, &memory, &pair.adapter);
+            let serving = pair.flow();
+            ledger.arrive(&memory, |flow| *flow == serving);
+            place.record.read()
+        };
+        assert!(
+            matches!(commit(&pair), Said::Complete(_)),
+            "it has come idle"
+        );
+        assert_eq!(place.owner(), (number, Owner::Adapter));
+
+        // A request that the application has not got.
+        pair.client
+            .write(pair.asking, Bytes::from_static(b"ask"))
+            .expect("room");
+        carry(&mut pair.client, &mut pair.adapter);
+        assert_eq!(commit(&pair), Said::Incomplete);
+        let data = pair.adapter.read(pair.serving, 100).expect("it is there");
+        pair.adapter.consume(pair.serving, data.len());
+        assert!(matches!(commit(&pair), Said::Complete(_)), "it has got it");
+        carry(&mut pair.adapter, &mut pair.client);
+
+        // An answer that is not acknowledged, and then is.
+        pair.adapter
+            .write(pair.serving, Bytes::from_static(b"answer"))
+            .expect("room");
+        assert_eq!(commit(&pair), Said::Incomplete);
+        carry(&mut pair.adapter, &mut pair.client);
+        pair.client.quick_ack(pair.asking);
+        assert_eq!(commit(&pair), Said::Incomplete);
+        carry(&mut pair.client, &mut pair.adapter);
+        let Said::Complete(words) = commit(&pair) else {
+            panic!("it is at rest again");
+        };
+        let left = decode(pair.flow(), &words, now_ms()).expect("a state");
+        let there = pair.adapter.export(NOW, pair.serving);
+        assert_eq!(
+            (left.send_next, left.receive_next),
+            (there.written_to(), there.read_to())
+        );
+    }
+
+    #[test]
+    fn a_place_that_another_has_got_is_left_alone() {
+        let mut pair = Pair::new();
+        let (memory, number) = broker(&pair.flow());
+        let place = memory.place(3).expect("a place");
+        let mut ledger = Ledger::default();
+        ledger.hear(&memory);
+        ledger.write(NOW, &memory, &pair.adapter);
+        assert!(ledger.has(&memory, &pair.flow()));
+        let other = Flow {
+            local: Endpoint::new([10, 0, 0, 2].into(), 81),
+            ..pair.flow()
+        };
+        place.vacate(number);
+        place.occupy(&other);
+        pair.adapter
+            .write(pair.serving, Bytes::from_static(b"answer"))
+            .expect("room");
+        ledger.write(NOW, &memory, &pair.adapter);
+        assert_eq!(place.record.read(), Said::Untouched);
+        assert!(!ledger.has(&memory, &pair.flow()));
+        ledger.sweep(&memory, |_| Remains::Connection);
+        assert_eq!(ledger.held.len(), 0);
+    }
+
+    #[test]
+    fn what_becomes_of_connections_is_told() {
+        let pair = Pair::new();
+        let (memory, number) = broker(&pair.flow());
+        let place = memory.place(3).expect("a place");
+        let mut ledger = Ledger::default();
+        ledger.hear(&memory);
+        ledger.write(NOW, &memory, &pair.adapter);
+        ledger.sweep(&memory, |_| Remains::Connection);
+        assert_eq!(place.owner(), (number, Owner::Adapter));
+        ledger.depart(&memory, &pair.flow());
+        assert_eq!(place.owner(), (number, Owner::Application));
+        assert_eq!(place.record.read(), Said::Untouched);
+        assert_eq!(ledger.with_applications(&memory), 1);
+        // What an application has is not over because the adapter has nothing.
+        ledger.sweep(&memory, |_| Remains::Nothing);
+        assert_eq!(place.owner(), (number, Owner::Application));
+        ledger.sweep(&memory, |_| Remains::TimeWait);
+        assert_eq!(place.owner(), (number, Owner::Adapter));
+        ledger.sweep(&memory, |_| Remains::Nothing);
+        assert_eq!(place.owner(), (number, Owner::Over));
+        assert!(!ledger.has(&memory, &pair.flow()));
+    }
+}

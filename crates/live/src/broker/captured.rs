@@ -1,10 +1,14 @@
 //! The flows whose packets come to the adapter, and what becomes of them when that is gone.
 
-use super::memory::{Owner, Place, now_ms};
+mod gone;
+
+pub(super) use gone::NotRecovered;
+
+use super::memory::{Owner, Place};
 use super::namespace::own_namespace;
 use super::notice::{BrokerNotice, Loss};
 use super::probe::Prober;
-use super::record::{Said, WORDS};
+use super::record::WORDS;
 use super::session::{FreePlaces, Session};
 use crate::xdp::{Injector, Lookup, LookupConfig, XdpError};
 use baton_wire::Flow;
@@ -21,8 +25,6 @@ use std::time::{Duration, Instant};
 const LONGEST_MOVE: Duration = Duration::from_secs(3);
 /// An application that lives has handed over what it has by then, or ended it at once. On a busy machine moves wait for one another.
 const LONGEST_HOLD_MS: u32 = 60_000;
-/// After an adapter was killed an application that lives sees it by its link, and the broker by its stream.
-const LONGEST_DOUBT: Duration = Duration::from_secs(1);
 /// Applications have so long to take back what can go on.
 const LONGEST_RECOVERY: Duration = Duration::from_secs(5);
 /// Notices that wait to be told of at most; those that come after are not told of.
@@ -49,17 +51,6 @@ pub enum CaptureError {
     /// The map is full, or the kernel has no memory.
     #[error(transparent)]
     Lookup(#[from] XdpError),
-}
-
-/// Why a connection of an adapter that is gone cannot be taken back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotRecovered {
-    /// The application has not handed it over, or it is lost already.
-    #[error("a connection that was not handed over by this application, or was reset")]
-    NotTaken,
-    /// The adapter has it.
-    #[error("the adapter is alive")]
-    Alive,
 }
 
 /// A flow whose packets come to the adapter.
@@ -178,9 +169,6 @@ impl Flows {
     }
 }
 
-/// A connection that was lost: what is to be asked of its peer.
-type Lost = (Flow, [u32; WORDS]);
-
 impl Captured {
     /// None yet, of an interface in this thread's network namespace, which has these addresses.
     pub(super) fn new(
@@ -265,47 +253,6 @@ impl Captured {
         });
     }
 
-    /// An adapter is gone without a word. No packet of its connections reaches the kernel; those of which data was under way are lost.
-    pub(super) fn bury(&self, session: &Arc<Session>) {
-        let mut flows = self.lock();
-        if !flows.is_current(session) {
-            return;
-        }
-        flows.adapter = None;
-        let _ = session.gone.set(Instant::now());
-        let (mut over, mut lost) = (Vec::new(), Vec::new());
-        let (mut complete, mut moving) = (0, 0);
-        let of_session = |entry: &&Entry| Arc::ptr_eq(&entry.session, session);
-        for (flow, entry) in &flows.entries {
-            if !of_session(&entry) {
-                continue;
-            }
-            // Whoever comes next must not have them.
-            let _ = self.lookup.hold(flow);
-            let place = entry.place();
-            match (place.owner(), place.record.read()) {
-                ((_, Owner::Over), _) | ((_, Owner::Adapter), Said::Untouched) => over.push(*flow),
-                _ if entry.orphan.is_some() => lost.push((*flow, Loss::Abandoned)),
-                (_, Said::Untouched) => moving += 1,
-                (_, Said::Complete(_)) => complete += 1,
-                (_, Said::Incomplete) => lost.push((*flow, Loss::Incomplete)),
-            }
-        }
-        flows.tell(BrokerNotice::Killed {
-            pid: session.pid,
-            complete,
-            moving,
-            reset: lost.len(),
-        });
-        for flow in over {
-            self.end(&mut flows, &flow);
-        }
-        let lost = self.give_up(&mut flows, lost);
-        drop(flows);
-        self.killed.notify_all();
-        self.ask(&lost);
-    }
-
     // --- connections ---
 
     /// From here on packets of `flow` come to the adapter, and the kernel sends none, because `taker` has asked for it. Gives the adapter.
@@ -376,38 +323,6 @@ impl Captured {
         }
         let lost = self.give_up(&mut flows, lost);
         drop(flows);
-        self.ask(&lost);
-    }
-
-    /// What is left of a connection whose adapter is gone, for the application that took it out of the kernel. That may hear of the end
-    /// before the broker does.
-    pub(super) fn remains(&self, flow: &Flow, taker: Taker) -> Result<Said, NotRecovered> {
-        let limit = Instant::now() + LONGEST_DOUBT;
-        let mut flows = self.lock();
-        loop {
-            let entry = flows.entries.get(flow);
-            let entry = entry.filter(|entry| entry.taker == taker);
-            let entry = entry.ok_or(NotRecovered::NotTaken)?;
-            if entry.session.is_gone() {
-                return Ok(entry.place().record.read());
-            }
-            let left = limit.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err(NotRecovered::Alive);
-            }
-            let waited = self.killed.wait_timeout(flows, left);
-            flows = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
-    }
-
-    /// A connection whose adapter is gone goes on in the kernel.
-    pub(super) fn count_recovered(&self) {
-        self.lock().stats.recovered += 1;
-    }
-
-    /// A connection whose adapter is gone cannot go on.
-    pub(super) fn lose(&self, flow: &Flow, loss: Loss) {
-        let lost = self.give_up(&mut self.lock(), vec![(*flow, loss)]);
         self.ask(&lost);
     }
 
@@ -492,30 +407,6 @@ impl Captured {
     fn end(&self, flows: &mut Flows, flow: &Flow) {
         if self.forget(flows, flow) {
             flows.stats.ended += 1;
-        }
-    }
-
-    /// Lets go of connections that are lost; what comes of them then the kernel answers by a reset. To be asked for once nobody waits.
-    fn give_up(&self, flows: &mut Flows, lost: Vec<(Flow, Loss)>) -> Vec<Lost> {
-        let mut given_up = Vec::with_capacity(lost.len());
-        for (flow, loss) in lost {
-            let last = flows
-                .entries
-                .get(&flow)
-                .map(|entry| entry.place().record.last());
-            given_up.extend(last.map(|words| (flow, words)));
-            if self.forget(flows, &flow) {
-                flows.stats.reset += 1;
-                flows.tell(BrokerNotice::Lost(flow, loss));
-            }
-        }
-        given_up
-    }
-
-    fn ask(&self, lost: &[Lost]) {
-        for (flow, words) in lost {
-            // A peer that is not asked hears of it when it sends something.
-            let _ = self.prober.ask(flow, words, now_ms());
         }
     }
 

@@ -80,7 +80,7 @@ impl Place {
     }
 
     /// A connection takes the place, which is free: it has left the kernel with this state. Gives its number.
-    pub(super) fn occupy(&self, flow: &Flow) -> u32 {
+    pub(crate) fn occupy(&self, flow: &Flow) -> u32 {
         let addresses = [flow.local.addr, flow.remote.addr].map(|addr| match addr {
             IpAddr::V4(addr) => addr.to_ipv6_mapped().to_bits(),
             IpAddr::V6(addr) => addr.to_bits(),
@@ -101,7 +101,7 @@ impl Place {
     }
 
     /// The place is free for another.
-    pub(super) fn vacate(&self, number: u32) {
+    pub(crate) fn vacate(&self, number: u32) {
         self.set(number.wrapping_add(1), Owner::Nobody);
     }
 
@@ -147,7 +147,7 @@ fn word_of(number: u32, owner: Owner) -> u32 {
 
 impl Table {
     /// Tells the adapter of a connection that comes.
-    pub(super) fn announce(&self, place: u32) {
+    pub(crate) fn announce(&self, place: u32) {
         let taken = self.taken.load(Ordering::Relaxed);
         self.coming[taken as usize % CAPACITY].store(place, Ordering::Relaxed);
         self.taken.store(taken.wrapping_add(1), Ordering::Release);
@@ -189,7 +189,7 @@ impl Memory {
     ///
     /// # Errors
     /// There is none left.
-    pub(super) fn create() -> io::Result<Self> {
+    pub(crate) fn create() -> io::Result<Self> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = memfd_create("baton-connections", flags)?;
         ftruncate(&file, size_of::<Table>() as u64)?;

@@ -31,3 +31,5 @@ pub use predecessor::end_predecessor;
 pub(crate) use record::encode;
 pub use record::{WORDS, decode};
 pub use server::Broker;
+#[cfg(test)]
+pub(crate) use {memory::Memory, record::Said};

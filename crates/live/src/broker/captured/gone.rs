@@ -1,0 +1,130 @@
+//! What becomes of the connections of an adapter that is gone without a word.
+
+use super::{Captured, Entry, Flows, Taker};
+use crate::broker::memory::{Owner, now_ms};
+use crate::broker::notice::{BrokerNotice, Loss};
+use crate::broker::record::{Said, WORDS};
+use crate::broker::session::Session;
+use baton_wire::Flow;
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+/// After an adapter was killed an application that lives sees it by its link, and the broker by its stream.
+const LONGEST_DOUBT: Duration = Duration::from_secs(1);
+
+/// Why a connection of an adapter that is gone cannot be taken back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotRecovered {
+    /// The application has not handed it over, or it is lost already.
+    #[error("a connection that was not handed over by this application, or was reset")]
+    NotTaken,
+    /// The adapter has it.
+    #[error("the adapter is alive")]
+    Alive,
+}
+
+/// A connection that was lost: what is to be asked of its peer.
+pub(super) type Lost = (Flow, [u32; WORDS]);
+
+impl Captured {
+    /// An adapter is gone without a word. No packet of its connections reaches the kernel; those of which data was under way are lost.
+    pub(in crate::broker) fn bury(&self, session: &Arc<Session>) {
+        let mut flows = self.lock();
+        if !flows.is_current(session) {
+            return;
+        }
+        flows.adapter = None;
+        let _ = session.gone.set(Instant::now());
+        let (mut over, mut lost) = (Vec::new(), Vec::new());
+        let (mut complete, mut moving) = (0, 0);
+        let of_session = |entry: &&Entry| Arc::ptr_eq(&entry.session, session);
+        for (flow, entry) in &flows.entries {
+            if !of_session(&entry) {
+                continue;
+            }
+            // Whoever comes next must not have them.
+            let _ = self.lookup.hold(flow);
+            let place = entry.place();
+            match (place.owner(), place.record.read()) {
+                ((_, Owner::Over), _) | ((_, Owner::Adapter), Said::Untouched) => over.push(*flow),
+                _ if entry.orphan.is_some() => lost.push((*flow, Loss::Abandoned)),
+                (_, Said::Untouched) => moving += 1,
+                (_, Said::Complete(_)) => complete += 1,
+                (_, Said::Incomplete) => lost.push((*flow, Loss::Incomplete)),
+            }
+        }
+        flows.tell(BrokerNotice::Killed {
+            pid: session.pid,
+            complete,
+            moving,
+            reset: lost.len(),
+        });
+        for flow in over {
+            self.end(&mut flows, &flow);
+        }
+        let lost = self.give_up(&mut flows, lost);
+        drop(flows);
+        self.killed.notify_all();
+        self.ask(&lost);
+    }
+
+    /// What is left of a connection whose adapter is gone, for the application that took it out of the kernel. That may hear of the end
+    /// before the broker does.
+    pub(in crate::broker) fn remains(
+        &self,
+        flow: &Flow,
+        taker: Taker,
+    ) -> Result<Said, NotRecovered> {
+        let limit = Instant::now() + LONGEST_DOUBT;
+        let mut flows = self.lock();
+        loop {
+            let entry = flows.entries.get(flow);
+            let entry = entry.filter(|entry| entry.taker == taker);
+            let entry = entry.ok_or(NotRecovered::NotTaken)?;
+            if entry.session.is_gone() {
+                return Ok(entry.place().record.read());
+            }
+            let left = limit.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(NotRecovered::Alive);
+            }
+            let waited = self.killed.wait_timeout(flows, left);
+            flows = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// A connection whose adapter is gone goes on in the kernel.
+    pub(in crate::broker) fn count_recovered(&self) {
+        self.lock().stats.recovered += 1;
+    }
+
+    /// A connection whose adapter is gone cannot go on.
+    pub(in crate::broker) fn lose(&self, flow: &Flow, loss: Loss) {
+        let lost = self.give_up(&mut self.lock(), vec![(*flow, loss)]);
+        self.ask(&lost);
+    }
+
+    /// Lets go of connections that are lost; what comes of them then the kernel answers by a reset. To be asked for once nobody waits.
+    pub(super) fn give_up(&self, flows: &mut Flows, lost: Vec<(Flow, Loss)>) -> Vec<Lost> {
+        let mut given_up = Vec::with_capacity(lost.len());
+        for (flow, loss) in lost {
+            let last = flows
+                .entries
+                .get(&flow)
+                .map(|entry| entry.place().record.last());
+            given_up.extend(last.map(|words| (flow, words)));
+            if self.forget(flows, &flow) {
+                flows.stats.reset += 1;
+                flows.tell(BrokerNotice::Lost(flow, loss));
+            }
+        }
+        given_up
+    }
+
+    pub(super) fn ask(&self, lost: &[Lost]) {
+        for (flow, words) in lost {
+            // A peer that is not asked hears of it when it sends something.
+            let _ = self.prober.ask(flow, words, now_ms());
+        }
+    }
+}
