@@ -91,7 +91,7 @@ pub struct Interface {
     config: InterfaceConfig,
     addresses: Addresses,
     routes: Routes,
-    neighbours: Neighbours,
+    pub(crate) neighbours: Neighbours,
     duties: Duties,
     /// Largest packet to send, bytes: the link's, or less if a router says so.
     mtu: u16,
