@@ -45,7 +45,8 @@ pub use filter::FilterArgs;
 pub use found::{Group, KeysArgs, ListArgs};
 #[cfg(live)]
 pub use live::{
-    GetArgs, LinkArgs, LiveCommand, RestoreArgs, RouteArgs, RunOnAdapterArgs, ServeArgs, StatArgs,
+    FastPathName, GetArgs, LinkArgs, LiveCommand, RestoreArgs, RouteArgs, RunOnAdapterArgs,
+    ServeArgs, StatArgs,
 };
 pub use load::LoadArgs;
 

@@ -3,6 +3,7 @@
 use crate::clock::Clock;
 use crate::error::LiveError;
 use crate::port::{Batch, CounterSink, Port, RECEIVE_BATCH};
+use crate::xdp::FastPath;
 use baton_inet::{Router, Verdict};
 use baton_iolib::sleep;
 use baton_wire::{Span, Time};
@@ -26,6 +27,8 @@ struct End<T> {
 /// A router on ports, each by the number of its interface.
 pub struct Forwarding<T> {
     router: Router,
+    /// What forwards most packets before they come to a port.
+    fast_path: Option<FastPath>,
     ends: Vec<End<T>>,
     clock: Clock,
     received: Vec<Bytes>,
@@ -49,6 +52,7 @@ impl<T: Port> Forwarding<T> {
         };
         Self {
             router,
+            fast_path: None,
             ends: ports.into_iter().map(end).collect(),
             clock,
             received: Vec::new(),
@@ -57,15 +61,22 @@ impl<T: Port> Forwarding<T> {
         }
     }
 
+    /// Lets a fast path on the same interfaces forward what it can.
+    #[must_use]
+    pub fn with_fast_path(self, fast_path: Option<FastPath>) -> Self {
+        Self { fast_path, ..self }
+    }
+
     /// The router.
     pub fn router(&self) -> &Router {
         &self.router
     }
 
     /// Tells what it has counted, and what its ports have, `0.` and so on before the names of these.
-    pub fn counters(&self, sink: &mut dyn CounterSink) {
+    pub fn counters(&mut self, sink: &mut dyn CounterSink) {
         let stats = self.router.stats();
-        sink.counter("router.forwarded", stats.forwarded);
+        let past = self.fast_path.as_ref().map_or(0, FastPath::forwarded);
+        sink.counter("router.forwarded", stats.forwarded + past);
         sink.counter("router.waited", stats.waited);
         sink.counter("router.fragmented", stats.fragmented);
         sink.counter("router.fragments", stats.fragments);
@@ -76,6 +87,9 @@ impl<T: Port> Forwarding<T> {
         for (number, end) in self.ends.iter().enumerate() {
             let mut of_port = |name: &str, value| sink.counter(&format!("{number}.{name}"), value);
             end.port.counters(&mut of_port);
+            if let Some(fast_path) = &mut self.fast_path {
+                fast_path.counters(number, &mut of_port);
+            }
         }
     }
 
@@ -119,6 +133,10 @@ impl<T: Port> Forwarding<T> {
             if !batch.is_empty() {
                 port.send(now, batch)?;
             }
+        }
+        // After what was received has been sent: packets of a flow that has come here do not get behind those that now go past.
+        if let Some(fast_path) = &mut self.fast_path {
+            fast_path.update(now, &mut self.router)?;
         }
         Ok(more)
     }

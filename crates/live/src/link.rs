@@ -5,6 +5,7 @@ use crate::namespace::{Namespace, ip, within};
 use crate::port::{
     InterfaceError, LinkInfo, Offload, Offloads, Opened, Port, PortConfig, Tap, interface_exists,
 };
+use crate::xdp::Steering;
 use baton_inet::Cidr;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 
@@ -75,6 +76,14 @@ impl Link {
     /// # Errors
     /// There is no permission, an interface is absent or busy, or an address is somebody else's.
     pub fn up(spec: &LinkSpec) -> Result<Self, LiveError> {
+        Self::up_behind(spec, None)
+    }
+
+    /// The same where a program may see frames first; see [`PortConfig::open_behind`].
+    ///
+    /// # Errors
+    /// As [`Link::up`].
+    pub fn up_behind(spec: &LinkSpec, steering: Option<&Steering>) -> Result<Self, LiveError> {
         let mut made = Made::default();
         if let Some(name) = &spec.namespace {
             made.namespace = Some(Namespace::enter_or_make(name)?);
@@ -94,7 +103,7 @@ impl Link {
             Attachment::Veth(name) => made.veth(namespace, name, spec)?,
             Attachment::Interface(name) => {
                 made.configure_existing(namespace, name, &spec.host_addresses)?;
-                within(namespace, || spec.port.open(name))??
+                within(namespace, || spec.port.open_behind(name, steering))??
             }
         };
         check_addresses(namespace, &spec.engine_addresses)?;

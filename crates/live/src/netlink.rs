@@ -1,6 +1,6 @@
-//! What all messages of rtnetlink(7) have in common.
+//! What all messages of netlink(7) have in common.
 
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+use rustix::net::{AddressFamily, Protocol, SocketFlags, SocketType, netlink, socket_with};
 use std::io;
 use std::os::fd::OwnedFd;
 
@@ -21,10 +21,21 @@ const ERROR: u16 = 2;
 /// # Errors
 /// Those of the call.
 pub(crate) fn socket() -> io::Result<OwnedFd> {
-    let flags = SocketFlags::CLOEXEC;
     // Without a number it is NETLINK_ROUTE.
-    let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None)?;
-    Ok(socket)
+    socket_for(None)
+}
+
+/// A socket for families that the kernel numbers when it starts (NETLINK_GENERIC).
+///
+/// # Errors
+/// Those of the call.
+pub(crate) fn generic_socket() -> io::Result<OwnedFd> {
+    socket_for(Some(netlink::GENERIC))
+}
+
+fn socket_for(protocol: Option<Protocol>) -> io::Result<OwnedFd> {
+    let (family, flags) = (AddressFamily::NETLINK, SocketFlags::CLOEXEC);
+    Ok(socket_with(family, SocketType::RAW, flags, protocol)?)
 }
 
 /// A request, with more flags than that it is one.

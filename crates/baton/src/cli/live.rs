@@ -10,7 +10,7 @@ use baton_live::port::FaultSpec;
 use baton_sockets::AdapterAddress;
 use baton_tcp::Congestion;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Args, Subcommand, ValueHint};
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::{Error as ValueError, StrDeserializer};
@@ -267,7 +267,8 @@ Example, between two interfaces whose other ends have the addresses .2:
 
 The addresses of an interface are the router's and must not be the
 kernel's, and the kernel must not forward what arrives there. It runs until it is interrupted, and
-then says what it has counted.")]
+then says what it has counted. With XDP, packet sockets such as tcpdump's do not
+see what is forwarded; --fast-path none lets all come to this process.")]
 pub struct RouteArgs {
     /// An interface and the router's addresses on it; given for each
     #[arg(long, value_name = "NAME=ADDR/LEN,...", required = true)]
@@ -284,6 +285,23 @@ pub struct RouteArgs {
     /// Take IP checksums of received frames for right
     #[arg(long)]
     pub no_verify: bool,
+    /// Have a program in the kernel forward what needs no more than a look into the table. XDP has the mode that --xdp-mode says [default of
+    /// that: in drivers if all of them send what is redirected, otherwise in the kernel's receive path]
+    #[arg(long, value_name = "KIND", default_value = "auto")]
+    pub fast_path: FastPathName,
+}
+
+/// Kinds of fast paths of a router by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FastPathName {
+    /// The fastest that can be had, if any.
+    Auto,
+    /// Where a packet arrives, before the kernel looks at it.
+    Xdp,
+    /// Where traffic control sees what is received.
+    Tc,
+    /// All packets go through this process.
+    None,
 }
 
 /// An interface of a router.

@@ -3,7 +3,7 @@
 use super::{
     AfXdp, AfXdpConfig, InterfaceError, Offload, Offloads, PacketConfig, PacketSocket, Port,
 };
-use crate::xdp::XdpError;
+use crate::xdp::{Steering, XdpError};
 
 /// How frames are taken from an interface and put there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +29,14 @@ impl PortConfig {
     /// # Errors
     /// There is no such interface, no permission, or XDP cannot be had; see [`XdpError`].
     pub fn open(&self, name: &str) -> Result<Opened, XdpError> {
+        self.open_behind(name, None)
+    }
+
+    /// The same where a program may see frames first: AF_XDP sockets have those that it gives them.
+    ///
+    /// # Errors
+    /// As [`PortConfig::open`].
+    pub fn open_behind(&self, name: &str, steering: Option<&Steering>) -> Result<Opened, XdpError> {
         let mut notes = Vec::new();
         if switch_gro_off(name)? {
             notes.push(format!(
@@ -38,7 +46,10 @@ impl PortConfig {
         let port: Box<dyn Port + Send> = match self {
             Self::Packet(config) => Box::new(PacketSocket::open(name, config)?),
             Self::AfXdp(config) => {
-                let port = AfXdp::open(name, config)?;
+                let port = match steering {
+                    Some(steering) => AfXdp::on(name, config, steering)?,
+                    None => AfXdp::open(name, config)?,
+                };
                 notes.push(told(name, &port));
                 Box::new(port)
             }

@@ -2,6 +2,7 @@
 //! middleware that wraps any of them ([`Capture`], [`Faults`], [`Counted`]).
 
 mod af_xdp;
+mod any;
 mod batch;
 mod capture;
 mod choice;

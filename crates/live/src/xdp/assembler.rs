@@ -1,4 +1,4 @@
-//! A small assembler for eBPF (RFC 9669): what two programs of some eighty instructions need, and no more.
+//! A small assembler for eBPF (RFC 9669): what programs of some hundred instructions need, and no more.
 
 use super::bpf::{Instruction, Map};
 use std::os::fd::{AsFd, AsRawFd};
@@ -36,6 +36,7 @@ pub(super) enum Arithmetic {
     Add = 0x00,
     And = 0x50,
     ShiftLeft = 0x60,
+    ShiftRight = 0x70,
     Move = 0xb0,
 }
 
@@ -54,7 +55,10 @@ pub(super) enum Condition {
 #[repr(i32)]
 pub(super) enum Helper {
     MapLookup = 1,
+    Redirect = 23,
     RedirectMap = 51,
+    /// Bytes of a frame (Linux 5.18 and later).
+    BufferLength = 188,
 }
 
 /// The second operand of an instruction.

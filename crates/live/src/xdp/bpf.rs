@@ -38,6 +38,10 @@ enum Command {
 pub(super) enum MapKind {
     Hash = 1,
     PerCpuArray = 6,
+    /// Of prefixes, of which the longest that fits is found.
+    LongestPrefix = 11,
+    /// Of interfaces (DEVMAP).
+    Devices = 14,
     /// Of AF_XDP sockets (XSKMAP).
     Sockets = 17,
 }
@@ -56,6 +60,7 @@ pub(super) enum ProgramKind {
 #[repr(u32)]
 pub(super) enum AttachPoint {
     Xdp = 37,
+    TcxIngress = 46,
     TcxEgress = 47,
 }
 
@@ -149,15 +154,19 @@ impl Map {
             key_bytes: key_bytes as u32,
             value_bytes: value_bytes as u32,
             entries,
-            flags: 0,
+            flags: match kind {
+                // The kernel makes these on demand only (BPF_F_NO_PREALLOC).
+                MapKind::LongestPrefix => 1,
+                _ => 0,
+            },
             inner_map: 0,
             numa_node: 0,
             name: kernel_name(name),
         };
-        // A value for each processor, aligned to eight bytes.
+        // A value for each processor, of whole words of eight bytes.
         let copies = match kind {
-            MapKind::PerCpuArray => possible_processors()? * 8_usize.div_ceil(value_bytes),
-            MapKind::Hash | MapKind::Sockets => 1,
+            MapKind::PerCpuArray => possible_processors()?,
+            _ => 1,
         };
         // SAFETY: these are the attributes of the command, and there are no pointers in them.
         let fd = unsafe { bpf(Command::MapCreate, &mut attributes) }?;
@@ -209,15 +218,30 @@ impl Map {
         self.on_entry(Command::MapDelete, key, std::ptr::null_mut())
     }
 
-    /// The sum of the values that the processors have in entry `index` of an array of numbers.
+    /// Reads an entry.
+    ///
+    /// # Errors
+    /// ENOENT if there is none.
+    pub(super) fn read(&self, key: &[u8], value: &mut [u8]) -> io::Result<()> {
+        assert_eq!(value.len(), self.value_bytes, "a value of this map");
+        self.on_entry(Command::MapLookup, key, value.as_mut_ptr())
+    }
+
+    /// The sums of the values that the processors have in entry `index` of an array of `N` numbers each.
     ///
     /// # Errors
     /// There is no such entry.
-    pub(super) fn sum(&self, index: u32) -> io::Result<u64> {
-        let mut values = vec![0_u64; self.value_bytes.div_ceil(8)];
-        let value = values.as_mut_ptr().cast();
-        self.on_entry(Command::MapLookup, &index.to_ne_bytes(), value)?;
-        Ok(values.iter().sum())
+    pub(super) fn sums<const N: usize>(&self, index: u32) -> io::Result<[u64; N]> {
+        let mut bytes = vec![0; self.value_bytes];
+        self.read(&index.to_ne_bytes(), &mut bytes)?;
+        let (words, _) = bytes.as_chunks::<8>();
+        let mut sums = [0_u64; N];
+        for of_processor in words.chunks_exact(N) {
+            for (sum, word) in sums.iter_mut().zip(of_processor) {
+                *sum = sum.wrapping_add(u64::from_ne_bytes(*word));
+            }
+        }
+        Ok(sums)
     }
 }
 
@@ -339,7 +363,20 @@ impl Program {
     /// # Errors
     /// The frame has no Ethernet header, or is too long.
     pub(super) fn run(&self, frame: &[u8]) -> io::Result<u32> {
-        self.test_run(frame, &[])
+        self.test_run(frame, &[], &mut [])
+    }
+
+    /// The same; what the program has made of the frame is written to `changed`, which must be as long.
+    ///
+    /// # Errors
+    /// As [`Program::run`].
+    pub(super) fn run_on(&self, frame: &[u8], changed: &mut [u8]) -> io::Result<u32> {
+        assert_eq!(
+            frame.len(),
+            changed.len(),
+            "no program here changes lengths"
+        );
+        self.test_run(frame, &[], changed)
     }
 
     /// Runs an XDP program on a frame as if `interface` had received it: what it passes goes to the kernel's stack (Linux 5.18 and later).
@@ -355,11 +392,11 @@ impl Program {
             receive_queue: 0,
             egress_interface: 0,
         };
-        self.test_run(frame, &[context]).map(drop)
+        self.test_run(frame, &[context], &mut []).map(drop)
     }
 
     /// With a context the frame is a live one.
-    fn test_run(&self, frame: &[u8], context: &[Context]) -> io::Result<u32> {
+    fn test_run(&self, frame: &[u8], context: &[Context], changed: &mut [u8]) -> io::Result<u32> {
         #[repr(C)]
         struct Attributes {
             program: u32,
@@ -385,9 +422,12 @@ impl Program {
             program: self.fd.as_raw_fd() as u32,
             result: 0,
             data_bytes: frame.len() as u32,
-            data_out_bytes: 0,
+            data_out_bytes: changed.len() as u32,
             data: address_of(frame),
-            data_out: 0,
+            data_out: match changed.is_empty() {
+                true => 0,
+                false => changed.as_mut_ptr().expose_provenance() as u64,
+            },
             repeat: 1,
             duration_ns: 0,
             context_bytes: size_of_val(context) as u32,
@@ -402,7 +442,8 @@ impl Program {
             batch: live,
             padding: 0,
         };
-        // SAFETY: these are the attributes of the command. The kernel reads as many bytes as frame and context have, and writes none.
+        // SAFETY: these are the attributes of the command. The kernel reads as many bytes as frame and context have, and writes as
+        // many as `changed` has.
         unsafe { bpf(Command::TestRun, &mut attributes) }?;
         Ok(attributes.result)
     }

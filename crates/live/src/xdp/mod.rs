@@ -1,7 +1,7 @@
 //! Programs in the kernel that decide for each frame, before the kernel's stack sees it, whether it is the adapter's (XDP).
 //!
 //! [`Lookup`] has a map of flows, [`Steering::of_everything`] takes all there is. What is taken goes to AF_XDP sockets
-//! ([`AfXdp`](crate::port::AfXdp)), one for each receive queue. Programs are attached by links, which the kernel takes back when the
+//! ([`AfXdp`](crate::port::AfXdp)), one for each receive queue. A [`FastPath`] forwards for a router, and leaves the rest to it. Programs are attached by links, which the kernel takes back when the
 //! process is gone, but for an old kernel's guard, which stays and lets all pass.
 //!
 //! The programs are short and have no loops. They are instructions that a small assembler puts together, and are loaded by the few
@@ -24,7 +24,11 @@ mod assembler;
 mod bpf;
 mod clsact;
 mod error;
+mod fast_path;
+mod features;
+mod forward;
 mod guard;
+mod ingress;
 mod injector;
 mod key;
 mod lookup;
@@ -32,6 +36,7 @@ mod programs;
 mod steering;
 
 pub use error::XdpError;
+pub use fast_path::{FastPath, FastPathConfig, FastPathKind};
 pub use guard::GuardKind;
 pub use injector::Injector;
 pub use lookup::{Lookup, LookupConfig, LookupCounters, Verdict};

@@ -27,10 +27,12 @@ pub(super) enum Counter {
     Passed,
     Guarded,
     Discarded,
+    /// The interface by which it was to leave is gone.
+    NoDevice,
 }
 
 impl Counter {
-    pub(super) const COUNT: u32 = 4;
+    pub(super) const COUNT: u32 = 5;
 }
 
 /// The maps that programs use.
@@ -53,39 +55,41 @@ impl Way {
     const fn data(self) -> i16 {
         match self {
             Self::In => 0,
-            Self::Out => 76,
+            Self::Out => SKB_DATA,
         }
     }
 }
 
+/// Where a context of traffic control (`struct __sk_buff`) says where the packet's start is.
+pub(super) const SKB_DATA: i16 = 76;
 /// Where a program's context has the receive queue (`struct xdp_md`).
 const RECEIVE_QUEUE: i16 = 16;
 /// Where it says whether a packet has a VLAN tag beside its bytes (`struct __sk_buff`).
-const VLAN_PRESENT: i16 = 20;
+pub(super) const VLAN_PRESENT: i16 = 20;
 
-const ETHERNET_BYTES: i32 = 14;
-const ETHERNET_TYPE: i16 = 12;
-const TYPE_IPV4: u16 = 0x0800;
-const TYPE_IPV6: u16 = 0x86dd;
-const IPV4_LEAST_BYTES: i32 = 20;
+pub(super) const ETHERNET_BYTES: i32 = 14;
+pub(super) const ETHERNET_TYPE: i16 = 12;
+pub(super) const TYPE_IPV4: u16 = 0x0800;
+pub(super) const TYPE_IPV6: u16 = 0x86dd;
+pub(super) const IPV4_LEAST_BYTES: i32 = 20;
 const IPV4_MOST_BYTES: i32 = 60;
-const IPV6_BYTES: i32 = 40;
+pub(super) const IPV6_BYTES: i32 = 40;
 const TCP: i32 = 6;
 const TCP_LEAST_BYTES: i32 = 20;
 /// More fragments, and the offset: both are zero in a whole packet.
 const FRAGMENT_BITS: u16 = 0x3fff;
 /// Places in the headers.
-const IPV4_LENGTH: i16 = ETHERNET_BYTES as i16 + 2;
+pub(super) const IPV4_LENGTH: i16 = ETHERNET_BYTES as i16 + 2;
 const IPV4_FRAGMENT: i16 = ETHERNET_BYTES as i16 + 6;
 const IPV4_PROTOCOL: i16 = ETHERNET_BYTES as i16 + 9;
-const IPV4_SOURCE: i16 = ETHERNET_BYTES as i16 + 12;
-const IPV6_LENGTH: i16 = ETHERNET_BYTES as i16 + 4;
+pub(super) const IPV4_SOURCE: i16 = ETHERNET_BYTES as i16 + 12;
+pub(super) const IPV6_LENGTH: i16 = ETHERNET_BYTES as i16 + 4;
 const IPV6_NEXT_HEADER: i16 = ETHERNET_BYTES as i16 + 6;
-const IPV6_SOURCE: i16 = ETHERNET_BYTES as i16 + 8;
+pub(super) const IPV6_SOURCE: i16 = ETHERNET_BYTES as i16 + 8;
 
 /// Places on the stack: the key, and below it the index of a counter or a queue.
 const KEY: i16 = -(Key::BYTES as i16);
-const INDEX: i16 = KEY - 8;
+pub(super) const INDEX: i16 = KEY - 8;
 
 /// Passes every frame.
 pub(super) fn nothing() -> Vec<Instruction> {
@@ -144,7 +148,7 @@ pub(super) fn guard(flows: &Map, maps: &Maps<'_>) -> Vec<Instruction> {
 }
 
 /// Ends with the frame at the socket of its queue, if there is one, otherwise with another result. R6 is the context.
-fn redirect(a: &mut Assembler, maps: &Maps<'_>, otherwise: i32, counter: Counter) {
+pub(super) fn redirect(a: &mut Assembler, maps: &Maps<'_>, otherwise: i32, counter: Counter) {
     let other = a.label();
     a.load(Word, R2, R6, RECEIVE_QUEUE);
     a.load_map(R1, maps.sockets);
@@ -159,7 +163,7 @@ fn redirect(a: &mut Assembler, maps: &Maps<'_>, otherwise: i32, counter: Counter
 }
 
 /// Counts, and ends with R9 as the result.
-fn count_and_exit(a: &mut Assembler, counter: Counter, counters: &Map) {
+pub(super) fn count_and_exit(a: &mut Assembler, counter: Counter, counters: &Map) {
     let out = a.label();
     a.store(Word, R10, INDEX, counter as i32);
     look_up(a, counters, INDEX);
@@ -204,7 +208,7 @@ fn find(a: &mut Assembler, way: Way, flows: &Map, pass: Label) {
 }
 
 /// R0 becomes the entry of a map whose key is at this place of the stack, or zero.
-fn look_up(a: &mut Assembler, map: &Map, key: i16) {
+pub(super) fn look_up(a: &mut Assembler, map: &Map, key: i16) {
     a.load_map(R1, map);
     a.compute(Move, R2, R10);
     a.compute(Add, R2, i32::from(key));
@@ -212,7 +216,7 @@ fn look_up(a: &mut Assembler, map: &Map, key: i16) {
 }
 
 /// The packet has so many bytes from `start` on.
-fn reach(a: &mut Assembler, start: Register, bytes: i32, pass: Label) {
+pub(super) fn reach(a: &mut Assembler, start: Register, bytes: i32, pass: Label) {
     a.compute(Move, R3, start);
     a.compute(Add, R3, bytes);
     a.jump_if(R3, Greater, R8, pass);
@@ -300,6 +304,6 @@ fn addresses(a: &mut Assembler, way: Way, source: i16, bytes: i16) {
 }
 
 /// The number as a load finds it in a packet.
-fn in_network_order(number: u16) -> i32 {
+pub(super) fn in_network_order(number: u16) -> i32 {
     i32::from(number.to_be())
 }

@@ -138,7 +138,8 @@ impl Steering {
 
     pub(super) fn count(&self, counter: Counter) -> u64 {
         // An entry of this map cannot be absent.
-        self.counters.sum(counter as u32).unwrap_or_default()
+        let sums = self.counters.sums::<1>(counter as u32);
+        sums.map_or(0, |[sum]| sum)
     }
 }
 

@@ -13,6 +13,7 @@ mod lookup;
 mod moving;
 mod peers;
 mod ports;
+mod routing;
 mod wire;
 
 use libtest_mimic::Arguments;
@@ -29,6 +30,7 @@ fn main() {
         broker::ALL,
         moving::ALL,
         killed::ALL,
+        routing::ALL,
     ];
     needs::run(&Arguments::from_args(), Need::Root, &tests.concat());
 }

@@ -9,6 +9,7 @@ mod partial;
 mod queue;
 mod ring;
 
+use super::any::Any;
 use super::interface;
 use super::packet::Transmit;
 use super::{
@@ -22,9 +23,8 @@ use baton_wire::{Span, Time};
 use bytes::Bytes;
 use partial::is_checksum_partial;
 use queue::{Kicked, Queue};
-use rustix::event::epoll::{self, EventData, EventFlags};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -78,9 +78,7 @@ pub struct AfXdp {
     /// What sends in their place.
     transmit: Option<Transmit>,
     /// Ready when one of several queues is.
-    any: Option<OwnedFd>,
-    /// It is also ready when there is room to send.
-    waits_for_room: bool,
+    any: Option<Any>,
     /// The queue that is looked at first.
     next: usize,
     link: LinkInfo,
@@ -123,7 +121,7 @@ impl AfXdp {
         // Refuses what cannot be used before anything happens to it.
         chunk_bytes(&interface::link_info(name)?)?;
         let steering = Steering::of_everything(name, config.mode)?;
-        let mut port = Self::on(name, config, &Taps::of(&steering))?;
+        let mut port = Self::on(name, config, &steering)?;
         port.steering = Some(steering);
         Ok(port)
     }
@@ -137,7 +135,7 @@ impl AfXdp {
         config: &AfXdpConfig,
         lookup: &Lookup,
     ) -> Result<Self, XdpError> {
-        Self::on(name, config, &Taps::of(lookup.steering()))?.with_transmit(name)
+        Self::on(name, config, lookup.steering())?.with_transmit(name)
     }
 
     /// The same where the lookup is a broker's.
@@ -154,7 +152,7 @@ impl AfXdp {
             queues: broker.queues(),
             set_socket: Box::new(|queue, socket| broker.give_socket(queue, socket)),
         };
-        Self::on(name, config, &taps)?.with_transmit(name)
+        Self::from_taps(name, config, &taps)?.with_transmit(name)
     }
 
     fn with_transmit(mut self, name: &str) -> Result<Self, XdpError> {
@@ -166,7 +164,15 @@ impl AfXdp {
         Ok(self)
     }
 
-    fn on(name: &str, config: &AfXdpConfig, taps: &Taps<'_>) -> Result<Self, XdpError> {
+    /// Takes those frames of the interface `name` that another program on it gives to sockets.
+    ///
+    /// # Errors
+    /// See [`XdpError`].
+    pub fn on(name: &str, config: &AfXdpConfig, steering: &Steering) -> Result<Self, XdpError> {
+        Self::from_taps(name, config, &Taps::of(steering))
+    }
+
+    fn from_taps(name: &str, config: &AfXdpConfig, taps: &Taps<'_>) -> Result<Self, XdpError> {
         let link = interface::link_info(name)?;
         let interface = interface::index(name)?;
         let chunk = chunk_bytes(&link)?;
@@ -182,16 +188,13 @@ impl AfXdp {
         let queues: Vec<Queue> = (0..taps.queues)
             .map(open)
             .collect::<Result<_, XdpError>>()?;
-        let any = match &queues[..] {
-            [_] => None,
-            several => Some(any_of(several).map_err(XdpError::of("wait for several queues"))?),
-        };
+        let any = Any::of(queues.iter().map(Queue::fd));
+        let any = any.map_err(XdpError::of("wait for several queues"))?;
         Ok(Self {
             steering: None,
             queues,
             transmit: None,
             any,
-            waits_for_room: false,
             next: 0,
             longest: longest_frame(&link),
             link,
@@ -220,15 +223,10 @@ impl AfXdp {
 
     /// Has what [`Port::fd`] gives tell when there is room to send, or not any more.
     fn wait_for_room(&mut self, waits: bool) -> io::Result<()> {
-        if let Some(any) = &self.any
-            && waits != self.waits_for_room
-        {
-            let mut flags = EventFlags::IN;
-            flags.set(EventFlags::OUT, waits);
-            epoll::modify(any, self.queues[0].fd(), EventData::new_u64(0), flags)?;
-            self.waits_for_room = waits;
+        match &mut self.any {
+            Some(any) => any.wait_for_room(self.queues[0].fd(), waits),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// Has the kernel send what is in the ring; false if the interface is down.
@@ -320,7 +318,7 @@ impl Port for AfXdp {
     }
 
     fn fd(&self) -> Option<BorrowedFd<'_>> {
-        let any = self.any.as_ref().map(OwnedFd::as_fd);
+        let any = self.any.as_ref().map(Any::fd);
         Some(any.unwrap_or_else(|| self.queues[0].fd()))
     }
 
@@ -387,14 +385,4 @@ fn bind(
             outcome => return outcome.map_err(XdpError::of("bind an AF_XDP socket")),
         }
     }
-}
-
-/// A descriptor that is ready when one of these sockets has received.
-fn any_of(queues: &[Queue]) -> io::Result<OwnedFd> {
-    let any = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-    for (number, queue) in queues.iter().enumerate() {
-        let data = EventData::new_u64(number as u64);
-        epoll::add(&any, queue.fd(), data, EventFlags::IN)?;
-    }
-    Ok(any)
 }

@@ -7,6 +7,7 @@ mod transmit;
 
 pub(super) use transmit::Transmit;
 
+use super::any::Any;
 use super::interface::{self, InterfaceError};
 use super::sys::{bind_packet, packet_statistics, set_option};
 use super::{Batch, CounterSink, LinkInfo, Port, PortDrop, PortDrops, RECEIVE_BATCH, tell_drops};
@@ -41,6 +42,8 @@ pub struct PacketConfig {
     pub retire_ms: u32,
     /// Take all frames that pass, not only those to the interface's address.
     pub promiscuous: bool,
+    /// Take only what programs of traffic control have let pass: of IP and ARP alone.
+    pub after_classifiers: bool,
     /// Give runs of segments to the kernel as one packet, for the device to cut. Not where the other end takes single frames only.
     pub merges: bool,
 }
@@ -53,6 +56,7 @@ impl Default for PacketConfig {
             block_bytes: 64 * 1024,
             retire_ms: 1,
             promiscuous: false,
+            after_classifiers: false,
             merges: true,
         }
     }
@@ -62,15 +66,24 @@ impl Default for PacketConfig {
 /// segments are given to the kernel as one packet, which the device cuts where it does not take them whole.
 #[derive(Debug)]
 pub struct PacketSocket {
-    ring: Ring,
-    /// What the ring belongs to.
-    fd: OwnedFd,
+    /// One, or one for each protocol.
+    inputs: Vec<Input>,
+    /// Ready when one of several sockets is.
+    any: Option<Any>,
     transmit: Transmit,
     link: LinkInfo,
     arena: Arena,
     drops: PortDrops,
     /// The kernel's count of frames that found no room in the ring; asking for it resets it.
     ring_full: Cell<u64>,
+}
+
+/// A socket that receives.
+#[derive(Debug)]
+struct Input {
+    ring: Ring,
+    /// What the ring belongs to.
+    fd: OwnedFd,
 }
 
 impl PacketSocket {
@@ -82,18 +95,46 @@ impl PacketSocket {
         let link = interface::link_info(name)?;
         let index = interface::index(name)?;
         let refuse = |error| InterfaceError::of("attach to", name, error);
+        let protocols: &[libc::c_int] = match config.after_classifiers {
+            true => &[libc::ETH_P_IP, libc::ETH_P_IPV6, libc::ETH_P_ARP],
+            false => &[libc::ETH_P_ALL],
+        };
+        let open = |&protocol| Input::open(&link, index, config, protocol);
+        let inputs: io::Result<Vec<Input>> = protocols.iter().map(open).collect();
+        let inputs = inputs.map_err(refuse)?;
+        let sockets = inputs.iter().map(|input| input.fd.as_fd());
+        let any = Any::of(sockets).map_err(refuse)?;
+        let transmit = Transmit::open(index, config.merges).map_err(refuse)?;
+        Ok(Self {
+            inputs,
+            any,
+            transmit,
+            link,
+            arena: Arena::default(),
+            drops: PortDrops::default(),
+            ring_full: Cell::new(0),
+        })
+    }
+}
+
+impl Input {
+    fn open(
+        link: &LinkInfo,
+        index: u32,
+        config: &PacketConfig,
+        protocol: libc::c_int,
+    ) -> io::Result<Self> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         // Protocol 0: nothing is received before everything is set up.
-        let fd = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)
-            .map_err(|error| refuse(error.into()))?;
+        let fd = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)?;
         let set = |option, value: i32| set_option(fd.as_fd(), libc::SOL_PACKET, option, &[value]);
         let version = match config.ring {
             RingKind::Blocks => libc::tpacket_versions::TPACKET_V3,
             RingKind::Slots => libc::tpacket_versions::TPACKET_V2,
         };
-        set(libc::PACKET_VERSION, version as i32).map_err(refuse)?;
-        let ring = Ring::new(fd.as_fd(), config, longest_frame(&link)).map_err(refuse)?;
-        set(libc::PACKET_IGNORE_OUTGOING, 1).map_err(refuse)?;
+        set(libc::PACKET_VERSION, version as i32)?;
+        let ring = Ring::new(fd.as_fd(), config, longest_frame(link))?;
+        set(libc::PACKET_IGNORE_OUTGOING, 1)?;
         if config.promiscuous {
             let request = libc::packet_mreq {
                 mr_ifindex: index as i32,
@@ -106,20 +147,10 @@ impl PacketSocket {
                 libc::SOL_PACKET,
                 libc::PACKET_ADD_MEMBERSHIP,
                 &[request],
-            )
-            .map_err(refuse)?;
+            )?;
         }
-        bind_packet(fd.as_fd(), index, libc::ETH_P_ALL as u16).map_err(refuse)?;
-        let transmit = Transmit::open(index, config.merges).map_err(refuse)?;
-        Ok(Self {
-            ring,
-            fd,
-            transmit,
-            link,
-            arena: Arena::default(),
-            drops: PortDrops::default(),
-            ring_full: Cell::new(0),
-        })
+        bind_packet(fd.as_fd(), index, protocol as u16)?;
+        Ok(Self { ring, fd })
     }
 }
 
@@ -127,34 +158,44 @@ impl Port for PacketSocket {
     fn receive(&mut self, _now: Time, frames: &mut Vec<Bytes>) -> io::Result<()> {
         let limit = longest_frame(&self.link);
         let Self {
-            ring, arena, drops, ..
+            inputs,
+            arena,
+            drops,
+            ..
         } = self;
         let end = frames.len() + RECEIVE_BATCH;
-        while frames.len() < end {
-            let taken = ring.take(|received| match received {
-                Received::Truncated => drops.add(PortDrop::SuperFrame, 1),
-                Received::Frame { bytes, .. } if bytes.len() > limit => {
-                    drops.add(PortDrop::SuperFrame, 1);
+        for Input { ring, .. } in inputs {
+            while frames.len() < end {
+                let taken = ring.take(|received| match received {
+                    Received::Truncated => drops.add(PortDrop::SuperFrame, 1),
+                    Received::Frame { bytes, .. } if bytes.len() > limit => {
+                        drops.add(PortDrop::SuperFrame, 1);
+                    }
+                    Received::Frame {
+                        checksum_ready: false,
+                        ..
+                    } => drops.add(PortDrop::ChecksumNotReady, 1),
+                    Received::Frame { bytes, .. } => frames.push(arena.copy(bytes)),
+                });
+                if !taken {
+                    break;
                 }
-                Received::Frame {
-                    checksum_ready: false,
-                    ..
-                } => drops.add(PortDrop::ChecksumNotReady, 1),
-                Received::Frame { bytes, .. } => frames.push(arena.copy(bytes)),
-            });
-            if !taken {
-                break;
             }
         }
         Ok(())
     }
 
     fn send(&mut self, _now: Time, batch: &mut Batch) -> io::Result<()> {
-        self.transmit.send(batch, &mut self.drops)
+        self.transmit.send(batch, &mut self.drops)?;
+        match &mut self.any {
+            Some(any) => any.wait_for_room(self.inputs[0].fd.as_fd(), !batch.is_empty()),
+            None => Ok(()),
+        }
     }
 
     fn fd(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.fd.as_fd())
+        let any = self.any.as_ref().map(Any::fd);
+        Some(any.unwrap_or_else(|| self.inputs[0].fd.as_fd()))
     }
 
     fn link(&self) -> &LinkInfo {
@@ -163,9 +204,11 @@ impl Port for PacketSocket {
 
     fn counters(&self, sink: &mut dyn CounterSink) {
         let mut drops = self.drops;
-        if let Ok((_, dropped)) = packet_statistics(self.fd.as_fd()) {
-            self.ring_full
-                .set(self.ring_full.get() + u64::from(dropped));
+        for Input { fd, .. } in &self.inputs {
+            if let Ok((_, dropped)) = packet_statistics(fd.as_fd()) {
+                self.ring_full
+                    .set(self.ring_full.get() + u64::from(dropped));
+            }
         }
         drops.add(PortDrop::ReceiveRingFull, self.ring_full.get());
         sink.counter("port.writes", self.transmit.writes());

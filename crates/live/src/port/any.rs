@@ -1,0 +1,48 @@
+//! Several sockets as one to wait for.
+
+use rustix::event::epoll::{self, EventData, EventFlags};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// Ready when one of several sockets has received.
+#[derive(Debug)]
+pub(super) struct Any {
+    fd: OwnedFd,
+    /// It is also ready when the first one has room to send.
+    waits_for_room: bool,
+}
+
+impl Any {
+    /// Of these sockets; none is needed for a single one.
+    pub(super) fn of<'a>(
+        sockets: impl ExactSizeIterator<Item = BorrowedFd<'a>>,
+    ) -> io::Result<Option<Self>> {
+        if sockets.len() == 1 {
+            return Ok(None);
+        }
+        let fd = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        for (number, socket) in sockets.enumerate() {
+            let data = EventData::new_u64(number as u64);
+            epoll::add(&fd, socket, data, EventFlags::IN)?;
+        }
+        Ok(Some(Self {
+            fd,
+            waits_for_room: false,
+        }))
+    }
+
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// Tells when there is room to send at the first socket, or not any more.
+    pub(super) fn wait_for_room(&mut self, first: BorrowedFd<'_>, waits: bool) -> io::Result<()> {
+        if waits != self.waits_for_room {
+            let mut flags = EventFlags::IN;
+            flags.set(EventFlags::OUT, waits);
+            epoll::modify(&self.fd, first, EventData::new_u64(0), flags)?;
+            self.waits_for_room = waits;
+        }
+        Ok(())
+    }
+}
