@@ -6,7 +6,7 @@ use baton_live::port::{
     AfXdp, AfXdpConfig, InterfaceError, LinkState, LinkWatch, PacketConfig, PacketSocket, Port,
     RingKind, Tap, bring, ipv4_address,
 };
-use baton_live::xdp::XdpError;
+use baton_live::xdp::{Withheld, XdpError};
 use baton_live::{Clock, within};
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -152,18 +152,18 @@ impl Spec {
     pub fn open(&self, clock: Clock) -> Result<Station, TesterError> {
         let open = || {
             let port = self.kind.open(&self.interface)?;
-            Ok::<_, XdpError>((port, LinkWatch::of(&self.interface)?))
+            // Older kernels see all that packet sockets do.
+            let withheld = match self.kind {
+                PortKind::Packet => Withheld::attach(&self.interface).ok(),
+                PortKind::Tap | PortKind::AfXdp => None,
+            };
+            Ok::<_, XdpError>((port, LinkWatch::of(&self.interface)?, withheld))
         };
         let namespace = self.namespace.clone();
-        let (port, watch) = within(namespace.as_deref(), open)??;
+        let (port, watch, withheld) = within(namespace.as_deref(), open)??;
         let is_far_end = self.kind.is_far_end();
-        Ok(Station::new(
-            port,
-            Some(watch),
-            namespace,
-            is_far_end,
-            clock,
-        ))
+        let station = Station::new(port, Some(watch), namespace, is_far_end, clock);
+        Ok(station.with_withheld(withheld))
     }
 }
 

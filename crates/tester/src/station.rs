@@ -9,6 +9,7 @@ use crate::stamp::Template;
 use crate::task::{Outcome, StreamEnds, Task, Work};
 use crate::tcp;
 use baton_live::port::{LinkInfo, LinkWatch, Port};
+use baton_live::xdp::Withheld;
 use baton_live::{Clock, pin_to_core, within};
 use baton_wire::{Span, Time};
 use bytes::Bytes;
@@ -31,6 +32,8 @@ pub struct Station {
     port: Box<dyn Port + Send>,
     /// What the kernel counts; there is nothing to ask where the port is in memory.
     watch: Option<LinkWatch>,
+    /// Keeps the frames of tests from the kernel's IP.
+    _withheld: Option<Withheld>,
     /// The network namespace of the interface.
     namespace: Option<String>,
     /// The port is the end that is not the kernel's, as of a TAP device.
@@ -55,6 +58,7 @@ impl Station {
         Self {
             port,
             watch,
+            _withheld: None,
             namespace,
             is_far_end,
             core: None,
@@ -62,6 +66,15 @@ impl Station {
             frames: Vec::new(),
             before: Counts::default(),
             outcome: Outcome::default(),
+        }
+    }
+
+    /// With what keeps the frames of tests from the kernel's IP, as long as it is there.
+    #[must_use]
+    pub fn with_withheld(self, withheld: Option<Withheld>) -> Self {
+        Self {
+            _withheld: withheld,
+            ..self
         }
     }
 

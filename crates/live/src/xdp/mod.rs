@@ -34,6 +34,7 @@ mod key;
 mod lookup;
 mod programs;
 mod steering;
+mod withhold;
 
 pub use error::XdpError;
 pub use fast_path::{FastPath, FastPathConfig, FastPathKind};
@@ -41,3 +42,4 @@ pub use guard::GuardKind;
 pub use injector::Injector;
 pub use lookup::{Lookup, LookupConfig, LookupCounters, Verdict};
 pub use steering::{Mode, Steering};
+pub use withhold::Withheld;

@@ -15,6 +15,7 @@ mod peers;
 mod ports;
 mod routing;
 mod wire;
+mod withheld;
 
 use libtest_mimic::Arguments;
 use needs::Need;
@@ -31,6 +32,7 @@ fn main() {
         moving::ALL,
         killed::ALL,
         routing::ALL,
+        withheld::ALL,
     ];
     needs::run(&Arguments::from_args(), Need::Root, &tests.concat());
 }

@@ -15,7 +15,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 /// Frames given to the kernel in one call.
 const TRANSMIT_BATCH: usize = 64;
 
-/// Sends past the queueing discipline, each packet with a virtual header: a run of segments is one packet, which the device cuts.
+/// Sends past the queueing discipline. Where runs of segments may be one packet, which the device cuts, each packet has a virtual header.
 #[derive(Debug)]
 pub(in crate::port) struct Transmit {
     fd: OwnedFd,
@@ -34,8 +34,11 @@ impl Transmit {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         // Protocol 0: it receives nothing.
         let fd = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)?;
-        for option in [libc::PACKET_QDISC_BYPASS, libc::PACKET_VNET_HDR] {
-            set_option(fd.as_fd(), libc::SOL_PACKET, option, &[1_i32])?;
+        for (option, is_on) in [
+            (libc::PACKET_QDISC_BYPASS, true),
+            (libc::PACKET_VNET_HDR, merges),
+        ] {
+            set_option(fd.as_fd(), libc::SOL_PACKET, option, &[i32::from(is_on)])?;
         }
         bind_packet(fd.as_fd(), index, 0)?;
         Ok(Self {
@@ -59,15 +62,25 @@ impl Transmit {
     ) -> io::Result<()> {
         let mut sent = false;
         while !batch.is_empty() {
-            let runs = runs_of(batch, self.merges);
-            let frames = |count| runs.iter().take(count).map(|run| run.frames).sum();
-            match send_runs(self.fd.as_fd(), &runs, batch) {
-                Ok(count) => {
-                    sent = true;
-                    self.writes += count as u64;
-                    batch.sent(frames(count));
+            let (outcome, first) = match self.may_merge {
+                true => {
+                    let runs = runs_of(batch, self.merges);
+                    let frames = |count| runs.iter().take(count).map(|run| run.frames).sum();
+                    let sent = send_runs(self.fd.as_fd(), &runs, batch);
+                    (sent.map(|count| (count, frames(count))), runs[0].frames)
                 }
-                Err(Errno::NOBUFS) if self.merges && runs[0].frames > 1 => self.merges = false,
+                false => {
+                    let sent = send_frames(self.fd.as_fd(), batch);
+                    (sent.map(|count| (count, count)), 1)
+                }
+            };
+            match outcome {
+                Ok((packets, frames)) => {
+                    sent = true;
+                    self.writes += packets as u64;
+                    batch.sent(frames);
+                }
+                Err(Errno::NOBUFS) if self.merges && first > 1 => self.merges = false,
                 Err(Errno::NOBUFS) if !self.merges && !sent => {
                     // Single frames find no room either.
                     self.merges = self.may_merge;
@@ -75,12 +88,12 @@ impl Transmit {
                 }
                 Err(Errno::AGAIN | Errno::NOBUFS | Errno::INTR) => break,
                 Err(Errno::NETDOWN) => {
-                    drops.add(PortDrop::LinkDown, runs[0].frames as u64);
-                    batch.sent(frames(1));
+                    drops.add(PortDrop::LinkDown, first as u64);
+                    batch.sent(first);
                 }
                 Err(Errno::MSGSIZE | Errno::INVAL) => {
-                    drops.add(PortDrop::TransmitRefused, runs[0].frames as u64);
-                    batch.sent(frames(1));
+                    drops.add(PortDrop::TransmitRefused, first as u64);
+                    batch.sent(first);
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -114,15 +127,29 @@ fn send_runs(fd: BorrowedFd<'_>, runs: &[Run], batch: &Batch) -> Result<usize, E
         slices.extend(data.map(|frame| IoSlice::new(&frame[run.data..])));
         ends.push(slices.len());
     }
-    let mut controls: SmallVec<[SendAncillaryBuffer<'_, '_, '_>; TRANSMIT_BATCH]> = runs
-        .iter()
+    let start_of = |run: usize| run.checked_sub(1).map_or(0, |before| ends[before]);
+    let messages = (0..runs.len()).map(|run| &slices[start_of(run)..ends[run]]);
+    send_messages(fd, messages)
+}
+
+/// Gives the kernel the frames at the front of `batch`, as many as go in one call; says how many it took.
+fn send_frames(fd: BorrowedFd<'_>, batch: &Batch) -> Result<usize, Errno> {
+    let frames = batch.iter().take(TRANSMIT_BATCH).map(IoSlice::new);
+    let slices: SmallVec<[IoSlice<'_>; TRANSMIT_BATCH]> = frames.collect();
+    send_messages(fd, slices.chunks(1))
+}
+
+fn send_messages<'a>(
+    fd: BorrowedFd<'_>,
+    messages: impl ExactSizeIterator<Item = &'a [IoSlice<'a>]>,
+) -> Result<usize, Errno> {
+    let mut controls: SmallVec<[SendAncillaryBuffer<'_, '_, '_>; TRANSMIT_BATCH]> = (0..messages
+        .len())
         .map(|_| SendAncillaryBuffer::default())
         .collect();
-    let starts = std::iter::once(0).chain(ends.iter().copied());
-    let mut messages: SmallVec<[MMsgHdr<'_>; TRANSMIT_BATCH]> = starts
-        .zip(&ends)
-        .zip(&mut controls)
-        .map(|((start, &end), control)| MMsgHdr::new(&slices[start..end], control))
+    let messages = messages.zip(&mut controls);
+    let mut messages: SmallVec<[MMsgHdr<'_>; TRANSMIT_BATCH]> = messages
+        .map(|(slices, control)| MMsgHdr::new(slices, control))
         .collect();
     sendmmsg(fd, &mut messages, SendFlags::DONTWAIT)
 }
