@@ -68,16 +68,13 @@ impl<P> PortableInner<P> {
         self.marks.intersects(Marks::URGENT | Marks::URGENT_TOLD)
     }
 
-    /// Where urgent data ends, and the number of the peer's urgent byte.
-    pub(crate) fn urgent(&self) -> (SeqNr, SeqNr) {
-        (
-            self.boundaries.urgent_end,
-            self.receive.urgent.unwrap_or_default(),
-        )
+    /// Where urgent data ends, and the number of the peer's urgent byte, if it told of one.
+    pub(crate) fn urgent(&self) -> (SeqNr, Option<SeqNr>) {
+        (self.boundaries.urgent_end, self.receive.urgent)
     }
 
-    pub(crate) fn set_urgent(&mut self, (end, peers): (SeqNr, SeqNr)) {
-        (self.boundaries.urgent_end, self.receive.urgent) = (end, Some(peers));
+    pub(crate) fn set_urgent(&mut self, urgent: (SeqNr, Option<SeqNr>)) {
+        (self.boundaries.urgent_end, self.receive.urgent) = urgent;
     }
 }
 
