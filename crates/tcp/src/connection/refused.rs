@@ -28,11 +28,7 @@ impl<P: Payload> Connection<P> {
         if self.timers.unanswered == 0 {
             self.start_waiting(cx.now);
         }
-        let given_up = match cx.config.user_timeout_ms {
-            Some(_) => self.user_timed_out(cx),
-            None => u32::from(self.timers.unanswered) >= cx.config.data_retries,
-        };
-        if given_up {
+        if self.probed_in_vain(cx) {
             effects.end = Some(End::Closed(self.timed_out()));
             return;
         }

@@ -231,16 +231,20 @@ impl<P: Payload> Connection<P> {
         u32::from(self.timers.retries) >= most || self.user_timed_out(cx)
     }
 
+    /// Whether probes have gone unanswered for long enough: by the user timeout, or without one by their number.
+    pub(super) fn probed_in_vain(&self, cx: &Context<'_>) -> bool {
+        match cx.config.user_timeout_ms {
+            Some(_) => self.user_timed_out(cx),
+            None => u32::from(self.timers.unanswered) >= cx.config.data_retries,
+        }
+    }
+
     /// RFC 9293 3.8.6.1: probes go on as long as the peer answers, ever more slowly.
     fn persist_timeout(&mut self, cx: &Context<'_>, effects: &mut Effects) {
         if self.marks.contains(Marks::HELD) {
             return self.held_timeout(cx, effects);
         }
-        let given_up = match cx.config.user_timeout_ms {
-            Some(_) => self.user_timed_out(cx),
-            None => u32::from(self.timers.unanswered) >= cx.config.data_retries,
-        };
-        if given_up {
+        if self.probed_in_vain(cx) {
             effects.end = Some(End::Closed(self.timed_out()));
             return;
         }
