@@ -3,12 +3,12 @@
 use crate::adapter::{AdapterSide, End, address, destination, source};
 use crate::conversation::{Script, Side};
 use crate::patient::patient;
-use baton_host::layer::{AdapterId, LayerStats, Place, SocketLayer};
+use baton_host::layer::{AdapterId, LayerStats, SocketLayer};
 use baton_host::{Decision, Selection, SelectionConfig, View};
 use baton_inet::{Cidr, Host, InterfaceConfig, Medium};
-use baton_tcp::Config;
+use baton_tcp::{Config, ConnId, State};
 use baton_testkit::{Network, Random};
-use baton_wire::{Endpoint, Flow, Span, Time};
+use baton_wire::{Endpoint, Span, Time};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -347,20 +347,19 @@ impl Machine {
         self.ends[number].os.handle_link_lost(self.now);
         self.layer.handle_adapter_lost(lost);
         self.tell_layer();
-        let was_there = |place| !matches!(place, Place::Host(_));
-        // The peers of lost connections get no answer any more: a router says so.
-        let flows: Vec<Flow> = self
-            .layer
-            .states()
-            .filter(|state| state.adapter == lost && was_there(state.place))
-            .map(|state| state.flow)
-            .collect();
-        for flow in flows {
-            let conn = self.peers.stack().find(&flow.reversed());
-            if let Some(conn) = conn {
-                self.peers.stack_mut().abort(conn);
-                self.clients.remove(&conn.0);
-            }
+        // Peers of connections that were there, or were on their way, get no answer any more: a router says so. The server may have
+        // closed one: the adapter had to see to it that its last bytes arrive.
+        let peers = self.peers.stack();
+        let here = peers.connections().filter(|&conn| {
+            let flow = peers.flow(conn).reversed();
+            flow.local.addr == address(number)
+                && peers.state(conn) != State::SynSent
+                && self.host.stack().find(&flow).is_none()
+        });
+        let gone: Vec<ConnId> = here.collect();
+        for conn in gone {
+            self.peers.stack_mut().abort(conn);
+            self.clients.remove(&conn.0);
         }
         let (to_server, to_peers) = (&mut self.to_server.frames, &mut self.to_peers.frames);
         to_server.retain(|(_, frame)| destination(frame) != number);
