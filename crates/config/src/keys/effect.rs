@@ -233,9 +233,19 @@ pub const NEEDS: &[Needs] = &[
             "host.l2",
             "host.prefetch_next_line",
             "host.scale",
+            "host.tlb",
             "nic.mips",
         ],
         &[on("run.cost_models")],
+    ),
+    needs(
+        &[
+            "host.tlb.second_entries",
+            "host.tlb.second_latency_cycles",
+            "host.tlb.second_ways",
+            "host.tlb.ways",
+        ],
+        &[above("host.tlb.entries", 0)],
     ),
     needs(
         &["run.measured_packets"],

@@ -1,7 +1,9 @@
 //! The server's processor, memory and kernel.
 
 use super::{Invalid, positive};
-use crate::hardware::{CacheConfig, DmaPolicy, DramConfig, MemoryConfig, ProcessorConfig};
+use crate::hardware::{
+    CacheConfig, DmaPolicy, DramConfig, MemoryConfig, ProcessorConfig, TlbConfig,
+};
 use baton_host::Op;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,6 +21,8 @@ pub struct HostConfig {
     pub l2: CacheConfig,
     /// Memory behind the caches.
     pub dram: DramConfig,
+    /// Translation of addresses.
+    pub tlb: TlbConfig,
     /// A level-2 miss also fetches the next line.
     pub prefetch_next_line: bool,
     /// What DMA writes do to the level-2 cache.
@@ -195,6 +199,7 @@ impl Default for HostConfig {
             l1: memory.l1,
             l2: memory.l2,
             dram: memory.dram,
+            tlb: memory.tlb,
             prefetch_next_line: memory.prefetch_next_line,
             dma: memory.dma,
             wait_events: 64,
@@ -222,6 +227,7 @@ impl HostConfig {
             prefetch_next_line: self.prefetch_next_line,
             dma: self.dma,
             dram: self.dram.clone(),
+            tlb: self.tlb.clone(),
         }
     }
 

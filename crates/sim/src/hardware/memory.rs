@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::cache::{Cache, CacheConfig, Outcome, with_stride};
 use super::config_error::ConfigError;
 use super::dram::{Dram, DramConfig, DramCounters};
+use super::tlb::{Tlb, TlbConfig, Translation};
 
 /// What a device's write does to the caches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -35,6 +36,8 @@ pub struct MemoryConfig {
     pub dma: DmaPolicy,
     /// Main memory.
     pub dram: DramConfig,
+    /// Translation of addresses.
+    pub tlb: TlbConfig,
 }
 
 /// Table 2 of the handoff-policies paper.
@@ -56,6 +59,7 @@ impl Default for MemoryConfig {
             prefetch_next_line: true,
             dma: DmaPolicy::Invalidate,
             dram: DramConfig::default(),
+            tlb: TlbConfig::default(),
         }
     }
 }
@@ -79,7 +83,8 @@ impl MemoryConfig {
                 expected,
             ));
         }
-        self.dram.validate().map_err(|e| e.within("dram"))
+        self.dram.validate().map_err(|e| e.within("dram"))?;
+        self.tlb.validate().map_err(|e| e.within("tlb"))
     }
 }
 
@@ -88,7 +93,7 @@ impl MemoryConfig {
 pub struct AccessCost {
     /// Lines found in the L1.
     pub l1_hits: u32,
-    /// Lines found in the L2, those included that a prefetch is still fetching.
+    /// Lines found in the L2, those included that a prefetch is still fetching, and those of the page table.
     pub l2_hits: u32,
     /// Lines fetched from main memory.
     pub misses: u32,
@@ -108,7 +113,7 @@ impl AccessCost {
             + u64::from(self.stall_memory_cycles)
     }
 
-    /// Lines touched.
+    /// Lines touched, those of the page table included.
     pub fn lines(&self) -> u32 {
         self.l1_hits + self.l2_hits + self.misses
     }
@@ -142,6 +147,8 @@ pub struct MemoryCounters {
     pub l2_hits: u64,
     /// Lines fetched from main memory because they were touched.
     pub misses: u64,
+    /// Translations that neither level of the TLB had.
+    pub walks: u64,
     /// Lines fetched because the line before them missed.
     pub prefetches: u64,
     /// Those of them that were touched before they had come.
@@ -174,6 +181,7 @@ pub struct MemoryHierarchy {
     /// Lines that were prefetched and may be on their way, each with its number among what memory defers: oldest first.
     on_their_way: VecDeque<(u64, u64)>,
     dma: DmaPolicy,
+    tlb: Option<Tlb>,
     counters: MemoryCounters,
 }
 
@@ -194,6 +202,7 @@ impl MemoryHierarchy {
             prefetch_next_line: config.prefetch_next_line,
             on_their_way: VecDeque::new(),
             dma: config.dma,
+            tlb: Tlb::new(&config.tlb).map_err(|e| e.within("tlb"))?,
             counters: MemoryCounters::default(),
         })
     }
@@ -233,12 +242,37 @@ impl MemoryHierarchy {
     #[inline]
     pub fn access_lines(&mut self, now_cycle: u64, lines: Range<u64>, write: bool) -> AccessCost {
         let count = (lines.end - lines.start) as u32;
+        let translation = match self.tlb.is_some() {
+            true => self.translate(now_cycle, &lines),
+            false => AccessCost::default(),
+        };
+        let now_cycle = now_cycle + translation.stall_cycles();
         let mut cost = with_stride!(self.l1.stride(), self.access_l1(now_cycle, lines, write));
         cost.l1_hits = count - cost.l2_hits - cost.misses;
         cost.stall_l1_cycles = cost.l1_hits * self.l1_stall_cycles;
+        cost += translation;
         self.counters.l1_hits += u64::from(cost.l1_hits);
         self.counters.l2_hits += u64::from(cost.l2_hits);
         self.counters.misses += u64::from(cost.misses);
+        cost
+    }
+
+    /// What the addresses of these lines cost to translate. Entries of the page table are read past the L1.
+    #[inline(never)]
+    fn translate(&mut self, now_cycle: u64, lines: &Range<u64>) -> AccessCost {
+        let mut cost = AccessCost::default();
+        for page in Tlb::pages_of(lines, self.line_shift) {
+            let Some(tlb) = &mut self.tlb else { break };
+            match tlb.translate(page) {
+                Translation::First => {}
+                Translation::Second(cycles) => cost.stall_l2_cycles += cycles,
+                Translation::Walk(cycles, entry) => {
+                    cost.stall_l2_cycles += cycles;
+                    self.counters.walks += 1;
+                    self.access_l2(now_cycle, entry >> self.line_shift, false, &mut cost);
+                }
+            }
+        }
         cost
     }
 

@@ -19,6 +19,7 @@ mod dram;
 mod memory;
 mod pace;
 mod processor;
+mod tlb;
 mod wire;
 
 pub use cache::{Cache, CacheConfig, Outcome};
@@ -27,4 +28,5 @@ pub use disk::{Disk, DiskConfig, DiskQueue, DiskRequest};
 pub use dram::{Dram, DramConfig, DramCounters};
 pub use memory::{AccessCost, DmaPolicy, MemoryConfig, MemoryCounters, MemoryHierarchy};
 pub use processor::{NicProcessor, NicProcessorConfig, Occupancy, Processor, ProcessorConfig};
+pub use tlb::TlbConfig;
 pub use wire::{Wire, WireConfig, WireCounters};

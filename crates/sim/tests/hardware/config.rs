@@ -2,7 +2,7 @@
 
 use baton_sim::hardware::{
     CacheConfig, DmaPolicy, DramConfig, MemoryConfig, MemoryHierarchy, NicProcessor,
-    NicProcessorConfig, Processor, ProcessorConfig, Wire, WireConfig,
+    NicProcessorConfig, Processor, ProcessorConfig, TlbConfig, Wire, WireConfig,
 };
 
 fn l2(size_kib: u32, ways: u32, line_bytes: u32) -> String {
@@ -155,5 +155,41 @@ fn configurations_read_from_toml() {
             .unwrap()
             .instructions_per_cycle,
         1
+    );
+}
+
+#[test]
+fn impossible_translation_names_the_field() {
+    let error = |tlb: TlbConfig| {
+        let config = MemoryConfig {
+            tlb,
+            ..MemoryConfig::default()
+        };
+        config.validate().unwrap_err().to_string()
+    };
+    let opteron = TlbConfig {
+        entries: 32,
+        ..TlbConfig::default()
+    };
+    assert_eq!(
+        error(TlbConfig {
+            entries: 33,
+            ..opteron.clone()
+        }),
+        "tlb.entries = 33: expected ways = 32 times a power of two, the number of sets"
+    );
+    assert_eq!(
+        error(TlbConfig {
+            second_ways: 65,
+            ..opteron.clone()
+        }),
+        "tlb.second_ways = 65: expected 1 to 64"
+    );
+    assert_eq!(
+        error(TlbConfig {
+            second_latency_cycles: 0,
+            ..opteron
+        }),
+        "tlb.second_latency_cycles = 0: expected 1 to 10000"
     );
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use baton_sim::hardware::{
-    AccessCost, CacheConfig, DmaPolicy, Dram, DramConfig, MemoryConfig, MemoryHierarchy,
+    AccessCost, CacheConfig, DmaPolicy, Dram, DramConfig, MemoryConfig, MemoryHierarchy, TlbConfig,
 };
 use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
@@ -405,4 +405,85 @@ fn same_accesses_same_costs() {
         (0..2_000).map(|_| packets.run()).collect::<Vec<_>>()
     };
     assert_eq!(costs(), costs());
+}
+
+/// A small TLB: three translations at hand, eight a look away.
+fn with_tlb() -> MemoryHierarchy {
+    MemoryHierarchy::new(&MemoryConfig {
+        prefetch_next_line: false,
+        tlb: TlbConfig {
+            entries: 3,
+            ways: 3,
+            second_entries: 8,
+            second_ways: 4,
+            second_latency_cycles: 5,
+        },
+        ..MemoryConfig::default()
+    })
+    .unwrap()
+}
+
+/// Touches a line of each page, a different one so that no two are in one set of a cache; gives what that cost beyond the lines.
+fn pages(memory: &mut MemoryHierarchy, pages: std::ops::Range<u64>) -> Vec<u64> {
+    let touch = |page: u64| {
+        let cost = memory.access(0, page * 4096 + page % 64 * 64, 8, false);
+        cost.stall_cycles()
+    };
+    pages.map(touch).collect()
+}
+
+#[test]
+fn translations_come_from_two_levels_and_a_table() {
+    let mut memory = with_tlb();
+    pages(&mut memory, 0..8);
+    assert_eq!(memory.counters().walks, 8, "no translation was there");
+    assert_eq!(
+        memory.counters().misses,
+        8 + 1,
+        "their entries of the table share a line"
+    );
+
+    assert_eq!(
+        pages(&mut memory, 5..8),
+        [0; 3],
+        "the last three are at hand"
+    );
+    assert_eq!(
+        pages(&mut memory, 0..8),
+        [5; 8],
+        "those before are in the second level"
+    );
+    assert_eq!(memory.counters().walks, 8);
+
+    // Eight others take the places of all: their entries of the table are in the line that is in the L2.
+    pages(&mut memory, 8..16);
+    assert_eq!(memory.counters().walks, 16);
+    assert_eq!(
+        pages(&mut memory, 0..1),
+        [5 + 15],
+        "a walk that the L2 answers"
+    );
+}
+
+#[test]
+fn an_access_across_pages_translates_both() {
+    let mut memory = with_tlb();
+    let cost = memory.access(0, 2 * 4096 - 64, 128, false);
+    assert_eq!((memory.counters().walks, cost.lines()), (2, 2 + 2));
+    assert_eq!(
+        (cost.misses, cost.l2_hits),
+        (3, 1),
+        "both entries of the table are in one line"
+    );
+}
+
+#[test]
+fn a_translation_that_is_there_changes_nothing() {
+    let (mut plain, mut translated) = (no_prefetch(), with_tlb());
+    pages(&mut translated, 0..3);
+    pages(&mut plain, 0..3);
+    for address in [0, 4096, 2 * 4096 + 640, 64, 4096 + 64] {
+        let there = |memory: &mut MemoryHierarchy| memory.access(10_000, address, 8, true);
+        assert_eq!(there(&mut plain), there(&mut translated));
+    }
 }

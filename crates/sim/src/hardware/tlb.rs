@@ -1,0 +1,156 @@
+//! Translation of addresses: two levels of cached translations before a table in memory.
+
+use super::cache::{Cache, CacheConfig};
+use super::config_error::{ConfigError, check_range};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+
+/// Bytes of a page.
+const PAGE_BYTES: u64 = 4096;
+
+/// Bytes of an entry of the page table, without physical addresses beyond 4 GiB.
+const ENTRY_BYTES: u64 = 4;
+
+/// Where the page table begins: beyond all that is modelled.
+const PAGE_TABLE: u64 = 1 << 41;
+
+/// The processor's translation look-aside buffers for data, in pages of 4 KiB.
+///
+/// What neither level has is read from the page table: an access to the L2, as of a walker whose upper levels are at hand.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct TlbConfig {
+    /// Entries of the first level; 0: translation costs nothing, as in the handoff-policies paper.
+    #[schemars(range(max = Self::MOST_ENTRIES))]
+    pub entries: u32,
+    /// Entries in a set of it.
+    #[schemars(range(min = 1, max = 64))]
+    pub ways: u32,
+    /// Entries of the second level.
+    #[schemars(range(min = 1, max = Self::MOST_ENTRIES))]
+    pub second_entries: u32,
+    /// Entries in a set of it.
+    #[schemars(range(min = 1, max = 64))]
+    pub second_ways: u32,
+    /// Processor cycles that a look into the second level takes.
+    #[schemars(range(min = 1, max = 10000))]
+    pub second_latency_cycles: u32,
+}
+
+/// None. Where the first level has entries, the rest is as in an Opteron (AMD publication 25112); its cycles are *assumed*.
+impl Default for TlbConfig {
+    fn default() -> Self {
+        Self {
+            entries: 0,
+            ways: 32,
+            second_entries: 512,
+            second_ways: 4,
+            second_latency_cycles: 5,
+        }
+    }
+}
+
+impl TlbConfig {
+    /// Most entries of a level.
+    pub const MOST_ENTRIES: u32 = 1 << 16;
+
+    /// Whether such buffers can be built.
+    ///
+    /// # Errors
+    /// Says which field they cannot have, and what was expected.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let most = u64::from(Self::MOST_ENTRIES);
+        check_range("entries", self.entries.into(), 0, most)?;
+        check_range("ways", self.ways.into(), 1, 64)?;
+        check_range("second_entries", self.second_entries.into(), 1, most)?;
+        check_range("second_ways", self.second_ways.into(), 1, 64)?;
+        let cycles = self.second_latency_cycles.into();
+        check_range("second_latency_cycles", cycles, 1, 10_000)?;
+        whole_sets("entries", "ways", self.entries, self.ways)?;
+        let (entries, ways) = (self.second_entries, self.second_ways);
+        whole_sets("second_entries", "second_ways", entries, ways)
+    }
+}
+
+/// A power of two of sets, or none.
+fn whole_sets(
+    field: &'static str,
+    ways_field: &'static str,
+    entries: u32,
+    ways: u32,
+) -> Result<(), ConfigError> {
+    let sets = entries / ways;
+    if entries.is_multiple_of(ways) && (sets == 0 || sets.is_power_of_two()) {
+        return Ok(());
+    }
+    let expected = format!("{ways_field} = {ways} times a power of two, the number of sets");
+    Err(ConfigError::new(field, entries, expected))
+}
+
+/// A level as a cache whose lines are pages.
+fn level(entries: u32, ways: u32) -> Result<Cache, ConfigError> {
+    Cache::new(&CacheConfig {
+        size_kib: entries * (PAGE_BYTES / 1024) as u32,
+        ways,
+        line_bytes: PAGE_BYTES as u32,
+        latency_cycles: 1,
+    })
+}
+
+/// What a translation takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Translation {
+    /// The first level has it.
+    First,
+    /// The second has: so many cycles.
+    Second(u32),
+    /// The entry of the page table at this address has to be read after so many cycles.
+    Walk(u32, u64),
+}
+
+/// The translations that a processor has at hand.
+#[derive(Clone, Debug)]
+pub(super) struct Tlb {
+    first: Cache,
+    second: Cache,
+    second_latency_cycles: u32,
+}
+
+impl Tlb {
+    /// Buffers without an entry; none where there are none.
+    ///
+    /// # Errors
+    /// Says which field they cannot have, and what was expected.
+    pub(super) fn new(config: &TlbConfig) -> Result<Option<Self>, ConfigError> {
+        config.validate()?;
+        if config.entries == 0 {
+            return Ok(None);
+        }
+        Ok(Some(Self {
+            first: level(config.entries, config.ways)?,
+            second: level(config.second_entries, config.second_ways)?,
+            second_latency_cycles: config.second_latency_cycles,
+        }))
+    }
+
+    /// The pages of these lines, each of `1 << line_shift` bytes.
+    pub(super) fn pages_of(lines: &Range<u64>, line_shift: u32) -> Range<u64> {
+        let shift = PAGE_BYTES.trailing_zeros() - line_shift;
+        if lines.is_empty() {
+            return 0..0;
+        }
+        lines.start >> shift..((lines.end - 1) >> shift) + 1
+    }
+
+    /// Translates an address of this page.
+    pub(super) fn translate(&mut self, page: u64) -> Translation {
+        if self.first.touch(page, false).is_hit() {
+            return Translation::First;
+        }
+        match self.second.touch(page, false).is_hit() {
+            true => Translation::Second(self.second_latency_cycles),
+            false => Translation::Walk(self.second_latency_cycles, PAGE_TABLE + page * ENTRY_BYTES),
+        }
+    }
+}
