@@ -27,6 +27,8 @@ const PLATEAU: u32 = 100;
 /// For so long the pace stands while the window does.
 const UPDATE: Span = Span::from_us(31_250);
 const TICK: Span = Span::from_ms(1);
+/// Round trips that are measured so soon after the start of a stage do not count.
+const AFTER_REDUCTION: Span = Span::from_secs(1);
 /// No distance from the plateau is longer, in ticks of a second's 1024th: the cube fits.
 const FARTHEST: u64 = 1 << 18;
 
@@ -57,9 +59,7 @@ impl Controller for LinuxCubic {
     fn on_growth(&mut self, window: Window, acked: &Acked) -> u32 {
         let cwnd = (window.bytes / acked.smss).max(1);
         let segments = acked.bytes.div_ceil(acked.smss);
-        if let Some(rtt) = acked.rtt {
-            self.least = Some(self.least.map_or(rtt, |least| least.min(rtt)));
-        }
+        self.measure(acked);
         self.update(cwnd, segments, acked.now);
         self.advance(segments) * acked.smss
     }
@@ -87,6 +87,14 @@ impl Controller for LinuxCubic {
 }
 
 impl LinuxCubic {
+    /// New data was acknowledged, in slow start or later. Round trips just after a reduction say little.
+    pub(super) fn measure(&mut self, acked: &Acked) {
+        let settled = |epoch| acked.now.since(epoch) >= AFTER_REDUCTION;
+        if let Some(rtt) = acked.rtt.filter(|_| self.epoch.is_none_or(settled)) {
+            self.least = Some(self.least.map_or(rtt, |least| least.min(rtt)));
+        }
+    }
+
     /// Finds the pace anew, if it is time.
     fn update(&mut self, cwnd: u32, segments: u32, now: Moment) {
         self.friendly_counted += segments;

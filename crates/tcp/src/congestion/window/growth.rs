@@ -91,6 +91,9 @@ impl CongestionWindow {
     fn grow_as_linux(&mut self, acked: &Acked, gap: Span) {
         let Window { bytes, threshold } = self.size;
         let limited = bytes <= self.peak.saturating_add(acked.smss);
+        if let Algorithm::LinuxCubic(cubic) = &mut self.algorithm {
+            cubic.measure(acked);
+        }
         if bytes < threshold && (limited || bytes < self.peak.saturating_mul(2)) {
             let growth = self.careful(acked.bytes).min(threshold - bytes);
             self.size.bytes += growth;
@@ -107,5 +110,55 @@ impl CongestionWindow {
         } else {
             ask!(&mut self.algorithm, it => it.after_idle(gap));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Moment;
+    use crate::config::{Config, LinuxRules};
+
+    const SMSS: u32 = 1000;
+
+    /// Two segments are acknowledged each 100 ms, behind a queue that slow start fills: CUBIC's least round trip is that of
+    /// the first segments. Without a loss the window grows by one for twenty segments, until the cubic function, which is at
+    /// 0.4 * t^3 segments a round trip later, is above it.
+    #[test]
+    fn round_trips_of_slow_start_count_for_cubic_as_linux_has_it() {
+        let config = Config {
+            linux: LinuxRules::ALL,
+            window_counting: WindowCounting::Linux,
+            ..Config::default()
+        };
+        let mut una = SeqNr(1);
+        let mut window = CongestionWindow::new(SeqNr(0), &config);
+        window.start(10 * SMSS, una, &config);
+        let mut sizes = Vec::new();
+        for number in 1..=50 {
+            window.sent(window.window(), una, una + window.window());
+            let max = una + window.window();
+            una += 2 * SMSS;
+            let queued = u64::from(window.window() / SMSS / 2);
+            let acked = Acked {
+                now: Moment::default() + Span::from_ms(100 * number),
+                bytes: 2 * SMSS,
+                smss: SMSS,
+                rtt: Some(Span::from_ms(100 * queued.min(number))),
+                srtt: Span::from_ms(100),
+            };
+            window.grow(&acked, una, max);
+            sizes.push(window.window() / SMSS);
+        }
+        // HyStart looks at the ninth round trip of the second round, which is the fourteenth of all.
+        assert_eq!(
+            sizes[..14],
+            [12, 14, 16, 18, 20, 22, 24, 26, 28, 30, 32, 34, 36, 36]
+        );
+        // 1, 2, 3 and 3.6 s after that, as Linux's whole numbers have it.
+        assert_eq!(
+            [23, 33, 43, 49].map(|at: usize| sizes[at]),
+            [37, 38, 41, 45]
+        );
     }
 }
