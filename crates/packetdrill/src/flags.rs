@@ -17,6 +17,8 @@ pub struct Settings {
     pub congestion: Congestion,
     /// Largest packet of the interface, bytes.
     pub mtu: u16,
+    /// Largest packet of the route to peers, where that is less (`ip route ... mtu lock`).
+    pub route_mtu: Option<u16>,
     /// Receive buffer of new sockets, bytes of kernel memory (half of it is offered at most).
     pub receive_buffer: u32,
     /// What autotuning may raise it to.
@@ -72,6 +74,7 @@ impl Default for Settings {
             },
             congestion: Congestion::Cubic,
             mtu: 1500,
+            route_mtu: None,
             receive_buffer: 540_000,
             receive_buffer_max: 15 << 20,
             send_buffer: 256 << 10,
@@ -170,8 +173,9 @@ const KEYS: &[Key] = &[
     key("initial_window", "segments", |s, v| {
         put(&mut s.tcp.initial_window_segments, number(v))
     }),
-    key("mtu", BYTES, |s, v| {
-        put(&mut s.mtu, number(v).filter(|&mtu| mtu >= 576))
+    key("mtu", BYTES, |s, v| put(&mut s.mtu, packet_size(v))),
+    key("route_mtu", BYTES, |s, v| {
+        put(&mut s.route_mtu, packet_size(v).map(Some))
     }),
     key("rcvbuf", BYTES, |s, v| {
         put(&mut s.receive_buffer, buffer(v))
@@ -354,6 +358,10 @@ fn buffer(value: &str) -> Option<u32> {
     number(value).filter(|len| (2304..=1 << 30).contains(len))
 }
 
+fn packet_size(value: &str) -> Option<u16> {
+    number(value).filter(|&len| len >= 576)
+}
+
 fn seconds(value: &str) -> Option<u32> {
     number::<u32>(value)?.checked_mul(1000)
 }
@@ -486,10 +494,20 @@ impl Settings {
 
     /// Largest segment the interface takes: the MTU without IP and TCP headers (RFC 9293 3.7.1).
     pub fn mss_for(&self, addr: IpAddr) -> u16 {
-        match addr {
-            IpAddr::V4(_) => self.mtu - 40,
-            IpAddr::V6(_) => self.mtu - 60,
-        }
+        self.mtu - headers_len(addr)
+    }
+
+    /// The same of the route, if that has an MTU of its own.
+    pub fn route_mss_for(&self, addr: IpAddr) -> Option<u16> {
+        self.route_mtu.map(|mtu| mtu - headers_len(addr))
+    }
+}
+
+/// IP and TCP headers without options.
+fn headers_len(addr: IpAddr) -> u16 {
+    match addr {
+        IpAddr::V4(_) => 40,
+        IpAddr::V6(_) => 60,
     }
 }
 

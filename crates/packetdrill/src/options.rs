@@ -220,6 +220,7 @@ impl SocketOptions {
         let interface = settings.mss_for(local);
         Config {
             mss: self.mss.map_or(interface, |mss| mss.min(interface)),
+            route_mss: settings.route_mss_for(local),
             send_buffer: ENGINE_BUFFER,
             receive_buffer: window.full_space(),
             window_clamp: window.offered(),

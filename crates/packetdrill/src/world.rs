@@ -10,7 +10,7 @@ use crate::flags::Settings;
 use crate::network::{Link, Outgoing};
 use crate::pipe::Pipe;
 use crate::sockets::{Socket, SocketId};
-use baton_tcp::{ConnId, Stack};
+use baton_tcp::{Config, ConnId, Stack};
 use baton_wire::{Flow, Span, Time, Timestamps};
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
@@ -87,6 +87,7 @@ impl World {
         let Some(changes) = &mut self.new_settings else {
             return;
         };
+        let route_mtu = self.settings.route_mtu;
         match changes.take(&mut self.settings) {
             Ok(false) => return,
             Ok(true) => {}
@@ -96,6 +97,9 @@ impl World {
             self.stack.set_fast_open_keys(keys);
         }
         self.stack.set_held(self.now, self.settings.queue_refuses);
+        if self.settings.route_mtu != route_mtu {
+            self.change_route();
+        }
         if std::mem::take(&mut self.settings.flush_metrics) {
             self.stack.forget_fast_open_servers();
         }
@@ -106,6 +110,18 @@ impl World {
             self.apply_options(id);
         }
         self.pump();
+    }
+
+    /// The route that connections have is another.
+    fn change_route(&mut self) {
+        let ids: Vec<_> = self.stack.connections().collect();
+        for id in ids {
+            let local = self.stack.flow(id).local.addr;
+            let route_mss = self.settings.route_mss_for(local);
+            let change = |config: &mut Config| config.route_mss = route_mss;
+            // As for options: more sets of parameters than the engine keeps are in use only in theory.
+            let _ = self.stack.configure(self.now, id, change);
+        }
     }
 
     /// The moment it is.

@@ -162,6 +162,11 @@ pub struct Config {
     /// Largest segment this end can receive, bytes of data (RFC 9293 3.7.1).
     #[schemars(range(min = LEAST_MSS), extend("x-unit" = "bytes"))]
     pub mss: u16,
+    /// Data and options that a segment holds on the route to the peer, where that is less than `mss`: SYNs name it, and no
+    /// segment is longer before the route changes (ip-route(8): `advmss` and `mtu lock` without headers); none: `mss` holds.
+    #[serde(with = "apart")]
+    #[schemars(with = "Option<u16>", range(min = LEAST_MSS), extend("x-unit" = "bytes"))]
+    pub route_mss: Option<u16>,
     /// Send buffer, bytes.
     #[schemars(range(min = 1, max = LARGEST_BUFFER), extend("x-unit" = "bytes"))]
     pub send_buffer: u32,
@@ -293,6 +298,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             mss: 1460,
+            route_mss: None,
             send_buffer: 256 * 1024,
             receive_buffer: 256 * 1024,
             window_scaling: true,
@@ -360,6 +366,16 @@ const LONGEST_ACK_DELAY_MS: u64 = 499;
 const LARGEST_WINDOW_SCALE: u64 = 14;
 
 impl Config {
+    /// The MSS that SYNs name (RFC 9293 3.7.1).
+    pub fn advertised_mss(&self) -> u16 {
+        self.mss.min(self.route_room())
+    }
+
+    /// Data and options that a segment holds as far as the route is concerned.
+    pub(crate) fn route_room(&self) -> u16 {
+        self.route_mss.unwrap_or(u16::MAX)
+    }
+
     /// Names the first value that makes no sense.
     ///
     /// # Errors
@@ -377,7 +393,12 @@ impl Config {
             }
         };
         let positive = |field, value: u32| within(field, value.into(), 1, u64::MAX, "more than 0");
-        within("mss", self.mss.into(), LEAST_MSS, u64::MAX, "at least 64")?;
+        for (field, mss) in [
+            ("mss", self.mss),
+            ("route_mss", self.route_mss.unwrap_or(u16::MAX)),
+        ] {
+            within(field, mss.into(), LEAST_MSS, u64::MAX, "at least 64")?;
+        }
         for (field, len) in [
             ("send_buffer", self.send_buffer),
             ("receive_buffer", self.receive_buffer),

@@ -47,6 +47,16 @@ impl MtuSearch {
         self.low
     }
 
+    /// The largest size that may be found.
+    pub(crate) fn high(&self) -> u16 {
+        self.high
+    }
+
+    /// The path may be another: sizes up to this are searched.
+    pub(crate) fn reach(&mut self, most: u16) {
+        self.high = most.max(self.low);
+    }
+
     /// The size to try next: in the middle of what is left (RFC 4821 7.3). `None` when little is left.
     pub(crate) fn next_size(&self, config: &MtuProbing) -> Option<u16> {
         let left = self.high - self.low;
@@ -57,7 +67,7 @@ impl MtuSearch {
     /// (RFC 4821 7.2 has a timer for that, as RFC 1191 6.3).
     pub(crate) fn restart_if_old(&mut self, most: u16, now: Moment, config: &MtuProbing) {
         if now.since(self.since) >= Span::from_secs(config.interval_s.into()) {
-            self.high = most.max(self.low);
+            self.reach(most);
             self.told = u16::MAX;
             self.since = now;
         }

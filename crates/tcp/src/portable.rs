@@ -17,10 +17,14 @@ const WITH_MORE_RULES: u16 = 4;
 /// The same, and then where urgent data ends, for a connection that had any.
 const WITH_URGENT: u16 = 5;
 
+/// The same, and then what the route takes, for a connection whose route takes less than its interface.
+const WITH_ROUTE: u16 = 6;
+
 /// The version of the state of a connection with these parameters, which had `urgent` data or not.
 pub(crate) fn version_for(config: &Config, urgent: bool) -> u16 {
     let usual = config.linux == LinuxRules::NONE && config.mtu_probing == MtuProbing::default();
     match (urgent, usual) {
+        _ if config.route_mss.is_some() => WITH_ROUTE,
         (true, _) => WITH_URGENT,
         (false, true) => FORMAT_VERSION,
         (false, false) => WITH_MORE_RULES,
@@ -103,10 +107,10 @@ impl<P: Payload + Serialize + DeserializeOwned> Portable<P> {
     pub fn check_version(bytes: &[u8]) -> Result<(), DecodeError> {
         let malformed = |error: postcard::Error| DecodeError::Malformed(error.to_string());
         let (found, _) = postcard::take_from_bytes::<u16>(bytes).map_err(malformed)?;
-        if !(FORMAT_VERSION..=WITH_URGENT).contains(&found) {
+        if !(FORMAT_VERSION..=WITH_ROUTE).contains(&found) {
             return Err(DecodeError::Version {
                 found,
-                expected: WITH_URGENT,
+                expected: WITH_ROUTE,
             });
         }
         Ok(())
@@ -117,11 +121,17 @@ impl<P: Payload + Serialize + DeserializeOwned> Portable<P> {
 pub(crate) fn to_bytes<P>(value: &impl Serialize, state: &Portable<P>) -> Vec<u8> {
     let bytes = postcard::to_stdvec(value);
     let Config {
-        linux, mtu_probing, ..
+        linux,
+        mtu_probing,
+        route_mss,
+        ..
     } = &state.config;
     let rules = (linux, mtu_probing, state.inner.mtu_search());
     let urgent = state.inner.urgent();
     let all = match state.version {
+        WITH_ROUTE => {
+            bytes.and_then(|bytes| postcard::to_extend(&(rules, urgent, route_mss), bytes))
+        }
         WITH_URGENT => bytes.and_then(|bytes| postcard::to_extend(&(rules, urgent), bytes)),
         WITH_MORE_RULES => bytes.and_then(|bytes| postcard::to_extend(&rules, bytes)),
         _ => bytes,
@@ -144,10 +154,13 @@ pub(crate) fn from_bytes<T: DeserializeOwned, P>(
             postcard::take_from_bytes(rest).map_err(malformed)?;
         moved.inner.set_mtu_search(search);
     }
-    if moved.version == WITH_URGENT {
+    if moved.version >= WITH_URGENT {
         let urgent;
         (urgent, rest) = postcard::take_from_bytes(rest).map_err(malformed)?;
         moved.inner.set_urgent(urgent);
+    }
+    if moved.version >= WITH_ROUTE {
+        (moved.config.route_mss, rest) = postcard::take_from_bytes(rest).map_err(malformed)?;
     }
     match rest.len() {
         0 => Ok(value),

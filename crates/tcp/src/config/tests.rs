@@ -8,7 +8,7 @@ fn the_defaults_make_sense() {
 #[test]
 fn nonsense_is_named() {
     type Spoil = fn(&mut Config);
-    let cases: [(&str, Spoil); 19] = [
+    let cases: [(&str, Spoil); 20] = [
         ("mss", |c| c.mss = 63),
         ("send_buffer", |c| c.send_buffer = 0),
         ("receive_buffer", |c| c.receive_buffer = (1 << 30) + 1),
@@ -20,6 +20,9 @@ fn nonsense_is_named() {
         ("delayed_ack_ms", |c| c.delayed_ack_ms = 500),
         ("window_scale", |c| c.window_scale = Some(15)),
         ("window_clamp", |c| c.window_clamp = 0),
+        ("route_mss", |c| {
+            c.route_mss = Some(63);
+        }),
         ("linux.max_pacing_rate", |c| {
             c.linux.max_pacing_rate = Some(0);
         }),

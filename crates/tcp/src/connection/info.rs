@@ -88,7 +88,7 @@ impl<P: Payload> Connection<P> {
             ato: Span::from_ms(config.delayed_ack_ms.into()),
             send_mss: self.smss(),
             receive_mss: self.rx.largest_segment.into(),
-            advertised_mss: config.mss,
+            advertised_mss: config.advertised_mss(),
             path_mtu: u32::from(self.told_path_room().min(config.mss)) + self.base_header_len(),
             unacked_segments: flight.div_ceil(self.smss()),
             sacked: reported,

@@ -334,7 +334,7 @@ impl<P: Payload> Connection<P> {
             },
             options: Negotiated {
                 mss: config.mss,
-                path_mss: u16::MAX,
+                path_mss: config.route_room(),
                 send_shift: 0,
                 receive_shift: shift,
                 window_scaling: config.window_scaling,

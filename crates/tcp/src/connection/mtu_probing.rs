@@ -54,15 +54,39 @@ impl<P: Payload> Connection<P> {
         match (config.mtu_probing.when, &mut self.search) {
             (ProbePathMtu::Off, search) => {
                 if let Some(search) = search.take() {
-                    self.options.path_mss = search.told;
+                    self.options.path_mss = search.told.min(config.route_room());
                 }
             }
-            (ProbePathMtu::Always, None) => self.start_mtu_search(now, config),
-            (_, Some(search)) => {
-                search.limit(self.options.mss);
-                self.options.path_mss = search.low();
+            (ProbePathMtu::Always, None) => {
+                let known = config.route_mss.map(|_| self.segment_room());
+                self.start_mtu_search(now, config);
+                // Of a route that was told of, the size in use needs no probe.
+                self.options.path_mss = known.unwrap_or(self.options.path_mss);
             }
+            (_, Some(_)) => self.limit_search(self.options.mss),
             (ProbePathMtu::AfterBlackHole, None) => {}
+        }
+    }
+
+    /// The route to the peer is another: what was known of the path does not hold. The size in use stays while larger ones are
+    /// probed for.
+    pub(super) fn change_route(&mut self, config: &Config) {
+        let room = config.route_room();
+        match &mut self.search {
+            Some(search) => {
+                search.told = room;
+                search.reach(self.options.mss.min(room));
+                self.limit_search(room);
+            }
+            None => self.options.path_mss = room,
+        }
+    }
+
+    /// No segment larger than this gets through, where the path is searched.
+    fn limit_search(&mut self, most: u16) {
+        if let Some(search) = &mut self.search {
+            search.limit(most);
+            self.options.path_mss = self.options.path_mss.min(search.high());
         }
     }
 
@@ -75,7 +99,7 @@ impl<P: Payload> Connection<P> {
     pub(super) fn mtu_probe(&mut self, cx: &Context<'_>, limit: u32) -> Probing {
         let (seq, smss) = (self.tx.next, self.smss());
         let window = self.congestion.window();
-        let most = self.options.mss;
+        let most = self.options.mss.min(cx.config.route_room());
         let calm = self.congestion.phase == Phase::Open
             && self.congestion.duplicates == 0
             && seq == self.tx.max
@@ -140,7 +164,7 @@ impl<P: Payload> Connection<P> {
             && una.at_or_after(probe.end)
         {
             search.arrived((probe.end - probe.start) as u16 + options);
-            self.options.path_mss = search.low();
+            self.options.path_mss = self.options.path_mss.max(search.low()).min(search.told);
             stats.mtu_probes_arrived += 1;
             let smss = self.smss();
             self.congestion.make_room(smss);
@@ -173,6 +197,7 @@ impl<P: Payload> Connection<P> {
         let (options, keeps_times) = (self.data_options_len(), self.keeps_times());
         if let Some(search) = &mut self.search {
             search.failed((probe.end - probe.start) as u16 + options);
+            self.options.path_mss = self.options.path_mss.min(search.high());
             search.again = (!keeps_times).then_some(probe);
         }
         if keeps_times {
@@ -193,14 +218,13 @@ impl<P: Payload> Connection<P> {
 
     /// The network told that segments larger than this do not get through.
     pub(super) fn limit_path(&mut self, room: u16) {
-        self.options.path_mss = match &mut self.search {
+        match &mut self.search {
             Some(search) => {
                 search.told = search.told.min(room);
-                search.limit(room);
-                search.low()
+                self.limit_search(room);
             }
-            None => room,
-        };
+            None => self.options.path_mss = room,
+        }
     }
 
     /// Where no times are kept: the next part of a lost probe.
@@ -249,8 +273,9 @@ impl<P: Payload> Connection<P> {
         let Some(search) = &self.search else {
             return Ok(());
         };
-        if search.low() != self.options.path_mss || search.told < LEAST_MSS {
-            return Err("the size that the search found is in use");
+        let least = search.low().min(search.told);
+        if !(least..=search.high()).contains(&self.options.path_mss) || search.told < LEAST_MSS {
+            return Err("the size in use is what the search found, or more");
         }
         search.verify(self.tx.una, self.tx.max, self.options.mss)
     }

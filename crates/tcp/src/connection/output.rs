@@ -646,7 +646,7 @@ impl<P: Payload> Connection<P> {
     fn advertised_mss(&self, config: &Config) -> u16 {
         match self.asks_fast_open() {
             true => config.mss.min(self.options.path_mss),
-            false => config.mss,
+            false => config.advertised_mss(),
         }
     }
 

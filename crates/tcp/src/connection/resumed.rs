@@ -48,7 +48,7 @@ impl<P: Payload> Connection<P> {
         let scaling = told.window_scaling;
         conn.options = Negotiated {
             mss,
-            path_mss: u16::MAX,
+            path_mss: config.route_room(),
             send_shift: scaling.map_or(0, |shifts| shifts.send),
             receive_shift: scaling.map_or(0, |shifts| shifts.receive),
             window_scaling: scaling.is_some(),

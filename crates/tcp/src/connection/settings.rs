@@ -16,6 +16,9 @@ impl<P: Payload> Connection<P> {
         if new.mss < self.options.mss && self.is_synchronized() {
             self.options.mss = new.mss.max(super::LEAST_MSS);
         }
+        if old.route_mss != new.route_mss {
+            self.change_route(new);
+        }
         if new.receive_buffer < old.receive_buffer || new.send_buffer < old.send_buffer {
             self.marks.insert(Marks::BUFFERS_SHRANK);
         }

@@ -52,7 +52,7 @@ impl<P: Payload> Stack<P> {
                 },
             window: window.min(u16::MAX.into()) as u16,
             options: Options {
-                mss: Some(config.mss),
+                mss: Some(config.advertised_mss()),
                 window_scale: agreed.shift.map(|_| own_shift),
                 sack_permitted: agreed.sack,
                 timestamps: timestamps.map(|timestamps| Timestamps {

@@ -15,6 +15,7 @@ pub fn with_patient_rules(rng: &mut Pcg64Mcg, config: Config) -> Config {
         ack_rate_limit_ms: [0, 500][rng.random_range(0..2)],
         challenge_acks_per_second: [0, 10][rng.random_range(0..2)],
         window_scale: [None, None, Some(0), Some(9)][rng.random_range(0..4)],
+        route_mss: [None, None, Some(600)][rng.random_range(0..3)],
         window_clamp: [u32::MAX, 5000][rng.random_range(0..2)],
         not_sent_low_water: [u32::MAX, 3000][rng.random_range(0..2)],
         cork_limit_ms: [0, 200][rng.random_range(0..2)],
