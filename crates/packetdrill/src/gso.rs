@@ -47,6 +47,11 @@ impl Burst {
         self.closed = true;
     }
 
+    /// More may belong to it.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.closed && self.count < self.most
+    }
+
     /// True when `next` continues it.
     pub(crate) fn takes(&self, next: &Segment<Bytes>) -> bool {
         let (first, len) = (&self.segment, next.payload_len());
@@ -55,8 +60,7 @@ impl Burst {
         let same_flags = (first.header.flags - last_only - first_only)
             == (next.header.flags - last_only)
             && !next.header.flags.contains(Flags::SYN);
-        !self.closed
-            && self.count < self.most
+        self.is_open()
             && len > 0
             && len <= self.unit
             && first.payload_len() + len <= LARGEST as usize

@@ -6,7 +6,8 @@
 //!
 //! Where to look: `abi` is the C side and nothing else; `instance` the lock, the threads and the passing of time;
 //! `world` all state behind it; `sockets`, `options`, `epoll`, `pipe`, `splice` what an application sees;
-//! `arrival` and `network` what the wire sees, with `gso` and `send_queue` for super-segments as Linux cuts them.
+//! `arrival` and `network` what the wire sees, with `gso`, `deferral` and `send_queue` for super-segments
+//! as Linux cuts them.
 //!
 //! The engine is as deterministic as ever: the same script gives the same packets at the same virtual times.
 
@@ -15,6 +16,7 @@ mod address;
 mod arrival;
 mod changes;
 mod counters;
+mod deferral;
 mod descriptors;
 mod epoll;
 pub mod errno;

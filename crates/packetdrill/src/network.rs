@@ -80,9 +80,15 @@ impl Link {
         (ticks < 1 << 31).then(|| STAMP_TICK * u64::from(ticks))
     }
 
-    /// Notes that `segment` leaves; `joins` when it shares a packet with the one before it, `partial` when it could hold
+    /// Notes that `segment` leaves `now`; `joins` when it shares a packet with the one before it, `partial` when it could hold
     /// more. Sets its PSH.
-    fn note(&mut self, segment: &mut Segment<Bytes>, joins: bool, partial: bool) -> RunEnd {
+    fn note(
+        &mut self,
+        now: Time,
+        segment: &mut Segment<Bytes>,
+        joins: bool,
+        partial: bool,
+    ) -> RunEnd {
         let (seq, flags) = (segment.header.seq, segment.header.flags);
         let len = segment.payload_len() as u32;
         let end = seq + len;
@@ -91,7 +97,7 @@ impl Link {
             self.next = Some(self.next.map_or(end, |next| next.latest(end)));
             if len > 0 {
                 // Data of a SYN is not pushed.
-                self.queue.send(len, end, false, false);
+                self.queue.send(now, len, end, false, false);
             }
             return RunEnd {
                 push: false,
@@ -107,9 +113,9 @@ impl Link {
         }
         let run = if end.after(next) {
             self.next = Some(end);
-            self.queue.send(end - next, end, joins, partial)
+            self.queue.send(now, end - next, end, joins, partial)
         } else {
-            self.queue.sent_again(end)
+            self.queue.sent_again(now, end)
         };
         segment.header.flags.set(Flags::PSH, run.push);
         run
@@ -133,7 +139,12 @@ impl World {
     pub(crate) fn take_segments(&mut self) -> bool {
         let mut burst: Option<(ConnId, Burst)> = None;
         let mut any = false;
-        while let Some((conn, mut segment)) = self.stack.poll_transmit(self.now()) {
+        loop {
+            let open = burst.as_ref().filter(|(_, burst)| burst.is_open());
+            self.defer_bursts(open.map(|(conn, _)| *conn));
+            let Some((conn, mut segment)) = self.stack.poll_transmit(self.now()) else {
+                break;
+            };
             any = true;
             let Some(conn) = conn else {
                 self.stamp_reset(&mut segment);
@@ -188,7 +199,7 @@ impl World {
         let partial = segment.payload_len() < send_mss;
         // One that probes for the path's MTU goes alone.
         let probes = segment.payload_len() > send_mss;
-        let run = self.link(conn).note(&mut segment, fits, partial);
+        let run = self.link(conn).note(now, &mut segment, fits, partial);
         self.link(conn).stamp = segment.header.options.timestamps.map(|stamp| (stamp, now));
         self.stamp_sent(conn, &segment);
         let mut burst = match burst {

@@ -1,7 +1,7 @@
 //! Which written bytes share a buffer in Linux's send queue. It shows in three places: where PSH stands, where one
 //! super-segment ends, and how much kernel memory a socket takes (which decides whether it is writable).
 
-use baton_wire::SeqNr;
+use baton_wire::{SeqNr, Time};
 use std::collections::VecDeque;
 
 /// Kernel memory that one buffer takes besides its data, bytes: structure, header room and shared info.
@@ -21,6 +21,19 @@ struct Sent {
     end: SeqNr,
     len: u32,
     push: bool,
+    /// When it was last sent.
+    at: Time,
+}
+
+/// The next buffer to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Next {
+    /// Bytes in it.
+    pub(crate) len: u32,
+    /// What is written goes into it.
+    pub(crate) takes_more: bool,
+    /// It is the last one.
+    pub(crate) is_last: bool,
 }
 
 /// What is known of the end of a run that was sent.
@@ -63,6 +76,20 @@ impl SendQueue {
     /// Nothing is to be sent or acknowledged.
     pub(crate) fn is_empty(&self) -> bool {
         self.unsent_len == 0 && self.sent_len == 0
+    }
+
+    /// What is to be sent next.
+    pub(crate) fn next(&self) -> Option<Next> {
+        self.unsent.front().map(|first| Next {
+            len: first.len,
+            takes_more: !first.end_of_record,
+            is_last: self.unsent.len() == 1,
+        })
+    }
+
+    /// When the first packet that is not acknowledged was last sent.
+    pub(crate) fn oldest_sent(&self) -> Option<Time> {
+        self.sent.front().map(|sent| sent.at)
     }
 
     /// Bytes that the last buffer still takes when buffers hold `goal`; 0 when a new one is needed.
@@ -109,9 +136,16 @@ impl SendQueue {
         }
     }
 
-    /// The next `len` unsent bytes leave, up to `end`; `joins` when they share a packet with those before them. A
+    /// The next `len` unsent bytes leave `now`, up to `end`; `joins` when they share a packet with those before them. A
     /// `partial` segment that is the last there is to be sent is pushed, whatever was to follow (RFC 9293 3.9.1.2).
-    pub(crate) fn send(&mut self, len: u32, end: SeqNr, joins: bool, partial: bool) -> RunEnd {
+    pub(crate) fn send(
+        &mut self,
+        now: Time,
+        len: u32,
+        end: SeqNr,
+        joins: bool,
+        partial: bool,
+    ) -> RunEnd {
         let mut rest = len;
         let mut run = RunEnd::default();
         while rest > 0 {
@@ -143,14 +177,20 @@ impl SendQueue {
                 end,
                 len,
                 push: run.push,
+                at: now,
             }),
         }
         run
     }
 
-    /// What was known of the end of a run that is sent again.
-    pub(crate) fn sent_again(&self, end: SeqNr) -> RunEnd {
-        let holder = self.sent.iter().find(|sent| sent.end.at_or_after(end));
+    /// What was known of the end of a run that is sent again, `now`.
+    pub(crate) fn sent_again(&mut self, now: Time, end: SeqNr) -> RunEnd {
+        let mut holders = self.sent.iter_mut();
+        let holder = holders.find(|sent| sent.end.at_or_after(end));
+        let holder = holder.map(|sent| {
+            sent.at = now;
+            *sent
+        });
         match holder {
             Some(sent) if sent.end == end => RunEnd {
                 push: sent.push,
@@ -202,27 +242,27 @@ mod tests {
         let mut queue = SendQueue::default();
         queue.append(3000, true);
         queue.push();
-        let middle = queue.send(1000, SeqNr(1001), false, false);
+        let middle = queue.send(Time::ZERO, 1000, SeqNr(1001), false, false);
         assert_eq!(middle, RunEnd::default());
-        let end = queue.send(2000, SeqNr(3001), false, false);
+        let end = queue.send(Time::ZERO, 2000, SeqNr(3001), false, false);
         assert_eq!((end.push, end.boundary), (true, true));
         assert_eq!(
-            queue.sent_again(SeqNr(1001)),
+            queue.sent_again(Time::ZERO, SeqNr(1001)),
             RunEnd {
                 push: false,
                 boundary: true
             }
         );
-        assert_eq!(queue.sent_again(SeqNr(2001)), RunEnd::default());
-        assert!(queue.sent_again(SeqNr(3001)).push);
+        assert_eq!(queue.sent_again(Time::ZERO, SeqNr(2001)), RunEnd::default());
+        assert!(queue.sent_again(Time::ZERO, SeqNr(3001)).push);
     }
 
     #[test]
     fn acknowledged_buffers_give_their_memory_back() {
         let mut queue = SendQueue::default();
         queue.append(3000, true);
-        queue.send(1000, SeqNr(1001), false, false);
-        queue.send(1000, SeqNr(2001), true, false);
+        queue.send(Time::ZERO, 1000, SeqNr(1001), false, false);
+        queue.send(Time::ZERO, 1000, SeqNr(2001), true, false);
         assert_eq!(queue.memory(), 3000 + 2 * BUFFER_OVERHEAD);
         queue.acknowledged(1500);
         assert_eq!(queue.memory(), 1500 + 2 * BUFFER_OVERHEAD);

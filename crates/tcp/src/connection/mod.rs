@@ -126,6 +126,8 @@ bitflags::bitflags! {
         const HELD = 1 << 25;
         /// The peer told of an urgent byte, and it was not read.
         const URGENT_TOLD = 1 << 26;
+        /// The owner holds new data back, for there will soon be room for more of it.
+        const DEFERRED = 1 << 27;
     }
 }
 

@@ -143,6 +143,9 @@ impl<P: Payload> Connection<P> {
     }
 
     fn run_of_new(&mut self, cx: &Context<'_>) -> Option<Run> {
+        if self.marks.contains(Marks::DEFERRED) {
+            return None;
+        }
         self.skip_reported();
         let limit = self.send_limit()?;
         self.next_run(cx, limit)

@@ -41,6 +41,15 @@ impl<P: Payload> Connection<P> {
         }
     }
 
+    /// Holds new data back, or no longer. What the congestion window has room for counts as used.
+    pub(crate) fn set_deferred(&mut self, deferred: bool) {
+        self.marks.set(Marks::DEFERRED, deferred);
+        let window = self.congestion.window();
+        if deferred && window < self.tx.window {
+            self.congestion.sent(window, self.tx.una, self.tx.max);
+        }
+    }
+
     /// Lets ACKs wait for answers from now on (TCP_QUICKACK off).
     pub(crate) fn delay_acks(&mut self) {
         self.marks.insert(Marks::INTERACTIVE);

@@ -387,6 +387,15 @@ impl<P: Payload> Stack<P> {
         self.enqueue(id);
     }
 
+    /// Holds new data back while set, whatever the windows have room for: an owner that sends in bursts may wait for room for a
+    /// larger one. What was lost goes again meanwhile. Something must be in flight whose acknowledgment ends the wait.
+    pub fn set_deferred(&mut self, id: ConnId, deferred: bool) {
+        self.connections[id.0 as usize].set_deferred(deferred);
+        if !deferred {
+            self.enqueue(id);
+        }
+    }
+
     /// Closes this end for writing: a FIN follows what was written (half close).
     pub fn shutdown(&mut self, id: ConnId) {
         self.connections[id.0 as usize].shutdown();

@@ -75,6 +75,7 @@ impl Player {
             Call::Close => stack.close(id),
             Call::Abort => stack.abort(id),
             Call::Cork(cork) => stack.set_cork(id, *cork),
+            Call::Defer(defer) => stack.set_deferred(id, *defer),
             Call::Nodelay(nodelay) => stack.set_nodelay(id, *nodelay),
             Call::QuickAck => stack.quick_ack(id),
             Call::Configure(setting) => {
