@@ -80,13 +80,15 @@ impl Controller for LinuxCubic {
         *self = Self::default();
         threshold
     }
-
-    fn after_idle(&mut self, idle: Span) {
-        self.epoch = self.epoch.map(|epoch| epoch + idle);
-    }
 }
 
 impl LinuxCubic {
+    /// Something is sent `now` after nothing was for `idle`: this stage began so much later, but no later than now. An
+    /// application that was slow without a pause has no such part in Linux.
+    pub(super) fn resume(&mut self, now: Moment, idle: Span) {
+        self.epoch = self.epoch.map(|epoch| epoch + idle.min(now.since(epoch)));
+    }
+
     /// New data was acknowledged, in slow start or later. Round trips just after a reduction say little.
     pub(super) fn measure(&mut self, acked: &Acked) {
         let settled = |epoch| acked.now.since(epoch) >= AFTER_REDUCTION;
@@ -247,6 +249,17 @@ mod tests {
         let reached_ms = reached_ms.expect("it gets there");
         assert!((2500..4500).contains(&reached_ms), "{reached_ms}");
         assert!(cwnd > 110, "and beyond it: {cwnd}");
+    }
+
+    /// A second at the window's end, and 5 s after the last transmission: the cubic function begins anew.
+    #[test]
+    fn a_pause_does_not_count() {
+        let mut cubic = LinuxCubic::default();
+        cubic.on_growth(window(1000), &acked(1000));
+        cubic.resume(at(6000), Span::from_secs(3));
+        assert_eq!(cubic.epoch, Some(at(4000)));
+        cubic.resume(at(6000), Span::from_secs(5));
+        assert_eq!(cubic.epoch, Some(at(6000)));
     }
 
     /// Without a loss: a segment for twenty at the slowest, for two at the fastest.

@@ -147,12 +147,15 @@ impl CongestionWindow {
         self.size.bytes = self.size.bytes.max(smss);
     }
 
-    /// Nothing was sent for `idle`, at least a timeout. Start anew (RFC 5681 4.1) with `initial`, if so much is given.
-    pub(crate) fn restart(&mut self, idle: Span, initial: Option<u32>) {
+    /// Nothing was sent for `idle` until now, at least a timeout. Start anew (RFC 5681 4.1) with `initial`, if so much is given.
+    pub(crate) fn restart(&mut self, now: Moment, idle: Span, initial: Option<u32>) {
         if let Some(initial) = initial {
             self.size.bytes = self.size.bytes.min(initial);
         }
-        ask!(&mut self.algorithm, it => it.after_idle(idle));
+        match &mut self.algorithm {
+            Algorithm::LinuxCubic(cubic) => cubic.resume(now, idle),
+            other => ask!(other, it => it.after_idle(idle)),
+        }
     }
 
     /// The rule that is broken, if any.

@@ -405,7 +405,8 @@ impl<P: Payload> Connection<P> {
         out: &mut Departure,
     ) {
         if let Some(idle) = self.idle_time(cx) {
-            self.congestion.restart(idle, self.restart_window(cx));
+            let now = self.clock.moment(cx.now);
+            self.congestion.restart(now, idle, self.restart_window(cx));
         }
         if feedback {
             self.restart_if_idle(self.clock.moment(cx.now));

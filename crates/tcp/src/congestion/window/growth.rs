@@ -110,6 +110,10 @@ impl CongestionWindow {
         } else {
             ask!(&mut self.algorithm, it => it.after_idle(gap));
         }
+        // What was used up counts as that until what was sent then is acknowledged, however much it grows meanwhile.
+        if limited {
+            self.peak = self.peak.max(self.size.bytes);
+        }
     }
 }
 
@@ -160,5 +164,38 @@ mod tests {
             [23, 33, 43, 49].map(|at: usize| sizes[at]),
             [37, 38, 41, 45]
         );
+    }
+
+    /// A window that was used up once, long after the last loss: by a segment for two, while the end of the data is
+    /// acknowledged and nothing more is sent (tcp_is_cwnd_limited of Linux).
+    #[test]
+    fn a_window_that_was_used_up_grows_while_that_is_acknowledged() {
+        let config = Config {
+            linux: LinuxRules::ALL,
+            window_counting: WindowCounting::Linux,
+            ..Config::default()
+        };
+        let mut una = SeqNr(1);
+        let mut window = CongestionWindow::new(SeqNr(0), &config);
+        window.start(20 * SMSS, una, &config);
+        window.size.threshold = 20 * SMSS;
+        let mut acknowledge = |window: &mut CongestionWindow, seconds, segments| {
+            una += segments * SMSS;
+            let acked = Acked {
+                now: Moment::default() + Span::from_secs(seconds),
+                bytes: segments * SMSS,
+                smss: SMSS,
+                rtt: Some(Span::from_ms(100)),
+                srtt: Span::from_ms(100),
+            };
+            window.grow(&acked, una, una);
+        };
+        window.sent(20 * SMSS, SeqNr(1), SeqNr(1) + 20 * SMSS);
+        acknowledge(&mut window, 1, 2);
+        for _ in 0..8 {
+            acknowledge(&mut window, 60, 2);
+        }
+        // One of them is for what was acknowledged at a slower pace.
+        assert_eq!(window.window(), 29 * SMSS);
     }
 }
