@@ -22,7 +22,7 @@ pub struct WindowScaling {
 pub struct Essentials<P> {
     /// The connection.
     pub flow: Flow,
-    /// ESTABLISHED, CLOSE-WAIT or FIN-WAIT-2: others are for the TCP to finish that has them.
+    /// ESTABLISHED, CLOSE-WAIT, FIN-WAIT-1 or FIN-WAIT-2: others are for the TCP to finish that has them.
     pub state: State,
     /// SND.UNA.
     pub send_una: SeqNr,
@@ -60,7 +60,7 @@ pub struct Essentials<P> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotEssential {
     /// It opens or closes.
-    #[error("it is in {0:?}; expected ESTABLISHED, CLOSE-WAIT or FIN-WAIT-2")]
+    #[error("it is in {0:?}; expected ESTABLISHED, CLOSE-WAIT, FIN-WAIT-1 or FIN-WAIT-2")]
     State(State),
     /// Its owner has read data and not given back the room: another TCP would count that as free.
     #[error("{0} bytes were read and not consumed")]
@@ -112,7 +112,9 @@ impl<P: Payload> Portable<P> {
             return Err(NotEssential::NotConsumed(held));
         }
         match self.state {
-            State::Established | State::CloseWait | State::FinWait2 => Ok(self.tell()),
+            State::Established | State::CloseWait | State::FinWait1 | State::FinWait2 => {
+                Ok(self.tell())
+            }
             other => Err(NotEssential::State(other)),
         }
     }

@@ -61,8 +61,8 @@ impl<P: Inline> OsLayer<P> {
         self.room_for_imports > 0
     }
 
-    /// Hands a connection to the adapter, as the state that its owner has exported (a [`Moved`](baton_tcp::Moved) as bytes) says.
-    /// [`OsLayer::poll_move`] tells what came of it.
+    /// Hands a connection to the adapter, as the state that its owner has exported (a [`Moved`](baton_tcp::Moved) as bytes) says; `shut` if
+    /// that has a FIN of this side. [`OsLayer::poll_move`] tells what came of it.
     ///
     /// # Errors
     /// There are as many sockets as may be.
@@ -71,11 +71,13 @@ impl<P: Inline> OsLayer<P> {
         now: Time,
         remote: Endpoint,
         state: Vec<u8>,
+        shut: bool,
     ) -> Result<SocketId, Status> {
         self.now = now;
         let number = self.take_number().ok_or(Status::TooManySockets)?;
         let entry = self.occupy(number, Phase::Importing);
         entry.endpoint = remote;
+        entry.shut = shut;
         entry.given_before = entry.given;
         let carried = Carried {
             bytes: state,

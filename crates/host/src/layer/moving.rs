@@ -7,7 +7,7 @@ use crate::{Decision, NotOffloaded, Selection, SocketId, View};
 use baton_bus::HostLink;
 use baton_bus::descriptor::Status;
 use baton_bus::link::Inline;
-use baton_tcp::{CloseReason, ConnId, Moved, Portable};
+use baton_tcp::{CloseReason, ConnId, Moved, Portable, State};
 use baton_wire::{Flow, Time};
 
 /// A connection of a socket that has left the stack, or is there again.
@@ -237,7 +237,8 @@ impl<P: Inline> SocketLayer<P> {
         let moved = Moved::new(state);
         let bytes = moved.to_bytes();
         let kept = Box::new(moved.state);
-        let imported = os.import(now, remote, bytes);
+        let shut = matches!(kept.state, State::FinWait1 | State::FinWait2);
+        let imported = os.import(now, remote, bytes, shut);
         self.moves.push_back(StackMove {
             conn,
             socket: id,

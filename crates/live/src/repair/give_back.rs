@@ -34,7 +34,7 @@ pub fn give_back(
 ) -> Result<(), RepairError> {
     let half_closed = match essentials.state {
         State::Established => false,
-        State::FinWait2 => true,
+        State::FinWait1 | State::FinWait2 => true,
         other => return Err(RepairError::CannotRestore(other)),
     };
     set_integer(fd, "TCP_REPAIR", libc::TCP_REPAIR, 1)?;

@@ -32,7 +32,7 @@ pub enum RepairError {
         source: io::Error,
     },
     /// It opens or closes.
-    #[error("the connection is in {0}; expected ESTABLISHED, CLOSE-WAIT or FIN-WAIT-2")]
+    #[error("the connection is in {0}; expected ESTABLISHED, CLOSE-WAIT, FIN-WAIT-1 or FIN-WAIT-2")]
     State(&'static str),
     /// Its numbers did not stand still.
     #[error("the connection went on while it was looked at: its packets still reach the kernel")]
@@ -48,7 +48,7 @@ pub enum RepairError {
         offered: usize,
     },
     /// A state that the kernel cannot be brought into.
-    #[error("the connection is in {0:?}; expected ESTABLISHED or FIN-WAIT-2")]
+    #[error("the connection is in {0:?}; expected ESTABLISHED, FIN-WAIT-1 or FIN-WAIT-2")]
     CannotRestore(State),
 }
 

@@ -12,6 +12,7 @@ use std::os::fd::BorrowedFd;
 
 /// The kernel's numbers of states.
 const ESTABLISHED: u8 = 1;
+const FIN_WAIT_1: u8 = 4;
 const FIN_WAIT_2: u8 = 5;
 const CLOSE_WAIT: u8 = 8;
 
@@ -66,14 +67,13 @@ pub fn forget(fd: BorrowedFd<'_>) -> Result<(), RepairError> {
 }
 
 fn look(fd: BorrowedFd<'_>) -> Result<Taken, RepairError> {
-    let info: Info =
-        sys::option(fd, libc::IPPROTO_TCP, libc::TCP_INFO).map_err(RepairError::at("TCP_INFO"))?;
-    let state = match info.state {
-        ESTABLISHED => State::Established,
-        FIN_WAIT_2 => State::FinWait2,
-        CLOSE_WAIT => State::CloseWait,
-        other => return Err(RepairError::State(state_name(other))),
-    };
+    let numbers = Numbers::read(fd)?;
+    let Numbers {
+        info,
+        state,
+        windows,
+        ..
+    } = numbers;
     let integer =
         |step, name| sys::option::<u32>(fd, libc::IPPROTO_TCP, name).map_err(RepairError::at(step));
     let mss = integer("TCP_MAXSEG", libc::TCP_MAXSEG)?;
@@ -82,10 +82,7 @@ fn look(fd: BorrowedFd<'_>) -> Result<Taken, RepairError> {
         _ => Some(integer("TCP_TIMESTAMP", libc::TCP_TIMESTAMP)?),
     };
     let flow = flow_of(fd)?;
-    let numbers = Numbers::read(fd)?;
-    let Numbers { windows, .. } = numbers;
-    let unacknowledged = numbers.send_buffer.len() as u32;
-    // Without its FIN, which is acknowledged, the queue begins where the numbers say.
+    let unacknowledged = numbers.send_buffer.len() as u32 + numbers.fin;
     let send_una = SeqNr(numbers.write_seq) - unacknowledged;
     let (receive_next, sent) = (SeqNr(numbers.receive_next), unacknowledged - numbers.unsent);
     let has = |bit| info.options & bit != 0;
@@ -155,63 +152,97 @@ fn endpoint(
 /// Sequence numbers and what lies between them, of one moment.
 #[derive(Debug)]
 struct Numbers {
+    info: Info,
+    state: State,
     windows: Windows,
     receive_next: u32,
     receive_buffer: Bytes,
     write_seq: u32,
     send_buffer: Bytes,
-    /// Bytes at the end of the send buffer that were never sent.
+    /// 1 if a FIN that is not acknowledged follows the send buffer.
+    fin: u32,
+    /// Sequence numbers before `write_seq` that were never sent.
     unsent: u32,
     retries: u32,
 }
 
 impl Numbers {
-    /// Repair mode does not stop the kernel from taking in what is under way to it.
+    /// Repair mode does not stop the kernel from taking in what is under way to it. That ends, since no packet reaches it any more.
     fn read(fd: BorrowedFd<'_>) -> Result<Self, RepairError> {
         for retries in 0..ATTEMPTS {
-            // The windows first: what comes after them only makes them cautious.
-            let windows = sys::option(fd, libc::IPPROTO_TCP, libc::TCP_REPAIR_WINDOW)
-                .map_err(RepairError::at("TCP_REPAIR_WINDOW"))?;
-            let (receive_next, receive_buffer) =
-                queue(fd, Queue::Receive, libc::FIONREAD as libc::Ioctl)?;
-            let (write_seq, send_buffer) = queue(fd, Queue::Send, libc::TIOCOUTQ as libc::Ioctl)?;
-            let unsent = match send_buffer.is_empty() {
-                true => 0,
-                false => sys::count(fd, SIOCOUTQNSD).map_err(RepairError::at("SIOCOUTQNSD"))?,
-            };
-            choose_queue(fd, Queue::Receive)?;
-            if sequence(fd)? == receive_next && unsent as usize <= send_buffer.len() {
-                return Ok(Self {
-                    windows,
-                    receive_next,
-                    receive_buffer,
-                    write_seq,
-                    send_buffer,
-                    unsent,
-                    retries,
-                });
+            if let Some(numbers) = Self::at_once(fd)? {
+                return Ok(Self { retries, ..numbers });
             }
         }
         Err(RepairError::Unstable)
     }
+
+    /// None if they did not stand still.
+    fn at_once(fd: BorrowedFd<'_>) -> Result<Option<Self>, RepairError> {
+        // The windows first: what comes after them only makes them cautious.
+        let windows = sys::option(fd, libc::IPPROTO_TCP, libc::TCP_REPAIR_WINDOW)
+            .map_err(RepairError::at("TCP_REPAIR_WINDOW"))?;
+        let received = queue(fd, Queue::Receive, libc::FIONREAD as libc::Ioctl)?;
+        let written = queue(fd, Queue::Send, libc::TIOCOUTQ as libc::Ioctl)?;
+        let unsent = match written.len {
+            0 => 0,
+            _ => sys::count(fd, SIOCOUTQNSD).map_err(RepairError::at("SIOCOUTQNSD"))?,
+        };
+        // Between two looks at the number that a FIN of the peer moves, and after those that an answer to one of this side does.
+        let info = sys::option(fd, libc::IPPROTO_TCP, libc::TCP_INFO)
+            .map_err(RepairError::at("TCP_INFO"))?;
+        let state = state_of(&info)?;
+        choose_queue(fd, Queue::Receive)?;
+        let fin = u32::from(state == State::FinWait1);
+        let stood_still = sequence(fd)? == received.next
+            && received.data.len() as u32 == received.len
+            && written.data.len() as u32 + fin == written.len
+            && unsent <= written.len;
+        Ok(stood_still.then_some(Self {
+            info,
+            state,
+            windows,
+            receive_next: received.next,
+            receive_buffer: received.data,
+            write_seq: written.next,
+            send_buffer: written.data,
+            fin,
+            unsent,
+            retries: 0,
+        }))
+    }
 }
 
-/// The number behind a queue, and all that is in it.
-fn queue(
-    fd: BorrowedFd<'_>,
-    which: Queue,
-    counter: libc::Ioctl,
-) -> Result<(u32, Bytes), RepairError> {
+fn state_of(info: &Info) -> Result<State, RepairError> {
+    match info.state {
+        ESTABLISHED => Ok(State::Established),
+        FIN_WAIT_1 => Ok(State::FinWait1),
+        FIN_WAIT_2 => Ok(State::FinWait2),
+        CLOSE_WAIT => Ok(State::CloseWait),
+        other => Err(RepairError::State(state_name(other))),
+    }
+}
+
+/// A queue, as it was found.
+#[derive(Debug)]
+struct Found {
+    /// The sequence number behind it.
+    next: u32,
+    /// Sequence numbers that it takes up. The kernel counts a FIN that is sent, and none that was received.
+    len: u32,
+    data: Bytes,
+}
+
+fn queue(fd: BorrowedFd<'_>, which: Queue, counter: libc::Ioctl) -> Result<Found, RepairError> {
     choose_queue(fd, which)?;
-    // What is acknowledged meanwhile leaves the queue; what arrives enters it. Both end, since no packet reaches the kernel any more.
+    // What is acknowledged meanwhile leaves the queue; what arrives enters it.
     for _ in 0..ATTEMPTS {
         let next = sequence(fd)?;
         let len = sys::count(fd, counter).map_err(RepairError::at("SIOCINQ or SIOCOUTQ"))?;
         let data = peek(fd, len as usize)?;
         // Of an empty queue there is nothing to belong to another moment.
-        let moved = len > 0 && sequence(fd)? != next;
-        if !moved && data.len() == len as usize {
-            return Ok((next, data));
+        if len == 0 || sequence(fd)? == next {
+            return Ok(Found { next, len, data });
         }
     }
     Err(RepairError::Unstable)

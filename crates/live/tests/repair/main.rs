@@ -20,11 +20,15 @@ fn main() {
     needs::run(&Arguments::from_args(), Need::Root, &ALL);
 }
 
-const ALL: [(&str, fn()); 8] = [
+const ALL: [(&str, fn()); 9] = [
     ("an idle connection goes round and round", idle),
     ("data of both directions comes along", with_data),
     ("what was not sent goes as well", with_unsent_data),
     ("a half-closed connection stays so", half_closed),
+    (
+        "an end that waits for room comes along",
+        with_an_end_that_waits,
+    ),
     ("options of the socket are kept", options),
     ("what was looked at may stay", cancelled),
     ("a connection may come from the engine", through_the_engine),
@@ -151,6 +155,38 @@ fn half_closed() {
             .read_to_end(&mut end)
             .expect("data, and then its end");
         assert_eq!(end, b"and more");
+    }
+}
+
+/// Behind data that was sent, data that was not, or neither.
+fn with_an_end_that_waits() {
+    for address in ADDRESSES {
+        for len in [0, 1, 30_000, 64 << 20] {
+            let (mut client, mut server) = pair(address);
+            server.set_nonblocking(true).expect("an option");
+            let sent = pattern(len);
+            let mut written = 0;
+            while written < len {
+                match server.write(&sent[written..]) {
+                    Ok(count) => written += count,
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            server.set_nonblocking(false).expect("an option");
+            server.shutdown(Shutdown::Write).expect("it is open");
+            for _ in 0..10 {
+                let state = round(&server).state;
+                // Where the peer has room it may have acknowledged the end.
+                let may_have = written == len && state == State::FinWait2;
+                assert!(may_have || state == State::FinWait1, "{state:?}");
+                client.write_all(b"more").expect("the other way is open");
+                server.read_exact(&mut [0; 4]).expect("it arrives");
+            }
+            let mut found = Vec::new();
+            client.read_to_end(&mut found).expect("data, and its end");
+            assert!(found == sent[..written], "{} of {written}", found.len());
+        }
     }
 }
 

@@ -5,12 +5,14 @@ use crate::peers::{connect, transfer, with_far_listeners};
 use crate::wire::{NEAR, on_veth};
 use baton_live::broker::Broker;
 use baton_sockets::broker::{BrokerClient, BrokerError};
-use baton_tcp::{Config, Moved, Segment, Stack};
+use baton_tcp::{Config, Moved, Segment, Stack, State};
 use baton_wire::{Ecn, Flags, Header, Options, Pieces, Time, Timestamps};
 use bytes::Bytes;
-use std::io::Read;
+use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
+use std::thread;
+use std::time::Duration;
 
 pub const ALL: &[(&str, fn())] = &[
     (
@@ -20,6 +22,10 @@ pub const ALL: &[(&str, fn())] = &[
     (
         "the_end_of_a_stream_that_came_meanwhile_is_told_to_the_kernel",
         the_end_of_a_stream_that_came_meanwhile_is_told_to_the_kernel,
+    ),
+    (
+        "half_closed_connections_leave_the_kernel_and_come_back",
+        half_closed_connections_leave_the_kernel_and_come_back,
     ),
     (
         "the_broker_refuses_what_is_not_the_applications",
@@ -105,6 +111,84 @@ fn the_end_of_a_stream_that_came_meanwhile_is_told_to_the_kernel() {
             client.give_back(near.as_fd(), &state).expect("it is back");
             assert_eq!(near.read(&mut [0; 8]).expect("an end"), 0);
             transfer(&near, &far, 10_000);
+        }
+    });
+}
+
+/// Out of the kernel, into the engine, and back.
+fn round(client: &mut BrokerClient, near: &TcpStream) -> State {
+    let state = state_of(&client.take(near.as_fd()).expect("it leaves")).state;
+    let is_in = state.state;
+    let mut stack = Stack::new(Config::default(), 1);
+    let conn = stack.import(Time::ZERO, state).expect("its flow is free");
+    let back = Moved::new(stack.export(Time::ZERO, conn)).to_bytes();
+    client.give_back(near.as_fd(), &back).expect("it is back");
+    is_in
+}
+
+/// Sends what there is room for without waiting; gives how much.
+fn fill(mut end: &TcpStream, data: &[u8]) -> usize {
+    end.set_nonblocking(true).expect("it can");
+    let mut sent = 0;
+    while sent < data.len() {
+        match end.write(&data[sent..]) {
+            Ok(len) => sent += len,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    end.set_nonblocking(false).expect("it can");
+    sent
+}
+
+/// With nothing, a little, and as much as fits in both queues; each end is the one that closes first.
+fn half_closed_connections_leave_the_kernel_and_come_back() {
+    with_broker(|listeners, client| {
+        let data: Vec<u8> = (0..64 << 20).map(|at: usize| (at % 251) as u8).collect();
+        let sizes = [0, 1, 5_000, data.len()];
+        for (listener, size) in listeners
+            .iter()
+            .flat_map(|one| sizes.map(|size| (one, size)))
+        {
+            for near_closes in [true, false] {
+                let (near, far) = connect(listener);
+                let to_far = fill(&near, &data[..size]);
+                let to_near = fill(&far, &data[..size.min(50_000)]);
+                let closes = if near_closes { &near } else { &far };
+                closes.shutdown(Shutdown::Write).expect("it is open");
+                // What is under way arrives.
+                thread::sleep(Duration::from_millis(20));
+                let mut seen = Vec::new();
+                for _ in 0..10 {
+                    seen.push(round(client, &near));
+                }
+                let first = seen[0];
+                let expected = match (near_closes, size == data.len()) {
+                    (true, true) => first == State::FinWait1,
+                    (true, false) => matches!(first, State::FinWait1 | State::FinWait2),
+                    (false, _) => first == State::CloseWait,
+                };
+                assert!(expected, "{near_closes}, {size}: {seen:?}");
+                let ends = [(&near, to_near, !near_closes), (&far, to_far, near_closes)];
+                thread::scope(|scope| {
+                    for (mut end, len, ends) in ends {
+                        let (far, data) = (if near_closes { &far } else { &near }, &data);
+                        scope.spawn(move || {
+                            let mut found = vec![0; len];
+                            end.read_exact(&mut found).expect("it arrives");
+                            assert!(found == data[..len], "what arrives is what was sent");
+                            if ends {
+                                assert_eq!(end.read(&mut [0; 1]).expect("an end"), 0);
+                                (&*far).write_all(b"after the end").expect("it is open");
+                                far.shutdown(Shutdown::Write).expect("it is open");
+                            }
+                        });
+                    }
+                });
+                let mut last = Vec::new();
+                { closes }.read_to_end(&mut last).expect("its end");
+                assert_eq!(last, b"after the end");
+            }
         }
     });
 }

@@ -3,7 +3,7 @@
 use crate::application::{attach_with, with_application};
 use crate::peers::{connect, transfer};
 use baton_host::adapter::MoveNews;
-use baton_host::{NotOffloaded, Threshold};
+use baton_host::{Decision, NotOffloaded, Selection, Threshold, View};
 use baton_sockets::broker::BrokerClient;
 use baton_sockets::{
     Adapter, AdapterAddress, Driver, DriverConfig, Events, Interest, Poll, TcpListener, TcpStream,
@@ -20,6 +20,14 @@ pub const ALL: &[(&str, fn())] = &[
     (
         "a_stream_moves_at_each_write_and_nothing_is_lost",
         a_stream_moves_at_each_write_and_nothing_is_lost,
+    ),
+    (
+        "a_stream_moves_whose_peer_has_closed",
+        a_stream_moves_whose_peer_has_closed,
+    ),
+    (
+        "a_stream_moves_that_sends_no_more",
+        a_stream_moves_that_sends_no_more,
     ),
     (
         "a_polled_stream_moves_while_it_waits",
@@ -108,6 +116,103 @@ fn a_stream_moves_at_each_write_and_nothing_is_lost() {
         // A write may find the connection still on its way.
         assert!(there > 10 && back > 10, "{there} there, {back} back");
         assert_eq!(bad, 0);
+    });
+}
+
+/// The peer reads on after its end: each write is a move.
+fn a_stream_moves_whose_peer_has_closed() {
+    with_application(|adapter, listeners, _| {
+        for listener in listeners {
+            let peer = listener.local_addr().expect("it has one");
+            let mut near = TcpStream::connect(adapter, peer).expect("it is open");
+            let (mut far, _) = listener.accept().expect("it comes");
+            far.write_all(b"all there is").expect("it is open");
+            far.shutdown(Shutdown::Write).expect("it is open");
+            let mut all = Vec::new();
+            near.read_to_end(&mut all).expect("its end");
+            assert_eq!(all, b"all there is");
+            for number in 0..MOVES {
+                let data = piece(number);
+                near.write_all(&data).expect("it is open");
+                let mut arrived = vec![0; data.len()];
+                far.read_exact(&mut arrived).expect("it arrives");
+                assert!(arrived == data, "what arrives is what was sent");
+                assert_eq!(near.read(&mut [0; 1]).expect("its end"), 0);
+            }
+            near.shutdown(Shutdown::Write).expect("it is open");
+            assert_eq!(far.read(&mut [0; 1]).expect("its end"), 0);
+        }
+        let (there, back, bad) = moves(adapter);
+        assert!(there > 10 && back > 10, "{there} there, {back} back");
+        assert_eq!(bad, 0);
+    });
+}
+
+/// Connections go to the adapter whenever something was read.
+#[derive(Debug)]
+struct WhenRead;
+
+impl Selection for WhenRead {
+    fn on_established(&mut self, _view: &View) -> Decision {
+        Decision::Stay
+    }
+
+    fn on_send(&mut self, _view: &View) -> Decision {
+        Decision::Stay
+    }
+
+    fn on_receive(&mut self, _view: &View) -> Decision {
+        Decision::HandOff
+    }
+
+    fn reconsiders(&self, _view: &View) -> bool {
+        true
+    }
+}
+
+/// Its end is sent, and acknowledged or, where data waits for the peer's window, not.
+fn a_stream_moves_that_sends_no_more() {
+    with_application(|_, listeners, path| {
+        let adapter = attach_with(path, DriverConfig::default(), WhenRead);
+        // Until the application knows the adapter's limit nothing moves.
+        let data: Vec<u8> = (0..8 << 20).map(|at: usize| (at % 251) as u8).collect();
+        let mut there_before = 0;
+        for (listener, size) in listeners
+            .iter()
+            .flat_map(|one| [0, 5_000, data.len()].map(|size| (one, size)))
+        {
+            let peer = listener.local_addr().expect("it has one");
+            let mut near = TcpStream::connect(&adapter, peer).expect("it is open");
+            let (mut far, _) = listener.accept().expect("it comes");
+            near.set_nonblocking(true).expect("it can");
+            let mut sent = 0;
+            while let Ok(len @ 1..) = near.write(&data[sent..size]) {
+                sent += len;
+            }
+            near.set_nonblocking(false).expect("it can");
+            near.shutdown(Shutdown::Write).expect("it is open");
+            for number in 0..MOVES {
+                let data = piece(number);
+                far.write_all(&data).expect("it is open");
+                let mut arrived = vec![0; data.len()];
+                near.read_exact(&mut arrived).expect("it arrives");
+                assert!(arrived == data, "what arrives is what was sent");
+            }
+            let there = moves(&adapter).0;
+            assert!(there > there_before, "it has moved");
+            there_before = there;
+            near.write(b"more").expect_err("it sends no more");
+            let mut found = vec![0; sent];
+            far.read_exact(&mut found).expect("it arrives");
+            assert!(found == data[..sent], "what arrives is what was sent");
+            assert_eq!(far.read(&mut [0; 1]).expect("its end"), 0);
+            far.write_all(b"the last").expect("it is open");
+            drop(far);
+            let mut last = Vec::new();
+            near.read_to_end(&mut last).expect("its end");
+            assert_eq!(last, b"the last");
+        }
+        assert_eq!(moves(&adapter).2, 0);
     });
 }
 
@@ -206,7 +311,10 @@ fn a_connection_comes_back_when_its_application_gets_to_it() {
         let peer = near.peer_addr().expect("it has one");
         let state = broker.take(near.as_fd()).expect("it leaves");
         let (now, peer) = (driver.now(), Endpoint::new(peer.ip(), peer.port()));
-        let socket = driver.os_mut().import(now, peer, state).expect("a number");
+        let socket = driver
+            .os_mut()
+            .import(now, peer, state, false)
+            .expect("a number");
         assert_eq!(next_move(&mut driver), MoveNews::Imported(socket));
         // So long that the adapter takes note of it.
         thread::sleep(Duration::from_millis(300));

@@ -138,6 +138,7 @@ impl<P: Payload + Inline> Session<P> {
             on_board.is_short = true;
             return Err(no_memory);
         }
+        let is_shut = is_shut(&moved.state);
         let Ok(conn) = work.stack.import(work.now, moved.state) else {
             work.shared.on_board.free_connection();
             return Err(Status::BadState);
@@ -148,6 +149,7 @@ impl<P: Payload + Inline> Session<P> {
         let socket = &mut self.sockets[slot as usize];
         socket.phase = Phase::Connected(conn);
         socket.imported = true;
+        socket.closing.shut = is_shut;
         socket.receiving.peer_closed = work.stack.peer_closed(conn);
         Ok(())
     }
@@ -156,7 +158,11 @@ impl<P: Payload + Inline> Session<P> {
     fn check_state(&self, work: &Work<'_, P>, moved: &Moved<P>) -> Result<(), Status> {
         let state = &moved.state;
         let is_open = matches!(state.state, State::Established | State::CloseWait);
-        if !is_open || state.unaccepted || !moved.unsent.is_empty() || moved.shut {
+        if !(is_open || is_shut(state))
+            || state.unaccepted
+            || !moved.unsent.is_empty()
+            || moved.shut
+        {
             return Err(Status::BadState);
         }
         if !work.shared.ports.is_own(state.flow.local.addr) {
@@ -178,6 +184,11 @@ impl<P: Payload + Inline> Session<P> {
         self.deliver(work, slot);
         self.feed(work, slot);
     }
+}
+
+/// Whether its host has said that it sends nothing more, and the peer may still send.
+fn is_shut<P>(state: &Portable<P>) -> bool {
+    matches!(state.state, State::FinWait1 | State::FinWait2)
 }
 
 fn holds_too_much<P: Payload>(state: &Portable<P>, most: u32) -> bool {

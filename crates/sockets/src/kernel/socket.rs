@@ -131,9 +131,10 @@ impl Socket {
         self.wants_room
     }
 
-    /// No end was told or asked for.
-    pub(super) fn is_open(&self) -> bool {
-        !self.opening && !self.shut && !self.closing && !self.ended && self.error.is_none()
+    /// At least one direction is open, as far as is known.
+    pub(super) fn may_move(&self) -> bool {
+        let is_over = self.shut && self.ended || self.error.is_some();
+        !self.opening && !self.closing && !is_over
     }
 
     /// The kernel has all that was sent.
@@ -155,6 +156,12 @@ impl Socket {
         self.readable = true;
         self.unread = None;
         self.ended |= ended;
+    }
+
+    /// The connection is in the kernel again, which tells anew of an end that it had told of.
+    pub(super) fn handle_restored(&mut self) {
+        self.ended = false;
+        self.handle_readable(false);
     }
 
     /// Whether a writer that found no room has some now.

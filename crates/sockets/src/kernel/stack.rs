@@ -345,7 +345,7 @@ impl KernelStack {
             self.stats.not_given_back += 1;
             return None;
         }
-        socket.handle_readable(false);
+        socket.handle_restored();
         self.adopt(socket).ok()
     }
 
@@ -469,7 +469,7 @@ impl HostStack<Bytes> for KernelStack {
     }
 
     fn may_move(&self, conn: ConnId) -> bool {
-        self.broker.is_some() && self.open(conn).is_some_and(Socket::is_open)
+        self.broker.is_some() && self.open(conn).is_some_and(Socket::may_move)
     }
 
     fn export(&mut self, _now: Time, conn: ConnId) -> Option<Portable<Bytes>> {

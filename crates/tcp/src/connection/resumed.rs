@@ -22,8 +22,8 @@ impl<P: Payload> Connection<P> {
         let clock = TimestampClock::new(told.timestamp.unwrap_or_default());
         let mut conn = Self::connecting(NOW, told.flow, config, iss, clock);
         conn.state = told.state;
-        conn.marks
-            .set(Marks::SEND_CLOSED, told.state == State::FinWait2);
+        let is_shut = matches!(told.state, State::FinWait1 | State::FinWait2);
+        conn.marks.set(Marks::SEND_CLOSED, is_shut);
         conn.tx = SendSequence {
             iss,
             una: told.send_una,

@@ -7,11 +7,11 @@ use crate::broker::memory::now_ms;
 use crate::broker::namespace::namespace_of;
 use crate::broker::notice::Loss;
 use crate::broker::record::{self, Said};
-use crate::repair::{RepairError, cancel, flow_of, forget, give_back, take};
+use crate::repair::{RepairError, flow_of, forget, give_back, take};
 use baton_sockets::broker::messages::{
     ADAPTER, GIVE_BACK, Message, PLACES, POLICY, RECLAIM, RECOVER, RESTORE_ALL, Recovery, TAKE,
 };
-use baton_tcp::{Config, DecodeError, Essentials, Moved, NotEssential, State};
+use baton_tcp::{Config, DecodeError, Essentials, Moved, NotEssential};
 use baton_wire::Flow;
 use bytes::Bytes;
 use rustix::fs::fstat;
@@ -48,8 +48,6 @@ pub(super) enum Refusal {
     OtherNamespace,
     #[error("a connection that was not handed over by this application")]
     NotTaken,
-    #[error("the connection is in {0:?}; expected ESTABLISHED")]
-    State(State),
     #[error(transparent)]
     Capture(#[from] CaptureError),
     #[error(transparent)]
@@ -209,10 +207,6 @@ pub(super) fn check_operator(user: u32) -> Result<(), Refusal> {
 /// A connection in the kernel whose packets go elsewhere.
 fn take_captured(socket: BorrowedFd<'_>) -> Result<Essentials<Bytes>, Refusal> {
     let essentials = take(socket)?.essentials;
-    if essentials.state != State::Established {
-        cancel(socket)?;
-        return Err(Refusal::State(essentials.state));
-    }
     forget(socket)?;
     Ok(essentials)
 }
