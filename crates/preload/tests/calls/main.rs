@@ -22,7 +22,7 @@ fn main() {
     needs::run(&Arguments::from_args(), Need::Program("python3"), &ALL);
 }
 
-const ALL: [(&str, fn()); 9] = [
+const ALL: [(&str, fn()); 10] = [
     ("epoll sets mix both kinds of sockets", || {
         play("epoll", 7001)
     }),
@@ -37,6 +37,9 @@ const ALL: [(&str, fn()); 9] = [
     }),
     ("children listen again", || play("fork", 7006)),
     ("connections are not passed on", || play("passed", 7007)),
+    ("what only the kernel knows is refused", || {
+        play("refused", 7010)
+    }),
     ("what was written arrives after the end", || {
         play("leaves", 7008)
     }),

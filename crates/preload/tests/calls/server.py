@@ -239,4 +239,25 @@ def passed():
     socket.send_fds(left, [b"x"], [right.fileno()])
 
 
+def refused():
+    """Urgent data and times of packets, which only the kernel knows, are refused on the adapter, and connections go on."""
+    times = [(socket.SOL_SOCKET, name, 24) for name in (37, 65)]  # SO_TIMESTAMPING by both its numbers: of what is received
+    connection = accepted()
+    copy = socket.socket(fileno=os.dup(connection.fileno()))
+    for end in (connection, copy):
+        fails(errno.EOPNOTSUPP, end.send, b"!", socket.MSG_OOB)
+        fails(errno.EOPNOTSUPP, end.sendmsg, [b"!"], [], socket.MSG_OOB)
+        fails(errno.EINVAL, end.recv, 1, socket.MSG_OOB)
+        fails(errno.EINVAL, end.recvmsg, 1, 0, socket.MSG_OOB)
+        for option in times:
+            fails(errno.EOPNOTSUPP, end.setsockopt, *option)
+            end.setsockopt(*option[:2], 0)
+    connection.send(b"send 4\n")
+    assert connection.recv(4, socket.MSG_WAITALL) == b"xxxx"
+    with listening() as listener:
+        select.select([listener], [], [], 0)
+        for option in times:
+            fails(errno.EOPNOTSUPP, listener.setsockopt, *option)
+
+
 globals()[sys.argv[1]]()
