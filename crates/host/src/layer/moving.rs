@@ -399,12 +399,13 @@ impl<P: Inline> SocketLayer<P> {
         os: &mut OsLayer<P>,
         id: SocketId,
     ) -> bool {
-        if !stack.takes_back() {
-            return false;
-        }
         let Some(socket) = self.sockets.get_mut(id.0 as usize) else {
             return false;
         };
+        if !stack.takes_back() {
+            socket.restore_wanted |= matches!(socket.place, Place::Adapter(_));
+            return false;
+        }
         match socket.place {
             Place::Adapter(on_adapter) if os.export(now, on_adapter) => {
                 socket.go(now, Place::Restoring(on_adapter));
@@ -417,6 +418,27 @@ impl<P: Inline> SocketLayer<P> {
                 true
             }
             _ => false,
+        }
+    }
+
+    /// Connections can be taken back again: those that were to be meanwhile are.
+    pub fn restore_wanted<L>(
+        &mut self,
+        now: Time,
+        stack: &impl HostStack<P>,
+        adapters: &mut [AdapterEnd<P, L>],
+    ) {
+        let wanted: Vec<_> = (self.sockets.iter_mut())
+            .filter(|(_, socket)| matches!(socket.place, Place::Adapter(_)))
+            .filter_map(|(slot, socket)| {
+                let wanted = std::mem::take(&mut socket.restore_wanted);
+                wanted.then_some((SocketId(slot as u32), socket.adapter))
+            })
+            .collect();
+        for (id, adapter) in wanted {
+            if let Some(end) = adapters.get_mut(adapter.index()) {
+                self.restore(now, stack, &mut end.os, id);
+            }
         }
     }
 
@@ -553,6 +575,7 @@ impl<P: Inline> SocketLayer<P> {
             is_back: true,
         });
         let socket = self.socket_mut(id);
+        socket.restore_wanted = false;
         socket.go(now, Place::Host(conn));
         stack.set_cork(conn, socket.corked);
         let packets = std::mem::take(&mut socket.packets);

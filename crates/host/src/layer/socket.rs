@@ -92,7 +92,7 @@ pub(super) struct Socket<P> {
     pub(super) unsent: VecDeque<P>,
     /// What is to be done once the connection has arrived, or `unsent` is empty.
     pub(super) wish: Wish,
-    /// The adapter asked for it, or the host wants it, while it was on its way there.
+    /// The adapter asked for it, or the host wants it, while it was on its way there, or could not be taken back.
     pub(super) restore_wanted: bool,
 
     pub(super) corked: bool,

@@ -11,6 +11,7 @@ use baton_wire::{Flow, Span, Time};
 use bytes::Bytes;
 use serde::Serialize;
 use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
 
 /// What an engine beside a kernel needs.
 pub struct BesideKernel {
@@ -32,6 +33,7 @@ impl BesideKernel {
         let mut neighbourhood = Neighbourhood::of(name).map_err(unknown())?;
         let addresses = neighbourhood.addresses().map_err(unknown())?;
         let port = AfXdp::by_broker(name, config, &link)?;
+        let sockets = port.copy_sockets();
         let everywhere = |&addr| Cidr::new(addr, 0).expect("a prefix of no length is right");
         let addresses = addresses.iter().map(everywhere).collect();
         let interface = InterfaceConfig {
@@ -42,6 +44,7 @@ impl BesideKernel {
         };
         let beside = Beside {
             link,
+            sockets: sockets.map_err(LiveError::failed("cannot copy a descriptor"))?,
             ledger: Ledger::default(),
             neighbourhood,
             held: VecDeque::new(),
@@ -82,6 +85,8 @@ pub struct BesideStats {
 #[derive(Debug)]
 pub struct Beside {
     link: BrokerLink,
+    /// Those of the port, for the next broker.
+    sockets: Vec<OwnedFd>,
     ledger: Ledger,
     neighbourhood: Neighbourhood,
     held: VecDeque<Held>,
@@ -166,7 +171,7 @@ impl Beside {
         }
         if now.saturating_since(self.swept) >= SWEEP {
             self.swept = now;
-            self.is_alone = !self.link.is_there();
+            self.is_alone = !self.link.is_there() && self.link.find_next(&self.sockets).is_err();
             self.ledger.sweep(self.link.table(), |flow| {
                 let stack = host.stack();
                 match stack.find(flow) {

@@ -233,7 +233,7 @@ mod tests {
 
     fn broker(flow: &Flow) -> (Memory, u32) {
         let memory = Memory::create().expect("memory");
-        let number = memory.place(3).expect("a place").occupy(flow);
+        let number = memory.place(3).expect("a place").occupy(flow, 0);
         memory.announce(3);
         (memory, number)
     }
@@ -302,7 +302,7 @@ mod tests {
             ..pair.flow()
         };
         place.vacate(number);
-        place.occupy(&other);
+        place.occupy(&other, 0);
         pair.adapter
             .write(pair.serving, Bytes::from_static(b"answer"))
             .expect("room");

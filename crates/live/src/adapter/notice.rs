@@ -29,6 +29,8 @@ pub enum Notice {
     },
     /// The broker is gone.
     Alone,
+    /// There is another one.
+    NotAlone,
     /// It is to end, and connections are left.
     Waiting(Waiting),
 }
@@ -53,7 +55,11 @@ impl Display for Notice {
             }
             Self::Alone => write!(
                 out,
-                "the broker is gone: connections that are here stay to their end, and no others come; start another adapter when they are over"
+                "the broker is gone: connections that are here stay, and no others come, until there is another (baton live broker)"
+            ),
+            Self::NotAlone => write!(
+                out,
+                "another broker is there: connections come and go again"
             ),
             Self::Waiting(waiting) => waiting.fmt(out),
             Self::CutOff { about, violation } => {

@@ -361,8 +361,10 @@ impl AdapterService {
         if let Some(beside) = &mut self.beside {
             let was_alone = beside.is_alone();
             beside.work(now, host, &mut self.adapter);
-            if beside.is_alone() && !was_alone {
-                self.tell(Notice::Alone);
+            match (was_alone, beside.is_alone()) {
+                (false, true) => self.tell(Notice::Alone),
+                (true, false) => self.tell(Notice::NotAlone),
+                _ => {}
             }
         }
     }

@@ -1,20 +1,23 @@
 //! The flows whose packets come to the adapter, and what becomes of them when that is gone.
 
+mod adapters;
+mod entry;
 mod gone;
+mod stats;
 
+pub(super) use entry::Taker;
 pub(super) use gone::NotRecovered;
+pub use stats::CapturedStats;
 
-use super::memory::{Owner, Place};
+use super::memory::Owner;
 use super::namespace::own_namespace;
 use super::notice::{BrokerNotice, Loss};
 use super::probe::Prober;
 use super::record::WORDS;
-use super::session::{FreePlaces, Session};
+use super::session::Session;
 use crate::xdp::{Injector, Lookup, LookupConfig, XdpError};
 use baton_wire::Flow;
-use rustc_hash::FxHashMap;
-use serde::Serialize;
-use std::collections::VecDeque;
+use entry::{Entry, Flows};
 use std::io;
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;
@@ -27,9 +30,6 @@ const LONGEST_MOVE: Duration = Duration::from_secs(3);
 const LONGEST_HOLD_MS: u32 = 60_000;
 /// Applications have so long to take back what can go on.
 const LONGEST_RECOVERY: Duration = Duration::from_secs(5);
-/// Notices that wait to be told of at most; those that come after are not told of.
-const MOST_NOTICES: usize = 4096;
-
 /// Why packets of a flow cannot come to the adapter.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
@@ -53,86 +53,6 @@ pub enum CaptureError {
     Lookup(#[from] XdpError),
 }
 
-/// A flow whose packets come to the adapter.
-#[derive(Clone, Debug)]
-struct Entry {
-    session: Arc<Session>,
-    place: u32,
-    /// Its number among those that have had the place.
-    number: u32,
-    /// Who took it out of the kernel, and may put it back.
-    taker: Taker,
-    /// Since when that application is gone.
-    orphan: Option<Instant>,
-}
-
-impl Entry {
-    fn place(&self) -> &Place {
-        &self.session.memory.places[self.place as usize]
-    }
-}
-
-/// An application's connection to the broker, by number.
-pub(super) type Taker = u64;
-
-/// What was counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct CapturedStats {
-    /// Flows now.
-    pub flows: u64,
-    /// Flows so far.
-    pub captured: u64,
-    /// Of these, flows that went back to the kernel.
-    pub let_go: u64,
-    /// And those whose connection came to its end on the adapter or on the way.
-    pub ended: u64,
-    /// Packets that came to the adapter and went on to the kernel, because the connection was there again.
-    pub injected: u64,
-    /// Connections that went on in the kernel after their adapter had been killed.
-    pub recovered: u64,
-    /// Connections that were reset because their adapter had been killed.
-    pub reset: u64,
-}
-
-impl CapturedStats {
-    pub(super) fn to_words(self) -> [u64; 8] {
-        let Self {
-            flows,
-            captured,
-            let_go,
-            ended,
-            injected,
-            recovered,
-            reset,
-        } = self;
-        [
-            flows, captured, let_go, ended, injected, recovered, reset, 0,
-        ]
-    }
-
-    pub(super) fn from_words(words: [u64; 8]) -> Self {
-        let [
-            flows,
-            captured,
-            let_go,
-            ended,
-            injected,
-            recovered,
-            reset,
-            _,
-        ] = words;
-        Self {
-            flows,
-            captured,
-            let_go,
-            ended,
-            injected,
-            recovered,
-            reset,
-        }
-    }
-}
-
 /// The flows whose packets come to an adapter of one interface, by all threads that have to do with them.
 #[derive(Debug)]
 pub(super) struct Captured {
@@ -147,28 +67,6 @@ pub(super) struct Captured {
     killed: Condvar,
 }
 
-#[derive(Debug, Default)]
-struct Flows {
-    entries: FxHashMap<Flow, Entry>,
-    adapter: Option<Arc<Session>>,
-    /// In that one's memory.
-    free: FreePlaces,
-    notices: VecDeque<BrokerNotice>,
-    stats: CapturedStats,
-}
-
-impl Flows {
-    fn tell(&mut self, notice: BrokerNotice) {
-        if self.notices.len() < MOST_NOTICES {
-            self.notices.push_back(notice);
-        }
-    }
-
-    fn is_current(&self, session: &Arc<Session>) -> bool {
-        (self.adapter.as_ref()).is_some_and(|current| Arc::ptr_eq(current, session))
-    }
-}
-
 impl Captured {
     /// None yet, of an interface in this thread's network namespace, which has these addresses.
     pub(super) fn new(
@@ -179,7 +77,7 @@ impl Captured {
         let namespace = own_namespace().map_err(XdpError::of("tell the network namespace"))?;
         Ok(Self {
             interface: name.to_owned(),
-            lookup: Lookup::attach(name, config)?,
+            lookup: Lookup::detached(name, config)?,
             injector: Injector::new(name)?,
             prober: Prober::new().map_err(XdpError::of("send packets"))?,
             addresses,
@@ -187,6 +85,19 @@ impl Captured {
             flows: Mutex::default(),
             killed: Condvar::new(),
         })
+    }
+
+    /// Puts the programs that find packets at the interface, if none are there. False if an adapter that was another broker's brings them in a
+    /// moment.
+    ///
+    /// # Errors
+    /// Others are there, or the interface cannot have them.
+    pub(super) fn attach_here(&self) -> Result<bool, XdpError> {
+        let flows = self.lock();
+        if !self.lookup.is_attached() && flows.adapter.is_none() {
+            self.lookup.attach_here()?;
+        }
+        Ok(self.lookup.is_attached())
     }
 
     /// What finds them.
@@ -197,11 +108,6 @@ impl Captured {
     /// The kernel's number of the network namespace that they are in.
     pub(super) fn namespace(&self) -> u64 {
         self.namespace
-    }
-
-    /// The adapter, if there is one.
-    pub(super) fn adapter(&self) -> Option<Arc<Session>> {
-        self.lock().adapter.clone()
     }
 
     /// The next thing to tell the operator.
@@ -215,44 +121,6 @@ impl Captured {
         flows.adapter.is_none() && flows.entries.is_empty()
     }
 
-    // --- adapters ---
-
-    /// An adapter has come. Gives it back if there is one.
-    pub(super) fn attach(&self, session: Arc<Session>) -> Result<(), u32> {
-        let mut flows = self.lock();
-        if let Some(other) = &flows.adapter {
-            return Err(other.pid);
-        }
-        flows.tell(BrokerNotice::Attached(session.pid));
-        flows.free = FreePlaces::default();
-        flows.adapter = Some(session);
-        Ok(())
-    }
-
-    /// An adapter has ended in order: what it still had it has reset, and what applications have of it they bring back.
-    pub(super) fn part(&self, session: &Arc<Session>) {
-        let mut flows = self.lock();
-        if !flows.is_current(session) {
-            return;
-        }
-        flows.adapter = None;
-        flows.tell(BrokerNotice::Left(session.pid));
-        let Flows { entries, stats, .. } = &mut *flows;
-        entries.retain(|flow, entry| {
-            if !Arc::ptr_eq(&entry.session, session) {
-                return true;
-            }
-            let comes_back = entry.place().owner().1 == Owner::Application;
-            if comes_back {
-                let _ = self.lookup.hold(flow);
-            } else {
-                self.remove(flow, entry);
-                stats.ended += 1;
-            }
-            comes_back
-        });
-    }
-
     // --- connections ---
 
     /// From here on packets of `flow` come to the adapter, and the kernel sends none, because `taker` has asked for it. Gives the adapter.
@@ -262,6 +130,9 @@ impl Captured {
         }
         let mut flows = self.lock();
         let session = flows.adapter.clone().ok_or(CaptureError::NoAdapter)?;
+        if !self.lookup.is_attached() {
+            return Err(CaptureError::NoAdapter);
+        }
         if session.memory.closed.load(Ordering::Relaxed) != 0 {
             return Err(CaptureError::Closed);
         }
@@ -273,7 +144,7 @@ impl Captured {
             flows.free.give(place);
             return Err(error.into());
         }
-        let number = session.memory.places[place as usize].occupy(flow);
+        let number = session.memory.places[place as usize].occupy(flow, taker.user);
         session.memory.announce(place);
         let entry = Entry {
             session: Arc::clone(&session),
@@ -304,9 +175,9 @@ impl Captured {
 
     /// Whether packets of `flow` come to the adapter because `taker` has asked for it.
     pub(super) fn is_of(&self, flow: &Flow, taker: Taker) -> bool {
-        let flows = self.lock();
-        let entry = flows.entries.get(flow);
-        entry.is_some_and(|entry| entry.taker == taker)
+        let mut flows = self.lock();
+        let entry = flows.entries.get_mut(flow);
+        entry.is_some_and(|entry| entry.belongs_to(taker))
     }
 
     /// `taker` is gone: what it had on its way does not arrive, and what it had on an adapter that is gone nobody asks for.
@@ -324,27 +195,6 @@ impl Captured {
         let lost = self.give_up(&mut flows, lost);
         drop(flows);
         self.ask(&lost);
-    }
-
-    /// All connections are to go back to the kernel, and none is to leave it.
-    pub(super) fn close(&self) {
-        if let Some(adapter) = &self.lock().adapter {
-            adapter.memory.closed.store(1, Ordering::Relaxed);
-        }
-    }
-
-    /// Connections that are not the kernel's again after that: on the adapter, or with an application that has still to bring them back.
-    /// More than there can be as long as the adapter has not heard.
-    pub(super) fn left(&self) -> u64 {
-        let flows = self.lock();
-        let Some(adapter) = &flows.adapter else {
-            return flows.entries.len() as u64;
-        };
-        // In this order: what leaves the adapter in between is counted twice rather than not at all.
-        let on_adapter = adapter.memory.on_adapter.load(Ordering::Acquire);
-        let entries = flows.entries.values();
-        let away = entries.filter(|entry| entry.place().owner().1 == Owner::Application);
-        on_adapter.saturating_add(away.count() as u64)
     }
 
     /// Lets go of connections that are over, gives up those that nobody asks for, and tells the adapter what was counted. Now and then.

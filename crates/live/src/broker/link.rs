@@ -2,20 +2,20 @@
 
 use super::captured::CapturedStats;
 use super::memory::{Memory, Table};
-use super::session::{Arrival, Welcome};
+use super::session::{Arrival, Return, Welcome};
 use crate::error::LiveError;
 use crate::xdp::Mode;
 use baton_host::SelectionConfig;
 use baton_sockets::broker::messages::{
-    self, ATTACH, DETACH, DONE, GIVE_SOCKET, INJECT, Message, REFUSED,
+    self, ADOPT, ATTACH, DETACH, DONE, GIVE_SOCKET, INJECT, Message, REFUSED, TAKE_OVER,
 };
 use baton_tcp::Config;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 use std::io::{self, ErrorKind};
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
@@ -31,7 +31,10 @@ pub struct BrokerLink {
     mode: Mode,
     queues: u32,
     /// They keep the programs attached when the broker is killed.
-    _links: Vec<OwnedFd>,
+    links: Vec<OwnedFd>,
+    /// Where the next one would listen, and what it has to know.
+    path: PathBuf,
+    arrival: Arrival,
 }
 
 impl BrokerLink {
@@ -51,7 +54,7 @@ impl BrokerLink {
             tcp: tcp.clone(),
             policy: policy.to_string(),
         };
-        match Self::attach_by(path, &arrival) {
+        match Self::attach_by(path, arrival) {
             Ok(link) => Ok(Some(link)),
             // Or it is just about to end.
             Err(error)
@@ -73,10 +76,10 @@ impl BrokerLink {
         }
     }
 
-    fn attach_by(path: &Path, arrival: &Arrival) -> io::Result<Self> {
+    fn attach_by(path: &Path, arrival: Arrival) -> io::Result<Self> {
         let stream = UnixStream::connect(path)?;
         messages::limit_waits(&stream, LONGEST_WAIT)?;
-        messages::send(&stream, ATTACH, &serde_json::to_vec(arrival)?, &[])?;
+        messages::send(&stream, ATTACH, &serde_json::to_vec(&arrival)?, &[])?;
         let answer = answer(&stream)?;
         let Welcome { is_native, queues } = serde_json::from_slice(&answer.body)?;
         let mut files = answer.files.into_iter();
@@ -89,7 +92,9 @@ impl BrokerLink {
                 false => Mode::Generic,
             },
             queues,
-            _links: files.collect(),
+            links: files.collect(),
+            path: path.to_owned(),
+            arrival,
         })
     }
 
@@ -108,8 +113,32 @@ impl BrokerLink {
     /// # Errors
     /// There is no such queue, or the socket is not set up.
     pub(crate) fn give_socket(&self, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
-        messages::send(&self.stream, GIVE_SOCKET, &queue.to_ne_bytes(), &[socket])?;
-        answer(&self.stream).map(drop)
+        give_socket(&self.stream, queue, socket)
+    }
+
+    /// Becomes the adapter of the next broker with all that it has, `sockets` by queue among it: from one packet to the next they come by the
+    /// programs of that one.
+    ///
+    /// # Errors
+    /// There is none, or it has another adapter.
+    pub(crate) fn find_next(&mut self, sockets: &[OwnedFd]) -> io::Result<()> {
+        let stream = UnixStream::connect(&self.path)?;
+        messages::limit_waits(&stream, LONGEST_WAIT)?;
+        let body = serde_json::to_vec(&Return {
+            is_native: self.mode == Mode::Native,
+            arrival: self.arrival.clone(),
+        })?;
+        let mut files = vec![self.memory.as_fd()];
+        files.extend(self.links.iter().map(OwnedFd::as_fd));
+        messages::send(&stream, ADOPT, &body, &files)?;
+        answer(&stream)?;
+        for (queue, socket) in (0..).zip(sockets) {
+            give_socket(&stream, queue, socket.as_fd())?;
+        }
+        messages::send(&stream, TAKE_OVER, &[], &[])?;
+        answer(&stream)?;
+        self.stream = stream;
+        Ok(())
     }
 
     /// Gives the kernel an IP packet that was received here. It may be lost.
@@ -159,6 +188,11 @@ impl Drop for BrokerLink {
             let _ = answer(&self.stream);
         }
     }
+}
+
+fn give_socket(stream: &UnixStream, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
+    messages::send(stream, GIVE_SOCKET, &queue.to_ne_bytes(), &[socket])?;
+    answer(stream).map(drop)
 }
 
 fn answer(stream: &UnixStream) -> io::Result<Message> {

@@ -62,6 +62,8 @@ pub(crate) struct Place {
     owner: AtomicU32,
     /// When the application got it, by the system's clock.
     since_ms: AtomicU32,
+    /// Whose application it was that took it out of the kernel.
+    user: AtomicU32,
     flow: [AtomicU32; FLOW_WORDS],
     pub(crate) record: Record,
 }
@@ -79,8 +81,8 @@ impl Place {
         (word / 4, owner)
     }
 
-    /// A connection takes the place, which is free: it has left the kernel with this state. Gives its number.
-    pub(crate) fn occupy(&self, flow: &Flow) -> u32 {
+    /// A connection takes the place, which is free: an application of this user has it taken out of the kernel. Gives its number.
+    pub(crate) fn occupy(&self, flow: &Flow, user: u32) -> u32 {
         let addresses = [flow.local.addr, flow.remote.addr].map(|addr| match addr {
             IpAddr::V4(addr) => addr.to_ipv6_mapped().to_bits(),
             IpAddr::V6(addr) => addr.to_bits(),
@@ -93,6 +95,7 @@ impl Place {
         for (at, place) in self.flow.iter().enumerate() {
             place.store(word(at), Ordering::Relaxed);
         }
+        self.user.store(user, Ordering::Relaxed);
         self.record.reset(None);
         self.since_ms.store(now_ms(), Ordering::Relaxed);
         let (number, _) = self.owner();
@@ -124,6 +127,11 @@ impl Place {
     /// How long the application has had it, ms.
     pub(super) fn age_ms(&self) -> u32 {
         now_ms().wrapping_sub(self.since_ms.load(Ordering::Relaxed))
+    }
+
+    /// Whose application took it out of the kernel.
+    pub(super) fn user(&self) -> u32 {
+        self.user.load(Ordering::Relaxed)
     }
 
     /// The connection.
@@ -260,12 +268,12 @@ mod tests {
         let adapter = Memory::open(copy).expect("it is the broker's");
         for addr in [[10, 0, 0, 1].into(), Ipv6Addr::LOCALHOST.into()] {
             let flow = flow(addr);
-            let number = broker.places[7].occupy(&flow);
+            let number = broker.places[7].occupy(&flow, 1000);
             broker.announce(7);
             let place = adapter.place(7).expect("it is one");
             assert_eq!(
-                (place.flow(), place.owner()),
-                (flow, (number, Owner::Application))
+                (place.flow(), place.owner(), place.user()),
+                (flow, (number, Owner::Application), 1000)
             );
             assert!(place.pass(number, Owner::Application, Owner::Adapter));
             assert_eq!(broker.places[7].owner(), (number, Owner::Adapter));

@@ -8,6 +8,13 @@ use std::fmt::{self, Display};
 pub enum BrokerNotice {
     /// An adapter has come: its process.
     Attached(u32),
+    /// One has come whose broker was killed.
+    Adopted {
+        /// Its process.
+        pid: u32,
+        /// Connections that it has, or its applications on their way.
+        connections: usize,
+    },
     /// It has ended, and left nothing behind.
     Left(u32),
     /// It is gone without a word, as one that is killed.
@@ -53,6 +60,10 @@ impl Display for BrokerNotice {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Attached(pid) => write!(out, "the adapter is process {pid}"),
+            Self::Adopted { pid, connections } => write!(
+                out,
+                "the adapter is process {pid}, with {connections} connections from the broker before this one"
+            ),
             Self::Left(pid) => write!(out, "the adapter, process {pid}, has ended"),
             Self::Killed {
                 pid,

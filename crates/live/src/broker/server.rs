@@ -4,13 +4,13 @@ mod adapter;
 mod requests;
 
 use super::applications::Applications;
-use super::captured::Captured;
+use super::captured::{Captured, Taker};
 use super::notice::BrokerNotice;
 use crate::error::LiveError;
 use crate::neighbourhood::Neighbourhood;
-use crate::xdp::{LookupConfig, Mode};
+use crate::xdp::{LookupConfig, Mode, XdpError};
 use baton_iolib::unix_socket::SocketFile;
-use baton_sockets::broker::messages::{self, ATTACH, DONE, REFUSED, SUBSCRIBE};
+use baton_sockets::broker::messages::{self, ADOPT, ATTACH, DONE, REFUSED, SUBSCRIBE};
 use requests::Refusal;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt;
@@ -33,6 +33,8 @@ const LONGEST_WAIT: Timespec = Timespec {
     tv_nsec: 100_000_000,
 };
 
+/// An adapter whose broker was killed has found the next one by then, or there is none.
+const LONGEST_RETURN: Duration = Duration::from_secs(1);
 /// Connections are given back within this time, or the peer or the application hinders it.
 const LONGEST_RESTORE: Duration = Duration::from_secs(5);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
@@ -97,10 +99,26 @@ impl Broker {
             .name("broker".to_owned())
             .spawn(move || serves.listen(&socket))
             .map_err(LiveError::failed("cannot start a thread"))?;
-        Ok(Self {
+        let broker = Self {
             shared,
             thread: Some(thread),
-        })
+        };
+        broker.attach_programs()?;
+        Ok(broker)
+    }
+
+    /// Where an adapter whose broker was killed keeps the programs of that at the interface, it comes and brings them.
+    fn attach_programs(&self) -> Result<(), LiveError> {
+        let limit = Instant::now() + LONGEST_RETURN;
+        loop {
+            match self.shared.captured.attach_here() {
+                Ok(true) => return Ok(()),
+                Err(XdpError::Occupied(_)) | Ok(false) if Instant::now() < limit => {
+                    thread::sleep(BETWEEN_LOOKS);
+                }
+                outcome => return Ok(outcome.map(drop)?),
+            }
+        }
     }
 
     /// The next thing to tell the operator.
@@ -175,7 +193,8 @@ impl Shared {
     }
 
     fn serve(&self, stream: &UnixStream, user: u32, pid: i32) {
-        let taker = self.clients.fetch_add(1, Ordering::Relaxed);
+        let number = self.clients.fetch_add(1, Ordering::Relaxed);
+        let taker = Taker { number, user };
         // An application that breaks off, or is gone, has nothing more to ask.
         while let Ok(Some(message)) = messages::receive(stream) {
             match message.kind {
@@ -187,7 +206,16 @@ impl Shared {
                 }
                 ATTACH => match self.attach(stream, &message.body, user, pid) {
                     Ok(session) => {
-                        self.serve_adapter(stream, &session);
+                        self.serve_adapter(stream, &session, None);
+                        break;
+                    }
+                    Err(refusal) => {
+                        let _ = refuse(stream, &refusal);
+                    }
+                },
+                ADOPT => match self.adopt(stream, message, user, pid) {
+                    Ok((session, programs)) => {
+                        self.serve_adapter(stream, &session, Some(programs));
                         break;
                     }
                     Err(refusal) => {
@@ -195,7 +223,7 @@ impl Shared {
                     }
                 },
                 _ => {
-                    let sent = match self.handle(message, user, taker) {
+                    let sent = match self.handle(message, taker) {
                         Ok(body) => messages::send(stream, DONE, &body, &[]),
                         Err(refusal) => refuse(stream, &refusal),
                     };

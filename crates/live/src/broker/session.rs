@@ -1,10 +1,9 @@
 //! One adapter that a broker has, or has had.
 
-use super::memory::{CAPACITY, Memory};
+use super::memory::{CAPACITY, Memory, Owner, Table};
 use baton_host::SelectionConfig;
 use baton_tcp::Config;
 use serde::{Deserialize, Serialize};
-use std::io;
 use std::sync::OnceLock;
 use std::time::Instant;
 
@@ -40,23 +39,27 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// For an adapter of this process.
-    ///
-    /// # Errors
-    /// There is no memory for it.
-    pub(super) fn new(pid: u32, tcp: Config, policy: SelectionConfig) -> io::Result<Self> {
-        Ok(Self {
-            memory: Memory::create()?,
+    /// For an adapter of this process, with memory that is new or that it has had before.
+    pub(super) fn new(memory: Memory, pid: u32, tcp: Config, policy: SelectionConfig) -> Self {
+        Self {
+            memory,
             pid,
             tcp,
             policy,
             gone: OnceLock::new(),
-        })
+        }
     }
 
     pub(super) fn is_gone(&self) -> bool {
         self.gone.get().is_some()
     }
+}
+
+/// What an adapter tells a broker that comes after its own: that its programs run in the driver, and what it told that one.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Return {
+    pub(super) is_native: bool,
+    pub(super) arrival: Arrival,
 }
 
 /// The places that are free, those that were used before first.
@@ -68,6 +71,15 @@ pub(super) struct FreePlaces {
 }
 
 impl FreePlaces {
+    /// Those of a memory that is in use.
+    pub(super) fn of(table: &Table) -> Self {
+        let is_free = |place: &u32| table.places[*place as usize].owner().1 == Owner::Nobody;
+        Self {
+            used: (0..CAPACITY as u32).rev().filter(is_free).collect(),
+            next: CAPACITY as u32,
+        }
+    }
+
     pub(super) fn take(&mut self) -> Option<u32> {
         self.used.pop().or_else(|| {
             let place = self.next;

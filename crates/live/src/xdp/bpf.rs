@@ -28,7 +28,9 @@ enum Command {
     MapDelete = 3,
     ProgramLoad = 5,
     TestRun = 10,
+    Info = 15,
     LinkCreate = 28,
+    LinkUpdate = 29,
     LinkDetach = 34,
 }
 
@@ -474,6 +476,67 @@ impl Program {
         // SAFETY: these are the attributes of the command, and there are no pointers in them.
         let fd = unsafe { bpf(Command::LinkCreate, &mut attributes) }?;
         Ok(Link { fd: owned(fd) })
+    }
+
+    /// Takes the place of the program that a link, which another process has made, holds at this interface. No packet meets neither.
+    ///
+    /// # Errors
+    /// It is no link of this interface, or of programs of another kind; there is no permission.
+    pub(super) fn replace(&self, link: OwnedFd, interface: u32) -> io::Result<Link> {
+        #[repr(C)]
+        struct Attributes {
+            link: u32,
+            program: u32,
+            flags: u32,
+            before: u32,
+        }
+        if interface_of(link.as_fd())? != interface {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let mut attributes = Attributes {
+            link: link.as_raw_fd() as u32,
+            program: self.fd.as_raw_fd() as u32,
+            flags: 0,
+            before: 0,
+        };
+        // SAFETY: these are the attributes of the command, and there are no pointers in them.
+        unsafe { bpf(Command::LinkUpdate, &mut attributes) }?;
+        Ok(Link { fd: link })
+    }
+}
+
+/// The interface at which a link holds an XDP program, or one of traffic control.
+fn interface_of(link: BorrowedFd<'_>) -> io::Result<u32> {
+    /// `struct bpf_link_info` up to the interface, which stands first for both kinds.
+    #[repr(C)]
+    #[derive(Default)]
+    struct Info {
+        kind: u32,
+        number: u32,
+        program: u32,
+        padding: u32,
+        interface: u32,
+    }
+    #[repr(C)]
+    struct Attributes {
+        fd: u32,
+        bytes: u32,
+        info: u64,
+    }
+    const XDP: u32 = 6;
+    const TCX: u32 = 11;
+    let mut info = Info::default();
+    let mut attributes = Attributes {
+        fd: link.as_raw_fd() as u32,
+        bytes: size_of::<Info>() as u32,
+        info: std::ptr::from_mut(&mut info) as u64,
+    };
+    // SAFETY: these are the attributes of the command. The kernel writes at most that many bytes, of which any are valid, to where there is
+    // room for them.
+    unsafe { bpf(Command::Info, &mut attributes) }?;
+    match info.kind {
+        XDP | TCX => Ok(info.interface),
+        _ => Err(io::ErrorKind::InvalidInput.into()),
     }
 }
 

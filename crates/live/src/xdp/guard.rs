@@ -5,7 +5,7 @@ use super::clsact::Filter;
 use super::error::XdpError;
 use super::programs::{self, Maps};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// How the guard sees what the kernel sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,9 +42,7 @@ impl Guard {
         flows: &Map,
         maps: &Maps<'_>,
     ) -> Result<Self, XdpError> {
-        let instructions = programs::guard(flows, maps);
-        let program = Program::load("baton_guard", ProgramKind::TrafficControl, &instructions)
-            .map_err(XdpError::of_load("baton_guard"))?;
+        let program = load(flows, maps)?;
         let attach = |kind| match kind {
             GuardKind::Tcx => program
                 .attach(AttachPoint::TcxEgress, interface, 0)
@@ -62,6 +60,25 @@ impl Guard {
         Ok(Self { attached, program })
     }
 
+    /// Takes the place of the one that a link holds, which another process has made.
+    ///
+    /// # Errors
+    /// See [`XdpError`].
+    pub(super) fn take_over(
+        link: OwnedFd,
+        interface: u32,
+        flows: &Map,
+        maps: &Maps<'_>,
+    ) -> Result<Self, XdpError> {
+        let program = load(flows, maps)?;
+        let link = program.replace(link, interface);
+        let link = link.map_err(XdpError::of("guard what the kernel sends"))?;
+        Ok(Self {
+            attached: Attached::Link(link),
+            program,
+        })
+    }
+
     /// What goes with the process that has it; a filter stays.
     pub(super) fn link(&self) -> Option<BorrowedFd<'_>> {
         match &self.attached {
@@ -76,6 +93,12 @@ impl Guard {
             Attached::Filter(_) => GuardKind::Clsact,
         }
     }
+}
+
+fn load(flows: &Map, maps: &Maps<'_>) -> Result<Program, XdpError> {
+    let instructions = programs::guard(flows, maps);
+    Program::load("baton_guard", ProgramKind::TrafficControl, &instructions)
+        .map_err(XdpError::of_load("baton_guard"))
 }
 
 /// Whether the kernel knows no such links.

@@ -4,12 +4,13 @@ use super::bpf::{Map, MapKind};
 use super::error::XdpError;
 use super::guard::{Guard, GuardKind};
 use super::key::Key;
-use super::programs::{self, Counter};
+use super::programs::{self, Counter, Maps};
 use super::steering::{Mode, Steering};
 use crate::port::interface_index;
 use baton_wire::Flow;
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::OnceLock;
 
 /// How a lookup is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,8 +67,10 @@ pub enum Verdict {
 pub struct Lookup {
     steering: Steering,
     flows: Map,
-    guard: Guard,
-    capacity: u32,
+    /// None until the programs are at the interface.
+    guard: OnceLock<Guard>,
+    name: String,
+    config: LookupConfig,
 }
 
 impl Lookup {
@@ -76,26 +79,71 @@ impl Lookup {
     /// # Errors
     /// See [`XdpError`].
     pub fn attach(name: &str, config: LookupConfig) -> Result<Self, XdpError> {
-        let capacity = config.capacity;
+        let lookup = Self::detached(name, config)?;
+        lookup.attach_here()?;
+        Ok(lookup)
+    }
+
+    /// The same without its programs at the interface. They are [put there](Lookup::attach_here) later, or [in the place](Lookup::take_over) of
+    /// others.
+    pub(crate) fn detached(name: &str, config: LookupConfig) -> Result<Self, XdpError> {
         let flows = Map::new(
             "baton_flows",
             MapKind::Hash,
             Key::BYTES,
             REDIRECTED.len(),
-            capacity,
+            config.capacity,
         )
         .map_err(XdpError::of("make maps of XDP programs"))?;
-        let steering = Steering::attach(name, config.mode, "baton_lookup", |maps| {
-            programs::lookup(&flows, maps)
-        })?;
-        let interface = interface_index(name)?;
-        let guard = Guard::attach(interface, config.guard, &flows, &steering.maps())?;
+        let steering =
+            Steering::detached(name, "baton_lookup", |maps| programs::lookup(&flows, maps))?;
         Ok(Self {
             steering,
             flows,
-            guard,
-            capacity,
+            guard: OnceLock::new(),
+            name: name.to_owned(),
+            config,
         })
+    }
+
+    /// Puts its programs at the interface, which must be done once.
+    pub(crate) fn attach_here(&self) -> Result<(), XdpError> {
+        self.steering.attach_to(&self.name, self.config.mode)?;
+        self.set_guard(|interface, maps| {
+            Guard::attach(interface, self.config.guard, &self.flows, maps)
+        })
+    }
+
+    /// The same in the place of another lookup's, by the [links](Lookup::links) of that, which ran in this mode. From one packet to the next all
+    /// go by the flows of this one.
+    pub(crate) fn take_over(
+        &self,
+        links: impl IntoIterator<Item = OwnedFd>,
+        mode: Mode,
+    ) -> Result<(), XdpError> {
+        let mut links = links.into_iter();
+        let missing = || XdpError::of("replace an XDP program")(io::ErrorKind::NotFound.into());
+        let steers = links.next().ok_or_else(missing)?;
+        self.steering
+            .take_over(steers, interface_index(&self.name)?, mode)?;
+        self.set_guard(|interface, maps| match links.next() {
+            Some(link) => Guard::take_over(link, interface, &self.flows, maps),
+            None => Guard::attach(interface, self.config.guard, &self.flows, maps),
+        })
+    }
+
+    fn set_guard(
+        &self,
+        make: impl FnOnce(u32, &Maps<'_>) -> Result<Guard, XdpError>,
+    ) -> Result<(), XdpError> {
+        let guard = make(interface_index(&self.name)?, &self.steering.maps())?;
+        let _ = self.guard.set(guard);
+        Ok(())
+    }
+
+    /// Whether its programs are at the interface.
+    pub(crate) fn is_attached(&self) -> bool {
+        self.guard.get().is_some()
     }
 
     /// From here on `flow` is the adapter's.
@@ -118,7 +166,7 @@ impl Lookup {
         let inserted = self.flows.update(&Key::from(flow).to_bytes(), value);
         inserted.map_err(|error| match error.raw_os_error() {
             Some(libc::E2BIG) => XdpError::MapFull {
-                capacity: self.capacity,
+                capacity: self.config.capacity,
             },
             _ => XdpError::of("insert a flow")(error),
         })
@@ -138,18 +186,18 @@ impl Lookup {
 
     /// Flows that there can be at a time.
     pub fn capacity(&self) -> u32 {
-        self.capacity
+        self.config.capacity
     }
 
     /// What keeps its programs attached beside it: whoever has these descriptors, too, keeps them there when this process is killed.
     pub fn links(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        let guard = self.guard.link();
-        [Some(self.steering.link()), guard].into_iter().flatten()
+        let guard = self.guard.get().and_then(Guard::link);
+        [self.steering.link(), guard].into_iter().flatten()
     }
 
-    /// How the kernel is kept from sending.
-    pub fn guard(&self) -> GuardKind {
-        self.guard.kind()
+    /// How the kernel is kept from sending, if it is.
+    pub fn guard(&self) -> Option<GuardKind> {
+        self.guard.get().map(Guard::kind)
     }
 
     /// What its programs have counted.
@@ -184,7 +232,8 @@ impl Lookup {
     /// # Errors
     /// As [`Lookup::verdict_on_received`].
     pub fn verdict_on_sent(&self, frame: &[u8]) -> io::Result<Verdict> {
-        Ok(match self.guard.program.run(frame)?.cast_signed() {
+        let guard = self.guard.get().ok_or(io::ErrorKind::NotConnected)?;
+        Ok(match guard.program.run(frame)?.cast_signed() {
             programs::DROP => Verdict::Dropped,
             _ => Verdict::Passed,
         })

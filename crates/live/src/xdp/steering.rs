@@ -6,7 +6,8 @@ use super::programs::{self, Counter, Maps};
 use crate::port::{interface_index, receive_queues};
 use std::fmt;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::OnceLock;
 
 /// Where on its way to the kernel a frame meets the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,9 +43,9 @@ pub struct Steering {
     sockets: Map,
     counters: Map,
     pub(super) program: Program,
-    mode: Mode,
     queues: u32,
-    link: Link,
+    /// What holds the program at the interface, once it is there, and in which mode.
+    attached: OnceLock<(Link, Mode)>,
 }
 
 impl Steering {
@@ -63,7 +64,17 @@ impl Steering {
         program_name: &'static str,
         write: impl FnOnce(&Maps<'_>) -> Vec<Instruction>,
     ) -> Result<Self, XdpError> {
-        let index = interface_index(name)?;
+        let steering = Self::detached(name, program_name, write)?;
+        steering.attach_to(name, mode)?;
+        Ok(steering)
+    }
+
+    /// The same of a program that is not at the interface yet.
+    pub(super) fn detached(
+        name: &str,
+        program_name: &'static str,
+        write: impl FnOnce(&Maps<'_>) -> Vec<Instruction>,
+    ) -> Result<Self, XdpError> {
         let queues = receive_queues(name)?;
         let map = |name, kind, value, entries| {
             Map::new(name, kind, size_of::<u32>(), value, entries)
@@ -82,20 +93,40 @@ impl Steering {
         });
         let program = Program::load(program_name, ProgramKind::Xdp, &instructions)
             .map_err(XdpError::of_load(program_name))?;
-        let (link, mode) = attach_in(mode, &program, name, index)?;
         Ok(Self {
             sockets,
             counters,
             program,
-            mode,
             queues,
-            link,
+            attached: OnceLock::new(),
         })
     }
 
-    /// The mode in which the program runs.
+    /// Puts the program there, if it is not.
+    pub(super) fn attach_to(&self, name: &str, mode: Option<Mode>) -> Result<(), XdpError> {
+        if self.attached.get().is_none() {
+            let attached = attach_in(mode, &self.program, name, interface_index(name)?)?;
+            let _ = self.attached.set(attached);
+        }
+        Ok(())
+    }
+
+    /// Puts the program in the place of another one, in whose mode it runs then.
+    pub(super) fn take_over(
+        &self,
+        link: OwnedFd,
+        interface: u32,
+        mode: Mode,
+    ) -> Result<(), XdpError> {
+        let link = self.program.replace(link, interface);
+        let link = link.map_err(XdpError::of("replace an XDP program"))?;
+        let _ = self.attached.set((link, mode));
+        Ok(())
+    }
+
+    /// The mode in which the program runs; the native one as long as it does not.
     pub fn mode(&self) -> Mode {
-        self.mode
+        self.attached.get().map_or(Mode::Native, |(_, mode)| *mode)
     }
 
     /// Receive queues of the interface, each of which can have a socket.
@@ -123,9 +154,9 @@ impl Steering {
         self.count(Counter::Passed)
     }
 
-    /// What holds its program at the interface.
-    pub(super) fn link(&self) -> BorrowedFd<'_> {
-        self.link.as_fd()
+    /// What holds its program at the interface, if it is there.
+    pub(super) fn link(&self) -> Option<BorrowedFd<'_>> {
+        self.attached.get().map(|(link, _)| link.as_fd())
     }
 
     /// What its program shares with others.

@@ -3,7 +3,7 @@
 use crate::application::{attach_with, open, serve};
 use crate::peers::{PATIENCE, with_far_listeners};
 use crate::wire::{NEAR, on_veth};
-use baton_host::Threshold;
+use baton_host::{Retry, Threshold};
 use baton_live::adapter::Listeners;
 use baton_live::broker::{Broker, BrokerNotice};
 use baton_live::{Snapshot, ask};
@@ -29,6 +29,18 @@ pub const ALL: &[(&str, fn())] = &[
     (
         "connections_go_on_when_the_broker_is_killed",
         connections_go_on_when_the_broker_is_killed,
+    ),
+    (
+        "the_next_broker_takes_an_adapter_over_with_all_it_has",
+        the_next_broker_takes_an_adapter_over_with_all_it_has,
+    ),
+    (
+        "connections_go_back_by_a_broker_that_has_not_taken_them",
+        connections_go_back_by_a_broker_that_has_not_taken_them,
+    ),
+    (
+        "an_adapter_that_is_killed_without_a_broker_is_nobodys",
+        an_adapter_that_is_killed_without_a_broker_is_nobodys,
     ),
 ];
 
@@ -316,5 +328,132 @@ fn connections_go_on_when_the_broker_is_killed() {
             let gone = BrokerClient::connect(&folder.join("broker"));
             assert!(gone.is_err(), "nobody is there to take it back");
         });
+    });
+}
+
+/// Connections on an adapter, and the process that is their broker.
+struct Served {
+    adapter: Adapter,
+    pairs: Vec<(TcpStream, std::net::TcpStream)>,
+    broker: Killed,
+    process: Killed,
+}
+
+impl Served {
+    fn start(folder: &Path) -> Self {
+        let broker = Killed::start("broker", folder);
+        let process = Killed::start("adapter", folder);
+        Self {
+            adapter: attach_with(
+                folder,
+                DriverConfig::default(),
+                Retry::new(Box::new(Threshold { enqueues: 1 })),
+            ),
+            pairs: Vec::new(),
+            broker,
+            process,
+        }
+    }
+
+    /// So many more connections, all of which go to the adapter.
+    fn more(&mut self, listeners: &[TcpListener], count: usize) {
+        for number in 0..count {
+            let pair = connect(&self.adapter, &listeners[number % listeners.len()]);
+            self.pairs.push(pair);
+        }
+        until("all go to the adapter", || {
+            self.exchange();
+            moved(&self.adapter).0 == self.pairs.len()
+        });
+    }
+
+    fn exchange(&self) {
+        for (number, (near, far)) in self.pairs.iter().enumerate() {
+            exchange(near, far, number);
+        }
+    }
+}
+
+fn without_broker(work: impl FnOnce(&[TcpListener], &Path) + Send) {
+    on_veth(1, || {
+        with_far_listeners(|listeners| {
+            let folder = tempfile::tempdir().expect("a folder");
+            work(&listeners, folder.path());
+        });
+    });
+}
+
+/// Brokers are killed one after another; then the adapter is, and what it had is idle.
+fn the_next_broker_takes_an_adapter_over_with_all_it_has() {
+    const CONNECTIONS: usize = 40;
+    without_broker(|listeners, folder| {
+        let mut served = Served::start(folder);
+        served.more(listeners, CONNECTIONS);
+        served.broker.kill();
+        served.exchange();
+        served.broker = Killed::start("broker", folder);
+        served.exchange();
+        // What is there stays, and more comes.
+        served.more(listeners, CONNECTIONS);
+        served.broker.kill();
+        let third = Broker::start(&folder.join("broker"), NEAR, None).expect("it comes back");
+        assert_eq!(adopted_notice(&third), 2 * CONNECTIONS);
+        served.more(listeners, CONNECTIONS);
+        counter(folder, "captured.flows");
+        served.process.kill();
+        assert_eq!(killed_notice(&third), (3 * CONNECTIONS, 0, 0));
+        until("all go on", || {
+            moved(&served.adapter).2 == 3 * CONNECTIONS as u64
+        });
+        served.exchange();
+        served.process = Killed::start("adapter", folder);
+        served.more(listeners, 1);
+    });
+}
+
+fn connections_go_back_by_a_broker_that_has_not_taken_them() {
+    without_broker(|listeners, folder| {
+        let mut served = Served::start(folder);
+        served.more(listeners, 20);
+        served.broker.kill();
+        let next = Broker::start(&folder.join("broker"), NEAR, None).expect("it comes back");
+        // The application does not know it yet.
+        next.restore_all();
+        until("all go back", || {
+            served.exchange();
+            moved(&served.adapter).0 == 0
+        });
+        assert_eq!(next.restore_all(), 0);
+        served.exchange();
+    });
+}
+
+fn adopted_notice(broker: &Broker) -> usize {
+    let mut found = None;
+    until("the broker tells of the adapter", || {
+        while let Some(notice) = broker.poll_notice() {
+            if let BrokerNotice::Adopted { connections, .. } = notice {
+                found = Some(connections);
+            }
+        }
+        found.is_some()
+    });
+    found.expect("it was found")
+}
+
+/// The next broker finds the interface free, and nothing of what was there.
+fn an_adapter_that_is_killed_without_a_broker_is_nobodys() {
+    without_broker(|listeners, folder| {
+        let mut served = Served::start(folder);
+        served.more(listeners, 2);
+        served.broker.kill();
+        served.process.kill();
+        served.broker = Killed::start("broker", folder);
+        served.process = Killed::start("adapter", folder);
+        for (near, _) in served.pairs.drain(..) {
+            let lost = (&near).read(&mut [0; 1]).expect_err("it is lost");
+            assert_eq!(lost.kind(), ErrorKind::ConnectionReset);
+        }
+        served.more(listeners, 2);
     });
 }

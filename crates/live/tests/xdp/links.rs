@@ -173,7 +173,7 @@ fn a_guard_without_a_link_is_taken_over_and_away() {
             ..LookupConfig::default()
         };
         let lookup = Lookup::attach(NEAR, config).expect("it attaches");
-        assert_eq!((lookup.guard(), filters()), (GuardKind::Clsact, 1));
+        assert_eq!((lookup.guard(), filters()), (Some(GuardKind::Clsact), 1));
         drop(lookup);
         assert_eq!(filters(), 0);
         let (mut child, line) = child(&["env"], "clsact");

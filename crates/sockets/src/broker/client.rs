@@ -2,11 +2,12 @@
 
 use super::Subscription;
 use super::messages::{
-    self, ADAPTER, DONE, GIVE_BACK, PLACES, POLICY, RECLAIM, RECOVER, REFUSED, RESTORE_ALL,
+    self, ADAPTER, DONE, GIVE_BACK, KNOWS, PLACES, POLICY, RECLAIM, RECOVER, REFUSED, RESTORE_ALL,
     Recovery, TAKE,
 };
 use crate::kernel::PlaceRow;
 use baton_host::SelectionConfig;
+use baton_wire::Flow;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 use serde::{Deserialize, Serialize};
@@ -45,6 +46,8 @@ pub struct BrokerClient {
     path: PathBuf,
     /// None once it has broken off.
     stream: Option<UnixStream>,
+    /// The one that has answered last is not known to be that which has taken connections, nor to have its adapter.
+    is_other: bool,
 }
 
 impl BrokerClient {
@@ -56,6 +59,7 @@ impl BrokerClient {
         Ok(Self {
             path: path.to_owned(),
             stream: Some(connect(path)?),
+            is_other: false,
         })
     }
 
@@ -104,12 +108,25 @@ impl BrokerClient {
         Ok((pid != 0).then_some(pid))
     }
 
-    /// Whether the broker is there that has taken connections: another one knows nothing of them.
+    /// Whether the broker is there that has taken connections, or one that has its adapter: another one knows nothing of them.
     pub fn is_there(&self) -> bool {
-        self.stream.as_ref().is_some_and(|stream| {
-            let peeked = recv(stream, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT);
-            peeked.is_err_and(|error| error == Errno::AGAIN)
-        })
+        !self.is_other && self.stream.as_ref().is_some_and(is_open)
+    }
+
+    /// Where that one is gone: looks for the next, which must know a connection that was taken, if one is away.
+    pub(crate) fn look_for_next(&mut self, away: Option<&Flow>) {
+        if self.is_there() {
+            return;
+        }
+        let known = match away {
+            Some(flow) => {
+                let text = serde_json::to_vec(flow).expect("a flow can be written");
+                self.ask(KNOWS, &text, None)
+                    .is_ok_and(|answer| answer == b"true")
+            }
+            None => true,
+        };
+        self.is_other = !known;
     }
 
     /// Takes the connection of a socket out of the kernel: its state, a [`Moved`](baton_tcp::Moved) as bytes. The socket stays, without a
@@ -156,9 +173,12 @@ impl BrokerClient {
         body: &[u8],
         socket: Option<BorrowedFd<'_>>,
     ) -> Result<Vec<u8>, BrokerError> {
-        let stream = match self.stream.take() {
+        let stream = match self.stream.take().filter(is_open) {
             Some(stream) => stream,
-            None => connect(&self.path)?,
+            None => {
+                self.is_other = true;
+                connect(&self.path)?
+            }
         };
         messages::send(&stream, kind, body, socket.as_slice())?;
         let answer = messages::receive(&stream)?.ok_or(io::ErrorKind::UnexpectedEof);
@@ -173,6 +193,12 @@ impl BrokerClient {
             _ => Err(io::Error::from(io::ErrorKind::InvalidData).into()),
         }
     }
+}
+
+/// Whether the other end is there, and has said nothing.
+fn is_open(stream: &UnixStream) -> bool {
+    let peeked = recv(stream, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT);
+    peeked.is_err_and(|error| error == Errno::AGAIN)
 }
 
 fn connect(path: &Path) -> io::Result<UnixStream> {

@@ -41,6 +41,13 @@ pub const GIVE_SOCKET: u32 = 14;
 pub const INJECT: u32 = 15;
 /// The adapter ends in order.
 pub const DETACH: u32 = 16;
+/// The broker is gone of whoever asks, which is the adapter: it becomes this broker's. With the memory for its connections, and what keeps programs
+/// attached.
+pub const ADOPT: u32 = 17;
+/// After that: all sockets are given, and packets may come by this broker's programs.
+pub const TAKE_OVER: u32 = 18;
+/// Whether a connection, a flow as JSON, was taken out of the kernel for this application. The answer is `true` or `false`.
+pub const KNOWS: u32 = 19;
 /// It is done.
 pub const DONE: u32 = 3;
 /// It is not; the bytes are text that says why.

@@ -25,7 +25,7 @@ const LEAST_STAY: Span = Span::from_secs(1);
 /// An adapter that lives tells its limits sooner.
 const LONGEST_WAIT: Span = Span::from_ms(100);
 
-/// Between two attempts to have a broker ask.
+/// Between two looks for a broker, which cost a system call or two.
 const BETWEEN_ATTEMPTS: Span = Span::from_secs(1);
 
 /// What moves connections between the kernel and an adapter.
@@ -47,8 +47,8 @@ pub struct KernelLayer {
     links_lost: u64,
     /// By which the broker asks, where there is one.
     subscription: Option<Subscription>,
-    /// When to look for one, if there is none.
-    subscribes_at: Time,
+    /// When to look for a broker, if there is none.
+    looks_at: Time,
 }
 
 impl Handoff {
@@ -98,7 +98,7 @@ impl KernelLayer {
             layer,
             links_lost: 0,
             subscription: None,
-            subscribes_at: Time::ZERO,
+            looks_at: Time::ZERO,
         })
     }
 
@@ -257,9 +257,14 @@ impl KernelLayer {
             let ends = slice::from_mut(driver.adapter_end());
             self.layer.handle_adapters(now, &mut self.stack, ends);
         }
-        if self.subscription.is_none() && self.subscribes_at <= now {
-            self.subscribes_at = now + BETWEEN_ATTEMPTS;
-            self.subscription = self.stack.subscribe();
+        if self.looks_at <= now && (self.subscription.is_none() || !self.stack.takes_back()) {
+            self.looks_at = now + BETWEEN_ATTEMPTS;
+            self.subscription = self.subscription.take().or_else(|| self.stack.subscribe());
+            self.stack.look_for_broker();
+            if let Some(driver) = driver.as_deref_mut().filter(|_| self.stack.takes_back()) {
+                let ends = slice::from_mut(driver.adapter_end());
+                self.layer.restore_wanted(now, &self.stack, ends);
+            }
         }
         if self.stack.take_asked() {
             self.answer_broker(now);

@@ -262,6 +262,13 @@ impl KernelStack {
         Some(subscription)
     }
 
+    /// Looks for the next broker where the one that has taken connections is gone.
+    pub(super) fn look_for_broker(&mut self) {
+        if let Some(broker) = &mut self.broker {
+            broker.look_for_next(self.away.keys().next());
+        }
+    }
+
     /// Whether the broker has asked something since this was asked last, or is gone.
     pub(super) fn take_asked(&mut self) -> bool {
         std::mem::take(&mut self.asked)

@@ -1,6 +1,7 @@
 //! What becomes of the connections of an adapter that is gone without a word.
 
-use super::{Captured, Entry, Flows, Taker};
+use super::Captured;
+use super::entry::{Entry, Flows, Taker};
 use crate::broker::memory::{Owner, now_ms};
 use crate::broker::notice::{BrokerNotice, Loss};
 use crate::broker::record::{Said, WORDS};
@@ -78,9 +79,11 @@ impl Captured {
         let limit = Instant::now() + LONGEST_DOUBT;
         let mut flows = self.lock();
         loop {
-            let entry = flows.entries.get(flow);
-            let entry = entry.filter(|entry| entry.taker == taker);
+            let entry = flows.entries.get_mut(flow);
             let entry = entry.ok_or(NotRecovered::NotTaken)?;
+            if !entry.belongs_to(taker) {
+                return Err(NotRecovered::NotTaken);
+            }
             if entry.session.is_gone() {
                 return Ok(entry.place().record.read());
             }

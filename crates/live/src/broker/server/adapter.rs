@@ -2,19 +2,28 @@
 
 use super::requests::{Refusal, check_operator};
 use super::{Shared, refuse};
-use crate::broker::session::{Arrival, Session, Welcome};
+use crate::broker::memory::Memory;
+use crate::broker::session::{Arrival, Return, Session, Welcome};
 use crate::port::link_info;
 use crate::xdp::Mode;
-use baton_sockets::broker::messages::{self, DETACH, DONE, GIVE_SOCKET, INJECT, Message};
+use baton_sockets::broker::messages::{
+    self, DETACH, DONE, GIVE_SOCKET, INJECT, Message, TAKE_OVER,
+};
 use baton_tcp::Config;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// IPv4 and TCP headers without options, bytes.
 const HEADERS_BYTES: u16 = 40;
+
+/// What an adapter has kept at the interface after its broker was killed.
+pub(super) struct Programs {
+    links: Vec<OwnedFd>,
+    mode: Mode,
+}
 
 impl Shared {
     /// Takes in an adapter, if there is none, and gives it what it needs.
@@ -26,11 +35,66 @@ impl Shared {
         pid: i32,
     ) -> Result<Arc<Session>, Refusal> {
         check_operator(user)?;
+        let arrival = serde_json::from_slice(body)?;
+        let session = Arc::new(self.session(Memory::create()?, arrival, pid)?);
+        self.captured
+            .attach(Arc::clone(&session))
+            .map_err(Refusal::Occupied)?;
+        let mut files = vec![session.memory.as_fd()];
+        files.extend(self.captured.lookup().links());
+        let mode = self.captured.lookup().steering().mode();
+        // An adapter that does not hear it is found to be gone by what follows.
+        let _ = self.welcome_adapter(stream, mode, &files);
+        Ok(session)
+    }
+
+    /// Takes in an adapter whose broker is gone, if there is no other. Gives the programs that it has kept at the interface, too.
+    pub(super) fn adopt(
+        &self,
+        stream: &UnixStream,
+        message: Message,
+        user: u32,
+        pid: i32,
+    ) -> Result<(Arc<Session>, Programs), Refusal> {
+        check_operator(user)?;
+        let Return { is_native, arrival } = serde_json::from_slice(&message.body)?;
+        let mode = match is_native {
+            true => Mode::Native,
+            false => Mode::Generic,
+        };
+        let mut files = message.files.into_iter();
+        let memory = Memory::open(files.next().ok_or(Refusal::Unknown)?)?;
+        let session = Arc::new(self.session(memory, arrival, pid)?);
+        self.captured.adopt(&session).map_err(Refusal::Occupied)?;
+        let _ = self.welcome_adapter(stream, mode, &[]);
+        let links = files.collect();
+        Ok((session, Programs { links, mode }))
+    }
+
+    fn welcome_adapter(
+        &self,
+        stream: &UnixStream,
+        mode: Mode,
+        files: &[BorrowedFd<'_>],
+    ) -> Result<(), Refusal> {
+        let welcome = Welcome {
+            is_native: mode == Mode::Native,
+            queues: self.captured.lookup().steering().queues(),
+        };
+        Ok(messages::send(
+            stream,
+            DONE,
+            &serde_json::to_vec(&welcome)?,
+            files,
+        )?)
+    }
+
+    fn session(&self, memory: Memory, arrival: Arrival, pid: i32) -> Result<Session, Refusal> {
         let Arrival {
             interface,
             tcp,
             policy,
-        } = serde_json::from_slice(body)?;
+        } = arrival;
         let expected = &self.captured.interface;
         if interface != *expected {
             return Err(Refusal::OtherInterface {
@@ -44,28 +108,29 @@ impl Shared {
             mss: mtu.saturating_sub(HEADERS_BYTES),
             ..tcp
         };
-        let session = Arc::new(Session::new(pid.unsigned_abs(), tcp, policy)?);
-        self.captured
-            .attach(Arc::clone(&session))
-            .map_err(Refusal::Occupied)?;
-        let lookup = self.captured.lookup();
-        let welcome = Welcome {
-            is_native: lookup.steering().mode() == Mode::Native,
-            queues: lookup.steering().queues(),
-        };
-        let mut files = vec![session.memory.as_fd()];
-        files.extend(lookup.links());
-        // An adapter that does not hear it is found to be gone by what follows.
-        let _ = messages::send(stream, DONE, &serde_json::to_vec(&welcome)?, &files);
-        Ok(session)
+        Ok(Session::new(memory, pid.unsigned_abs(), tcp, policy))
     }
 
     /// What an adapter asks for, until it ends or is gone.
-    pub(super) fn serve_adapter(&self, stream: &UnixStream, session: &Arc<Session>) {
+    pub(super) fn serve_adapter(
+        &self,
+        stream: &UnixStream,
+        session: &Arc<Session>,
+        mut programs: Option<Programs>,
+    ) {
         while let Ok(Some(message)) = messages::receive(stream) {
             match message.kind {
                 GIVE_SOCKET => {
                     let sent = match self.set_socket(&message) {
+                        Ok(()) => messages::send(stream, DONE, &[], &[]),
+                        Err(refusal) => refuse(stream, &refusal),
+                    };
+                    if sent.is_err() {
+                        break;
+                    }
+                }
+                TAKE_OVER => {
+                    let sent = match self.take_over(programs.take()) {
                         Ok(()) => messages::send(stream, DONE, &[], &[]),
                         Err(refusal) => refuse(stream, &refusal),
                     };
@@ -83,9 +148,18 @@ impl Shared {
                 _ => {}
             }
         }
+        // Whoever was killed before that has no sockets: its packets are dropped from then on.
+        let _ = self.take_over(programs);
         // At the broker's own end it is the stream that is gone.
         if !self.ends.load(Ordering::Relaxed) {
             self.captured.bury(session);
+        }
+    }
+
+    fn take_over(&self, programs: Option<Programs>) -> Result<(), Refusal> {
+        match programs {
+            Some(Programs { links, mode }) => Ok(self.captured.take_over(links, mode)?),
+            None => Ok(()),
         }
     }
 

@@ -8,8 +8,10 @@ use crate::broker::namespace::namespace_of;
 use crate::broker::notice::Loss;
 use crate::broker::record::{self, Said};
 use crate::repair::{RepairError, flow_of, forget, give_back, take};
+use crate::xdp::XdpError;
 use baton_sockets::broker::messages::{
-    ADAPTER, GIVE_BACK, Message, PLACES, POLICY, RECLAIM, RECOVER, RESTORE_ALL, Recovery, TAKE,
+    ADAPTER, GIVE_BACK, KNOWS, Message, PLACES, POLICY, RECLAIM, RECOVER, RESTORE_ALL, Recovery,
+    TAKE,
 };
 use baton_tcp::{Config, DecodeError, Essentials, Moved, NotEssential};
 use baton_wire::Flow;
@@ -51,6 +53,8 @@ pub(super) enum Refusal {
     #[error(transparent)]
     Capture(#[from] CaptureError),
     #[error(transparent)]
+    Xdp(#[from] XdpError),
+    #[error(transparent)]
     Repair(#[from] RepairError),
     #[error(transparent)]
     Decode(#[from] DecodeError),
@@ -62,12 +66,8 @@ pub(super) enum Refusal {
 
 impl Shared {
     /// Does what an application of this user asks for; gives what is to be answered.
-    pub(super) fn handle(
-        &self,
-        message: Message,
-        user: u32,
-        taker: Taker,
-    ) -> Result<Vec<u8>, Refusal> {
+    pub(super) fn handle(&self, message: Message, taker: Taker) -> Result<Vec<u8>, Refusal> {
+        let user = taker.user;
         match message.kind {
             POLICY => {
                 let adapter = self.captured.adapter().ok_or(CaptureError::NoAdapter)?;
@@ -77,6 +77,10 @@ impl Shared {
             RESTORE_ALL => {
                 check_operator(user)?;
                 return Ok(self.restore_all().to_string().into_bytes());
+            }
+            KNOWS => {
+                let flow = serde_json::from_slice(&message.body)?;
+                return Ok(self.captured.is_of(&flow, taker).to_string().into_bytes());
             }
             ADAPTER => {
                 let pid = self.captured.adapter().map_or(0, |adapter| adapter.pid);

@@ -24,7 +24,7 @@ use bytes::Bytes;
 use partial::is_checksum_partial;
 use queue::{Kicked, Queue};
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -204,6 +204,15 @@ impl AfXdp {
             writes: 0,
             again: None,
         })
+    }
+
+    /// Copies of its sockets, by queue.
+    ///
+    /// # Errors
+    /// There are no descriptors left.
+    pub(crate) fn copy_sockets(&self) -> io::Result<Vec<OwnedFd>> {
+        let copy = |queue: &Queue| queue.fd().try_clone_to_owned();
+        self.queues.iter().map(copy).collect()
     }
 
     /// Where frames are taken from.

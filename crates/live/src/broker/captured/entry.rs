@@ -1,0 +1,85 @@
+//! A flow, and all there are.
+
+use super::stats::CapturedStats;
+use crate::broker::memory::Place;
+use crate::broker::notice::BrokerNotice;
+use crate::broker::session::{FreePlaces, Session};
+use baton_wire::Flow;
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Notices that wait to be told of at most; those that come after are not told of.
+const MOST_NOTICES: usize = 4096;
+
+/// A flow whose packets come to the adapter.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) session: Arc<Session>,
+    pub(super) place: u32,
+    /// Its number among those that have had the place.
+    pub(super) number: u32,
+    /// Who took it out of the kernel, and may put it back.
+    pub(super) taker: Taker,
+    /// Since when that application is gone.
+    pub(super) orphan: Option<Instant>,
+}
+
+impl Entry {
+    pub(super) fn place(&self) -> &Place {
+        &self.session.memory.places[self.place as usize]
+    }
+
+    /// Whether this application may put it back. Of one that nobody has asked for since the broker before this one is gone, any of the same user
+    /// may, and has it from then on.
+    pub(super) fn belongs_to(&mut self, taker: Taker) -> bool {
+        let is_free = self.taker.number == NOBODY;
+        if is_free && (taker.user == 0 || taker.user == self.taker.user) {
+            self.taker = taker;
+        }
+        self.taker == taker
+    }
+}
+
+/// An application's connection to the broker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::broker) struct Taker {
+    /// Its number.
+    pub(in crate::broker) number: u64,
+    /// Who the application belongs to.
+    pub(in crate::broker) user: u32,
+}
+
+/// The number of none.
+const NOBODY: u64 = u64::MAX;
+
+impl Taker {
+    /// An application of this user that has not asked for anything yet.
+    pub(super) fn unknown(user: u32) -> Self {
+        let number = NOBODY;
+        Self { number, user }
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Flows {
+    pub(super) entries: FxHashMap<Flow, Entry>,
+    pub(super) adapter: Option<Arc<Session>>,
+    /// In that one's memory.
+    pub(super) free: FreePlaces,
+    pub(super) notices: VecDeque<BrokerNotice>,
+    pub(super) stats: CapturedStats,
+}
+
+impl Flows {
+    pub(super) fn tell(&mut self, notice: BrokerNotice) {
+        if self.notices.len() < MOST_NOTICES {
+            self.notices.push_back(notice);
+        }
+    }
+
+    pub(super) fn is_current(&self, session: &Arc<Session>) -> bool {
+        (self.adapter.as_ref()).is_some_and(|current| Arc::ptr_eq(current, session))
+    }
+}

@@ -1,0 +1,61 @@
+//! What is counted of connections that move.
+
+use serde::Serialize;
+
+/// What was counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct CapturedStats {
+    /// Flows now.
+    pub flows: u64,
+    /// Flows so far.
+    pub captured: u64,
+    /// Of these, flows that went back to the kernel.
+    pub let_go: u64,
+    /// And those whose connection came to its end on the adapter or on the way.
+    pub ended: u64,
+    /// Packets that came to the adapter and went on to the kernel, because the connection was there again.
+    pub injected: u64,
+    /// Connections that went on in the kernel after their adapter had been killed.
+    pub recovered: u64,
+    /// Connections that were reset because their adapter had been killed.
+    pub reset: u64,
+}
+
+impl CapturedStats {
+    pub(in crate::broker) fn to_words(self) -> [u64; 8] {
+        let Self {
+            flows,
+            captured,
+            let_go,
+            ended,
+            injected,
+            recovered,
+            reset,
+        } = self;
+        [
+            flows, captured, let_go, ended, injected, recovered, reset, 0,
+        ]
+    }
+
+    pub(in crate::broker) fn from_words(words: [u64; 8]) -> Self {
+        let [
+            flows,
+            captured,
+            let_go,
+            ended,
+            injected,
+            recovered,
+            reset,
+            _,
+        ] = words;
+        Self {
+            flows,
+            captured,
+            let_go,
+            ended,
+            injected,
+            recovered,
+            reset,
+        }
+    }
+}
