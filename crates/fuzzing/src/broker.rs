@@ -55,7 +55,8 @@ pub fn broker(data: &[u8]) {
 /// Any words that an adapter leaves behind are a state that can be gone on with, or none.
 fn remains(data: &[u8]) {
     let mut words = [0; WORDS];
-    for (word, bytes) in words.iter_mut().zip(data.chunks_exact(4)) {
+    let (state, data) = data.split_at(data.len().min(4 * WORDS));
+    for (word, bytes) in words.iter_mut().zip(state.chunks_exact(4)) {
         *word = u32::from_le_bytes(bytes.try_into().expect("four bytes"));
     }
     let end = |last: u8| Endpoint::new([192, 0, 2, last].into(), 80);
@@ -63,7 +64,7 @@ fn remains(data: &[u8]) {
         local: end(1),
         remote: end(2),
     };
-    if let Some(state) = decode(flow, &words, u32::MAX) {
+    if let Some(state) = decode(flow, &words, Bytes::copy_from_slice(data), u32::MAX) {
         let state = state.into_portable(&Config::default());
         let again = state.essentials().expect("it is one of TCP");
         assert_eq!((again.flow, again.receive_next), (flow, SeqNr(words[5])));

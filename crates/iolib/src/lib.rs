@@ -26,6 +26,6 @@ pub use connect::ConnectError;
 pub use counters::LinkCounters;
 pub use handshake::{Geometry, Limits, Refusal, VERSION};
 pub use live_link::LiveLink;
-pub use shm::{AdapterListener, ShmAdapter, ShmHost, pair};
+pub use shm::{AdapterListener, ShmAdapter, ShmHost, pair, read_words, write_words};
 pub use stream::{StreamAdapter, StreamHost, TcpAdapter, TcpAdapterListener, TcpHost};
 pub use waiting::{Spin, SpinStats, sleep, wait};

@@ -47,6 +47,12 @@ impl<P: Payload> SendBuffer<P> {
         self.pieces.len()
     }
 
+    /// All pieces, each with the number of its first bytes that are acknowledged.
+    pub(crate) fn pieces(&self) -> impl Iterator<Item = (&P, usize)> {
+        let skipped = std::iter::once(self.skipped as usize).chain(std::iter::repeat(0));
+        self.pieces.iter().zip(skipped)
+    }
+
     /// Appends one piece; the caller keeps the limit.
     pub(crate) fn push(&mut self, piece: P) {
         let len = piece.len();

@@ -64,6 +64,32 @@ pub(super) unsafe fn from_shared(shared: *mut u8, own: *mut u8, len: usize) {
     );
 }
 
+/// Copies bytes to words that another process may access, from the byte `at` on.
+///
+/// # Panics
+/// There is not so much room.
+pub fn write_words(words: &[AtomicU64], at: usize, bytes: &[u8]) {
+    let end = at.checked_add(bytes.len());
+    assert!(
+        end.is_some_and(|end| end <= size_of_val(words)),
+        "the place lies within the words"
+    );
+    let base = words.as_ptr().cast::<u8>().cast_mut();
+    // SAFETY: the bytes are there, and the place lies within words that may be written to however they are shared.
+    unsafe { to_shared(bytes.as_ptr(), base.add(at), bytes.len()) };
+}
+
+/// Copies bytes from words that another process may access, from the first on.
+///
+/// # Panics
+/// There are not so many.
+pub fn read_words(words: &[AtomicU64], bytes: &mut [u8]) {
+    assert!(bytes.len() <= size_of_val(words), "there are so many");
+    let base = words.as_ptr().cast::<u8>().cast_mut();
+    // SAFETY: the bytes are there, and so are the words.
+    unsafe { from_shared(base, bytes.as_mut_ptr(), bytes.len()) };
+}
+
 /// Gives each of `bytes` from `shared` on once, by its offset: as part of an aligned word, or alone where there is no whole one.
 fn for_each_unit(
     shared: *mut u8,
@@ -152,6 +178,20 @@ mod blocks {
 mod tests {
     use super::*;
     use std::thread;
+
+    #[test]
+    fn words_take_bytes_wherever_they_begin() {
+        let words: [AtomicU64; 100] = std::array::from_fn(|_| AtomicU64::new(0));
+        let bytes: Vec<u8> = (0..800).map(|at| (at % 251) as u8).collect();
+        for cut in 0..=800 {
+            write_words(&words, 0, &[0; 800]);
+            write_words(&words, cut, &bytes[cut..]);
+            write_words(&words, 0, &bytes[..cut]);
+            let mut found = vec![1; 800];
+            read_words(&words, &mut found);
+            assert_eq!(found, bytes);
+        }
+    }
 
     /// Memory that begins at a word.
     struct Memory(Vec<u64>);

@@ -28,5 +28,6 @@ mod memory;
 mod tests;
 
 pub use adapter::ShmAdapter;
+pub use copy::{read_words, write_words};
 pub use host::ShmHost;
 pub use listener::{AdapterListener, pair};

@@ -1,10 +1,10 @@
 //! Where each connection is that came from the kernel, in memory that outlives the adapter.
 //!
-//! At the end of a turn, before any packet leaves, each connection that has changed is written down: its state if none of its data is under
+//! At the end of a turn, before any packet leaves, each connection that has changed is written down: its state if hardly any of its data is under
 //! way, otherwise that its state is not to be believed. So no packet has left that contradicts a state that stands there. What its application has been
 //! told in the turn may: the application compares ([`crate::broker`]).
 
-use crate::broker::{Owner, Place, Table, encode, now_ms};
+use crate::broker::{DATA_BYTES, Owner, Place, Table, encode, now_ms};
 use baton_tcp::{ConnId, Stack};
 use baton_wire::{Flow, Time};
 use bytes::Bytes;
@@ -57,13 +57,22 @@ impl Ledger {
         let start_ms = *(self.start_ms).get_or_insert_with(|| now_ms().wrapping_sub(ms));
         let at_ms = start_ms.wrapping_add(ms);
         for conn in stack.stirred() {
-            let Some(place) = self.place_of(conn, table, stack) else {
+            let Some((number, place)) = self.place_of(conn, table, stack) else {
                 continue;
             };
-            match stack.at_rest(now, conn) {
-                Some(state) => place.record.write(&encode(&state, at_ms)),
-                None => place.record.spoil(),
+            let Some(state) = stack.nearly_at_rest(now, conn, DATA_BYTES as u32) else {
+                place.record.spoil();
+                continue;
+            };
+            let len = stack.unacknowledged(conn) as u32;
+            let words = encode(&state, len, at_ms);
+            if len == 0 {
+                place.record.write(&words);
+                continue;
             }
+            let pieces = stack.unacknowledged_pieces(conn);
+            let parts = pieces.map(|(piece, skipped)| &piece[skipped..]);
+            place.record.write_with(&words, table.data(number), parts);
         }
     }
 
@@ -73,11 +82,11 @@ impl Ledger {
         conn: ConnId,
         table: &'a Table,
         stack: &Stack<Bytes>,
-    ) -> Option<&'a Place> {
+    ) -> Option<(u32, &'a Place)> {
         let (flow, index) = (stack.flow(conn), conn.0 as usize);
         let its_own = |held: Held| {
             let place = table.place(held.place)?;
-            (place.owner().0 == held.number).then_some(place)
+            (place.owner().0 == held.number).then_some((held.place, place))
         };
         if let Some(Some((known, held))) = self.by_conn.get(index)
             && *known == flow
@@ -183,7 +192,7 @@ fn owner(table: &Table, held: Held) -> Option<Owner> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::broker::{Memory, Said, decode};
+    use crate::broker::{Memory, Said, data_len, decode};
     use baton_tcp::Config;
     use baton_wire::Endpoint;
 
@@ -244,6 +253,7 @@ mod tests {
         let (memory, number) = broker(&pair.flow());
         let place = memory.place(3).expect("a place");
         let mut ledger = Ledger::default();
+        let pair_flow = pair.flow();
         let mut commit = |pair: &Pair| {
             ledger.hear(&memory);
             ledger.write(NOW, &memory, &pair.adapter);
@@ -268,24 +278,46 @@ mod tests {
         assert!(matches!(commit(&pair), Said::Complete(_)), "it has got it");
         carry(&mut pair.adapter, &mut pair.client);
 
-        // An answer that is not acknowledged, and then is.
-        pair.adapter
-            .write(pair.serving, Bytes::from_static(b"answer"))
-            .expect("room");
-        assert_eq!(commit(&pair), Said::Incomplete);
+        // An answer that is not acknowledged, and then in part, and then is.
+        let answer: Vec<u8> = (0..DATA_BYTES).map(|at| (at % 251) as u8).collect();
+        let first = pair.adapter.export(NOW, pair.serving);
+        let (wrote_before, read_to) = (first.written_to(), first.read_to());
+        pair.serving = pair.adapter.import(NOW, first).expect("it was here");
+        for part in [&answer[..700], &answer[700..]] {
+            pair.adapter
+                .write(pair.serving, Bytes::copy_from_slice(part))
+                .expect("room");
+        }
+        let left = |said: Said, data: &[u8]| {
+            let Said::Complete(words) = said else {
+                panic!("little is under way");
+            };
+            let bytes = memory.data(3).read(data_len(&words));
+            let left = decode(pair_flow, &words, bytes, now_ms()).expect("a state");
+            assert_eq!(left.send_buffer.concat(), data);
+            assert_eq!(
+                left.send_una + data.len() as u32,
+                wrote_before + answer.len() as u32
+            );
+            assert_eq!(left.receive_next, read_to);
+            left.send_next - left.send_una
+        };
+        assert_eq!(left(commit(&pair), &answer), 0, "nothing has left");
+        let (_, segment) = pair.adapter.poll_transmit(NOW).expect("it leaves");
+        pair.client.handle_segment(NOW, segment);
+        let sent = pair.client.readable_len(pair.asking);
+        pair.client.quick_ack(pair.asking);
+        carry(&mut pair.client, &mut pair.adapter);
+        left(commit(&pair), &answer[sent..]);
         carry(&mut pair.adapter, &mut pair.client);
         pair.client.quick_ack(pair.asking);
-        assert_eq!(commit(&pair), Said::Incomplete);
         carry(&mut pair.client, &mut pair.adapter);
-        let Said::Complete(words) = commit(&pair) else {
-            panic!("it is at rest again");
-        };
-        let left = decode(pair.flow(), &words, now_ms()).expect("a state");
-        let there = pair.adapter.export(NOW, pair.serving);
-        assert_eq!(
-            (left.send_next, left.receive_next),
-            (there.written_to(), there.read_to())
-        );
+        left(commit(&pair), &[]);
+
+        // And one that is too long to be kept.
+        let long = Bytes::from(vec![0; DATA_BYTES + 1]);
+        pair.adapter.write(pair.serving, long).expect("room");
+        assert_eq!(commit(&pair), Said::Incomplete);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The memory in which an adapter keeps what the broker needs of its connections. The broker has made it; it is there when the adapter is not.
 #![allow(unsafe_code)]
 
-use super::record::{Record, WORDS};
+use super::record::{Data, Record, WORDS};
 use crate::port::Mapping;
 use baton_wire::{Endpoint, Flow};
 use rustix::fs::{
@@ -39,6 +39,8 @@ pub(crate) struct Table {
     pub(super) counters: [AtomicU64; 8],
     coming: [AtomicU32; CAPACITY],
     pub(super) places: [Place; CAPACITY],
+    /// By place. It has memory where there was some.
+    data: [Data; CAPACITY],
 }
 
 /// Who has a connection.
@@ -179,6 +181,11 @@ impl Table {
     /// A place, if there is one of this number.
     pub(crate) fn place(&self, number: u32) -> Option<&Place> {
         self.places.get(number as usize)
+    }
+
+    /// The data of the connection at a place.
+    pub(crate) fn data(&self, number: u32) -> &Data {
+        &self.data[number as usize]
     }
 }
 

@@ -29,7 +29,7 @@ pub(crate) use memory::{Owner, Place, Table, now_ms};
 pub use notice::{BrokerNotice, Loss};
 pub use predecessor::end_predecessor;
 pub(crate) use record::encode;
-pub use record::{WORDS, decode};
+pub use record::{DATA_BYTES, WORDS, decode};
 pub use server::Broker;
 #[cfg(test)]
-pub(crate) use {memory::Memory, record::Said};
+pub(crate) use {memory::Memory, record::Said, record::data_len};

@@ -1,7 +1,8 @@
 //! A question to a peer whose connection is lost: it answers, and the kernel, which knows the connection no longer, resets it.
 
-use super::record::WORDS;
+use super::record::{WORDS, decode, without_data};
 use baton_wire::Flow;
+use bytes::Bytes;
 use etherparse::{PacketBuilder, TcpOptionElement};
 use rustix::net::{
     AddressFamily, SendFlags, SocketFlags, SocketType, ipproto, sendto, socket_with,
@@ -41,7 +42,7 @@ impl Prober {
     /// # Errors
     /// The system sends nothing.
     pub(super) fn ask(&self, flow: &Flow, words: &[u32; WORDS], now_ms: u32) -> io::Result<()> {
-        let Some(state) = super::record::decode(*flow, words, now_ms) else {
+        let Some(state) = decode(*flow, &without_data(words), Bytes::new(), now_ms) else {
             return Err(io::ErrorKind::InvalidData.into());
         };
         let (ip, socket) = match (flow.local.addr, flow.remote.addr) {

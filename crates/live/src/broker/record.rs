@@ -1,16 +1,20 @@
 //! What is kept of a connection on the adapter, in memory that survives the adapter: enough to go on with it in the kernel, as long as
-//! none of its data is under way.
+//! hardly any of its data is under way.
 //!
 //! The adapter writes, and may be killed between any two words. The first word tells how far it has come: odd while the state is not to be
 //! believed. It is odd before any packet leaves that contradicts what stands there, and even again once all words say how the connection is.
 
+use baton_iolib::{read_words, write_words};
 use baton_tcp::{Essentials, State, WindowScaling};
 use baton_wire::{Flow, SeqNr, Span};
 use bytes::Bytes;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 /// Words of a state.
-pub const WORDS: usize = 12;
+pub const WORDS: usize = 14;
+
+/// Most bytes that were sent and are not acknowledged that are kept, too.
+pub const DATA_BYTES: usize = 1536;
 
 /// The largest shift of window scaling (RFC 7323 2.3).
 const LARGEST_SHIFT: u32 = 14;
@@ -33,6 +37,29 @@ pub enum Said {
     Incomplete,
     /// This is its state.
     Complete([u32; WORDS]),
+}
+
+/// What was written on a connection and is not acknowledged. It belongs to the record, and is written between its first and its last step.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Data([AtomicU64; DATA_BYTES / 8]);
+
+impl Data {
+    /// Writes `parts` one after another; they are no longer than there is room for.
+    fn write<'a>(&self, parts: impl Iterator<Item = &'a [u8]>) {
+        let mut at = 0;
+        for part in parts {
+            write_words(&self.0, at, part);
+            at += part.len();
+        }
+    }
+
+    /// The first `len` bytes, or all there are.
+    pub fn read(&self, len: u32) -> Bytes {
+        let mut bytes = vec![0; DATA_BYTES.min(len as usize)];
+        read_words(&self.0, &mut bytes);
+        bytes.into()
+    }
 }
 
 /// A state and the word before it.
@@ -77,7 +104,21 @@ impl Record {
         }
     }
 
-    /// This is the state now.
+    /// The same with data in these parts.
+    pub fn write_with<'a>(
+        &self,
+        state: &[u32; WORDS],
+        data: &Data,
+        parts: impl Iterator<Item = &'a [u8]>,
+    ) {
+        self.spoil();
+        // The bytes come after that.
+        fence(Ordering::Release);
+        data.write(parts);
+        self.write(state);
+    }
+
+    /// This is the state now. There is no data.
     #[inline]
     pub fn write(&self, state: &[u32; WORDS]) {
         let version = self.0[0].load(Ordering::Relaxed);
@@ -100,9 +141,9 @@ fn steps(version: u32, state: &[u32; WORDS], mut store: impl FnMut(usize, u32)) 
     store(0, odd.checked_add(1).unwrap_or(2));
 }
 
-/// The words of a state at this moment of the system's clock, milliseconds. Of data there is none.
+/// The words of a state at this moment of the system's clock, milliseconds. So many bytes that were written are not acknowledged.
 #[inline]
-pub fn encode(state: &Essentials<Bytes>, at_ms: u32) -> [u32; WORDS] {
+pub fn encode(state: &Essentials<Bytes>, unacknowledged: u32, at_ms: u32) -> [u32; WORDS] {
     let WindowScaling { send, receive } = state.window_scaling.unwrap_or(WindowScaling {
         send: 0,
         receive: 0,
@@ -131,12 +172,31 @@ pub fn encode(state: &Essentials<Bytes>, at_ms: u32) -> [u32; WORDS] {
         us(variance),
         state.congestion_window.unwrap_or_default(),
         at_ms,
+        state.send_next - state.send_una,
+        unacknowledged,
     ]
 }
 
-/// The state of a connection that has stood still since its words were written, at this moment of the system's clock. None where no
-/// connection has such a state.
-pub fn decode(flow: Flow, words: &[u32; WORDS], now_ms: u32) -> Option<Essentials<Bytes>> {
+/// How many bytes of data a state has.
+pub fn data_len(words: &[u32; WORDS]) -> u32 {
+    words[WORDS - 1]
+}
+
+/// A state as if all that was sent had been acknowledged up to where it was when the words were written, and nothing sent since.
+pub fn without_data(words: &[u32; WORDS]) -> [u32; WORDS] {
+    let mut words = *words;
+    words[WORDS - 2..].fill(0);
+    words
+}
+
+/// The state of a connection that has stood still since its words were written, at this moment of the system's clock, with its data. None
+/// where no connection has such a state.
+pub fn decode(
+    flow: Flow,
+    words: &[u32; WORDS],
+    data: Bytes,
+    now_ms: u32,
+) -> Option<Essentials<Bytes>> {
     let [
         options,
         send_una,
@@ -150,6 +210,8 @@ pub fn decode(flow: Flow, words: &[u32; WORDS], now_ms: u32) -> Option<Essential
         variance_us,
         congestion_window,
         at_ms,
+        in_flight,
+        unacknowledged,
     ] = *words;
     let (send, receive) = (options >> 16 & 0xf, options >> 20 & 0xf);
     let has = |bit| options & bit != 0;
@@ -157,13 +219,15 @@ pub fn decode(flow: Flow, words: &[u32; WORDS], now_ms: u32) -> Option<Essential
     let windows = [send_window, largest_send_window, offered];
     let is_sound = send.max(receive) <= LARGEST_SHIFT
         && windows.iter().all(|window| *window <= LARGEST_WINDOW)
-        && options & 0xffff > 0;
+        && options & 0xffff > 0
+        && unacknowledged as usize == data.len()
+        && in_flight <= unacknowledged;
     is_sound.then(|| Essentials {
         flow,
         state: State::Established,
         send_una: SeqNr(send_una),
-        send_next: SeqNr(send_una),
-        send_buffer: Vec::new(),
+        send_next: SeqNr(send_una) + in_flight,
+        send_buffer: (!data.is_empty()).then_some(data).into_iter().collect(),
         send_window,
         send_window_seq: SeqNr(send_window_seq),
         largest_send_window,
@@ -201,17 +265,27 @@ mod tests {
         }
     }
 
+    fn none() -> Data {
+        Data(std::array::from_fn(|_| AtomicU64::new(0)))
+    }
+
     fn any(random: &mut Pcg64Mcg) -> Essentials<Bytes> {
         let receive_next = SeqNr(random.random());
         let send_una = SeqNr(random.random());
+        let data: Vec<u8> = (0..random.random_range(0..=DATA_BYTES))
+            .map(|_| random.random())
+            .collect();
         let [send_window, largest_send_window, offered] =
             [(); 3].map(|()| random.random_range(0..=LARGEST_WINDOW));
         Essentials {
             flow: flow(),
             state: State::Established,
             send_una,
-            send_next: send_una,
-            send_buffer: Vec::new(),
+            send_next: send_una + random.random_range(0..=data.len() as u32),
+            send_buffer: (!data.is_empty())
+                .then(|| data.into())
+                .into_iter()
+                .collect(),
             send_window,
             send_window_seq: SeqNr(random.random()),
             largest_send_window,
@@ -238,8 +312,16 @@ mod tests {
         for_each_seed(1000, |seed| {
             let random = &mut Pcg64Mcg::seed_from_u64(seed);
             let (state, at, later) = (any(random), random.random::<u32>(), random.random::<u32>());
-            let words = encode(&state, at);
-            let read = decode(flow(), &words, at.wrapping_add(later)).expect("it is sound");
+            let whole = state.send_buffer.first().cloned().unwrap_or_default();
+            let words = encode(&state, whole.len() as u32, at);
+            let (record, data) = (Record::default(), none());
+            let cut = random.random_range(0..=whole.len());
+            let again = random.random_range(0..=cut);
+            let parts = [&whole[..again], &whole[again..cut], &whole[cut..]];
+            record.write_with(&words, &data, parts.into_iter());
+            assert_eq!(record.read(), Said::Complete(words));
+            let data = data.read(data_len(&words));
+            let read = decode(flow(), &words, data, at.wrapping_add(later)).expect("it is sound");
             let timestamp = state.timestamp.map(|value| value.wrapping_add(later));
             assert_eq!(read, Essentials { timestamp, ..state });
         });
@@ -248,8 +330,8 @@ mod tests {
     #[test]
     fn what_no_connection_has_is_no_state() {
         let options = 1460;
-        let sound = [options, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-        assert!(decode(flow(), &sound, 0).is_some());
+        let sound = [options, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        assert!(decode(flow(), &sound, Bytes::new(), 0).is_some());
         for (at, word) in [
             (0, 0),
             (0, options | 15 << 16),
@@ -258,10 +340,17 @@ mod tests {
             (4, u32::MAX),
             // The edge lies before what is expected next.
             (5, 1),
+            // More was sent than written, and there are fewer bytes.
+            (12, 1),
+            (13, 1),
         ] {
             let mut words = sound;
             words[at] = word;
-            assert_eq!(decode(flow(), &words, 0), None, "word {at}: {word}");
+            assert_eq!(
+                decode(flow(), &words, Bytes::new(), 0),
+                None,
+                "word {at}: {word}"
+            );
         }
     }
 

@@ -8,7 +8,7 @@ use baton_live::adapter::{
     AdapterService, AdapterServiceConfig, BesideKernel, Listeners, run_adapter,
 };
 use baton_live::broker::{Broker, BrokerLink};
-use baton_live::port::{AfXdpConfig, Port};
+use baton_live::port::{AfXdpConfig, FaultSpec, Faults, Port};
 use baton_live::{Clock, ControlSocket, Engine, Stop};
 use baton_sockets::broker::BrokerClient;
 use baton_sockets::kernel::Handoff;
@@ -29,8 +29,9 @@ pub fn with_application(work: impl FnOnce(&Adapter, &[std::net::TcpListener], &P
             let opened = open(path);
             let listeners_at = Listeners::open(&path.join("adapter"), None, Default::default());
             let attach_at = listeners_at.expect("a free path");
+            let faults = FaultSpec::default();
             thread::scope(|scope| {
-                scope.spawn(|| serve(opened, attach_at, path, &stop));
+                scope.spawn(|| serve(opened, &faults, attach_at, path, &stop));
                 let _stop = StopOnDrop(&stop);
                 work(&attach(path), &listeners, path);
             });
@@ -56,9 +57,16 @@ impl Drop for StopOnDrop<'_> {
     }
 }
 
-pub fn serve(opened: BesideKernel, listeners: Listeners, path: &Path, stop: &AtomicBool) {
+/// What is sent and received suffers `faults`.
+pub fn serve(
+    opened: BesideKernel,
+    faults: &FaultSpec,
+    listeners: Listeners,
+    path: &Path,
+    stop: &AtomicBool,
+) {
     let host = Host::new(opened.interface, Config::default(), 1).expect("its addresses");
-    let port: Box<dyn Port> = Box::new(opened.port);
+    let port: Box<dyn Port> = Box::new(Faults::new(opened.port, faults, 1));
     let mut engine = Engine::new(host, port, Clock::start());
     let config = AdapterServiceConfig::default();
     let service = AdapterService::new(config, listeners, engine.host_mut());

@@ -5,7 +5,8 @@ use crate::peers::{PATIENCE, with_far_listeners};
 use crate::wire::{NEAR, on_veth};
 use baton_host::{Retry, Threshold};
 use baton_live::adapter::Listeners;
-use baton_live::broker::{Broker, BrokerNotice};
+use baton_live::broker::{Broker, BrokerNotice, DATA_BYTES};
+use baton_live::port::FaultSpec;
 use baton_live::{Snapshot, ask};
 use baton_sockets::broker::BrokerClient;
 use baton_sockets::{Adapter, DriverConfig, TcpStream};
@@ -25,6 +26,10 @@ pub const ALL: &[(&str, fn())] = &[
     (
         "busy_connections_of_a_killed_adapter_are_right_or_reset",
         busy_connections_of_a_killed_adapter_are_right_or_reset,
+    ),
+    (
+        "a_short_answer_under_way_outlives_a_killed_adapter",
+        a_short_answer_under_way_outlives_a_killed_adapter,
     ),
     (
         "connections_go_on_when_the_broker_is_killed",
@@ -47,6 +52,8 @@ pub const ALL: &[(&str, fn())] = &[
 /// What tells a child that it is one: its role, and the folder of its sockets.
 const CHILD: &str = "BATON_TEST_KILLED_CHILD";
 const READY: &str = "ready";
+/// The role of an adapter whose packets are lost.
+const MUTE: &str = "mute";
 
 /// In a child that a test has started: is a broker or an adapter until it is killed. Returns in any other process.
 pub fn serve_parent() {
@@ -64,10 +71,15 @@ pub fn serve_parent() {
         }
     }
     let opened = open(folder);
+    let faults = match role {
+        MUTE => "tx:loss=100%".parse().expect("a specification"),
+        _ => FaultSpec::default(),
+    };
     let listeners = Listeners::open(&folder.join("adapter"), None, Default::default());
     println!("{READY}");
     serve(
         opened,
+        &faults,
         listeners.expect("a free path"),
         folder,
         &AtomicBool::new(false),
@@ -225,6 +237,52 @@ fn idle_connections_outlive_a_killed_adapter_and_move_to_the_next() {
         until("no flow is left", || {
             moved(&adapter).0 > 0 || broker.poll_notice().is_none()
         });
+    });
+}
+
+/// The adapter has taken and sent what no peer has acknowledged.
+fn a_short_answer_under_way_outlives_a_killed_adapter() {
+    with_broker(|broker, listeners, folder| {
+        let mut process = Killed::start(MUTE, folder);
+        let adapter = attach(folder);
+        let longest = DATA_BYTES;
+        let lens = [0, 1, 2, 701, 1448, 1449, longest, longest + 1, 20_000];
+        let mut pairs: Vec<_> = listeners
+            .iter()
+            .flat_map(|listener| lens.map(|len| (len, connect(&adapter, listener))))
+            .collect();
+        for (_, (near, far)) in &mut pairs {
+            // With this one it goes, and nothing is owed to anybody.
+            near.write_all(b"!").expect("it is open");
+            far.read_exact(&mut [0]).expect("the kernel has sent it");
+        }
+        until("all go to the adapter", || moved(&adapter).0 == pairs.len());
+        let data: Vec<u8> = (0..20_000).map(|at| byte_at(at, 1)).collect();
+        for (len, (near, _)) in &mut pairs {
+            let (first, rest) = data[..*len].split_at(*len / 3);
+            near.write_all(first).expect("there is room");
+            near.write_all(rest).expect("there is room");
+        }
+        let written: usize = 2 * lens.iter().sum::<usize>();
+        until("the adapter has it", || {
+            counter(folder, "adapter.sent_bytes") == written as u64
+        });
+        process.kill();
+        let short = lens.iter().filter(|len| **len <= longest).count();
+        let (long, short) = (2 * (lens.len() - short), 2 * short);
+        assert_eq!(killed_notice(broker), (short, 0, long));
+        until("those go on", || moved(&adapter).2 == short as u64);
+        for (number, (len, (mut near, mut far))) in pairs.into_iter().enumerate() {
+            if len > longest {
+                let lost = near.read(&mut [0]).expect_err("it is reset");
+                assert_eq!(lost.kind(), ErrorKind::ConnectionReset);
+                continue;
+            }
+            let mut arrived = vec![0; len];
+            far.read_exact(&mut arrived).expect("it arrives");
+            assert!(arrived == data[..len], "what arrives is what was sent");
+            exchange(&near, &far, number);
+        }
     });
 }
 

@@ -123,19 +123,23 @@ impl<P: Payload> Portable<P> {
 }
 
 impl<P: Payload> Connection<P> {
-    /// What another TCP can be told, if nothing of the connection is elsewhere: it is open both ways, all that was written has been
-    /// acknowledged, and all that has arrived in order has been read and consumed.
-    pub(crate) fn at_rest(&self, now: Time) -> Option<Essentials<P>> {
+    /// What another TCP can be told but for the data of a connection, if all of that is here and is short: it is open both ways, at most
+    /// so many bytes that were written are not acknowledged, and all that has arrived in order has been read and consumed.
+    pub(crate) fn nearly_at_rest(&self, now: Time, most: u32) -> Option<Essentials<P>> {
         let is_open = self.state == State::Established && self.may_write();
         let is_at_rest = is_open
             && !self.marks.contains(Marks::RECEIVE_CLOSED)
-            && self.send.is_empty()
-            && self.tx.una == self.tx.max
+            && self.send.len() <= most
             && self.receive.unconsumed() == 0;
         let sequences = (&self.tx, &self.rx, &self.options);
         let estimates = (&self.rtt, &self.congestion);
         let clock = self.clock.value(now);
         is_at_rest.then(|| without_data(self.flow, self.state, sequences, estimates, clock))
+    }
+
+    /// What was written and is not acknowledged: pieces, and how many bytes of each are acknowledged all the same.
+    pub(crate) fn unacknowledged_pieces(&self) -> impl Iterator<Item = (&P, usize)> {
+        self.send.pieces()
     }
 }
 

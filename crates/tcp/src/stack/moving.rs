@@ -115,10 +115,17 @@ impl<P: Payload> Stack<P> {
         slots.filter(is_queued).map(ConnId)
     }
 
-    /// What another system's TCP needs of a connection of which there is no data anywhere: it is open both ways, all that was written has
-    /// been acknowledged, all that has arrived has been read and consumed. None of any other.
-    pub fn at_rest(&self, now: Time, id: ConnId) -> Option<Essentials<P>> {
-        self.conn(id).at_rest(now)
+    /// What another system's TCP needs of a connection of which there is hardly any data: it is open both ways, at most `most` bytes that
+    /// were written are not acknowledged, all that has arrived has been read and consumed. None of any other. The bytes are not in it: see
+    /// [`Stack::unacknowledged_pieces`].
+    pub fn nearly_at_rest(&self, now: Time, id: ConnId, most: u32) -> Option<Essentials<P>> {
+        self.conn(id).nearly_at_rest(now, most)
+    }
+
+    /// What was written on a connection and is not acknowledged: pieces, and how many of the first bytes of each are acknowledged all the
+    /// same.
+    pub fn unacknowledged_pieces(&self, id: ConnId) -> impl Iterator<Item = (&P, usize)> {
+        self.conn(id).unacknowledged_pieces()
     }
 
     fn wait_for_accept(&mut self, id: ConnId) {

@@ -3,8 +3,10 @@
 use super::stats::CapturedStats;
 use crate::broker::memory::Place;
 use crate::broker::notice::BrokerNotice;
+use crate::broker::record::{Said, data_len};
 use crate::broker::session::{FreePlaces, Session};
 use baton_wire::Flow;
+use bytes::Bytes;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -29,6 +31,16 @@ pub(super) struct Entry {
 impl Entry {
     pub(super) fn place(&self) -> &Place {
         &self.session.memory.places[self.place as usize]
+    }
+
+    /// What its adapter has left of it, with its data.
+    pub(super) fn remains(&self) -> (Said, Bytes) {
+        let said = self.place().record.read();
+        let data = match &said {
+            Said::Complete(words) => self.session.memory.data(self.place).read(data_len(words)),
+            Said::Untouched | Said::Incomplete => Bytes::new(),
+        };
+        (said, data)
     }
 
     /// Whether this application may put it back. Of one that nobody has asked for since the broker before this one is gone, any of the same user

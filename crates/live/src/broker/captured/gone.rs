@@ -7,6 +7,7 @@ use crate::broker::notice::{BrokerNotice, Loss};
 use crate::broker::record::{Said, WORDS};
 use crate::broker::session::Session;
 use baton_wire::Flow;
+use bytes::Bytes;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -75,7 +76,7 @@ impl Captured {
         &self,
         flow: &Flow,
         taker: Taker,
-    ) -> Result<Said, NotRecovered> {
+    ) -> Result<(Said, Bytes), NotRecovered> {
         let limit = Instant::now() + LONGEST_DOUBT;
         let mut flows = self.lock();
         loop {
@@ -85,7 +86,7 @@ impl Captured {
                 return Err(NotRecovered::NotTaken);
             }
             if entry.session.is_gone() {
-                return Ok(entry.place().record.read());
+                return Ok(entry.remains());
             }
             let left = limit.saturating_duration_since(Instant::now());
             if left.is_zero() {

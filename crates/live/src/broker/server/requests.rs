@@ -123,7 +123,7 @@ impl Shared {
         let session = self.captured.capture(&flow, taker)?;
         let essentials = take_captured(socket).inspect_err(|_| self.captured.let_go(&flow))?;
         self.captured
-            .note(&flow, &record::encode(&essentials, now_ms()));
+            .note(&flow, &record::encode(&essentials, 0, now_ms()));
         let tcp = Config {
             nagle: !sockopt::tcp_nodelay(socket).unwrap_or_default(),
             ..session.tcp.clone()
@@ -165,7 +165,7 @@ impl Shared {
         let moved = Moved::<Bytes>::from_bytes(state)?;
         let essentials = moved.state.essentials()?;
         let flow = essentials.flow;
-        match self.captured.remains(&flow, taker)? {
+        match self.captured.remains(&flow, taker)?.0 {
             Said::Untouched => self.put_back(socket, essentials)?,
             Said::Incomplete | Said::Complete(_) => return Err(self.lose(&flow, Loss::Incomplete)),
         }
@@ -181,11 +181,13 @@ impl Shared {
             received,
         } = serde_json::from_slice(body)?;
         let left = match self.captured.remains(&flow, taker)? {
-            Said::Complete(words) => record::decode(flow, &words, now_ms()),
-            Said::Untouched | Said::Incomplete => None,
+            (Said::Complete(words), data) => record::decode(flow, &words, data, now_ms()),
+            (Said::Untouched | Said::Incomplete, _) => None,
         };
         let left = left.ok_or_else(|| self.lose(&flow, Loss::Incomplete))?;
-        if (left.send_next, left.receive_next) != (sent, received) {
+        let unacknowledged: usize = left.send_buffer.iter().map(Bytes::len).sum();
+        let written_to = left.send_una + unacknowledged as u32;
+        if (written_to, left.receive_next) != (sent, received) {
             return Err(self.lose(&flow, Loss::Mismatch));
         }
         if let Err(error) = give_back(socket, &left, || self.captured.let_go(&flow)) {
