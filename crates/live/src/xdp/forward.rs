@@ -5,12 +5,13 @@ use super::assembler::{Arithmetic, Assembler, Condition, Helper, Label, Operand,
 use super::bpf::{Instruction, Map};
 use super::programs::{
     Counter, ETHERNET_BYTES, ETHERNET_TYPE, GO_ON, INDEX, IPV4_LEAST_BYTES, IPV4_LENGTH,
-    IPV4_SOURCE, IPV6_BYTES, IPV6_LENGTH, IPV6_SOURCE, Maps, PASS, REDIRECT, SKB_DATA, TYPE_IPV4,
-    TYPE_IPV6, VLAN_PRESENT, count_and_exit, in_network_order, look_up, reach, redirect,
+    IPV4_PROTOCOL, IPV4_SOURCE, IPV6_BYTES, IPV6_LENGTH, IPV6_NEXT_HEADER, IPV6_SOURCE, Maps, PASS,
+    REDIRECT, SKB_DATA, SKB_SEGMENT_SIZE, TCP, TCP_LEAST_BYTES, TYPE_IPV4, TYPE_IPV6, VLAN_PRESENT,
+    count_and_exit, in_network_order, look_up, reach, redirect,
 };
 use Arithmetic::{Add, And, Move, ShiftRight};
 use Condition::{Equal, Greater, Less, NotEqual};
-use Register::{R0, R1, R2, R3, R6, R7, R8, R9, R10};
+use Register::{R0, R1, R2, R3, R4, R6, R7, R8, R9, R10};
 use Size::{Byte, Double, Half, Word};
 use std::mem::offset_of;
 
@@ -112,6 +113,8 @@ const IPV4_CHECKSUM: i16 = ETHERNET_BYTES as i16 + 10;
 const IPV4_DESTINATION: i16 = IPV4_SOURCE + 4;
 const IPV6_HOP_LIMIT: i16 = ETHERNET_BYTES as i16 + 7;
 const IPV6_DESTINATION: i16 = IPV6_SOURCE + 16;
+/// Behind it the upper half of a byte is the length of a TCP header.
+const TCP_HEADER_WORDS: i16 = 12;
 /// The first byte of an IPv4 header without options.
 const PLAIN_IPV4: i32 = 0x45;
 /// First bytes of IPv4 addresses that are not those of one host: this network, loopback, and what is above the last class.
@@ -172,7 +175,7 @@ pub(super) fn forward(
     a.place(ipv6);
     read_ipv6(&mut a, router);
     a.place(known);
-    rewrite(&mut a, tables, router);
+    rewrite(&mut a, tables, place, router);
     leave(&mut a, tables.traffic, place);
     a.place(router);
     match place {
@@ -263,14 +266,24 @@ fn write_key(a: &mut Assembler, bytes: i16, addr: i16) {
 }
 
 /// Looks the destination up and changes what a router changes; R8 becomes the slot. Nothing is changed for `router`.
-fn rewrite(a: &mut Assembler, tables: &Tables<'_>, router: Label) {
+fn rewrite(a: &mut Assembler, tables: &Tables<'_>, place: Place<'_>, router: Label) {
     let (marked, ipv6, done) = (a.label(), a.label(), a.label());
     look_up(a, tables.routes, KEY);
     a.jump_if(R0, Equal, 0, router);
     a.load(Half, R8, R0, Action::SLOT);
     a.jump_if(R8, Equal, 0, router);
     a.load(Half, R2, R0, Action::MTU);
-    a.jump_if(R9, Greater, R2, router);
+    match place {
+        Place::Xdp { .. } => a.jump_if(R9, Greater, R2, router),
+        Place::Ingress { .. } => {
+            let (longer, fits) = (a.label(), a.label());
+            a.jump_if(R9, Greater, R2, longer);
+            a.jump(fits);
+            a.place(longer);
+            measure_segments(a, router);
+            a.place(fits);
+        }
+    }
     // Who only reads does not take the line from other processors.
     a.load(Word, R2, R0, Action::USED);
     a.jump_if(R2, NotEqual, 0, marked);
@@ -297,6 +310,44 @@ fn rewrite(a: &mut Assembler, tables: &Tables<'_>, router: Label) {
     a.place(ipv6);
     take_hop(a, IPV6_HOP_LIMIT);
     a.place(done);
+}
+
+/// What is longer than the next link's largest packet, which is in R2, goes on to `router` unless it is a super-frame of TCP whose segments
+/// are not: the kernel or the interface cuts it later, if at all. R0 is the action, and R8 the slot.
+///
+/// Other super-frames may have headers of tunnels, of which the context does not tell.
+fn measure_segments(a: &mut Assembler, router: Label) {
+    let (ipv6, known) = (a.label(), a.label());
+    // R8 is the packet's end for a while.
+    a.load(Word, R8, R6, SKB_DATA + 4);
+    a.load(Word, R1, R10, KEY_FAMILY);
+    a.jump_if(R1, Equal, 6, ipv6);
+    let header = [
+        (IPV4_LEAST_BYTES, IPV4_PROTOCOL, None),
+        (IPV6_BYTES, IPV6_NEXT_HEADER, Some(ipv6)),
+    ];
+    for (ip_bytes, protocol, label) in header {
+        if let Some(label) = label {
+            a.place(label);
+        }
+        reach(a, R7, ETHERNET_BYTES + ip_bytes + TCP_LEAST_BYTES, router);
+        a.load(Byte, R1, R7, protocol);
+        a.jump_if(R1, NotEqual, TCP, router);
+        a.load(Byte, R4, R7, (ETHERNET_BYTES + ip_bytes) as i16 + TCP_HEADER_WORDS);
+        // The upper half is the header's length in words of four bytes.
+        a.compute(And, R4, 0xf0);
+        a.compute(ShiftRight, R4, 2);
+        a.compute(Add, R4, ip_bytes);
+        if label.is_none() {
+            a.jump(known);
+        }
+    }
+    a.place(known);
+    a.load(Word, R1, R6, SKB_SEGMENT_SIZE);
+    a.jump_if(R1, Equal, 0, router);
+    a.compute(Add, R4, R1);
+    a.jump_if(R4, Greater, R2, router);
+    a.load(Half, R8, R0, Action::SLOT);
 }
 
 fn take_hop(a: &mut Assembler, at: i16) {

@@ -62,6 +62,8 @@ impl Way {
 
 /// Where a context of traffic control (`struct __sk_buff`) says where the packet's start is.
 pub(super) const SKB_DATA: i16 = 76;
+/// Where it has the size at which a packet is to be cut into segments; zero if it is not.
+pub(super) const SKB_SEGMENT_SIZE: i16 = 176;
 /// Where a program's context has the receive queue (`struct xdp_md`).
 const RECEIVE_QUEUE: i16 = 16;
 /// Where it says whether a packet has a VLAN tag beside its bytes (`struct __sk_buff`).
@@ -74,17 +76,17 @@ pub(super) const TYPE_IPV6: u16 = 0x86dd;
 pub(super) const IPV4_LEAST_BYTES: i32 = 20;
 const IPV4_MOST_BYTES: i32 = 60;
 pub(super) const IPV6_BYTES: i32 = 40;
-const TCP: i32 = 6;
-const TCP_LEAST_BYTES: i32 = 20;
+pub(super) const TCP: i32 = 6;
+pub(super) const TCP_LEAST_BYTES: i32 = 20;
 /// More fragments, and the offset: both are zero in a whole packet.
 const FRAGMENT_BITS: u16 = 0x3fff;
 /// Places in the headers.
 pub(super) const IPV4_LENGTH: i16 = ETHERNET_BYTES as i16 + 2;
 const IPV4_FRAGMENT: i16 = ETHERNET_BYTES as i16 + 6;
-const IPV4_PROTOCOL: i16 = ETHERNET_BYTES as i16 + 9;
+pub(super) const IPV4_PROTOCOL: i16 = ETHERNET_BYTES as i16 + 9;
 pub(super) const IPV4_SOURCE: i16 = ETHERNET_BYTES as i16 + 12;
 pub(super) const IPV6_LENGTH: i16 = ETHERNET_BYTES as i16 + 4;
-const IPV6_NEXT_HEADER: i16 = ETHERNET_BYTES as i16 + 6;
+pub(super) const IPV6_NEXT_HEADER: i16 = ETHERNET_BYTES as i16 + 6;
 pub(super) const IPV6_SOURCE: i16 = ETHERNET_BYTES as i16 + 8;
 
 /// Places on the stack: the key, and below it the index of a counter or a queue.

@@ -9,7 +9,9 @@ use baton_testkit::for_each_seed;
 use baton_wire::{Span, Time};
 use bytes::Bytes;
 use etherparse::icmpv6::NeighborAdvertisementHeader;
-use etherparse::{Icmpv6Type, Ipv4Header, PacketBuilder, SlicedPacket, TransportSlice};
+use etherparse::{
+    Icmpv6Type, Ipv4Header, NetSlice, PacketBuilder, SlicedPacket, TransportSlice,
+};
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -26,6 +28,10 @@ pub const ALL: &[(&str, fn())] = &[
     (
         "packets_go_past_the_router_and_what_it_must_see_does_not",
         packets_go_past_the_router_and_what_it_must_see_does_not,
+    ),
+    (
+        "super_frames_of_tcp_go_past_the_router_whole",
+        super_frames_of_tcp_go_past_the_router_whole,
     ),
     (
         "senders_are_told_of_what_goes_no_further",
@@ -501,6 +507,113 @@ fn packets_go_past_the_router_and_what_it_must_see_does_not() {
             assert!(counters["0.fast_path.passed"] >= 3, "{counters:?}");
         });
     }
+}
+
+/// Segments of `size` bytes, one behind the other, from the host on the first link.
+fn segments(to: [u8; 6], src: &str, dst: &str, size: usize) -> Vec<Vec<u8>> {
+    let parse = |text: &str| text.parse::<IpAddr>().expect("an address");
+    let segment = |number: u8| {
+        let builder = PacketBuilder::ethernet2(HOST[0], to);
+        let builder = match (parse(src), parse(dst)) {
+            (IpAddr::V4(src), IpAddr::V4(dst)) => builder.ipv4(src.octets(), dst.octets(), 64),
+            (IpAddr::V6(src), IpAddr::V6(dst)) => builder.ipv6(src.octets(), dst.octets(), 64),
+            _ => panic!("one version"),
+        };
+        let mut frame = Vec::new();
+        let seq = u32::from(number) * size as u32;
+        builder
+            .tcp(7, 9, seq, 500)
+            .ack(1)
+            .write(&mut frame, &vec![number; size])
+            .expect("memory");
+        frame
+    };
+    (0..SEGMENTS).map(segment).collect()
+}
+
+const SEGMENTS: u8 = 8;
+
+/// It is this one of [`segments`], a hop further, with right checksums.
+fn check_segment(frame: &[u8], number: u8, size: usize) {
+    let sliced = SlicedPacket::from_ethernet(frame).expect("a frame");
+    let Some(TransportSlice::Tcp(tcp)) = sliced.transport else {
+        panic!("TCP");
+    };
+    let (header, payload) = (tcp.to_header(), tcp.payload());
+    assert_eq!(payload, vec![number; size]);
+    assert_eq!(header.sequence_number, u32::from(number) * size as u32);
+    let checksum = match sliced.net.expect("IP") {
+        NetSlice::Ipv4(ip) => {
+            let ip = ip.header().to_header();
+            assert_eq!(ip.time_to_live, 63);
+            assert_eq!(ip.calc_header_checksum(), ip.header_checksum);
+            header.calc_checksum_ipv4_raw(ip.source, ip.destination, payload)
+        }
+        NetSlice::Ipv6(ip) => {
+            let ip = ip.header().to_header();
+            assert_eq!(ip.hop_limit, 63);
+            header.calc_checksum_ipv6_raw(ip.source, ip.destination, payload)
+        }
+        NetSlice::Arp(_) => panic!("IP"),
+    };
+    assert_eq!(checksum.expect("a short segment"), header.checksum);
+}
+
+/// Sends a super-frame to each destination, and gives what was counted. What arrives whole no port here takes; where the second interface
+/// does not cut, it arrives whole.
+fn with_super_frames(mtu: u16, size: usize, cuts: bool) -> BTreeMap<String, u64> {
+    with_site(mtu, TC, |site| {
+        std::thread::sleep(Duration::from_millis(200));
+        for (src, dst) in PAIRS {
+            let frames = segments(site.mac, src, dst, size);
+            let mut batch = Batch::default();
+            frames.iter().for_each(|frame| batch.push(frame));
+            let port = &mut site.ports[0];
+            port.send(Time::ZERO, &mut batch).expect("it is there");
+            assert!(batch.is_empty(), "there is room for it");
+            if !cuts {
+                continue;
+            }
+            let mut arrived = Vec::new();
+            let start = Instant::now();
+            while arrived.len() < usize::from(SEGMENTS) {
+                let mut frames = Vec::new();
+                let received = site.ports[1].receive(Time::ZERO, &mut frames);
+                received.expect("it is there");
+                arrived.extend(frames.into_iter().filter(|frame| frame.len() > size));
+                assert!(start.elapsed() < PATIENCE, "segments do not come");
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            for (number, frame) in (0..).zip(&arrived) {
+                check_segment(frame, number, size);
+            }
+        }
+        if !cuts {
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    })
+}
+
+fn super_frames_of_tcp_go_past_the_router_whole() {
+    for cuts in ["on", "off"] {
+        on_two_links(|| {
+            run("ethtool", &["-K", OUT, "tx", cuts]);
+            let counters = with_super_frames(1_500, 1_440, cuts == "off");
+            let past = counters["0.fast_path.received.frames"];
+            assert_eq!(past, PAIRS.len() as u64, "each is one frame: {counters:?}");
+            let data = u64::from(SEGMENTS) * 1_440 * past;
+            let bytes = counters["0.fast_path.received.bytes"];
+            assert!((data..data + 100 * past).contains(&bytes), "{counters:?}");
+            assert_eq!(counters["0.port.dropped.super_frame"], 0);
+        });
+    }
+    // Their segments are too long for the second link.
+    on_two_links(|| {
+        let counters = with_super_frames(1_400, 1_440, false);
+        assert_eq!(counters["0.fast_path.received.frames"], 0, "{counters:?}");
+        let left = counters["0.port.dropped.super_frame"];
+        assert_eq!(left, PAIRS.len() as u64, "{counters:?}");
+    });
 }
 
 fn echo_request(to: [u8; 6], dst: &str) -> Vec<u8> {
