@@ -125,6 +125,9 @@ pub struct NicProcessing {
     pub send_ns: u32,
     /// Time for a frame that was received, nanoseconds.
     pub receive_ns: u32,
+    /// More time for a frame to send whose data lie apart from its headers, nanoseconds: it has two buffers.
+    #[serde(default)]
+    pub second_buffer_ns: u32,
     /// Bytes of packet memory that code and data of the firmware use for a frame.
     #[serde(default)]
     pub memory_bytes: u32,
@@ -136,8 +139,14 @@ pub struct NicProcessing {
 pub struct Dma {
     /// Time to start one DMA of a frame's data, nanoseconds. One is started after the other.
     pub start_ns: u32,
+    /// The same for a frame that was received, if that takes another time: its descriptor is written too.
+    #[serde(default)]
+    pub receive_start_ns: Option<u32>,
     /// Frames of each way that may be under way.
     pub frames: u32,
+    /// The most bytes of one DMA from host memory.
+    #[serde(default)]
+    pub send_limit_bytes: Option<u32>,
     /// The most bytes of one DMA to host memory.
     pub receive_limit_bytes: Option<u32>,
 }
@@ -322,6 +331,7 @@ impl NicProfile {
                 bandwidth_mbps: None,
             },
             processor: NicProcessing {
+                second_buffer_ns: 0,
                 engines: 2,
                 send_ns: 0,
                 receive_ns: 0,
@@ -329,6 +339,8 @@ impl NicProfile {
             },
             dma: Dma {
                 start_ns: 0,
+                receive_start_ns: None,
+                send_limit_bytes: None,
                 frames: 8,
                 receive_limit_bytes: None,
             },
@@ -432,10 +444,12 @@ impl NicProfile {
             some(field, count.unwrap_or(1))?;
         }
         some("dma.frames", self.dma.frames)?;
-        some(
-            "dma.receive_limit_bytes",
-            self.dma.receive_limit_bytes.unwrap_or(1),
-        )?;
+        for (field, limit) in [
+            ("dma.send_limit_bytes", self.dma.send_limit_bytes),
+            ("dma.receive_limit_bytes", self.dma.receive_limit_bytes),
+        ] {
+            some(field, limit.unwrap_or(1))?;
+        }
         let high = pause.high_percent;
         value(
             "pause.high_percent",

@@ -57,6 +57,14 @@ pub(super) struct Contents {
 }
 
 impl Contents {
+    /// Bytes of data that a segment has; other frames have none for TCP.
+    pub(super) fn data_len(&self, body: Body) -> u64 {
+        match body {
+            Body::Segment(key) => self.segments[key].payload.len().try_into().unwrap_or(0),
+            Body::Datagram | Body::Packet(_) | Body::Pause { .. } => 0,
+        }
+    }
+
     /// A frame goes no further.
     pub(super) fn forget(&mut self, body: Body) {
         match body {

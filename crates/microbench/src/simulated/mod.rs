@@ -30,6 +30,7 @@ use baton_bus::interconnect::InterconnectError;
 use baton_sim::hardware::ConfigError;
 use baton_wire::{Span, Time};
 use event::NicId;
+use frame::Contents;
 use machine::{Drivers, Parts};
 use world::{Link, World};
 
@@ -223,7 +224,7 @@ impl Snapshot {
         let machines: Vec<_> = world
             .machines
             .iter()
-            .map(|one| MachineSnapshot::of(one, now))
+            .map(|one| MachineSnapshot::of(one, &world.contents, now))
             .collect();
         let of_switch = |machine| {
             let switches = world.switches.iter();
@@ -264,7 +265,7 @@ impl Snapshot {
 }
 
 impl MachineSnapshot {
-    fn of(machine: &machine::Machine, now: Time) -> Self {
+    fn of(machine: &machine::Machine, contents: &Contents, now: Time) -> Self {
         let (mut offered, mut tried, mut goodput_bytes, mut connections) = (0, 0, 0, 0);
         for application in machine.applications() {
             match application {
@@ -281,6 +282,12 @@ impl MachineSnapshot {
             }
         }
         let interface = &machine.interfaces[0];
+        // A handler of interrupts takes hundreds of microseconds' worth at once, which would make results as coarse as that.
+        let not_read = interface
+            .nic
+            .delivered()
+            .map(|frame| contents.data_len(frame.body));
+        goodput_bytes += not_read.sum::<u64>();
         let counts = interface.nic.counts;
         Self {
             offered,
@@ -304,7 +311,7 @@ fn trial(request: &Request, world: &World, [before, after]: [&Snapshot; 2], star
     let since = |value: fn(&MachineSnapshot) -> u64| {
         let pairs = after.machines.iter().zip(&before.machines);
         pairs
-            .map(|(after, before)| value(after) - value(before))
+            .map(|(after, before)| value(after).saturating_sub(value(before)))
             .sum::<u64>()
     };
     let at_receiver = if request.test.sends_datagrams() && !request.test.is_three_way() {

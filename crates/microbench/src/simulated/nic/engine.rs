@@ -5,7 +5,11 @@ use super::super::event::{Context, Event};
 use super::super::frame::Frame;
 use super::Nic;
 use baton_sim::hardware::Occupancy;
-use baton_wire::Span;
+use baton_wire::{Span, Time};
+
+/// The most bytes of a frame that a host keeps in one small buffer (FreeBSD: MHLEN, 256 less its header); larger ones have their headers there
+/// and their data in another.
+const SMALL_BUFFER: u32 = 216;
 
 /// A frame that is handled.
 #[derive(Clone, Copy, Debug)]
@@ -31,26 +35,29 @@ impl Nic {
         if self.engines[engine].work.is_some() {
             return;
         }
-        let (rule, limit) = (self.profile.processor, self.profile.dma.frames);
+        let (rule, dma) = (self.profile.processor, self.profile.dma);
         let alone = self.engines.len() == 1;
         let send = (alone || engine == 0)
-            .then(|| self.sender.ready_queue(limit))
+            .then(|| self.sender.ready_queue(dma.frames))
             .flatten();
-        let receive = (alone || engine == 1) && self.receiver.can_begin(limit);
+        let receive = (alone || engine == 1) && self.receiver.can_begin(dma.frames);
         let in_turn = !receive || !self.engines[engine].has_sent;
         let (work, time) = if let Some(queue) = send.filter(|_| in_turn) {
-            (self.sender.begin(queue), rule.send_ns)
+            let work = self.sender.begin(queue);
+            let more = match work {
+                Some(Work::Send(_, frame)) if frame.bytes() > SMALL_BUFFER => rule.second_buffer_ns,
+                _ => 0,
+            };
+            (work, rule.send_ns + more)
         } else if receive {
             (self.receiver.begin(), rule.receive_ns)
         } else {
             return;
         };
-        let of_memory = match rule.memory_bytes {
-            0 => None,
-            bytes => self.occupy_memory(cx.now, bytes),
+        let waits = match rule.memory_bytes {
+            0 => Span::ZERO,
+            bytes => self.wait_for_memory(cx.now, bytes),
         };
-        // Its code and data are in packet memory: it waits for them.
-        let waits = of_memory.map_or(Span::ZERO, |until| until - cx.now);
         let one = &mut self.engines[engine];
         one.has_sent = matches!(work, Some(Work::Send(..)));
         one.work = work;
@@ -59,17 +66,28 @@ impl Nic {
         cx.at(until, Event::Engine(self.id, engine as u8));
     }
 
+    /// How long an engine waits for its code and data in packet memory. Frames that go in or out leave it every second access.
+    fn wait_for_memory(&mut self, now: Time, bytes: u32) -> Span {
+        let alone = self.memory_time(bytes).unwrap_or(Span::ZERO);
+        let until = self.occupy_memory(now, bytes).unwrap_or(now);
+        (until - now).min(alone * 2)
+    }
+
     /// An engine is done with a frame: its DMA is next.
     pub(in super::super) fn handle_engine(&mut self, cx: &mut Context<'_>, engine: u8) {
         let Some(work) = self.engines[usize::from(engine)].work.take() else {
             return;
         };
-        let transfers = match work {
-            Work::Send(..) => 1,
-            Work::Receive(frame) => frame.bytes().div_ceil(self.receive_limit()),
+        let dma = self.profile.dma;
+        let (start_ns, transfers) = match work {
+            Work::Send(_, frame) => (dma.start_ns, frame.bytes().div_ceil(self.send_limit())),
+            Work::Receive(frame) => {
+                let transfers = frame.bytes().div_ceil(self.receive_limit());
+                (dma.receive_start_ns.unwrap_or(dma.start_ns), transfers)
+            }
         };
         self.starting.push_back(work);
-        let start = Span::from_ns(self.profile.dma.start_ns.into());
+        let start = Span::from_ns(start_ns.into());
         let until = self.dma.occupy(cx.now, start * u64::from(transfers));
         cx.at(until, Event::Dma(self.id));
     }
@@ -81,6 +99,11 @@ impl Nic {
             Some(Work::Receive(frame)) => self.write(cx, bus, frame),
             None => {}
         }
+    }
+
+    /// The most bytes of one DMA from the host.
+    pub(super) fn send_limit(&self) -> u32 {
+        self.profile.dma.send_limit_bytes.unwrap_or(u32::MAX)
     }
 
     /// The most bytes of one DMA to the host.

@@ -219,10 +219,15 @@ impl Nic {
         }
     }
 
+    /// Time that so many bytes take into or out of packet memory; `None` if that is no time.
+    fn memory_time(&self, bytes: u32) -> Option<Span> {
+        let mbps = u64::from(self.profile.memory.bandwidth_mbps?);
+        Some(Span::from_ps(u64::from(bytes) * 8 * 1_000_000 / mbps))
+    }
+
     /// So many bytes go into or out of packet memory: when they have. `None` if that takes no time.
     fn occupy_memory(&mut self, now: Time, bytes: u32) -> Option<Time> {
-        let mbps = u64::from(self.profile.memory.bandwidth_mbps?);
-        let span = Span::from_ps(u64::from(bytes) * 8 * 1_000_000 / mbps);
+        let span = self.memory_time(bytes)?;
         Some(self.memory.occupy(now, span))
     }
 

@@ -94,6 +94,12 @@ impl Nic {
             .pop_front()
     }
 
+    /// Frames in host memory that the driver has not looked at.
+    pub(in super::super) fn delivered(&self) -> impl Iterator<Item = &Frame> {
+        let queues = self.receiver.queues.iter();
+        queues.flat_map(|queue| queue.delivered.iter().map(|(_, frame)| frame))
+    }
+
     /// Whether a frame of a queue is in host memory that the driver has not looked at.
     pub(in super::super) fn has_delivered(&self, queue: u8) -> bool {
         !self.receiver.queues[usize::from(queue)]

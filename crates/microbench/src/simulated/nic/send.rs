@@ -151,15 +151,15 @@ impl Nic {
     /// Reads a frame from host memory.
     pub(super) fn read(&mut self, cx: &mut Context<'_>, bus: &mut Bus, slot: u32, frame: Frame) {
         self.sender.reading.push_back((slot, frame));
-        let (bytes, tag) = (frame.bytes(), Some(Tag::SendFrame));
-        bus.submit(
-            cx,
-            self.id.nic,
-            Operation::DmaRead,
-            Category::Content,
-            bytes,
-            tag,
-        );
+        let limit = self.send_limit();
+        let mut left = frame.bytes();
+        while left > 0 {
+            let bytes = left.min(limit);
+            left -= bytes;
+            let tag = (left == 0).then_some(Tag::SendFrame);
+            let (nic, operation) = (self.id.nic, Operation::DmaRead);
+            bus.submit(cx, nic, operation, Category::Content, bytes, tag);
+        }
     }
 
     /// The frame whose DMA from host memory ends next, and its place in its queue's ring.

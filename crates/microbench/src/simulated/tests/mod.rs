@@ -156,6 +156,31 @@ fn short_dma_costs_its_start_each_time() {
     );
 }
 
+#[test]
+fn ways_have_costs_of_their_own() {
+    let near = |trial: &Trial, frames_per_second: f64| {
+        let found = trial.forwarding_rate();
+        assert!((found / frames_per_second - 1.0).abs() < 0.005, "{found}");
+    };
+    let mut nic = NicProfile::ideal();
+    nic.dma.start_ns = 2_000;
+    nic.dma.send_limit_bytes = Some(200);
+    nic.dma.receive_start_ns = Some(4_000);
+    near(&trial(&nic, Test::UdpSend1472), 1e9 / 16_000.0);
+    near(&trial(&nic, Test::UdpSend18), 1e9 / 2_000.0);
+    let mut partner = NicProfile::ideal();
+    let host = fast_host();
+    let mut port = SimulatedPort::with_partner(&nic, &partner, &host);
+    let line = Load::Rate(Test::UdpReceive18.line_rate(LinkRate::GIGABIT));
+    let received = trial_on(&mut port, Test::UdpReceive18, line);
+    near(&received, 1e9 / 4_000.0);
+    // A small frame has one buffer, a large one two.
+    partner.processor.send_ns = 3_000;
+    partner.processor.second_buffer_ns = 20_000;
+    near(&trial(&partner, Test::UdpSend18), 1e9 / 3_000.0);
+    near(&trial(&partner, Test::UdpSend1472), 1e9 / 23_000.0);
+}
+
 /// A NIC that cannot receive as fast as another sends.
 fn slow_receiver(sends_pauses: bool) -> NicProfile {
     let mut nic = NicProfile::ideal();
