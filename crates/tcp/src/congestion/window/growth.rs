@@ -111,7 +111,7 @@ impl CongestionWindow {
             ask!(&mut self.algorithm, it => it.after_idle(gap));
         }
         // What was used up counts as that until what was sent then is acknowledged, however much it grows meanwhile.
-        if limited {
+        if bytes <= self.peak {
             self.peak = self.peak.max(self.size.bytes);
         }
     }
@@ -197,5 +197,29 @@ mod tests {
         }
         // One of them is for what was acknowledged at a slower pace.
         assert_eq!(window.window(), 29 * SMSS);
+    }
+
+    /// Nine of ten segments were there to be sent: slow start goes on up to twice that (tcp_is_cwnd_limited).
+    #[test]
+    fn a_window_that_was_not_used_up_grows_to_twice_what_was() {
+        let config = Config {
+            linux: LinuxRules::ALL,
+            window_counting: WindowCounting::Linux,
+            ..Config::default()
+        };
+        let mut window = CongestionWindow::new(SeqNr(0), &config);
+        window.start(10 * SMSS, SeqNr(1), &config);
+        window.sent(9 * SMSS, SeqNr(1), SeqNr(1) + 9 * SMSS);
+        for number in 1..=9 {
+            let acked = Acked {
+                now: Moment::default() + Span::from_ms(5 * u64::from(number)),
+                bytes: SMSS,
+                smss: SMSS,
+                rtt: Some(Span::from_ms(100)),
+                srtt: Span::from_ms(100),
+            };
+            window.grow(&acked, SeqNr(1) + number * SMSS, SeqNr(1) + 9 * SMSS);
+        }
+        assert_eq!(window.window(), 18 * SMSS);
     }
 }
