@@ -333,7 +333,12 @@ fn measure_segments(a: &mut Assembler, router: Label) {
         reach(a, R7, ETHERNET_BYTES + ip_bytes + TCP_LEAST_BYTES, router);
         a.load(Byte, R1, R7, protocol);
         a.jump_if(R1, NotEqual, TCP, router);
-        a.load(Byte, R4, R7, (ETHERNET_BYTES + ip_bytes) as i16 + TCP_HEADER_WORDS);
+        a.load(
+            Byte,
+            R4,
+            R7,
+            (ETHERNET_BYTES + ip_bytes) as i16 + TCP_HEADER_WORDS,
+        );
         // The upper half is the header's length in words of four bytes.
         a.compute(And, R4, 0xf0);
         a.compute(ShiftRight, R4, 2);

@@ -8,6 +8,7 @@ use baton_sockets::broker::{BrokerClient, BrokerError};
 use baton_tcp::{Config, Moved, Segment, Stack, State};
 use baton_wire::{Ecn, Flags, Header, Options, Pieces, Time, Timestamps};
 use bytes::Bytes;
+use rustix::event::{PollFd, PollFlags, poll};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
@@ -126,6 +127,12 @@ fn round(client: &mut BrokerClient, near: &TcpStream) -> State {
     is_in
 }
 
+/// Until the peer's FIN has arrived, whatever it came behind.
+fn wait_for_end(near: &TcpStream) {
+    let mut ends = [PollFd::new(near, PollFlags::RDHUP)];
+    assert_eq!(poll(&mut ends, None).expect("it can be waited for"), 1);
+}
+
 /// Sends what there is room for without waiting; gives how much.
 fn fill(mut end: &TcpStream, data: &[u8]) -> usize {
     end.set_nonblocking(true).expect("it can");
@@ -156,8 +163,11 @@ fn half_closed_connections_leave_the_kernel_and_come_back() {
                 let to_near = fill(&far, &data[..size.min(50_000)]);
                 let closes = if near_closes { &near } else { &far };
                 closes.shutdown(Shutdown::Write).expect("it is open");
-                // What is under way arrives.
-                thread::sleep(Duration::from_millis(20));
+                match near_closes {
+                    // What there is room for arrives.
+                    true => thread::sleep(Duration::from_millis(20)),
+                    false => wait_for_end(&near),
+                }
                 let mut seen = Vec::new();
                 for _ in 0..10 {
                     seen.push(round(client, &near));

@@ -9,9 +9,7 @@ use baton_testkit::for_each_seed;
 use baton_wire::{Span, Time};
 use bytes::Bytes;
 use etherparse::icmpv6::NeighborAdvertisementHeader;
-use etherparse::{
-    Icmpv6Type, Ipv4Header, NetSlice, PacketBuilder, SlicedPacket, TransportSlice,
-};
+use etherparse::{Icmpv6Type, Ipv4Header, NetSlice, PacketBuilder, SlicedPacket, TransportSlice};
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
