@@ -13,6 +13,10 @@ use std::os::fd::OwnedFd;
 
 const HOPS: u8 = 64;
 
+/// A byte before all that the peer expects, which it drops (RFC 9293 3.8.4). Without one Linux answers twice a second at most, and has just
+/// answered the kernel if that had the connection back a moment ago.
+const OLD_BYTE: [u8; 1] = [0];
+
 /// Sends packets with headers of its own.
 #[derive(Debug)]
 pub(super) struct Prober {
@@ -64,8 +68,8 @@ impl Prober {
             .timestamp
             .map(|value| TcpOptionElement::Timestamp(value, 0));
         let tcp = tcp.options(options.as_slice()).map_err(io::Error::other)?;
-        let mut bytes = Vec::with_capacity(tcp.size(0));
-        tcp.write(&mut bytes, &[]).map_err(io::Error::other)?;
+        let mut bytes = Vec::with_capacity(tcp.size(OLD_BYTE.len()));
+        tcp.write(&mut bytes, &OLD_BYTE).map_err(io::Error::other)?;
         sendto(
             socket,
             &bytes,
