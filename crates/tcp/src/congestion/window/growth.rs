@@ -125,19 +125,36 @@ mod tests {
 
     const SMSS: u32 = 1000;
 
-    /// Two segments are acknowledged each 100 ms, behind a queue that slow start fills: CUBIC's least round trip is that of
-    /// the first segments. Without a loss the window grows by one for twenty segments, until the cubic function, which is at
-    /// 0.4 * t^3 segments a round trip later, is above it.
-    #[test]
-    fn round_trips_of_slow_start_count_for_cubic_as_linux_has_it() {
+    /// A window of so many segments that grows by Linux's rules.
+    fn as_linux(segments: u32) -> CongestionWindow {
         let config = Config {
             linux: LinuxRules::ALL,
             window_counting: WindowCounting::Linux,
             ..Config::default()
         };
-        let mut una = SeqNr(1);
         let mut window = CongestionWindow::new(SeqNr(0), &config);
-        window.start(10 * SMSS, una, &config);
+        window.start(segments * SMSS, SeqNr(1), &config);
+        window
+    }
+
+    /// So many segments are acknowledged after this time, each 100 ms after it was sent.
+    fn acked(after: Span, segments: u32) -> Acked {
+        Acked {
+            now: Moment::default() + after,
+            bytes: segments * SMSS,
+            smss: SMSS,
+            rtt: Some(Span::from_ms(100)),
+            srtt: Span::from_ms(100),
+        }
+    }
+
+    /// Two segments are acknowledged each 100 ms, behind a queue that slow start fills: CUBIC's least round trip is that of
+    /// the first segments. Without a loss the window grows by one for twenty segments, until the cubic function, which is at
+    /// 0.4 * t^3 segments a round trip later, is above it.
+    #[test]
+    fn round_trips_of_slow_start_count_for_cubic_as_linux_has_it() {
+        let mut una = SeqNr(1);
+        let mut window = as_linux(10);
         let mut sizes = Vec::new();
         for number in 1..=50 {
             window.sent(window.window(), una, una + window.window());
@@ -145,11 +162,8 @@ mod tests {
             una += 2 * SMSS;
             let queued = u64::from(window.window() / SMSS / 2);
             let acked = Acked {
-                now: Moment::default() + Span::from_ms(100 * number),
-                bytes: 2 * SMSS,
-                smss: SMSS,
                 rtt: Some(Span::from_ms(100 * queued.min(number))),
-                srtt: Span::from_ms(100),
+                ..acked(Span::from_ms(100 * number), 2)
             };
             window.grow(&acked, una, max);
             sizes.push(window.window() / SMSS);
@@ -170,25 +184,12 @@ mod tests {
     /// acknowledged and nothing more is sent (tcp_is_cwnd_limited of Linux).
     #[test]
     fn a_window_that_was_used_up_grows_while_that_is_acknowledged() {
-        let config = Config {
-            linux: LinuxRules::ALL,
-            window_counting: WindowCounting::Linux,
-            ..Config::default()
-        };
         let mut una = SeqNr(1);
-        let mut window = CongestionWindow::new(SeqNr(0), &config);
-        window.start(20 * SMSS, una, &config);
+        let mut window = as_linux(20);
         window.size.threshold = 20 * SMSS;
         let mut acknowledge = |window: &mut CongestionWindow, seconds, segments| {
             una += segments * SMSS;
-            let acked = Acked {
-                now: Moment::default() + Span::from_secs(seconds),
-                bytes: segments * SMSS,
-                smss: SMSS,
-                rtt: Some(Span::from_ms(100)),
-                srtt: Span::from_ms(100),
-            };
-            window.grow(&acked, una, una);
+            window.grow(&acked(Span::from_secs(seconds), segments), una, una);
         };
         window.sent(20 * SMSS, SeqNr(1), SeqNr(1) + 20 * SMSS);
         acknowledge(&mut window, 1, 2);
@@ -202,22 +203,10 @@ mod tests {
     /// Nine of ten segments were there to be sent: slow start goes on up to twice that (tcp_is_cwnd_limited).
     #[test]
     fn a_window_that_was_not_used_up_grows_to_twice_what_was() {
-        let config = Config {
-            linux: LinuxRules::ALL,
-            window_counting: WindowCounting::Linux,
-            ..Config::default()
-        };
-        let mut window = CongestionWindow::new(SeqNr(0), &config);
-        window.start(10 * SMSS, SeqNr(1), &config);
+        let mut window = as_linux(10);
         window.sent(9 * SMSS, SeqNr(1), SeqNr(1) + 9 * SMSS);
         for number in 1..=9 {
-            let acked = Acked {
-                now: Moment::default() + Span::from_ms(5 * u64::from(number)),
-                bytes: SMSS,
-                smss: SMSS,
-                rtt: Some(Span::from_ms(100)),
-                srtt: Span::from_ms(100),
-            };
+            let acked = acked(Span::from_ms(5 * u64::from(number)), 1);
             window.grow(&acked, SeqNr(1) + number * SMSS, SeqNr(1) + 9 * SMSS);
         }
         assert_eq!(window.window(), 18 * SMSS);
