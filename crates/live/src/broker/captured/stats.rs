@@ -22,7 +22,8 @@ pub struct CapturedStats {
 }
 
 impl CapturedStats {
-    pub(in crate::broker) fn to_words(self) -> [u64; 8] {
+    /// In the order in which they stand in the memory.
+    fn fields(&mut self) -> [&mut u64; 7] {
         let Self {
             flows,
             captured,
@@ -32,30 +33,22 @@ impl CapturedStats {
             recovered,
             reset,
         } = self;
-        [
-            flows, captured, let_go, ended, injected, recovered, reset, 0,
-        ]
+        [flows, captured, let_go, ended, injected, recovered, reset]
+    }
+
+    pub(in crate::broker) fn to_words(mut self) -> [u64; 8] {
+        let mut words = [0; 8];
+        for (word, field) in words.iter_mut().zip(self.fields()) {
+            *word = *field;
+        }
+        words
     }
 
     pub(in crate::broker) fn from_words(words: [u64; 8]) -> Self {
-        let [
-            flows,
-            captured,
-            let_go,
-            ended,
-            injected,
-            recovered,
-            reset,
-            _,
-        ] = words;
-        Self {
-            flows,
-            captured,
-            let_go,
-            ended,
-            injected,
-            recovered,
-            reset,
+        let mut stats = Self::default();
+        for (field, word) in stats.fields().into_iter().zip(words) {
+            *field = word;
         }
+        stats
     }
 }
