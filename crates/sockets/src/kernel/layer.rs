@@ -257,14 +257,9 @@ impl KernelLayer {
             let ends = slice::from_mut(driver.adapter_end());
             self.layer.handle_adapters(now, &mut self.stack, ends);
         }
-        if self.looks_at <= now && (self.subscription.is_none() || !self.stack.takes_back()) {
+        if self.looks_at <= now {
             self.looks_at = now + BETWEEN_ATTEMPTS;
-            self.subscription = self.subscription.take().or_else(|| self.stack.subscribe());
-            self.stack.look_for_broker();
-            if let Some(driver) = driver.as_deref_mut().filter(|_| self.stack.takes_back()) {
-                let ends = slice::from_mut(driver.adapter_end());
-                self.layer.restore_wanted(now, &self.stack, ends);
-            }
+            self.look_for_broker(now, driver.as_deref_mut());
         }
         if self.stack.take_asked() {
             self.answer_broker(now);
@@ -276,6 +271,19 @@ impl KernelLayer {
             {
                 self.calls(now, driver.as_deref_mut()).opened(socket);
             }
+        }
+    }
+
+    /// Has a broker ask, and finds the next one where that which has taken connections is gone. That it is there costs a system call to see.
+    fn look_for_broker(&mut self, now: Time, driver: Option<&mut Driver>) {
+        if self.subscription.is_some() && self.stack.takes_back() {
+            return;
+        }
+        self.subscription = self.subscription.take().or_else(|| self.stack.subscribe());
+        self.stack.look_for_broker();
+        if let Some(driver) = driver.filter(|_| self.stack.takes_back()) {
+            let ends = slice::from_mut(driver.adapter_end());
+            self.layer.restore_wanted(now, &self.stack, ends);
         }
     }
 
