@@ -1,16 +1,20 @@
 //! Connections in any state, and peers and an owner who do anything.
 
+mod input;
+mod peer;
+mod rules;
+
 use arbitrary::{Arbitrary, Result, Unstructured};
 use baton_tcp::{
-    Config, Congestion, ConnId, EcnMode, Event, FastOpen, FastOpenListening, Keepalive, ListenerId,
-    MtuProbing, NagleRule, PathError, Portable, ProbePathMtu, Segment, Stack, State, SynCookies,
-    WindowProbe, WindowUpdate, WriteFlags,
+    Config, ConnId, Event, FastOpen, FastOpenListening, ListenerId, Portable, Stack, State,
+    WriteFlags,
 };
 use baton_testkit::{endpoint, symbolic};
-use baton_wire::{
-    Ecn, FastOpenCookie, FastOpenOption, Flags, Flow, Header, Options, Pieces, SackBlock, SeqNr,
-    Span, Symbolic, Time, Timestamps,
-};
+use baton_wire::{FastOpenCookie, Flags, Flow, Header, Options, SeqNr, Span, Symbolic, Time};
+
+pub(crate) use input::Step;
+use input::{Happening, Start};
+use rules::{Rules, change, config};
 
 /// Steps of one run at most.
 const MOST_STEPS: usize = 300;
@@ -40,213 +44,6 @@ pub fn segments(data: &[u8]) {
         }
     }
     conversation.end();
-}
-
-/// What may happen beside one connection.
-#[derive(Debug, Arbitrary)]
-enum Happening {
-    /// To the connection of the current peer.
-    Steps([Step; 6]),
-    /// From here on it is this one.
-    Peer(u16),
-    Connect,
-    /// The same by Fast Open, with so many bytes written before.
-    ConnectFast {
-        len: u16,
-        without_cookie: bool,
-    },
-    /// How the listener takes it.
-    FastOpen {
-        pending: u8,
-        without_cookie: bool,
-    },
-    /// The owner takes connections that wait, or not.
-    Accepts(bool),
-    Backlog(u8),
-    /// Another listener takes the place of the one there is.
-    Listen(Rules),
-    Configure(Rules),
-}
-
-/// Rules beside recovery.
-#[derive(Debug, Arbitrary)]
-struct Rules {
-    syn_ack_retries: u8,
-    fin_wait_2_ms: u16,
-    msl_ms: u16,
-    user_timeout_ms: Option<u16>,
-    path_mtu_discovery: bool,
-    abort_on_close_with_unread: bool,
-    delay_fin_ack: bool,
-    eager_acks: bool,
-    limits_acks: bool,
-    quick_acks: u8,
-    window_scale: Option<u8>,
-    not_sent_low_water: u16,
-    corks_end: bool,
-    probes_next_byte: bool,
-    updates_when_doubled: bool,
-    is_minshall: bool,
-}
-
-impl Rules {
-    fn apply(&self, config: Config) -> Config {
-        Config {
-            syn_ack_retries: (self.syn_ack_retries % 4).into(),
-            fin_wait_2_ms: u32::from(self.fin_wait_2_ms) + 1,
-            msl_ms: u32::from(self.msl_ms) + 1,
-            user_timeout_ms: self.user_timeout_ms.map(|ms| u32::from(ms) + 1),
-            path_mtu_discovery: self.path_mtu_discovery,
-            abort_on_close_with_unread: self.abort_on_close_with_unread,
-            delay_fin_ack: self.delay_fin_ack,
-            eager_acks: self.eager_acks,
-            ack_rate_limit_ms: if self.limits_acks { 500 } else { 0 },
-            challenge_acks_per_second: if self.limits_acks { 10 } else { 0 },
-            quick_acks: self.quick_acks.into(),
-            window_scale: self.window_scale.map(|shift| shift % 15),
-            not_sent_low_water: self.not_sent_low_water.into(),
-            cork_limit_ms: if self.corks_end { 200 } else { 0 },
-            window_probe: match self.probes_next_byte {
-                true => WindowProbe::NextByte,
-                false => WindowProbe::OldNumber,
-            },
-            window_update: match self.updates_when_doubled {
-                true => WindowUpdate::Doubled,
-                false => WindowUpdate::TwoSegments,
-            },
-            nagle_rule: match self.is_minshall {
-                true => NagleRule::Minshall,
-                false => NagleRule::Classic,
-            },
-            ..config
-        }
-    }
-}
-
-/// A number given by its distance from the one that would be right, or freely.
-#[derive(Debug, Arbitrary)]
-pub(crate) enum Number {
-    Right,
-    Near(i16),
-    Any(u32),
-}
-
-impl Number {
-    fn from(&self, right: SeqNr) -> SeqNr {
-        match *self {
-            Self::Right => right,
-            Self::Near(distance) => SeqNr(right.0.wrapping_add_signed(distance.into())),
-            Self::Any(number) => SeqNr(number),
-        }
-    }
-}
-
-/// What a peer may send.
-#[derive(Debug, Arbitrary)]
-pub(crate) struct Sent {
-    seq: Number,
-    ack: Number,
-    flags: u8,
-    window: u16,
-    len: u16,
-    congested: bool,
-    mss: Option<u16>,
-    window_scale: Option<u8>,
-    sack_permitted: bool,
-    timestamps: Option<i16>,
-    sack: [Option<(Number, i16)>; 3],
-    fast_open: Option<(Presented, bool)>,
-}
-
-/// What a peer's Fast Open option holds.
-#[derive(Debug, Arbitrary)]
-pub(crate) enum Presented {
-    Request,
-    /// The last cookie that the stack gave.
-    Given,
-    Any([u8; 16], u8),
-}
-
-/// What may happen next.
-#[derive(Debug, Arbitrary)]
-pub(crate) enum Step {
-    Segment(Box<Sent>),
-    /// A plain acknowledgment of all that was sent.
-    Acknowledge,
-    /// The next data in order.
-    Data(u16),
-    Write {
-        len: u16,
-        more: bool,
-        end_of_record: bool,
-    },
-    Read(u16),
-    Consume(u16),
-    Shutdown,
-    Close,
-    Abort,
-    NoDelay(bool),
-    Cork(bool),
-    QuickAck,
-    ShutdownReceive,
-    Configure(Change),
-    PathError {
-        seq: Number,
-        error: Reported,
-    },
-    Wait {
-        ms: u32,
-    },
-    Move,
-}
-
-/// What an owner may change.
-#[derive(Debug, Arbitrary)]
-pub(crate) enum Change {
-    SendBuffer(u16),
-    ReceiveBuffer(u16),
-    Keepalive(Option<(u16, u16, u8)>),
-    UserTimeout(Option<u16>),
-    DelayedAck(u16),
-    QuickAcks(u8),
-    WindowClamp(u16),
-    Mss(u16),
-    Congestion(u8),
-    MtuProbing {
-        when: u8,
-        base_mss: u16,
-        interval_s: u8,
-        threshold: u8,
-    },
-}
-
-/// What the network may say.
-#[derive(Debug, Arbitrary)]
-pub(crate) enum Reported {
-    FragmentationNeeded(u16),
-    HostUnreachable,
-    PortUnreachable,
-    TimeExceeded,
-}
-
-/// How far the connection is led before the input takes over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Arbitrary)]
-enum Start {
-    Listen,
-    SynSent,
-    SynReceived,
-    SimultaneousOpen,
-    Established,
-    FinWait1,
-    FinWait2,
-    CloseWait,
-    Closing,
-    LastAck,
-    TimeWait,
-    /// Data came with the SYN, and the handshake is not complete.
-    FastOpened,
-    /// Data went with the SYN.
-    FastSynSent,
 }
 
 /// One stack and its peers.
@@ -288,79 +85,6 @@ impl Peer {
             offset: 0,
         }
     }
-}
-
-/// Any of the built-in ones.
-fn congestion(number: u8) -> Congestion {
-    const ALL: [Congestion; 4] = [
-        Congestion::NewReno,
-        Congestion::Cubic,
-        Congestion::Dctcp,
-        Congestion::Bbr,
-    ];
-    ALL[usize::from(number) % ALL.len()]
-}
-
-fn change(config: &mut Config, change: &Change) {
-    match *change {
-        Change::SendBuffer(len) => config.send_buffer = len.into(),
-        Change::ReceiveBuffer(len) => config.receive_buffer = u32::from(len).max(1),
-        Change::Keepalive(times) => {
-            config.keepalive = times.map(|(idle_ms, interval_ms, probes)| Keepalive {
-                idle_ms: u32::from(idle_ms).max(1),
-                interval_ms: u32::from(interval_ms).max(1),
-                probes: probes.into(),
-            });
-        }
-        Change::UserTimeout(ms) => config.user_timeout_ms = ms.map(u32::from),
-        Change::DelayedAck(ms) => config.delayed_ack_ms = u32::from(ms) % 500,
-        Change::QuickAcks(count) => config.quick_acks = count.into(),
-        Change::WindowClamp(len) => config.window_clamp = len.into(),
-        Change::Mss(mss) => config.mss = mss.max(64),
-        Change::Congestion(number) => config.congestion = congestion(number),
-        Change::MtuProbing {
-            when,
-            base_mss,
-            interval_s,
-            threshold,
-        } => {
-            config.mtu_probing = MtuProbing {
-                when: [
-                    ProbePathMtu::Off,
-                    ProbePathMtu::AfterBlackHole,
-                    ProbePathMtu::Always,
-                ][usize::from(when % 3)],
-                base_mss,
-                floor_mss: base_mss / 4,
-                interval_s: interval_s.into(),
-                threshold: threshold.into(),
-            };
-        }
-    }
-}
-
-fn config(input: &mut Unstructured<'_>) -> Result<Config> {
-    Ok(Config {
-        mss: input.int_in_range(64..=1460)?,
-        send_buffer: BUFFER,
-        receive_buffer: input.int_in_range(1..=BUFFER)?,
-        window_scaling: input.arbitrary()?,
-        timestamps: input.arbitrary()?,
-        sack: input.arbitrary()?,
-        nagle: input.arbitrary()?,
-        congestion: congestion(input.arbitrary()?),
-        ecn: [EcnMode::Off, EcnMode::Accept, EcnMode::Request][input.int_in_range(0..=2)?],
-        rack_tlp: input.arbitrary()?,
-        rate_reduction: input.arbitrary()?,
-        duplicate_sack: input.arbitrary()?,
-        forward_rto: input.arbitrary()?,
-        undo: input.arbitrary()?,
-        syn_cookies: [SynCookies::Off, SynCookies::OnOverflow, SynCookies::Always]
-            [input.int_in_range(0..=2)?],
-        data_retries: input.int_in_range(0..=4)?,
-        syn_retries: input.int_in_range(0..=2)?,
-        ..Config::default()
-    })
 }
 
 impl Conversation {
@@ -640,19 +364,6 @@ impl Conversation {
         }
     }
 
-    /// An ICMP error about a segment that this end may have sent.
-    fn report(&mut self, seq: &Number, error: &Reported) {
-        let error = match *error {
-            Reported::FragmentationNeeded(mtu) => PathError::FragmentationNeeded { mtu },
-            Reported::HostUnreachable => PathError::HostUnreachable,
-            Reported::PortUnreachable => PathError::PortUnreachable,
-            Reported::TimeExceeded => PathError::TimeExceeded,
-        };
-        let Peer { flow, received, .. } = &self.peers[self.current];
-        let seq = seq.from(received.seq);
-        let _ = self.stack.handle_path_error(self.now, flow, seq, error);
-    }
-
     /// Takes the connection out of the stack, as bytes.
     pub(crate) fn take_out(&mut self) -> Option<Vec<u8>> {
         let id = self.peer().id.take()?;
@@ -670,124 +381,6 @@ impl Conversation {
         (peer.id, peer.flow, peer.unconsumed) = (id, flow, 0);
         self.settle();
         self.peer().id.is_some()
-    }
-
-    fn peer_next(&self) -> SeqNr {
-        let received = &self.peers[self.current].received;
-        if received.flags.contains(Flags::ACK) {
-            received.ack
-        } else {
-            PEER_ISS
-        }
-    }
-
-    fn timestamps(&self, later: i16) -> Option<Timestamps> {
-        let received = &self.peers[self.current].received;
-        let echo = received.options.timestamps.map_or(0, |sent| sent.value);
-        Some(Timestamps {
-            value: 1_000_u32.wrapping_add_signed(later.into()),
-            echo,
-        })
-    }
-
-    fn usual(&self) -> Options {
-        Options {
-            timestamps: self.timestamps(0),
-            ..Options::default()
-        }
-    }
-
-    fn send(&mut self, seq: SeqNr, flags: Flags, len: u16, options: Options) {
-        let header = Header {
-            seq,
-            ack: self.peer().received_end,
-            flags,
-            window: 20_000,
-            options,
-        };
-        self.deliver(header, len, Ecn::NotCapable);
-    }
-
-    fn send_acknowledging(&mut self, ack: SeqNr, seq: SeqNr, flags: Flags, len: u16) {
-        let header = Header {
-            seq,
-            ack,
-            flags,
-            window: 20_000,
-            options: self.usual(),
-        };
-        self.deliver(header, len, Ecn::NotCapable);
-    }
-
-    fn send_any(&mut self, sent: &Sent) {
-        let received_end = self.peer().received_end;
-        let blocks = sent
-            .sack
-            .iter()
-            .flatten()
-            .map(|(start, len)| {
-                let start = start.from(received_end);
-                SackBlock {
-                    start,
-                    end: SeqNr(start.0.wrapping_add_signed((*len).into())),
-                }
-            })
-            .collect();
-        let fast_open = sent
-            .fast_open
-            .as_ref()
-            .and_then(|(presented, experimental)| {
-                let cookie = match presented {
-                    Presented::Request => FastOpenCookie::REQUEST,
-                    Presented::Given => self.cookie,
-                    Presented::Any(bytes, len) => {
-                        let len = usize::from(*len).min(bytes.len());
-                        FastOpenCookie::new(&bytes[..len]).ok()?
-                    }
-                };
-                Some(FastOpenOption {
-                    cookie,
-                    experimental: *experimental,
-                })
-            });
-        let header = Header {
-            seq: sent.seq.from(self.peer_next()),
-            ack: sent.ack.from(received_end),
-            flags: Flags::from_bits_truncate(sent.flags),
-            window: sent.window,
-            options: Options {
-                mss: sent.mss,
-                window_scale: sent.window_scale,
-                sack_permitted: sent.sack_permitted,
-                timestamps: sent.timestamps.and_then(|later| self.timestamps(later)),
-                sack: blocks,
-                fast_open,
-                urgent: sent.window,
-            },
-        };
-        let ecn = if sent.congested {
-            Ecn::Congested
-        } else {
-            Ecn::NotCapable
-        };
-        self.deliver(header, sent.len, ecn);
-    }
-
-    fn deliver(&mut self, header: Header, len: u16, ecn: Ecn) {
-        let mut payload = Pieces::new();
-        if len > 0 {
-            payload.push(symbolic(2, header.seq.0.into(), len.into()));
-        }
-        let flow = self.peer().flow;
-        let segment = Segment {
-            src: flow.remote,
-            dst: flow.local,
-            ecn,
-            header,
-            payload,
-        };
-        self.stack.handle_segment(self.now, segment);
-        self.settle();
     }
 
     /// Lets time pass; timers run at their moments.
