@@ -1,0 +1,168 @@
+//! Maps, and their entries.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use super::{Command, NAME_BYTES, address_of, bpf, kernel_name, owned};
+
+/// Kinds of maps, by the numbers of `enum bpf_map_type`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub(in crate::xdp) enum MapKind {
+    Hash = 1,
+    PerCpuArray = 6,
+    /// Of prefixes, of which the longest that fits is found.
+    LongestPrefix = 11,
+    /// Of interfaces (DEVMAP).
+    Devices = 14,
+    /// Of AF_XDP sockets (XSKMAP).
+    Sockets = 17,
+}
+
+/// A map in the kernel. It goes when nothing refers to it any more.
+#[derive(Debug)]
+pub(in crate::xdp) struct Map {
+    fd: OwnedFd,
+    key_bytes: usize,
+    /// What a call reads or writes of an entry, bytes.
+    value_bytes: usize,
+}
+
+impl AsFd for Map {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl Map {
+    /// A map for at most `entries`.
+    ///
+    /// # Errors
+    /// There is no permission, no memory, or no such kind.
+    pub(in crate::xdp) fn new(
+        name: &str,
+        kind: MapKind,
+        key_bytes: usize,
+        value_bytes: usize,
+        entries: u32,
+    ) -> io::Result<Self> {
+        #[repr(C)]
+        struct Attributes {
+            kind: u32,
+            key_bytes: u32,
+            value_bytes: u32,
+            entries: u32,
+            flags: u32,
+            inner_map: u32,
+            numa_node: u32,
+            name: [u8; NAME_BYTES],
+        }
+        let mut attributes = Attributes {
+            kind: kind as u32,
+            key_bytes: key_bytes as u32,
+            value_bytes: value_bytes as u32,
+            entries,
+            flags: match kind {
+                // The kernel makes these on demand only (BPF_F_NO_PREALLOC).
+                MapKind::LongestPrefix => 1,
+                _ => 0,
+            },
+            inner_map: 0,
+            numa_node: 0,
+            name: kernel_name(name),
+        };
+        // A value for each processor, of whole words of eight bytes.
+        let copies = match kind {
+            MapKind::PerCpuArray => possible_processors()?,
+            _ => 1,
+        };
+        // SAFETY: these are the attributes of the command, and there are no pointers in them.
+        let fd = unsafe { bpf(Command::MapCreate, &mut attributes) }?;
+        Ok(Self {
+            fd: owned(fd),
+            key_bytes,
+            value_bytes: value_bytes * copies,
+        })
+    }
+
+    /// Calls on an entry, with the key and what is read or written of the value.
+    fn on_entry(&self, command: Command, key: &[u8], value: *mut u8) -> io::Result<()> {
+        #[repr(C)]
+        struct Attributes {
+            map: u32,
+            padding: u32,
+            key: u64,
+            value: u64,
+            flags: u64,
+        }
+        assert_eq!(key.len(), self.key_bytes, "the key is one of this map");
+        let mut attributes = Attributes {
+            map: self.fd.as_raw_fd() as u32,
+            padding: 0,
+            key: address_of(key),
+            value: value.expose_provenance() as u64,
+            flags: 0,
+        };
+        // SAFETY: these are the attributes of the three commands on entries. The key is as long as the map's. The value is not
+        // looked at (delete), or is as long as the map's, of all processors, which the callers assert; it is written by lookups only,
+        // which have it mutable.
+        unsafe { bpf(command, &mut attributes) }.map(|_| ())
+    }
+
+    /// Sets an entry.
+    ///
+    /// # Errors
+    /// E2BIG if there is no room for another.
+    pub(in crate::xdp) fn update(&self, key: &[u8], value: &[u8]) -> io::Result<()> {
+        assert_eq!(value.len(), self.value_bytes, "a value of this map");
+        self.on_entry(Command::MapUpdate, key, value.as_ptr().cast_mut())
+    }
+
+    /// Takes an entry out.
+    ///
+    /// # Errors
+    /// ENOENT if there is none.
+    pub(in crate::xdp) fn delete(&self, key: &[u8]) -> io::Result<()> {
+        self.on_entry(Command::MapDelete, key, std::ptr::null_mut())
+    }
+
+    /// Reads an entry.
+    ///
+    /// # Errors
+    /// ENOENT if there is none.
+    pub(in crate::xdp) fn read(&self, key: &[u8], value: &mut [u8]) -> io::Result<()> {
+        assert_eq!(value.len(), self.value_bytes, "a value of this map");
+        self.on_entry(Command::MapLookup, key, value.as_mut_ptr())
+    }
+
+    /// The sums of the values that the processors have in entry `index` of an array of `N` numbers each.
+    ///
+    /// # Errors
+    /// There is no such entry.
+    pub(in crate::xdp) fn sums<const N: usize>(&self, index: u32) -> io::Result<[u64; N]> {
+        let mut bytes = vec![0; self.value_bytes];
+        self.read(&index.to_ne_bytes(), &mut bytes)?;
+        let (words, _) = bytes.as_chunks::<8>();
+        let mut sums = [0_u64; N];
+        for of_processor in words.chunks_exact(N) {
+            for (sum, word) in sums.iter_mut().zip(of_processor) {
+                *sum = sum.wrapping_add(u64::from_ne_bytes(*word));
+            }
+        }
+        Ok(sums)
+    }
+}
+
+/// How many processors the kernel keeps values for: the ranges of its list, as in `0-3,8`.
+fn possible_processors() -> io::Result<usize> {
+    let list = std::fs::read_to_string("/sys/devices/system/cpu/possible")?;
+    let count = |range: &str| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
+        Some((last + 1).saturating_sub(first))
+    };
+    let counts = list.trim().split(',').map(count);
+    counts
+        .sum::<Option<usize>>()
+        .ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
