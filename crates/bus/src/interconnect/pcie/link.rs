@@ -1,5 +1,8 @@
 //! One link: two directions, each of which sends one packet, or train of packets, after the other.
 
+mod at_once;
+mod bound;
+
 use std::collections::VecDeque;
 
 use baton_wire::{Span, Time};
@@ -8,7 +11,7 @@ use super::config::PciExpressConfig;
 use super::credits::Credits;
 use super::endpoint::{Endpoint, Next};
 use super::rate::{self, PerByte};
-use super::tlp::{Packets, Reads, Train};
+use super::tlp::{Packets, Train};
 use crate::interconnect::done::DoneQueue;
 use crate::interconnect::job::Job;
 use crate::interconnect::usage::Meter;
@@ -190,75 +193,6 @@ impl Link {
         }
     }
 
-    /// Decides at once when a transfer is sent before which nothing else can come, as nearly all on a link that is not full; false
-    /// if it has to wait. A read goes as a whole, and so do those of a scatter list: what the processor writes to a register comes
-    /// before or after their data, not between them.
-    fn send_at_once(&mut self, now: Time, transfer: &Transfer, done: &mut DoneQueue) -> bool {
-        match transfer.operation {
-            Operation::RegisterRead => false,
-            Operation::RegisterWrite => {
-                let data = self.completions.front();
-                let goes_first = data.is_none_or(|data| data.ready_at >= now);
-                if !goes_first || !self.accesses.is_empty() {
-                    return false;
-                }
-                let at = self.to_device.free_at.max(now);
-                self.send_register_write(at, transfer, done);
-                true
-            }
-            _ if !self.is_way_free() => false,
-            Operation::DmaRead => {
-                let at = self.to_host.free_at.max(now);
-                let reads = self.packets.read(transfer.bytes.total());
-                let can = self.can_send_reads(at, &reads);
-                if can {
-                    self.send_reads(at, transfer, reads, done);
-                }
-                can
-            }
-            Operation::DmaWrite | Operation::Interrupt => {
-                let at = self.to_host.free_at.max(now);
-                self.send_whole_write(at, transfer, done)
-            }
-        }
-    }
-
-    /// Whether the only device could send to the host as soon as that direction is free.
-    fn is_way_free(&self) -> bool {
-        self.endpoints.len() == 1 && self.endpoints[0].is_at_rest() && self.answers.is_empty()
-    }
-
-    /// Whether nothing makes reads wait, or some of their requests.
-    fn can_send_reads(&self, at: Time, reads: &Reads) -> bool {
-        self.endpoints[0].can_ask(at, reads.requests)
-            && self.non_posted.are_available(at, reads.requests, 0)
-    }
-
-    /// Sends all requests of `reads`. Their data come one after the other: a request takes less time than what it brings.
-    fn send_reads(&mut self, at: Time, transfer: &Transfer, reads: Reads, done: &mut DoneQueue) {
-        let requests = reads.requests;
-        self.endpoints[0].ask(at, requests);
-        let request = self.packets.request_bytes();
-        let end = at + self.packet_rate.span(u64::from(requests) * request);
-        self.to_host.free_at = end;
-        self.to_host.meter.occupied(transfer.device, at, end);
-        self.non_posted.take(at, requests, 0);
-        let returned_at = end + self.latencies.credit_return;
-        self.non_posted.give_back(returned_at, requests, 0);
-        let asked = at + self.packet_rate.span(request) + self.latencies.link;
-        let ready_at = asked + self.latencies.read;
-        let data = Data::Whole {
-            transfer: *transfer,
-            reads: reads.count,
-            requests,
-        };
-        let earliest = self.expect_completions(0, ready_at, reads.line_bytes, data);
-        if transfer.reported {
-            done.expect(earliest);
-        }
-        self.idle_until = self.idle_until.min(self.next_to_device());
-    }
-
     /// The root complex will have data at `ready_at`. Gives a time before which they do not arrive.
     fn expect_completions(
         &mut self,
@@ -280,19 +214,6 @@ impl Link {
             data,
         });
         earliest
-    }
-
-    fn send_whole_write(&mut self, at: Time, transfer: &Transfer, done: &mut DoneQueue) -> bool {
-        let train = self.packets.writes(transfer.bytes.total());
-        if !(self.posted).are_available(at, train.packets, train.data_credits) {
-            return false;
-        }
-        let end = self.send_posted(at, &train);
-        let meter = &mut self.to_host.meter;
-        meter.moved(transfer.device, &transfer.bytes, at, end);
-        meter.done(transfer.device, transfer.operation, 1);
-        done.push(transfer, end + self.latencies.link + self.latencies.write);
-        true
     }
 
     /// Sends posted packets to the host, for which there are credits; gives the end.
@@ -561,85 +482,6 @@ impl Link {
             }
         }
         self.completions.pop_front();
-    }
-
-    /// No transfer that is not known to be done is done before. What was not sent before `now` is sent later.
-    pub(super) fn earliest_done(&self, now: Time) -> Option<Time> {
-        if self.idle_until == Time::NEVER {
-            return None;
-        }
-        let down_free_at = self.to_device.free_at.max(now);
-        if self.has_only_completions() {
-            return self.completions_done(now);
-        }
-        let up_free_at = self.to_host.free_at.max(now);
-        let writes = self.endpoints.iter().filter_map(|endpoint| {
-            let (line, packets) = endpoint.first_reported_write(&self.packets)?;
-            let sent = up_free_at + self.at_least(line, packets);
-            Some(sent + self.latencies.link + self.latencies.write)
-        });
-        let reads = self.endpoints.iter().filter_map(|endpoint| {
-            let ahead = endpoint.first_reported_read(&self.packets)?;
-            let requests = ahead.requests * self.packets.request_bytes();
-            let asked = up_free_at + self.at_least(requests, ahead.requests);
-            let ready = asked + self.latencies.link + self.latencies.read;
-            let sent = down_free_at.max(ready) + self.at_least(ahead.own_line, ahead.trains);
-            Some(sent + self.latencies.link)
-        });
-        writes
-            .chain(reads)
-            .chain(self.completions_done(now))
-            .chain(self.access_done(down_free_at))
-            .chain(self.answer_done(up_free_at))
-            .min()
-    }
-
-    /// Whether nothing is under way but data for reads.
-    fn has_only_completions(&self) -> bool {
-        self.accesses.is_empty()
-            && self.answers.is_empty()
-            && self.endpoints.iter().all(Endpoint::is_at_rest)
-    }
-
-    /// The time of `line` bytes that are sent in up to so many parts, each of which is rounded.
-    fn at_least(&self, line: u64, parts: u64) -> Span {
-        let rounded = Span::from_ps(parts.saturating_sub(1));
-        self.packet_rate.span(line).saturating_sub(rounded)
-    }
-
-    /// When the first read that is reported can be done all of whose data are on their way.
-    fn completions_done(&self, now: Time) -> Option<Time> {
-        let first = self.completions.front()?;
-        if first.ends_reported() && first.earliest > now {
-            return Some(first.earliest);
-        }
-        let (mut line, mut trains) = (0, 0);
-        let last = self.completions.iter().find(|data| {
-            line += data.line_bytes;
-            trains += 1;
-            data.ends_reported()
-        })?;
-        let free_at = self.to_device.free_at.max(now);
-        let own = last.line_bytes;
-        let behind_others = free_at.max(first.ready_at) + self.at_least(line, trains);
-        let alone = free_at.max(last.ready_at) + self.packet_rate.span(own);
-        Some(behind_others.max(alone) + self.latencies.link)
-    }
-
-    fn access_done(&self, free_at: Time) -> Option<Time> {
-        self.accesses.iter().find(|job| job.transfer.reported)?;
-        let request = self.packet_rate.span(self.packets.request_bytes());
-        Some(free_at + request + self.latencies.link)
-    }
-
-    fn answer_done(&self, free_at: Time) -> Option<Time> {
-        let answer = self
-            .answers
-            .iter()
-            .find(|answer| answer.job.transfer.reported)?;
-        let line = self.packets.completions(answer.job.left_bytes()).line_bytes;
-        let sent = free_at.max(answer.ready_at) + self.packet_rate.span(line);
-        Some(sent + self.latencies.link)
     }
 
     /// The books of both directions.
