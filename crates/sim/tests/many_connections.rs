@@ -25,7 +25,7 @@ fn a_hundred_thousand_connections_fit_into_two_gib() {
     experiment.clients.start_interval_us = 20;
     experiment.host.kernel.backlog = 100_000;
     experiment.nic.firmware.hard_limit = 4_096;
-    experiment.run.warmup_packets = 0;
+    experiment.run.warmup_packets = Some(0);
     experiment.run.measured_packets = 1_200_000;
     let results = run(&experiment, "test", &[], &mut NoObserver).expect("it runs");
     let most = results.series.iter().map(|sample| sample.open).max();

@@ -18,7 +18,7 @@ fn experiment() -> Experiment {
     experiment.clients.connections = 100;
     experiment.nic.firmware.hard_limit = 30;
     experiment.run.sample_us = 2_000;
-    experiment.run.warmup_packets = 2_000;
+    experiment.run.warmup_packets = Some(2_000);
     experiment.run.measured_packets = 8_000;
     experiment
 }
@@ -200,7 +200,7 @@ fn chosen_connections_tell_where_they_live() {
         ..all()
     };
     let mut experiment = experiment();
-    experiment.run.warmup_packets = 0;
+    experiment.run.warmup_packets = Some(0);
     let one = written(&experiment, "lives", sampling.clone());
     let read = one.read();
     let lives = |place: &str| read.spans.iter().filter(|span| span.name == place).count() as u64;

@@ -19,7 +19,7 @@ fn experiment(mips: u32) -> Experiment {
     };
     experiment.clients.connections = 8;
     experiment.nic.mips = mips;
-    experiment.run.warmup_packets = 100;
+    experiment.run.warmup_packets = Some(100);
     experiment.run.measured_packets = 500;
     experiment
 }

@@ -255,13 +255,6 @@ pub const NEEDS: &[Needs] = &[
             absent("run.measured_passes"),
         ],
     ),
-    needs(
-        &["run.warmup_packets"],
-        &[
-            absent("run.measured_responses"),
-            absent("run.warmup_responses"),
-        ],
-    ),
     needs(&["run.most_lengths"], &[given("run.until_ci_percent")]),
     needs(&["load.on_off"], &[is("load.arrivals", "on-off")]),
     needs(

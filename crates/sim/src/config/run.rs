@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 /// Of seconds, passes and per cent.
 const MOST: f64 = 1e9;
 const MOST_LENGTHS: u32 = 1_000_000;
+/// Where nobody says how long it warms up.
+const WARMUP_PACKETS: u64 = 400_000;
 
 /// How long to run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -14,12 +16,14 @@ const MOST_LENGTHS: u32 = 1_000_000;
 pub struct RunConfig {
     /// Seed of everything that is drawn.
     pub seed: u64,
-    /// Frames at the server's NIC before measurement starts, with full timing (handoff-policies 4.2).
-    pub warmup_packets: u64,
+    /// Frames at the server's NIC before measurement starts, with full timing (handoff-policies 4.2). Where neither these nor
+    /// `warmup_responses` are given they are 400,000, and none if the length is given in responses.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warmup_packets: Option<u64>,
     /// Frames at the server's NIC that are measured.
     #[schemars(range(min = 1))]
     pub measured_packets: u64,
-    /// Responses before measurement starts, where the length is given in responses.
+    /// Responses before measurement starts; in place of packets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warmup_responses: Option<u64>,
     /// Responses that are measured; in place of packets.
@@ -61,7 +65,7 @@ impl Default for RunConfig {
     fn default() -> Self {
         Self {
             seed: 1,
-            warmup_packets: 400_000,
+            warmup_packets: None,
             measured_packets: 600_000,
             warmup_responses: None,
             measured_responses: None,
@@ -94,11 +98,14 @@ pub enum Length {
 impl RunConfig {
     /// What comes before measurement.
     pub fn warmup(&self) -> Length {
-        match (self.measured_responses, self.warmup_responses) {
-            (_, Some(responses)) => Length::Responses(responses),
-            (Some(_), None) => Length::Responses(0),
-            (None, None) => Length::Packets(self.warmup_packets),
-        }
+        let responses = self.warmup_responses.map(Length::Responses);
+        let packets = self.warmup_packets.map(Length::Packets);
+        responses
+            .or(packets)
+            .unwrap_or(match self.measured_responses {
+                Some(_) => Length::Responses(0),
+                None => Length::Packets(WARMUP_PACKETS),
+            })
     }
 
     /// What is measured.
@@ -142,8 +149,33 @@ impl RunConfig {
             let expected = "one length: measured_responses, measured_seconds or measured_passes";
             return Err(Invalid::new("run", "several lengths", expected));
         }
+        if self.warmup_packets.is_some() && self.warmup_responses.is_some() {
+            let expected = "one warm-up: warmup_packets (--warmup) or warmup_responses";
+            return Err(Invalid::new("run", "two warm-ups", expected));
+        }
         one_to(MOST_LENGTHS, "run.most_lengths", self.most_lengths)?;
         positive("run.sample_us", self.sample_us)?;
         positive("run.limit_s", self.limit_s)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_warm_up_that_is_given_holds_whatever_the_length_is_given_in() {
+        let mut run = RunConfig::default();
+        assert_eq!(run.warmup(), Length::Packets(WARMUP_PACKETS));
+        run.measured_responses = Some(1_000);
+        assert_eq!(run.warmup(), Length::Responses(0));
+        run.warmup_packets = Some(5_000);
+        assert_eq!(run.warmup(), Length::Packets(5_000));
+        run.warmup_responses = Some(50);
+        let two = run.validate().expect_err("there are two of them");
+        assert!(two.to_string().contains("two warm-ups"), "{two}");
+        run.warmup_packets = None;
+        assert_eq!(run.warmup(), Length::Responses(50));
+        run.validate().expect("there is one");
     }
 }

@@ -57,7 +57,7 @@ type MakeReplacement = dyn Fn(u32) -> Box<dyn Replacement> + Send + Sync;
 ///
 /// let mut experiment = Experiment::default();
 /// experiment.clients.connections = 16;
-/// experiment.run.warmup_packets = 2_000;
+/// experiment.run.warmup_packets = Some(2_000);
 /// experiment.run.measured_packets = 10_000;
 /// let machine = Machine::builder(&experiment).selection(Backlog(4096)).build()?;
 /// let results = machine.run("", &mut NoObserver)?;

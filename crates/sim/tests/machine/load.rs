@@ -172,7 +172,7 @@ fn what_is_offered_is_served_where_the_load_is_low() {
         ..Experiment::default()
     };
     // A part of a log may have another rate than the whole.
-    logs.run.warmup_packets = 200_000;
+    logs.run.warmup_packets = Some(200_000);
     logs.run.measured_passes = Some(2.0);
     logs.clients.replayers = 3;
     for arrivals in [Arrivals::Log, Arrivals::Even, Arrivals::Poisson] {
@@ -327,7 +327,7 @@ fn equal_seeds_give_equal_bits_and_other_servers_the_same_requests() {
             ..Experiment::default()
         };
         experiment.run.seed = seed;
-        experiment.run.warmup_packets = 0;
+        experiment.run.warmup_packets = Some(0);
         experiment.run.measured_seconds = Some(0.3);
         experiment.nic.mips = mips;
         run(&experiment)
@@ -369,7 +369,7 @@ fn clients_that_read_in_pieces_hold_their_rate_at_once() {
         };
         experiment.clients.connections = CLIENTS;
         experiment.run.cost_models = false;
-        experiment.run.warmup_packets = 0;
+        experiment.run.warmup_packets = Some(0);
         experiment.run.measured_packets = 8_000;
         let results = run(&experiment);
         assert!(results.measured_s < 3.0, "{} s", results.measured_s);

@@ -72,7 +72,7 @@ const REQUESTS: usize = 4_000;
 fn experiment() -> Experiment {
     let mut experiment = Experiment::default();
     experiment.clients.connections = 64;
-    experiment.run.warmup_packets = 5_000;
+    experiment.run.warmup_packets = Some(5_000);
     experiment.run.measured_packets = 25_000;
     experiment
 }
@@ -247,7 +247,7 @@ fn caches_that_saw_only_small_responses_are_known_less_well() {
     few.host.kernel.nic_cache.enabled = true;
     few.nic.firmware.cache.kib = 64;
     few.run.measured_packets = 3_000;
-    few.run.warmup_packets = 2_000;
+    few.run.warmup_packets = Some(2_000);
     let few = heavy_tailed(&few, 0).long_run;
     let served = few.served_response_bytes / few.mean_response_bytes;
     assert!(served < 0.9, "{few:?}");

@@ -15,7 +15,7 @@ fn experiment(connections: u32) -> Experiment {
     };
     experiment.clients.connections = connections;
     experiment.run.check = true;
-    experiment.run.warmup_packets = 1_000;
+    experiment.run.warmup_packets = Some(1_000);
     experiment.run.measured_packets = 8_000;
     experiment
 }

@@ -28,7 +28,7 @@ fn machine(cache_kib: u32) -> Experiment {
     offload.established_by = EstablishedBy::Adapter;
     (offload.host.piece, offload.adapter.piece) = (Piece::All, Piece::All);
     experiment.clients.connections = 20;
-    experiment.run.warmup_packets = 4_000;
+    experiment.run.warmup_packets = Some(4_000);
     experiment.run.measured_packets = 8_000;
     experiment.run.check = true;
     experiment.nic.firmware.cache.kib = cache_kib;
@@ -337,7 +337,7 @@ proptest! {
     ) {
         let mut experiment = machine(cache_kib);
         experiment.run.seed = seed;
-        experiment.run.warmup_packets = 0;
+        experiment.run.warmup_packets = Some(0);
         experiment.run.measured_packets = 1_500;
         experiment.clients.connections = connections;
         experiment.wire.loss = loss;

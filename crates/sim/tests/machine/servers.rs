@@ -23,7 +23,7 @@ fn small(workload: WorkloadConfig, application: ApplicationConfig) -> Experiment
     experiment.clients.connections = 20;
     experiment.nic.mips = 1600;
     experiment.nic.firmware.hard_limit = 0;
-    experiment.run.warmup_packets = 2_000;
+    experiment.run.warmup_packets = Some(2_000);
     experiment.run.measured_packets = 10_000;
     experiment.run.check = true;
     experiment
@@ -202,7 +202,7 @@ fn the_cache_pays_for_short_titles() {
             rate_kbps: 50_000,
             chunk_bytes: 65_536,
         });
-        (experiment.run.warmup_packets, experiment.run.check) = (20_000, false);
+        (experiment.run.warmup_packets, experiment.run.check) = (Some(20_000), false);
         bus_bytes_per_delivered(&results(&cached(experiment, 4_096)))
     };
     let (short, medium, long) = (
@@ -219,7 +219,7 @@ fn the_cache_pays_for_short_titles() {
 fn coherent(coherence: CoherenceConfig, write_percent: u32) -> (f64, Results) {
     let mut experiment = cached(remote_files(write_percent), 8 * 1024);
     experiment.host.kernel.nic_cache.coherence = coherence;
-    experiment.run.warmup_packets = 10_000;
+    experiment.run.warmup_packets = Some(10_000);
     experiment.run.check = false;
     let run = results(&experiment);
     (bus_bytes_per_delivered(&run), run)
@@ -289,7 +289,7 @@ fn affinity_makes_one_cache_of_two() {
         (
             experiment.run.warmup_packets,
             experiment.run.measured_packets,
-        ) = (20_000, 30_000);
+        ) = (Some(20_000), 30_000);
         experiment.run.check = false;
         bus_bytes_per_delivered(&results(&cached(experiment, 2_048)))
     };

@@ -20,7 +20,7 @@ fn experiment(connections: u32, offloaded: u32) -> Experiment {
     // Fast enough that host packets, which go first, leave it time for handoffs.
     experiment.nic.mips = 1600;
     experiment.nic.firmware.hard_limit = offloaded;
-    experiment.run.warmup_packets = 20_000;
+    experiment.run.warmup_packets = Some(20_000);
     experiment.run.measured_packets = 30_000;
     experiment
 }
@@ -32,7 +32,7 @@ fn results(experiment: &Experiment) -> Results {
 fn faulty(seed: u64) -> Experiment {
     let mut experiment = experiment(40, 20);
     experiment.run.seed = seed;
-    experiment.run.warmup_packets = 500;
+    experiment.run.warmup_packets = Some(500);
     experiment.run.measured_packets = 3_000;
     experiment.run.check = true;
     experiment.wire.loss = 0.02;
@@ -143,7 +143,7 @@ fn every_byte_is_right_under_active_relief() {
     for seed in 0..40 {
         let mut experiment = faulty(seed);
         experiment.clients.connections = 200;
-        experiment.run.warmup_packets = 0;
+        experiment.run.warmup_packets = Some(0);
         experiment.nic.mips = 300;
         experiment.nic.firmware.scheduler = Scheduler::Fcfs;
         experiment.nic.firmware.arrival_queue_packets = 64;
@@ -196,7 +196,7 @@ fn a_wait_for_descriptors_never_loses_them() {
     // The smallest queues there can be: everything stalls all the time, and everything arrives.
     let mut experiment = experiment(30, 15);
     experiment.run.check = true;
-    experiment.run.warmup_packets = 0;
+    experiment.run.warmup_packets = Some(0);
     experiment.run.measured_packets = 5_000;
     experiment.nic.firmware.descriptor_queue_entries = 1;
     let interface = &mut experiment.offload.host.interface;
@@ -213,7 +213,7 @@ fn two_nics_carry_twice_what_one_wire_can() {
         let mut experiment = experiment(64, 0);
         experiment.run.cost_models = false;
         experiment.run.check = true;
-        experiment.run.warmup_packets = 2_000;
+        experiment.run.warmup_packets = Some(2_000);
         experiment.run.measured_packets = 8_000;
         experiment.wire.rate_mbps = 1_000;
         experiment.nics = nics.into();
@@ -237,7 +237,7 @@ fn on_pci() -> Experiment {
     experiment.clients.replayers = 4;
     experiment.wire.rate_mbps = 1_000;
     experiment.run.cost_models = false;
-    experiment.run.warmup_packets = 5_000;
+    experiment.run.warmup_packets = Some(5_000);
     experiment.run.measured_packets = 20_000;
     experiment
 }
@@ -250,7 +250,7 @@ fn invariants_hold_on_a_saturated_bus() {
     (
         experiment.run.warmup_packets,
         experiment.run.measured_packets,
-    ) = (1_000, 3_000);
+    ) = (Some(1_000), 3_000);
     let run = results(&experiment);
     let bus = run.interconnect.expect("a bus that takes time");
     assert!(bus.utilisation_percent > 95.0, "{bus:?}");
@@ -326,7 +326,7 @@ fn on_disks(blocking: bool) -> Experiment {
     experiment.host.kernel.file_cache.kib = 1024;
     experiment.host.kernel.file_cache.blocking = blocking;
     experiment.run.check = true;
-    experiment.run.warmup_packets = 200;
+    experiment.run.warmup_packets = Some(200);
     experiment.run.measured_packets = 3_000;
     experiment
 }

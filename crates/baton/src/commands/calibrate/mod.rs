@@ -13,7 +13,7 @@ use crate::output::{JsonOutput, print, spare, tell};
 use crate::runner::{COMMIT, Interrupt, Sweep};
 use baton_bus::interconnect::InterconnectConfig;
 use baton_report::grouped;
-use baton_sim::config::{EstablishedBy, Experiment, RunConfig, WorkloadConfig};
+use baton_sim::config::{EstablishedBy, Experiment, Length, RunConfig, WorkloadConfig};
 use baton_study::{Patience, Store};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -277,22 +277,15 @@ fn introduction(arguments: &CalibrateArgs, by: &FittedBy, experiment: &Experimen
             .to_owned(),
         (None, false) => String::new(),
     };
-    let length = match (run.warmup_responses, run.measured_responses) {
-        (Some(before), Some(measured)) => {
-            format!(
-                "{} responses measured after {}",
-                grouped(measured),
-                grouped(before)
-            )
-        }
-        _ => format!(
-            "{} packets measured after {}",
-            grouped(run.measured_packets),
-            grouped(run.warmup_packets)
-        ),
+    let length = |length| match length {
+        Length::Packets(packets) => format!("{} packets", grouped(packets)),
+        Length::Responses(responses) => format!("{} responses", grouped(responses)),
+        Length::Seconds(seconds) => format!("{seconds} s"),
+        Length::Passes(passes) => format!("{passes} passes over the log"),
     };
+    let (measured, before) = (length(run.measured()), length(run.warmup()));
     format!(
-        "Deriving the fitted constants of {} from {},\nfrom neutral values on{log}.\nEach run: {length} of warm-up, seed {}.\n",
+        "Deriving the fitted constants of {} from {},\nfrom neutral values on{log}.\nEach run: {measured} measured after {before} of warm-up, seed {}.\n",
         arguments.profile, by.published, run.seed,
     )
 }

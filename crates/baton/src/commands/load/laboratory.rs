@@ -30,9 +30,9 @@ impl Subject {
         if !says_how_long {
             experiment.run.measured_responses = Some(RESPONSES);
         }
-        if let Some(responses) = experiment.run.measured_responses {
-            let warm_up = &mut experiment.run.warmup_responses;
-            warm_up.get_or_insert(responses / WARM_UP);
+        let run = &mut experiment.run;
+        if let (Some(responses), None) = (run.measured_responses, run.warmup_packets) {
+            run.warmup_responses.get_or_insert(responses / WARM_UP);
         }
         experiment.load.arrivals.get_or_insert(Arrivals::Poisson);
         Self {

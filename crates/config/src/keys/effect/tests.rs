@@ -92,7 +92,6 @@ fn unmet(condition: &Condition) -> Option<Value> {
             _ => Value::Integer(number.into()),
         },
         Test::Absent if condition.path == "run.measured_responses" => Value::Integer(30),
-        Test::Absent if condition.path == "run.warmup_responses" => Value::Integer(10),
         Test::Absent => Value::Float(if condition.path.ends_with("passes") {
             0.2
         } else {
