@@ -61,8 +61,8 @@ pub struct ResponseTime {
 pub enum NotSteady {
     /// There were too few responses to say anything.
     TooShort,
-    /// More requests were offered than could be served: more were under way in each quarter of the run than in the one before, in the end by a
-    /// fiftieth of those that came, or as many were lost. There is no response time in the long run.
+    /// More requests were offered than could be served: in the last quarter of the run more were under way than in the first, by a fiftieth of
+    /// those that came, or as many were lost. There is no response time in the long run.
     Saturated,
     /// Clients were still starting when measurement began.
     ClientsStarting,

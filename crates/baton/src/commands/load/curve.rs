@@ -18,7 +18,8 @@ pub struct Curve {
     pub capacity: Estimate,
     /// By rate.
     pub measured: Vec<Measured>,
-    /// The load at which it is largest divided by the mean response time, requests a second; none if more was offered everywhere than it serves.
+    /// The load at which it is largest divided by the mean response time, requests a second, of those at which the run was steady; none if it was
+    /// at none.
     pub knee_rate: Option<f64>,
     /// The largest load that meets the goal; none where there is no goal.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -47,6 +48,11 @@ impl Measured {
             by_search,
             run,
         }
+    }
+
+    /// Whether the run was steady.
+    pub fn is_steady(&self) -> bool {
+        !self.run.long_run.is_doubtful()
     }
 
     /// Whether more was offered than could be served.
@@ -99,7 +105,7 @@ pub fn measure(
         Curve {
             name: subject.experiment.name.clone(),
             capacity: *capacity,
-            knee_rate: knee(&measured),
+            knee_rate: None,
             measured,
             goal: None,
         }
@@ -112,16 +118,18 @@ pub fn measure(
         .collect())
 }
 
-/// The load at which load divided by mean response time, Kleinrock's power, is largest (Kleinrock, *Power and Deterministic Rules of Thumb for
-/// Probabilistic Problems in Computer Communications*, 1979). An M/M/1 queue has it where half of the time is used.
-fn knee(measured: &[Measured]) -> Option<f64> {
-    let power = |measured: &Measured| {
-        Some((
-            measured.rate,
-            measured.rate / measured.time(Metric::Mean)?.mean,
-        ))
-    };
-    let powers = measured.iter().filter_map(power);
-    let (rate, _) = powers.max_by(|one, other| one.1.total_cmp(&other.1))?;
-    Some(rate)
+impl Curve {
+    /// Finds the load at which load divided by mean response time, Kleinrock's power, is largest (Kleinrock, *Power and Deterministic Rules of
+    /// Thumb for Probabilistic Problems in Computer Communications*, 1979). An M/M/1 queue has it where half of the time is used.
+    pub fn find_knee(&mut self) {
+        let steady = self.measured.iter().filter(|measured| measured.is_steady());
+        let power = |measured: &Measured| {
+            let time = measured.time(Metric::Mean)?.mean;
+            Some((measured.rate, measured.rate / time))
+        };
+        let highest = steady
+            .filter_map(power)
+            .max_by(|one, other| one.1.total_cmp(&other.1));
+        self.knee_rate = highest.map(|(rate, _)| rate);
+    }
 }

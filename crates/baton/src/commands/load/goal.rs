@@ -96,8 +96,9 @@ pub fn search(
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Standing {
     rate: f64,
-    /// The response time and half of its interval, ms: no end of it where more is offered than can be served.
+    /// The response time, ms: no end of it where more is offered than can be served.
     time: f64,
+    /// Half of its interval, ms: no end of it where the run was not steady.
     half_width: f64,
 }
 
@@ -112,10 +113,11 @@ fn standings(measured: &[Measured], goal: Goal) -> Vec<Standing> {
             });
         }
         let time = measured.time(goal.metric)?;
+        let known = time.half_width.filter(|_| measured.is_steady());
         Some(Standing {
             rate,
             time: time.mean,
-            half_width: time.half_width.unwrap_or(0.0),
+            half_width: known.unwrap_or(f64::INFINITY),
         })
     };
     measured.iter().filter_map(standing).collect()
@@ -224,5 +226,15 @@ mod tests {
             "more cannot be served"
         );
         assert_eq!(crossing(&standings[..2], 1e6), Some(50.0));
+    }
+
+    #[test]
+    fn a_run_that_was_not_steady_makes_nothing_sure() {
+        let mut standings: Vec<Standing> = [10.0, 50.0, 90.0].map(standing).to_vec();
+        standings[1].half_width = f64::INFINITY;
+        let surely = bracket(&standings, |at| at.time + at.half_width <= 50.0);
+        assert_eq!(surely.0, Some(10.0));
+        let maybe = bracket(&standings, |at| at.time - at.half_width <= 50.0);
+        assert_eq!(maybe.1, Some(90.0));
     }
 }

@@ -48,6 +48,7 @@ pub fn execute(arguments: &LoadArgs, interrupt: &Interrupt) -> Result<(), Failur
     if let Some(goal) = arguments.goal {
         goal::search(&laboratory, &subjects, &mut curves, goal)?;
     }
+    curves.iter_mut().for_each(Curve::find_knee);
     let text = table::describe(&curves);
     if let Some(figure) = figure {
         figure.write(&figure::of(&curves).into())?;

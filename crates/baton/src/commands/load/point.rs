@@ -2,6 +2,7 @@
 
 use crate::cli::LoadArgs;
 use crate::failure::Failure;
+use baton_workload::load::Rate;
 use std::fmt;
 use std::str::FromStr;
 
@@ -16,6 +17,8 @@ pub enum Point {
 
 /// Of the capacity, per cent, where nobody says.
 const USUAL: [f64; 7] = [10.0, 20.0, 50.0, 70.0, 80.0, 90.0, 95.0];
+/// Of the capacity, per cent, at most.
+const MOST_PERCENT: f64 = 1e4;
 /// Loads from `--from` to `--to`.
 const EVENLY: u32 = 8;
 
@@ -33,16 +36,19 @@ impl FromStr for Point {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let number = |text: &str| {
+        let number = |text: &str, most: f64| {
             let number: Option<f64> = text.trim().parse().ok();
-            number.filter(|number| *number > 0.0 && *number <= 1e9)
+            number.filter(|number| *number > 0.0 && *number <= most)
         };
         let point = match text.strip_suffix("/s") {
-            Some(rate) => number(rate).map(Self::Rate),
-            None => number(text.strip_suffix('%').unwrap_or(text)).map(Self::Share),
+            Some(rate) => number(rate, Rate::MOST_PER_SECOND).map(Self::Rate),
+            None => number(text.strip_suffix('%').unwrap_or(text), MOST_PERCENT).map(Self::Share),
         };
         point.ok_or_else(|| {
-            "expected a share of the capacity, as in 80 or 80%, or a rate, as in 5000/s".to_owned()
+            format!(
+                "expected a share of the capacity, as in 80 or 80% (at most {MOST_PERCENT}%), or a rate, as in 5000/s (at most {}/s)",
+                Rate::MOST_PER_SECOND
+            )
         })
     }
 }
@@ -94,7 +100,9 @@ mod tests {
         assert_eq!("12.5%".parse(), Ok(Point::Share(12.5)));
         assert_eq!("5000/s".parse(), Ok(Point::Rate(5000.0)));
         assert_eq!(Point::Share(80.0).rate(500.0), 400.0);
-        for text in ["", "0", "-5", "x", "5000/m", "inf", "nan%"] {
+        for text in [
+            "", "0", "-5", "x", "5000/m", "inf", "nan%", "1e9/s", "20000%",
+        ] {
             assert!(text.parse::<Point>().is_err(), "{text}");
         }
     }

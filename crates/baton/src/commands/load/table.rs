@@ -38,8 +38,13 @@ fn of_one(curve: &Curve) -> String {
         text.push_str(&doubts(measured));
     }
     if let Some(rate) = curve.knee_rate {
+        let steady = curve.measured.iter().rfind(|measured| measured.is_steady());
+        let or_more = match steady.is_some_and(|last| last.rate == rate) {
+            true => " or more",
+            false => "",
+        };
         text.push_str(&format!(
-            "knee: {}, where load divided by mean response time is largest\n",
+            "knee: {}{or_more}, where load divided by mean response time is largest\n",
             load(curve, rate)
         ));
     }
@@ -51,11 +56,12 @@ fn of_one(curve: &Curve) -> String {
 
 fn row(measured: &Measured) -> Vec<String> {
     let open = measured.run.clients.open_loop.as_ref();
-    let is_steady = measured.run.long_run.not_steady.is_empty();
+    let mark = if measured.is_steady() { "" } else { " *" };
     let mut cells = vec![
-        report::percent(measured.percent) + if is_steady { "" } else { " *" },
+        report::percent(measured.percent) + mark,
         report::significant(open.map_or(f64::NAN, |open| open.offered_rate)),
-        report::estimated(measured.run.request_rate()),
+        // As they were counted: what came in this run, not what the log has in the mean.
+        report::significant(measured.run.clients.request_rate),
     ];
     cells.extend(Metric::ALL.map(|metric| {
         let time = measured.time(metric);
@@ -86,14 +92,17 @@ fn goal(curve: &Curve, met: &Met) -> String {
     let Some(rate) = met.rate else {
         return format!("{}: met at no load that was tried\n", met.goal);
     };
-    let end = |end: Option<f64>, without: &str| {
-        end.map_or_else(|| without.to_owned(), report::significant)
+    let surely = match met.least {
+        Some(least) => format!("surely up to {}", report::significant(least)),
+        None => "surely at no load that was tried".to_owned(),
+    };
+    let missed = match met.most {
+        Some(most) => format!("surely missed from {} on", report::significant(most)),
+        None => "surely missed at none".to_owned(),
     };
     format!(
-        "{}: up to {}, surely up to {}, surely not from {} on\n",
+        "{}: up to {}; {surely}; {missed}\n",
         met.goal,
-        load(curve, rate),
-        end(met.least, "none"),
-        end(met.most, "any that was tried")
+        load(curve, rate)
     )
 }
