@@ -22,7 +22,7 @@ pub struct Comparison {
     pub unpaired: (usize, usize),
     /// Keys that are the same in all runs of each, but not in both.
     pub configuration: Vec<KeyDifference>,
-    /// What all pairs have.
+    /// What all pairs of a variant have, for one variant after the other.
     pub metrics: Vec<MetricDifference>,
 }
 
@@ -38,13 +38,16 @@ pub struct KeyDifference {
 /// How a metric differs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MetricDifference {
+    /// Of which variant's runs, if the study has variants.
+    pub variant: Option<String>,
     /// Its name.
     pub name: &'static str,
     /// Means of the one and of the other.
     pub means: (f64, f64),
-    /// By how much the other differs, per cent of the one, with a 95 % interval over the pairs; none where the one is 0.
+    /// By how much the other differs, per cent of the one, with a 95 % interval over the variant's pairs; none where the one is 0.
     pub difference_percent: Option<Estimate>,
-    /// Chance of such a difference if there were none ([`paired_p_value`]), corrected for the number of metrics by Holm's method; none of one pair.
+    /// Chance of such a difference if there were none ([`paired_p_value`]), corrected for the number of metrics and variants by Holm's method; none
+    /// of one pair.
     pub p_value: Option<f64>,
     /// Whether it differs: by more than chance or, of one pair, at all.
     pub differs: bool,
@@ -57,24 +60,17 @@ impl Comparison {
     /// Results cannot be read.
     pub fn of(these: (&Path, &Study), others: (&Path, &Study)) -> Result<Self, StoreError> {
         let varying = varying(these.1, others.1);
-        let done = |(root, study): (&Path, &Study)| {
-            let done = study
-                .runs
-                .iter()
-                .filter(|run| store::path(root, run.key).exists());
-            let done = done.map(|run| {
-                Ok((
-                    identity(study, run, &varying),
-                    Head::read(&store::path(root, run.key))?,
-                ))
-            });
-            done.collect::<Result<Vec<_>, StoreError>>()
-        };
-        let these_done = done(these)?;
-        let others_done: FxHashMap<String, Head> = done(others)?.into_iter().collect();
-        let pairs = these_done.iter();
-        let pairs = pairs.filter_map(|(identity, this)| Some((this, others_done.get(identity)?)));
-        let pairs: Vec<(&Head, &Head)> = pairs.collect();
+        let these_done = done(these, &varying)?;
+        let others_done = done(others, &varying)?;
+        let others_done: FxHashMap<&str, &Done<'_>> = others_done
+            .iter()
+            .map(|done| (done.identity.as_str(), done))
+            .collect();
+        let pairs = these_done.iter().filter_map(|this| {
+            let other = others_done.get(this.identity.as_str())?;
+            Some((this.variant, &this.head, &other.head))
+        });
+        let pairs: Vec<Pair<'_>> = pairs.collect();
         Ok(Self {
             pairs: pairs.len(),
             unpaired: (
@@ -90,6 +86,33 @@ impl Comparison {
     pub fn differs(&self) -> bool {
         self.metrics.iter().any(|metric| metric.differs)
     }
+}
+
+/// A run whose results are there.
+struct Done<'a> {
+    identity: String,
+    variant: Option<&'a str>,
+    head: Head,
+}
+
+fn done<'a>(
+    (root, study): (&Path, &'a Study),
+    varying: &[String],
+) -> Result<Vec<Done<'a>>, StoreError> {
+    let runs = study
+        .runs
+        .iter()
+        .map(|run| (run, store::path(root, run.key)));
+    let there = runs.filter(|(_, path)| path.exists());
+    there
+        .map(|(run, path)| {
+            Ok(Done {
+                identity: identity(study, run, varying),
+                variant: run.variant.as_deref(),
+                head: Head::read(&path)?,
+            })
+        })
+        .collect()
 }
 
 /// Keys that have several values in one of the studies.
@@ -142,40 +165,67 @@ fn configuration(these: &Study, others: &Study, varying: &[String]) -> Vec<KeyDi
     keys.filter(|key| key.values.0 != key.values.1).collect()
 }
 
-/// All metrics that every pair has, but for intervals of others.
-fn differences(pairs: &[(&Head, &Head)]) -> Vec<MetricDifference> {
+/// The variant of two runs that belong together, and what they had.
+type Pair<'a> = (Option<&'a str>, &'a Head, &'a Head);
+
+/// A metric of all pairs of a variant, of the one study and of the other.
+struct Sampled<'a> {
+    variant: Option<&'a str>,
+    name: &'static str,
+    these: Vec<f64>,
+    others: Vec<f64>,
+}
+
+/// Each variant is tested apart: what changes one may leave another as it was, and the mean over both would then be lost in their difference.
+fn differences(pairs: &[Pair<'_>]) -> Vec<MetricDifference> {
+    let mut variants: Vec<Option<&str>> = Vec::new();
+    for &(variant, ..) in pairs {
+        if !variants.contains(&variant) {
+            variants.push(variant);
+        }
+    }
+    let of_variant = |variant| sampled(variant, pairs);
+    let samples: Vec<Sampled<'_>> = variants.into_iter().flat_map(of_variant).collect();
+    let p_values = samples
+        .iter()
+        .map(|sampled| paired_p_value(&sampled.these, &sampled.others));
+    let p_values: Vec<Option<f64>> = p_values.collect();
+    let known: Vec<f64> = p_values.iter().copied().flatten().collect();
+    let mut adjusted = holm(&known).into_iter();
+    let p_values = p_values.iter().map(|p_value| p_value.and(adjusted.next()));
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let difference = |(sampled, p_value): (&Sampled<'_>, Option<f64>)| {
+        let Sampled { these, others, .. } = sampled;
+        MetricDifference {
+            variant: sampled.variant.map(str::to_owned),
+            name: sampled.name,
+            means: (mean(these), mean(others)),
+            difference_percent: Estimate::of_difference_percent(these, others),
+            p_value,
+            differs: p_value.map_or(these != others, |p_value| p_value < LEVEL),
+        }
+    };
+    samples.iter().zip(p_values).map(difference).collect()
+}
+
+/// All metrics that every pair of a variant has, but for intervals of others.
+fn sampled<'a>(variant: Option<&'a str>, pairs: &[Pair<'_>]) -> Vec<Sampled<'a>> {
     let number = |head: &Head, name: &str| head.metrics.get(name).and_then(Cell::as_number);
     let all = metrics::ALL
         .iter()
         .filter(|metric| !metric.name.contains("_ci95"));
-    let both = all.filter_map(|metric| {
-        let pairs = pairs.iter();
-        let pairs = pairs
-            .map(|(this, other)| Some((number(this, metric.name)?, number(other, metric.name)?)));
-        let (these, others): (Vec<f64>, Vec<f64>) =
-            pairs.collect::<Option<Vec<_>>>()?.into_iter().unzip();
-        (!these.is_empty()).then_some((metric.name, these, others))
-    });
-    let both: Vec<(&'static str, Vec<f64>, Vec<f64>)> = both.collect();
-    let p_values = both
-        .iter()
-        .map(|(_, these, others)| paired_p_value(these, others));
-    let adjusted = p_values
-        .collect::<Option<Vec<f64>>>()
-        .map(|p_values| holm(&p_values));
-    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-    let metrics = both
-        .iter()
-        .enumerate()
-        .map(|(number, (name, these, others))| {
-            let p_value = adjusted.as_ref().map(|adjusted| adjusted[number]);
-            MetricDifference {
-                name,
-                means: (mean(these), mean(others)),
-                difference_percent: Estimate::of_difference_percent(these, others),
-                p_value,
-                differs: p_value.map_or(these != others, |p_value| p_value < LEVEL),
-            }
+    let of_metric = all.filter_map(|metric| {
+        let pairs = pairs.iter().filter(|(of, ..)| *of == variant);
+        let numbers = pairs.map(|(_, this, other)| {
+            Some((number(this, metric.name)?, number(other, metric.name)?))
         });
-    metrics.collect()
+        let (these, others) = numbers.collect::<Option<Vec<_>>>()?.into_iter().unzip();
+        Some(Sampled {
+            variant,
+            name: metric.name,
+            these,
+            others,
+        })
+    });
+    of_metric.collect()
 }

@@ -95,7 +95,18 @@ impl Study {
                 )
             }
         };
-        let mut studies = Self::all(root)?;
+        // What the user named has none, not the folder that it might be in.
+        let studies = Self::all(root).map_err(|error| match error {
+            StoreError::Other {
+                found, expected, ..
+            } => StoreError::Other {
+                path: path.to_owned(),
+                found,
+                expected,
+            },
+            error => error,
+        });
+        let mut studies = studies?;
         let names: Vec<String> = studies.iter().map(|study| study.name.clone()).collect();
         studies.retain(|study| name.as_ref().is_none_or(|name| study.name == *name));
         match studies.len() {

@@ -56,15 +56,20 @@ fn describe(comparison: &Comparison, one: &str, other: &str) -> String {
         }
         text += &(table.render() + "\n");
     }
-    let mut table = Table::new(vec![
+    let has_variants = comparison.metrics.iter().any(|one| one.variant.is_some());
+    let variant = has_variants.then(|| Column::words("variant"));
+    let columns = [
         Column::words("metric"),
         Column::numbers(one),
         Column::numbers(other),
         Column::numbers("difference"),
         Column::numbers("p"),
-    ]);
-    let differing = comparison.metrics.iter().filter(|metric| metric.differs);
-    differing.for_each(|metric| table.row(row(metric)));
+    ];
+    let mut table = Table::new(variant.into_iter().chain(columns).collect());
+    for metric in comparison.metrics.iter().filter(|metric| metric.differs) {
+        let variant = has_variants.then(|| metric.variant.clone().unwrap_or_default());
+        table.row(variant.into_iter().chain(row(metric)).collect());
+    }
     if !table.is_empty() {
         text += &(table.render() + "\n");
     }
@@ -75,9 +80,8 @@ fn describe(comparison: &Comparison, one: &str, other: &str) -> String {
         .count();
     let (of_one, of_other) = comparison.unpaired;
     text += &format!(
-        "{} pairs of runs, {} metrics without a difference\n",
+        "{} pairs of runs, {equal} metrics without a difference that is more than chance\n",
         grouped(comparison.pairs as u64),
-        equal
     );
     if of_one + of_other > 0 {
         text += &format!(
@@ -87,8 +91,8 @@ fn describe(comparison: &Comparison, one: &str, other: &str) -> String {
     text
 }
 
-fn row(metric: &MetricDifference) -> Vec<String> {
-    vec![
+fn row(metric: &MetricDifference) -> [String; 5] {
+    [
         metric.name.to_owned(),
         significant(metric.means.0),
         significant(metric.means.1),

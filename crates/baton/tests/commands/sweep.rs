@@ -316,6 +316,27 @@ fn parts_come_together() {
 }
 
 #[test]
+fn a_difference_of_one_variant_is_not_lost_in_the_mean_of_all() {
+    let bench = Workbench::new();
+    let sweep = "[[variants]]\nname = \"slow\"\n[[variants]]\nname = \"free\"\nset.run.cost_models = false\n\
+                 [sweep]\nclients.connections = [4, 8, 16]\nseeds = 2\n";
+    study(&bench, "x.toml", sweep);
+    bench.baton("sweep x.toml --out a --set nic.mips=20").ok();
+    bench.baton("sweep x.toml --out b --set nic.mips=40").ok();
+    let ran = bench.baton("compare a b --json out.json");
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let json: serde_json::Value = serde_json::from_str(&bench.read("out.json")).expect("JSON");
+    let metrics = json["metrics"].as_array().expect("a list");
+    let differs = |variant: &str| {
+        let of = |metric: &&serde_json::Value| {
+            metric["variant"] == variant && metric["name"] == "request_rate_per_s"
+        };
+        metrics.iter().find(of).expect("the rate")["differs"] == true
+    };
+    assert!(differs("slow") && !differs("free"), "{}", ran.stdout);
+}
+
+#[test]
 fn what_differs_is_told_from_what_does_not() {
     let bench = Workbench::new();
     let sweep = "[sweep]\nclients.connections = [4, 8, 16]\nseeds = 2\n";
@@ -358,6 +379,9 @@ fn what_differs_is_told_from_what_does_not() {
         .baton("compare a b/z")
         .refused(&["no such study, but x, y"]);
     bench.baton("compare a b/y").refused(&["no runs in common"]);
+    bench
+        .baton("compare nosuch a")
+        .refused(&["nosuch: has no results of `baton sweep`"]);
 }
 
 #[cfg(unix)]
