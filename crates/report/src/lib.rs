@@ -24,7 +24,8 @@ pub use cycles::{
 pub use facts::{Count, counts_table, facts_table};
 pub use handoff::{Handoffs, handoffs_text};
 pub use number::{
-    bytes, difference, difference_size, estimated, estimated_percent, grouped, percent, significant,
+    bytes, counted, difference, difference_size, estimated, estimated_percent, grouped, percent,
+    significant,
 };
 pub use runs::{Metric, RunRow, runs_table};
 pub use series::{Series, series_text, sparkline};

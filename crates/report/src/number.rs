@@ -15,6 +15,12 @@ pub fn grouped(value: u64) -> String {
     text
 }
 
+/// So many of something, whose plural is made by an s: `1 run`, `1,234 runs`.
+pub fn counted(count: u64, noun: &str) -> String {
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{} {noun}{ending}", grouped(count))
+}
+
 /// A share in per cent: one decimal below ten, none above. `0` only if it is nought, `-` if it is no number.
 pub fn percent(value: f64) -> String {
     if !value.is_finite() {

@@ -39,6 +39,35 @@ fn runs(data: &Value) -> &[Value] {
 }
 
 #[test]
+fn a_page_takes_no_table_s_place() {
+    let bench = Workbench::new();
+    study(&bench);
+    let table = bench.read("results/x.csv");
+    bench
+        .baton("report results --out results/x.csv")
+        .refused(&["--out results/x.csv", "no page"]);
+    assert_eq!(bench.read("results/x.csv"), table);
+    // A page may be made again.
+    bench.baton("report results --out results/x.html").ok();
+    bench.baton("report results --out results/x.html").ok();
+}
+
+#[test]
+fn loads_are_no_contest() {
+    let bench = Workbench::new();
+    bench.write("y.toml", FIXED);
+    bench
+        .baton("load y.toml --points 20,60 --requests 2000 --json load.json")
+        .ok();
+    bench.baton("report load.json --out page.html").ok();
+    let html = bench.read("page.html");
+    assert!(html.contains("requests/s were offered"));
+    for words in ["serves most", "against the first"] {
+        assert!(!html.contains(words), "{words}");
+    }
+}
+
+#[test]
 fn a_study_becomes_a_page() {
     let bench = Workbench::new();
     study(&bench);

@@ -129,7 +129,7 @@ pub struct Way {
     pub nic_memory_bytes: u64,
     pub connections_on_nic: f64,
     pub frames_dropped: u64,
-    /// What would have to be faster for more; nothing if the clients are too few to ask for more.
+    /// What would have to be faster for more; nothing if the clients ask for no more.
     pub limits: Vec<Limit>,
     /// Why the estimates may not hold. That other sizes were served than the log's is none: they are corrected for it.
     pub not_steady: Vec<NotSteady>,

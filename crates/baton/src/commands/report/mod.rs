@@ -9,11 +9,14 @@ use crate::cli::ReportArgs;
 use crate::failure::Failure;
 use crate::output::{Pending, print_text, spare};
 use crate::runner::{COMMIT, Interrupt};
-use baton_report::grouped;
+use baton_report::counted;
 use baton_report::page::Page;
 use gather::Gathering;
 use jiff::Timestamp;
 use source::Source;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
 
 /// Runs the command.
 ///
@@ -23,6 +26,7 @@ pub fn execute(arguments: &ReportArgs, interrupt: &Interrupt) -> Result<(), Fail
     for input in &arguments.results {
         spare(input, "--out", Some(&arguments.out))?;
     }
+    spare_what_is_no_page(&arguments.out)?;
     let sources = arguments.results.iter().map(|path| Source::find(path));
     let sources: Vec<Source> = sources.collect::<Result<_, _>>()?;
     let out = Pending::new("--out", &arguments.out)?;
@@ -60,8 +64,30 @@ pub fn execute(arguments: &ReportArgs, interrupt: &Interrupt) -> Result<(), Fail
         runs,
     };
     out.write(page.html().as_bytes())?;
-    let runs = grouped(count as u64);
-    print_text(&format!("{}: {runs} runs\n", arguments.out.display()))
+    let runs = counted(count as u64, "run");
+    print_text(&format!("{}: {runs}\n", arguments.out.display()))
+}
+
+/// Refuses to write a page over a file that is none, as a table of the study is.
+fn spare_what_is_no_page(out: &Path) -> Result<(), Failure> {
+    const BEGINNING: &[u8] = b"<!DOCTYPE html>";
+    let mut beginning = Vec::new();
+    let is_page = match File::open(out) {
+        Ok(file) if out.is_file() => {
+            let read = file
+                .take(BEGINNING.len() as u64)
+                .read_to_end(&mut beginning);
+            read.is_err() || beginning.is_empty() || beginning == BEGINNING
+        }
+        _ => true,
+    };
+    match is_page {
+        true => Ok(()),
+        false => Err(Failure::BadInput(format!(
+            "--out {}: would overwrite a file that is no page; expected another path",
+            out.display()
+        ))),
+    }
 }
 
 /// To the minute.

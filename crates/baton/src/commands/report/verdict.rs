@@ -16,6 +16,8 @@ const NAMED: usize = 5;
 pub struct Measured {
     way: Way,
     response_ms: Option<Estimate>,
+    /// Requests a second that came by themselves; none in a closed loop.
+    offered: Option<f64>,
 }
 
 impl Measured {
@@ -24,6 +26,11 @@ impl Measured {
         Self {
             way: Way::of(results, None),
             response_ms: results.mean_response_ms(),
+            offered: results
+                .clients
+                .open_loop
+                .as_ref()
+                .map(|open| open.offered_rate),
         }
     }
 }
@@ -88,8 +95,16 @@ impl Configuration {
         over_seeds(self.measured.iter().map(|run| run.way.request_rate))
     }
 
-    /// How its rate differs from another's, per cent.
+    /// Whether requests came by themselves: what it serves is then what was asked for.
+    fn is_open(&self) -> bool {
+        self.measured.iter().any(|run| run.offered.is_some())
+    }
+
+    /// How its rate differs from another's, per cent; none where one of them was not to serve all it can.
     fn gain(&self, first: &Self) -> Option<Estimate> {
+        if self.is_open() || first.is_open() {
+            return None;
+        }
         let rates = |of: &Self| -> Vec<f64> {
             of.measured
                 .iter()
@@ -162,33 +177,43 @@ fn over_seeds(estimates: impl Iterator<Item = Estimate>) -> Option<Estimate> {
     }
 }
 
+/// Which of them serves most, or what was asked of them.
+fn headline(all: &[Configuration]) -> String {
+    let rate = |configuration: &&Configuration| {
+        let rate = configuration.rate();
+        rate.map_or(f64::NEG_INFINITY, |rate| rate.mean)
+    };
+    let closed = all.iter().filter(|one| !one.is_open());
+    let best = closed.max_by(|one, other| rate(one).total_cmp(&rate(other)));
+    if let Some((best, rate, run)) =
+        best.and_then(|best| Some((best, best.rate()?, best.measured.first()?)))
+    {
+        let verb = match all.len() {
+            1 => "serves",
+            _ => "serves most",
+        };
+        let (title, rate) = (best.title(all), estimated(rate));
+        return format!("{title} {verb}: {rate} requests/s; {}.", limited(&run.way));
+    }
+    let measured = all.iter().flat_map(|one| &one.measured);
+    let offered = measured.filter_map(|run| run.offered);
+    match offered
+        .clone()
+        .min_by(f64::total_cmp)
+        .zip(offered.max_by(f64::total_cmp))
+    {
+        None => "All runs failed.".to_owned(),
+        Some((least, most)) => format!(
+            "From {} to {} requests/s were offered: response times tell the configurations apart.",
+            significant(least),
+            significant(most)
+        ),
+    }
+}
+
 /// A sentence on all, and what is to be said beside it.
 pub fn of(all: &[Configuration]) -> (String, Vec<String>) {
-    let rate = |configuration: &Configuration| {
-        configuration
-            .rate()
-            .map_or(f64::NEG_INFINITY, |rate| rate.mean)
-    };
-    let best = all
-        .iter()
-        .max_by(|one, other| rate(one).total_cmp(&rate(other)));
-    let best = best.and_then(|best| Some((best, best.rate()?, best.measured.first()?)));
-    let headline = match best {
-        None => "All runs failed.".to_owned(),
-        Some((best, rate, run)) => {
-            let verb = if all.len() == 1 {
-                "serves"
-            } else {
-                "serves most"
-            };
-            format!(
-                "{} {verb}: {} requests/s; {}.",
-                best.title(all),
-                estimated(rate),
-                limited(&run.way)
-            )
-        }
-    };
+    let headline = headline(all);
     let mut findings = Vec::new();
     if all.len() > 1 {
         findings.push(by_limit(all));
