@@ -126,6 +126,15 @@ fn facts(analysis: &Analysis) -> Vec<(String, String)> {
             "sizes logged as -",
             format!("{}, taken as 0", report::grouped(totals.dashes)),
         );
+        if totals.bodiless_bytes > 0 {
+            fact(
+                "bytes of 304, 204 and 1xx",
+                format!(
+                    "{}, not counted: these have no body",
+                    report::grouped(totals.bodiless_bytes)
+                ),
+            );
+        }
     }
     let hours = totals.duration_s() / 3600.0;
     fact(
@@ -203,11 +212,11 @@ fn popularity(popularity: &Popularity) -> String {
         ]);
     }
     format!(
-        "{}Zipf exponent {:.2}; {} files were requested only once.\n",
+        "{}Zipf exponent {:.2}; {} requested only once.\n",
         table.render(),
         // Adding nought takes the sign from a rounded nought.
         (100.0 * popularity.zipf_exponent).round() / 100.0 + 0.0,
-        report::grouped(popularity.once)
+        report::counted(popularity.once, "file")
     )
 }
 

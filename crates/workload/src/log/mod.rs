@@ -99,6 +99,8 @@ pub struct Log {
     pub has_sizes: bool,
     /// Requests whose size was logged as `-` and is taken as 0.
     pub dashes: u64,
+    /// Bytes logged for responses whose status has no body, which are taken as 0.
+    pub bodiless_bytes: u64,
     /// Requests whose client is the first address of X-Forwarded-For.
     pub forwarded: u64,
     /// Whether the lines had to be sorted by time.

@@ -184,6 +184,7 @@ impl Log {
             skipped: Skipped::default(),
             has_sizes: true,
             dashes: 0,
+            bodiless_bytes: 0,
             forwarded: 0,
             resorted: false,
         }
@@ -199,11 +200,9 @@ fn add(log: &mut Log, sizes: &mut Vec<u64>, entry: &Entry<'_>) {
     }
     log.dashes += u64::from(entry.bytes.is_none());
     log.forwarded += u64::from(entry.forwarded);
-    let bytes = if has_body(entry.status) {
-        entry.bytes.unwrap_or(0)
-    } else {
-        0
-    };
+    let logged = entry.bytes.unwrap_or(0);
+    let bytes = if has_body(entry.status) { logged } else { 0 };
+    log.bodiless_bytes += logged - bytes;
     let size = &mut sizes[file as usize];
     *size = bytes.max(*size);
     let Entry {

@@ -29,7 +29,7 @@ fn requests_are_sorted_by_time_and_sizes_follow_the_rule() {
     );
     assert_eq!(log.files.size(log.urls.find(b"/a").unwrap()), 508);
     assert_eq!(log.files.size(log.urls.find(b"/b").unwrap()), 0);
-    assert_eq!(log.content_bytes(), 608);
+    assert_eq!((log.content_bytes(), log.bodiless_bytes), (608, 77));
     assert_eq!(log.replayable(), Ok(()));
 }
 

@@ -109,8 +109,8 @@ fn log(verdict: &Verdict) -> String {
     if log.lines_skipped > 0 {
         let _ = write!(
             text,
-            " {} lines were skipped.",
-            report::grouped(log.lines_skipped)
+            " {} skipped.",
+            report::counted(log.lines_skipped, "line")
         );
     }
     let cache = log
@@ -372,7 +372,14 @@ fn pays(found: &BreakEven) -> Pays<'_> {
 /// What was taken for granted, from the run without handoff.
 pub fn assumed(baseline: &Results) -> Vec<String> {
     let experiment = &baseline.experiment;
-    vec![
+    let passes = baseline.long_run.passes.unwrap_or(0.0);
+    let replayed = (passes > 1.0).then(|| {
+        format!(
+            "the log is replayed {} times, as it goes on for ever: caches find what an earlier pass left in them",
+            report::significant(passes)
+        )
+    });
+    let mut assumed = vec![
         "the machine is the profile's, with the constants that were fitted to its paper; another host, NIC or operating system differs"
             .to_owned(),
         format!(
@@ -386,5 +393,7 @@ pub fn assumed(baseline: &Results) -> Vec<String> {
              for responses of the log's mean size on connections of its mean length",
             experiment.run.seed
         ),
-    ]
+    ];
+    assumed.extend(replayed);
+    assumed
 }
