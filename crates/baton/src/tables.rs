@@ -14,7 +14,7 @@ use baton_sim::results::{Cycles, Ended, PerPacket, Results, Sample};
 use baton_sim::{Fact, WARNINGS};
 pub use metrics::runs_table;
 use std::collections::BTreeMap;
-pub use steadiness::notes;
+pub use steadiness::{count, notes};
 
 /// What crosses a bus, and what tables call it.
 const CATEGORIES: [(&str, Category); 7] = [
@@ -46,6 +46,7 @@ pub fn describe(groups: &[&[Results]], summaries: &[Summary], details: bool) -> 
     }
     text.push_str(&few_note(results));
     text.push_str(&steadiness::notes(results));
+    text.push_str(&steadiness::advice(results));
     if details || results.len() == 1 {
         for result in results {
             text.push('\n');
@@ -285,7 +286,7 @@ fn workload_facts(result: &Results) -> Vec<(String, String)> {
     let facts = result.workload.iter().filter(|(name, _)| *name != WARNINGS);
     let words = |(name, fact): (&String, &Fact)| {
         (
-            format!("workload: {}", name.replace('_', " ")),
+            format!("workload: {}", name.replace('_', " ").replace("gib", "GiB")),
             fact_text(fact),
         )
     };

@@ -6,6 +6,8 @@ use crate::key::Key;
 use crate::record::Head;
 use crate::store::{self, Life, Note, Store};
 use crate::study::Study;
+use crate::table::Cell;
+use crate::table::metrics::NOT_STEADY;
 use serde::Serialize;
 use std::path::Path;
 
@@ -31,6 +33,8 @@ pub struct StudyStatus {
     pub done: usize,
     /// Of these, those that failed.
     pub failed: usize,
+    /// Of these, those that were not steady.
+    pub not_steady: usize,
     /// Seconds of threads that those took which have been done.
     pub took_s: f64,
 }
@@ -74,6 +78,7 @@ impl StudyStatus {
             runs: study.runs.len(),
             done: 0,
             failed: 0,
+            not_steady: 0,
             took_s: 0.0,
         };
         let paths = study.runs.iter().map(|run| store::path(root, run.key));
@@ -81,6 +86,8 @@ impl StudyStatus {
             let head = Head::read(&path)?;
             status.done += 1;
             status.failed += usize::from(head.has_failed());
+            let not_steady = head.metrics.get(NOT_STEADY);
+            status.not_steady += usize::from(not_steady.is_some_and(|why| *why != Cell::Nothing));
             status.took_s += head.took_s;
         }
         Ok(status)

@@ -1,22 +1,70 @@
 //! Whether runs were steady, and what to do about those that were not.
 
 use baton_report as report;
+use baton_sim::config::RunConfig;
 use baton_sim::results::{NotSteady, Results};
 
-/// What to do about runs that were not steady.
-const WHAT_TO_DO: &str =
-    "* not steady: measure longer, as with --until ci=2%, or warm up longer (--warmup)";
-
-/// A line for each run that was not steady, and what to do; nothing if all were.
+/// A line for each run that was not steady; nothing if all were.
 pub fn notes(results: &[Results]) -> String {
-    let doubtful = results
-        .iter()
-        .filter(|run| !run.long_run.not_steady.is_empty());
-    let mut text: String = doubtful.map(note).collect();
-    if !text.is_empty() && !results.iter().all(is_saturated) {
-        text.push_str(&report::wrapped(WHAT_TO_DO, report::width(), 2));
+    let doubtful = results.iter().filter(|run| run.long_run.is_doubtful());
+    doubtful.map(note).collect()
+}
+
+/// How many runs of a study were not steady, and why; nothing if all were.
+pub fn count(results: &[Results]) -> String {
+    let doubtful: Vec<&Results> = (results.iter())
+        .filter(|run| run.long_run.is_doubtful())
+        .collect();
+    if doubtful.is_empty() {
+        return String::new();
+    }
+    let mut whys: Vec<NotSteady> = Vec::new();
+    for why in doubtful.iter().flat_map(|run| &run.long_run.not_steady) {
+        if !whys.contains(why) {
+            whys.push(*why);
+        }
+    }
+    let text = format!(
+        "* {} of {} runs were not steady: {}",
+        report::grouped(doubtful.len() as u64),
+        report::grouped(results.len() as u64),
+        NotSteady::texts(&whys)
+    );
+    report::wrapped(&text, report::width(), 2)
+}
+
+/// What to do about runs that were not steady; nothing if nothing would help.
+pub fn advice(results: &[Results]) -> String {
+    let not_steady = results.iter().flat_map(|run| {
+        let whys = run.long_run.not_steady.iter();
+        whys.filter_map(|why| remedy(*why, &run.experiment.run))
+    });
+    let mut remedies: Vec<&str> = not_steady.collect();
+    remedies.sort_unstable();
+    remedies.dedup();
+    let mut text = String::new();
+    for remedy in remedies {
+        text.push_str(&report::wrapped(&format!("* {remedy}"), report::width(), 2));
     }
     text
+}
+
+fn remedy(why: NotSteady, run: &RunConfig) -> Option<&'static str> {
+    Some(match why {
+        NotSteady::Saturated => return None,
+        NotSteady::ClientsStarting | NotSteady::CachesFilling | NotSteady::StillWarmingUp => {
+            "warm up longer (--warmup), where a run began too early"
+        }
+        NotSteady::OtherSizes => {
+            "where sizes differ, estimates with \u{b1} are corrected and counts are not; --passes 1 replays the whole log"
+        }
+        NotSteady::TooShort | NotSteady::Trend | NotSteady::BatchesDepend => {
+            match run.until_ci_percent {
+                None => "measure longer, as with --until ci=2%",
+                Some(_) => "measure longer (--packets)",
+            }
+        }
+    })
 }
 
 fn is_saturated(result: &Results) -> bool {

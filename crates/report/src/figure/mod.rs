@@ -29,7 +29,7 @@ pub const CAN_DRAW: bool = cfg!(feature = "figures");
 /// Below a figure that shows runs which were not steady: what its marks say, and what to do.
 #[cfg(feature = "figures")]
 const NOT_STEADY: &str =
-    "* not steady: measure longer (--packets, --responses) or warm up longer (--warmup)";
+    "* not steady: measure longer (--packets, --requests) or warm up longer (--warmup)";
 
 /// Any figure.
 #[derive(Clone, Debug, PartialEq)]

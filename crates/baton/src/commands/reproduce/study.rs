@@ -7,6 +7,7 @@ use crate::config::{self, Point, Request, Setting};
 use crate::failure::Failure;
 use crate::logs;
 use crate::runner::{Job, run_all};
+use crate::tables;
 use baton_sim::config::WorkloadConfig;
 use baton_study::table::metrics;
 use baton_workload::analyse::Lifetimes;
@@ -152,7 +153,7 @@ pub(super) fn run_study(context: &Context<'_>, request: &Request) -> Result<Outc
         rows: (beside::rows(&outcome).into_iter())
             .map(AnyRow::OfStudy)
             .collect(),
-        text: beside::text(&outcome),
+        text: beside::text(&outcome) + &tables::count(&results),
         figure: figure.map(|figure| beside::figure::of(figure, &outcome)),
     })
 }

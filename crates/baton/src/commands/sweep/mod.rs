@@ -142,6 +142,13 @@ fn finish(
     drawings: Drawings,
     mut text: String,
 ) -> Result<(), Failure> {
+    let status = StudyStatus::of(store.root(), study)?;
+    if status.not_steady > 0 {
+        text += &format!(
+            "* {} of these runs were not steady: the column `not_steady` says why\n",
+            grouped(status.not_steady as u64)
+        );
+    }
     let failed = if study.runs.iter().all(|run| store.has(run.key)) {
         let table::Written {
             mut files, failed, ..
@@ -161,7 +168,7 @@ fn finish(
         failed
     } else {
         text += "tables are written once all are done\n";
-        StudyStatus::of(store.root(), study)?.failed
+        status.failed
     };
     print_text(&text)?;
     match failed {
