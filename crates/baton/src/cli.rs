@@ -376,8 +376,8 @@ pub struct RunArgs {
     #[command(flatten)]
     pub changes: ExperimentArgs,
     /// Run with so many seeds, one after the other from the seed on, and show means with 95 % intervals over them
-    #[arg(long, value_name = "N", default_value = "1", hide_default_value = true)]
-    pub seeds: NonZeroUsize,
+    #[arg(long, value_name = "N", default_value = "1", hide_default_value = true, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub seeds: u32,
     /// Run only this variant of the file; may be given again
     #[arg(long, value_name = "NAME")]
     pub variant: Vec<String>,

@@ -65,7 +65,7 @@ pub fn execute(arguments: &RunArgs, interrupt: &Interrupt) -> Result<(), Failure
     for warning in plan.without_effect() {
         tell(&format!("warning: {warning}\n"));
     }
-    let seeds = arguments.seeds.get();
+    let seeds = arguments.seeds as usize;
     let jobs: Vec<Job> = plan
         .runs
         .iter()
@@ -144,7 +144,7 @@ fn of_one_run<'a>(
     arguments: &RunArgs,
     plan: &'a Plan,
 ) -> Result<(Pending, &'a Planned), Failure> {
-    if arguments.seeds.get() > 1 {
+    if arguments.seeds > 1 {
         return Err(Failure::BadInput(format!(
             "{flag}: there are several seeds; expected a single run"
         )));

@@ -21,7 +21,11 @@ pub struct NotRate;
 
 impl Rate {
     /// What a rate looks like.
-    pub const EXPECTED: &str = "a rate: 2x (of the log's) or 5000/s (requests a second)";
+    pub const EXPECTED: &str = "a rate: 2x (of the log's, at most 1000000x) or 5000/s (requests a second, at most 100000000/s)";
+    /// Requests a second at most: more are no load of one server, and take for ever to simulate.
+    pub const MOST_PER_SECOND: f64 = 1e8;
+    /// Times the log's own at most.
+    const MOST_TIMES: f64 = 1e6;
 }
 
 impl FromStr for Rate {
@@ -29,7 +33,11 @@ impl FromStr for Rate {
 
     fn from_str(text: &str) -> Result<Self, NotRate> {
         let times = text.strip_suffix('x').and_then(positive);
-        let per_second = || text.strip_suffix("/s").and_then(positive);
+        let times = times.filter(|times| *times <= Self::MOST_TIMES);
+        let per_second = || {
+            let rate = text.strip_suffix("/s").and_then(positive);
+            rate.filter(|rate| *rate <= Self::MOST_PER_SECOND)
+        };
         let rate = times
             .map(Self::Times)
             .or_else(|| per_second().map(Self::PerSecond));

@@ -258,7 +258,9 @@ fn what_is_written_is_read_again() {
             .all(|text| text.parse::<Think>().unwrap().to_string() == *text)
     );
     assert_eq!("250ms".parse(), Ok(Think::Constant(0.25)));
-    for text in ["", "5000", "x", "-2x", "0x", "infx", "NaN/s", "5000/m"] {
+    for text in [
+        "", "5000", "x", "-2x", "0x", "infx", "NaN/s", "5000/m", "1e300/s", "2e8/s", "1e7x",
+    ] {
         assert_eq!(text.parse::<Rate>(), Err(rate::NotRate), "{text}");
     }
     for text in [
