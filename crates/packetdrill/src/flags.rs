@@ -225,6 +225,9 @@ const KEYS: &[Key] = &[
     key("syn_retries", NUMBER, |s, v| {
         put(&mut s.tcp.syn_retries, number(v))
     }),
+    key("syn_linear_timeouts", NUMBER, |s, v| {
+        put(&mut s.tcp.syn_linear_timeouts, number(v))
+    }),
     key("synack_retries", NUMBER, |s, v| {
         put(&mut s.tcp.syn_ack_retries, number(v))
     }),

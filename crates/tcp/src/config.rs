@@ -230,6 +230,11 @@ pub struct Config {
     pub nagle: bool,
     /// Retransmissions of a SYN before giving up.
     pub syn_retries: u32,
+    /// Retransmissions of a SYN after the same timeout, before that doubles each time: 0 by RFC 6298 5.5, 4 of FreeBSD (`tcp_syn_backoff`) and, by
+    /// default, of Linux 6.5 and later (`tcp_syn_linear_timeouts`). A connection that moves does not take it along: its SYN is answered.
+    #[serde(with = "apart")]
+    #[schemars(with = "u32")]
+    pub syn_linear_timeouts: u32,
     /// Retransmissions of data before giving up (RFC 9293 3.8.3, R2).
     pub data_retries: u32,
     /// Maximum segment lifetime, ms; TIME-WAIT lasts twice as long (RFC 9293 3.6.1).
@@ -325,6 +330,7 @@ impl Default for Config {
             ack_every_segments: 2,
             nagle: true,
             syn_retries: 6,
+            syn_linear_timeouts: 0,
             data_retries: 15,
             msl_ms: 30_000,
             fin_wait_2_ms: 60_000,

@@ -165,7 +165,13 @@ impl<P: Payload> Connection<P> {
         self.note_app_limit();
         let first = self.timers.retries == 0;
         self.timers.retries = self.timers.retries.saturating_add(1);
-        self.rtt.back_off();
+        let linear = match self.state {
+            State::SynSent => cx.config.syn_linear_timeouts,
+            _ => 0,
+        };
+        if u32::from(self.timers.retries) > linear {
+            self.rtt.back_off();
+        }
         self.timed = None;
         self.marks.remove(Marks::SEND_FIRST_AGAIN);
         self.timers.retransmit = self.due(cx, self.rtt.rto(cx.config));
