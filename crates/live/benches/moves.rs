@@ -4,21 +4,25 @@
 //! *System calls*: those that take an idle connection out of the kernel and put it back. *Broker*: the same asked of a broker, of an idle
 //! connection and of one with 16 KiB that nobody has read and 64 KiB and more that the peer has no room for.
 //! *Round trips*: of 100 bytes to a peer that sends them back, in the kernel, on the adapter, and where the connection changes sides at
-//! each; the peer waits so long for the next one, about. A round trip of 190 ms and more has waited for a retransmission timeout.
+//! each; the peer waits so long for the next one, about. A round trip of 190 ms and more has waited for a retransmission timeout. *Path*: the
+//! same over a path that takes half a millisecond each way.
 
 #[path = "../tests/xdp/application.rs"]
+#[allow(dead_code, reason = "tests use the rest")]
 mod application;
+mod path;
 #[path = "../tests/xdp/peers.rs"]
 mod peers;
 #[path = "../tests/xdp/wire.rs"]
 mod wire;
 
-use application::{attach_with, open, with_application};
+use application::{attach_with, open, with_application_on};
 use baton_host::{Alternate, Selection, Threshold};
 use baton_live::broker::Broker;
 use baton_live::repair::{forget, give_back, take};
 use baton_sockets::broker::BrokerClient;
 use baton_sockets::{DriverConfig, TcpStream};
+use path::on_path;
 use peers::{connect, transfer, with_far_listeners};
 use rustix::net::sockopt;
 use std::io::{Read, Write};
@@ -32,6 +36,8 @@ use wire::{NEAR, on_veth};
 /// Moves there and back, or round trips, of one figure.
 const TIMES: usize = 2000;
 const MESSAGE: usize = 100;
+/// What the path takes each way.
+const DELAY: Duration = Duration::from_micros(500);
 /// What full buffers hold at least, bytes.
 const UNREAD: usize = 16 << 10;
 const UNSENT: usize = 64 << 10;
@@ -49,17 +55,18 @@ fn main() {
     );
     on_veth(1, || with_far_listeners(|listeners| calls(&listeners[0])));
     on_veth(1, || with_far_listeners(|listeners| broker(&listeners[0])));
-    round_trips(
-        "round trip in the kernel",
-        Threshold { enqueues: u32::MAX },
-        0,
-    );
-    round_trips("round trip on the adapter", Threshold { enqueues: 1 }, 1);
-    round_trips(
-        "round trip with a move",
-        Alternate { enqueues: 1 },
-        TIMES as u64 / 3,
-    );
+    round_trips_on("round trip", |work| on_veth(1, work));
+    round_trips_on("path, round trip", |work| on_path(DELAY, work));
+}
+
+/// In the kernel, on the adapter, and where the connection changes sides at each.
+fn round_trips_on(what: &str, cable: impl Fn(&mut (dyn FnMut() + Send))) {
+    let never = Threshold { enqueues: u32::MAX };
+    round_trips(&format!("{what} in the kernel"), &cable, never, 0);
+    let once = Threshold { enqueues: 1 };
+    round_trips(&format!("{what} on the adapter"), &cable, once, 1);
+    let (each, least) = (Alternate { enqueues: 1 }, TIMES as u64 / 3);
+    round_trips(&format!("{what} with a move"), &cable, each, least);
 }
 
 /// Carries it out many times and prints how long it took.
@@ -107,8 +114,13 @@ fn broker(listener: &TcpListener) {
 }
 
 /// With a policy that moves the connection so often at least.
-fn round_trips(what: &str, policy: impl Selection + 'static, moves: u64) {
-    with_application(|_, listeners, path: &Path| {
+fn round_trips(
+    what: &str,
+    cable: impl Fn(&mut (dyn FnMut() + Send)),
+    policy: impl Selection + 'static,
+    moves: u64,
+) {
+    with_application_on(cable, |_, listeners, path: &Path| {
         let adapter = attach_with(path, DriverConfig::default(), policy);
         let peer = listeners[0].local_addr().expect("it has one");
         let mut near = TcpStream::connect(&adapter, peer).expect("it is open");

@@ -21,7 +21,17 @@ use std::thread;
 
 /// An adapter and a broker at the near end of the cable, and an application whose connections change sides at each write.
 pub fn with_application(work: impl FnOnce(&Adapter, &[std::net::TcpListener], &Path) + Send) {
-    on_veth(1, || {
+    with_application_on(|work| on_veth(1, work), work);
+}
+
+/// The same where `cable` does what it is given at a cable of its own.
+pub fn with_application_on(
+    cable: impl FnOnce(&mut (dyn FnMut() + Send)),
+    work: impl FnOnce(&Adapter, &[std::net::TcpListener], &Path) + Send,
+) {
+    let mut work = Some(work);
+    cable(&mut || {
+        let work = work.take().expect("there is one cable");
         with_far_listeners(|listeners| {
             let folder = tempfile::tempdir().expect("a folder");
             let (stop, path) = (AtomicBool::new(false), folder.path());
