@@ -37,9 +37,9 @@ pub use nic_cache::{
 };
 pub use reasons::NotOffloaded;
 pub use selection::{
-    Alternate, AtReceive, Benefit, Decision, Fcfs, Foreseen, Life, Never, PerPort, PortSelection,
-    Rate, Remaining, Retry, Selection, SelectionConfig, SelectionTextError, Survival, Threshold,
-    View,
+    Alternate, AtReceive, Benefit, Decision, Fcfs, Foreseen, Life, Never, NextLook, PerPort,
+    PortSelection, Rate, Remaining, Retry, Selection, SelectionConfig, SelectionTextError,
+    Survival, Threshold, View,
 };
 pub use sockets::{
     FileContent, FileId, FromCache, Gone, Ready, Receive, SocketId, Sockets, Unread,

@@ -83,6 +83,40 @@ impl Decision {
     }
 }
 
+/// When a policy is to be asked next about a connection: once so much has happened in all its life. `u32::MAX`: never.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NextLook {
+    /// Enqueues to its send buffer.
+    pub enqueues: u32,
+    /// Times that the application has read data from it.
+    pub receives: u32,
+}
+
+impl NextLook {
+    /// Whatever happens next.
+    pub const AT_ONCE: Self = Self {
+        enqueues: 0,
+        receives: 0,
+    };
+    /// Not whatever happens.
+    pub const NEVER: Self = Self {
+        enqueues: u32::MAX,
+        receives: u32::MAX,
+    };
+
+    /// When so much has been sent, if that is to come.
+    fn at_enqueues(enqueues: u32, view: &View) -> Self {
+        let enqueues = match enqueues > view.enqueues {
+            true => enqueues,
+            false => u32::MAX,
+        };
+        Self {
+            enqueues,
+            ..Self::NEVER
+        }
+    }
+}
+
 /// A connection selection policy.
 pub trait Selection: Debug + Send {
     /// Asked once, when the connection has been established.
@@ -108,6 +142,14 @@ pub trait Selection: Debug + Send {
         false
     }
 
+    /// When it is to be asked next about a connection that stays: not before so much has been sent or received on it that it may choose it.
+    fn next_look(&self, view: &View) -> NextLook {
+        NextLook {
+            enqueues: view.enqueues + 1,
+            receives: view.receives + 1,
+        }
+    }
+
     /// Asked at each send request of a connection that is on the NIC: whether the host is to take it back. The published framework
     /// leaves that to the NIC's load control.
     fn takes_back(&mut self, view: &View) -> bool {
@@ -128,6 +170,10 @@ impl Selection for Fcfs {
     fn on_send(&mut self, _view: &View) -> Decision {
         Decision::Stay
     }
+
+    fn next_look(&self, _view: &View) -> NextLook {
+        NextLook::NEVER
+    }
 }
 
 /// Tn: a connection is attempted at the n-th enqueue to its send buffer, and only then.
@@ -145,6 +191,10 @@ impl Selection for Threshold {
     fn on_send(&mut self, view: &View) -> Decision {
         let reached_now = view.enqueues_before < self.enqueues && self.enqueues <= view.enqueues;
         Decision::hand_off_if(reached_now)
+    }
+
+    fn next_look(&self, view: &View) -> NextLook {
+        NextLook::at_enqueues(self.enqueues, view)
     }
 }
 
@@ -172,6 +222,14 @@ impl Selection for Alternate {
         Decision::hand_off_if(self.is_due(view))
     }
 
+    fn next_look(&self, view: &View) -> NextLook {
+        let n = self.enqueues.max(1);
+        NextLook::at_enqueues(
+            (view.enqueues / n).saturating_add(1).saturating_mul(n),
+            view,
+        )
+    }
+
     fn reconsiders(&self, _view: &View) -> bool {
         true
     }
@@ -193,6 +251,10 @@ impl Selection for Never {
     fn on_send(&mut self, _view: &View) -> Decision {
         Decision::Stay
     }
+
+    fn next_look(&self, _view: &View) -> NextLook {
+        NextLook::NEVER
+    }
 }
 
 /// A policy for each of several ports, and one for all others: applications are known by their ports.
@@ -208,38 +270,50 @@ impl PerPort {
         Self { ports, default }
     }
 
-    fn policy(&mut self, port: u16) -> &mut dyn Selection {
-        let found = self.ports.iter_mut().find(|(p, _)| *p == port);
-        found.map_or(&mut *self.default, |(_, policy)| &mut **policy)
+    fn place(&self, port: u16) -> Option<usize> {
+        self.ports.iter().position(|(p, _)| *p == port)
+    }
+
+    fn policy(&self, port: u16) -> &dyn Selection {
+        let place = self.place(port);
+        place.map_or(&*self.default, |at| &*self.ports[at].1)
+    }
+
+    fn policy_mut(&mut self, port: u16) -> &mut dyn Selection {
+        match self.place(port) {
+            Some(at) => &mut *self.ports[at].1,
+            None => &mut *self.default,
+        }
     }
 }
 
 impl Selection for PerPort {
     fn on_established(&mut self, view: &View) -> Decision {
-        self.policy(view.local.port).on_established(view)
+        self.policy_mut(view.local.port).on_established(view)
     }
 
     fn on_send(&mut self, view: &View) -> Decision {
-        self.policy(view.local.port).on_send(view)
+        self.policy_mut(view.local.port).on_send(view)
     }
 
     fn on_receive(&mut self, view: &View) -> Decision {
-        self.policy(view.local.port).on_receive(view)
+        self.policy_mut(view.local.port).on_receive(view)
     }
 
     fn on_closed(&mut self, life: &Life) {
-        self.policy(life.local.port).on_closed(life);
+        self.policy_mut(life.local.port).on_closed(life);
     }
 
     fn reconsiders(&self, view: &View) -> bool {
-        let found = self.ports.iter().find(|(p, _)| *p == view.local.port);
-        found
-            .map_or(&self.default, |(_, policy)| policy)
-            .reconsiders(view)
+        self.policy(view.local.port).reconsiders(view)
+    }
+
+    fn next_look(&self, view: &View) -> NextLook {
+        self.policy(view.local.port).next_look(view)
     }
 
     fn takes_back(&mut self, view: &View) -> bool {
-        self.policy(view.local.port).takes_back(view)
+        self.policy_mut(view.local.port).takes_back(view)
     }
 }
 

@@ -2,12 +2,14 @@
 //!
 //! The kernel's part of a set stays in the kernel's instance; sockets of the adapter are members here, a listener is in both. As in the
 //! kernel a member that has had news waits in a queue until it is looked at, and comes back into it if it is level-triggered and ready.
+//! Where connections begin in the kernel those that are there are in the kernel's instance, in the program's words, for as long as the program
+//! uses them directly. As long as all are, a wait is the kernel's.
 
 use crate::description::{ACCEPTABLE, Description, events_of};
 use crate::reason::Reason;
 use crate::session;
 use crate::sys::{self, Errno, call, errno_of};
-use baton_sockets::{Adapter, Events, Interest, Poll, Token, Watched};
+use baton_sockets::{Adapter, Events, Interest, Poll, Token, Watch, Watched};
 use libc::{c_int, epoll_event};
 use rustix::event::{PollFd, PollFlags};
 use rustix::fd::BorrowedFd;
@@ -23,6 +25,8 @@ const ALWAYS: u32 = (libc::EPOLLERR | libc::EPOLLHUP) as u32;
 /// A member that was told once is silent until it is changed: no event is left of it.
 const ONE_SHOT: u32 = libc::EPOLLONESHOT as u32;
 const EDGE: u32 = libc::EPOLLET as u32;
+/// Of these the kernel does not tell whether they were told of.
+const NOT_DIRECT: u32 = ONE_SHOT | libc::EPOLLEXCLUSIVE as u32;
 
 /// An epoll instance.
 #[derive(Debug)]
@@ -55,9 +59,16 @@ struct Member {
 }
 
 impl EpollSet {
-    pub fn new(adapter: &'static Adapter) -> Self {
-        Self {
-            poll: Poll::new(adapter),
+    /// The set behind the instance `fd`.
+    fn new(fd: c_int, adapter: &'static Adapter) -> std::io::Result<Self> {
+        // SAFETY: the program keeps its descriptor while it uses it.
+        let instance = unsafe { BorrowedFd::borrow_raw(fd) };
+        let poll = match session::begins_in_kernel() {
+            true => Poll::beside(adapter, rustix::io::fcntl_dupfd_cloexec(instance, 0)?)?,
+            false => Poll::new(adapter),
+        };
+        Ok(Self {
+            poll,
             adapter,
             members: Mutex::new(Members {
                 by_fd: BTreeMap::new(),
@@ -66,7 +77,7 @@ impl EpollSet {
                 news: Events::with_capacity(BATCH),
                 kernel_first: false,
             }),
-        }
+        })
     }
 
     fn members(&self) -> MutexGuard<'_, Members> {
@@ -89,12 +100,10 @@ impl EpollSet {
             (libc::EPOLL_CTL_ADD, true) => return Err(libc::EEXIST),
             (libc::EPOLL_CTL_ADD, false) => {}
             (_, false) => return Err(libc::ENOENT),
-            (_, true) => {
-                self.deregister(description);
-                members.remove(fd);
-            }
+            (_, true) => members.remove(fd),
         }
         if operation == libc::EPOLL_CTL_DEL {
+            self.deregister(description);
             return Ok(0);
         }
         let event = event.ok_or(libc::EFAULT)?;
@@ -121,11 +130,24 @@ impl EpollSet {
                 0 => Interest::READABLE,
                 _ => Interest::READABLE | Interest::WRITABLE,
             };
-            self.poll.register(stream, token, interest)
+            let watch = Watch {
+                events: member.wanted,
+                data: member.data,
+            };
+            match member.wanted & NOT_DIRECT {
+                0 => self.poll.register_beside(stream, token, interest, watch),
+                _ => {
+                    stream.end_direct(false);
+                    self.deregister(socket);
+                    self.poll.register(stream, token, interest)
+                }
+            }
         } else if let Some(listener) = socket.as_listener() {
+            // What waits at those that are registered here already is to be told anew.
+            self.deregister(socket);
             let listening = listener.listening();
             member.listeners = listening.len();
-            // Some may be registered already.
+            // Some may be registered elsewhere.
             for one in listening {
                 match self.poll.register(&*one, token, Interest::READABLE) {
                     Err(error) if error.kind() != ErrorKind::AlreadyExists => {
@@ -226,9 +248,17 @@ impl EpollSet {
         timeout: Option<Duration>,
     ) -> Result<usize, Errno> {
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let left = || deadline.map(|at| at.saturating_duration_since(Instant::now()));
         loop {
+            let wait = || kernel_events(fd, events, left());
+            if let Some(found) = self.poll.wait_in_kernel(wait) {
+                match self.without_bell(&mut events[..found?]) {
+                    Some(found) => return Ok(found),
+                    None => continue,
+                }
+            }
             let found = self.look(fd, events)?;
-            let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+            let left = left();
             if found > 0 || left == Some(Duration::ZERO) {
                 return Ok(found);
             }
@@ -241,6 +271,18 @@ impl EpollSet {
         }
     }
 
+    /// Takes the event that only says that there is more to wait for off those of the kernel. Gives how many are left; none if it was the
+    /// only one.
+    fn without_bell(&self, events: &mut [epoll_event]) -> Option<usize> {
+        let bell = Poll::bell();
+        let Some(at) = events.iter().position(|event| event.u64 == bell) else {
+            return Some(events.len());
+        };
+        self.poll.silence_bell();
+        events[at..].rotate_left(1);
+        (events.len() > 1).then_some(events.len() - 1)
+    }
+
     /// What is ready of both, in turn the one and the other first.
     fn look(&self, fd: c_int, events: &mut [epoll_event]) -> Result<usize, Errno> {
         let mut members = self.members();
@@ -248,26 +290,44 @@ impl EpollSet {
         members.kernel_first = !kernel_first;
         let mut found = 0;
         if kernel_first {
-            found = kernel_events(fd, events)?;
+            found = self.kernel_events_now(fd, events)?;
         }
         self.take_news(&mut members);
         found += members.collect(&mut events[found..], true);
         drop(members);
         if !kernel_first && found < events.len() {
-            found += kernel_events(fd, &mut events[found..]).or_else(|errno| match found {
+            let more = self.kernel_events_now(fd, &mut events[found..]);
+            found += more.or_else(|errno| match found {
                 0 => Err(errno),
                 _ => Ok(0),
             })?;
         }
         Ok(found)
     }
+
+    fn kernel_events_now(&self, fd: c_int, events: &mut [epoll_event]) -> Result<usize, Errno> {
+        let found = kernel_events(fd, events, Some(Duration::ZERO))?;
+        Ok(self.without_bell(&mut events[..found]).unwrap_or(0))
+    }
 }
 
-fn kernel_events(fd: c_int, events: &mut [epoll_event]) -> Result<usize, Errno> {
+fn kernel_events(
+    fd: c_int,
+    events: &mut [epoll_event],
+    timeout: Option<Duration>,
+) -> Result<usize, Errno> {
     let (at, len) = (events.as_mut_ptr(), events.len());
+    // What is too long for the kernel has no end.
+    let timeout = timeout.and_then(|timeout| {
+        Some(libc::timespec {
+            tv_sec: timeout.as_secs().try_into().ok()?,
+            tv_nsec: timeout.subsec_nanos().into(),
+        })
+    });
+    let timeout = timeout.as_ref().map_or(std::ptr::null(), |timeout| timeout);
     let no_mask = std::ptr::null::<libc::sigset_t>();
     // SAFETY: the events are as many as is said.
-    sys::outcome(unsafe { call!(SYS_epoll_pwait, fd, at, len, 0, no_mask, 8) })
+    sys::outcome(unsafe { call!(SYS_epoll_pwait2, fd, at, len, timeout, no_mask, 8) })
 }
 
 impl Members {
@@ -324,6 +384,10 @@ impl Member {
             return 0;
         }
         let now = if let Some(stream) = socket.stream() {
+            if stream.is_direct() {
+                // The kernel tells.
+                return 0;
+            }
             events_of(&stream.readiness())
         } else if let Some(listener) = socket.as_listener() {
             let waits = listener.listening().iter().any(|one| one.is_acceptable());
@@ -336,7 +400,8 @@ impl Member {
 }
 
 /// The set behind an epoll instance that gets its first socket of ours; none without an adapter.
-pub fn new_set() -> Option<Arc<EpollSet>> {
+pub fn new_set(fd: c_int) -> Option<Arc<EpollSet>> {
     session::prepare();
-    session::adapter().map(|adapter| Arc::new(EpollSet::new(adapter)))
+    let set = EpollSet::new(fd, session::adapter()?);
+    Some(Arc::new(set.ok()?))
 }

@@ -13,16 +13,35 @@ use std::net::SocketAddr;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::Arc;
 
-/// A connection was accepted, or opened, or is being opened to `opening`. It is the kernel's as before where it cannot be another's: over the
-/// loopback interface, or without an adapter.
-pub fn begin(fd: c_int, nonblocking: bool, opening: Option<SocketAddr>) {
+/// How a connection has come to be.
+#[derive(Clone, Copy, Debug)]
+pub enum Origin {
+    /// It was accepted, from there if that is known, on a listener that is known to [take part](takes_part) or not.
+    Accepted(Option<SocketAddr>, bool),
+    /// It was opened.
+    Opened,
+    /// It is being opened to there.
+    Opening(SocketAddr),
+}
+
+/// Whether connections of a socket may move: it is of TCP, and wants no times of packets, which only the kernel tells.
+pub fn takes_part(fd: c_int) -> bool {
+    let wants_times = || sys::option(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPING);
+    family(fd).is_some() && wants_times().is_ok_and(|flags| flags == 0)
+}
+
+/// A connection has begun. It is the kernel's as before where it cannot be another's: over the loopback interface, or without an adapter.
+pub fn begin(fd: c_int, nonblocking: bool, origin: Origin) {
     let before = table::remove(fd);
-    let is_local = |at: SocketAddr| at.ip().to_canonical().is_loopback();
-    let Some(family) = family(fd).filter(|_| !address::local(fd).is_none_or(is_local)) else {
+    let is_local = |at: &SocketAddr| at.ip().to_canonical().is_loopback();
+    let Some(local) = address::local(fd).filter(|at| !is_local(at)) else {
         return;
     };
-    if sys::option(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPING).is_ok_and(|flags| flags != 0) {
-        return Reason::Timestamping.count(format_args!("descriptor {fd}"));
+    if !matches!(origin, Origin::Accepted(_, true)) && !takes_part(fd) {
+        if family(fd).is_some() {
+            Reason::Timestamping.count(format_args!("descriptor {fd}"));
+        }
+        return;
     }
     session::prepare();
     let Some(adapter) = session::adapter() else {
@@ -35,13 +54,20 @@ pub fn begin(fd: c_int, nonblocking: bool, opening: Option<SocketAddr>) {
     };
     // SAFETY: it is nobody else's.
     let copy = unsafe { OwnedFd::from_raw_fd(copy as c_int) };
-    let stream = match opening {
-        Some(peer) => TcpStream::from_kernel_opening(adapter, copy, peer),
-        None => TcpStream::from_kernel(adapter, copy),
+    let stream = match origin {
+        Origin::Opening(peer) => TcpStream::from_kernel_opening(adapter, copy, peer),
+        Origin::Accepted(Some(peer), _) if nonblocking => {
+            TcpStream::from_kernel_direct(adapter, copy, local, peer)
+        }
+        Origin::Accepted(..) | Origin::Opened => TcpStream::from_kernel(adapter, copy),
     };
     let stream = match stream {
         Ok(stream) => stream,
         Err(error) => return Reason::NotTakenIn.count(format_args!("descriptor {fd}: {error}")),
+    };
+    let family = match local {
+        SocketAddr::V4(_) => libc::AF_INET,
+        SocketAddr::V6(_) => libc::AF_INET6,
     };
     let description = Description::connection(stream, family, nonblocking);
     if !nonblocking {

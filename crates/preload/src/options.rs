@@ -1,7 +1,7 @@
 //! Options of sockets. Those that the adapter does not know are the kernel socket's, which keeps them.
 
 use crate::description::{Description, Side};
-use crate::sys::errno_of;
+use crate::sys::{call, errno_of};
 use libc::{c_int, c_void, socklen_t, timeval};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -9,11 +9,12 @@ use std::time::Duration;
 /// The number of SO_TIMESTAMPING for programs whose seconds have 64 bits (asm-generic/socket.h).
 const SO_TIMESTAMPING_NEW: c_int = 65;
 
-/// What setsockopt(2) changes on the adapter; the kernel's socket is told as well.
+/// What setsockopt(2) changes on the adapter; the kernel's socket `fd` is told as well.
 ///
 /// # Safety
 /// `value` is null or good for `len` bytes.
 pub unsafe fn set(
+    fd: c_int,
     socket: &Description,
     level: c_int,
     name: c_int,
@@ -31,8 +32,14 @@ pub unsafe fn set(
             (libc::IPPROTO_TCP, libc::TCP_CORK) => {
                 if let (Some(on), Some(stream)) = (number(value, len), socket.stream()) {
                     socket.corked.store(on != 0, Ordering::Relaxed);
-                    // It cannot fail.
-                    let _ = stream.set_cork(on != 0);
+                    let directly = stream.directly(|| {
+                        call!(SYS_setsockopt, fd, level, name, value, len);
+                        stream.note_corked(on != 0);
+                    });
+                    if directly.is_none() {
+                        // It cannot fail.
+                        let _ = stream.set_cork(on != 0);
+                    }
                 }
             }
             (libc::SOL_SOCKET, libc::SO_RCVTIMEO) => {
@@ -82,6 +89,7 @@ pub fn set_nodelay(socket: &Description, on: bool) {
 }
 
 /// Whether an option is nothing to the kernel's socket: what TCP_CORK holds back is held back here, or it would not move with its connection.
+/// Where the program uses the connection directly it is the kernel's all the same, until the connection leaves.
 pub fn is_here(socket: &Description, level: c_int, name: c_int) -> bool {
     socket.stream().is_some() && (level, name) == (libc::IPPROTO_TCP, libc::TCP_CORK)
 }
@@ -93,7 +101,7 @@ pub fn get(socket: &Description, level: c_int, name: c_int) -> Option<c_int> {
     if is_here(socket, level, name) {
         return Some(socket.corked.load(Ordering::Relaxed).into());
     }
-    if (level, name) != (libc::SOL_SOCKET, libc::SO_ERROR) {
+    if (level, name) != (libc::SOL_SOCKET, libc::SO_ERROR) || stream.is_direct() {
         return None;
     }
     let error = stream.take_error().ok()?;

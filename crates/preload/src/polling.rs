@@ -25,9 +25,12 @@ impl Ours {
     fn new(fd: c_int) -> Option<Self> {
         match table::find(fd)? {
             Entry::Epoll(set) => Some(Self::Epoll(set)),
-            Entry::Unconnected(_) => None,
+            Entry::Unconnected(_) | Entry::Listening => None,
             Entry::Socket(socket) => match socket.stream() {
-                Some(stream) => Some(Self::Stream(stream.try_clone().ok()?)),
+                Some(stream) => {
+                    stream.end_direct(false);
+                    Some(Self::Stream(stream.try_clone().ok()?))
+                }
                 None => {
                     let listening = socket.as_listener()?.listening();
                     Some(Self::Listener(socket, listening))

@@ -173,7 +173,7 @@ extern "C" fn in_child() {
         Entry::Socket(_) if still.kernels.binary_search(&fd).is_ok() => None,
         Entry::Socket(description) => Some(Entry::Socket(Arc::new(description.for_child()))),
         Entry::Epoll(_) => None,
-        Entry::Unconnected(_) => Some(entry.clone()),
+        Entry::Unconnected(_) | Entry::Listening => Some(entry.clone()),
     });
 }
 

@@ -26,6 +26,8 @@ pub enum Entry {
     Epoll(Arc<EpollSet>),
     /// A socket of the kernel's that may be connected, and ours then.
     Unconnected(Arc<Unconnected>),
+    /// A listener of the kernel's whose connections may move.
+    Listening,
 }
 
 fn is_ours(fd: c_int) -> bool {
@@ -111,6 +113,13 @@ pub fn remove(fd: c_int) -> Option<Entry> {
     let mut entries = write();
     OURS[fd as usize].store(false, Ordering::Release);
     entries.get_mut(fd as usize)?.take()
+}
+
+/// A listener's connections move no more.
+pub fn remove_listening(fd: c_int) {
+    if matches!(find(fd), Some(Entry::Listening)) {
+        remove(fd);
+    }
 }
 
 /// `new` is a copy of `old`, whatever it was before.

@@ -3,11 +3,11 @@
 use crate::description::{Description, Side};
 use crate::reason::Reason;
 use crate::session;
-use crate::sys::{Errno, call, errno_of};
+use crate::sys::{Errno, call, errno_of, outcome};
 use baton_iolib::Arena;
 use baton_sockets::{Interest, TcpStream, Watched};
 use bytes::Bytes;
-use libc::{c_int, iovec, off64_t};
+use libc::{c_int, c_long, c_void, iovec, msghdr, off64_t};
 use rustix::fd::BorrowedFd;
 use std::cell::RefCell;
 use std::io::{ErrorKind, Write};
@@ -25,6 +25,7 @@ thread_local! {
 
 /// One call on a connection.
 pub struct Call<'a> {
+    fd: c_int,
     description: &'a Description,
     stream: &'a TcpStream,
     flags: c_int,
@@ -34,21 +35,39 @@ pub struct Call<'a> {
 
 impl<'a> Call<'a> {
     /// With the flags of recv(2) or send(2). A listener is not connected.
-    pub fn new(description: &'a Description, side: Side, flags: c_int) -> Result<Self, Errno> {
+    pub fn new(
+        fd: c_int,
+        description: &'a Description,
+        side: Side,
+        flags: c_int,
+    ) -> Result<Self, Errno> {
         let Some(stream) = description.stream() else {
             if description.is_kernels() {
                 Reason::LeftWithParent.count("a connection is used after fork(2)");
             }
             return Err(libc::ENOTCONN);
         };
-        let timeout = description.timeout(side);
+        let waits = !description.is_nonblocking() && flags & libc::MSG_DONTWAIT == 0;
+        let timeout = waits.then(|| description.timeout(side)).flatten();
         Ok(Self {
+            fd,
             description,
             stream,
             flags,
             deadline: timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
-            waits: !description.is_nonblocking() && flags & libc::MSG_DONTWAIT == 0,
+            waits,
         })
+    }
+
+    /// By the kernel's own call, which does not wait. None where that is not to be: the kernel does not have the connection, or the program
+    /// waits for it in its calls.
+    fn directly(&self, call: impl FnOnce(c_int) -> c_long) -> Option<Result<usize, Errno>> {
+        if self.waits {
+            self.stream.end_direct(true);
+            return None;
+        }
+        let flags = self.flags | libc::MSG_DONTWAIT;
+        self.stream.directly(|| outcome(call(flags)))
     }
 
     /// Waits for the connection, if the call may.
@@ -73,6 +92,31 @@ impl<'a> Call<'a> {
     pub unsafe fn receive(&self, parts: &[iovec]) -> Result<usize, Errno> {
         if self.flags & libc::MSG_ERRQUEUE != 0 {
             return Err(libc::EAGAIN);
+        }
+        let nobody = std::ptr::null_mut::<c_void>();
+        // SAFETY: by this function's contract.
+        let directly = self.directly(|flags| unsafe {
+            match parts {
+                [one] => call!(
+                    SYS_recvfrom,
+                    self.fd,
+                    one.iov_base,
+                    one.iov_len,
+                    flags,
+                    nobody,
+                    nobody
+                ),
+                _ => {
+                    let mut message = message(parts);
+                    call!(SYS_recvmsg, self.fd, &raw mut message, flags)
+                }
+            }
+        });
+        if let Some(received) = directly {
+            if received.is_ok_and(|len| len > 0) && self.flags & libc::MSG_PEEK == 0 {
+                self.stream.note_received();
+            }
+            return received;
         }
         let wants_all = self.flags & libc::MSG_WAITALL != 0;
         let mut received = 0;
@@ -121,6 +165,29 @@ impl<'a> Call<'a> {
     /// # Safety
     /// Each is good for its length.
     pub unsafe fn send(&self, parts: &[iovec]) -> Result<usize, Errno> {
+        let nobody = std::ptr::null::<c_void>();
+        // SAFETY: by this function's contract.
+        let directly = self.directly(|flags| unsafe {
+            match parts {
+                [one] => call!(
+                    SYS_sendto,
+                    self.fd,
+                    one.iov_base,
+                    one.iov_len,
+                    flags,
+                    nobody,
+                    0
+                ),
+                _ => {
+                    let message = message(parts);
+                    call!(SYS_sendmsg, self.fd, &raw const message, flags)
+                }
+            }
+        });
+        if let Some(sent) = directly {
+            self.note_sent(sent, 1);
+            return sent;
+        }
         // SAFETY: by this function's contract.
         let slices = parts
             .iter()
@@ -203,6 +270,13 @@ impl<'a> Call<'a> {
         }
     }
 
+    /// Something was sent directly, by so many enqueues.
+    fn note_sent(&self, sent: Result<usize, Errno>, enqueues: usize) {
+        if let Ok(sent @ 1..) = sent {
+            self.stream.note_sent(enqueues as u32, sent);
+        }
+    }
+
     fn signal(&self, errno: Errno) {
         if errno == libc::EPIPE && self.flags & libc::MSG_NOSIGNAL == 0 {
             // SAFETY: what the kernel would do.
@@ -217,6 +291,15 @@ impl<'a> Call<'a> {
         mut offset: Option<&mut off64_t>,
         count: usize,
     ) -> Result<usize, Errno> {
+        // SAFETY: it writes an offset.
+        let directly = self.directly(|_| unsafe {
+            let offset = offset.as_deref_mut().map_or(std::ptr::null_mut(), |it| it);
+            call!(SYS_sendfile, self.fd, from, offset, count)
+        });
+        if let Some(sent) = directly {
+            self.note_sent(sent, sent.unwrap_or(0).div_ceil(PIECE));
+            return sent;
+        }
         let mut sent = 0;
         let outcome = loop {
             // What finds no room would be read again. Where nothing can be sent any more the send says why.
@@ -262,6 +345,14 @@ impl<'a> Call<'a> {
             outcome => outcome.inspect_err(|&errno| self.signal(errno)),
         }
     }
+}
+
+fn message(parts: &[iovec]) -> msghdr {
+    // SAFETY: of nothing but numbers and pointers.
+    let mut message: msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = parts.as_ptr().cast_mut();
+    message.msg_iovlen = parts.len();
+    message
 }
 
 /// At most so many bytes of a file, from `offset` on or from where it stands.

@@ -1,5 +1,6 @@
 //! What all threads of an application share: the host's half, and who waits for which socket.
 
+use crate::direct::Direct;
 use crate::host::{FIRST_LISTENER, Host};
 use crate::poll::{Polls, Registration};
 use crate::waiter::{Parker, Waiter, Waiters};
@@ -137,8 +138,14 @@ impl Core {
     }
 
     /// The application is done with a socket.
-    pub(crate) fn close(&mut self, socket: SocketId) {
-        self.turn();
+    pub(crate) fn close(&mut self, socket: SocketId, direct: Option<&Direct>) {
+        if let Some(direct) = direct {
+            self.host.account_direct(socket, direct);
+        }
+        if !direct.is_some_and(Direct::is_open) {
+            // What has come decides how it ends.
+            self.turn();
+        }
         if self.host.closes_by_reset(socket) {
             return self.abort(socket);
         }
@@ -158,9 +165,8 @@ impl Core {
         self.setting_up.retain(|&other| other != socket);
         self.wake(socket, Side::Read);
         self.wake(socket, Side::Write);
-        let registration = self.entry(socket).and_then(|it| it.registration.take());
-        if let Some(registration) = registration {
-            self.polls.forget(registration.poll, socket);
+        if let Some(registration) = self.registration(socket).take() {
+            self.polls.forget(&registration, socket);
         }
     }
 
@@ -414,6 +420,14 @@ impl Core {
         &mut entries[index].registration
     }
 
+    /// A socket is registered with a poll from now on.
+    pub(crate) fn set_registration(&mut self, socket: SocketId, registration: Registration) {
+        if !registration.in_kernel {
+            self.polls.enter(registration.poll);
+        }
+        *self.registration(socket) = Some(registration);
+    }
+
     /// What is ready already is told to a new registration.
     pub(crate) fn signal_present(&mut self, socket: SocketId, is_listener: bool) {
         let host = &mut self.host;
@@ -438,6 +452,51 @@ impl Core {
         let entries = self.entries.iter_mut().chain(&mut self.listener_entries);
         for entry in entries {
             entry.registration.take_if(|known| known.poll == poll);
+        }
+    }
+
+    // --- connections that the application uses directly ---
+
+    /// The application has used a connection directly: it may move.
+    pub(crate) fn consider(&mut self, socket: SocketId, direct: &Direct) {
+        self.host.consider_direct(socket, direct);
+        self.follow_direct(socket, direct);
+    }
+
+    /// The application uses a connection directly no more.
+    pub(crate) fn end_direct(&mut self, socket: SocketId, direct: &Direct) {
+        self.host.end_direct(socket, direct);
+        self.follow_direct(socket, direct);
+    }
+
+    /// The application may use a connection directly again, if nothing hinders it.
+    pub(crate) fn begin_direct(&mut self, socket: SocketId, direct: &Direct) {
+        let is_waited_for =
+            (self.entry(socket)).is_none_or(|it| !(it.readers.is_empty() && it.writers.is_empty()));
+        if direct.may_open() && !is_waited_for {
+            self.host.begin_direct(socket);
+            self.follow_direct(socket, direct);
+        }
+    }
+
+    /// Who waits for a connection follows it from the application's epoll instance to a poll, and back. What there was to be told by the
+    /// one is told by the other, perhaps once more.
+    fn follow_direct(&mut self, socket: SocketId, direct: &Direct) {
+        let in_kernel = direct.is_open();
+        let Some(registration) = self.registration(socket) else {
+            return;
+        };
+        if std::mem::replace(&mut registration.in_kernel, in_kernel) == in_kernel {
+            return;
+        }
+        let poll = registration.poll;
+        match in_kernel {
+            true => self.polls.leave(poll),
+            false => {
+                self.polls.enter(poll);
+                self.signal(socket, Side::Read);
+                self.signal(socket, Side::Write);
+            }
         }
     }
 

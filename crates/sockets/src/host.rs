@@ -1,22 +1,23 @@
 //! The sockets of an application: on the adapter from the start, or in the kernel, from where they may move there and back.
 
 use crate::config::DriverConfig;
+use crate::direct::Direct;
 use crate::driver::Driver;
 use crate::error::{OpenError, error_of};
-use crate::kernel::{Handoff, KernelLayer};
+use crate::kernel::{Handoff, KernelLayer, KernelStack};
 use crate::stream::endpoint;
 use baton_bus::descriptor::{SocketOption, Status};
 use baton_host::adapter::NotSubmitted;
 use baton_host::layer::{HostStack, Place, SocketState};
 use baton_host::{Gone, Ready, Receive, SocketId, Sockets, Unread};
 use baton_iolib::AdapterAddress;
-use baton_tcp::{CloseReason, ListenerId};
+use baton_tcp::{CloseReason, ConnId, ListenerId};
 use baton_wire::{Endpoint, Flow, Span, Time};
 use bytes::Bytes;
 use rustix::event::epoll;
 use std::io::{self, Error, ErrorKind};
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Connections that may wait at a listener to be accepted.
@@ -36,6 +37,14 @@ pub(crate) struct Host {
     kernel: Option<KernelLayer>,
     /// When the kernel is asked next although all connections are on the adapter.
     looks_at: Time,
+}
+
+/// A connection of the kernel's that was taken in.
+#[derive(Debug)]
+pub(crate) struct TakenIn {
+    pub socket: SocketId,
+    pub flow: Flow,
+    pub direct: Option<Arc<Direct>>,
 }
 
 impl Host {
@@ -98,7 +107,7 @@ impl Host {
             return moved;
         };
         let now = self.driver.now();
-        if kernel.stack().has_sockets() || now >= self.looks_at {
+        if kernel.stack().has_watched() || now >= self.looks_at {
             self.looks_at = now + BETWEEN_LOOKS;
             // Whatever hinders it, the next turn will tell.
             let _ = kernel.stack_mut().wait(Duration::ZERO);
@@ -183,18 +192,72 @@ impl Host {
             .map_err(error_of)
     }
 
-    /// Takes in a connection of the kernel's by a descriptor of its own: one that is open, or that is being opened to `opening`.
+    /// Takes in a connection of the kernel's, by one of the stack's ways.
     pub(crate) fn take_in(
         &mut self,
-        fd: OwnedFd,
-        opening: Option<SocketAddr>,
-    ) -> io::Result<(SocketId, Flow)> {
+        take_in: impl FnOnce(&mut KernelStack) -> io::Result<ConnId>,
+    ) -> io::Result<TakenIn> {
         let now = self.driver.now();
         let kernel = self.kernel.as_mut().ok_or(ErrorKind::Unsupported)?;
-        let conn = kernel.stack_mut().take_in(fd, opening)?;
+        let conn = take_in(kernel.stack_mut())?;
         let flow = kernel.stack().flow(conn);
+        let direct = kernel.stack().direct(conn).cloned();
         let socket = kernel.admit(now, &mut self.driver, conn);
-        Ok((socket.ok_or_else(too_many)?, flow))
+        Ok(TakenIn {
+            socket: socket.ok_or_else(too_many)?,
+            flow,
+            direct,
+        })
+    }
+
+    // --- what the application uses directly ---
+
+    /// The application has used a connection directly: the policy is asked.
+    pub(crate) fn consider_direct(&mut self, socket: SocketId, direct: &Direct) {
+        let now = self.driver.now();
+        if let Some(kernel) = self.kernel.as_mut().filter(|_| direct.is_open()) {
+            let (used, corked) = (direct.take_used(), direct.is_corked());
+            let mut calls = kernel.calls(now, Some(&mut self.driver));
+            let next = calls.consider_used(socket, &used, corked);
+            direct.set_next_look(next);
+        }
+    }
+
+    /// The application uses a connection directly no more.
+    pub(crate) fn end_direct(&mut self, socket: SocketId, direct: &Direct) {
+        let corked = direct.is_corked();
+        self.account_direct(socket, direct);
+        if let Some((kernel, conn)) = self.in_stack(socket)
+            && kernel.stack_mut().end_direct(conn)
+        {
+            self.set_cork(socket, corked);
+        }
+    }
+
+    /// It may again, if it wants to and nothing of it is here.
+    pub(crate) fn begin_direct(&mut self, socket: SocketId) {
+        if let Some((kernel, conn)) = self.in_stack(socket)
+            && kernel.layer().is_wholly_in_stack(socket)
+        {
+            kernel.stack_mut().begin_direct(conn);
+        }
+    }
+
+    /// What the policy has not been told of how a connection was used is counted.
+    pub(crate) fn account_direct(&mut self, socket: SocketId, direct: &Direct) {
+        let now = self.driver.now();
+        if let Some(kernel) = &mut self.kernel {
+            let mut calls = kernel.calls(now, Some(&mut self.driver));
+            calls.account(socket, &direct.take_used());
+        }
+    }
+
+    fn in_stack(&mut self, socket: SocketId) -> Option<(&mut KernelLayer, ConnId)> {
+        let kernel = self.kernel.as_mut()?;
+        match kernel.layer().state_of(socket)?.place {
+            Place::Host(conn) => Some((kernel, conn)),
+            _ => None,
+        }
     }
 
     /// The next connection of a listener.

@@ -158,7 +158,7 @@ impl TcpListener {
 
 impl Drop for TcpListener {
     fn drop(&mut self) {
-        self.handle.call(|core| core.close(self.socket));
+        self.handle.call(|core| core.close(self.socket, None));
     }
 }
 

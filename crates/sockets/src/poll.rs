@@ -3,10 +3,14 @@
 use crate::Adapter;
 use crate::adapter::{Handle, Timeout};
 use crate::core::{Core, Side};
+use crate::direct::{Direct, Watch};
+use crate::instance::Instance;
 use crate::listener::TcpListener;
 use crate::stream::TcpStream;
 use crate::waiter::{Waiter, Waiters};
 use baton_host::SocketId;
+use rustix::fd::OwnedFd;
+use sealed::Sealed;
 use std::collections::VecDeque;
 use std::io;
 use std::ops::BitOr;
@@ -124,12 +128,17 @@ impl Source for TcpStream {}
 impl Source for TcpListener {}
 
 pub(crate) mod sealed {
-    use super::{Arc, Handle, SocketId};
+    use super::{Arc, Direct, Handle, SocketId};
 
     pub trait Sealed {
         fn socket(&self) -> SocketId;
         fn is_listener(&self) -> bool;
         fn handle(&self) -> &Arc<Handle>;
+
+        /// What is shared with an application that may use a connection directly.
+        fn direct(&self) -> Option<&Direct> {
+            None
+        }
     }
 }
 
@@ -158,14 +167,37 @@ pub(crate) mod sealed {
 pub struct Poll {
     handle: Arc<Handle>,
     id: usize,
+    instance: Option<Arc<Instance>>,
 }
 
 impl Poll {
     /// Waits for nothing yet.
     pub fn new(adapter: &Adapter) -> Self {
+        Self::open(adapter, None)
+    }
+
+    /// The same beside an epoll instance of the application's, of which this is a descriptor: that waits for connections that the application
+    /// uses [directly](TcpStream::directly), as long as it does.
+    ///
+    /// # Errors
+    /// The system has no room for another file.
+    pub fn beside(adapter: &Adapter, instance: OwnedFd) -> io::Result<Self> {
+        let instance = Arc::new(Instance::new(instance)?);
+        Ok(Self::open(adapter, Some(instance)))
+    }
+
+    fn open(adapter: &Adapter, instance: Option<Arc<Instance>>) -> Self {
         let handle = Arc::clone(adapter.handle());
-        let id = handle.lock().polls.open();
-        Self { handle, id }
+        let id = handle.lock().polls.open(instance.clone());
+        Self {
+            handle,
+            id,
+            instance,
+        }
+    }
+
+    pub(crate) fn instance(&self) -> Option<&Instance> {
+        self.instance.as_deref()
     }
 
     /// Waits for this socket, too. What is ready already is the first event.
@@ -178,17 +210,58 @@ impl Poll {
         token: Token,
         interest: Interest,
     ) -> io::Result<()> {
+        self.add(source, token, interest, |_| Ok(false))
+    }
+
+    /// The same of a connection that is waited for by the [instance](Poll::beside) as long as the application uses it directly, as `watch`
+    /// says; no event of it comes by this meanwhile. If it is registered here already, that is changed.
+    ///
+    /// # Errors
+    /// It is registered elsewhere, or of another adapter; or the instance cannot wait for it.
+    pub fn register_beside(
+        &self,
+        stream: &TcpStream,
+        token: Token,
+        interest: Interest,
+        watch: Watch,
+    ) -> io::Result<()> {
+        self.take(&mut self.handle.lock(), stream.socket());
+        self.add(stream, token, interest, |instance| {
+            let direct = stream.direct().zip(instance);
+            direct.map_or(Ok(false), |(direct, instance)| {
+                direct.watch(&instance.epoll, watch)
+            })
+        })
+    }
+
+    fn add(
+        &self,
+        source: &impl Source,
+        token: Token,
+        interest: Interest,
+        watch: impl FnOnce(Option<&Instance>) -> io::Result<bool>,
+    ) -> io::Result<()> {
         if !Arc::ptr_eq(&self.handle, source.handle()) {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let mut core = self.handle.lock();
-        let slot = core.registration(source.socket());
-        if slot.is_some() {
+        if core.registration(source.socket()).is_some() {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
-        *slot = Some(Registration::new(self.id, token, interest));
-        core.signal_present(source.socket(), source.is_listener());
+        let in_kernel = watch(self.instance())?;
+        let registration = Registration::new(self.id, token, interest, in_kernel);
+        core.set_registration(source.socket(), registration);
+        if !in_kernel {
+            core.signal_present(source.socket(), source.is_listener());
+        }
         Ok(())
+    }
+
+    fn take(&self, core: &mut Core, socket: SocketId) -> Option<Registration> {
+        let slot = core.registration(socket);
+        let registration = slot.take_if(|registration| registration.poll == self.id)?;
+        core.polls.forget(&registration, socket);
+        Some(registration)
     }
 
     /// Waits for something else of a registered socket, or under another name.
@@ -211,15 +284,11 @@ impl Poll {
     /// It is not registered here.
     pub fn deregister(&self, source: &impl Source) -> io::Result<()> {
         let mut core = self.handle.lock();
-        let slot = core.registration(source.socket());
-        if slot
-            .take_if(|registration| registration.poll == self.id)
-            .is_none()
-        {
-            return Err(io::ErrorKind::NotFound.into());
+        let taken = self.take(&mut core, source.socket());
+        if let Some(direct) = source.direct().filter(|_| taken.is_some()) {
+            direct.unwatch();
         }
-        core.polls.forget(self.id, source.socket());
-        Ok(())
+        taken.map(drop).ok_or(io::ErrorKind::NotFound.into())
     }
 
     /// Waits until something has happened, at most for `timeout`, and gives what.
@@ -266,6 +335,8 @@ pub(crate) struct Registration {
     token: Token,
     interest: Interest,
     ready: Interest,
+    /// The application's epoll instance waits for it.
+    pub in_kernel: bool,
 }
 
 const NOTHING: Interest = Interest {
@@ -274,12 +345,13 @@ const NOTHING: Interest = Interest {
 };
 
 impl Registration {
-    fn new(poll: usize, token: Token, interest: Interest) -> Self {
+    fn new(poll: usize, token: Token, interest: Interest, in_kernel: bool) -> Self {
         Self {
             poll,
             token,
             interest,
             ready: NOTHING,
+            in_kernel,
         }
     }
 
@@ -306,6 +378,7 @@ impl Registration {
 struct State {
     ready: VecDeque<SocketId>,
     waiters: Waiters,
+    instance: Option<Arc<Instance>>,
 }
 
 /// All polls.
@@ -313,13 +386,16 @@ struct State {
 pub(crate) struct Polls(Vec<Option<State>>);
 
 impl Polls {
-    fn open(&mut self) -> usize {
+    fn open(&mut self, instance: Option<Arc<Instance>>) -> usize {
         let free = self.0.iter().position(Option::is_none);
         let id = free.unwrap_or_else(|| {
             self.0.push(None);
             self.0.len() - 1
         });
-        self.0[id] = Some(State::default());
+        self.0[id] = Some(State {
+            instance,
+            ..State::default()
+        });
         id
     }
 
@@ -359,8 +435,31 @@ impl Polls {
         }
     }
 
-    /// A socket has nothing to tell any more.
-    pub(crate) fn forget(&mut self, id: usize, socket: SocketId) {
+    /// A poll has one more registration that its instance does not wait for.
+    pub(crate) fn enter(&mut self, id: usize) {
+        if let Some(instance) = self.instance(id) {
+            instance.enter();
+        }
+    }
+
+    /// It has one less.
+    pub(crate) fn leave(&mut self, id: usize) {
+        if let Some(instance) = self.instance(id) {
+            instance.leave();
+        }
+    }
+
+    fn instance(&mut self, id: usize) -> Option<&Instance> {
+        self.state(id)?.instance.as_deref()
+    }
+
+    /// A socket that was registered so has nothing to tell any more.
+    pub(crate) fn forget(&mut self, registration: &Registration, socket: SocketId) {
+        let id = registration.poll;
+        if registration.in_kernel {
+            return;
+        }
+        self.leave(id);
         if let Some(state) = self.state(id) {
             state.ready.retain(|&other| other != socket);
         }

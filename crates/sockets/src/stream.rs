@@ -4,12 +4,15 @@ use crate::Adapter;
 use crate::adapter::{Handle, Timeout};
 use crate::beside::Readiness;
 use crate::core::{Core, Side};
+use crate::direct::Direct;
 use crate::host::Host;
+use crate::kernel::KernelStack;
 use crate::poll::sealed::Sealed;
 use crate::waiter::Waiter;
 use baton_host::SocketId;
 use baton_host::adapter::NotSubmitted;
 use baton_iolib::Arena;
+use baton_tcp::ConnId;
 use baton_wire::Endpoint;
 use bytes::Bytes;
 use std::cell::RefCell;
@@ -58,6 +61,8 @@ pub struct TcpStream {
 struct Inner {
     handle: Arc<Handle>,
     socket: SocketId,
+    /// Of a connection of the kernel's that was taken in.
+    direct: Option<Arc<Direct>>,
     peer: SocketAddr,
     /// This end, once it is known.
     local: OnceLock<SocketAddr>,
@@ -72,6 +77,30 @@ struct Inner {
     timeouts: Mutex<Timeouts>,
     /// Data that was looked at and not taken.
     peeked: Mutex<Bytes>,
+}
+
+impl Inner {
+    fn new(
+        handle: &Arc<Handle>,
+        socket: SocketId,
+        peer: SocketAddr,
+        local: Option<SocketAddr>,
+    ) -> Self {
+        Self {
+            handle: Arc::clone(handle),
+            socket,
+            direct: None,
+            peer,
+            local: local.map_or_else(OnceLock::new, OnceLock::from),
+            nonblocking: AtomicBool::new(false),
+            nodelay: AtomicBool::new(false),
+            read_shut: AtomicBool::new(false),
+            given_up: AtomicBool::new(false),
+            error_taken: AtomicBool::new(false),
+            timeouts: Mutex::new(Timeouts::default()),
+            peeked: Mutex::default(),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -145,7 +174,7 @@ impl TcpStream {
     /// It is not connected; `Unsupported` where the adapter is not beside the kernel, `QuotaExceeded` when there are as many sockets as may
     /// be.
     pub fn from_kernel(adapter: &Adapter, fd: OwnedFd) -> Result<Self> {
-        Self::take_in(adapter, fd, None)
+        Self::take_in(adapter, |stack| stack.take_in(fd))
     }
 
     /// The same of a connection that the kernel is opening to `peer`. It can be written to when it is open.
@@ -153,17 +182,28 @@ impl TcpStream {
     /// # Errors
     /// As [`TcpStream::from_kernel`].
     pub fn from_kernel_opening(adapter: &Adapter, fd: OwnedFd, peer: SocketAddr) -> Result<Self> {
-        Self::take_in(adapter, fd, Some(peer))
+        Self::take_in(adapter, |stack| stack.take_in_opening(fd, peer))
     }
 
-    fn take_in(adapter: &Adapter, fd: OwnedFd, opening: Option<SocketAddr>) -> Result<Self> {
+    pub(crate) fn take_in(
+        adapter: &Adapter,
+        take_in: impl FnOnce(&mut KernelStack) -> Result<ConnId>,
+    ) -> Result<Self> {
         let handle = adapter.handle();
-        let (socket, local, peer) = handle.call(|core| {
-            let (socket, flow) = core.host.take_in(fd, opening)?;
-            core.open(socket);
-            Ok::<_, Error>((socket, socket_addr(flow.local), socket_addr(flow.remote)))
+        let taken = handle.call(|core| {
+            let taken = core.host.take_in(take_in)?;
+            core.open(taken.socket);
+            Ok::<_, Error>(taken)
         })?;
-        Ok(Self::new(handle, socket, peer, Some(local)))
+        let (local, peer) = (
+            socket_addr(taken.flow.local),
+            socket_addr(taken.flow.remote),
+        );
+        let mut inner = Inner::new(handle, taken.socket, peer, Some(local));
+        inner.direct = taken.direct;
+        Ok(Self {
+            inner: Arc::new(inner),
+        })
     }
 
     fn connect_within(adapter: &Adapter, peer: SocketAddr, timeout: Timeout) -> Result<Self> {
@@ -217,19 +257,7 @@ impl TcpStream {
         peer: SocketAddr,
         local: Option<SocketAddr>,
     ) -> Self {
-        let inner = Inner {
-            handle: Arc::clone(handle),
-            socket,
-            peer,
-            local: local.map_or_else(OnceLock::new, OnceLock::from),
-            nonblocking: AtomicBool::new(false),
-            nodelay: AtomicBool::new(false),
-            read_shut: AtomicBool::new(false),
-            given_up: AtomicBool::new(false),
-            error_taken: AtomicBool::new(false),
-            timeouts: Mutex::new(Timeouts::default()),
-            peeked: Mutex::default(),
-        };
+        let inner = Inner::new(handle, socket, peer, local);
         Self {
             inner: Arc::new(inner),
         }
@@ -262,7 +290,19 @@ impl TcpStream {
             let len = peeked.len().min(max);
             return Some(Ok(peeked.split_to(len)));
         }
-        core.receive(self.inner.socket, max, waiter)
+        let received = core.receive(self.inner.socket, max, waiter);
+        drop(peeked);
+        self.begin_direct(core);
+        received
+    }
+
+    /// Lets the application use it directly again, where it wants to and nothing of it is here.
+    fn begin_direct(&self, core: &mut Core) {
+        if let Some(direct) = &self.inner.direct
+            && lock(&self.inner.peeked).is_empty()
+        {
+            core.begin_direct(self.inner.socket, direct);
+        }
     }
 
     /// Copies what has come into `buffer` and leaves it to be read; gives how many bytes, none at the end of the stream.
@@ -362,10 +402,11 @@ impl TcpStream {
     pub fn send(&self, data: &Bytes) -> Result<usize> {
         let timeout = self.timeout(self.timeouts().write);
         let socket = self.inner.socket;
-        let outcome = self
-            .inner
-            .handle
-            .block(timeout, |core, waiter| core.send(socket, data, waiter));
+        let outcome = self.inner.handle.block(timeout, |core, waiter| {
+            let sent = core.send(socket, data, waiter);
+            self.begin_direct(core);
+            sent
+        });
         outcome.unwrap_or(Err(ErrorKind::WouldBlock.into()))
     }
 
@@ -392,6 +433,9 @@ impl TcpStream {
     /// # Errors
     /// None.
     pub fn shutdown(&self, how: Shutdown) -> Result<()> {
+        if how != Shutdown::Write {
+            self.end_direct(true);
+        }
         let socket = self.inner.socket;
         self.inner.handle.call(|core| {
             if how != Shutdown::Read {
@@ -550,7 +594,7 @@ impl Drop for Inner {
             if given_up {
                 core.abort(self.socket);
             } else {
-                core.close(self.socket);
+                core.close(self.socket, self.direct.as_deref());
             }
         });
     }
@@ -602,6 +646,10 @@ impl Sealed for TcpStream {
 
     fn handle(&self) -> &Arc<Handle> {
         &self.inner.handle
+    }
+
+    fn direct(&self) -> Option<&Direct> {
+        self.inner.direct.as_deref()
     }
 }
 

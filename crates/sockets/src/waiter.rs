@@ -120,6 +120,10 @@ impl Waiters {
         matches!(waiter, Waiter::Task(_))
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Takes them all.
     pub(crate) fn take(&mut self) -> impl Iterator<Item = Waiter> + use<> {
         std::mem::take(&mut self.0).into_iter()

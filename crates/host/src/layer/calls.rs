@@ -1,12 +1,12 @@
 //! The socket calls of an application.
 
-use super::socket::{Place, Socket, Wish};
+use super::socket::{Place, Socket, Used, Wish};
 use super::{AdapterEnd, AdapterId, HostStack, SocketLayer};
 use crate::adapter::{Calls, FileChange};
 use crate::files::pages;
 use crate::{
-    Borrower, Borrowers, FileContent, FromCache, Gone, NotOffloaded, Receive, SocketId, Sockets,
-    Unread,
+    Borrower, Borrowers, FileContent, FromCache, Gone, NextLook, NotOffloaded, Receive, SocketId,
+    Sockets, Unread,
 };
 use baton_bus::HostLink;
 use baton_bus::link::Inline;
@@ -63,6 +63,38 @@ impl<'a, P: Inline, L: HostLink<Data = P>, S: HostStack<P>> LayerCalls<'a, P, L,
         if let Some(socket) = self.layer.sockets.get_mut(id.0 as usize) {
             socket.stays = Some(why);
         }
+    }
+
+    /// Takes note of how the application has used a connection on the host.
+    pub fn account(&mut self, id: SocketId, used: &Used) {
+        if let Some(socket) = self.layer.sockets.get_mut(id.0 as usize) {
+            socket.requests += used.requests;
+            socket.enqueues += used.enqueues;
+            socket.bytes_sent += used.bytes;
+            socket.receives += used.receives;
+        }
+    }
+
+    /// The same, and the policy is asked. Gives when it is to be asked next, counted from now, as long as the connection is on the host and
+    /// its adapter is not lost.
+    pub fn consider_used(&mut self, id: SocketId, used: &Used, corked: bool) -> NextLook {
+        self.account(id, used);
+        let Some(socket) = self.layer.sockets.get_mut(id.0 as usize) else {
+            return NextLook::NEVER;
+        };
+        socket.corked = corked;
+        let Some(end) = self.adapters.get_mut(socket.adapter.index()) else {
+            return NextLook::NEVER;
+        };
+        if used.receives > 0 {
+            self.layer
+                .consider_receive(self.now, self.stack, &mut end.os, id);
+        }
+        if used.enqueues > 0 {
+            self.layer
+                .consider_send(self.now, self.stack, &mut end.os, id, used.enqueues);
+        }
+        self.layer.next_look(self.now, self.stack, &end.os, id)
     }
 
     /// A file changes, for each adapter: see [`Calls::file_changed`].

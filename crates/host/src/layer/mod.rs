@@ -27,7 +27,7 @@ pub use adapters::{AdapterEnd, AdapterId};
 pub use calls::LayerCalls;
 pub use moving::{Move, StackMove};
 pub use packets::Fate;
-pub use socket::{Place, Reached, SocketState};
+pub use socket::{Place, Reached, SocketState, Used};
 pub use stack::HostStack;
 pub use stats::LayerStats;
 

@@ -3,7 +3,7 @@
 use super::socket::{Place, Wish};
 use super::{AdapterEnd, Away, HostStack, Reached, SocketLayer};
 use crate::adapter::OsLayer;
-use crate::{Decision, NotOffloaded, Selection, SocketId, View};
+use crate::{Decision, NextLook, NotOffloaded, Selection, SocketId, View};
 use baton_bus::HostLink;
 use baton_bus::descriptor::Status;
 use baton_bus::link::Inline;
@@ -118,6 +118,38 @@ impl<P: Inline> SocketLayer<P> {
         self.consider(now, stack, os, id, enqueues, |selection, view| {
             selection.on_send(view)
         });
+    }
+
+    /// When the policy is to be asked next about a connection that is on the host, counted from now, unless its adapter is lost before.
+    pub(super) fn next_look(
+        &self,
+        now: Time,
+        stack: &impl HostStack<P>,
+        os: &OsLayer<P>,
+        id: SocketId,
+    ) -> NextLook {
+        let socket = self.socket(id);
+        let Some(selection) = self.selection.as_ref().filter(|_| socket.stays.is_none()) else {
+            return NextLook::NEVER;
+        };
+        let view = self.view(now, stack, os, id, 0);
+        let generation = self.adapters[socket.adapter.index()].generation;
+        if (socket.chosen_for).is_some_and(|chosen| chosen != generation) {
+            // It goes to the next adapter when it sends.
+            return NextLook {
+                enqueues: 1,
+                receives: 1,
+            };
+        }
+        let had_its_chance = view.failures > 0 || view.was_offloaded;
+        if had_its_chance && !selection.reconsiders(&view) {
+            return NextLook::NEVER;
+        }
+        let next = selection.next_look(&view);
+        NextLook {
+            enqueues: next.enqueues.saturating_sub(view.enqueues),
+            receives: next.receives.saturating_sub(view.receives),
+        }
     }
 
     /// Whether policy may move it again.

@@ -40,6 +40,19 @@ pub struct Reached {
     pub received: SeqNr,
 }
 
+/// How an application has used a connection by calls that the layer has not seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Used {
+    /// Times that it has sent something.
+    pub requests: u32,
+    /// Enqueues to the send buffer.
+    pub enqueues: u32,
+    /// Bytes sent.
+    pub bytes: u64,
+    /// Times that it has received something.
+    pub receives: u32,
+}
+
 /// What a tool shows of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SocketState {

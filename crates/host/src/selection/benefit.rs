@@ -1,6 +1,6 @@
 //! Selection by expected benefit.
 
-use super::{Decision, Life, Selection, View};
+use super::{Decision, Life, NextLook, Selection, View};
 use std::fmt::Debug;
 
 /// Whenever the NIC is full, a place on it is dearer by one part in so many.
@@ -74,6 +74,10 @@ impl<R: Remaining> Selection for Benefit<R> {
 
     fn on_send(&mut self, view: &View) -> Decision {
         self.decide(view)
+    }
+
+    fn next_look(&self, view: &View) -> NextLook {
+        NextLook::at_enqueues(view.enqueues.saturating_add(1), view)
     }
 
     fn on_closed(&mut self, life: &Life) {

@@ -1,6 +1,6 @@
 //! Selection by packet rate.
 
-use super::{Decision, Selection, View};
+use super::{Decision, NextLook, Selection, View};
 
 /// Enqueues in a second of life, exact in 64 bits for 2^32 of them in a microsecond.
 const PER_SECOND: u64 = 1_000_000;
@@ -46,6 +46,10 @@ impl Selection for Rate {
         let mean = self.learn(rate);
         let is_fast = u128::from(rate) * 100 >= u128::from(mean) * u128::from(self.percent);
         Decision::hand_off_if(is_fast && !view.nic_is_full())
+    }
+
+    fn next_look(&self, view: &View) -> NextLook {
+        NextLook::at_enqueues(view.enqueues.saturating_add(1), view)
     }
 }
 

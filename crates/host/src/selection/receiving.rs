@@ -1,6 +1,6 @@
 //! Selection when data was received.
 
-use super::{Decision, Selection, View};
+use super::{Decision, NextLook, Selection, View};
 
 /// Rn: a connection is attempted when the application reads from it for the n-th time, and only then. A request is then known to have
 /// come, and nothing of its response has been sent.
@@ -21,5 +21,15 @@ impl Selection for AtReceive {
 
     fn on_receive(&mut self, view: &View) -> Decision {
         Decision::hand_off_if(view.receives == self.receives)
+    }
+
+    fn next_look(&self, view: &View) -> NextLook {
+        match self.receives > view.receives {
+            true => NextLook {
+                receives: self.receives,
+                ..NextLook::NEVER
+            },
+            false => NextLook::NEVER,
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! A refusal that is not final.
 
-use super::{Decision, Life, Selection, View};
+use super::{Decision, Life, NextLook, Selection, View};
 
 /// As another policy, and a connection whose attempt failed, or that the NIC was relieved of, is attempted again at each send request, as
 /// soon as the NIC is known to have room. The framework of the paper leaves it alone.
@@ -30,6 +30,16 @@ impl Selection for Retry {
 
     fn on_receive(&mut self, view: &View) -> Decision {
         self.policy.on_receive(view)
+    }
+
+    fn next_look(&self, view: &View) -> NextLook {
+        match view.failures > 0 || view.was_offloaded {
+            true => NextLook {
+                enqueues: view.enqueues + 1,
+                ..self.policy.next_look(view)
+            },
+            false => self.policy.next_look(view),
+        }
     }
 
     fn on_closed(&mut self, life: &Life) {

@@ -57,6 +57,43 @@ fn a_threshold_is_reached_once() {
 }
 
 #[test]
+fn policies_are_not_asked_before_they_may_choose() {
+    let before = view(80, 0, 3);
+    let after = View {
+        receives: 2,
+        ..view(80, 3, 4)
+    };
+    let looks = |policy: &dyn Selection| {
+        [before, after].map(|view| {
+            let NextLook { enqueues, receives } = policy.next_look(&view);
+            (enqueues, receives)
+        })
+    };
+    let never = (u32::MAX, u32::MAX);
+    assert_eq!(looks(&Never), [never, never]);
+    assert_eq!(looks(&Fcfs), [never, never]);
+    assert_eq!(looks(&Threshold { enqueues: 4 }), [(4, u32::MAX), never]);
+    assert_eq!(looks(&AtReceive { receives: 2 }), [(u32::MAX, 2), never]);
+    let alternate = Alternate { enqueues: 4 };
+    assert_eq!(looks(&alternate), [(4, u32::MAX), (8, u32::MAX)]);
+    let retry = Retry::new(Box::new(Never));
+    assert_eq!(looks(&retry), [never, never]);
+    let refused = View {
+        failures: 1,
+        ..before
+    };
+    let again = NextLook {
+        enqueues: 4,
+        ..NextLook::NEVER
+    };
+    assert_eq!(retry.next_look(&refused), again, "a refusal is not final");
+    let ports: Vec<(u16, Box<dyn Selection>)> = vec![(80, Box::new(alternate))];
+    let by_port = PerPort::new(ports, Box::new(Never));
+    assert_eq!(looks(&by_port), [(4, u32::MAX), (8, u32::MAX)]);
+    assert_eq!(by_port.next_look(&view(81, 0, 1)), NextLook::NEVER);
+}
+
+#[test]
 fn connections_change_sides_at_every_nth_enqueue() {
     let mut policy = Alternate { enqueues: 4 };
     assert_eq!(policy.on_established(&view(80, 0, 0)), Decision::Stay);

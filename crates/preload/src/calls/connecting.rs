@@ -1,7 +1,7 @@
 //! connect(2).
 
 use super::give;
-use crate::handoff;
+use crate::handoff::{self, Origin};
 use crate::session;
 use crate::sys::{Errno, call, outcome};
 use crate::{address, table};
@@ -24,7 +24,11 @@ pub unsafe extern "C" fn connect(fd: c_int, to: *const sockaddr, len: socklen_t)
         let to = unsafe { address::read(to.cast(), len) };
         // SAFETY: it asks for flags.
         let flags = unsafe { call!(SYS_fcntl, fd, libc::F_GETFL) as c_int };
-        handoff::begin(fd, flags & libc::O_NONBLOCK != 0, to.filter(|_| is_opening));
+        let origin = match to.filter(|_| is_opening) {
+            Some(peer) => Origin::Opening(peer),
+            None => Origin::Opened,
+        };
+        handoff::begin(fd, flags & libc::O_NONBLOCK != 0, origin);
     }
     give!(connected)
 }

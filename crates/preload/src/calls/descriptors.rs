@@ -138,7 +138,7 @@ pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_voi
             set_nonblocking(fd, &socket, on);
             result
         }
-        libc::FIONREAD => match socket.stream() {
+        libc::FIONREAD => match socket.stream().filter(|stream| !stream.is_direct()) {
             Some(_) if argument.is_null() => give!(Err(libc::EFAULT)),
             Some(stream) => {
                 let unread = c_int::try_from(stream.readiness().unread);

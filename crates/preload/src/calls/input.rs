@@ -17,7 +17,7 @@ unsafe fn receive(fd: c_int, parts: &[iovec], flags: c_int) -> Option<Result<usi
         Err(errno) => return Some(Err(errno)),
     };
     // SAFETY: by the manual pages of the callers.
-    Some(Call::new(&socket, Side::Read, flags).and_then(|call| unsafe { call.receive(parts) }))
+    Some(Call::new(fd, &socket, Side::Read, flags).and_then(|call| unsafe { call.receive(parts) }))
 }
 
 fn one(buffer: *mut c_void, len: size_t) -> [iovec; 1] {

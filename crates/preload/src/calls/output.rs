@@ -17,7 +17,7 @@ unsafe fn transmit(fd: c_int, parts: &[iovec], flags: c_int) -> Option<Result<us
         Err(errno) => return Some(Err(errno)),
     };
     // SAFETY: by the manual pages of the callers.
-    Some(Call::new(&socket, Side::Write, flags).and_then(|call| unsafe { call.send(parts) }))
+    Some(Call::new(fd, &socket, Side::Write, flags).and_then(|call| unsafe { call.send(parts) }))
 }
 
 fn one(data: *const c_void, len: size_t) -> [iovec; 1] {
@@ -174,7 +174,7 @@ pub unsafe extern "C" fn sendfile64(
         let Some(socket) = table::socket(to) else {
             return call!(SYS_sendfile, to, from, offset, count) as ssize_t;
         };
-        let call = Call::new(&socket, Side::Write, 0);
+        let call = Call::new(to, &socket, Side::Write, 0);
         give!(call.and_then(|call| call.send_file(from, offset.as_mut(), count)))
     }
 }

@@ -3,7 +3,7 @@
 use super::give;
 use crate::address;
 use crate::description::{Description, Side};
-use crate::handoff;
+use crate::handoff::{self, Origin};
 use crate::listener::Listener;
 use crate::options;
 use crate::reason::Reason;
@@ -70,7 +70,15 @@ fn is_adapters(address: SocketAddr) -> bool {
 pub unsafe extern "C" fn listen(fd: c_int, backlog: c_int) -> c_int {
     // SAFETY: the kernel checks everything itself.
     let result = unsafe { call!(SYS_listen, fd, backlog) as c_int };
-    if result == 0 && table::find(fd).is_none() && fd >= 0 && !session::begins_in_kernel() {
+    if result != 0 || fd < 0 {
+        return result;
+    }
+    if session::begins_in_kernel() {
+        if handoff::takes_part(fd) {
+            session::prepare();
+            table::set(fd, Entry::Listening);
+        }
+    } else if table::find(fd).is_none() {
         begin(fd);
     }
     result
@@ -140,13 +148,11 @@ pub unsafe extern "C" fn accept4(
     let accept = || unsafe { outcome(call!(SYS_accept4, fd, peer, len, flags)) };
     let socket = table::socket(fd);
     let Some((socket, listener)) = socket.and_then(|s| s.as_listener().map(|l| (s, l))) else {
-        let accepted = accept();
-        if let Ok(fd) = accepted
-            && session::begins_in_kernel()
-        {
-            handoff::begin(fd as c_int, flags & libc::SOCK_NONBLOCK != 0, None);
+        if session::begins_in_kernel() {
+            // SAFETY: by the manual page.
+            return give!(unsafe { accept_in_kernel(fd, peer, len, flags) });
         }
-        return give!(accepted);
+        return give!(accept());
     };
     let timeout = socket.timeout(Side::Read);
     let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
@@ -172,6 +178,33 @@ pub unsafe extern "C" fn accept4(
         if let Err(errno) = wait_for_connection(fd, &listener, left) {
             return give!(Err(errno));
         }
+    }
+}
+
+/// accept4(2) of a connection that may move.
+unsafe fn accept_in_kernel(
+    fd: c_int,
+    peer: *mut sockaddr,
+    len: *mut socklen_t,
+    flags: c_int,
+) -> Result<usize, Errno> {
+    // SAFETY: zeros are an address of no family.
+    let mut storage: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
+    let mut room = size_of_val(&storage) as socklen_t;
+    let is_wanted = !peer.is_null() && !len.is_null();
+    // SAFETY: the kernel checks what the program gives; of an address that it has no room for, no more is read than there is.
+    unsafe {
+        let (at, len) = match peer.is_null() {
+            true => ((&raw mut storage).cast(), &raw mut room),
+            false => (peer, len),
+        };
+        let given = if is_wanted { *len } else { room };
+        let accepted = outcome(call!(SYS_accept4, fd, at, len, flags))?;
+        let from = address::read(at.cast(), given.min(*len));
+        let takes_part = matches!(table::find(fd), Some(Entry::Listening));
+        let origin = Origin::Accepted(from, takes_part);
+        handoff::begin(accepted as c_int, flags & libc::SOCK_NONBLOCK != 0, origin);
+        Ok(accepted)
     }
 }
 
@@ -290,7 +323,7 @@ pub unsafe extern "C" fn getsockname(fd: c_int, to: *mut sockaddr, len: *mut soc
 /// getpeername(2). There is no peer before the connection is open.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn getpeername(fd: c_int, to: *mut sockaddr, len: *mut socklen_t) -> c_int {
-    let peer = |stream: &TcpStream| match stream.readiness().opening {
+    let peer = |stream: &TcpStream| match !stream.is_direct() && stream.readiness().opening {
         true => Err(ErrorKind::NotConnected.into()),
         false => stream.peer_addr(),
     };
@@ -323,6 +356,10 @@ pub unsafe extern "C" fn setsockopt(
         }
         socket = None;
     }
+    // SAFETY: by the manual page.
+    if socket.is_none() && unsafe { options::asks_for_times(level, option, value, len) } {
+        table::remove_listening(fd);
+    }
     let is_here = socket
         .as_ref()
         .is_some_and(|socket| options::is_here(socket, level, option));
@@ -338,7 +375,7 @@ pub unsafe extern "C" fn setsockopt(
         && let Some(socket) = socket
     {
         // SAFETY: by the manual page; the kernel has read it, too.
-        unsafe { options::set(&socket, level, option, value, len) };
+        unsafe { options::set(fd, &socket, level, option, value, len) };
     }
     result
 }

@@ -53,7 +53,7 @@ pub fn set_of(instance: c_int) -> Option<Arc<EpollSet>> {
     if let Some(set) = table::epoll(instance) {
         return Some(set);
     }
-    table::epoll_or(instance, new_set()?)
+    table::epoll_or(instance, new_set(instance)?)
 }
 
 /// epoll_wait(2).

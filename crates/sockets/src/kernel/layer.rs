@@ -253,6 +253,8 @@ impl KernelLayer {
             let lost = driver.links_lost();
             if std::mem::replace(&mut self.links_lost, lost) != lost {
                 self.layer.handle_adapter_lost(ADAPTER);
+                // What the policy has chosen may go to the next one.
+                self.stack.look_again();
             }
             let ends = slice::from_mut(driver.adapter_end());
             self.layer.handle_adapters(now, &mut self.stack, ends);

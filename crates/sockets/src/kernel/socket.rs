@@ -1,6 +1,7 @@
 //! One socket of the kernel.
 
 use super::stack::endpoint;
+use crate::direct::Direct;
 use baton_host::Unread;
 use baton_iolib::Arena;
 use baton_wire::Flow;
@@ -13,6 +14,7 @@ use smallvec::SmallVec;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 /// A corked socket holds no more than this, bytes: what is beyond goes to the kernel at once.
 const MOST_HELD_BYTES: usize = 64 * 1024;
@@ -33,8 +35,10 @@ pub(super) enum Flushed {
 /// A connection.
 #[derive(Debug)]
 pub(super) struct Socket {
-    fd: OwnedFd,
+    fd: Arc<OwnedFd>,
     flow: Flow,
+    /// What is shared with an application that may use it directly.
+    direct: Option<Arc<Direct>>,
     /// The kernel has not told yet whether it can be opened.
     opening: bool,
     /// Nagle's algorithm is off; none as long as nobody has asked.
@@ -64,8 +68,9 @@ pub(super) struct Socket {
 impl Socket {
     pub(super) fn new(fd: OwnedFd, flow: Flow) -> Self {
         Self {
-            fd,
+            fd: Arc::new(fd),
             flow,
+            direct: None,
             opening: false,
             nodelay: None,
             error: None,
@@ -92,6 +97,30 @@ impl Socket {
             opening: true,
             ..self
         }
+    }
+
+    /// The same where the application may use it directly, and begins so if `is_open`.
+    pub(super) fn with_direct(self, is_open: bool) -> Self {
+        let direct = Direct::new(&self.fd, is_open);
+        Self {
+            direct: Some(Arc::new(direct)),
+            ..self
+        }
+    }
+
+    /// What is shared with an application that may use it directly.
+    pub(super) fn direct(&self) -> Option<&Arc<Direct>> {
+        self.direct.as_ref()
+    }
+
+    /// Whether the application uses it directly now.
+    pub(super) fn is_direct(&self) -> bool {
+        self.direct.as_ref().is_some_and(|direct| direct.is_open())
+    }
+
+    /// Whether it may: nothing of it is here.
+    pub(super) fn may_be_direct(&self) -> bool {
+        self.may_move() && self.is_flushed() && !self.corked
     }
 
     /// The same with a setting that it is known to have.
@@ -240,13 +269,21 @@ impl Socket {
     }
 
     pub(super) fn set_nodelay(&mut self, nodelay: bool) {
-        if self.nodelay.replace(nodelay) != Some(nodelay) {
+        // Who uses it directly has told the kernel.
+        if self.nodelay.replace(nodelay) != Some(nodelay) && !self.is_direct() {
             // On a connection that is over it does not matter.
             let _ = sockopt::set_tcp_nodelay(&self.fd, nodelay);
         }
     }
 
     pub(super) fn set_cork(&mut self, cork: bool) {
+        if let Some(direct) = self.direct.as_ref().filter(|direct| direct.is_open()) {
+            if direct.set_corked(cork) != cork {
+                // On a connection that is over it does not matter.
+                let _ = sockopt::set_tcp_cork(&self.fd, cork);
+            }
+            return;
+        }
         self.corked = cork;
         if !cork {
             // An error shows at the next receive or send.

@@ -3,8 +3,9 @@
 use super::socket::{self, Flushed, Socket};
 use crate::broker::messages::Recovery;
 use crate::broker::{BrokerClient, BrokerError, Subscription};
+use crate::direct::Direct;
 use baton_host::layer::{HostStack, Reached};
-use baton_host::{Gone, Receive, Unread};
+use baton_host::{Gone, NextLook, Receive, Unread};
 use baton_iolib::Arena;
 use baton_tcp::{ConnId, Event, ListenerId, Moved, Portable};
 use baton_wire::{Endpoint, Flow, Time};
@@ -19,6 +20,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Events that one wait gives at most.
@@ -62,6 +64,8 @@ pub struct KernelStack {
     epoll: OwnedFd,
     listeners: Slab<Listener>,
     sockets: Slab<Socket>,
+    /// Those of them that the instance waits for: all but those that the application uses directly.
+    watched: usize,
     /// Sockets whose connection is on an adapter.
     away: FxHashMap<Flow, Socket>,
     broker: Option<BrokerClient>,
@@ -82,6 +86,7 @@ impl KernelStack {
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
             listeners: Slab::new(),
             sockets: Slab::new(),
+            watched: 0,
             away: FxHashMap::default(),
             broker,
             asked: false,
@@ -127,28 +132,37 @@ impl KernelStack {
         self.take_in_opening(socket::connect(to)?, to)
     }
 
-    /// Takes in a connection by a descriptor of its own: one that is open, or that is being opened to `opening`.
+    /// Takes in a connection that is open by a descriptor of its own. Its application may use it directly later.
     ///
     /// # Errors
     /// It is not connected, or there is no room.
-    pub fn take_in(&mut self, fd: OwnedFd, opening: Option<SocketAddr>) -> io::Result<ConnId> {
-        if let Some(to) = opening {
-            return self.take_in_opening(fd, to);
-        }
+    pub(crate) fn take_in(&mut self, fd: OwnedFd) -> io::Result<ConnId> {
         let flow = socket::flow_of(&fd)?;
-        let mut socket = Socket::new(fd, flow);
+        let mut socket = Socket::new(fd, flow).with_direct(false);
         // What came before is told by no event that the application has not heard of.
         socket.handle_readable(false);
         self.adopt(socket)
     }
 
-    fn take_in_opening(&mut self, fd: OwnedFd, to: SocketAddr) -> io::Result<ConnId> {
+    /// The same with these ends, where the application begins so.
+    pub(crate) fn take_in_direct(
+        &mut self,
+        fd: OwnedFd,
+        local: SocketAddr,
+        remote: SocketAddr,
+    ) -> io::Result<ConnId> {
+        self.adopt(Socket::new(fd, flow(local, remote)).with_direct(true))
+    }
+
+    /// The same of one that is being opened to `remote`.
+    pub(crate) fn take_in_opening(
+        &mut self,
+        fd: OwnedFd,
+        remote: SocketAddr,
+    ) -> io::Result<ConnId> {
         let local = SocketAddr::try_from(net::getsockname(&fd)?)?;
-        let flow = Flow {
-            local: endpoint(local),
-            remote: endpoint(to),
-        };
-        self.adopt(Socket::new(fd, flow).opening())
+        let socket = Socket::new(fd, flow(local, remote)).opening();
+        self.adopt(socket.with_direct(false))
     }
 
     /// A wait ends, too, when this becomes readable.
@@ -239,7 +253,8 @@ impl KernelStack {
 
     fn remove(&mut self, index: usize) {
         // Closing the descriptor takes it off the epoll instance.
-        self.sockets.remove(index);
+        let socket = self.sockets.remove(index);
+        self.watched -= usize::from(!socket.is_direct());
         self.offer_accept();
     }
 
@@ -290,8 +305,8 @@ impl KernelStack {
     }
 
     /// Whether there are sockets of which it may have news.
-    pub(crate) fn has_sockets(&self) -> bool {
-        !self.sockets.is_empty() || !self.listeners.is_empty()
+    pub(crate) fn has_watched(&self) -> bool {
+        self.watched > 0 || !self.listeners.is_empty()
     }
 
     /// Whether it has all that was sent on any.
@@ -327,6 +342,7 @@ impl KernelStack {
     pub(super) fn close_copies(&mut self) {
         self.broker = None;
         self.sockets.clear();
+        self.watched = 0;
         self.away.clear();
         self.listeners.clear();
     }
@@ -357,14 +373,70 @@ impl KernelStack {
     }
 
     fn adopt(&mut self, socket: Socket) -> io::Result<ConnId> {
-        let entry = self.sockets.vacant_entry();
-        let data = epoll::EventData::new_u64(entry.key() as u64);
+        let is_direct = socket.is_direct();
+        let conn = ConnId(self.sockets.insert(socket) as u32);
+        if !is_direct && let Err(error) = self.watch(conn) {
+            self.sockets.remove(conn.0 as usize);
+            return Err(error);
+        }
+        Ok(conn)
+    }
+
+    fn watch(&mut self, conn: ConnId) -> io::Result<()> {
+        let data = epoll::EventData::new_u64(conn.0.into());
         use epoll::EventFlags as Flags;
         let interest = Flags::IN | Flags::OUT | Flags::RDHUP | Flags::ET;
-        epoll::add(&self.epoll, &socket, data, interest)?;
-        let conn = ConnId(entry.key() as u32);
-        entry.insert(socket);
-        Ok(conn)
+        epoll::add(&self.epoll, &self.sockets[conn.0 as usize], data, interest)?;
+        self.watched += 1;
+        Ok(())
+    }
+
+    fn unwatch(&mut self, conn: ConnId) {
+        // Its number may be another's later.
+        let _ = epoll::delete(&self.epoll, &self.sockets[conn.0 as usize]);
+        self.watched -= 1;
+    }
+
+    // --- what the application uses directly ---
+
+    /// What is shared with an application that may use a connection directly.
+    pub(crate) fn direct(&self, conn: ConnId) -> Option<&Arc<Direct>> {
+        self.open(conn)?.direct()
+    }
+
+    /// Has the policy asked at once about all connections that applications use directly.
+    pub(super) fn look_again(&self) {
+        let directs = self.sockets.iter().filter_map(|(_, it)| it.direct());
+        directs.for_each(|direct| direct.set_next_look(NextLook::AT_ONCE));
+    }
+
+    /// Lets the application use a connection directly again, if it wants to and nothing of it is here.
+    pub(crate) fn begin_direct(&mut self, conn: ConnId) {
+        let socket = self.open(conn).filter(|socket| socket.may_be_direct());
+        let direct = socket.and_then(Socket::direct);
+        let Some(direct) = direct.filter(|direct| direct.may_open()).cloned() else {
+            return;
+        };
+        self.unwatch(conn);
+        if !direct.open() {
+            // As before, and if it cannot be waited for reads and writes still tell what becomes of it.
+            let _ = self.watch(conn);
+        }
+    }
+
+    /// Has the application use a connection through this stack; false if it does. Whether it is corked is to be set.
+    pub(crate) fn end_direct(&mut self, conn: ConnId) -> bool {
+        let Some(socket) = self.open_mut(conn).filter(|socket| socket.is_direct()) else {
+            return false;
+        };
+        socket.set_cork(false);
+        if let Some(direct) = socket.direct() {
+            direct.close();
+        }
+        socket.handle_readable(false);
+        // If it cannot be waited for reads and writes still tell what becomes of it.
+        let _ = self.watch(conn);
+        true
     }
 }
 
@@ -482,14 +554,22 @@ impl HostStack<Bytes> for KernelStack {
     fn export(&mut self, _now: Time, conn: ConnId) -> Option<Portable<Bytes>> {
         let socket = self.sockets.get(conn.0 as usize);
         let socket = socket.filter(|socket| socket.is_flushed())?;
-        let taken = self.broker.as_mut()?.take(socket.as_fd());
+        let broker = self.broker.as_mut()?;
+        // What is under way ends, and nobody sees the kernel's socket without its connection.
+        let direct = socket.direct().filter(|direct| direct.close()).cloned();
+        let taken = broker.take(socket.as_fd());
         let Some(state) = taken.ok().and_then(|bytes| Moved::from_bytes(&bytes).ok()) else {
             self.stats.not_taken += 1;
+            if direct.is_some_and(|direct| !direct.open()) {
+                // If it cannot be waited for reads and writes still tell what becomes of it.
+                let _ = self.watch(conn);
+            }
             return None;
         };
+        if direct.is_none() {
+            self.unwatch(conn);
+        }
         let socket = self.sockets.remove(conn.0 as usize);
-        // Its number may be another's while it is away.
-        let _ = epoll::delete(&self.epoll, &socket);
         self.away.insert(state.state.flow, socket);
         Some(state.state)
     }
@@ -522,6 +602,13 @@ impl HostStack<Bytes> for KernelStack {
 
     fn forget(&mut self, flow: &Flow) {
         self.away.remove(flow);
+    }
+}
+
+fn flow(local: SocketAddr, remote: SocketAddr) -> Flow {
+    Flow {
+        local: endpoint(local),
+        remote: endpoint(remote),
     }
 }
 
