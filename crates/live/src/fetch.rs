@@ -304,7 +304,10 @@ impl<W: Write> Application for Fetch<W> {
                     }
                 }
                 Event::Closed(reason) => self.closed(reason),
-                Event::Acknowledged(_) | Event::Acceptable(_) | Event::Urgent => {}
+                Event::Acknowledged(_)
+                | Event::Acceptable(_)
+                | Event::Urgent
+                | Event::TransmitTimes => {}
             }
         }
     }

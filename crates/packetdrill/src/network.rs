@@ -201,7 +201,7 @@ impl World {
         let probes = segment.payload_len() > send_mss;
         let run = self.link(conn).note(now, &mut segment, fits, partial);
         self.link(conn).stamp = segment.header.options.timestamps.map(|stamp| (stamp, now));
-        self.stamp_sent(conn, &segment);
+        self.stamp(conn, Some(&segment));
         let mut burst = match burst {
             Some((_, mut burst)) if fits => {
                 burst.join(segment);

@@ -7,11 +7,10 @@ mod value;
 use crate::address::Family;
 use crate::flags::{FastOpenBits, Settings};
 use crate::receive_window::ReceiveWindow;
-use crate::timestamping::Asked;
 use baton_tcp::{
     Config, Congestion, FastOpen, FastOpenKeys, FastOpenListening, Keepalive, LinuxRules,
 };
-use baton_wire::Span;
+use baton_wire::{Span, Timestamping};
 use libc::c_int;
 use rustc_hash::FxHashMap;
 use std::net::IpAddr;
@@ -132,7 +131,7 @@ pub(crate) struct SocketOptions {
     /// IP_RECVERR, IPV6_RECVERR.
     pub(crate) report_errors: bool,
     /// SO_TIMESTAMPING.
-    pub(crate) timestamping: Asked,
+    pub(crate) timestamping: Timestamping,
     pub(crate) fast_open: FastOpenOptions,
     /// accept(2) gave it: what the network says of it is for its owner to judge.
     pub(crate) accepted: bool,
@@ -170,7 +169,7 @@ impl SocketOptions {
             v6_only: false,
             mtu_discover: libc::IP_PMTUDISC_WANT,
             report_errors: false,
-            timestamping: Asked::empty(),
+            timestamping: Timestamping::empty(),
             fast_open: FastOpenOptions::default(),
             accepted: false,
             others: FxHashMap::default(),

@@ -20,6 +20,7 @@
 //! modules are its parts.
 //! `tests/dialogues` shows each rule at work, segment by segment.
 
+mod arrival_times;
 mod challenge;
 mod clock;
 mod config;
@@ -49,6 +50,7 @@ mod segment;
 mod send_buffer;
 mod stack;
 mod time_wait;
+mod transmit_times;
 mod types;
 mod wheel;
 
@@ -71,6 +73,7 @@ pub use segment::{Outgoing, OutgoingRun, RunLimit, Segment};
 pub use send_buffer::Lent;
 pub use stack::Stack;
 pub use time_wait::PortableTimeWait;
+pub use transmit_times::TransmitTime;
 pub use types::{
     CloseReason, ConnId, Event, Handled, ListenerId, Refusal, Refused, State, Stats, WriteError,
     WriteFlags,

@@ -64,6 +64,8 @@ pub enum Event {
     Urgent,
     /// The peer acknowledged this many bytes of written data, which left the send buffer.
     Acknowledged(u32),
+    /// Bytes of interest were sent or acknowledged: call [`poll_transmit_time`](crate::Stack::poll_transmit_time).
+    TransmitTimes,
     /// The peer will send no more (its FIN arrived in order).
     PeerClosed,
     /// The connection is over for its owner; its slot is free (TIME-WAIT goes on without one).

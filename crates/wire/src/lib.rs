@@ -20,6 +20,7 @@ mod payload;
 mod sack_blocks;
 mod seq;
 mod time;
+mod timestamping;
 
 pub use buffer::Buffer;
 #[cfg(feature = "capture")]
@@ -39,3 +40,4 @@ pub use payload::{Payload, Pieces, Symbolic};
 pub use sack_blocks::{SackBlocks, TooManyBlocks};
 pub use seq::SeqNr;
 pub use time::{Span, Time};
+pub use timestamping::{Stage, Stages, Timestamping};

@@ -41,7 +41,7 @@ impl<P: Inline> SocketLayer<P> {
                 self.end(id, *reason);
             }
             // It is read with the rest.
-            Event::Urgent | Event::Acceptable(_) => {}
+            Event::Urgent | Event::TransmitTimes | Event::Acceptable(_) => {}
         }
     }
 

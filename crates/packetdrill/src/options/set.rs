@@ -5,8 +5,8 @@ use super::value::{fast_open_keys, int, int_or_byte, int_within, linger, rate, t
 use crate::errno::Errno;
 use crate::flags::FastOpenBits;
 use crate::sockets::{Socket, SocketId, TcpState};
-use crate::timestamping::Asked;
 use crate::world::World;
+use baton_wire::Timestamping;
 use libc::c_int;
 
 /// SO_SNDBUF and SO_RCVBUF without privilege: at most this, before doubling (wmem_max, rmem_max).
@@ -141,11 +141,11 @@ impl World {
 
     /// Bytes are numbered from when that is first asked for; then there must be a connection.
     fn set_timestamping(&mut self, id: SocketId, value: c_int) -> Result<(), Errno> {
-        let asked = Asked::from_option(value).ok_or(INVALID)?;
+        let asked = Timestamping::from_option(value).ok_or(INVALID)?;
         let before = self.sockets[id].options.timestamping;
-        if (asked - before).contains(Asked::OPT_ID) {
+        if (asked - before).contains(Timestamping::OPT_ID) {
             let conn = self.sockets[id].conn.ok_or(INVALID)?;
-            let first = match asked.contains(Asked::OPT_ID_TCP) {
+            let first = match asked.contains(Timestamping::OPT_ID_TCP) {
                 true => self.bytes_written(conn),
                 false => self.stack.info(self.now(), conn).bytes_acked,
             };

@@ -21,6 +21,7 @@ impl World {
                 Event::Readable => self.fetch(conn),
                 Event::Urgent => self.note_urgent(conn),
                 Event::Acknowledged(len) => self.acknowledged(conn, len),
+                Event::TransmitTimes => self.stamp(conn, None),
                 Event::PeerClosed => self.peer_closed(conn),
                 Event::Closed(reason) => self.connection_ended(conn, reason),
             }
@@ -58,7 +59,6 @@ impl World {
         link.acknowledged = true;
         if let Some(&id) = self.owners.get(&conn) {
             self.complete(id, len.into());
-            self.stamp_acknowledged(id, conn);
         }
     }
 
@@ -69,28 +69,13 @@ impl World {
         }
     }
 
-    /// Who asked is told when his bytes were acknowledged.
-    fn stamp_acknowledged(&mut self, id: SocketId, conn: ConnId) {
-        if self.sockets[id].timestamps.awaits_acknowledgment() {
-            let now = self.now();
-            let acked = self.stack.info(now, conn).bytes_acked;
-            if self.sockets[id].timestamps.acknowledged(now, acked) {
-                self.wake(id, Ready::ERROR);
-            }
-        }
-    }
-
-    /// A segment left. Who asked is told when his bytes did.
-    pub(crate) fn stamp_sent(&mut self, conn: ConnId, segment: &Segment<Bytes>) {
-        let Some(&id) = self.owners.get(&conn) else {
-            return;
-        };
-        if self.sockets[id].timestamps.awaits_sending() {
-            let now = self.now();
-            let sent_len = u64::from(self.link(conn).queue.sent_len());
-            let sent = self.stack.info(now, conn).bytes_acked + sent_len;
-            let data = segment.payload.concat();
-            if self.sockets[id].timestamps.sent(now, sent, &data) {
+    /// Who asked is told when his bytes were acknowledged, or left with this segment.
+    pub(crate) fn stamp(&mut self, conn: ConnId, segment: Option<&Segment<Bytes>>) {
+        while let Some(time) = self.stack.poll_transmit_time(conn) {
+            let data = segment.map_or_else(Vec::new, |segment| segment.payload.concat());
+            if let Some(&id) = self.owners.get(&conn)
+                && self.sockets[id].timestamps.take(time, &data)
+            {
                 self.wake(id, Ready::ERROR);
             }
         }

@@ -3,10 +3,10 @@
 use super::{Socket, SocketId, TcpState};
 use crate::address::Family;
 use crate::errno::{Errno, Outcome, fail, wait};
-use crate::timestamping::{Asked, Stamp};
+use crate::timestamping::Stamp;
 use crate::world::World;
 use crate::zero_copy::Completion;
-use baton_wire::Time;
+use baton_wire::{Time, Timestamping};
 use libc::c_int;
 
 /// What a receiving call came to.
@@ -148,8 +148,8 @@ impl Receive {
         let most = (self.want - self.got.len).min(to_mark.unwrap_or(usize::MAX));
         let len = unread.min(most);
         self.at_mark = to_mark == Some(len);
-        let tells = Asked::RX_SOFTWARE | Asked::SOFTWARE;
-        if len > 0 && socket.options.timestamping.contains(tells) {
+        let asked = socket.options.timestamping;
+        if len > 0 && asked.contains(Timestamping::OF_ARRIVAL) {
             let arrived = socket.received.arrival_of(len + usize::from(skip));
             self.got.arrived = arrived.or(self.got.arrived);
         }

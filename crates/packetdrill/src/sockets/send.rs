@@ -3,10 +3,9 @@
 use super::{Association, SocketId, TcpState};
 use crate::errno::{Errno, Outcome, Stop, fail, wait};
 use crate::flags::Gso;
-use crate::timestamping::Asked;
 use crate::world::World;
 use baton_tcp::{ConnId, WriteFlags};
-use baton_wire::Time;
+use baton_wire::{Time, Timestamping};
 use bytes::Bytes;
 use libc::c_int;
 
@@ -31,7 +30,7 @@ pub struct Send {
     waits: bool,
     limit: Option<Option<Time>>,
     /// What the call asks for its own bytes, beside what its socket asked for.
-    asks: Option<Asked>,
+    asks: Option<Timestamping>,
     /// Where the pieces of memory end that the data was in.
     pieces: Vec<usize>,
 }
@@ -55,7 +54,7 @@ impl Send {
 
     /// The same, with what a control message asks for (SO_TIMESTAMPING).
     pub fn asking(self, flags: Option<u32>) -> Self {
-        let asks = flags.map(Asked::from_bits_truncate);
+        let asks = flags.map(Timestamping::from_bits_truncate);
         Self { asks, ..self }
     }
 
@@ -107,16 +106,13 @@ impl Send {
             return;
         };
         let socket = &world.sockets[id];
-        let (set, conn) = (socket.options.timestamping, socket.conn);
-        let wanted = match self.asks {
-            Some(asks) => (set - Asked::OF_CALL) | (asks & Asked::OF_CALL),
-            None => set,
-        };
-        if let (true, Some(conn)) = (wanted.intersects(Asked::OF_CALL), conn)
+        let wanted = socket.options.timestamping.with_call(self.asks);
+        if let (false, Some(conn)) = (wanted.stages().is_empty(), socket.conn)
             && world.link(conn).queue.unsent_len() > 0
         {
             let end = world.bytes_written(conn);
-            world.sockets[id].timestamps.written(end, wanted);
+            let (key, stages) = world.sockets[id].timestamps.request(end, wanted);
+            world.stack.ask_times(conn, key, stages);
         }
     }
 

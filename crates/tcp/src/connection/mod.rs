@@ -128,6 +128,12 @@ bitflags::bitflags! {
         const URGENT_TOLD = 1 << 26;
         /// The owner holds new data back, for there will soon be room for more of it.
         const DEFERRED = 1 << 27;
+        /// The owner asked when bytes are sent and acknowledged. Of this its stack, and none that it moves to, knows more.
+        const TRANSMIT_TIMES = 1 << 28;
+        /// The same of when they arrive.
+        const ARRIVAL_TIMES = 1 << 29;
+        /// Either.
+        const TIMES = Self::TRANSMIT_TIMES.bits() | Self::ARRIVAL_TIMES.bits();
     }
 }
 
@@ -414,6 +420,11 @@ impl<P: Payload> Connection<P> {
     /// Bytes written and not acknowledged.
     pub(crate) fn unacknowledged(&self) -> usize {
         self.send.len() as usize
+    }
+
+    /// The number after the highest ever sent, and the first that is not acknowledged.
+    pub(crate) fn sent_and_acknowledged(&self) -> (SeqNr, SeqNr) {
+        (self.tx.max, self.tx.una)
     }
 
     /// The sequence number behind the last byte that was written.

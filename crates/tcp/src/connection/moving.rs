@@ -93,7 +93,7 @@ impl<P: Payload> Connection<P> {
             config,
             signals,
             inner: PortableInner {
-                marks: self.marks,
+                marks: self.marks - Marks::TIMES,
                 soft_error: self.soft_error,
                 ended: self.ended,
                 tx: self.tx,

@@ -7,7 +7,7 @@ use baton_wire::{Flags, Header, Payload, SeqNr};
 
 impl<P: Payload> Connection<P> {
     /// The sequence number of the next byte that is to be read.
-    fn read_next(&self) -> SeqNr {
+    pub(crate) fn read_next(&self) -> SeqNr {
         let fin = u32::from(self.peer_closed());
         self.rx.next - fin - self.receive.ready_len()
     }

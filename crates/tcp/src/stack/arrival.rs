@@ -2,7 +2,7 @@
 
 use super::{Stack, tell_of_data};
 use crate::clock::TimestampClock;
-use crate::connection::{Connection, Context, Effects};
+use crate::connection::{Connection, Context, Effects, Marks};
 use crate::segment::Segment;
 use crate::time_wait::Verdict;
 use crate::types::{ConnId, Handled, ListenerId, Refusal};
@@ -130,12 +130,16 @@ impl<P: Payload> Stack<P> {
             fast_open,
         };
         let mut effects = Effects::default();
+        let seq = segment.header.seq;
         match merged {
             true => conn.take_run(&mut context, segment, &mut effects),
             false => conn.take_alone(&mut context, segment, len, &mut effects),
         }
         if conn.listener.is_none() {
             tell_of_data(events, id, conn, &effects);
+        }
+        if conn.marks.intersects(Marks::TIMES) {
+            self.note_times(now, id, (len > 0).then_some((seq, seq + len)));
         }
         self.touch(now, id);
         Handled {
@@ -196,7 +200,13 @@ impl<P: Payload> Stack<P> {
             fast_open,
         };
         let mut effects = Effects::default();
+        let seq = segment.header.seq;
         conn.handle_segment(&mut context, segment, &mut effects);
+        if conn.marks.intersects(Marks::TIMES) {
+            let has_data = handled.data_len > 0 && effects.refused.is_none();
+            let data = has_data.then_some((seq, seq + handled.data_len));
+            self.note_times(now, id, data);
+        }
         handled.refused = effects.refused;
         handled.new_ack = effects.new_ack;
         self.apply(now, id, &mut effects);

@@ -10,6 +10,7 @@ mod moving;
 mod path;
 mod settings;
 mod table;
+mod times;
 
 use crate::challenge::ChallengeLimit;
 use crate::clock::TimestampClock;
@@ -29,6 +30,7 @@ use baton_wire::{Ecn, Endpoint, Flags, Flow, Header, Payload, SeqNr, Span, Time}
 use rustc_hash::FxHashMap;
 use slab::Slab;
 use std::collections::VecDeque;
+use times::Times;
 
 /// Most resets and TIME-WAIT answers that wait to be sent.
 const MOST_ANSWERS: usize = 1024;
@@ -98,6 +100,8 @@ pub struct Stack<P> {
     stats: Stats,
     challenges: ChallengeLimit,
     fast_open: FastOpenState,
+    /// Of connections whose owners asked, by slot.
+    times: FxHashMap<u32, Times>,
     /// The interface takes nothing.
     is_held: bool,
 }
@@ -124,6 +128,7 @@ impl<P: Payload> Stack<P> {
             stats: Stats::default(),
             challenges: ChallengeLimit::new(key),
             fast_open,
+            times: FxHashMap::default(),
             is_held: false,
         }
     }
@@ -548,6 +553,9 @@ impl<P: Payload> Stack<P> {
         let sends = conn.poll_run(&mut context, limit, departure);
         wheel.schedule(now, slot, conn.next_deadline());
         conn.queued = sends && !departure.is_last;
+        if sends && conn.marks.contains(Marks::TRANSMIT_TIMES) {
+            self.note_times(now, ConnId(slot), None);
+        }
         sends
     }
 
@@ -599,6 +607,7 @@ impl<P: Payload> Stack<P> {
     fn remove(&mut self, id: ConnId) -> Connection<P> {
         let conn = self.connections.remove(id.0 as usize);
         self.profiles.release(conn.profile);
+        self.forget_times(id.0, conn.marks);
         conn
     }
 

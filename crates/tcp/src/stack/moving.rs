@@ -28,6 +28,7 @@ impl<P: Payload> Stack<P> {
         if conn.is_opened_fast() {
             self.end_fast_open(id, conn.flow.local);
         }
+        self.forget_times(id.0, conn.marks);
         let config = self.profiles[conn.profile].clone();
         self.profiles.release(conn.profile);
         conn.into_portable(now, config, signals)
@@ -45,8 +46,8 @@ impl<P: Payload> Stack<P> {
                 Event::Readable => signals.readable = true,
                 Event::Acknowledged(len) => signals.acknowledged += len,
                 Event::PeerClosed => signals.peer_closed = true,
-                // Follow from the state where the connection goes.
-                Event::Acceptable(_) | Event::Urgent | Event::Closed(_) => {}
+                // Follow from the state where the connection goes, but for times, of which nothing is known there.
+                Event::Acceptable(_) | Event::Urgent | Event::TransmitTimes | Event::Closed(_) => {}
             }
             false
         });

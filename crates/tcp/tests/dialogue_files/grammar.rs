@@ -45,6 +45,8 @@ pub enum Call {
         more: bool,
         record: bool,
         urgent: bool,
+        /// It is asked, under this key, when its last byte reaches each stage.
+        timed: Option<u64>,
         result: Option<u32>,
     },
     WriteClosed,
@@ -61,6 +63,8 @@ pub enum Call {
     Defer(bool),
     Nodelay(bool),
     QuickAck,
+    /// Whether to keep when data arrives.
+    KeepArrivals(bool),
     Configure(Setting),
     /// The connection leaves its stack and comes back.
     Move,
@@ -82,6 +86,10 @@ pub enum Check {
     Unread(usize),
     /// Bytes to be read before the peer's urgent one; none: there is none.
     Urgent(Option<u32>),
+    /// The next report of when a byte reached a stage: which, its key, microseconds since the start; none: there is none.
+    TransmitTime(Option<(String, u64, u64)>),
+    /// When the last byte that was read arrived, microseconds since the start.
+    Arrived(Option<u64>),
     NotSent(usize),
     SendSpace(usize),
     AcceptQueue(usize),
@@ -296,6 +304,13 @@ fn parse_check(text: &str) -> Result<Check, String> {
         ["unread", len] => Check::Unread(count(len)?),
         ["urgent", "none"] => Check::Urgent(None),
         ["urgent", distance] => Check::Urgent(Some(number(Some(distance))?)),
+        ["time", "none"] => Check::TransmitTime(None),
+        ["time", stage, key, "=", at] => {
+            let report = ((*stage).into(), number(Some(key))?, parse_value(at)?);
+            Check::TransmitTime(Some(report))
+        }
+        ["arrived", "none"] => Check::Arrived(None),
+        ["arrived", "=", at] => Check::Arrived(Some(parse_value(at)?)),
         ["not-sent", len] => Check::NotSent(count(len)?),
         ["send-space", len] => Check::SendSpace(count(len)?),
         ["accept-queue", len] => Check::AcceptQueue(count(len)?),
@@ -306,8 +321,8 @@ fn parse_check(text: &str) -> Result<Check, String> {
         ["gone"] => Check::Gone,
         _ => {
             return Err(format!(
-                "expected state, refused, taken, info, stat, refusals, unread, urgent, not-sent, send-space, accept-queue, \
-                 soft-error, limited-by, time-wait or gone, found `{text}`"
+                "expected state, refused, taken, info, stat, refusals, unread, urgent, time, arrived, not-sent, send-space, \
+                 accept-queue, soft-error, limited-by, time-wait or gone, found `{text}`"
             ));
         }
     })
@@ -371,6 +386,7 @@ fn parse_call(word: &str, rest: &str) -> Result<Call, String> {
         ("defer", [value]) => Call::Defer(switch(value)?),
         ("nodelay", [value]) => Call::Nodelay(switch(value)?),
         ("quickack", []) => Call::QuickAck,
+        ("arrivals", [value]) => Call::KeepArrivals(switch(value)?),
         ("configure", [_, ..]) => Call::Configure(parse_setting(rest)?),
         ("move", []) => Call::Move,
         ("move", ["away"]) => Call::MoveAway { listening: false },
@@ -391,27 +407,29 @@ fn without_cookie(words: &[&str]) -> Result<bool, String> {
 }
 
 fn parse_write(len: &str, rest: &[&str]) -> Result<Call, String> {
-    let mut write = (false, false, false, None);
+    let mut write = (false, false, false, None, None);
     let mut words = rest.iter();
     while let Some(word) = words.next() {
         match *word {
             "more" => write.0 = true,
             "record" => write.1 = true,
             "urgent" => write.2 = true,
-            "=" => write.3 = Some(number(words.next().copied())?),
+            "timed" => write.3 = Some(number(words.next().copied())?),
+            "=" => write.4 = Some(number(words.next().copied())?),
             other => {
                 return Err(format!(
-                    "expected `more`, `record`, `urgent` or `= N`, found `{other}`"
+                    "expected `more`, `record`, `urgent`, `timed KEY` or `= N`, found `{other}`"
                 ));
             }
         }
     }
-    let (more, record, urgent, result) = write;
+    let (more, record, urgent, timed, result) = write;
     Ok(Call::Write {
         len: number(Some(len))?,
         more,
         record,
         urgent,
+        timed,
         result,
     })
 }

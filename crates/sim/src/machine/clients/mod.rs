@@ -309,7 +309,10 @@ impl Clients {
                 Event::Closed(reason) => self.closed(now, number, reason)?,
                 Event::PeerClosed if self.server_closes => self.finish(now, number, conn)?,
                 Event::PeerClosed => self.stack.close(conn),
-                Event::Acceptable(_) | Event::Acknowledged(_) | Event::Urgent => {}
+                Event::Acceptable(_)
+                | Event::Acknowledged(_)
+                | Event::Urgent
+                | Event::TransmitTimes => {}
             }
         }
         Ok(())

@@ -242,7 +242,7 @@ impl HostStack {
                 answering.connection_left(conn);
                 memory.closed(conn, *m);
             }
-            Event::Acceptable(_) | Event::Connected | Event::Urgent => {}
+            Event::Acceptable(_) | Event::Connected | Event::Urgent | Event::TransmitTimes => {}
         }
     }
 

@@ -7,7 +7,7 @@ use baton_tcp::{
     WriteError, WriteFlags,
 };
 use baton_testkit::{SegmentText, symbolic};
-use baton_wire::{Flags, Span, Symbolic};
+use baton_wire::{Flags, Span, Stages, Symbolic};
 
 impl Player {
     pub(super) fn call(&mut self, call: &Call) -> Result<(), String> {
@@ -53,6 +53,7 @@ impl Player {
                 more,
                 record,
                 urgent,
+                timed,
                 result,
             } => {
                 let flags = WriteFlags {
@@ -60,7 +61,11 @@ impl Player {
                     end_of_record: *record,
                     urgent: *urgent,
                 };
-                return self.write(*len, flags, result.unwrap_or(*len));
+                self.write(*len, flags, result.unwrap_or(*len))?;
+                let asked = timed.is_none_or(|key| self.stack.ask_times(id, key, Stages::all()));
+                if !asked {
+                    return Err("expected that it can be asked".into());
+                }
             }
             Call::WriteClosed => {
                 let data = symbolic(OURS, 0, 1);
@@ -78,6 +83,7 @@ impl Player {
             Call::Defer(defer) => stack.set_deferred(id, *defer),
             Call::Nodelay(nodelay) => stack.set_nodelay(id, *nodelay),
             Call::QuickAck => stack.quick_ack(id),
+            Call::KeepArrivals(keep) => stack.keep_arrival_times(id, *keep),
             Call::Configure(setting) => {
                 let config = with_setting(stack.config_of(id), setting)?;
                 stack.configure(self.now, id, |parameters| *parameters = config);

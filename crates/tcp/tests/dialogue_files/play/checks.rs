@@ -7,7 +7,10 @@ use serde_json::Value;
 
 /// Events of which a dialogue need not speak.
 pub(super) fn is_minor(event: &Event) -> bool {
-    matches!(event, Event::Readable | Event::Acknowledged(_))
+    matches!(
+        event,
+        Event::Readable | Event::Acknowledged(_) | Event::TransmitTimes
+    )
 }
 
 /// An event's name in dialogues.
@@ -18,6 +21,7 @@ pub(super) fn event_name(event: &Event) -> String {
         Event::Readable => "readable".into(),
         Event::Urgent => "urgent".into(),
         Event::Acknowledged(len) => format!("acknowledged {len}"),
+        Event::TransmitTimes => "transmit-times".into(),
         Event::PeerClosed => "peer-closed".into(),
         Event::Closed(reason) => format!("closed {}", reason_name(*reason)),
     }
@@ -102,6 +106,19 @@ impl Player {
             Check::Urgent(distance) => {
                 let got = self.stack.urgent_distance(self.id()?);
                 same("urgent", distance, &got)
+            }
+            Check::TransmitTime(report) => {
+                let id = self.id()?;
+                let got = self.stack.poll_transmit_time(id).map(|time| {
+                    let stage = format!("{:?}", time.stage).to_lowercase();
+                    (stage, time.key, (time.at - self.start).as_us())
+                });
+                same("time", report, &got)
+            }
+            Check::Arrived(at) => {
+                let id = self.id()?;
+                let arrived = self.stack.arrival_of_last_read(id);
+                same("arrived", at, &arrived.map(|at| (at - self.start).as_us()))
             }
             Check::NotSent(len) => same("not sent", len, &self.stack.not_sent(self.id()?)),
             Check::SendSpace(len) => same("send space", len, &self.stack.send_space(self.id()?)),

@@ -274,7 +274,8 @@ impl Side {
                 Event::Connected => self.conn = Some(id),
                 Event::Acceptable(listener) => self.conn = self.stack().accept(listener),
                 Event::Readable if self.app.eager => self.read(usize::MAX, side),
-                Event::Readable | Event::Urgent | Event::Acknowledged(_) => {}
+                Event::Readable | Event::Urgent | Event::Acknowledged(_) | Event::TransmitTimes => {
+                }
                 Event::PeerClosed => self.app.peer_closed = true,
                 Event::Closed(reason) => {
                     assert_eq!(self.conn, Some(id));

@@ -1,0 +1,92 @@
+//! When received data arrived, of one connection.
+
+use baton_wire::{SeqNr, Time};
+use std::collections::VecDeque;
+
+/// Runs of data with a time of their own, at most. What comes when there are more counts as part of the last run.
+const MOST_RUNS: usize = 1024;
+
+/// Data that arrived at one moment.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    start: SeqNr,
+    end: SeqNr,
+    at: Time,
+}
+
+/// Arrivals of what was not read yet, by their ends.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ArrivalTimes {
+    runs: VecDeque<Run>,
+}
+
+impl ArrivalTimes {
+    /// Data from `start` to `end` arrived. What had arrived before keeps its time.
+    pub fn note(&mut self, now: Time, start: SeqNr, mut end: SeqNr) {
+        let place = loop {
+            let place = self.runs.partition_point(|run| run.end.before(end));
+            match self.runs.get(place) {
+                Some(known) if known.start.at_or_before(start) => return,
+                Some(known) if known.start.before(end) => end = known.start,
+                _ => break place,
+            }
+        };
+        let is_full = self.runs.len() >= MOST_RUNS;
+        match self.runs.back_mut() {
+            Some(last) if last.end == start && (last.at == now || is_full) => last.end = end,
+            _ if is_full => {}
+            _ => {
+                let at = now;
+                self.runs.insert(place, Run { start, end, at });
+            }
+        }
+    }
+
+    /// When the byte before `next`, which is the next to be read, arrived, if that was noted. What is before it is forgotten.
+    pub fn of_byte_before(&mut self, next: SeqNr) -> Option<Time> {
+        while self.runs.pop_front_if(|run| run.end.before(next)).is_some() {}
+        let run = self.runs.front()?;
+        run.start.before(next).then_some(run.at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use baton_wire::Span;
+
+    fn at(ms: u64) -> Time {
+        Time::ZERO + Span::from_ms(ms)
+    }
+
+    #[test]
+    fn bytes_have_the_time_of_the_segment_that_brought_them() {
+        let mut times = ArrivalTimes::default();
+        times.note(at(1), SeqNr(100), SeqNr(200));
+        // Out of order, then what was missing, then all of it again.
+        times.note(at(2), SeqNr(300), SeqNr(400));
+        times.note(at(3), SeqNr(200), SeqNr(300));
+        times.note(at(4), SeqNr(100), SeqNr(200));
+        times.note(at(4), SeqNr(150), SeqNr(400));
+        assert_eq!(times.of_byte_before(SeqNr(100)), None);
+        for (next, ms) in [(101, 1), (200, 1), (201, 3), (300, 3), (301, 2), (400, 2)] {
+            assert_eq!(times.of_byte_before(SeqNr(next)), Some(at(ms)), "{next}");
+        }
+        assert_eq!(times.of_byte_before(SeqNr(401)), None);
+        assert!(times.runs.is_empty());
+    }
+
+    #[test]
+    fn what_arrives_at_once_and_what_finds_no_room_is_one_run() {
+        let mut times = ArrivalTimes::default();
+        for start in 0..10 {
+            times.note(at(1), SeqNr(start), SeqNr(start + 1));
+        }
+        assert_eq!(times.runs.len(), 1);
+        for start in 10..3000 {
+            times.note(at(start.into()), SeqNr(start), SeqNr(start + 1));
+        }
+        assert_eq!(times.runs.len(), MOST_RUNS);
+        assert_eq!(times.of_byte_before(SeqNr(3000)), Some(at(1032)));
+    }
+}

@@ -1,0 +1,73 @@
+//! When bytes were sent and acknowledged and when they arrived, for owners that want to know. Others pay for a test a segment.
+
+use super::Stack;
+use crate::arrival_times::ArrivalTimes;
+use crate::connection::Marks;
+use crate::transmit_times::{TransmitTime, TransmitTimes};
+use crate::types::{ConnId, Event};
+use baton_wire::{Payload, SeqNr, Stages, Time};
+
+/// What is told of one connection.
+#[derive(Debug, Default)]
+pub(super) struct Times {
+    transmit: TransmitTimes,
+    arrival: ArrivalTimes,
+}
+
+impl<P: Payload> Stack<P> {
+    /// Asks when the last byte that was written reaches these stages: to be called before it may be sent. [`Event::TransmitTimes`] tells
+    /// that [`Stack::poll_transmit_time`] has reports, which come with `key`. False when too many are awaited, or not polled. What has not
+    /// been told when the connection is exported or over never is.
+    pub fn ask_times(&mut self, id: ConnId, key: u64, stages: Stages) -> bool {
+        let conn = &mut self.connections[id.0 as usize];
+        conn.marks.insert(Marks::TRANSMIT_TIMES);
+        let end = conn.send_end();
+        let times = self.times.entry(id.0).or_default();
+        times.transmit.ask(end, key, stages)
+    }
+
+    /// The next report on bytes of interest.
+    pub fn poll_transmit_time(&mut self, id: ConnId) -> Option<TransmitTime> {
+        self.times.get_mut(&id.0)?.transmit.pop()
+    }
+
+    /// Keeps when data arrives from now on, for [`Stack::arrival_of_last_read`], or no longer.
+    pub fn keep_arrival_times(&mut self, id: ConnId, keep: bool) {
+        let conn = &mut self.connections[id.0 as usize];
+        conn.marks.set(Marks::ARRIVAL_TIMES, keep);
+        if let Some(times) = self.times.get_mut(&id.0) {
+            times.arrival = ArrivalTimes::default();
+        }
+    }
+
+    /// When the segment arrived that brought the last byte which [`Stack::read`] has given, if that was kept.
+    pub fn arrival_of_last_read(&mut self, id: ConnId) -> Option<Time> {
+        let conn = &self.connections[id.0 as usize];
+        let times = self.times.get_mut(&id.0)?;
+        times.arrival.of_byte_before(conn.read_next())
+    }
+
+    /// A segment was sent, or one arrived: of the latter, the numbers of its data.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn note_times(&mut self, now: Time, id: ConnId, arrived: Option<(SeqNr, SeqNr)>) {
+        let conn = &self.connections[id.0 as usize];
+        let times = self.times.entry(id.0).or_default();
+        if let Some((start, end)) = arrived.filter(|_| conn.marks.contains(Marks::ARRIVAL_TIMES)) {
+            times.arrival.note(now, start, end);
+        }
+        let (max, una) = conn.sent_and_acknowledged();
+        let is_told =
+            matches!(self.events.back(), Some((last, Event::TransmitTimes)) if *last == id);
+        if times.transmit.advance(now, max, una) && !is_told {
+            self.events.push_back((id, Event::TransmitTimes));
+        }
+    }
+
+    /// A connection's slot is free.
+    pub(super) fn forget_times(&mut self, slot: u32, marks: Marks) {
+        if marks.intersects(Marks::TIMES) {
+            self.times.remove(&slot);
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! When bytes of interest were sent and acknowledged, of one connection.
+//!
+//! A stage is reached when all bytes up to the one of interest have reached it, however they lie in segments.
+
+use baton_wire::{SeqNr, Stage, Stages, Time};
+use std::collections::VecDeque;
+
+/// Bytes of one connection whose way is followed, and reports that nobody has taken, at most.
+const MOST_FOLLOWED: usize = 1024;
+
+/// When a byte reached a stage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TransmitTime {
+    /// What was given with the request.
+    pub key: u64,
+    /// Which stage.
+    pub stage: Stage,
+    /// When.
+    pub at: Time,
+}
+
+/// A byte of interest.
+#[derive(Clone, Copy, Debug)]
+struct Request {
+    /// The number after the byte's.
+    end: SeqNr,
+    key: u64,
+    stages: Stages,
+}
+
+/// Requests of one connection and the reports about them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TransmitTimes {
+    unsent: VecDeque<Request>,
+    unacknowledged: VecDeque<Request>,
+    reports: VecDeque<TransmitTime>,
+}
+
+impl TransmitTimes {
+    /// The byte before `end`, behind all that were asked for, is of interest. False when too many are.
+    pub fn ask(&mut self, end: SeqNr, key: u64, stages: Stages) -> bool {
+        let followed = self.unsent.len() + self.unacknowledged.len() + self.reports.len();
+        let takes = followed < MOST_FOLLOWED;
+        if takes {
+            self.unsent.push_back(Request { end, key, stages });
+        }
+        takes
+    }
+
+    /// All bytes before `max` were sent and all before `una` acknowledged. True when there is something new to report.
+    pub fn advance(&mut self, now: Time, max: SeqNr, una: SeqNr) -> bool {
+        let before = self.reports.len();
+        let sent = |request: &mut Request| request.end.at_or_before(max);
+        while let Some(request) = self.unsent.pop_front_if(sent) {
+            self.report(now, request, Stage::Scheduled);
+            self.report(now, request, Stage::Sent);
+            if request.stages.contains(Stages::ACKNOWLEDGED) {
+                self.unacknowledged.push_back(request);
+            }
+        }
+        let acknowledged = |request: &mut Request| request.end.at_or_before(una);
+        while let Some(request) = self.unacknowledged.pop_front_if(acknowledged) {
+            self.report(now, request, Stage::Acknowledged);
+        }
+        self.reports.len() > before
+    }
+
+    fn report(&mut self, at: Time, request: Request, stage: Stage) {
+        if request.stages.contains(stage.into()) {
+            let key = request.key;
+            self.reports.push_back(TransmitTime { key, stage, at });
+        }
+    }
+
+    /// Takes the oldest report.
+    pub fn pop(&mut self) -> Option<TransmitTime> {
+        self.reports.pop_front()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stage_is_reached_when_all_before_have_reached_it() {
+        let mut times = TransmitTimes::default();
+        let (start, end) = (SeqNr(u32::MAX - 99), SeqNr(900));
+        assert!(times.ask(end, 7, Stages::all()));
+        assert!(!times.advance(Time::ZERO, end - 1, start));
+        assert!(times.advance(Time::ZERO, end + 100, end - 1));
+        assert!(times.advance(Time::ZERO, end + 100, end));
+        let told: Vec<_> = std::iter::from_fn(|| times.pop())
+            .map(|time| (time.stage, time.key))
+            .collect();
+        let stages = [Stage::Scheduled, Stage::Sent, Stage::Acknowledged];
+        assert_eq!(told, stages.map(|stage| (stage, 7)));
+    }
+
+    #[test]
+    fn no_more_is_followed_than_there_is_room_for() {
+        let mut times = TransmitTimes::default();
+        let ask = |times: &mut TransmitTimes, at| times.ask(SeqNr(at), 0, Stages::SENT);
+        assert!((1..=MOST_FOLLOWED as u32).all(|at| ask(&mut times, at)));
+        assert!(!ask(&mut times, 2000));
+        times.advance(Time::ZERO, SeqNr(3000), SeqNr(0));
+        assert!(!ask(&mut times, 4000) && times.pop().is_some() && ask(&mut times, 4000));
+    }
+}
