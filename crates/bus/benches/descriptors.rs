@@ -19,7 +19,7 @@ fn send(tag: u32) -> Request {
     Request {
         socket: tag % 16,
         tag,
-        action: Action::Send { data, more: false },
+        action: Action::send(data, false),
     }
 }
 
@@ -68,10 +68,7 @@ fn coding(c: &mut Criterion) {
             for tag in 0..COUNT {
                 let (socket, more) = (1, false);
                 let data_here = Buffer::Inline { len: 64 };
-                let action = Action::Send {
-                    data: data_here,
-                    more,
-                };
+                let action = Action::send(data_here, more);
                 let mut head = Request {
                     socket,
                     tag,

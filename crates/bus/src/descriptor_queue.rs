@@ -177,7 +177,7 @@ mod tests {
         } else {
             Buffer::Inline { len: inline_bytes }
         };
-        let action = Action::Send { data, more: false };
+        let action = Action::send(data, false);
         let socket = 0;
         let mut head = Request {
             socket,

@@ -250,10 +250,7 @@ fn requests() -> Vec<Descriptor> {
             address: 8192,
             len: 4096,
         },
-        Action::Send {
-            data: memory,
-            more: true,
-        },
+        Action::send(memory, true),
         Action::CacheInit,
         Action::CacheInsert {
             address: 4096,
@@ -280,12 +277,12 @@ fn requests() -> Vec<Descriptor> {
         })
         .collect();
     let data = [7; 40];
-    let action = Action::Send {
-        data: Buffer::Inline {
+    let action = Action::send(
+        Buffer::Inline {
             len: data.len() as u16,
         },
-        more: false,
-    };
+        false,
+    );
     let (socket, tag) = (1, 99);
     let mut head = Request {
         socket,

@@ -511,7 +511,7 @@ impl Play {
                     return;
                 };
                 let data = Buffer::Memory { address, len };
-                (Action::Send { data, more }, Waiting::Send { address })
+                (Action::send(data, more), Waiting::Send { address })
             }
             Asked::Odd(Odd::Cache { how, unit, len }) => {
                 let (offset, len) = (512 * u32::from(unit % 40), buffer_len(len).min(4096));

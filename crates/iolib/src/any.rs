@@ -127,6 +127,11 @@ impl AnyAdapterLink {
         either!(self, link => link.geometry())
     }
 
+    /// Whether the application is on this machine.
+    pub fn is_local(&self) -> bool {
+        matches!(self, Self::Shm(_))
+    }
+
     /// The name of its kind.
     pub fn kind(&self) -> &'static str {
         match self {

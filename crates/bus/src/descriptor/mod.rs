@@ -27,9 +27,9 @@ pub use entries::{Entries, entries, entries_within, whole_entries};
 pub use inline::{INLINE_HEAD_BYTES, MOST_INLINE_BYTES, read_inline, write_inline};
 pub use opcode::Opcode;
 pub use request::{
-    Action, Buffer, CACHE_UNIT_BYTES, Close, MOST_BLOCKS_SENT, Request, SocketOption,
+    Action, Buffer, CACHE_UNIT_BYTES, Close, MOST_BLOCKS_SENT, Request, SocketOption, Times,
 };
-pub use response::{Outcome, Peer, Response, SocketInfo, read_peer, write_peer};
+pub use response::{Moment, Outcome, Peer, Response, SocketInfo, read_peer, write_peer};
 pub use status::Status;
 
 use opcode::Flags;
@@ -179,6 +179,9 @@ pub enum Malformed {
     /// No such option.
     #[error("option {0} does not exist")]
     Option(u16),
+    /// No such stage of a byte's way.
+    #[error("stage {0} does not exist")]
+    Stage(u64),
     /// A port above 65535.
     #[error("port {0} does not exist")]
     Port(u32),

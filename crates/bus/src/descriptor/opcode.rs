@@ -87,6 +87,8 @@ opcodes! {
     Relief = 0x22,
     /// From the adapter: the most connections that may be on it now.
     SoftLimit = 0x23,
+    /// From the adapter: when a byte was sent or acknowledged, or data arrived.
+    Time = 0x24,
     /// Start the data cache.
     CacheInit = 0x30,
     /// Put data into it.

@@ -2,7 +2,7 @@
 
 use super::opcode::{Flags, Opcode};
 use super::{Descriptor, Malformed, endpoint, inline};
-use baton_wire::Endpoint;
+use baton_wire::{Endpoint, Stages};
 
 /// Places in the data cache are multiples of so many bytes: no block is smaller.
 pub const CACHE_UNIT_BYTES: u32 = 512;
@@ -74,6 +74,8 @@ pub enum Action {
         data: Buffer,
         /// More follows at once: a partial segment may wait for it.
         more: bool,
+        /// When its last byte reaches these stages is told; on a socket with [`SocketOption::Times`].
+        times: Stages,
     },
     /// SEND of data that stands in the cache (data-caching 4.3, nic_pkt_append_cache): what an INSERT before it has put there, whatever is
     /// put there after it. In line with the other SENDs of the socket, and answered as they are. It is of [`MOST_BLOCKS_SENT`] blocks
@@ -186,6 +188,14 @@ impl Buffer {
     }
 }
 
+impl Action {
+    /// SEND, of which nobody wants to know times.
+    pub const fn send(data: Buffer, more: bool) -> Self {
+        let times = Stages::empty();
+        Self::Send { data, more, times }
+    }
+}
+
 /// How a socket is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Close {
@@ -218,11 +228,27 @@ pub enum SocketOption {
     /// SYN, as far as there is room and the peer gave a cookie, and are answered then: whether they arrived, the answer to the CONNECT
     /// tells. 2: the same without a cookie, to a peer that takes it so.
     FastOpen = 7,
+    /// SO_TIMESTAMPING, on a connection: [`Times`]. Refused where adapter and host have no clock in common.
+    Times = 8,
+}
+
+bitflags::bitflags! {
+    /// What of times a socket's host wants to know.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct Times: u32 {
+        /// When received data arrived: told before the answer of each RECV that it stands in.
+        const RECEIVED = 1;
+        /// Bytes of SENDs are counted from the first that is not acknowledged now. Without, and without the next, the count goes on; it begins
+        /// with the option.
+        const FROM_UNACKNOWLEDGED = 1 << 1;
+        /// They are counted from the first of the next SEND.
+        const FROM_NEXT = 1 << 2;
+    }
 }
 
 impl SocketOption {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::NoDelay,
         Self::Cork,
         Self::KeepAlive,
@@ -230,6 +256,7 @@ impl SocketOption {
         Self::ReceiveBuffer,
         Self::UserTimeout,
         Self::FastOpen,
+        Self::Times,
     ];
 
     fn from_number(number: u16) -> Result<Self, Malformed> {
@@ -271,10 +298,10 @@ impl Request {
             A::Status => (Opcode::Status, none, 0, 0, [0; 2]),
             A::Name => (Opcode::Name, none, 0, 0, [0; 2]),
             A::Cancel { target } => (Opcode::Cancel, none, 0, target, [0; 2]),
-            A::Send { data, more } => {
+            A::Send { data, more, times } => {
                 let (mut flags, len, address) = data.write();
                 flags.set(Flags::MORE, more);
-                (Opcode::Send, flags, 0, len, [address, 0])
+                (Opcode::Send, flags, times.bits().into(), len, [address, 0])
             }
             A::SendCached { offset, len, more } => {
                 let mut flags = none;
@@ -350,6 +377,7 @@ impl Request {
             Opcode::Send => Action::Send {
                 data: Buffer::read(descriptor)?,
                 more: flags.contains(Flags::MORE),
+                times: stages(descriptor.count())?,
             },
             Opcode::SendCached => Action::SendCached {
                 offset: descriptor.0[2] as u32,
@@ -379,7 +407,9 @@ impl Request {
                 len: descriptor.len(),
                 offset: descriptor.0[3] as u32,
             },
-            Opcode::Relief | Opcode::SoftLimit => return Err(Malformed::Direction(opcode)),
+            Opcode::Relief | Opcode::SoftLimit | Opcode::Time => {
+                return Err(Malformed::Direction(opcode));
+            }
         };
         Ok(Self {
             socket: descriptor.socket(),
@@ -387,6 +417,11 @@ impl Request {
             action,
         })
     }
+}
+
+fn stages(bits: u16) -> Result<Stages, Malformed> {
+    let known = u8::try_from(bits).ok().and_then(Stages::from_bits);
+    known.ok_or(Malformed::Count(bits))
 }
 
 impl Close {

@@ -2,7 +2,7 @@
 
 use super::opcode::{Flags, Opcode};
 use super::{Action, Buffer, Descriptor, Malformed, Status, endpoint};
-use baton_wire::Endpoint;
+use baton_wire::{Endpoint, Stage};
 use std::net::{IpAddr, Ipv4Addr};
 
 /// One answer, or news of a socket.
@@ -70,6 +70,52 @@ pub enum Outcome {
         /// Soft_Limit: the most connections that may be on the adapter now.
         connections: u32,
     },
+    /// Unasked, on a socket with [`SocketOption::Times`](super::SocketOption::Times): when something happened.
+    Time {
+        /// What.
+        what: Moment,
+        /// When, nanoseconds of the clock that all processes of the machine have in common (CLOCK_MONOTONIC).
+        at_ns: u64,
+    },
+}
+
+/// What a time is told of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// The last byte of a SEND that asked for it reached a stage.
+    Reached {
+        /// Which.
+        stage: Stage,
+        /// The byte's number, as the option has them counted, modulo 2^32.
+        byte: u32,
+    },
+    /// The last byte arrived of the data with which the next RECV is answered.
+    Arrived,
+}
+
+impl Moment {
+    /// Stands for arrivals where a stage has its number.
+    const ARRIVED: u64 = 255;
+
+    /// Length and word 3.
+    fn write(self) -> (u32, u64) {
+        match self {
+            Self::Reached { stage, byte } => (byte, stage as u64),
+            Self::Arrived => (0, Self::ARRIVED),
+        }
+    }
+
+    fn read(descriptor: &Descriptor) -> Result<Self, Malformed> {
+        let number = descriptor.0[3];
+        if number == Self::ARRIVED {
+            return Ok(Self::Arrived);
+        }
+        let mut stages = Stage::ALL.into_iter();
+        let stage = stages.find(|&stage| stage as u64 == number);
+        let stage = stage.ok_or(Malformed::Stage(number))?;
+        let byte = descriptor.len();
+        Ok(Self::Reached { stage, byte })
+    }
 }
 
 /// The state of a socket, as STATUS tells it.
@@ -198,6 +244,10 @@ impl Response {
             Outcome::SoftLimit { connections } => {
                 (Opcode::SoftLimit, Flags::empty(), 0, connections, [0; 2])
             }
+            Outcome::Time { what, at_ns } => {
+                let (len, what) = what.write();
+                (Opcode::Time, Flags::empty(), 0, len, [at_ns, what])
+            }
         };
         // The count of an accept takes the place of the status, which takes the upper half of the length.
         let (third, len) = match opcode {
@@ -228,6 +278,10 @@ impl Response {
                 (Opcode::Relief, none) if none.is_empty() => Outcome::Relief,
                 (Opcode::SoftLimit, none) if none.is_empty() => Outcome::SoftLimit {
                     connections: descriptor.len(),
+                },
+                (Opcode::Time, none) if none.is_empty() => Outcome::Time {
+                    what: Moment::read(descriptor)?,
+                    at_ns: descriptor.0[2],
                 },
                 _ => return Err(Malformed::Direction(opcode)),
             };
@@ -281,7 +335,7 @@ impl Response {
                 most_inserts: descriptor.0[2] as u32,
             },
             // A SEND from the cache is answered as any other.
-            Opcode::Relief | Opcode::SoftLimit | Opcode::SendCached => {
+            Opcode::Relief | Opcode::SoftLimit | Opcode::Time | Opcode::SendCached => {
                 return Err(Malformed::Direction(opcode));
             }
             _ => Outcome::Done(opcode),

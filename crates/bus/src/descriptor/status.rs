@@ -86,4 +86,6 @@ statuses! {
     OutsideCache = 26, "the range does not lie within the data cache";
     /// Not all of the range stands in the data cache.
     NotCached = 27, "not all of the range stands in the data cache";
+    /// The times of bytes: they would be of a clock that the host cannot read.
+    NoClock = 28, "the adapter has no clock in common with the application";
 }

@@ -1,5 +1,5 @@
 use super::*;
-use baton_wire::Endpoint;
+use baton_wire::{Endpoint, Stage, Stages};
 use proptest::prelude::*;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -42,7 +42,10 @@ fn actions() -> impl Strategy<Value = Action> {
         Just(Action::Status),
         Just(Action::Name),
         any::<u32>().prop_map(|target| Action::Cancel { target }),
-        (buffers(), any::<bool>()).prop_map(|(data, more)| Action::Send { data, more }),
+        (buffers(), any::<bool>(), 0..=Stages::all().bits()).prop_map(|(data, more, times)| {
+            let times = Stages::from_bits_retain(times);
+            Action::Send { data, more, times }
+        }),
         (any::<u64>(), any::<u32>()).prop_map(|(address, len)| Action::Receive { address, len }),
         (any::<u64>(), any::<u32>()).prop_map(|(address, len)| Action::Forward { address, len }),
         (any::<u64>(), any::<u32>(), any::<bool>())
@@ -111,6 +114,19 @@ fn outcomes() -> impl Strategy<Value = Outcome> {
         }),
         Just(Outcome::Relief),
         any::<u32>().prop_map(|connections| Outcome::SoftLimit { connections }),
+        (
+            prop::sample::select(Stage::ALL.to_vec()),
+            any::<u32>(),
+            any::<u64>()
+        )
+            .prop_map(|(stage, byte, at_ns)| Outcome::Time {
+                what: Moment::Reached { stage, byte },
+                at_ns
+            }),
+        any::<u64>().prop_map(|at_ns| Outcome::Time {
+            what: Moment::Arrived,
+            at_ns
+        }),
     ]
 }
 
@@ -138,6 +154,7 @@ fn what_is_no_request_is_refused_by_name() {
         refused([0x0410, 241 << 32, 0, 0]),
         "241 bytes of data in descriptors: expected 1 to 240"
     );
+    assert_eq!(refused([0x08_0010, 0, 0, 0]), "count 8 is out of bounds");
     // A SEND from the cache has no data of its own; INIT and INSERT have no flags at all.
     assert_eq!(
         refused([0x0413, 0, 0, 0]),
@@ -161,6 +178,8 @@ fn a_request_is_no_response() {
     let refused = Response::decode(&Descriptor([0x0113, 0, 0, 0]));
     let refused = refused.unwrap_err().to_string();
     assert_eq!(refused, "SendCached does not belong here");
+    let refused = Response::decode(&Descriptor([0x24, 0, 0, 3]));
+    assert_eq!(refused, Err(Malformed::Stage(3)));
 }
 
 proptest! {
@@ -186,7 +205,7 @@ proptest! {
 
     #[test]
     fn inline_data_survives(data in prop::collection::vec(any::<u8>(), 1..=MOST_INLINE_BYTES)) {
-        let action = Action::Send { data: Buffer::Inline { len: data.len() as u16 }, more: false };
+        let action = Action::send(Buffer::Inline { len: data.len() as u16 }, false);
         let mut entry = vec![Request { socket: 1, tag: 2, action }.encode()];
         let (mut head, mut tail) = (entry[0], Vec::new());
         write_inline(&mut head, &data, &mut tail);

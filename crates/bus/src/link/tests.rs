@@ -32,10 +32,7 @@ fn status(tag: u32) -> Descriptor {
 /// A SEND with its data in descriptors.
 fn immediate<D: Inline>(data: &D) -> Vec<Descriptor> {
     let len = data.len() as u16;
-    let action = Action::Send {
-        data: Buffer::Inline { len },
-        more: false,
-    };
+    let action = Action::send(Buffer::Inline { len }, false);
     let (socket, tag) = (1, 2);
     let mut head = Request {
         socket,

@@ -77,10 +77,7 @@ pub(super) fn response(number: u32) -> Descriptor {
 /// A request with data inside, of `len` bytes.
 pub(super) fn inline_request(number: u32, len: usize) -> Vec<Descriptor> {
     assert!(len <= MOST_INLINE_BYTES);
-    let action = Action::Send {
-        data: Buffer::Inline { len: len as u16 },
-        more: false,
-    };
+    let action = Action::send(Buffer::Inline { len: len as u16 }, false);
     let mut head = Request {
         socket: number,
         tag: !number,

@@ -56,6 +56,7 @@ impl<P: Inline> OsLayer<P> {
             } => self.handle_cache_ready(response, bytes, most_inserts),
             Outcome::Relief => self.handle_relief(response),
             Outcome::SoftLimit { connections } => self.handle_soft_limit(response, connections),
+            Outcome::Time { what, at_ns } => self.handle_time(response, what, at_ns),
         }
     }
 

@@ -11,7 +11,7 @@
 //! leave some for the others.
 //!
 //! Where to look: `listening`, `opening`, `sending`, `receiving`, `closing` and `control` are what an application can do and what
-//! comes back; `lending` is about data that is sent from where it stands; `submission` is what waits to be submitted, `completion` finds the request to a response, `readiness` tells the application,
+//! comes back; `lending` is about data that is sent from where it stands; `submission` is what waits to be submitted, `times` is when it happened, `completion` finds the request to a response, `readiness` tells the application,
 //! `pump` moves it all, `loss` is the end of a link.
 
 mod caching;
@@ -36,6 +36,7 @@ mod sending;
 mod socket;
 mod stats;
 mod submission;
+mod times;
 
 pub use caching::FileChange;
 pub use calls::Calls;
@@ -44,6 +45,7 @@ pub use control::{Completed, Completion, NotSubmitted};
 pub use moving::{Exported, MoveNews};
 pub use packets::PacketPart;
 pub use stats::{NoRoom, NoRoomCounts, OsLayerStats};
+pub use times::{SendTimes, TransmitTime};
 
 use crate::SocketId;
 use baton_bus::Chains;

@@ -165,7 +165,7 @@ impl<P: Inline> OsLayer<P> {
             end: self.give(number, len),
         };
         let data = Buffer::Memory { address, len };
-        self.request_of_packets(now, number, operation, Action::Send { data, more }, len);
+        self.request_of_packets(now, number, operation, Action::send(data, more), len);
         true
     }
 

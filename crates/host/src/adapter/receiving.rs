@@ -6,7 +6,7 @@ use crate::{Receive, SocketId, Unread};
 use baton_bus::descriptor::{Action, Buffer, Response, Status};
 use baton_bus::link::{Inline, Violation, extract};
 use baton_bus::{Descriptor, HostLink, Urgency};
-use baton_wire::Time;
+use baton_wire::{SeqNr, Time};
 
 impl<P: Inline> OsLayer<P> {
     /// Takes at most `max` bytes that have been received.
@@ -50,10 +50,12 @@ impl<P: Inline> OsLayer<P> {
             let data = piece.slice(0, max);
             *piece = piece.slice(max, piece.len() - max);
             entry.received_len -= max;
+            entry.note_read();
             return Some(data);
         }
         let data = self.pieces.pop(&mut entry.received)?;
         entry.received_len -= data.len();
+        entry.note_read();
         if entry.may_receive() {
             self.intend(number, Intents::RECEIVE);
         }
@@ -156,7 +158,11 @@ impl<P: Inline> OsLayer<P> {
             entry.receive_window = (entry.receive_window * 2).min(most);
         }
         entry.received_len += data.len();
+        let before = SeqNr(entry.came);
         entry.came = entry.came.wrapping_add(data.len() as u32);
+        if let Some(timing) = &mut entry.timing {
+            timing.came(before, SeqNr(entry.came));
+        }
         self.pieces.push(&mut entry.received, data);
         self.wake_reader(number);
         self.intend(number, Intents::RECEIVE);

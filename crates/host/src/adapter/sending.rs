@@ -8,7 +8,7 @@ use crate::{Gone, SocketId};
 use baton_bus::descriptor::{Action, Buffer, Request, Response, Status};
 use baton_bus::link::{Inline, Violation, embed};
 use baton_bus::{HostLink, Urgency};
-use baton_wire::{Span, Time};
+use baton_wire::{Span, Stages, Time};
 
 impl<P: Inline> OsLayer<P> {
     /// Takes as much of `data` as there is room for; gives how many bytes. When that was not all, the socket becomes writable later.
@@ -42,6 +42,12 @@ impl<P: Inline> OsLayer<P> {
             }
             self.hold(number, data.slice(taken, len));
             taken += len;
+        }
+        let entry = self.socket_mut(number);
+        if let Some(timing) = &mut entry.timing
+            && taken > 0
+        {
+            timing.mark(entry.given, taken == data.len());
         }
         if self.socket(number).corked && !blocked {
             self.start_cork_timer(now, number);
@@ -85,6 +91,10 @@ impl<P: Inline> OsLayer<P> {
     }
 
     pub(super) fn hold(&mut self, number: u32, piece: P) {
+        let entry = self.socket(number);
+        if entry.is_timed_at(entry.given) {
+            return self.hold_apart(number, piece);
+        }
         self.give(number, piece.len() as u32);
         let entry = &mut self.sockets[number as usize];
         entry.held_len += piece.len() as u32;
@@ -157,6 +167,9 @@ impl<P: Inline> OsLayer<P> {
         let entry = &mut self.sockets[number as usize];
         self.pieces.clear(&mut entry.held);
         entry.held_len = 0;
+        if let Some(timing) = &mut entry.timing {
+            timing.forget_marks();
+        }
         self.stop_cork_timer(number);
         self.tell_done_with(number);
     }
@@ -274,6 +287,8 @@ impl<P: Inline> OsLayer<P> {
         let entry = self.socket_mut(number);
         entry.held_len -= len;
         let end = entry.given - entry.held_len;
+        let timing = entry.timing.as_mut();
+        let times = timing.map_or_else(Stages::empty, |timing| timing.take(end));
         let more = more || !entry.held.is_empty();
         let address = match data {
             Buffer::Memory { address, .. } => Some(address),
@@ -283,7 +298,7 @@ impl<P: Inline> OsLayer<P> {
         let request = Request {
             socket: number,
             tag,
-            action: Action::Send { data, more },
+            action: Action::Send { data, more, times },
         };
         let mut head = request.encode();
         let mut entry = std::mem::take(&mut self.entry);
@@ -312,7 +327,9 @@ impl<P: Inline> OsLayer<P> {
     ) -> u32 {
         let entry = &mut self.sockets[number as usize];
         let mut joined = 0;
+        let start = entry.given - entry.held_len + used;
         while let Some(piece) = self.pieces.front(&entry.held)
+            && !entry.is_timed_at(start + joined)
             && link.append(address, used + joined, piece)
         {
             joined += piece.len() as u32;

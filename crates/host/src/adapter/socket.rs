@@ -1,5 +1,6 @@
 //! One socket, as the host knows it. The rest of its state is on the adapter.
 
+use super::times::Timing;
 use baton_bus::Chain;
 use baton_bus::descriptor::{SocketOption, Status};
 use baton_wire::{Endpoint, SeqNr, Time};
@@ -177,6 +178,8 @@ pub(super) struct Socket {
     pub given_before: SeqNr,
     /// Bytes that have been received, modulo 2^32.
     pub came: u32,
+    /// Times are told.
+    pub timing: Option<Box<Timing>>,
     /// Somebody keeps what it was given, and is to hear when the adapter is done with some.
     pub lends: bool,
     /// When the cork gives up.
@@ -246,6 +249,7 @@ impl Default for Socket {
             given: SeqNr(0),
             given_before: SeqNr(0),
             came: 0,
+            timing: None,
             lends: false,
             cork_deadline: None,
             receive_window: 1,
@@ -311,6 +315,20 @@ impl Socket {
     /// Whether its connection is leaving the adapter, or has left it: what has not been sent stays, and goes on from here.
     pub fn is_leaving(&self) -> bool {
         self.exporting || self.phase == Phase::Exported
+    }
+
+    /// The application has read something.
+    pub fn note_read(&mut self) {
+        let next = SeqNr(self.came.wrapping_sub(self.received_len as u32));
+        if let Some(timing) = &mut self.timing {
+            timing.read(next);
+        }
+    }
+
+    /// Whether the byte before this number is of interest, and what follows it goes apart.
+    pub fn is_timed_at(&self, end: SeqNr) -> bool {
+        let timing = self.timing.as_ref();
+        timing.is_some_and(|timing| timing.ends_at(end))
     }
 
     /// Requests that wait to be answered.

@@ -45,6 +45,10 @@ pub struct OsLayerStats {
     pub no_room: NoRoomCounts,
     /// Options that the adapter refused.
     pub options_refused: u64,
+    /// Times of bytes that were sent or acknowledged.
+    pub times_told: u64,
+    /// The same that were dropped because too many waited to be taken.
+    pub times_dropped: u64,
     /// Links that were lost.
     pub links_lost: u64,
     /// Connections that the adapter has taken over.

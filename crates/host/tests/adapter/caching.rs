@@ -179,7 +179,10 @@ fn a_reference_follows_what_is_held_back_and_waits_for_room() {
     let [insert, head, cached] = first[..] else {
         panic!("{first:?}");
     };
-    let Action::Send { data, more: true } = head.action else {
+    let Action::Send {
+        data, more: true, ..
+    } = head.action
+    else {
         panic!("the header goes before what follows it");
     };
     assert_eq!(data.len(), 100);

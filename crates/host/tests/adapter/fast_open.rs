@@ -12,10 +12,7 @@ const OPTION: Action = Action::SetOption {
 };
 
 fn inline(len: u16) -> Action {
-    Action::Send {
-        data: Buffer::Inline { len },
-        more: false,
-    }
+    Action::send(Buffer::Inline { len }, false)
 }
 
 /// Opens a connection with `len` bytes; gives its socket and how many were taken.
@@ -73,12 +70,12 @@ fn what_descriptors_do_not_hold_is_not_taken() {
     let transfers = script.transfers();
     let actions = script.actions();
     assert_eq!(script.transfers(), transfers + 1);
-    let more = Action::Send {
-        data: Buffer::Inline {
+    let more = Action::send(
+        Buffer::Inline {
             len: MOST_INLINE_BYTES as u16,
         },
-        more: true,
-    };
+        true,
+    );
     assert_eq!(actions.len(), 3 + pieces);
     assert!(actions[3..2 + pieces].iter().all(|&action| action == more));
     assert_eq!(actions[2 + pieces], inline(MOST_INLINE_BYTES as u16));

@@ -226,7 +226,7 @@ pub fn batching(level: u32, timer_us: u32) -> OsLayerConfig {
 /// Lengths of the SENDs among `actions`, and whether more follows each.
 pub fn sends(actions: &[Action]) -> Vec<(u32, bool)> {
     let send = |action: &Action| match *action {
-        Action::Send { data, more } => Some((data.len(), more)),
+        Action::Send { data, more, .. } => Some((data.len(), more)),
         _ => None,
     };
     actions.iter().filter_map(send).collect()

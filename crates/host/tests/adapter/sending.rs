@@ -215,10 +215,7 @@ fn short_data_travels_in_descriptors() {
     script.send(socket, 101);
     assert_eq!(script.free(), free - 1);
     let requests = script.requests();
-    let inline = Action::Send {
-        data: Buffer::Inline { len: 100 },
-        more: false,
-    };
+    let inline = Action::send(Buffer::Inline { len: 100 }, false);
     assert_eq!(requests[0].action, inline);
     for request in &requests {
         script.done(request, Status::Ok);

@@ -80,7 +80,7 @@ fn place<L: HostLink<Data = Bytes>>(link: &mut L, data: Bytes) -> [Descriptor; 2
     let data = Buffer::Memory { address: from, len };
     [
         request(Action::Receive { address: to, len }),
-        request(Action::Send { data, more: false }),
+        request(Action::send(data, false)),
     ]
 }
 

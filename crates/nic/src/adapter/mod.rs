@@ -55,6 +55,7 @@ mod sending;
 mod session;
 mod socket;
 mod stats;
+mod times;
 
 pub use config::{AdapterConfig, AdapterConfigError};
 pub use dispatch::{Dispatch, Piece, Ready, Transferred};
@@ -273,6 +274,12 @@ impl<P: Payload + Inline> Adapter<P> {
     /// Batching of an application's responses by a rule of the caller's own, before there are any.
     pub fn set_batching(&mut self, session: SessionId, rule: Box<dyn BatchingRule>) {
         self.session_mut(session).responses.set_batching(rule);
+    }
+
+    /// Tells an application times from now on, on a clock that it shares with the adapter: [`Time::ZERO`] was so many nanoseconds after that
+    /// clock's. Without, what asks for times is refused.
+    pub fn set_epoch(&mut self, session: SessionId, epoch_ns: u64) {
+        self.session_mut(session).epoch_ns = Some(epoch_ns);
     }
 
     /// The next connection that has left for its host, if they are [kept](Adapter::keep_departures).

@@ -45,6 +45,7 @@ impl Options {
             SocketOption::ReceiveBuffer => self.receive_buffer = buffer()?,
             SocketOption::UserTimeout => self.user_timeout_ms = Some(value),
             SocketOption::FastOpen => self.fast_open = value,
+            SocketOption::Times => return Err(Status::WrongState),
         }
         Ok(())
     }
@@ -128,6 +129,9 @@ impl<P: Payload + Inline> Session<P> {
         option: SocketOption,
         value: u32,
     ) -> Result<(), Status> {
+        if option == SocketOption::Times {
+            return self.set_times(work, slot, tag, value);
+        }
         let most_buffer = work.shared.config.most_buffer_bytes;
         let socket = &mut self.sockets[slot as usize];
         let mut this = Options::default();

@@ -19,6 +19,8 @@ pub(super) struct Receive {
     filled: u32,
     /// Transfers of them that are not over.
     pub(super) under_way: u32,
+    /// When the last of them arrived, if that is to be told.
+    arrived: Option<Time>,
 }
 
 impl Receive {
@@ -29,6 +31,7 @@ impl Receive {
             len,
             filled: 0,
             under_way: 0,
+            arrived: None,
         }
     }
 
@@ -109,6 +112,8 @@ impl<P: Payload + Inline> Session<P> {
             let Some(data) = work.stack.read(conn, room as usize) else {
                 return;
             };
+            let timing = self.sockets[slot as usize].timing.as_deref();
+            receive.arrived = timing.and_then(|timing| timing.arrival(work.stack, conn));
             receive.filled += data.len() as u32;
             receive.under_way += 1;
             let address = receive.address + u64::from(at);
@@ -141,8 +146,11 @@ impl<P: Payload + Inline> Session<P> {
         self.receives.pop(&mut receiving.posted);
         let taken = work.stack.read(conn, unread);
         debug_assert_eq!(taken.as_ref(), Some(&data));
+        let timing = self.sockets[slot as usize].timing.as_deref();
+        let arrived = timing.and_then(|timing| timing.arrival(work.stack, conn));
         work.stack.consume(conn, unread);
         self.stats.inline_bytes += unread as u64;
+        self.tell_arrival(work.now, slot, arrived);
         self.answer_inline(work, slot, tag, &data);
         self.count_received(unread as u32);
         true
@@ -187,6 +195,7 @@ impl<P: Payload + Inline> Session<P> {
             if let Some(conn) = conn {
                 work.stack.consume(conn, receive.filled as usize);
             }
+            self.tell_arrival(work.now, slot, receive.arrived);
             let (address, len) = (receive.address, receive.filled);
             let outcome = Outcome::Received(Buffer::Memory { address, len });
             self.respond(work.now, number, receive.tag, Status::Ok, outcome);

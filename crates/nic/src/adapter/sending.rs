@@ -8,7 +8,7 @@ use baton_bus::descriptor::{Buffer, Outcome, Status};
 use baton_bus::link::{Inline, Violation, extract};
 use baton_bus::{Descriptor, Urgency};
 use baton_tcp::{ConnId, Stack, WriteFlags};
-use baton_wire::{Payload, Pieces, Time};
+use baton_wire::{Payload, Pieces, Stages, Time};
 
 /// A SEND.
 #[derive(Clone, Debug)]
@@ -17,6 +17,8 @@ pub(super) struct Send<P> {
     pub(super) data: SendData<P>,
     /// More follows at once.
     pub(super) more: bool,
+    /// The stages of its last byte whose times are told.
+    pub(super) times: Stages,
     /// A part of a packet whose rest was refused: none of it is sent.
     pub(super) is_cut: bool,
 }
@@ -28,6 +30,7 @@ impl<P> Send<P> {
             tag,
             data,
             more,
+            times: Stages::empty(),
             is_cut: false,
         }
     }
@@ -124,6 +127,9 @@ impl<P: Payload + Inline> Session<P> {
         send: Send<P>,
     ) -> Result<(), Status> {
         let socket = &mut self.sockets[slot as usize];
+        if !send.times.is_empty() && socket.timing.is_none() {
+            return Err(Status::WrongState);
+        }
         match socket.phase {
             Phase::Packets => return self.send_part(work, slot, send),
             Phase::Connecting { conn, .. } => {
@@ -272,7 +278,8 @@ impl<P: Payload + Inline> Session<P> {
 
     /// Writes what has been fetched to the connection, as far as there is room.
     fn write_out(&mut self, stack: &mut Stack<P>, slot: u32, conn: ConnId) {
-        let unwritten = &mut self.sockets[slot as usize].sending.unwritten;
+        let socket = &mut self.sockets[slot as usize];
+        let unwritten = &mut socket.sending.unwritten;
         while let Some(send) = self.sends.front_mut(unwritten) {
             let room = stack.send_space(conn);
             if room == 0 {
@@ -281,11 +288,18 @@ impl<P: Payload + Inline> Session<P> {
             let Some((data, is_begun)) = send.data.take(room) else {
                 return debug_assert!(false, "it has been fetched");
             };
-            let more = is_begun || send.more;
-            if !is_begun {
-                self.sends.pop(unwritten);
+            let (len, more) = (data.len() as u32, is_begun || send.more);
+            let mut times = send.times;
+            match is_begun {
+                true => times = Stages::empty(),
+                false => drop(self.sends.pop(unwritten)),
             }
             write(stack, conn, data, more);
+            if let Some(timing) = &mut socket.timing
+                && !timing.written(stack, conn, len, times)
+            {
+                self.stats.times_dropped += 1;
+            }
         }
     }
 

@@ -87,6 +87,8 @@ pub(super) struct Session<P> {
     pub(super) owed: Vec<u32>,
     pub(super) responses: Responses,
     pub(super) cache: Cache<P>,
+    /// When the adapter's clock began, nanoseconds on one that the application has, too.
+    pub(super) epoch_ns: Option<u64>,
     pub(super) most_buffer: u32,
     pub(super) ring_depth: u32,
     pub(super) stats: SessionStats,
@@ -114,6 +116,7 @@ impl<P: Payload + Inline> Session<P> {
             owed: Vec::new(),
             responses: Responses::new(batching, ring_depth, config.data_at_once)?,
             cache: Cache::new(),
+            epoch_ns: None,
             most_buffer: batching.max_transfer_bytes,
             ring_depth,
             stats: SessionStats::default(),
@@ -238,9 +241,13 @@ impl<P: Payload + Inline> Session<P> {
             }
             (Action::Name, Some(slot)) => self.respond_with_name(work, slot, tag),
             (Action::Cancel { target }, Some(slot)) => self.cancel(work, slot, tag, target),
-            (Action::Send { data, more }, Some(slot)) => {
+            (Action::Send { data, more, times }, Some(slot)) => {
                 let data = self.data_of(data, entry)?;
-                self.send(work, slot, Send::new(tag, data, more))
+                let send = Send {
+                    times,
+                    ..Send::new(tag, data, more)
+                };
+                self.send(work, slot, send)
             }
             (Action::SendCached { offset, len, more }, Some(slot)) => {
                 self.send_cached(work, slot, tag, (offset, len), more)
@@ -387,6 +394,7 @@ impl<P: Payload + Inline> Session<P> {
                     self.feed(work, slot);
                 }
             }
+            Event::TransmitTimes => self.tell_transmit_times(work, slot, conn),
             Event::PeerClosed => {
                 self.sockets[slot as usize].receiving.peer_closed = true;
                 self.report_end_when_delivered(work, slot);

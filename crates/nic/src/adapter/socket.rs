@@ -3,6 +3,7 @@
 use super::export::Exporting;
 use super::import::Importing;
 use super::options::Options;
+use super::times::Timing;
 use crate::activity::Activity;
 use baton_bus::Chain;
 use baton_bus::descriptor::Status;
@@ -135,6 +136,8 @@ pub(super) struct Socket {
     pub(super) relief_asked: bool,
     /// How busy it is.
     pub(super) activity: Activity,
+    /// The host wants to know times.
+    pub(super) timing: Option<Box<Timing>>,
     /// Its connection is on its way.
     pub(super) moving: Option<Box<Moving>>,
 }
@@ -173,6 +176,7 @@ impl Socket {
             imported: false,
             relief_asked: false,
             activity: Activity::default(),
+            timing: None,
             moving: None,
         }
     }

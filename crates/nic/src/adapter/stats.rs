@@ -69,6 +69,10 @@ pub struct SessionStats {
     pub cache_sends: u64,
     /// Bytes of theirs.
     pub cache_sent_bytes: u64,
+    /// Times told: of bytes that were sent or acknowledged, and of arrivals.
+    pub times_told: u64,
+    /// SENDs whose times were asked for while those of too many others were awaited.
+    pub times_dropped: u64,
     /// Transfers of data from the host that were asked for.
     pub reads: u64,
     /// Transfers of data to the host that were asked for.
@@ -110,6 +114,8 @@ impl AddAssign for SessionStats {
         self.cache_inserted_bytes += other.cache_inserted_bytes;
         self.cache_sends += other.cache_sends;
         self.cache_sent_bytes += other.cache_sent_bytes;
+        self.times_told += other.times_told;
+        self.times_dropped += other.times_dropped;
         self.reads += other.reads;
         self.writes += other.writes;
         self.inline_bytes += other.inline_bytes;

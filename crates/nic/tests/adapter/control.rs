@@ -64,10 +64,7 @@ fn every_request_to_no_socket_is_refused() {
         (Action::Status, status),
         (Action::Name, Outcome::Name(nowhere)),
         (Action::Cancel { target: 1 }, Outcome::Done(Opcode::Cancel)),
-        (
-            Action::Send { data, more },
-            Outcome::Sent { len, cumulative },
-        ),
+        (Action::send(data, more), Outcome::Sent { len, cumulative }),
         (
             Action::Receive {
                 address: 0x1000,
@@ -103,10 +100,7 @@ fn every_request_in_the_wrong_state_is_refused() {
         );
     };
     let address = world.apps[0].link.place(data(0, 9)).expect("a buffer");
-    let send = Action::Send {
-        data: Buffer::Memory { address, len: 9 },
-        more: false,
-    };
+    let send = Action::send(Buffer::Memory { address, len: 9 }, false);
     let receive = Action::Receive { address, len: 9 };
     for socket in [idle, listening, reserved] {
         wrong(&mut world, socket, send);
@@ -290,13 +284,13 @@ fn what_makes_no_sense_is_a_violation() {
         address: u64::MAX - 10,
         len: 100,
     };
-    let elsewhere = Action::Send {
-        data: Buffer::Memory {
+    let elsewhere = Action::send(
+        Buffer::Memory {
             address: 0x10,
             len: 100,
         },
-        more: false,
-    };
+        false,
+    );
     let too_many_blocks = Action::SendCached {
         offset: 0,
         len: 4 * 4096 + 1,

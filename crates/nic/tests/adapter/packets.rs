@@ -29,7 +29,7 @@ fn post_part(world: &mut World, data: Symbolic, more: bool) -> u32 {
     let len = data.len;
     let address = world.apps[0].link.place(data).expect("a buffer is free");
     let data = Buffer::Memory { address, len };
-    world.post(0, PACKETS, Action::Send { data, more })
+    world.post(0, PACKETS, Action::send(data, more))
 }
 
 fn post_cached(world: &mut World, offset: u32, len: u32, more: bool) -> u32 {
@@ -148,7 +148,7 @@ fn post_random(
                     address,
                     len: part.len,
                 };
-                let tag = world.post(0, PACKETS, Action::Send { data, more });
+                let tag = world.post(0, PACKETS, Action::send(data, more));
                 account.sends.push_back((tag, Some(address)));
                 Some(part)
             }

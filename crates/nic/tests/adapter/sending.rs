@@ -151,13 +151,13 @@ fn one_answer_may_stand_for_all_before_it() {
 fn sends_have_limits() {
     let (mut world, peer) = connected(World::with(|config| config.most_sends = 2));
     world.apps[0].faults.delay_dma(3);
-    let empty = Action::Send {
-        data: Buffer::Memory {
+    let empty = Action::send(
+        Buffer::Memory {
             address: 0x1_0000,
             len: 0,
         },
-        more: false,
-    };
+        false,
+    );
     let empty = world.post(0, 2, empty);
     let tags = [0, 1, 2].map(|index| world.post_send(0, 2, data(index * 100, 100)));
     world.run();
@@ -219,10 +219,7 @@ fn a_partial_segment_waits_when_more_follows() {
         .link
         .place(data(0, 200))
         .expect("a buffer is free");
-    let more = Action::Send {
-        data: Buffer::Memory { address, len: 200 },
-        more: true,
-    };
+    let more = Action::send(Buffer::Memory { address, len: 200 }, true);
     world.ask(0, 2, more);
     assert_eq!(world.peer_reads(peer), []);
     let before = world.to_peer;

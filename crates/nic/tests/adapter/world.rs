@@ -165,7 +165,7 @@ impl World {
         let len = data.len;
         let address = self.apps[app].link.place(data).expect("a buffer is free");
         let data = Buffer::Memory { address, len };
-        self.post(app, socket, Action::Send { data, more: false })
+        self.post(app, socket, Action::send(data, false))
     }
 
     /// Posts a SEND with the data inside; gives its tag.
@@ -182,10 +182,7 @@ impl World {
         let buffer = Buffer::Inline {
             len: data.len as u16,
         };
-        let action = Action::Send {
-            data: buffer,
-            more: false,
-        };
+        let action = Action::send(buffer, false);
         let request = Request {
             socket,
             tag,

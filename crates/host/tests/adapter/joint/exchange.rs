@@ -1,7 +1,10 @@
 //! Connections in both directions on which both ends write and read at random.
 
 use super::machine::{Machine, PORT, endpoint};
+use super::timed::Timed;
 use super::{Application, Summary, run};
+use baton_bus::link::MemoryHost;
+use baton_host::adapter::Calls;
 use baton_host::{FileContent, FileId, Ready, Receive, SocketId, Sockets};
 use baton_tcp::{CloseReason, ConnId, Event, ListenerId, State};
 use baton_testkit::{Random, for_each_seed, symbolic};
@@ -41,6 +44,9 @@ struct Pair {
     peer_half_closes: bool,
     host_half_closes: bool,
     host_closes_first: bool,
+    /// The host wants to know times, and of those that it asked for.
+    wants_times: bool,
+    timed: Option<Timed>,
     /// The peer gives up when it has read so much.
     peer_aborts_at: Option<u64>,
     /// The host gives up when it has read so much.
@@ -139,10 +145,16 @@ impl Exchange {
     fn host_goes_on(&mut self, machine: &mut Machine, number: usize) {
         let pair = &mut self.pairs[number];
         let Some(socket) = pair.socket else { return };
-        let random = &mut machine.random;
-        let mut calls = machine.os.calls(machine.now, &mut machine.host);
+        let (now, random) = (machine.now, &mut machine.random);
+        if pair.wants_times && pair.timed.is_none() && random.percent(50) {
+            pair.timed = Timed::begin(now, &mut machine.os, socket, pair.host.written);
+        }
+        let mut calls = machine.os.calls(now, &mut machine.host);
         let (mut gone, ended) = pair.host_reads(number, socket, &mut calls, random);
         gone |= pair.host_writes(socket, &mut calls, random).is_err();
+        if let Some(timed) = &mut pair.timed {
+            timed.check(now, calls.os(), socket);
+        }
         let wrote_all = pair.host.written == pair.host.total;
         if wrote_all && !pair.host.closed && !gone {
             calls.set_cork(socket, false);
@@ -219,6 +231,8 @@ impl Pair {
             peer_half_closes: random.percent(50),
             host_half_closes: random.percent(30),
             host_closes_first: random.percent(50),
+            wants_times: random.percent(30),
+            timed: None,
             peer_aborts_at,
             host_aborts_at,
             excused: false,
@@ -283,7 +297,7 @@ impl Pair {
     fn host_writes(
         &mut self,
         socket: SocketId,
-        calls: &mut impl Sockets<Symbolic>,
+        calls: &mut Calls<'_, Symbolic, MemoryHost<Symbolic>>,
         random: &mut Random,
     ) -> Result<(), baton_host::Gone> {
         if random.percent(20) {
@@ -294,7 +308,7 @@ impl Pair {
             let most = (self.host.total - self.host.written).min(FILE_BYTES - offset);
             let len = (1 + random.below(6000)).min(most);
             let taken = match random.percent(30) {
-                true => calls.send(socket, symbolic(self.source(), offset, len as u32))? as u64,
+                true => self.host_writes_timed(socket, calls, random, (offset, len))?,
                 false => self.host_writes_file(socket, calls, offset, len)?,
             };
             self.host.written += taken;
@@ -303,6 +317,25 @@ impl Pair {
             }
         }
         Ok(())
+    }
+
+    /// Sends what may be of interest; gives how many bytes.
+    fn host_writes_timed(
+        &mut self,
+        socket: SocketId,
+        calls: &mut Calls<'_, Symbolic, MemoryHost<Symbolic>>,
+        random: &mut Random,
+        (offset, len): (u64, u64),
+    ) -> Result<u64, baton_host::Gone> {
+        let data = symbolic(self.source(), offset, len as u32);
+        let Some(timed) = &mut self.timed else {
+            return Ok(calls.send(socket, data)? as u64);
+        };
+        timed.ask(calls.os(), socket, random);
+        let taken = calls.send(socket, data)?;
+        let written = self.host.written + taken as u64;
+        timed.wrote(calls.now(), calls.os(), socket, (written, taken));
+        Ok(taken as u64)
     }
 
     /// What the host says is bytes of this name.
@@ -477,6 +510,7 @@ fn every_byte_arrives_and_every_request_is_answered() {
     reached("full rings", |run| run.host.no_room.ring);
     reached("few buffers", |run| run.host.no_room.buffers);
     reached("many sends", |run| run.host.no_room.sends);
+    reached("times", |run| run.host.times_told);
     reached("lost links", |run| run.host.links_lost);
     reached("abnormal ends", |run| run.host.ended_abnormally);
 }

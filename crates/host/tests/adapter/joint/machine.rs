@@ -20,6 +20,8 @@ use tcp::tcp_config;
 
 /// Where the host's application listens.
 pub const PORT: u16 = 80;
+/// When the adapter's clock began, on one that both have.
+pub const EPOCH_NS: u64 = 1_000_000_007;
 /// Links lost in one run.
 const MOST_LOSSES: u32 = 2;
 
@@ -170,6 +172,7 @@ impl Machine {
         let (host, adapter_end) = memory_link(config.link);
         let mut adapter = Adapter::new(config.adapter.clone()).expect("right parameters");
         let session = adapter.attach().expect("the first");
+        adapter.set_epoch(session, EPOCH_NS);
         let stack = Stack::new(tcp_config(&mut random), random.draw());
         let peers = Stack::new(tcp_config(&mut random), random.draw());
         let lossy = random.percent(60);
@@ -320,6 +323,7 @@ impl Machine {
         (self.host, self.adapter_end) = memory_link(self.config.link);
         self.hampered = false;
         self.session = self.adapter.attach().expect("the other is gone");
+        self.adapter.set_epoch(self.session, EPOCH_NS);
         (self.host_rings, self.adapter_rings) = (true, true);
     }
 

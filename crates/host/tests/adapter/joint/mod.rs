@@ -3,6 +3,7 @@
 
 mod exchange;
 mod machine;
+mod timed;
 mod web;
 
 use machine::Machine;

@@ -187,7 +187,7 @@ impl Desk {
                 let data = packet(endpoint(1, HOST_PORT), endpoint(2, 1000));
                 let address = self.apps.0[0].host.place(data).expect("a free buffer");
                 let (data, more) = (Buffer::Memory { address, len: 40 }, false);
-                self.ask(0, PACKETS, Action::Send { data, more });
+                self.ask(0, PACKETS, Action::send(data, more));
                 self.look();
             }
             Arrival::Command => {
@@ -348,7 +348,7 @@ fn the_live_order_is_the_simulated_one() {
                             },
                             false,
                         );
-                        other.ask(0, PACKETS, Action::Send { data, more });
+                        other.ask(0, PACKETS, Action::send(data, more));
                     }
                 }
                 let link = &mut other.apps.0[0].link;

@@ -53,7 +53,7 @@ fn send(inline_bytes: u16) -> Vec<Descriptor> {
         0 => Buffer::Memory { address: 0, len: 1 },
         len => Buffer::Inline { len },
     };
-    let action = Action::Send { data, more: false };
+    let action = Action::send(data, false);
     let (socket, tag) = (1, 0);
     let mut head = Request {
         socket,
@@ -242,7 +242,7 @@ fn the_parts_of_a_packet_go_together_as_far_as_they_may() {
     let (address, offset, len) = (0, 0, 100);
     let part = |more| {
         let data = Buffer::Memory { address, len };
-        entry(Action::Send { data, more })
+        entry(Action::send(data, more))
     };
     let cached = entry(Action::SendCached {
         offset,

@@ -189,7 +189,7 @@ impl Service {
                     let address = 0x1000;
                     let data = Buffer::Memory { address, len };
                     let more = part == 0;
-                    self.ask(socket, Action::Send { data, more });
+                    self.ask(socket, Action::send(data, more));
                 }
             }
             Outcome::PeerClosed => self.ask(response.socket, Action::Close(Close::Both)),

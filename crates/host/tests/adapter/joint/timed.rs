@@ -1,0 +1,84 @@
+//! What a host asked of times, and whether it was told.
+
+use super::machine::EPOCH_NS;
+use baton_bus::descriptor::Times;
+use baton_host::SocketId;
+use baton_host::adapter::{OsLayer, SendTimes};
+use baton_testkit::Random;
+use baton_wire::{Stages, Symbolic, Time};
+use std::collections::VecDeque;
+
+/// Times of one connection.
+#[derive(Debug)]
+pub struct Timed {
+    since_ns: u64,
+    /// The bytes that were written before they were counted.
+    first: u64,
+    /// Bytes of interest by stage, and when they were written.
+    asked: [VecDeque<(u32, u64)>; 3],
+    stages: Stages,
+}
+
+fn ns(now: Time) -> u64 {
+    EPOCH_NS + now.as_ps() / 1000
+}
+
+impl Timed {
+    /// Asks for times of a connection that is open; none when there is no room now.
+    pub fn begin(
+        now: Time,
+        os: &mut OsLayer<Symbolic>,
+        socket: SocketId,
+        written: u64,
+    ) -> Option<Self> {
+        let times = Times::RECEIVED | Times::FROM_NEXT;
+        os.set_times(now, socket, times).ok()?;
+        Some(Self {
+            since_ns: ns(now),
+            first: written,
+            asked: Default::default(),
+            stages: Stages::empty(),
+        })
+    }
+
+    /// Before a send.
+    pub fn ask(&mut self, os: &mut OsLayer<Symbolic>, socket: SocketId, random: &mut Random) {
+        self.stages = Stages::from_bits_truncate(random.below(8) as u8);
+        let asked = SendTimes {
+            stages: self.stages,
+            if_whole: true,
+            if_partial: true,
+        };
+        os.ask_times(socket, asked);
+    }
+
+    /// After it: so many bytes were written by now, `taken` of them by it.
+    pub fn wrote(
+        &mut self,
+        now: Time,
+        os: &mut OsLayer<Symbolic>,
+        socket: SocketId,
+        (written, taken): (u64, usize),
+    ) {
+        os.ask_times(socket, SendTimes::default());
+        for stage in baton_wire::Stage::ALL {
+            if taken > 0 && self.stages.contains(stage.into()) {
+                let byte = (written - self.first - 1) as u32;
+                self.asked[stage as usize].push_back((byte, ns(now)));
+            }
+        }
+    }
+
+    /// All that is told was asked for, in order, and happened after that; bytes that were read have arrived.
+    pub fn check(&mut self, now: Time, os: &mut OsLayer<Symbolic>, socket: SocketId) {
+        while let Some(time) = os.poll_transmit_time(socket) {
+            let asked = self.asked[time.stage as usize].pop_front();
+            let (byte, at_ns) = asked.expect("it was asked for");
+            assert_eq!(time.byte, byte, "{time:?}");
+            assert!((at_ns..=ns(now)).contains(&time.at_ns), "{time:?}");
+        }
+        if let Some(at_ns) = os.arrival_of_last_read(socket) {
+            assert!((self.since_ns..=ns(now)).contains(&at_ns));
+        }
+    }
+}
