@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::io::{self, ErrorKind, Read, Write};
 
 /// The version of everything that is said and shared here.
-pub const VERSION: u8 = 4;
+pub const VERSION: u8 = 5;
 /// How a frame begins, before the version.
 const MAGIC: &[u8; 5] = b"BATON";
 const HEADER_BYTES: usize = 8;

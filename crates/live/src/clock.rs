@@ -1,12 +1,15 @@
 //! The engine's time.
 
 use baton_wire::{Span, Time};
+use rustix::time::{ClockId, clock_gettime};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Monotonic time since the engine was started.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     start: Instant,
+    /// The same on CLOCK_MONOTONIC, which all processes have in common.
+    monotonic: Duration,
     /// Wall-clock time of the start.
     epoch: Duration,
 }
@@ -17,6 +20,9 @@ impl Clock {
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         Self {
             start: Instant::now(),
+            monotonic: clock_gettime(ClockId::Monotonic)
+                .try_into()
+                .unwrap_or_default(),
             epoch: since.unwrap_or_default(),
         }
     }
@@ -24,6 +30,11 @@ impl Clock {
     /// The time.
     pub fn now(&self) -> Time {
         Time::ZERO + Span::from(self.start.elapsed())
+    }
+
+    /// CLOCK_MONOTONIC at [`Time::ZERO`].
+    pub fn monotonic(&self) -> Duration {
+        self.monotonic
     }
 
     /// Wall-clock time of [`Time::ZERO`] since 1970.

@@ -97,6 +97,11 @@ impl<T: Port> Engine<T> {
         }
     }
 
+    /// What the time is told by.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
     /// The time.
     pub fn now(&self) -> Time {
         self.clock.now()

@@ -28,6 +28,8 @@ pub struct Readiness {
     pub failed: bool,
     /// It is not known yet whether it can be opened.
     pub opening: bool,
+    /// There are times of bytes that were sent, for [`TcpStream::take_transmit_time`].
+    pub times: bool,
 }
 
 impl Readiness {
@@ -59,9 +61,11 @@ impl Watched<'_> {
                         core.wait_until(stream.socket(), side, waiter);
                     }
                 };
-                wants(interest.reads(), Side::Read, core);
+                wants(interest.reads() || interest.wants_times(), Side::Read, core);
                 wants(interest.writes(), Side::Write, core);
-                interest.reads() && now.is_readable() || interest.writes() && now.writable
+                interest.reads() && now.is_readable()
+                    || interest.writes() && now.writable
+                    || interest.wants_times() && now.times
             }
             Self::Listener(listener) => {
                 if let Some(waiter) = waiter {

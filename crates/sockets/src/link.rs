@@ -28,6 +28,11 @@ impl HostEnd {
         }
     }
 
+    /// Whether the adapter's clock is one that this process has, too: it is on the same machine.
+    pub fn shares_clock(&self) -> bool {
+        matches!(self, Self::Attached(AnyHostLink::Shm(_)))
+    }
+
     /// Whether there is an adapter.
     pub fn is_lost(&self) -> bool {
         matches!(self, Self::Lost(_))

@@ -26,6 +26,7 @@ pub struct Token(pub usize);
 pub struct Interest {
     readable: bool,
     writable: bool,
+    times: bool,
 }
 
 impl Interest {
@@ -33,11 +34,19 @@ impl Interest {
     pub const READABLE: Self = Self {
         readable: true,
         writable: false,
+        times: false,
     };
     /// Room for data, after a write has found none; or that the connection is open.
     pub const WRITABLE: Self = Self {
         readable: false,
         writable: true,
+        times: false,
+    };
+    /// Times of bytes that were sent, for [`Adapter::wait_beside`]; a [`Poll`] tells of them as of something to read.
+    pub const TIMES: Self = Self {
+        readable: false,
+        writable: false,
+        times: true,
     };
 
     pub(crate) fn reads(self) -> bool {
@@ -46,6 +55,10 @@ impl Interest {
 
     pub(crate) fn writes(self) -> bool {
         self.writable
+    }
+
+    pub(crate) fn wants_times(self) -> bool {
+        self.times
     }
 }
 
@@ -56,6 +69,7 @@ impl BitOr for Interest {
         Self {
             readable: self.readable || other.readable,
             writable: self.writable || other.writable,
+            times: self.times || other.times,
         }
     }
 }
@@ -342,6 +356,7 @@ pub(crate) struct Registration {
 const NOTHING: Interest = Interest {
     readable: false,
     writable: false,
+    times: false,
 };
 
 impl Registration {

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::OnceLock;
 use std::sync::PoisonError;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 /// One write takes no more than this, bytes.
@@ -72,6 +72,8 @@ struct Inner {
     read_shut: AtomicBool,
     /// It ends by a reset: because it was given up before it was open, say.
     given_up: AtomicBool,
+    /// Which times are told: bits of `Timestamping`.
+    timestamping: AtomicU32,
     /// The error was told by `take_error`.
     error_taken: AtomicBool,
     timeouts: Mutex<Timeouts>,
@@ -96,6 +98,7 @@ impl Inner {
             nodelay: AtomicBool::new(false),
             read_shut: AtomicBool::new(false),
             given_up: AtomicBool::new(false),
+            timestamping: AtomicU32::new(0),
             error_taken: AtomicBool::new(false),
             timeouts: Mutex::new(Timeouts::default()),
             peeked: Mutex::default(),
@@ -360,6 +363,7 @@ impl TcpStream {
             shut: room.is_err(),
             failed,
             opening,
+            times: host.has_transmit_time(socket),
         }
     }
 
@@ -400,9 +404,15 @@ impl TcpStream {
     /// # Errors
     /// As those of [`Write::write`].
     pub fn send(&self, data: &Bytes) -> Result<usize> {
+        self.send_after(data, |_| {})
+    }
+
+    /// The same; `prepare` goes before each attempt.
+    pub(crate) fn send_after(&self, data: &Bytes, prepare: impl Fn(&mut Host)) -> Result<usize> {
         let timeout = self.timeout(self.timeouts().write);
         let socket = self.inner.socket;
         let outcome = self.inner.handle.block(timeout, |core, waiter| {
+            prepare(&mut core.host);
             let sent = core.send(socket, data, waiter);
             self.begin_direct(core);
             sent
@@ -563,6 +573,18 @@ impl TcpStream {
         });
         let fresh = error.filter(|_| !self.inner.error_taken.swap(true, Ordering::Relaxed));
         Ok(fresh)
+    }
+
+    pub(crate) fn handle(&self) -> &Arc<Handle> {
+        &self.inner.handle
+    }
+
+    pub(crate) fn socket_id(&self) -> SocketId {
+        self.inner.socket
+    }
+
+    pub(crate) fn asked_times(&self) -> &AtomicU32 {
+        &self.inner.timestamping
     }
 
     fn timeout(&self, timeout: Option<Duration>) -> Timeout {

@@ -10,6 +10,7 @@ use super::one_by_one::{OneByOne, Parts};
 use super::passing;
 use super::timeline::AdapterTimeline;
 use super::wakeups::Wakeups;
+use crate::clock::Clock;
 use crate::ending::{End, Stop};
 use crate::engine::{Application, take_in};
 use crate::error::LiveError;
@@ -71,6 +72,8 @@ pub struct AdapterService {
     /// A kernel has the interface, and this adapter single connections.
     pub(super) beside: Option<Beside>,
     batching: Option<Box<MakeBatching>>,
+    /// When the engine's clock began, on CLOCK_MONOTONIC, ns; none: applications are told no times.
+    epoch_ns: Option<u64>,
     on_exit: Ending,
     /// None once the end has begun.
     listeners: Option<Listeners>,
@@ -119,6 +122,7 @@ impl AdapterService {
             one_by_one: config.firmware.as_ref().map(OneByOne::new),
             beside: None,
             batching: None,
+            epoch_ns: None,
             on_exit: config.on_exit,
             listeners: Some(listeners),
             applications: Vec::new(),
@@ -216,6 +220,11 @@ impl AdapterService {
         self.adapter.set_governor(governor);
     }
 
+    /// Tells applications of this machine the times of their bytes where they ask (SO_TIMESTAMPING): the engine has this clock.
+    pub fn set_clock(&mut self, clock: &Clock) {
+        self.epoch_ns = u64::try_from(clock.monotonic().as_nanos()).ok();
+    }
+
     /// When answers are transferred (batching 3.1): made for each application's ring of so many descriptors.
     pub fn set_batching(&mut self, make: impl Fn(u32) -> Box<dyn BatchingRule> + 'static) {
         self.batching = Some(Box::new(make));
@@ -252,6 +261,7 @@ impl AdapterService {
     /// Serves the application at the other end of `link`.
     fn attach(&mut self, now: Time, stack: &mut Stack<Bytes>, link: AnyAdapterLink) {
         let geometry = *link.geometry();
+        let epoch_ns = self.epoch_ns.filter(|_| link.is_local());
         let common = &self.adapter.config().batching;
         let batching = Batching {
             level: common.level.min(geometry.ring_depth),
@@ -268,6 +278,9 @@ impl AdapterService {
             self.stats.not_attached += 1;
             return;
         };
+        if let Some(epoch_ns) = epoch_ns {
+            self.adapter.set_epoch(session, epoch_ns);
+        }
         if let Some(make) = &self.batching {
             self.adapter
                 .set_batching(session, make(geometry.ring_depth));

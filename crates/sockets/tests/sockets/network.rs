@@ -6,6 +6,7 @@ use baton_nic::adapter::{Adapter, AdapterConfig, Ending, SessionId, pump};
 use baton_tcp::{Config, Segment, Stack};
 use baton_wire::{Span, Time};
 use bytes::Bytes;
+use rustix::time::{ClockId, clock_gettime};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -137,12 +138,14 @@ struct Station {
     listener: AdapterListener,
     adapter: Adapter<Bytes>,
     stack: Stack<Bytes>,
+    /// When the network's clock began, on CLOCK_MONOTONIC.
+    epoch_ns: u64,
     applications: Vec<(SessionId, ShmAdapter)>,
     is_paused: bool,
 }
 
 impl Station {
-    fn start(path: &Path, side: Side, config: &AdapterConfig) -> Self {
+    fn start(path: &Path, side: Side, config: &AdapterConfig, epoch_ns: u64) -> Self {
         let address = side.address(0).ip();
         let config = AdapterConfig {
             addresses: vec![address],
@@ -157,6 +160,7 @@ impl Station {
             listener: AdapterListener::bind(path, limits).expect("a free path"),
             adapter: Adapter::new(config).expect("right parameters"),
             stack: Stack::new(Config::default(), 7 + side as u64),
+            epoch_ns,
             applications: Vec::new(),
             is_paused: false,
         }
@@ -176,6 +180,7 @@ impl Station {
             };
             let attached = self.adapter.attach_with(&batching, ring_depth);
             let session = attached.expect("there is room");
+            self.adapter.set_epoch(session, self.epoch_ns);
             self.applications.push((session, link));
             did = true;
         }
@@ -212,13 +217,15 @@ fn run(
     syns_with_data: &AtomicU64,
 ) {
     let started = Instant::now();
+    let epoch = clock_gettime(ClockId::Monotonic);
+    let epoch_ns = epoch.tv_sec as u64 * 1_000_000_000 + epoch.tv_nsec as u64;
     let mut stations: [Option<Station>; 2] = [None, None];
     let mut idle = 0;
     loop {
         match commands.try_recv() {
             Ok((command, done)) => {
                 let ends = matches!(command, Command::End);
-                obey(command, &mut stations, paths, config);
+                obey(command, &mut stations, paths, (config, epoch_ns));
                 let _ = done.send(());
                 if ends {
                     return;
@@ -248,12 +255,12 @@ fn obey(
     command: Command,
     stations: &mut [Option<Station>; 2],
     paths: &[PathBuf; 2],
-    config: &AdapterConfig,
+    (config, epoch_ns): (&AdapterConfig, u64),
 ) {
     match command {
         Command::Kill(side) => stations[side as usize] = None,
         Command::Start(side) => {
-            let station = Station::start(&paths[side as usize], side, config);
+            let station = Station::start(&paths[side as usize], side, config, epoch_ns);
             stations[side as usize] = Some(station);
         }
         Command::Pause(side) | Command::GoOn(side) => {

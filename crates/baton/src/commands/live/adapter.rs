@@ -152,6 +152,7 @@ fn run(
         let engine = &mut running.engine;
         config.adapter.port_seed = running.seed;
         let mut service = AdapterService::new(config, listeners, engine.host_mut())?;
+        service.set_clock(engine.clock());
         service.set_beside(beside);
         tell(&format!(
             "taking over connections of the kernel on core {core}; attach a server: baton live serve --adapter {} --broker={} --root .\n",
@@ -164,6 +165,7 @@ fn run(
     let engine = &mut running.engine;
     config.adapter.port_seed = running.seed;
     let mut service = AdapterService::new(config, listeners, engine.host_mut())?;
+    service.set_clock(engine.clock());
     let addresses: Vec<String> = arguments
         .link
         .addr
