@@ -1,6 +1,7 @@
 //! An open socket: what all copies of its descriptor share.
 
 use crate::listener::Listener;
+use crate::timestamping::Wishes;
 use baton_sockets::{Readiness, TcpStream};
 use libc::c_int;
 use std::net::SocketAddr;
@@ -31,6 +32,8 @@ pub struct Description {
     pub nodelay: AtomicBool,
     /// TCP_CORK.
     pub corked: AtomicBool,
+    /// Which times are told; connections have it from their listener.
+    pub times: Wishes,
     /// The last send had MSG_MORE.
     pub more: AtomicBool,
     /// It is the kernel's alone from now on, for what only the kernel has.
@@ -47,6 +50,7 @@ impl Description {
             nonblocking: AtomicBool::new(false),
             nodelay: AtomicBool::new(false),
             corked: AtomicBool::new(false),
+            times: Wishes::default(),
             more: AtomicBool::new(false),
             given_back: AtomicBool::new(false),
             timeouts: Mutex::default(),
@@ -87,6 +91,7 @@ impl Description {
         };
         let addresses = listener.addresses().to_vec();
         let copy = Self::listener(addresses, self.family, self.is_nonblocking());
+        copy.times.set_as(&self.times);
         let nodelay = self.nodelay.load(Ordering::Relaxed);
         copy.nodelay.store(nodelay, Ordering::Relaxed);
         copy
@@ -162,7 +167,7 @@ pub fn events_of(now: &Readiness) -> u32 {
     );
     add(now.ended, libc::EPOLLRDHUP);
     add(now.failed || now.ended && now.shut, libc::EPOLLHUP);
-    add(now.failed, libc::EPOLLERR);
+    add(now.failed || now.times, libc::EPOLLERR);
     events
 }
 
@@ -200,6 +205,11 @@ mod tests {
             ..closed
         };
         assert_ne!(events_of(&failed) & libc::EPOLLERR as u32, 0);
+        let told = Readiness {
+            times: true,
+            ..idle
+        };
+        assert_eq!(events_of(&told), writable | libc::EPOLLERR as u32);
         let opening = Readiness {
             opening: true,
             ..Readiness::default()

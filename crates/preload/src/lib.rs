@@ -6,13 +6,14 @@
 //! library or the C library does inside comes back here.
 //!
 //! Where to look: `calls` has the C library's functions and nothing else; `table` which descriptors are ours; `description` what is
-//! behind one; `listener` listeners, which are the adapter's and the kernel's at once; `transfer` reading and writing; `epoll` and
+//! behind one; `listener` listeners, which are the adapter's and the kernel's at once; `transfer` reading and writing, `timestamping` when that happened; `epoll` and
 //! `polling` waiting for both; `session` the link to the adapter, over fork(2) and to the end; `reason` why something is the
 //! kernel's all the same.
 #![allow(unsafe_code)]
 
 mod address;
 mod calls;
+mod controls;
 mod description;
 mod epoll;
 mod handoff;
@@ -23,5 +24,6 @@ mod reason;
 mod session;
 mod sys;
 mod table;
+mod timestamping;
 mod transfer;
 mod unconnected;

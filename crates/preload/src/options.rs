@@ -1,13 +1,12 @@
 //! Options of sockets. Those that the adapter does not know are the kernel socket's, which keeps them.
 
 use crate::description::{Description, Side};
-use crate::sys::{call, errno_of};
+use crate::session;
+use crate::sys::{Errno, call, errno_of};
+use crate::timestamping;
 use libc::{c_int, c_void, socklen_t, timeval};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-
-/// The number of SO_TIMESTAMPING for programs whose seconds have 64 bits (asm-generic/socket.h).
-const SO_TIMESTAMPING_NEW: c_int = 65;
 
 /// What setsockopt(2) changes on the adapter; the kernel's socket `fd` is told as well.
 ///
@@ -58,12 +57,40 @@ pub unsafe fn set(
                     let _ = stream.set_abort(linger.l_onoff != 0 && linger.l_linger == 0);
                 }
             }
+            _ if timestamping::is_one(level, name) => {
+                if let Some(value) = number(value, len) {
+                    // The kernel has taken it, too.
+                    let _ = timestamping::set(socket, name, value);
+                }
+            }
             _ => {}
         }
     }
 }
 
-/// Whether times of packets are asked for (SO_TIMESTAMPING by either of its numbers), which only the kernel tells.
+/// What setsockopt(2) does of times of bytes on a connection that the adapter has: the kernel's socket is not connected. None: it is not
+/// about that.
+///
+/// # Safety
+/// `value` is null or good for `len` bytes.
+pub unsafe fn set_times(
+    socket: &Description,
+    level: c_int,
+    name: c_int,
+    value: *const c_void,
+    len: socklen_t,
+) -> Option<Result<usize, Errno>> {
+    let is_here = socket.stream().is_some() && !session::begins_in_kernel();
+    if !is_here || !timestamping::is_one(level, name) {
+        return None;
+    }
+    // SAFETY: by this function's contract.
+    let value = unsafe { number(value, len) };
+    let value = value.ok_or(libc::EINVAL);
+    Some(value.and_then(|value| timestamping::set(socket, name, value)))
+}
+
+/// Whether times of packets are asked for (SO_TIMESTAMPING by either of its numbers).
 ///
 /// # Safety
 /// `value` is null or good for `len` bytes.
@@ -73,11 +100,9 @@ pub unsafe fn asks_for_times(
     value: *const c_void,
     len: socklen_t,
 ) -> bool {
-    let names = [libc::SO_TIMESTAMPING, SO_TIMESTAMPING_NEW];
+    let is_asked = level == libc::SOL_SOCKET && timestamping::is_timestamping(name);
     // SAFETY: by this function's contract.
-    level == libc::SOL_SOCKET
-        && names.contains(&name)
-        && unsafe { number(value, len) }.is_some_and(|flags| flags != 0)
+    is_asked && unsafe { number(value, len) }.is_some_and(|flags| flags != 0)
 }
 
 /// TCP_NODELAY. Where the adapter has no room for the request now, Nagle's algorithm stays on.
@@ -100,6 +125,9 @@ pub fn get(socket: &Description, level: c_int, name: c_int) -> Option<c_int> {
     let stream = socket.stream()?;
     if is_here(socket, level, name) {
         return Some(socket.corked.load(Ordering::Relaxed).into());
+    }
+    if timestamping::is_one(level, name) && !session::begins_in_kernel() {
+        return Some(timestamping::get(socket, name));
     }
     if (level, name) != (libc::SOL_SOCKET, libc::SO_ERROR) || stream.is_direct() {
         return None;

@@ -63,6 +63,7 @@ impl Ours {
                     _ if wanted & (libc::POLLIN | libc::POLLRDNORM) == 0 => Interest::WRITABLE,
                     _ => Interest::READABLE | Interest::WRITABLE,
                 };
+                let interest = interest | Interest::TIMES;
                 watched.push(Watched::Stream(stream, interest));
             }
             Self::Listener(_, all) => watched.extend(all.iter().map(|one| Watched::Listener(one))),

@@ -35,7 +35,7 @@ pub enum Reason {
     Spliced,
     /// Urgent data was to be sent or read: only the kernel has it.
     Urgent,
-    /// Times of packets were asked for: only the kernel tells them.
+    /// Times of packets were asked for of a connection that begins in the kernel, which alone tells them.
     Timestamping,
 }
 

@@ -4,8 +4,9 @@ use crate::description::{Description, Side};
 use crate::reason::Reason;
 use crate::session;
 use crate::sys::{Errno, call, errno_of, outcome};
+use crate::timestamping;
 use baton_iolib::Arena;
-use baton_sockets::{Interest, TcpStream, Watched};
+use baton_sockets::{Interest, SendTimes, TcpStream, Watched};
 use bytes::Bytes;
 use libc::{c_int, c_long, c_void, iovec, msghdr, off64_t};
 use rustix::fd::BorrowedFd;
@@ -29,6 +30,8 @@ pub struct Call<'a> {
     description: &'a Description,
     stream: &'a TcpStream,
     flags: c_int,
+    /// What its control message asks of the times of its bytes.
+    asks: Option<u32>,
     deadline: Option<Instant>,
     waits: bool,
 }
@@ -54,9 +57,15 @@ impl<'a> Call<'a> {
             description,
             stream,
             flags,
+            asks: None,
             deadline: timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
             waits,
         })
+    }
+
+    /// The same with what a control message asks of times (SO_TIMESTAMPING).
+    pub fn asking(self, asks: Option<u32>) -> Self {
+        Self { asks, ..self }
     }
 
     /// By the kernel's own call, which does not wait. None where that is not to be: the kernel does not have the connection, or the program
@@ -91,7 +100,8 @@ impl<'a> Call<'a> {
     /// Each is good for its length.
     pub unsafe fn receive(&self, parts: &[iovec]) -> Result<usize, Errno> {
         if self.flags & libc::MSG_ERRQUEUE != 0 {
-            return Err(libc::EAGAIN);
+            let report = self.stream.take_transmit_time();
+            return report.map(|_| 0).ok_or(libc::EAGAIN);
         }
         let nobody = std::ptr::null_mut::<c_void>();
         // SAFETY: by this function's contract.
@@ -202,13 +212,14 @@ impl<'a> Call<'a> {
             GATHERED.with_borrow_mut(|gathered| {
                 gathered.clear();
                 slices.for_each(|slice| gathered.extend_from_slice(slice));
-                self.send_all(gathered)
+                self.send_all(gathered, true)
             })
         } else {
-            let mut sent = 0;
+            let (mut sent, mut left) = (0, total);
             let mut outcome = Ok(0);
             for slice in slices {
-                outcome = self.send_all(slice);
+                left -= slice.len();
+                outcome = self.send_all(slice, left == 0);
                 sent += outcome.unwrap_or_default();
                 if outcome != Ok(slice.len()) {
                     break;
@@ -221,8 +232,16 @@ impl<'a> Call<'a> {
     }
 
     /// As much as there is room for, or all of it where the call waits.
-    fn send_all(&self, data: &[u8]) -> Result<usize, Errno> {
-        self.send_by(data.len(), |from| (&mut &*self.stream).write(&data[from..]))
+    fn send_all(&self, data: &[u8], is_last: bool) -> Result<usize, Errno> {
+        self.send_by(data.len(), |from| match self.times(is_last) {
+            None => (&mut &*self.stream).write(&data[from..]),
+            Some(asks) => self.stream.write_timed(&data[from..], asks),
+        })
+    }
+
+    /// What is asked of the times of what is sent now, the last of this call or not.
+    fn times(&self, is_last: bool) -> Option<SendTimes> {
+        timestamping::of_call(self.description, self.asks, is_last, self.waits)
     }
 
     /// The same of `len` bytes that `write` sends from somewhere on.
@@ -321,7 +340,11 @@ impl<'a> Call<'a> {
                     Err(error) => break Err(errno_of(&error)),
                 };
             let len = piece.len();
-            let taken = self.send_by(len, |from| self.stream.send(&piece.slice(from..)));
+            // As with the kernel each piece counts.
+            let taken = self.send_by(len, |from| match self.times(true) {
+                None => self.stream.send(&piece.slice(from..)),
+                Some(asks) => self.stream.send_timed(&piece.slice(from..), asks),
+            });
             let taken_len = taken.unwrap_or_default();
             sent += taken_len;
             match &mut offset {

@@ -1,9 +1,11 @@
 //! Calls that read.
 
 use super::{give, parts, without_urgent};
+use crate::controls::Controls;
 use crate::description::Side;
 use crate::sys::{Errno, call};
 use crate::table;
+use crate::timestamping;
 use crate::transfer::Call;
 use libc::{
     c_int, c_uint, c_void, iovec, mmsghdr, msghdr, size_t, sockaddr, socklen_t, ssize_t, timespec,
@@ -91,13 +93,22 @@ pub unsafe extern "C" fn recvfrom(
 
 /// One message of a connection of the adapter's.
 unsafe fn receive_message(fd: c_int, message: &mut msghdr, flags: c_int) -> Result<usize, Errno> {
-    // SAFETY: by the manual pages of the callers.
+    let socket = table::socket(fd).ok_or(libc::EBADF)?;
+    message.msg_namelen = 0;
+    if flags & libc::MSG_ERRQUEUE != 0 {
+        // SAFETY: by the manual pages of the callers.
+        return unsafe { timestamping::receive_report(&socket, message) };
+    }
+    // SAFETY: as above.
     let parts = unsafe { parts(message.msg_iov, message.msg_iovlen) }?;
     // SAFETY: as above.
     let received = unsafe { receive(fd, parts, flags) }.unwrap_or(Err(libc::EBADF))?;
-    message.msg_namelen = 0;
-    message.msg_controllen = 0;
     message.msg_flags = 0;
+    // SAFETY: as above.
+    let mut controls = unsafe { Controls::new(message) };
+    if received > 0 {
+        timestamping::tell_arrival(&socket, &mut controls);
+    }
     Ok(received)
 }
 

@@ -5,19 +5,28 @@ use crate::description::Side;
 use crate::reason::Reason;
 use crate::sys::{Errno, call};
 use crate::table;
+use crate::timestamping;
 use crate::transfer::Call;
 use libc::{
     c_int, c_uint, c_void, iovec, mmsghdr, msghdr, off64_t, size_t, sockaddr, socklen_t, ssize_t,
 };
 
 /// Writes to a connection of the adapter's; none: the kernel does.
-unsafe fn transmit(fd: c_int, parts: &[iovec], flags: c_int) -> Option<Result<usize, Errno>> {
+unsafe fn transmit(
+    fd: c_int,
+    parts: &[iovec],
+    flags: c_int,
+    asks: Option<u32>,
+) -> Option<Result<usize, Errno>> {
     let socket = match without_urgent(fd, flags, libc::EOPNOTSUPP) {
         Ok(socket) => socket?,
         Err(errno) => return Some(Err(errno)),
     };
     // SAFETY: by the manual pages of the callers.
-    Some(Call::new(fd, &socket, Side::Write, flags).and_then(|call| unsafe { call.send(parts) }))
+    Some(
+        Call::new(fd, &socket, Side::Write, flags)
+            .and_then(|call| unsafe { call.asking(asks).send(parts) }),
+    )
 }
 
 fn one(data: *const c_void, len: size_t) -> [iovec; 1] {
@@ -32,7 +41,7 @@ fn one(data: *const c_void, len: size_t) -> [iovec; 1] {
 pub unsafe extern "C" fn write(fd: c_int, data: *const c_void, len: size_t) -> ssize_t {
     // SAFETY: by the manual page, and the kernel checks everything itself.
     unsafe {
-        match transmit(fd, &one(data, len), 0) {
+        match transmit(fd, &one(data, len), 0, None) {
             Some(sent) => give!(sent),
             None => call!(SYS_write, fd, data, len) as ssize_t,
         }
@@ -48,7 +57,7 @@ pub unsafe extern "C" fn writev(fd: c_int, data: *const iovec, count: c_int) -> 
             return call!(SYS_writev, fd, data, count) as ssize_t;
         }
         let parts = parts(data, count as usize);
-        give!(parts.and_then(|parts| transmit(fd, parts, 0).unwrap_or(Err(libc::EBADF))))
+        give!(parts.and_then(|parts| transmit(fd, parts, 0, None).unwrap_or(Err(libc::EBADF))))
     }
 }
 
@@ -76,7 +85,7 @@ pub unsafe extern "C" fn sendto(
 ) -> ssize_t {
     // SAFETY: by the manual page, and the kernel checks everything itself.
     unsafe {
-        match transmit(fd, &one(data, len), flags) {
+        match transmit(fd, &one(data, len), flags, None) {
             Some(sent) => give!(sent),
             None => call!(SYS_sendto, fd, data, len, flags, to, to_len) as ssize_t,
         }
@@ -131,8 +140,15 @@ pub unsafe extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int
             }
             return call!(SYS_sendmsg, fd, message, flags) as ssize_t;
         }
+        let asks = match timestamping::asked_by(&*message) {
+            Ok(asks) => asks,
+            Err(errno) => return give!(Err(errno)),
+        };
         let parts = parts((*message).msg_iov, (*message).msg_iovlen);
-        give!(parts.and_then(|parts| transmit(fd, parts, flags).unwrap_or(Err(libc::EBADF))))
+        give!(parts.and_then(|parts| {
+            let sent = transmit(fd, parts, flags, asks);
+            sent.unwrap_or(Err(libc::EBADF))
+        }))
     }
 }
 

@@ -10,6 +10,7 @@ use crate::reason::Reason;
 use crate::session;
 use crate::sys::{self, Errno, call, errno_of, outcome};
 use crate::table::{self, Entry};
+use crate::timestamping;
 use baton_sockets::{TcpListener, TcpStream, Watched};
 use libc::{c_int, c_void, sockaddr, socklen_t};
 use rustix::event::{PollFd, PollFlags};
@@ -273,6 +274,7 @@ fn adopt(fd: c_int, listener: &Description, stream: TcpStream, nonblocking: bool
     for side in [Side::Read, Side::Write] {
         description.set_timeout(side, listener.timeout(side));
     }
+    timestamping::inherit(&description, listener);
     table::set(fd, Entry::Socket(Arc::new(description)))
 }
 
@@ -347,7 +349,14 @@ pub unsafe extern "C" fn setsockopt(
 ) -> c_int {
     let mut socket = table::socket(fd);
     // SAFETY: by the manual page.
-    if let Some(ours) = &socket
+    let done = socket
+        .as_ref()
+        .and_then(|socket| unsafe { options::set_times(socket, level, option, value, len) });
+    if let Some(done) = done {
+        return give!(done);
+    }
+    // SAFETY: by the manual page.
+    if let Some(ours) = socket.as_ref().filter(|it| it.stream().is_some())
         && unsafe { options::asks_for_times(level, option, value, len) }
     {
         Reason::Timestamping.count(format_args!("descriptor {fd}"));

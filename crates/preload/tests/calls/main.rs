@@ -22,7 +22,7 @@ fn main() {
     needs::run(&Arguments::from_args(), Need::Program("python3"), &ALL);
 }
 
-const ALL: [(&str, fn()); 10] = [
+const ALL: [(&str, fn()); 11] = [
     ("epoll sets mix both kinds of sockets", || {
         play("epoll", 7001)
     }),
@@ -39,6 +39,9 @@ const ALL: [(&str, fn()); 10] = [
     ("connections are not passed on", || play("passed", 7007)),
     ("what only the kernel knows is refused", || {
         play("refused", 7010)
+    }),
+    ("times of bytes are told as the kernel tells them", || {
+        play("times", 7011)
     }),
     ("what was written arrives after the end", || {
         play("leaves", 7008)

@@ -243,8 +243,7 @@ def passed():
 
 
 def refused():
-    """Urgent data and times of packets, which only the kernel knows, are refused on the adapter, and connections go on."""
-    times = [(socket.SOL_SOCKET, name, 24) for name in (37, 65)]  # SO_TIMESTAMPING by both its numbers: of what is received
+    """Urgent data, which only the kernel knows, is refused on the adapter, and connections go on."""
     connection = accepted()
     copy = socket.socket(fileno=os.dup(connection.fileno()))
     for end in (connection, copy):
@@ -252,15 +251,96 @@ def refused():
         fails(errno.EOPNOTSUPP, end.sendmsg, [b"!"], [], socket.MSG_OOB)
         fails(errno.EINVAL, end.recv, 1, socket.MSG_OOB)
         fails(errno.EINVAL, end.recvmsg, 1, 0, socket.MSG_OOB)
-        for option in times:
-            fails(errno.EOPNOTSUPP, end.setsockopt, *option)
-            end.setsockopt(*option[:2], 0)
     connection.send(b"send 4\n")
     assert connection.recv(4, socket.MSG_WAITALL) == b"xxxx"
-    with listening() as listener:
-        select.select([listener], [], [], 0)
-        for option in times:
-            fails(errno.EOPNOTSUPP, listener.setsockopt, *option)
+
+
+TIMESTAMP, TIMESTAMPNS, TIMESTAMPING, TIMESTAMPING_NEW = 29, 35, 37, 65
+TX, RX, SOFTWARE, ID, SCHED, ACK, TSONLY, BIND_PHC, ID_TCP = (1 << bit for bit in (1, 3, 4, 7, 8, 9, 11, 15, 16))
+
+
+def just_now(at, since):
+    """Whether a time lies between two that this process has seen, but for what the clocks' readings are apart."""
+    return since - 0.002 <= at <= time.time() + 0.002
+
+
+def timespec(data):
+    seconds, ns = struct.unpack_from("qq", data)
+    return seconds + ns / 1e9
+
+
+def report(connection, number=TIMESTAMPING):
+    """The next report of the error queue: the stage, the byte, and when."""
+    events = select.poll()
+    events.register(connection, 0)
+    assert events.poll(60_000) == [(connection.fileno(), select.POLLERR)]
+    data, controls, flags, _ = connection.recvmsg(100, 200, socket.MSG_ERRQUEUE)
+    assert data == b"" and flags == socket.MSG_ERRQUEUE, (data, flags)
+    (_, kind, times), (level, error_kind, error) = controls
+    assert kind == number and len(times) == 48 and times[16:] == bytes(32), controls
+    assert (level, error_kind) == (socket.SOL_IP, 11) and len(error) == 32, controls  # IP_RECVERR
+    error_number, origin, _, _, _, stage, byte = struct.unpack_from("=IBBBBII", error)
+    assert (error_number, origin) == (errno.ENOMSG, 4), controls
+    return stage, byte, timespec(times)
+
+
+def times():
+    """When bytes were scheduled (1), sent (0), acknowledged (2) and received."""
+    listener = listening()
+    select.select([listener], [], [], 0)
+    option = (socket.SOL_SOCKET, TIMESTAMPING)
+    listener.setsockopt(*option, RX | SOFTWARE)
+    fails(errno.EINVAL, listener.setsockopt, *option, RX | SOFTWARE | ID)
+    connection, _ = listener.accept()
+    assert connection.getsockopt(*option) == RX | SOFTWARE
+    for value, number in ((1 << 30, errno.EINVAL), (ID_TCP, errno.EINVAL), (BIND_PHC, errno.EOPNOTSUPP)):
+        fails(number, connection.setsockopt, *option, value)
+    # What arrives.
+    since = time.time()
+    connection.send(b"send 5\n")
+    data, [(level, kind, value)], _, _ = connection.recvmsg(10, 200)
+    assert data == b"xxxxx" and (level, kind, len(value)) == (socket.SOL_SOCKET, TIMESTAMPING, 48)
+    assert just_now(timespec(value), since) and value[16:] == bytes(32)
+    fails(errno.EAGAIN, connection.recvmsg, 1, 200, socket.MSG_ERRQUEUE)
+    connection.setsockopt(*option, 0)
+    for name, unit in ((TIMESTAMP, 1e6), (TIMESTAMPNS, 1e9)):
+        connection.setsockopt(socket.SOL_SOCKET, name, 1)
+        assert connection.getsockopt(socket.SOL_SOCKET, name) == 1
+        since = time.time()
+        connection.send(b"send 5\n")
+        _, [(_, kind, value)], _, _ = connection.recvmsg(10, 200)
+        seconds, fraction = struct.unpack("qq", value)
+        assert kind == name and just_now(seconds + fraction / unit, since)
+    connection.setsockopt(socket.SOL_SOCKET, TIMESTAMPNS, 0)
+    connection.send(b"send 5\n")
+    assert connection.recvmsg(10, 200)[:2] == (b"xxxxx", [])
+    # What is sent: each call's last byte, from the first that is written after the option was set.
+    everything = TX | SOFTWARE | ID | SCHED | ACK | TSONLY | ID_TCP
+    connection.setsockopt(*option, everything)
+    assert connection.getsockopt(*option) == everything
+    end, since = -1, time.time()
+    for data in (b"send 2\n", b"echo 400000\n", b"." * 400_000):
+        connection.sendall(data)
+        end += len(data)
+        told = [report(connection) for _ in range(3)]
+        assert [(stage, byte) for stage, byte, _ in told] == [(stage, end) for stage in (1, 0, 2)], told
+        scheduled, sent, acknowledged = (at for _, _, at in told)
+        assert just_now(scheduled, since) and scheduled <= sent <= acknowledged and just_now(acknowledged, since), told
+        since = sent
+    assert connection.recv(400_002, socket.MSG_WAITALL) == b"xx" + b"." * 400_000
+    # A call asks for itself.
+    connection.sendmsg([b"send", b" 1\n"], [(*option, struct.pack("I", TX))])
+    assert report(connection)[:2] == (0, end + 7)
+    assert connection.recvmsg(10, 200)[:2] == (b"x", [])
+    fails(errno.EINVAL, connection.sendmsg, [b"."], [(*option, struct.pack("I", RX))])
+    # Epoll tells of it, and the other number of the option.
+    connection.setsockopt(socket.SOL_SOCKET, TIMESTAMPING_NEW, everything)
+    with select.epoll() as waiting:
+        waiting.register(connection, 0)
+        assert waiting.poll(0) == []
+        connection.send(b"shut\n")
+        assert waiting.poll(60)[0][1] & select.EPOLLERR
+        assert report(connection, TIMESTAMPING_NEW)[:2] == (1, end + 12)
 
 
 globals()[sys.argv[1]]()

@@ -1,0 +1,93 @@
+//! Control messages of recvmsg(2), as the kernel puts them.
+
+use libc::{c_int, cmsghdr, msghdr};
+
+/// The control buffer of a message, which is filled from its start.
+pub struct Controls<'a> {
+    message: &'a mut msghdr,
+    room: usize,
+}
+
+impl<'a> Controls<'a> {
+    /// Without messages.
+    ///
+    /// # Safety
+    /// The control buffer is null or good for its length.
+    pub unsafe fn new(message: &'a mut msghdr) -> Self {
+        let room = match message.msg_control.is_null() {
+            true => 0,
+            false => message.msg_controllen as usize,
+        };
+        message.msg_controllen = 0;
+        Self { message, room }
+    }
+
+    /// Appends one; what finds no room is cut, and said to be (put_cmsg of Linux).
+    pub fn put(&mut self, level: c_int, kind: c_int, data: &[u8]) {
+        let header_len = size_of::<cmsghdr>();
+        if self.room < header_len {
+            self.message.msg_flags |= libc::MSG_CTRUNC;
+            return;
+        }
+        let whole = header_len + data.len();
+        let len = whole.min(self.room);
+        if len < whole {
+            self.message.msg_flags |= libc::MSG_CTRUNC;
+        }
+        // SAFETY: all zeros are a header.
+        let mut header: cmsghdr = unsafe { std::mem::zeroed() };
+        header.cmsg_len = len as _;
+        header.cmsg_level = level;
+        header.cmsg_type = kind;
+        let used = self.message.msg_controllen as usize;
+        // SAFETY: the buffer has `room` more bytes behind those used, which is enough for both.
+        unsafe {
+            let at = self.message.msg_control.byte_add(used);
+            at.cast::<cmsghdr>().write_unaligned(header);
+            let data_at = at.byte_add(header_len).cast::<u8>();
+            std::ptr::copy_nonoverlapping(data.as_ptr(), data_at, len - header_len);
+        }
+        let padded = len.next_multiple_of(size_of::<usize>()).min(self.room);
+        self.message.msg_controllen = (used + padded) as _;
+        self.room -= padded;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Puts two messages of 5 and 8 bytes into a buffer of `len`: what is told of the buffer, and the lengths of the messages.
+    fn put(len: usize) -> (usize, c_int, Vec<usize>) {
+        let mut buffer = vec![0_u64; 16];
+        // SAFETY: all zeros are a message without anything.
+        let mut message: msghdr = unsafe { std::mem::zeroed() };
+        message.msg_control = buffer.as_mut_ptr().cast();
+        message.msg_controllen = len as _;
+        // SAFETY: the buffer is longer than is said.
+        let mut controls = unsafe { Controls::new(&mut message) };
+        controls.put(1, 2, b"hello");
+        controls.put(1, 3, b"12345678");
+        let mut lens = Vec::new();
+        // SAFETY: the macros stay within what was put.
+        unsafe {
+            let mut header = libc::CMSG_FIRSTHDR(&message);
+            while let Some(control) = header.as_ref() {
+                lens.push(control.cmsg_len as usize - size_of::<cmsghdr>());
+                header = libc::CMSG_NXTHDR(&message, header);
+            }
+        }
+        (message.msg_controllen as usize, message.msg_flags, lens)
+    }
+
+    #[test]
+    fn what_finds_no_room_is_cut() {
+        assert_eq!(put(64), (48, 0, vec![5, 8]));
+        assert_eq!(put(48), (48, 0, vec![5, 8]));
+        assert_eq!(put(44), (44, libc::MSG_CTRUNC, vec![5, 4]));
+        assert_eq!(put(30), (24, libc::MSG_CTRUNC, vec![5]));
+        assert_eq!(put(18), (18, libc::MSG_CTRUNC, vec![2]));
+        assert_eq!(put(8), (0, libc::MSG_CTRUNC, vec![]));
+        assert_eq!(put(0), (0, libc::MSG_CTRUNC, vec![]));
+    }
+}

@@ -1,0 +1,254 @@
+//! SO_TIMESTAMPING and its elders on connections of the adapter: what is told, and the control messages that tell it (Linux,
+//! networking/timestamping).
+
+use crate::controls::Controls;
+use crate::description::Description;
+use crate::sys::{Errno, errno_of};
+use baton_sockets::{SendTimes, TcpStream, Timestamping, TransmitTime};
+use libc::{c_int, msghdr, sock_extended_err};
+use std::io::ErrorKind;
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The numbers of the options for programs whose seconds have 64 bits (asm-generic/socket.h).
+const SO_TIMESTAMP_NEW: c_int = 63;
+const SO_TIMESTAMPNS_NEW: c_int = 64;
+const SO_TIMESTAMPING_NEW: c_int = 65;
+/// Who reports a timestamp (linux/errqueue.h).
+const SO_EE_ORIGIN_TIMESTAMPING: u8 = 4;
+
+/// What a socket asked for. Connections have it from their listener.
+#[derive(Debug, Default)]
+pub struct Wishes {
+    /// Of SO_TIMESTAMPING.
+    flags: AtomicU32,
+    /// The number of SO_TIMESTAMPING that it was set by, by which it is told.
+    number: AtomicI32,
+    /// The number of SO_TIMESTAMP or SO_TIMESTAMPNS while one of them is on.
+    elder: AtomicI32,
+}
+
+impl Wishes {
+    fn flags(&self) -> Timestamping {
+        Timestamping::from_bits_retain(self.flags.load(Ordering::Relaxed))
+    }
+
+    /// Asks for what another socket has asked for.
+    pub fn set_as(&self, other: &Self) {
+        self.flags.store(other.flags().bits(), Ordering::Relaxed);
+        for (to, from) in [(&self.number, &other.number), (&self.elder, &other.elder)] {
+            to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+    }
+}
+
+/// Whether a socket option is one of these.
+pub fn is_one(level: c_int, name: c_int) -> bool {
+    level == libc::SOL_SOCKET && (is_timestamping(name) || is_elder(name))
+}
+
+/// SO_TIMESTAMPING by either of its numbers.
+pub fn is_timestamping(name: c_int) -> bool {
+    matches!(name, libc::SO_TIMESTAMPING | SO_TIMESTAMPING_NEW)
+}
+
+fn is_elder(name: c_int) -> bool {
+    let elders = [libc::SO_TIMESTAMP, libc::SO_TIMESTAMPNS];
+    elders.contains(&name) || matches!(name, SO_TIMESTAMP_NEW | SO_TIMESTAMPNS_NEW)
+}
+
+/// setsockopt(2) of a connection on the adapter, or of a listener.
+pub fn set(socket: &Description, name: c_int, value: c_int) -> Result<usize, Errno> {
+    let wishes = &socket.times;
+    let (mut flags, mut elder) = (wishes.flags(), wishes.elder.load(Ordering::Relaxed));
+    if is_timestamping(name) {
+        flags = Timestamping::from_option(value).ok_or(libc::EINVAL)?;
+        if flags.contains(Timestamping::BIND_PHC) {
+            return Err(libc::EOPNOTSUPP);
+        }
+        let begins = (flags - wishes.flags()).contains(Timestamping::OPT_ID);
+        if begins && socket.stream().is_none() {
+            // Bytes are counted of a connection.
+            return Err(libc::EINVAL);
+        }
+    } else {
+        elder = if value == 0 { 0 } else { name };
+    }
+    if let Some(stream) = socket.stream() {
+        apply(stream, flags, elder)?;
+    }
+    wishes.flags.store(flags.bits(), Ordering::Relaxed);
+    wishes.elder.store(elder, Ordering::Relaxed);
+    if is_timestamping(name) {
+        wishes.number.store(name, Ordering::Relaxed);
+    }
+    Ok(0)
+}
+
+/// Asks the adapter for what the elders tell, too.
+fn apply(stream: &TcpStream, flags: Timestamping, elder: c_int) -> Result<(), Errno> {
+    let of_elder = match elder {
+        0 => Timestamping::empty(),
+        _ => Timestamping::OF_ARRIVAL,
+    };
+    let wanted = flags | of_elder;
+    if wanted == stream.timestamping() {
+        return Ok(());
+    }
+    let set = stream.set_timestamping(wanted);
+    set.map_err(|error| match error.kind() {
+        ErrorKind::WouldBlock => libc::ENOBUFS,
+        ErrorKind::Unsupported => libc::EOPNOTSUPP,
+        _ => errno_of(&error),
+    })
+}
+
+/// A connection has what its listener has asked for. Where the adapter cannot be asked now it is told nothing.
+pub fn inherit(socket: &Description, listener: &Description) {
+    let wishes = &socket.times;
+    wishes.set_as(&listener.times);
+    if let Some(stream) = socket.stream() {
+        let elder = wishes.elder.load(Ordering::Relaxed);
+        // Nobody is there to be told.
+        let _ = apply(stream, wishes.flags(), elder);
+    }
+}
+
+/// getsockopt(2).
+pub fn get(socket: &Description, name: c_int) -> c_int {
+    let wishes = &socket.times;
+    match is_timestamping(name) {
+        true => wishes.flags().bits() as c_int,
+        false => (wishes.elder.load(Ordering::Relaxed) == name).into(),
+    }
+}
+
+/// What a call asks of the times of its own bytes, if anything: `asks` stands in its control message. A call that waits goes on until all
+/// is sent.
+pub fn of_call(
+    socket: &Description,
+    asks: Option<u32>,
+    is_last: bool,
+    waits: bool,
+) -> Option<SendTimes> {
+    let flags = socket.times.flags();
+    // Without the option nothing is told.
+    if flags.is_empty() {
+        return None;
+    }
+    let asks = asks.map(Timestamping::from_bits_retain);
+    Some(SendTimes {
+        stages: flags.with_call(asks).stages(),
+        if_whole: is_last,
+        if_partial: !waits,
+    })
+}
+
+/// What a control message asks for the bytes of its call (SO_TIMESTAMPING), if there is one.
+///
+/// # Safety
+/// The control buffer is null or good for its length.
+pub unsafe fn asked_by(message: &msghdr) -> Result<Option<u32>, Errno> {
+    let mut asked = None;
+    // SAFETY: by this function's contract; the macros stay within the buffer's length.
+    unsafe {
+        let mut header = libc::CMSG_FIRSTHDR(message);
+        while let Some(control) = header.as_ref() {
+            if control.cmsg_level == libc::SOL_SOCKET && is_timestamping(control.cmsg_type) {
+                let needed = libc::CMSG_LEN(size_of::<u32>() as u32) as usize;
+                if control.cmsg_len as usize != needed {
+                    return Err(libc::EINVAL);
+                }
+                let flags = libc::CMSG_DATA(header).cast::<u32>().read_unaligned();
+                // The hardware's is accepted and means nothing.
+                if flags & !(Timestamping::OF_CALL.bits() | 1) != 0 {
+                    return Err(libc::EINVAL);
+                }
+                asked = Some(flags);
+            }
+            header = libc::CMSG_NXTHDR(message, header);
+        }
+    }
+    Ok(asked)
+}
+
+/// recvmsg(2) from the error queue: the oldest report, without the data it is about.
+///
+/// # Safety
+/// The control buffer is null or good for its length.
+pub unsafe fn receive_report(socket: &Description, message: &mut msghdr) -> Result<usize, Errno> {
+    let report = socket.stream().and_then(TcpStream::take_transmit_time);
+    let report = report.ok_or(libc::EAGAIN)?;
+    let wishes = &socket.times;
+    message.msg_flags = libc::MSG_ERRQUEUE;
+    // SAFETY: by this function's contract.
+    let mut controls = unsafe { Controls::new(message) };
+    if wishes.flags().contains(Timestamping::SOFTWARE) {
+        let number = wishes.number.load(Ordering::Relaxed);
+        controls.put(libc::SOL_SOCKET, number, &scm_timestamping(report.at));
+    }
+    let (level, kind, address_len) = match socket.family {
+        libc::AF_INET6 => {
+            let len = size_of::<libc::sockaddr_in6>();
+            (libc::SOL_IPV6, libc::IPV6_RECVERR, len)
+        }
+        _ => {
+            let len = size_of::<libc::sockaddr_in>();
+            (libc::SOL_IP, libc::IP_RECVERR, len)
+        }
+    };
+    controls.put(level, kind, &extended_error(&report, address_len));
+    Ok(0)
+}
+
+/// Tells when what was read arrived, after a read of something.
+pub fn tell_arrival(socket: &Description, controls: &mut Controls<'_>) {
+    let wishes = &socket.times;
+    let (flags, elder) = (wishes.flags(), wishes.elder.load(Ordering::Relaxed));
+    let tells = flags.contains(Timestamping::OF_ARRIVAL);
+    if !tells && elder == 0 {
+        return;
+    }
+    let Some(at) = socket.stream().and_then(TcpStream::arrival_of_last_read) else {
+        return;
+    };
+    if elder != 0 {
+        let [seconds, ns] = timespec(at);
+        let is_in_us = matches!(elder, libc::SO_TIMESTAMP | SO_TIMESTAMP_NEW);
+        let fraction = if is_in_us { ns / 1000 } else { ns };
+        let time = [seconds, fraction].map(i64::to_ne_bytes);
+        controls.put(libc::SOL_SOCKET, elder, time.as_flattened());
+    }
+    if tells {
+        let number = wishes.number.load(Ordering::Relaxed);
+        controls.put(libc::SOL_SOCKET, number, &scm_timestamping(at));
+    }
+}
+
+/// `struct timespec`.
+fn timespec(at: SystemTime) -> [i64; 2] {
+    let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
+    [since.as_secs() as i64, since.subsec_nanos().into()]
+}
+
+/// `struct scm_timestamping`: software's time, and none of hardware.
+fn scm_timestamping(at: SystemTime) -> [u8; 48] {
+    let [seconds, ns] = timespec(at);
+    let mut times = [0; 48];
+    let parts = times.as_chunks_mut::<8>().0.iter_mut();
+    for (place, part) in parts.zip([seconds, ns]) {
+        *place = part.to_ne_bytes();
+    }
+    times
+}
+
+/// `struct sock_extended_err` of a timestamp, and an address of nobody behind it (ip(7)).
+fn extended_error(report: &TransmitTime, address_len: usize) -> Vec<u8> {
+    let mut error = (libc::ENOMSG as u32).to_ne_bytes().to_vec();
+    error.extend([SO_EE_ORIGIN_TIMESTAMPING, 0, 0, 0]);
+    error.extend((report.stage as u32).to_ne_bytes());
+    error.extend(report.byte.unwrap_or(0).to_ne_bytes());
+    debug_assert_eq!(error.len(), size_of::<sock_extended_err>());
+    error.resize(error.len() + address_len, 0);
+    error
+}
