@@ -8,7 +8,7 @@ use baton_bus::{Descriptor, HostLink};
 use baton_nic::adapter::Ending;
 use baton_tcp::{ConnId, Event};
 use baton_testkit::symbolic;
-use baton_wire::{Endpoint, Span, Symbolic};
+use baton_wire::{Endpoint, Span, Stages, Symbolic};
 use std::collections::{BTreeMap, BTreeSet};
 use world::{ADAPTER, ANY, App, PEER, PEER_V6, Received, World, accept, set};
 
@@ -207,6 +207,12 @@ impl Plain {
             },
             Self::Connect(which) => Action::Connect(remote(which)),
             Self::Close(how) => Action::Close(one_of(&CLOSES, how)),
+            // Each of the three bits that mean something.
+            Self::SetOption { which, value }
+                if one_of(&SocketOption::ALL, which) == SocketOption::Times =>
+            {
+                set(SocketOption::Times, u32::from(value % 9))
+            }
             Self::SetOption { which, value } => set(
                 one_of(&SocketOption::ALL, which),
                 one_of(&[0, 1, 4096, 9000, 1 << 16], value),
@@ -227,6 +233,8 @@ enum Waiting {
     },
     /// A CLOSE of both directions.
     Close,
+    /// SETSOCKOPT of times.
+    Times,
     Send {
         address: u64,
     },
@@ -276,7 +284,12 @@ struct Model {
     known: BTreeSet<u32>,
     /// Those of them that have a connection.
     open: BTreeSet<u32>,
+    /// Those that have been told times.
+    timed: BTreeSet<u32>,
 }
+
+/// When the adapter's clock began.
+const EPOCH_NS: u64 = 1 << 40;
 
 /// What is known of a connection at the peer.
 struct PeerConn {
@@ -311,6 +324,9 @@ impl Play {
             config.most_inserts = 3;
         });
         world.attach();
+        for app in 0..2 {
+            share_clock(&mut world, app);
+        }
         for addr in [PEER, PEER_V6] {
             world.peer_listens(Endpoint::new(addr, PEER_PORT));
         }
@@ -474,6 +490,10 @@ impl Play {
         let (action, waiting) = match what {
             Asked::Plain(plain) => match plain.action() {
                 action @ Action::Close(Close::Both | Close::Abort) => (action, Waiting::Close),
+                action @ Action::SetOption {
+                    option: SocketOption::Times,
+                    ..
+                } => (action, Waiting::Times),
                 action => (action, Waiting::Plain),
             },
             Asked::Accept {
@@ -511,7 +531,12 @@ impl Play {
                     return;
                 };
                 let data = Buffer::Memory { address, len };
-                (Action::send(data, more), Waiting::Send { address })
+                let mut times = Stages::empty();
+                if self.models[model].timed.contains(&socket) {
+                    times = Stages::from_bits_truncate(address as u8 ^ len as u8);
+                }
+                let send = Action::Send { data, more, times };
+                (send, Waiting::Send { address })
             }
             Asked::Odd(Odd::Cache { how, unit, len }) => {
                 let (offset, len) = (512 * u32::from(unit % 40), buffer_len(len).min(4096));
@@ -641,6 +666,7 @@ impl Play {
             self.check_sent(model, &maybe_sent);
         }
         let app = self.world.attach();
+        share_clock(&mut self.world, app);
         self.models[model] = Model {
             app,
             ..Model::default()
@@ -774,6 +800,10 @@ impl Model {
                     self.known.remove(&socket);
                     self.open.remove(&socket);
                 }
+                Outcome::Time { what, at_ns } => {
+                    assert!(self.timed.contains(&socket), "{what:?} was not asked");
+                    assert!(at_ns >= EPOCH_NS);
+                }
                 Outcome::Relief | Outcome::SoftLimit { .. } => {}
                 other => panic!("{other:?} is no news"),
             }
@@ -808,6 +838,11 @@ impl Model {
             (Outcome::Received(Buffer::Inline { .. }), Waiting::Receive { address }) => {
                 app.link.free(address);
                 self.take_in(socket, received.inline.expect("it is there"));
+            }
+            (Outcome::Done(_), Waiting::Times) => {
+                if response.status == Status::Ok {
+                    self.timed.insert(socket);
+                }
             }
             (Outcome::Done(_), Waiting::Close) => {
                 if response.status != Status::WrongState {
@@ -886,6 +921,12 @@ impl Model {
             assert_eq!(peer.map(|conn| conn.written), Some(next));
         }
     }
+}
+
+/// An application has the adapter's clock.
+fn share_clock(world: &mut World, app: usize) {
+    let session = world.apps[app].session.expect("it is attached");
+    world.adapter.set_epoch(session, EPOCH_NS);
 }
 
 fn read_all(stack: &mut baton_tcp::Stack<Symbolic>, conn: &mut PeerConn) {

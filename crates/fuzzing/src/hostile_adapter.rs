@@ -1,13 +1,13 @@
 //! Any bytes as responses: the host's half believes none of them before it has checked them.
 
 use arbitrary::{Arbitrary, Unstructured};
-use baton_bus::descriptor::{Action, Opcode, Request, Response, Status, entries};
+use baton_bus::descriptor::{Action, Opcode, Request, Response, Status, Times, entries};
 use baton_bus::link::{DmaId, MemoryAdapter, MemoryConfig, MemoryHost, memory_link};
 use baton_bus::{AdapterLink, Batching, Descriptor, HostLink};
-use baton_host::adapter::{OsLayer, OsLayerConfig};
+use baton_host::adapter::{OsLayer, OsLayerConfig, SendTimes};
 use baton_host::{FileContent, FileId, NicCacheConfig, Ready, SocketId, Sockets};
 use baton_testkit::symbolic;
-use baton_wire::{Endpoint, Span, Symbolic, Time};
+use baton_wire::{Endpoint, Span, Stages, Symbolic, Time};
 use std::net::{IpAddr, Ipv4Addr};
 
 /// Steps of one run.
@@ -152,6 +152,14 @@ impl Host {
             Step::Connect => self.sockets.extend(self.os.connect(self.now, endpoint())),
             Step::Send { socket, len, cork } => {
                 let socket = self.socket(socket);
+                self.os.ask_times(
+                    socket,
+                    SendTimes {
+                        stages: Stages::from_bits_truncate(len as u8),
+                        if_whole: true,
+                        if_partial: !cork,
+                    },
+                );
                 let mut calls = self.os.calls(self.now, &mut self.link);
                 calls.set_cork(socket, cork);
                 let data = symbolic(1, 0, len.into());
@@ -186,6 +194,8 @@ impl Host {
             Step::Ask { socket } => {
                 let socket = self.socket(socket);
                 let _ = self.os.status(self.now, socket);
+                let times = Times::RECEIVED | Times::FROM_NEXT;
+                let _ = self.os.set_times(self.now, socket, times);
                 let _ = self.os.cancel_receive(self.now, socket);
                 self.os.shutdown(self.now, socket);
             }
@@ -207,6 +217,12 @@ impl Host {
             _ => words[0] & 0xff,
         };
         let opcode = Opcode::from_byte(opcode).map_or(own, |opcode| opcode.byte().into());
+        if opcode == Opcode::Time.byte().into() {
+            let what = [0, 1, 2, 255][usize::from(flags % 4)];
+            let socket = u64::from(request.socket) << 32;
+            let words = [opcode | socket, u64::from(len) << 32, status.into(), what];
+            return self.put(Descriptor(words));
+        }
         if request.action == Action::CacheInit {
             // INSERTs that may wait.
             words[2] = 4;
@@ -271,6 +287,11 @@ impl Host {
             }
         }
         while self.os.poll_completion().is_some() {}
+        for &socket in &self.sockets {
+            if self.os.has_transmit_time(socket) {
+                assert!(self.os.poll_transmit_time(socket).is_some());
+            }
+        }
         assert!(self.link.free_buffers() <= 12);
         let mut transfer = Vec::new();
         if self

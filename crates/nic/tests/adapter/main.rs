@@ -13,6 +13,7 @@ mod receiving;
 mod sending;
 mod serving;
 mod sessions;
+mod times;
 mod world;
 
 use baton_testkit::Counting;
