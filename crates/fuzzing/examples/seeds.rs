@@ -4,8 +4,8 @@
 
 use baton_bus::Descriptor;
 use baton_bus::descriptor::{
-    Action, Buffer, Close, Opcode, Outcome, Peer, Request, Response, SocketInfo, SocketOption,
-    Status, write_inline, write_peer,
+    Action, Buffer, Close, Moment, Opcode, Outcome, Peer, Request, Response, SocketInfo,
+    SocketOption, Status, Times, write_inline, write_peer,
 };
 use baton_fuzzing::SPELLED;
 use baton_sockets::broker::messages::{
@@ -14,7 +14,7 @@ use baton_sockets::broker::messages::{
 use baton_tcp::{Config, Essentials, Moved, State};
 use baton_wire::{
     Ecn, Endpoint, FastOpenCookie, FastOpenOption, Flags, Flow, Header, Link, Options, Packet,
-    SackBlock, SeqNr, Timestamps, encode_frame, encode_packet,
+    SackBlock, SeqNr, Stage, Stages, Timestamps, encode_frame, encode_packet,
 };
 use baton_workload::log::Format;
 use bytes::Bytes;
@@ -263,6 +263,15 @@ fn requests() -> Vec<Descriptor> {
             more: true,
         },
         Action::Cancel { target: 3 },
+        Action::SetOption {
+            option: SocketOption::Times,
+            value: Times::all().bits(),
+        },
+        Action::Send {
+            data: memory,
+            more: false,
+            times: Stages::all(),
+        },
         Action::Close(Close::Both),
     ];
     let mut all: Vec<_> = (1..)
@@ -314,6 +323,17 @@ fn responses() -> Vec<Descriptor> {
         Outcome::Status(SocketInfo::default()),
         Outcome::PeerClosed,
         Outcome::Over,
+        Outcome::Time {
+            what: Moment::Reached {
+                stage: Stage::Acknowledged,
+                byte: 99,
+            },
+            at_ns: 1 << 40,
+        },
+        Outcome::Time {
+            what: Moment::Arrived,
+            at_ns: 1 << 40,
+        },
         Outcome::AcceptedBulk { count: 2 },
     ];
     let mut all: Vec<_> = (1..)
