@@ -257,7 +257,12 @@ enum Waiting {
 impl Waiting {
     fn address(self) -> Option<u64> {
         match self {
-            Self::Plain | Self::Accept { .. } | Self::Close | Self::Inline | Self::Cached => None,
+            Self::Plain
+            | Self::Accept { .. }
+            | Self::Close
+            | Self::Times
+            | Self::Inline
+            | Self::Cached => None,
             Self::Send { address }
             | Self::Receive { address }
             | Self::Buffer { address }

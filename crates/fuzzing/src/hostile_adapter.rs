@@ -217,7 +217,7 @@ impl Host {
             _ => words[0] & 0xff,
         };
         let opcode = Opcode::from_byte(opcode).map_or(own, |opcode| opcode.byte().into());
-        if opcode == Opcode::Time.byte().into() {
+        if opcode == u64::from(Opcode::Time.byte()) {
             let what = [0, 1, 2, 255][usize::from(flags % 4)];
             let socket = u64::from(request.socket) << 32;
             let words = [opcode | socket, u64::from(len) << 32, status.into(), what];
