@@ -16,7 +16,7 @@ impl<'a> Controls<'a> {
     pub unsafe fn new(message: &'a mut msghdr) -> Self {
         let room = match message.msg_control.is_null() {
             true => 0,
-            false => message.msg_controllen as usize,
+            false => message.msg_controllen,
         };
         message.msg_controllen = 0;
         Self { message, room }
@@ -36,10 +36,10 @@ impl<'a> Controls<'a> {
         }
         // SAFETY: all zeros are a header.
         let mut header: cmsghdr = unsafe { std::mem::zeroed() };
-        header.cmsg_len = len as _;
+        header.cmsg_len = len;
         header.cmsg_level = level;
         header.cmsg_type = kind;
-        let used = self.message.msg_controllen as usize;
+        let used = self.message.msg_controllen;
         // SAFETY: the buffer has `room` more bytes behind those used, which is enough for both.
         unsafe {
             let at = self.message.msg_control.byte_add(used);
@@ -48,7 +48,7 @@ impl<'a> Controls<'a> {
             std::ptr::copy_nonoverlapping(data.as_ptr(), data_at, len - header_len);
         }
         let padded = len.next_multiple_of(size_of::<usize>()).min(self.room);
-        self.message.msg_controllen = (used + padded) as _;
+        self.message.msg_controllen = used + padded;
         self.room -= padded;
     }
 }
@@ -63,7 +63,7 @@ mod tests {
         // SAFETY: all zeros are a message without anything.
         let mut message: msghdr = unsafe { std::mem::zeroed() };
         message.msg_control = buffer.as_mut_ptr().cast();
-        message.msg_controllen = len as _;
+        message.msg_controllen = len;
         // SAFETY: the buffer is longer than is said.
         let mut controls = unsafe { Controls::new(&mut message) };
         controls.put(1, 2, b"hello");
@@ -73,11 +73,11 @@ mod tests {
         unsafe {
             let mut header = libc::CMSG_FIRSTHDR(&message);
             while let Some(control) = header.as_ref() {
-                lens.push(control.cmsg_len as usize - size_of::<cmsghdr>());
+                lens.push(control.cmsg_len - size_of::<cmsghdr>());
                 header = libc::CMSG_NXTHDR(&message, header);
             }
         }
-        (message.msg_controllen as usize, message.msg_flags, lens)
+        (message.msg_controllen, message.msg_flags, lens)
     }
 
     #[test]

@@ -156,7 +156,7 @@ pub unsafe fn asked_by(message: &msghdr) -> Result<Option<u32>, Errno> {
         while let Some(control) = header.as_ref() {
             if control.cmsg_level == libc::SOL_SOCKET && is_timestamping(control.cmsg_type) {
                 let needed = libc::CMSG_LEN(size_of::<u32>() as u32) as usize;
-                if control.cmsg_len as usize != needed {
+                if control.cmsg_len != needed {
                     return Err(libc::EINVAL);
                 }
                 let flags = libc::CMSG_DATA(header).cast::<u32>().read_unaligned();
