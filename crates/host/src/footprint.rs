@@ -361,6 +361,11 @@ pub fn ip_input<M: Meter>(m: &mut M, packet: (u32, u32)) {
 pub fn tcp_lookup<M: Meter>(m: &mut M, cluster: u32, bucket: u32) {
     global(m, Layer::Tcp, GLOBAL_TCP);
     at(m, Layer::Tcp, Pool::Cluster, cluster, PACKET_TCP, Read);
+    tcp_bucket(m, bucket);
+}
+
+/// A search begins at a hash bucket.
+pub fn tcp_bucket<M: Meter>(m: &mut M, bucket: u32) {
     at(m, Layer::Tcp, Pool::HashBucket, bucket, BUCKET, Read);
 }
 
@@ -422,7 +427,7 @@ pub fn tcp_input<M: Meter>(m: &mut M, connection: Option<u32>) {
     }
 }
 
-/// A SYN made a connection.
+/// The third packet of a handshake made a connection: in place of what a segment of one that is there costs.
 pub fn tcp_open<M: Meter>(m: &mut M, connection: u32, bucket: u32) {
     m.run(Op::TcpOpen, 1);
     at(

@@ -21,6 +21,7 @@ mod pcb_lists;
 mod reasons;
 mod selection;
 mod sockets;
+mod syncache;
 
 pub use affinity::{Affinity, AffinityConfig, AffinityView, ByFile, MostCached};
 pub use config::{Config, ConfigError, Expected};

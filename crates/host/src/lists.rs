@@ -1,4 +1,8 @@
-//! Doubly linked lists of the kernel's structures. Changing one touches its neighbours, which were last used long ago.
+//! Doubly linked lists of the kernel's structures, and hash tables whose chains are such lists. Changing one touches its neighbours, which were
+//! last used long ago.
+
+use baton_wire::Flow;
+use std::net::IpAddr;
 
 const NONE: u32 = u32::MAX;
 
@@ -67,6 +71,101 @@ impl List {
         if let Some(links) = self.links.get_mut(one as usize).and_then(Option::as_mut) {
             links.newer = newer;
             touched(one);
+        }
+    }
+}
+
+/// Structures by their numbers in the chains of a hash table whose size does not grow.
+#[derive(Debug)]
+pub(crate) struct Chains {
+    /// Those of each bucket, the latest last.
+    chains: Vec<Vec<u32>>,
+    /// The bucket of each, [`NONE`] for one that is not in the table.
+    bucket_of: Vec<u32>,
+}
+
+impl Chains {
+    /// A table of so many buckets, at least one.
+    pub fn new(buckets: u32) -> Self {
+        Self {
+            chains: vec![Vec::new(); buckets.max(1) as usize],
+            bucket_of: Vec::new(),
+        }
+    }
+
+    /// The bucket of a connection: FreeBSD's `INP_PCBHASH`, taken modulo any number of buckets.
+    pub fn bucket(&self, flow: &Flow) -> u32 {
+        self.bucket_by(folded(flow.remote.addr), flow.local.port ^ flow.remote.port)
+    }
+
+    /// The bucket of who listens at a port, at all addresses and for all peers.
+    pub fn bucket_of_listener(&self, port: u16) -> u32 {
+        self.bucket_by(0, port)
+    }
+
+    fn bucket_by(&self, addr: u32, ports: u16) -> u32 {
+        (addr ^ (addr >> 16) ^ u32::from(ports)) % self.chains.len() as u32
+    }
+
+    /// The bucket that it is in, if it is in the table.
+    pub fn bucket_of(&self, one: u32) -> Option<u32> {
+        let bucket = self.bucket_of.get(one as usize).copied();
+        bucket.filter(|&bucket| bucket != NONE)
+    }
+
+    /// Those of a bucket, oldest first.
+    pub fn chain(&self, bucket: u32) -> &[u32] {
+        &self.chains[bucket as usize]
+    }
+
+    /// Puts it behind the others of its bucket, where it is in none; hears of the one before it.
+    pub fn push(&mut self, one: u32, bucket: u32, touched: impl FnMut(u32)) {
+        let index = one as usize;
+        if index >= self.bucket_of.len() {
+            self.bucket_of.resize(index + 1, NONE);
+        }
+        debug_assert_eq!(self.bucket_of[index], NONE, "{one} is in no chain");
+        self.bucket_of[index] = bucket;
+        let chain = &mut self.chains[bucket as usize];
+        chain.last().copied().into_iter().for_each(touched);
+        chain.push(one);
+    }
+
+    /// Takes it out, if it is there, and gives its bucket; hears of its neighbours.
+    pub fn remove(&mut self, one: u32, touched: impl FnMut(u32)) -> Option<u32> {
+        let bucket = self.bucket_of(one)?;
+        self.bucket_of[one as usize] = NONE;
+        let chain = &mut self.chains[bucket as usize];
+        if let Some(place) = chain.iter().position(|&other| other == one) {
+            chain.remove(place);
+            let older = place.checked_sub(1).map(|older| chain[older]);
+            let newer = chain.get(place).copied();
+            older.into_iter().chain(newer).for_each(touched);
+        }
+        Some(bucket)
+    }
+
+    /// Asserts that chains and buckets agree.
+    pub fn check(&self) {
+        let chained: usize = self.chains.iter().map(Vec::len).sum();
+        let held = self.bucket_of.iter().filter(|&&bucket| bucket != NONE);
+        assert_eq!(chained, held.count(), "each is in one chain");
+        for (bucket, chain) in self.chains.iter().enumerate() {
+            for &one in chain {
+                let known = self.bucket_of[one as usize];
+                assert_eq!(known, bucket as u32, "{one} knows its chain");
+            }
+        }
+    }
+}
+
+/// An address as a hash function takes it.
+fn folded(addr: IpAddr) -> u32 {
+    match addr {
+        IpAddr::V4(addr) => addr.to_bits(),
+        IpAddr::V6(addr) => {
+            let bits = addr.to_bits();
+            (bits ^ (bits >> 32) ^ (bits >> 64) ^ (bits >> 96)) as u32
         }
     }
 }

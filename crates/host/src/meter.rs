@@ -69,7 +69,7 @@ pub enum Op {
     TcpInput,
     /// TCP output of one segment.
     TcpOutput,
-    /// Make a connection (SYN received).
+    /// Make a connection of an entry of the SYN cache.
     TcpOpen,
     /// Take a connection apart.
     TcpClose,
@@ -279,7 +279,7 @@ impl Op {
 pub enum Pool {
     /// Socket with its two buffer heads, file descriptor and knotes.
     Socket,
-    /// TCP connection block (inpcb and tcpcb); `slot` is the connection's slot in the stack.
+    /// TCP connection block (inpcb and tcpcb).
     Connection,
     /// What the bypass keeps of an offloaded connection.
     Bypass,
@@ -327,10 +327,14 @@ pub enum Pool {
     TransmitSoft,
     /// The process's table of open files; `slot` is a socket's.
     Descriptor,
+    /// Buckets of the SYN cache.
+    SyncacheBucket,
+    /// Entry of the SYN cache.
+    Syncache,
 }
 
 /// All pools, in order of their discriminants, with the size of a slot in bytes.
-pub const POOLS: [(Pool, u32); 25] = [
+pub const POOLS: [(Pool, u32); 27] = [
     (Pool::Socket, 512),
     (Pool::Connection, 1024),
     (Pool::Bypass, 128),
@@ -356,6 +360,8 @@ pub const POOLS: [(Pool, u32); 25] = [
     (Pool::ReceiveSoft, 8),
     (Pool::TransmitSoft, 8),
     (Pool::Descriptor, 4),
+    (Pool::SyncacheBucket, 12),
+    (Pool::Syncache, 160),
 ];
 
 /// Read or written.

@@ -7,10 +7,11 @@ use crate::config::Config;
 use crate::driver::{Driver, PacketData, PacketMbufs};
 use crate::files::SendPage;
 use crate::footprint::{self, CLUSTER_BYTES, MBUF_DATA_BYTES, RECEIVE_BUFFER_BYTES, Storage};
-use crate::memory::Buffers;
+use crate::memory::{Buffers, Slots};
 use crate::meter::{Layer, Meter};
 use crate::pcb_lists::PcbLists;
 use crate::sockets::SocketId;
+use crate::syncache::Syncache;
 use baton_tcp::{ConnId, Handled, Segment, Stack};
 use baton_wire::{Flow, Payload, SeqNr};
 use std::collections::VecDeque;
@@ -28,6 +29,9 @@ pub struct NetworkMemory {
     /// By adapter.
     drivers: Vec<Driver>,
     blocks: PcbLists,
+    /// Numbers of blocks.
+    block_slots: Slots,
+    syncache: Syncache,
     /// By the connection's number.
     connections: Vec<Connection>,
     /// Buffer of the packet that is being handled, until somebody keeps it.
@@ -56,6 +60,10 @@ struct ReceiveBuffer {
 /// What a connection's socket holds. Its queues keep their memory when the number is used again.
 #[derive(Debug, Default)]
 struct Connection {
+    /// Its entry of the SYN cache, before it has a block.
+    syn: Option<u32>,
+    /// Its block.
+    block: Option<u32>,
     /// Its socket, once the application has it, and as long.
     socket: Option<SocketId>,
     /// The application has let go of it: what comes is not kept.
@@ -74,6 +82,8 @@ impl NetworkMemory {
         Self {
             drivers: drivers.collect(),
             blocks: PcbLists::new(config.hash_buckets),
+            block_slots: Slots::new(u32::MAX),
+            syncache: Syncache::new(),
             connections: Vec::new(),
             arriving: None,
             drops: NetworkDrops::default(),
@@ -129,20 +139,31 @@ impl NetworkMemory {
         }
         match handled.conn {
             Some(conn) if handled.syn && self.socket_of(conn).is_none() => {
-                self.forget(conn);
-                self.blocks.search(bucket, None, m);
-                self.blocks.insert(conn.0, bucket, m);
-                footprint::tcp_open(m, conn.0, bucket);
+                self.forget(conn, m);
+                self.blocks.search_listener(flow, m);
+                footprint::tcp_input(m, None);
+                let syn = self.syncache.add(flow, m);
+                entry(&mut self.connections, conn).syn = Some(syn);
             }
             conn => {
-                let block = conn
-                    .map(|conn| conn.0)
-                    .filter(|&block| self.blocks.holds(block));
-                self.blocks.search(bucket, block, m);
-                footprint::tcp_input(m, block);
-                if let Some(block) = block {
-                    let is_known = handled.new_ack && self.socket_of(ConnId(block)).is_some();
-                    let outstanding = is_known && stack.unacknowledged(ConnId(block)) > 0;
+                let block = match conn.and_then(|conn| self.take_syn(conn).zip(Some(conn))) {
+                    Some((syn, conn)) => {
+                        self.blocks.search_listener(flow, m);
+                        self.syncache.expand(flow, syn, m);
+                        let block = self.make_block(conn, bucket, m);
+                        footprint::tcp_open(m, block, bucket);
+                        Some(block)
+                    }
+                    None => {
+                        let block = conn.and_then(|conn| self.block_of(conn));
+                        self.blocks.search(bucket, block, m);
+                        footprint::tcp_input(m, block);
+                        block
+                    }
+                };
+                if let Some((conn, block)) = conn.zip(block) {
+                    let is_known = handled.new_ack && self.socket_of(conn).is_some();
+                    let outstanding = is_known && stack.unacknowledged(conn) > 0;
                     self.blocks.received(block, handled.new_ack, outstanding, m);
                 }
             }
@@ -217,7 +238,11 @@ impl NetworkMemory {
         let mbufs: PacketMbufs = (0..count)
             .map(|_| self.buffers.mbufs.allocate_reserved())
             .collect();
-        let block = conn.map(|conn| conn.0);
+        let connection = conn.and_then(|conn| self.connections.get(conn.0 as usize));
+        let block = connection.and_then(|connection| connection.block);
+        if let Some(syn) = connection.and_then(|connection| connection.syn) {
+            Syncache::respond(syn, m);
+        }
         footprint::tcp_output(m, block, &mbufs);
         let data = conn.map(|conn| self.refer_to_data(conn, segment, pages, m));
         if let Some(block) = block.filter(|_| segment.sequence_len() > 0) {
@@ -309,6 +334,7 @@ impl NetworkMemory {
     /// The application reads `len` bytes.
     pub fn read<M: Meter>(&mut self, conn: ConnId, socket: SocketId, len: u32, m: &mut M) {
         footprint::receive_drop(m, socket.0);
+        let block = self.block_of(conn);
         let connection = entry(&mut self.connections, conn);
         let mut copied = 0;
         while copied < len
@@ -328,7 +354,9 @@ impl NetworkMemory {
             }
         }
         connection.received_len -= copied as usize;
-        footprint::tcp_window(m, conn.0);
+        if let Some(block) = block {
+            footprint::tcp_window(m, block);
+        }
     }
 
     /// The application writes `len` bytes, from this sequence number on; gives for how many there is memory.
@@ -400,14 +428,14 @@ impl NetworkMemory {
 
     /// A connection is over.
     pub fn closed<M: Meter>(&mut self, conn: ConnId, m: &mut M) {
-        if let Some(bucket) = self.blocks.bucket_of(conn.0) {
-            self.blocks.remove(conn.0, m);
-            footprint::tcp_close(m, conn.0, bucket);
+        if let Some((block, bucket)) = self.block_and_bucket(conn) {
+            self.blocks.remove(block, m);
+            footprint::tcp_close(m, block, bucket);
         }
         if !entry(&mut self.connections, conn).closed {
             self.wake(conn, m);
         }
-        self.forget(conn);
+        self.forget(conn, m);
     }
 
     /// The connection of a socket leaves the stack for an adapter, where it will have this number; none if it does not get there.
@@ -417,12 +445,11 @@ impl NetworkMemory {
         (socket, handle): (SocketId, Option<u32>),
         m: &mut M,
     ) {
-        let bucket = self.blocks.bucket_of(conn.0);
-        if let Some((handle, bucket)) = handle.zip(bucket) {
-            footprint::hand_off(m, conn.0, socket.0, handle, bucket);
+        let block = self.block_and_bucket(conn);
+        if let Some((handle, (block, bucket))) = handle.zip(block) {
+            footprint::hand_off(m, block, socket.0, handle, bucket);
         }
-        self.blocks.remove(conn.0, m);
-        self.forget(conn);
+        self.forget(conn, m);
     }
 
     /// It is in the stack again, with so many bytes to be read.
@@ -433,19 +460,26 @@ impl NetworkMemory {
         readable: usize,
         m: &mut M,
     ) {
-        self.forget(conn);
+        self.forget(conn, m);
         let bucket = self.blocks.bucket(flow);
+        let block = self.make_block(conn, bucket, m);
         if let Some(handle) = handle {
-            footprint::hand_back(m, conn.0, socket.0, handle, bucket);
+            footprint::hand_back(m, block, socket.0, handle, bucket);
         }
-        self.blocks.insert(conn.0, bucket, m);
         entry(&mut self.connections, conn).socket = Some(socket);
         self.keep_received(conn, readable, m);
     }
 
-    /// Frees all that a connection holds; its number may be used again.
-    fn forget(&mut self, conn: ConnId) {
+    /// Frees all that a connection holds; its number may be used again. One whose handshake fails is forgotten only then.
+    fn forget<M: Meter>(&mut self, conn: ConnId, m: &mut M) {
         let connection = entry(&mut self.connections, conn);
+        if let Some(syn) = connection.syn.take() {
+            self.syncache.remove(syn, m);
+        }
+        if let Some(block) = connection.block.take() {
+            self.blocks.remove(block, m);
+            self.block_slots.release(block);
+        }
         for buffer in connection.received.drain(..) {
             self.buffers.release_pair((buffer.mbuf, buffer.cluster));
         }
@@ -456,6 +490,27 @@ impl NetworkMemory {
         connection.received_len = 0;
     }
 
+    /// A connection gets a block, which goes into its lists.
+    fn make_block<M: Meter>(&mut self, conn: ConnId, bucket: u32, m: &mut M) -> u32 {
+        let block = self.block_slots.allocate_reserved();
+        self.blocks.insert(block, bucket, m);
+        entry(&mut self.connections, conn).block = Some(block);
+        block
+    }
+
+    fn take_syn(&mut self, conn: ConnId) -> Option<u32> {
+        self.connections.get_mut(conn.0 as usize)?.syn.take()
+    }
+
+    fn block_of(&self, conn: ConnId) -> Option<u32> {
+        self.connections.get(conn.0 as usize)?.block
+    }
+
+    fn block_and_bucket(&self, conn: ConnId) -> Option<(u32, u32)> {
+        let block = self.block_of(conn)?;
+        Some(block).zip(self.blocks.bucket_of(block))
+    }
+
     fn socket_of(&self, conn: ConnId) -> Option<SocketId> {
         self.connections.get(conn.0 as usize)?.socket
     }
@@ -464,6 +519,12 @@ impl NetworkMemory {
     pub fn check(&self, with_pages: usize) {
         self.buffers.check();
         self.blocks.check();
+        self.block_slots.check();
+        self.syncache.check();
+        let blocks = self.connections.iter().filter(|c| c.block.is_some());
+        assert_eq!(blocks.count(), self.block_slots.in_use() as usize);
+        let syns = self.connections.iter().filter(|c| c.syn.is_some());
+        assert_eq!(syns.count(), self.syncache.in_use() as usize);
         assert!(self.arriving.is_none(), "no work is left half done");
         let mbufs: usize = self.drivers.iter().map(Driver::mbufs_held).sum();
         let clusters: usize = self.drivers.iter().map(Driver::clusters_held).sum();

@@ -7,20 +7,14 @@
 //! Every segment received restarts the keepalive timer, every one that acknowledges restarts the retransmission timer.
 
 use crate::footprint::{self, Callout};
-use crate::lists::List;
+use crate::lists::{Chains, List};
 use crate::meter::Meter;
 use baton_wire::Flow;
-use std::net::IpAddr;
-
-const NONE: u32 = u32::MAX;
 
 /// Hash chains and callout lists of all connection blocks, by the number of the block.
 #[derive(Debug)]
 pub struct PcbLists {
-    /// Blocks of each hash bucket, the latest last.
-    chains: Vec<Vec<u32>>,
-    /// Bucket of each block, [`NONE`] for a free one.
-    bucket_of: Vec<u32>,
+    chains: Chains,
     /// All blocks that are in use.
     all: List,
     keepalive: List,
@@ -31,72 +25,35 @@ impl PcbLists {
     /// No blocks, and so many hash buckets.
     pub fn new(buckets: u32) -> Self {
         Self {
-            chains: vec![Vec::new(); buckets.max(1) as usize],
-            bucket_of: Vec::new(),
+            chains: Chains::new(buckets),
             all: List::default(),
             keepalive: List::default(),
             retransmit: List::default(),
         }
     }
 
-    /// The hash bucket of a connection: FreeBSD's `INP_PCBHASH`, taken modulo any number of buckets.
+    /// The hash bucket of a connection.
     pub fn bucket(&self, flow: &Flow) -> u32 {
-        let folded = match flow.remote.addr {
-            IpAddr::V4(addr) => addr.to_bits(),
-            IpAddr::V6(addr) => {
-                let bits = addr.to_bits();
-                (bits ^ (bits >> 32) ^ (bits >> 64) ^ (bits >> 96)) as u32
-            }
-        };
-        let ports = u32::from(flow.local.port ^ flow.remote.port);
-        (folded ^ (folded >> 16) ^ ports) % self.chains.len() as u32
+        self.chains.bucket(flow)
     }
 
     /// The bucket that a block is in, if it is in use.
     pub fn bucket_of(&self, block: u32) -> Option<u32> {
-        let bucket = self.bucket_of.get(block as usize).copied();
-        bucket.filter(|&bucket| bucket != NONE)
+        self.chains.bucket_of(block)
     }
 
-    /// Whether the block is in use.
-    pub fn holds(&self, block: u32) -> bool {
-        self.bucket_of(block).is_some()
-    }
-
-    /// A block goes into a hash chain. If its last connection left without an event, as one whose handshake fails does, it
-    /// leaves its old lists now.
+    /// A block goes into its lists.
     pub fn insert<M: Meter>(&mut self, block: u32, bucket: u32, m: &mut M) {
-        self.remove(block, m);
-        let index = block as usize;
-        if index >= self.bucket_of.len() {
-            self.bucket_of.resize(index + 1, NONE);
-        }
-        self.bucket_of[index] = bucket;
-        let chain = &mut self.chains[bucket as usize];
-        if let Some(&latest) = chain.last() {
-            footprint::tcp_chain_link(m, latest);
-        }
-        chain.push(block);
+        (self.chains).push(block, bucket, |latest| footprint::tcp_chain_link(m, latest));
         self.all
             .push(block, |other| footprint::tcp_list_links(m, other));
     }
 
     /// A block leaves all its lists.
     pub fn remove<M: Meter>(&mut self, block: u32, m: &mut M) {
-        let Some(bucket) = self.bucket_of.get_mut(block as usize) else {
+        let link = |other| footprint::tcp_chain_link(m, other);
+        if self.chains.remove(block, link).is_none() {
             return;
-        };
-        let bucket = std::mem::replace(bucket, NONE);
-        if bucket == NONE {
-            return;
-        }
-        let chain = &mut self.chains[bucket as usize];
-        if let Some(place) = chain.iter().position(|&other| other == block) {
-            chain.remove(place);
-            let older = place.checked_sub(1).map(|older| chain[older]);
-            for other in older.into_iter().chain(chain.get(place).copied()) {
-                footprint::tcp_chain_link(m, other);
-            }
         }
         self.all
             .remove(block, |other| footprint::tcp_list_links(m, other));
@@ -104,9 +61,18 @@ impl PcbLists {
         self.retransmit.remove(block, links(m, Callout::Retransmit));
     }
 
+    /// A search for the connection of a flow, of which there is no block yet: all of its chain are compared, and then those in the chain of who
+    /// listens at its port.
+    pub fn search_listener<M: Meter>(&self, flow: &Flow, m: &mut M) {
+        self.search(self.bucket(flow), None, m);
+        let bucket = self.chains.bucket_of_listener(flow.local.port);
+        footprint::tcp_bucket(m, bucket);
+        self.search(bucket, None, m);
+    }
+
     /// A search for `block`, or for one that is not there, compares the blocks before it.
     pub fn search<M: Meter>(&self, bucket: u32, block: Option<u32>, m: &mut M) {
-        for &other in self.chains[bucket as usize].iter().rev() {
+        for &other in self.chains.chain(bucket).iter().rev() {
             if Some(other) == block {
                 return;
             }
@@ -141,21 +107,7 @@ impl PcbLists {
 
     /// Asserts that chains and blocks agree.
     pub fn check(&self) {
-        let chained: usize = self.chains.iter().map(Vec::len).sum();
-        let held = self
-            .bucket_of
-            .iter()
-            .filter(|&&bucket| bucket != NONE)
-            .count();
-        assert_eq!(chained, held, "each block held is in one chain");
-        for (bucket, chain) in self.chains.iter().enumerate() {
-            for &block in chain {
-                assert_eq!(
-                    self.bucket_of[block as usize], bucket as u32,
-                    "a block knows its chain"
-                );
-            }
-        }
+        self.chains.check();
     }
 }
 

@@ -230,3 +230,56 @@ fn nothing_is_lost_whatever_happens() {
         assert_eq!(in_use(&memory), (0, 0));
     });
 }
+
+/// Structures of connections that are touched.
+#[derive(Default)]
+struct Structures(Vec<(Pool, u32)>);
+
+impl Meter for Structures {
+    fn owner(&mut self, _owner: Owner) {}
+    fn run(&mut self, _op: Op, _count: u32) {}
+    fn touch(&mut self, _: Layer, pool: Pool, slot: u32, _: u32, _: u32, _: Access) {
+        if matches!(pool, Pool::Connection | Pool::Syncache) && self.0.last() != Some(&(pool, slot))
+        {
+            self.0.push((pool, slot));
+        }
+    }
+    fn dma(&mut self, _: Pool, _: u32, _: u32, _: u32, _: Access) {}
+}
+
+#[test]
+fn a_connection_has_an_entry_of_the_syn_cache_until_the_third_packet_makes_its_block() {
+    let (mut memory, mut m) = (memory(100), Structures::default());
+    let stack = baton_tcp::Stack::<Bytes>::new(baton_tcp::Config::default(), 0);
+    let flow = segment(0).flow_at_receiver();
+    let mut arrives = |memory: &mut NetworkMemory, conn, syn| {
+        let handled = Handled {
+            conn: Some(conn),
+            syn,
+            data_len: 0,
+            new_ack: false,
+            refused: None,
+        };
+        memory.segment_handled(&stack, &flow, &handled, &mut m);
+        memory.transmit(0, Some(conn), &segment(0), empty(), &mut m);
+        memory.check(0);
+        std::mem::take(&mut m.0)
+    };
+    let (failed, conn) = (ConnId(1), ConnId(0));
+    let (syn, block) = ((Pool::Syncache, 0), (Pool::Connection, 0));
+    assert_eq!(arrives(&mut memory, failed, true), [syn]);
+    assert_eq!(
+        arrives(&mut memory, failed, true),
+        [syn],
+        "sent again, or of a later connection"
+    );
+    let second = (Pool::Syncache, 1);
+    assert_eq!(arrives(&mut memory, conn, true), [syn, second, syn, second]);
+    assert_eq!(arrives(&mut memory, conn, false), [syn, second, syn, block]);
+    assert_eq!(arrives(&mut memory, conn, false), [block]);
+    memory.closed(failed, &mut NoMeter);
+    memory.closed(conn, &mut NoMeter);
+    memory.transmitted(0, 5, &mut NoMeter);
+    memory.check(0);
+    assert_eq!(in_use(&memory), (0, 0));
+}
