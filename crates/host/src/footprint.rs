@@ -21,44 +21,46 @@ const fn field(offset: u32, len: u32) -> Field {
     Field { offset, len }
 }
 
-// A connection block: `struct inpcb` and `struct tcpcb`, together about 1 KB with the socket's share
-// (handoff-policies 2: "around 1KB per connection").
-/// inpcb: hash chain and four-tuple, compared at lookup.
-const PCB_TUPLE: Field = field(0, 64);
-/// inpcb: pointers to tcpcb and socket, flags.
-const PCB_HEAD: Field = field(64, 64);
+// A connection block as on i386 (`struct inp_tp`, tcp_subr.c): `struct inpcb`, padded to 192 bytes, `struct tcpcb` with 232, and callouts. With what
+// belongs to its socket it is "around 1KB per connection" (handoff-policies 2).
+/// inpcb: links of the hash chain and of the list of all blocks, ports and addresses.
+const PCB_TUPLE: Field = field(0, 60);
 /// inpcb: the cached route that output goes by.
-const PCB_ROUTE: Field = field(128, 64);
+const PCB_ROUTE: Field = field(60, 32);
+/// inpcb: pointers to tcpcb and socket, flags.
+const PCB_HEAD: Field = field(92, 20);
+/// inpcb: `inp_vflag`, whether it is of IPv4: a search looks at it before it compares, in a line behind that of the addresses.
+const PCB_VERSION: Field = field(112, 1);
+/// inpcb: the links in the list of its port.
+const PCB_PORT_LINKS: Field = field(156, 8);
 /// tcpcb: sequence space, windows, congestion state, RTT estimate, options: nearly all of it is used for each segment.
-const TCPCB: Field = field(256, 320);
-/// tcpcb: the part that output reads and changes.
-const TCPCB_SEND: Field = field(256, 256);
-/// tcpcb: the part that tells whether a window update is due.
-const TCPCB_WINDOW: Field = field(256, 128);
-/// The five callouts behind the tcpcb: rexmt, persist, keep, 2msl, delack (`struct inp_tp`, tcp_subr.c). Each has 24 bytes on i386
-/// (`struct callout`): links, time, argument, function, flags. Input and output look at the first and the last.
-const TIMERS: Field = field(640, 5 * CALLOUT_BYTES);
+const TCPCB: Field = field(192, 232);
+/// tcpcb: the part that output reads and changes, from its state to `last_ack_sent`.
+const TCPCB_SEND: Field = field(228, 172);
+/// tcpcb: the part that tells whether a window update is due, from its state to the receive window.
+const TCPCB_WINDOW: Field = field(228, 60);
+/// The five callouts behind the tcpcb: rexmt, persist, keep, 2msl, delack. Each has 24 bytes (`struct callout`): links, time, argument, function,
+/// flags. Input and output look at the first and the last.
+const TIMERS: Field = field(424, 5 * CALLOUT_BYTES);
 const CALLOUT_BYTES: u32 = 24;
 /// The links of a callout.
 const CALLOUT_LINK_BYTES: u32 = 8;
-/// inpcb: the links in the list of its port, behind the route.
-const PCB_PORT_LINKS: Field = field(184, 8);
 /// All of a connection block.
-const WHOLE_CONNECTION: Field = field(0, 1024);
+const WHOLE_CONNECTION: Field = field(0, 544);
 
-// `struct socket`, its file descriptor and its knote.
-/// State, queue links, pointer to the connection block.
+// `struct socket` as on i386 (socketvar.h), 184 bytes, which the zone allocator makes 192; behind it its file descriptor and its knote.
+/// State, options, queue links, pointer to the connection block.
 const SOCKET_HEAD: Field = field(0, 64);
 /// so_rcv.
-const SOCKET_RECEIVE: Field = field(64, 64);
+const SOCKET_RECEIVE: Field = field(76, 40);
 /// so_snd.
-const SOCKET_SEND: Field = field(128, 64);
-/// `struct file`.
-const SOCKET_FILE: Field = field(256, 64);
-/// The knote through which the application waits.
-const SOCKET_KNOTE: Field = field(320, 64);
+const SOCKET_SEND: Field = field(116, 40);
+/// `struct file`, 44 bytes, of which malloc makes 64.
+const SOCKET_FILE: Field = field(192, 44);
+/// The knote through which the application waits, 68 bytes.
+const SOCKET_KNOTE: Field = field(256, 68);
 /// What is initialised when a socket is made.
-const WHOLE_SOCKET: Field = field(0, 384);
+const WHOLE_SOCKET: Field = field(0, 324);
 
 /// What the bypass keeps of an offloaded connection: handle, socket, credits, counters.
 const BYPASS: Field = field(0, 64);
@@ -369,8 +371,16 @@ pub fn tcp_bucket<M: Meter>(m: &mut M, bucket: u32) {
     at(m, Layer::Tcp, Pool::HashBucket, bucket, BUCKET, Read);
 }
 
-/// A search along a hash chain passes a connection that is not the one.
+/// A search along a hash chain passes a connection that is not the one (`in_pcblookup_hash` of a kernel with IPv6, as GENERIC is).
 pub fn tcp_compare<M: Meter>(m: &mut M, connection: u32) {
+    at(
+        m,
+        Layer::Tcp,
+        Pool::Connection,
+        connection,
+        PCB_VERSION,
+        Read,
+    );
     at(m, Layer::Tcp, Pool::Connection, connection, PCB_TUPLE, Read);
 }
 
@@ -379,6 +389,7 @@ pub fn tcp_compare<M: Meter>(m: &mut M, connection: u32) {
 pub(crate) enum Callout {
     Retransmit = 0,
     Keepalive = 2,
+    TwoMsl = 3,
 }
 
 /// A connection's callout gets another neighbour.
@@ -441,9 +452,28 @@ pub fn tcp_open<M: Meter>(m: &mut M, connection: u32, bucket: u32) {
     at(m, Layer::Tcp, Pool::HashBucket, bucket, BUCKET, Write);
 }
 
-/// A connection is taken apart.
-pub fn tcp_close<M: Meter>(m: &mut M, connection: u32, bucket: u32) {
+/// TCP's input looks at options and state of the connection's socket, and how much room there is where data comes.
+pub fn tcp_input_socket<M: Meter>(m: &mut M, socket: u32, has_data: bool) {
+    at(m, Layer::Tcp, Pool::Socket, socket, SOCKET_HEAD, Read);
+    if has_data {
+        at(m, Layer::Tcp, Pool::Socket, socket, SOCKET_RECEIVE, Read);
+    }
+}
+
+/// TCP's output looks at options of the connection's socket, how much there is to send, and the room that makes the window.
+pub fn tcp_output_socket<M: Meter>(m: &mut M, socket: u32) {
+    at(m, Layer::Tcp, Pool::Socket, socket, SOCKET_HEAD, Read);
+    at(m, Layer::Tcp, Pool::Socket, socket, SOCKET_SEND, Read);
+    at(m, Layer::Tcp, Pool::Socket, socket, SOCKET_RECEIVE, Read);
+}
+
+/// A connection is over: what taking it apart takes, also of one whose block stays for a while.
+pub fn tcp_close<M: Meter>(m: &mut M) {
     m.run(Op::TcpClose, 1);
+}
+
+/// A connection block is freed.
+pub fn tcp_free<M: Meter>(m: &mut M, connection: u32, bucket: u32) {
     at(
         m,
         Layer::Tcp,

@@ -22,6 +22,7 @@ mod reasons;
 mod selection;
 mod sockets;
 mod syncache;
+mod time_waits;
 
 pub use affinity::{Affinity, AffinityConfig, AffinityView, ByFile, MostCached};
 pub use config::{Config, ConfigError, Expected};

@@ -335,8 +335,8 @@ pub enum Pool {
 
 /// All pools, in order of their discriminants, with the size of a slot in bytes.
 pub const POOLS: [(Pool, u32); 27] = [
-    (Pool::Socket, 512),
-    (Pool::Connection, 1024),
+    (Pool::Socket, 352),
+    (Pool::Connection, 544),
     (Pool::Bypass, 128),
     (Pool::Mbuf, 256),
     (Pool::Cluster, 2048),

@@ -8,12 +8,13 @@ use crate::driver::{Driver, PacketData, PacketMbufs};
 use crate::files::SendPage;
 use crate::footprint::{self, CLUSTER_BYTES, MBUF_DATA_BYTES, RECEIVE_BUFFER_BYTES, Storage};
 use crate::memory::{Buffers, Slots};
-use crate::meter::{Layer, Meter};
+use crate::meter::{Layer, Meter, Op};
 use crate::pcb_lists::PcbLists;
 use crate::sockets::SocketId;
 use crate::syncache::Syncache;
+use crate::time_waits::TimeWaits;
 use baton_tcp::{ConnId, Handled, Segment, Stack};
-use baton_wire::{Flow, Payload, SeqNr};
+use baton_wire::{Flow, Payload, SeqNr, Time};
 use std::collections::VecDeque;
 
 #[cfg(test)]
@@ -32,6 +33,7 @@ pub struct NetworkMemory {
     /// Numbers of blocks.
     block_slots: Slots,
     syncache: Syncache,
+    time_waits: TimeWaits,
     /// By the connection's number.
     connections: Vec<Connection>,
     /// Buffer of the packet that is being handled, until somebody keeps it.
@@ -62,8 +64,8 @@ struct ReceiveBuffer {
 struct Connection {
     /// Its entry of the SYN cache, before it has a block.
     syn: Option<u32>,
-    /// Its block.
-    block: Option<u32>,
+    /// Its block, and which connection that is of.
+    block: Option<(u32, Flow)>,
     /// Its socket, once the application has it, and as long.
     socket: Option<SocketId>,
     /// The application has let go of it: what comes is not kept.
@@ -84,6 +86,7 @@ impl NetworkMemory {
             blocks: PcbLists::new(config.hash_buckets),
             block_slots: Slots::new(u32::MAX),
             syncache: Syncache::new(),
+            time_waits: TimeWaits::default(),
             connections: Vec::new(),
             arriving: None,
             drops: NetworkDrops::default(),
@@ -140,6 +143,11 @@ impl NetworkMemory {
         match handled.conn {
             Some(conn) if handled.syn && self.socket_of(conn).is_none() => {
                 self.forget(conn, m);
+                if let Some(block) = self.time_waits.find(flow) {
+                    self.time_waits.remove(flow);
+                    self.blocks.search(bucket, Some(block), m);
+                    self.free_block(block, m);
+                }
                 self.blocks.search_listener(flow, m);
                 footprint::tcp_input(m, None);
                 let syn = self.syncache.add(flow, m);
@@ -150,14 +158,21 @@ impl NetworkMemory {
                     Some((syn, conn)) => {
                         self.blocks.search_listener(flow, m);
                         self.syncache.expand(flow, syn, m);
-                        let block = self.make_block(conn, bucket, m);
+                        let block = self.make_block(conn, flow, m);
                         footprint::tcp_open(m, block, bucket);
                         Some(block)
                     }
                     None => {
                         let block = conn.and_then(|conn| self.block_of(conn));
-                        self.blocks.search(bucket, block, m);
-                        footprint::tcp_input(m, block);
+                        let waits = self.time_waits.find(flow).filter(|_| block.is_none());
+                        self.blocks.search(bucket, block.or(waits), m);
+                        footprint::tcp_input(m, block.or(waits));
+                        if let Some(block) = waits {
+                            self.blocks.wait(block, m);
+                        }
+                        if let Some(socket) = conn.and_then(|conn| self.socket_of(conn)) {
+                            footprint::tcp_input_socket(m, socket.0, handled.data_len > 0);
+                        }
                         block
                     }
                 };
@@ -240,10 +255,15 @@ impl NetworkMemory {
             .collect();
         let connection = conn.and_then(|conn| self.connections.get(conn.0 as usize));
         let block = connection.and_then(|connection| connection.block);
+        let block = block.map(|(block, _)| block);
         if let Some(syn) = connection.and_then(|connection| connection.syn) {
             Syncache::respond(syn, m);
         }
+        let socket = connection.and_then(|connection| connection.socket);
         footprint::tcp_output(m, block, &mbufs);
+        if let Some(socket) = socket {
+            footprint::tcp_output_socket(m, socket.0);
+        }
         let data = conn.map(|conn| self.refer_to_data(conn, segment, pages, m));
         if let Some(block) = block.filter(|_| segment.sequence_len() > 0) {
             self.blocks.sent(block, m);
@@ -426,11 +446,29 @@ impl NetworkMemory {
 
     // --- connections ---
 
-    /// A connection is over.
-    pub fn closed<M: Meter>(&mut self, conn: ConnId, m: &mut M) {
-        if let Some((block, bucket)) = self.block_and_bucket(conn) {
-            self.blocks.remove(block, m);
-            footprint::tcp_close(m, block, bucket);
+    /// A connection is over; `waits` says until when, if it is in TIME-WAIT.
+    ///
+    /// What taking it apart costs is charged now: a run is over before a wait of a minute is.
+    pub fn closed<M: Meter>(
+        &mut self,
+        conn: ConnId,
+        now: Time,
+        waits: impl FnOnce(&Flow) -> Option<Time>,
+        m: &mut M,
+    ) {
+        while let Some(block) = self.time_waits.poll_over(now) {
+            m.run(Op::TcpTimer, 1);
+            self.free_block(block, m);
+        }
+        if let Some((block, flow)) = entry(&mut self.connections, conn).block.take() {
+            footprint::tcp_close(m);
+            match waits(&flow) {
+                Some(until) => {
+                    self.blocks.wait(block, m);
+                    self.time_waits.add(flow, block, until);
+                }
+                None => self.free_block(block, m),
+            }
         }
         if !entry(&mut self.connections, conn).closed {
             self.wake(conn, m);
@@ -462,7 +500,7 @@ impl NetworkMemory {
     ) {
         self.forget(conn, m);
         let bucket = self.blocks.bucket(flow);
-        let block = self.make_block(conn, bucket, m);
+        let block = self.make_block(conn, flow, m);
         if let Some(handle) = handle {
             footprint::hand_back(m, block, socket.0, handle, bucket);
         }
@@ -476,7 +514,7 @@ impl NetworkMemory {
         if let Some(syn) = connection.syn.take() {
             self.syncache.remove(syn, m);
         }
-        if let Some(block) = connection.block.take() {
+        if let Some((block, _)) = connection.block.take() {
             self.blocks.remove(block, m);
             self.block_slots.release(block);
         }
@@ -491,11 +529,21 @@ impl NetworkMemory {
     }
 
     /// A connection gets a block, which goes into its lists.
-    fn make_block<M: Meter>(&mut self, conn: ConnId, bucket: u32, m: &mut M) -> u32 {
+    fn make_block<M: Meter>(&mut self, conn: ConnId, flow: &Flow, m: &mut M) -> u32 {
         let block = self.block_slots.allocate_reserved();
-        self.blocks.insert(block, bucket, m);
-        entry(&mut self.connections, conn).block = Some(block);
+        self.blocks.insert(block, self.blocks.bucket(flow), m);
+        entry(&mut self.connections, conn).block = Some((block, *flow));
         block
+    }
+
+    /// A block leaves its lists and is freed.
+    fn free_block<M: Meter>(&mut self, block: u32, m: &mut M) {
+        let bucket = self.blocks.bucket_of(block);
+        self.blocks.remove(block, m);
+        if let Some(bucket) = bucket {
+            footprint::tcp_free(m, block, bucket);
+        }
+        self.block_slots.release(block);
     }
 
     fn take_syn(&mut self, conn: ConnId) -> Option<u32> {
@@ -503,7 +551,8 @@ impl NetworkMemory {
     }
 
     fn block_of(&self, conn: ConnId) -> Option<u32> {
-        self.connections.get(conn.0 as usize)?.block
+        let (block, _) = self.connections.get(conn.0 as usize)?.block?;
+        Some(block)
     }
 
     fn block_and_bucket(&self, conn: ConnId) -> Option<(u32, u32)> {
@@ -522,7 +571,8 @@ impl NetworkMemory {
         self.block_slots.check();
         self.syncache.check();
         let blocks = self.connections.iter().filter(|c| c.block.is_some());
-        assert_eq!(blocks.count(), self.block_slots.in_use() as usize);
+        let blocks = blocks.count() + self.time_waits.len();
+        assert_eq!(blocks, self.block_slots.in_use() as usize);
         let syns = self.connections.iter().filter(|c| c.syn.is_some());
         assert_eq!(syns.count(), self.syncache.in_use() as usize);
         assert!(self.arriving.is_none(), "no work is left half done");

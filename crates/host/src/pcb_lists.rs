@@ -19,6 +19,8 @@ pub struct PcbLists {
     all: List,
     keepalive: List,
     retransmit: List,
+    /// Blocks in TIME-WAIT.
+    two_msl: List,
 }
 
 impl PcbLists {
@@ -29,6 +31,7 @@ impl PcbLists {
             all: List::default(),
             keepalive: List::default(),
             retransmit: List::default(),
+            two_msl: List::default(),
         }
     }
 
@@ -57,6 +60,17 @@ impl PcbLists {
         }
         self.all
             .remove(block, |other| footprint::tcp_list_links(m, other));
+        self.stop_timers(block, m);
+        self.two_msl.remove(block, links(m, Callout::TwoMsl));
+    }
+
+    /// A block enters TIME-WAIT, where it stays in its chain and the lists of blocks, or that begins anew.
+    pub fn wait<M: Meter>(&mut self, block: u32, m: &mut M) {
+        self.stop_timers(block, m);
+        self.two_msl.push(block, links(m, Callout::TwoMsl));
+    }
+
+    fn stop_timers<M: Meter>(&mut self, block: u32, m: &mut M) {
         self.keepalive.remove(block, links(m, Callout::Keepalive));
         self.retransmit.remove(block, links(m, Callout::Retransmit));
     }
@@ -143,10 +157,10 @@ mod tests {
         }
         let mut touched = Touched::default();
         lists.search(1, Some(1), &mut touched);
-        assert_eq!(touched.0, [3, 2]);
+        assert_eq!(touched.0, [3, 3, 2, 2], "version and addresses");
         touched.0.clear();
         lists.search(1, None, &mut touched);
-        assert_eq!(touched.0, [3, 2, 1, 0]);
+        assert_eq!(touched.0, [3, 3, 2, 2, 1, 1, 0, 0]);
         lists.check();
     }
 

@@ -1,8 +1,9 @@
 use super::*;
 use crate::memory::PageBuffer;
-use crate::meter::{Access, NoMeter, Op, Owner, Pool};
+use crate::meter::{Access, NoMeter, Owner, Pool};
 use baton_tcp::Segment;
 use baton_testkit::{Random, endpoint, for_each_seed};
+use baton_wire::Span;
 use bytes::Bytes;
 use std::iter::{empty, once};
 
@@ -16,6 +17,7 @@ fn memory(more: u32) -> NetworkMemory {
         receive_ring_entries: RING,
         mbufs: RING + more,
         clusters: RING + more,
+        hash_buckets: 512,
         ..Config::default()
     };
     NetworkMemory::new(&config, 1)
@@ -57,7 +59,7 @@ fn what_is_received_stays_in_its_buffer_until_it_is_read() {
     assert!(memory.packet_received(0, 60, m));
     memory.packet_handled(m);
     memory.check(0);
-    memory.closed(CONN, m);
+    memory.closed(CONN, Time::ZERO, |_| None, m);
     assert_eq!(in_use(&memory), (0, 0));
 }
 
@@ -211,12 +213,12 @@ fn nothing_is_lost_whatever_happens() {
                 }
                 9 => {
                     match random.below(3) {
-                        0 => memory.closed(conn, m),
+                        0 => memory.closed(conn, Time::ZERO, |_| None, m),
                         1 => memory.handed_off(conn, (socket, None), m),
                         _ => {
                             let flow = segment(0).flow_at_receiver();
                             memory.handed_back((conn, &flow), (socket, Some(9)), 100, m);
-                            memory.closed(conn, m);
+                            memory.closed(conn, Time::ZERO, |_| None, m);
                         }
                     }
                     readable[index] = 0;
@@ -225,7 +227,7 @@ fn nothing_is_lost_whatever_happens() {
             }
             memory.check(0);
         }
-        (0..4).for_each(|conn| memory.closed(ConnId(conn), m));
+        (0..4).for_each(|conn| memory.closed(ConnId(conn), Time::ZERO, |_| None, m));
         memory.transmitted(0, unsent, m);
         assert_eq!(in_use(&memory), (0, 0));
     });
@@ -277,9 +279,52 @@ fn a_connection_has_an_entry_of_the_syn_cache_until_the_third_packet_makes_its_b
     assert_eq!(arrives(&mut memory, conn, true), [syn, second, syn, second]);
     assert_eq!(arrives(&mut memory, conn, false), [syn, second, syn, block]);
     assert_eq!(arrives(&mut memory, conn, false), [block]);
-    memory.closed(failed, &mut NoMeter);
-    memory.closed(conn, &mut NoMeter);
+    memory.closed(failed, Time::ZERO, |_| None, &mut NoMeter);
+    memory.closed(conn, Time::ZERO, |_| None, &mut NoMeter);
     memory.transmitted(0, 5, &mut NoMeter);
     memory.check(0);
     assert_eq!(in_use(&memory), (0, 0));
+}
+
+#[test]
+fn a_block_in_time_wait_stays_in_its_chain_until_its_end_or_a_syn() {
+    let (mut memory, mut m) = (memory(100), Structures::default());
+    let stack = baton_tcp::Stack::<Bytes>::new(baton_tcp::Config::default(), 0);
+    let handled = |conn, syn| Handled {
+        conn,
+        syn,
+        data_len: 0,
+        new_ack: false,
+        refused: None,
+    };
+    // Both ports are in the same of 512 chains.
+    let flows = [1000, 1512].map(|port| Flow {
+        local: endpoint(1, 80),
+        remote: endpoint(2, port),
+    });
+    let (none, end) = (&mut NoMeter, Time::ZERO + Span::from_secs(60));
+    for flow in &flows {
+        memory.handed_back((CONN, flow), (SOCKET, None), 0, none);
+        memory.closed(CONN, Time::ZERO, |_| Some(end), none);
+    }
+    let [older, newer] = [0, 1].map(|block| (Pool::Connection, block));
+    memory.segment_handled(&stack, &flows[0], &handled(None, false), &mut m);
+    assert_eq!(
+        m.0,
+        [newer, older, newer],
+        "found behind the other, and last to end now"
+    );
+    m.0.clear();
+    memory.segment_handled(&stack, &flows[1], &handled(Some(CONN), true), &mut m);
+    let freed = [older, newer, older, (Pool::Syncache, 0)];
+    assert_eq!(
+        m.0, freed,
+        "its neighbours, itself; the chain is searched again"
+    );
+    memory.check(0);
+    memory.closed(CONN, Time::ZERO + Span::from_secs(59), |_| None, none);
+    assert_eq!(memory.block_slots.in_use(), 1);
+    memory.closed(CONN, end, |_| None, none);
+    assert_eq!(memory.block_slots.in_use(), 0);
+    memory.check(0);
 }

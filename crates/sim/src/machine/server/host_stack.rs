@@ -14,7 +14,7 @@ use baton_host::{
     Borrower, FileSystem, Meter, NetworkMemory, Ready, Selection, SocketId, footprint,
 };
 use baton_tcp::{ConnId, Event, Segment, Stack};
-use baton_wire::{Endpoint, SeqNr, Symbolic, Time};
+use baton_wire::{Endpoint, Flow, SeqNr, Span, Symbolic, Time};
 use std::collections::VecDeque;
 
 /// A stack, and the sockets whose connections are on it or on an adapter.
@@ -189,7 +189,7 @@ impl HostStack {
         self.take_moves(around);
         loop {
             while let Some((conn, event)) = self.stack.poll_event() {
-                self.take_event(conn, &event, around);
+                self.take_event(now, (conn, &event), around);
                 self.layer.handle_event(&mut self.stack, conn, &event);
             }
             if !self.stack.may_transmit() {
@@ -219,7 +219,12 @@ impl HostStack {
     }
 
     /// What the kernel does about an event of the stack.
-    fn take_event<M: Meter>(&mut self, conn: ConnId, event: &Event, around: &mut Around<'_, M>) {
+    fn take_event<M: Meter>(
+        &mut self,
+        now: Time,
+        (conn, event): (ConnId, &Event),
+        around: &mut Around<'_, M>,
+    ) {
         let Around {
             files,
             memory,
@@ -240,7 +245,10 @@ impl HostStack {
             Event::Closed(_) => {
                 files.handle_left(borrower, memory.buffers(), *m);
                 answering.connection_left(conn);
-                memory.closed(conn, *m);
+                let stack = &self.stack;
+                let end = now + Span::from_ms(2 * u64::from(stack.config().msl_ms));
+                let waits = |flow: &Flow| stack.in_time_wait(now, flow).then_some(end);
+                memory.closed(conn, now, waits, *m);
             }
             Event::Acceptable(_) | Event::Connected | Event::Urgent | Event::TransmitTimes => {}
         }

@@ -48,7 +48,8 @@ impl<'a, 'm> Metered<'a, 'm> {
     fn let_go(&mut self, socket: SocketId) {
         footprint::socket_free(self.meter, socket.0);
         if let Some(connection) = self.connection(socket) {
-            footprint::tcp_close(self.meter, connection, connection);
+            footprint::tcp_close(self.meter);
+            footprint::tcp_free(self.meter, connection, connection);
         }
     }
 
