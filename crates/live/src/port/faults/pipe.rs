@@ -1,6 +1,6 @@
 //! One direction of a bad link.
 
-use super::profile::FaultProfile;
+use super::profile::{FaultProfile, Share};
 use baton_wire::{Span, Time};
 use bytes::{Bytes, BytesMut};
 use rand::{RngExt, SeedableRng};
@@ -138,6 +138,11 @@ impl Pipe {
 
     pub(super) fn counts(&self) -> &FaultCounts {
         &self.counts
+    }
+
+    /// Whether frames may come out that are not as they were.
+    pub(super) fn corrupts(&self) -> bool {
+        self.profile.corrupt != Share::NONE
     }
 
     /// A frame enters.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::port::memory_pair;
+use crate::port::{MemoryPort, memory_pair};
 use baton_wire::Span;
 
 const MACS: [[u8; 6]; 2] = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]];
@@ -198,5 +198,45 @@ fn a_wrong_description_names_the_place() {
     ] {
         let error = text.parse::<FaultSpec>().expect_err(text);
         assert!(error.to_string().starts_with(message), "{text}: {error}");
+    }
+}
+
+/// Takes note of how many frames it is given together, of which it could make one.
+struct Merging(MemoryPort, Vec<usize>);
+
+impl Port for Merging {
+    fn receive(&mut self, now: Time, frames: &mut Vec<Bytes>) -> io::Result<()> {
+        self.0.receive(now, frames)
+    }
+    fn send(&mut self, now: Time, batch: &mut Batch) -> io::Result<()> {
+        self.1.push(batch.len());
+        self.0.send(now, batch)
+    }
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+    fn link(&self) -> &LinkInfo {
+        self.0.link()
+    }
+    fn counters(&self, sink: &mut dyn CounterSink) {
+        self.0.counters(sink);
+    }
+}
+
+#[test]
+fn frames_that_may_be_corrupted_are_not_merged_behind_that() {
+    for (spec, together) in [("tx:corrupt=1%", 1), ("tx:loss=1%", 30)] {
+        let spec = spec.parse().expect("a description");
+        let (port, mut far) = memory_pair(MACS, 1500);
+        let mut faults = Faults::new(Merging(port, Vec::new()), &spec, 1);
+        let mut batch = Batch::default();
+        (0..40_u8).for_each(|number| batch.push(&[number; 100]));
+        faults.send(Time::ZERO, &mut batch).expect("memory");
+        let most = faults.inner.1.iter().copied().max();
+        assert!(most == Some(1) || together > 1, "{most:?}");
+        assert!(most >= Some(together), "{most:?}");
+        let mut arrived = Vec::new();
+        far.receive(Time::ZERO, &mut arrived).expect("memory");
+        assert!(arrived.len() > 30, "{}", arrived.len());
     }
 }
