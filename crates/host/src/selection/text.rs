@@ -48,12 +48,14 @@ fn one(text: &str) -> Result<SelectionConfig, SelectionTextError> {
         let digits = text.strip_prefix(prefix)?;
         digits.parse::<u32>().ok()
     };
-    let threshold = || number("t").map(|enqueues| SelectionConfig::Threshold { enqueues });
-    let receive = || number("r").map(|receives| SelectionConfig::AtReceive { receives });
+    // The first is number 1.
+    let nth = |prefix| number(prefix).filter(|&number| number > 0);
+    let threshold = || nth("t").map(|enqueues| SelectionConfig::Threshold { enqueues });
+    let receive = || nth("r").map(|receives| SelectionConfig::AtReceive { receives });
     let rate = || number("rate:").map(|percent| SelectionConfig::Rate { percent });
     let benefit = || number("benefit:").map(|enqueues| SelectionConfig::Benefit { enqueues });
     let alternate = || {
-        let enqueues = number("alternate:").filter(|&enqueues| enqueues > 0)?;
+        let enqueues = nth("alternate:")?;
         Some(SelectionConfig::Alternate { enqueues })
     };
     threshold()
@@ -136,6 +138,8 @@ mod tests {
             ("t", "t"),
             ("four", "four"),
             ("alternate:0", "alternate:0"),
+            ("t0", "t0"),
+            ("retry:r0", "r0"),
             ("rate:fast", "rate:fast"),
             ("oracle:8", "oracle:8"),
             ("retry:", ""),
