@@ -274,8 +274,10 @@ impl JsonOutput {
                 print(&json)
             }
             Self::File(file) => {
-                file.write(json.as_bytes())?;
-                print_text(tables)
+                // What was measured is not lost with a disk that is full.
+                let written = file.write(json.as_bytes());
+                print_text(tables)?;
+                written
             }
         }
     }

@@ -52,16 +52,14 @@ pub(super) fn execute(
             .collect()
     })?;
     let text = table::text(&found);
-    if let Some(csv) = csv {
-        csv.write(csv::text(&found).as_bytes())?;
-    }
-    if let Some(report) = report {
-        report.write(report::text(&found).as_bytes())?;
-    }
+    // What was measured is not lost with a file that cannot be written: the table is shown all the same.
+    let to_csv = csv.map(|csv| csv.write(csv::text(&found).as_bytes()));
+    let to_report = report.map(|report| report.write(report::text(&found).as_bytes()));
     match json {
-        Some(json) => json.write(&found, &text),
-        None => print_text(&text),
+        Some(json) => json.write(&found, &text)?,
+        None => print_text(&text)?,
     }
+    to_csv.into_iter().chain(to_report).collect()
 }
 
 /// What cannot be asked for together.
