@@ -160,6 +160,9 @@ impl<T: Port> Engine<T> {
     pub fn turn_at(&mut self, now: Time, application: &mut impl Application) -> io::Result<bool> {
         self.stats.turns += 1;
         self.port.receive(now, &mut self.received)?;
+        self.host
+            .interface_mut()
+            .handle_link_mtu(self.port.link().mtu);
         self.busy = !self.received.is_empty();
         let full = self.received.len() >= crate::port::RECEIVE_BATCH;
         application.receive(now, &mut self.host, self.received.drain(..));

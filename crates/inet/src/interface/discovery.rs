@@ -238,7 +238,7 @@ impl Interface {
             self.neighbours.set_reachable_time(time);
         }
         if let Some(mtu) = said.mtu
-            && (LEAST_MTU_V6..=self.config.mtu.into()).contains(&mtu)
+            && (LEAST_MTU_V6..=self.link_mtu.into()).contains(&mtu)
         {
             self.mtu = mtu as u16;
         }

@@ -93,6 +93,8 @@ pub struct Interface {
     routes: Routes,
     pub(crate) neighbours: Neighbours,
     duties: Duties,
+    /// The link's MTU at this time, bytes.
+    link_mtu: u16,
     /// Largest packet to send, bytes: the link's, or less if a router says so.
     mtu: u16,
     icmp_limit: RateLimit,
@@ -155,6 +157,7 @@ impl Interface {
             routes: Routes::new(config.routes.clone()),
             neighbours: Neighbours::new(),
             duties: Duties::new(&config),
+            link_mtu: config.mtu,
             mtu: config.mtu,
             icmp_limit: RateLimit::new(config.icmp_errors_per_second),
             outbox: VecDeque::new(),
@@ -230,6 +233,15 @@ impl Interface {
     }
 
     // --- events in ---
+
+    /// The link's MTU is now so many bytes; what is more than its configuration says does not count.
+    pub fn handle_link_mtu(&mut self, mtu: u16) {
+        let mtu = mtu.min(self.config.mtu);
+        if mtu != self.link_mtu {
+            self.link_mtu = mtu;
+            self.mtu = mtu;
+        }
+    }
 
     /// Takes in what arrived: an Ethernet frame without check sequence, or an IP packet, as the medium has it.
     pub fn handle_frame(&mut self, now: Time, frame: Bytes) -> Input {
@@ -382,7 +394,7 @@ impl Interface {
             "errors are limited"
         );
         assert!(
-            self.mtu <= self.config.mtu,
+            self.mtu <= self.link_mtu && self.link_mtu <= self.config.mtu,
             "nobody can raise the link's MTU"
         );
     }

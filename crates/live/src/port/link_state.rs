@@ -118,7 +118,8 @@ impl LinkWatch {
             .map_err(|error| InterfaceError::of("ask for", &self.name, error))
     }
 
-    fn ask(&mut self) -> io::Result<LinkState> {
+    /// The same with the system's own error.
+    pub(super) fn ask(&mut self) -> io::Result<LinkState> {
         let mut info = [0; INFO_BYTES];
         info[4..8].copy_from_slice(&self.index.to_ne_bytes());
         let request = netlink::request(GET_LINK, 0, &info);

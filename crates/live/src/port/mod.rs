@@ -19,6 +19,7 @@ mod merge;
 mod packet;
 mod sys;
 mod tap;
+mod watched;
 
 pub use af_xdp::{AfXdp, AfXdpConfig};
 pub use batch::Batch;

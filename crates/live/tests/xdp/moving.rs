@@ -2,6 +2,7 @@
 
 use crate::application::{attach_with, with_application};
 use crate::peers::{connect, transfer};
+use crate::wire::{NEAR, run};
 use baton_host::adapter::MoveNews;
 use baton_host::{Decision, NotOffloaded, Selection, Threshold, View};
 use baton_sockets::broker::BrokerClient;
@@ -28,6 +29,10 @@ pub const ALL: &[(&str, fn())] = &[
     (
         "a_stream_moves_that_sends_no_more",
         a_stream_moves_that_sends_no_more,
+    ),
+    (
+        "a_stream_goes_on_when_the_mtu_becomes_less",
+        a_stream_goes_on_when_the_mtu_becomes_less,
     ),
     (
         "a_polled_stream_moves_while_it_waits",
@@ -115,6 +120,33 @@ fn a_stream_moves_at_each_write_and_nothing_is_lost() {
         let (there, back, bad) = moves(adapter);
         // A write may find the connection still on its way.
         assert!(there > 10 && back > 10, "{there} there, {back} back");
+        assert_eq!(bad, 0);
+    });
+}
+
+/// What is under way on the adapter is cut anew, too.
+fn a_stream_goes_on_when_the_mtu_becomes_less() {
+    with_application(|adapter, listeners, _| {
+        for (listener, mtus) in listeners.iter().zip([["1300", "1500"], ["1400", "1500"]]) {
+            let peer = listener.local_addr().expect("it has one");
+            let near = TcpStream::connect(adapter, peer).expect("it is open");
+            let (far, _) = listener.accept().expect("it comes");
+            thread::scope(|scope| {
+                scope.spawn(|| echo(&far));
+                for mtu in mtus {
+                    for number in 0..MOVES / 4 {
+                        sees_it_back(&near, number);
+                    }
+                    run("ip", &["link", "set", NEAR, "mtu", mtu]);
+                    for number in 0..MOVES / 4 {
+                        sees_it_back(&near, number);
+                    }
+                }
+                near.shutdown(Shutdown::Write).expect("it is open");
+            });
+        }
+        let (there, _, bad) = moves(adapter);
+        assert!(there > 10, "{there}");
         assert_eq!(bad, 0);
     });
 }

@@ -3,8 +3,9 @@
 use crate::wire::{FAR, NEAR, on_veth, run};
 use baton_live::port::{AfXdp, AfXdpConfig, Batch, PacketConfig, PacketSocket, Port, RingKind};
 use baton_live::xdp::Mode;
-use baton_wire::Time;
+use baton_wire::{Span, Time};
 use bytes::Bytes;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::BTreeMap;
 use std::net::{TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
@@ -37,6 +38,18 @@ pub const ALL: &[(&str, fn())] = &[
     (
         "an_interface_that_goes_is_an_error",
         an_interface_that_goes_is_an_error,
+    ),
+    (
+        "the_mtu_of_an_interface_is_followed",
+        the_mtu_of_an_interface_is_followed,
+    ),
+    (
+        "a_link_that_was_down_does_not_keep_a_socket_ready",
+        a_link_that_was_down_does_not_keep_a_socket_ready,
+    ),
+    (
+        "without_a_carrier_frames_are_dropped_by_name",
+        without_a_carrier_frames_are_dropped_by_name,
     ),
 ];
 
@@ -294,5 +307,101 @@ fn an_interface_that_goes_is_an_error() {
             batch.push(&frame(1));
             near.send(Time::ZERO, &mut batch).is_err()
         });
+    });
+}
+
+/// So much later a port asks about its interface again.
+fn later(seconds: u64) -> Time {
+    Time::ZERO + Span::from_secs(seconds)
+}
+
+/// Ports of either kind at the near end.
+fn near_ports() -> [Box<dyn Port>; 2] {
+    let xdp = AfXdp::open(NEAR, &AfXdpConfig::default()).expect("it opens");
+    [Box::new(xdp), Box::new(packet_socket(NEAR))]
+}
+
+fn the_mtu_of_an_interface_is_followed() {
+    on_veth(1, || {
+        for mut port in near_ports() {
+            for (seconds, mtu) in [(1, 1_200), (2, 1_400), (3, 1_500)] {
+                run("ip", &["link", "set", NEAR, "mtu", &mtu.to_string()]);
+                port.receive(later(seconds), &mut Vec::new())
+                    .expect("it is there");
+                assert_eq!(port.link().mtu, mtu);
+            }
+        }
+        // There is room for no more than at the start.
+        let mut port = packet_socket(NEAR);
+        run("ip", &["link", "set", NEAR, "mtu", "1600"]);
+        port.receive(later(1), &mut Vec::new())
+            .expect("it is there");
+        assert_eq!(port.link().mtu, 1_500);
+    });
+    on_veth(1, || {
+        let ports = near_ports();
+        run("ip", &["link", "del", NEAR]);
+        for mut port in ports {
+            let gone = port.receive(later(1), &mut Vec::new());
+            assert!(
+                gone.is_err(),
+                "nothing was sent, and it is found out all the same"
+            );
+        }
+    });
+}
+
+fn a_link_that_was_down_does_not_keep_a_socket_ready() {
+    on_veth(1, || {
+        for ring in [RingKind::Slots, RingKind::Blocks] {
+            let config = PacketConfig {
+                ring,
+                ..PacketConfig::default()
+            };
+            let mut port = PacketSocket::open(NEAR, &config).expect("it opens");
+            let is_broken = |port: &PacketSocket| {
+                let fd = port.fd().expect("a socket");
+                let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::IN)];
+                poll(&mut fds, Some(&Timespec::default())).expect("it is a socket");
+                fds[0].revents().contains(PollFlags::ERR)
+            };
+            run("ip", &["link", "set", NEAR, "down"]);
+            until(|| is_broken(&port));
+            port.receive(later(1), &mut Vec::new())
+                .expect("it is there");
+            assert!(!is_broken(&port), "{ring:?}: it waits for what comes");
+            run("ip", &["link", "set", NEAR, "up"]);
+            port.receive(later(2), &mut Vec::new())
+                .expect("it is there");
+            assert!(
+                !is_broken(&port),
+                "{ring:?}: and so it does when it is up again"
+            );
+        }
+    });
+}
+
+fn without_a_carrier_frames_are_dropped_by_name() {
+    on_veth(1, || {
+        for merges in [true, false] {
+            let config = PacketConfig {
+                merges,
+                ..PacketConfig::default()
+            };
+            let mut port = PacketSocket::open(NEAR, &config).expect("it opens");
+            run("ip", &["link", "set", FAR, "down"]);
+            let mut batch = Batch::default();
+            (0..10).for_each(|number| batch.push(&frame(number)));
+            port.send(Time::ZERO, &mut batch).expect("it is there");
+            assert!(batch.is_empty(), "nothing is tried for ever");
+            assert_eq!(counters(&port)["port.dropped.link_down"], 10);
+            run("ip", &["link", "set", FAR, "up"]);
+            let mut far = packet_socket(FAR);
+            until(|| {
+                batch.push(&frame(1));
+                port.send(Time::ZERO, &mut batch).expect("it is there");
+                !take(&mut far).is_empty()
+            });
+        }
     });
 }

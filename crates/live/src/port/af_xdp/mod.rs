@@ -12,6 +12,7 @@ mod ring;
 use super::any::Any;
 use super::interface;
 use super::packet::Transmit;
+use super::watched::Watched;
 use super::{
     Batch, CounterSink, LinkInfo, Offload, Offloads, Port, PortDrop, PortDrops, RECEIVE_BATCH,
     tell_drops,
@@ -81,7 +82,7 @@ pub struct AfXdp {
     any: Option<Any>,
     /// The queue that is looked at first.
     next: usize,
-    link: LinkInfo,
+    watched: Watched,
     longest: usize,
     mode: Mode,
     arena: Arena,
@@ -158,7 +159,7 @@ impl AfXdp {
     fn with_transmit(mut self, name: &str) -> Result<Self, XdpError> {
         if !self.is_zero_copy() && Offloads::of(name).is_on(Offload::Segmentation)? {
             let index = interface::index(name)?;
-            let transmit = Transmit::open(index, true);
+            let transmit = Transmit::open(name, index, true);
             self.transmit = Some(transmit.map_err(XdpError::of("send by a packet socket"))?);
         }
         Ok(self)
@@ -197,7 +198,7 @@ impl AfXdp {
             any,
             next: 0,
             longest: longest_frame(&link),
-            link,
+            watched: Watched::new(link)?,
             mode: taps.mode,
             arena: Arena::default(),
             drops: PortDrops::default(),
@@ -274,6 +275,7 @@ impl Port for AfXdp {
         if self.again.is_some_and(|again| again <= now) {
             self.kick(now)?;
         }
+        self.watched.look(now)?;
         let Self {
             queues,
             arena,
@@ -336,7 +338,7 @@ impl Port for AfXdp {
     }
 
     fn link(&self) -> &LinkInfo {
-        &self.link
+        self.watched.link()
     }
 
     fn counters(&self, sink: &mut dyn CounterSink) {

@@ -10,15 +10,19 @@ pub(super) use transmit::Transmit;
 use super::any::Any;
 use super::interface::{self, InterfaceError};
 use super::sys::{bind_packet, packet_statistics, set_option};
+use super::watched::Watched;
 use super::{Batch, CounterSink, LinkInfo, Port, PortDrop, PortDrops, RECEIVE_BATCH, tell_drops};
 use baton_iolib::Arena;
-use baton_wire::Time;
+use baton_wire::{Span, Time};
 use bytes::Bytes;
 use ring::{Received, Ring};
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, sockopt};
 use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// Sockets that have nothing are asked so often for an error.
+const BETWEEN_ERRORS: Span = Span::from_ms(1);
 
 /// How the kernel hands received frames over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +75,10 @@ pub struct PacketSocket {
     /// Ready when one of several sockets is.
     any: Option<Any>,
     transmit: Transmit,
-    link: LinkInfo,
+    watched: Watched,
+    longest: usize,
+    /// When errors are asked for again.
+    errors_at: Time,
     arena: Arena,
     drops: PortDrops,
     /// The kernel's count of frames that found no room in the ring; asking for it resets it.
@@ -104,16 +111,30 @@ impl PacketSocket {
         let inputs = inputs.map_err(refuse)?;
         let sockets = inputs.iter().map(|input| input.fd.as_fd());
         let any = Any::of(sockets).map_err(refuse)?;
-        let transmit = Transmit::open(index, config.merges).map_err(refuse)?;
+        let transmit = Transmit::open(name, index, config.merges).map_err(refuse)?;
         Ok(Self {
             inputs,
             any,
             transmit,
-            link,
+            longest: longest_frame(&link),
+            watched: Watched::new(link)?,
+            errors_at: Time::ZERO,
             arena: Arena::default(),
             drops: PortDrops::default(),
             ring_full: Cell::new(0),
         })
+    }
+
+    /// A socket whose interface was switched off is ready from then on, whatever comes, until somebody has asked for its error.
+    fn take_errors(&mut self, now: Time) {
+        if now < self.errors_at {
+            return;
+        }
+        self.errors_at = now + BETWEEN_ERRORS;
+        for Input { fd, .. } in &self.inputs {
+            // What it is shows when frames are sent, or the interface is gone.
+            let _ = sockopt::socket_error(fd);
+        }
     }
 }
 
@@ -155,15 +176,16 @@ impl Input {
 }
 
 impl Port for PacketSocket {
-    fn receive(&mut self, _now: Time, frames: &mut Vec<Bytes>) -> io::Result<()> {
-        let limit = longest_frame(&self.link);
+    fn receive(&mut self, now: Time, frames: &mut Vec<Bytes>) -> io::Result<()> {
+        self.watched.look(now)?;
         let Self {
             inputs,
             arena,
             drops,
             ..
         } = self;
-        let end = frames.len() + RECEIVE_BATCH;
+        let (start, limit) = (frames.len(), self.longest);
+        let end = start + RECEIVE_BATCH;
         for Input { ring, .. } in inputs {
             while frames.len() < end {
                 let taken = ring.take(|received| match received {
@@ -182,6 +204,9 @@ impl Port for PacketSocket {
                 }
             }
         }
+        if frames.len() == start {
+            self.take_errors(now);
+        }
         Ok(())
     }
 
@@ -199,7 +224,7 @@ impl Port for PacketSocket {
     }
 
     fn link(&self) -> &LinkInfo {
-        &self.link
+        self.watched.link()
     }
 
     fn counters(&self, sink: &mut dyn CounterSink) {

@@ -2,7 +2,7 @@
 
 use crate::port::merge::Run;
 use crate::port::sys::{bind_packet, set_option};
-use crate::port::{Batch, PortDrop, PortDrops};
+use crate::port::{Batch, LinkWatch, PortDrop, PortDrops};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, MMsgHdr, SendAncillaryBuffer, SendFlags, SocketFlags, SocketType, sendmmsg,
@@ -19,6 +19,7 @@ const TRANSMIT_BATCH: usize = 64;
 #[derive(Debug)]
 pub(in crate::port) struct Transmit {
     fd: OwnedFd,
+    link: LinkWatch,
     /// Packets given to the kernel; each may be a run of frames.
     writes: u64,
     /// Runs may be given as one packet.
@@ -29,8 +30,8 @@ pub(in crate::port) struct Transmit {
 }
 
 impl Transmit {
-    /// On the interface of this index.
-    pub(in crate::port) fn open(index: u32, merges: bool) -> io::Result<Self> {
+    /// On the interface of this name and index.
+    pub(in crate::port) fn open(name: &str, index: u32, merges: bool) -> io::Result<Self> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         // Protocol 0: it receives nothing.
         let fd = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)?;
@@ -43,6 +44,7 @@ impl Transmit {
         bind_packet(fd.as_fd(), index, 0)?;
         Ok(Self {
             fd,
+            link: LinkWatch::of(name).map_err(io::Error::other)?,
             writes: 0,
             may_merge: merges,
             merges,
@@ -84,7 +86,12 @@ impl Transmit {
                 Err(Errno::NOBUFS) if !self.merges && !sent => {
                     // Single frames find no room either.
                     self.merges = self.may_merge;
-                    break;
+                    if self.link.ask().is_ok_and(|link| link.has_carrier) {
+                        break;
+                    }
+                    // The socket has room all the time, and each attempt fails: whoever sends finds out as by a wire that is cut.
+                    drops.add(PortDrop::LinkDown, batch.len() as u64);
+                    batch.sent(batch.len());
                 }
                 Err(Errno::AGAIN | Errno::NOBUFS | Errno::INTR) => break,
                 Err(Errno::NETDOWN) => {
