@@ -182,7 +182,8 @@ impl Made {
             return Err(InterfaceError::BadName(name.to_owned()).into());
         }
         if interface_exists(name) {
-            return Err(InterfaceError::Busy(name.to_owned()).into());
+            let advice = "--veth makes a pair: give another name, or use it by --iface";
+            return Err(InterfaceError::Present(name.to_owned(), advice).into());
         }
         let mut add = vec!["link", "add", name, "type", "veth", "peer", "name", &peer];
         if let Some(namespace) = namespace {

@@ -4,13 +4,14 @@ use super::ledger::{Ledger, Remains};
 use crate::broker::{BrokerLink, CapturedStats};
 use crate::error::LiveError;
 use crate::neighbourhood::Neighbourhood;
-use crate::port::{AfXdp, AfXdpConfig, Port};
+use crate::port::{AfXdp, AfXdpConfig, Port, Senders};
 use baton_inet::{Cidr, Host, InterfaceConfig, Unclaimed};
 use baton_nic::adapter::Adapter;
 use baton_wire::{Flow, Span, Time};
 use bytes::Bytes;
 use serde::Serialize;
 use std::collections::VecDeque;
+use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 
 /// What an engine beside a kernel needs.
@@ -51,6 +52,9 @@ impl BesideKernel {
             swept: Time::ZERO,
             closed: false,
             is_alone: false,
+            unfinished: port.unfinished(),
+            excluded: Vec::new(),
+            notice: None,
             stats: BesideStats::default(),
         };
         Ok(Self {
@@ -79,6 +83,8 @@ pub struct BesideStats {
     pub dropped: u64,
     /// Neighbours that the kernel was asked for.
     pub sought: u64,
+    /// Peers whose connections went back to the kernel because their frames left checksums or segments to hardware.
+    pub excluded: u64,
 }
 
 /// What an adapter beside a kernel does.
@@ -95,6 +101,12 @@ pub struct Beside {
     closed: bool,
     /// The broker is gone.
     is_alone: bool,
+    /// Whose frames the port cannot take.
+    unfinished: Senders,
+    /// Of these the broker knows.
+    excluded: Vec<IpAddr>,
+    /// The first of them, of whom nobody was told yet.
+    notice: Option<IpAddr>,
     stats: BesideStats,
 }
 
@@ -171,7 +183,8 @@ impl Beside {
         }
         if now.saturating_since(self.swept) >= SWEEP {
             self.swept = now;
-            self.is_alone = !self.link.is_there() && self.link.find_next(&self.sockets).is_err();
+            self.find_broker();
+            self.exclude(now, host, adapter);
             self.ledger.sweep(self.link.table(), |flow| {
                 let stack = host.stack();
                 match stack.find(flow) {
@@ -181,6 +194,43 @@ impl Beside {
                 }
             });
         }
+    }
+
+    fn find_broker(&mut self) {
+        if self.link.is_there() {
+            self.is_alone = false;
+            return;
+        }
+        self.is_alone = self.link.find_next(&self.sockets).is_err();
+        if !self.is_alone {
+            // The next one knows of none.
+            self.excluded.clear();
+        }
+    }
+
+    /// Gives connections back to the kernel with peers whose frames the port cannot take: they would stand still here.
+    fn exclude(&mut self, now: Time, host: &Host, adapter: &mut Adapter<Bytes>) {
+        for peer in self.unfinished.take() {
+            if !self.excluded.contains(&peer) {
+                self.link.exclude(peer);
+                if self.stats.excluded == 0 {
+                    self.notice = Some(peer);
+                }
+                self.excluded.push(peer);
+                self.stats.excluded += 1;
+            }
+            let stack = host.stack();
+            for conn in stack.connections() {
+                if stack.flow(conn).remote.addr == peer {
+                    adapter.relieve(now, conn);
+                }
+            }
+        }
+    }
+
+    /// A peer whose frames the port cannot take, the first time that there is one.
+    pub(super) fn poll_notice(&mut self) -> Option<IpAddr> {
+        self.notice.take()
     }
 
     /// A turn ends, and packets leave: what has become of connections is written down before.

@@ -5,6 +5,7 @@ use crate::ending::Waiting;
 use baton_bus::link::Violation;
 use baton_nic::adapter::Ending;
 use std::fmt::{self, Display};
+use std::net::IpAddr;
 
 /// One event in the life of an application, or the end of all.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,6 +30,8 @@ pub enum Notice {
     },
     /// The broker is gone.
     Alone,
+    /// What a peer sends cannot be taken beside the kernel.
+    Unfinished(IpAddr),
     /// There is another one.
     NotAlone,
     /// It is to end, and connections are left.
@@ -51,11 +54,20 @@ impl Display for Notice {
                     Ending::Reset => "reset",
                     Ending::Drain => "drained",
                 };
-                write!(out, "{about} is gone; its {sockets} sockets are {fate}")
+                let plural = if *sockets == 1 { "" } else { "s" };
+                write!(
+                    out,
+                    "{about} is gone; what it had open ({sockets} socket{plural}) is {fate}"
+                )
             }
             Self::Alone => write!(
                 out,
                 "the broker is gone: connections that are here stay, and no others come, until there is another (baton live broker)"
+            ),
+            Self::Unfinished(peer) => write!(
+                out,
+                "frames of {peer} come with checksums or segments left to hardware, and cannot be taken: its connections go back to the kernel and \
+                 stay there. At the other end of a virtual link run `ethtool -K PEER tx off`, then start the adapter again (--replace)"
             ),
             Self::NotAlone => write!(
                 out,

@@ -374,7 +374,11 @@ impl AdapterService {
         if let Some(beside) = &mut self.beside {
             let was_alone = beside.is_alone();
             beside.work(now, host, &mut self.adapter);
-            match (was_alone, beside.is_alone()) {
+            let is_alone = beside.is_alone();
+            if let Some(peer) = beside.poll_notice() {
+                self.tell(Notice::Unfinished(peer));
+            }
+            match (was_alone, is_alone) {
                 (false, true) => self.tell(Notice::Alone),
                 (true, false) => self.tell(Notice::NotAlone),
                 _ => {}

@@ -13,6 +13,9 @@ pub enum InterfaceError {
     /// There is none of that name.
     #[error("there is no interface {0}; `ip link` lists those that there are")]
     Absent(String),
+    /// There is one of that name where one was to be made.
+    #[error("there is an interface {0} already; {1}")]
+    Present(String, &'static str),
     /// The name is no name.
     #[error(
         "{0:?} cannot be the name of an interface: expected 1 to 15 characters without spaces and slashes"

@@ -51,8 +51,14 @@ impl Tap {
         // A read or a write is a virtual header and one Ethernet frame, without packet information.
         let flags = libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR;
         request.ifr_ifru.ifru_flags = flags as libc::c_short;
-        interface_ioctl(fd.as_fd(), libc::TUNSETIFF as libc::Ioctl, &mut request)
-            .map_err(refuse)?;
+        let attach = interface_ioctl(fd.as_fd(), libc::TUNSETIFF as libc::Ioctl, &mut request);
+        attach.map_err(|error| match error.raw_os_error() {
+            Some(libc::EINVAL) if interface::interface_exists(name) => {
+                let advice = "it is no TAP device: give another name, or use it by --iface";
+                InterfaceError::Present(name.to_owned(), advice)
+            }
+            _ => refuse(error),
+        })?;
         let link = LinkInfo {
             name: name.to_owned(),
             mac,

@@ -1,11 +1,13 @@
 //! Asking hosts to take connections back: the busiest first when there is too much work, all of them before the adapter stops.
 
 use super::Adapter;
+use super::owners::{Owner, Place};
 use super::session::Session;
-use super::socket::Phase;
+use super::socket::{Phase, Socket};
 use crate::load_control::Load;
 use baton_bus::descriptor::{Outcome, Status};
 use baton_bus::link::Inline;
+use baton_tcp::ConnId;
 use baton_wire::{Payload, Span, Time};
 use std::cmp::Reverse;
 
@@ -37,6 +39,17 @@ impl<P: Payload + Inline> Adapter<P> {
         self.shared.limits.close();
         self.announce_soft_limit(now);
         self.ask_for_relief(now, usize::MAX);
+    }
+
+    /// Asks the host whose connection this is to take it back, if it has handed it over and was not asked yet.
+    pub fn relieve(&mut self, now: Time, conn: ConnId) {
+        if let Owner::Socket(Place { session, slot }) = self.shared.owners.of(conn)
+            && let Some(session) = self.sessions.get_mut(session as usize)
+            && session.sockets.get(slot as usize).is_some_and(may_be_asked)
+        {
+            self.shared.limits.asked(1);
+            session.ask_to_relieve(now, slot);
+        }
     }
 
     /// Asks for the busiest connections that were not asked for yet.
@@ -74,14 +87,18 @@ impl<P: Payload + Inline> Adapter<P> {
     }
 }
 
+/// Whether a host that has handed this connection over can be asked for it.
+fn may_be_asked(socket: &Socket) -> bool {
+    let is_here = matches!(socket.phase, Phase::Connected(_));
+    let may_leave = is_here && socket.moving.is_none() && !socket.closing.is_whole();
+    socket.imported && !socket.relief_asked && may_leave
+}
+
 impl<P: Payload + Inline> Session<P> {
     /// Imported connections that the host was not asked for yet, and how busy they are.
     fn relievable(&self) -> impl Iterator<Item = (u32, crate::activity::Activity)> + '_ {
         self.sockets.iter().filter_map(|(slot, socket)| {
-            let is_here = matches!(socket.phase, Phase::Connected(_));
-            let may_leave = is_here && socket.moving.is_none() && !socket.closing.is_whole();
-            let may_be_asked = socket.imported && !socket.relief_asked && may_leave;
-            may_be_asked.then_some((slot as u32, socket.activity))
+            may_be_asked(socket).then_some((slot as u32, socket.activity))
         })
     }
 

@@ -7,7 +7,7 @@ use crate::broker::session::{Arrival, Return, Session, Welcome};
 use crate::port::link_info;
 use crate::xdp::Mode;
 use baton_sockets::broker::messages::{
-    self, DETACH, DONE, GIVE_SOCKET, INJECT, Message, TAKE_OVER,
+    self, DETACH, DONE, EXCLUDE, GIVE_SOCKET, INJECT, Message, TAKE_OVER,
 };
 use baton_tcp::Config;
 use std::io;
@@ -139,6 +139,11 @@ impl Shared {
                     }
                 }
                 // That the kernel takes no packets this way is as if it had lost them.
+                EXCLUDE => {
+                    if let Ok(peer) = serde_json::from_slice(&message.body) {
+                        session.exclude(peer);
+                    }
+                }
                 INJECT => drop(self.captured.inject(&message.body)),
                 DETACH => {
                     self.captured.part(session);

@@ -8,6 +8,9 @@ mod frames;
 mod partial;
 mod queue;
 mod ring;
+mod senders;
+
+pub(crate) use senders::Senders;
 
 use super::any::Any;
 use super::interface;
@@ -87,6 +90,7 @@ pub struct AfXdp {
     mode: Mode,
     arena: Arena,
     drops: PortDrops,
+    unfinished: Senders,
     /// Frames that were given to the kernel.
     writes: u64,
     /// When the device is asked again that had no room for what is in the ring.
@@ -202,6 +206,7 @@ impl AfXdp {
             mode: taps.mode,
             arena: Arena::default(),
             drops: PortDrops::default(),
+            unfinished: Senders::default(),
             writes: 0,
             again: None,
         })
@@ -214,6 +219,11 @@ impl AfXdp {
     pub(crate) fn copy_sockets(&self) -> io::Result<Vec<OwnedFd>> {
         let copy = |queue: &Queue| queue.fd().try_clone_to_owned();
         self.queues.iter().map(copy).collect()
+    }
+
+    /// Whose frames it cannot take.
+    pub(crate) fn unfinished(&self) -> Senders {
+        self.unfinished.clone()
     }
 
     /// Where frames are taken from.
@@ -280,6 +290,7 @@ impl Port for AfXdp {
             queues,
             arena,
             drops,
+            unfinished,
             longest,
             ..
         } = self;
@@ -289,8 +300,10 @@ impl Port for AfXdp {
             left -= queues[queue].receive(left, |frame| {
                 if frame.len() > *longest {
                     drops.add(PortDrop::SuperFrame, 1);
+                    unfinished.add(frame);
                 } else if is_checksum_partial(frame) {
                     drops.add(PortDrop::ChecksumNotReady, 1);
+                    unfinished.add(frame);
                 } else {
                     frames.push(arena.copy(frame));
                 }
