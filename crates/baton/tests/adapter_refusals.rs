@@ -120,6 +120,115 @@ fn a_path_that_is_no_socket() {
 }
 
 #[test]
+fn a_group_that_does_not_exist() {
+    let bench = Workbench::new();
+    adapter(&bench, &["--group", "no-such-group"]).refused(&["--group", "there is no such group"]);
+    assert_eq!(bench.files(), [""; 0], "nothing was made");
+}
+
+/// One that is started just before has its socket a moment later.
+#[test]
+fn an_adapter_that_comes_late() {
+    let bench = Workbench::new();
+    let serve = [
+        "live",
+        "serve",
+        "--adapter",
+        "baton.sock",
+        "--control",
+        "c",
+        "--root",
+        ".",
+    ];
+    let late = thread::scope(|scope| {
+        scope.spawn(|| {
+            thread::sleep(Duration::from_millis(300));
+            // It lets nobody in: what is refused is told of, and no more that there is none.
+            drop(UnixListener::bind(bench.path("baton.sock")).expect("a socket"));
+        });
+        bench.run(&serve)
+    });
+    late.refused(&["left behind by a process that is gone"]);
+    fs::remove_file(bench.path("baton.sock")).expect("it is there");
+    bench
+        .run(&serve)
+        .refused(&["nothing there; start `baton live adapter"]);
+}
+
+#[test]
+fn a_process_that_does_not_answer() {
+    let bench = Workbench::new();
+    let _silent = UnixListener::bind(bench.path("c.sock")).expect("a socket");
+    let ran = bench.run(&["live", "stat", "--control", "c.sock"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stderr.contains("no answer within 10 s"), "{ran:?}");
+    let mut command = bench.command(&["live", "stat", "--why", "--broker", "c.sock"]);
+    let mut child = command.spawn().expect("the program starts");
+    thread::sleep(Duration::from_millis(500));
+    let process = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(process, rustix::process::Signal::INT).expect("it is there");
+    let start = std::time::Instant::now();
+    assert_eq!(child.wait().expect("it ends").code(), Some(130));
+    assert!(
+        start.elapsed() < Duration::from_secs(8),
+        "at once, not when the wait is over"
+    );
+}
+
+#[test]
+fn a_broker_that_was_killed() {
+    let bench = Workbench::new();
+    drop(UnixListener::bind(bench.path("broker.sock")).expect("a socket"));
+    bench
+        .run(&["live", "stat", "--why", "--broker", "broker.sock"])
+        .refused(&["left behind", "`baton live broker --iface NAME`"]);
+}
+
+#[test]
+fn a_program_that_cannot_be_executed() {
+    let bench = Workbench::new();
+    let _adapter = UnixListener::bind(bench.path("baton.sock")).expect("a socket");
+    bench.write("data", "data");
+    for (program, reason) in [
+        ("./data", "it cannot be executed"),
+        ("./none", "no such program"),
+    ] {
+        bench
+            .run(&["live", "run", "--adapter", "baton.sock", "--", program])
+            .refused(&[reason]);
+    }
+}
+
+/// What a program may not connect to is told of before it runs.
+#[test]
+fn sockets_that_are_another_users() {
+    let bench = Workbench::new();
+    let _adapter = UnixListener::bind(bench.path("baton.sock")).expect("a socket");
+    let folder = bench.path(".");
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).expect("one's own folder");
+    let arguments = ["live", "run", "--adapter", "baton.sock", "--", "true"];
+    let mode = |mode| {
+        let path = bench.path("baton.sock");
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("one's own socket");
+    };
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    mode(0o755);
+    let ran = bench.run(&arguments).ok();
+    assert!(ran.stderr.contains("only root may connect"), "{ran:?}");
+    let mut command = bench.command(&arguments);
+    let ran = Ran::of(command.uid(NOBODY).gid(NOBODY).output().expect("it starts")).ok();
+    assert!(
+        ran.stderr.contains("warning: no permission to connect"),
+        "{ran:?}"
+    );
+    mode(0o777);
+    let ran = bench.run(&arguments).ok();
+    assert!(!ran.stderr.contains("connect"), "{ran:?}");
+}
+
+#[test]
 fn a_socket_that_another_process_answers_at() {
     let bench = Workbench::new();
     for flag in ["--listen", "--control"] {

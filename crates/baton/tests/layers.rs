@@ -114,10 +114,11 @@ const KEPT_OUT: [(&str, &[&str]); 5] = [
 ];
 
 /// The operating system, entropy, and C.
-const SYSTEM: [&str; 7] = [
+const SYSTEM: [&str; 8] = [
     "cc",
     "getrandom",
     "libc",
+    "nix",
     "rustix",
     "socket2",
     "tempfile",

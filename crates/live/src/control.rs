@@ -4,7 +4,7 @@ use crate::error::LiveError;
 use baton_iolib::unix_socket::{self, SocketFile};
 use rustix::event::PollFlags;
 use smallvec::SmallVec;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -13,7 +13,7 @@ use std::time::Duration;
 /// Clients that are answered at the same time; more have to wait.
 const MOST_CLIENTS: usize = 16;
 /// A client waits no longer than this.
-const TIMEOUT: Duration = Duration::from_secs(10);
+pub const LONGEST_ANSWER: Duration = Duration::from_secs(10);
 
 /// A client and what it has yet to get.
 #[derive(Debug)]
@@ -106,10 +106,21 @@ pub fn ask(path: &Path, server: &str) -> Result<Vec<u8>, LiveError> {
     })?;
     let mut answer = Vec::new();
     stream
-        .set_read_timeout(Some(TIMEOUT))
+        .set_read_timeout(Some(LONGEST_ANSWER))
         .and_then(|()| stream.read_to_end(&mut answer))
+        .map_err(silent_for_long)
         .map_err(LiveError::failed(format!("--control {shown}")))?;
     Ok(answer)
+}
+
+/// The error of a time that is over, in words.
+fn silent_for_long(error: io::Error) -> io::Error {
+    if error.kind() != ErrorKind::WouldBlock {
+        return error;
+    }
+    let waited = LONGEST_ANSWER.as_secs();
+    let text = format!("no answer within {waited} s; see whether the process is stopped");
+    io::Error::new(ErrorKind::TimedOut, text)
 }
 
 #[cfg(test)]

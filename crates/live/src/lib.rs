@@ -9,6 +9,7 @@
 //! One thread does everything. In steady state nothing is allocated per segment, and payload is copied once each way.
 
 pub mod adapter;
+mod admission;
 mod affinity;
 pub mod broker;
 mod capabilities;
@@ -40,11 +41,12 @@ pub mod xdp;
 mod tests;
 
 pub use adapter::{ApplicationRow, BusRow, RingRow};
+pub use admission::{Admission, AdmissionError};
 pub use affinity::{allowed_cores, pin_to_core};
 pub use baton_iolib as bus;
 pub use capabilities::{keep_capabilities_of_broker, keep_no_capabilities};
 pub use clock::Clock;
-pub use control::{ControlSocket, ask};
+pub use control::{ControlSocket, LONGEST_ANSWER, ask};
 pub use ending::{Stop, Waiting};
 pub use engine::{Application, Engine, EngineStats};
 pub use error::LiveError;

@@ -4,6 +4,7 @@ use super::port::ModeName;
 use super::size::parse_size;
 use super::{DescriptorArgs, LinkArgs, TimelineArgs};
 use baton_host::SelectionConfig;
+use baton_live::Admission;
 use clap::{Args, ValueEnum, ValueHint};
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
@@ -45,6 +46,10 @@ Beside the kernel, which keeps eth1 and its addresses, for single connections of
   baton live serve --adapter /run/baton.sock --broker --root /srv/www
   baton live run -- nginx -g 'daemon off;'
   baton live adapter --iface eth1 --handoff t4 --replace
+  baton live adapter --iface eth1 --handoff t4 --group www-data    # for nginx whose workers are of that user
+
+If eth1 is virtual, run `ethtool -K PEER tx off` at its other end: no frame whose checksum is left to hardware reaches a connection that
+has moved (`port.dropped.checksum_not_ready` in `baton live stat`).
 
 It runs until it is interrupted, and then takes away what it has made.")]
 #[command(group = clap::ArgGroup::new("link").required(true))]
@@ -73,6 +78,10 @@ pub struct AdapterArgs {
     /// hand them over again
     #[arg(long, requires = "iface", conflicts_with_all = BESIDE_NOTHING)]
     pub replace: bool,
+    /// Let members of this group use it, beside its own user: they may connect to --listen, to --control and to the socket of a broker that it starts.
+    /// A server whose workers change their user, as nginx's do, needs a group of that user
+    #[arg(long, value_name = "NAME")]
+    pub group: Option<Admission>,
     /// The core that the engine runs on [default: the last that the process may use]
     #[arg(long, value_name = "N")]
     pub core: Option<usize>,
@@ -155,6 +164,9 @@ pub struct BrokerArgs {
     /// Where AF_XDP takes frames: in the driver, or in the kernel's receive path [default: in the driver if it can]
     #[arg(long, value_name = "MODE")]
     pub xdp_mode: Option<ModeName>,
+    /// Let members of this group use it, beside its own user: they may hand over their own connections, and see where these are
+    #[arg(long, value_name = "NAME")]
+    pub group: Option<Admission>,
     /// End when there is no adapter and nothing left of one
     #[arg(long)]
     pub while_used: bool,

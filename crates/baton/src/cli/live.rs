@@ -107,7 +107,7 @@ pub struct LinkArgs {
     #[command(flatten)]
     pub frames: PortArgs,
     /// The engine's own address with the length of its network's prefix; may be given again
-    #[arg(long, value_name = "ADDR/LEN")]
+    #[arg(long, value_name = "ADDR/LEN", value_parser = parse_address)]
     pub addr: Vec<Cidr>,
     /// Where packets go that leave the link; may be given again, for the other version of IP
     #[arg(long, value_name = "ADDR")]
@@ -116,7 +116,7 @@ pub struct LinkArgs {
     #[arg(long, value_name = "NAME")]
     pub netns: Option<String>,
     /// Address of the kernel's end; may be given again
-    #[arg(long, value_name = "ADDR/LEN")]
+    #[arg(long, value_name = "ADDR/LEN", value_parser = parse_address)]
     pub host_addr: Vec<Cidr>,
     /// Write all frames to this file (pcapng)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -413,6 +413,19 @@ impl StatArgs {
     }
 }
 
+/// An address with the length of its network's prefix.
+fn parse_address(text: &str) -> Result<Cidr, String> {
+    text.parse().map_err(|_| {
+        let address = text.split_once('/').map(|(address, _)| address.parse());
+        let most = match address {
+            Some(Ok(IpAddr::V4(_))) => 32,
+            Some(Ok(IpAddr::V6(_))) => 128,
+            _ => return "expected an address with a length, as in 10.9.0.2/24".to_owned(),
+        };
+        format!("expected a length of 0 to {most} behind the address")
+    })
+}
+
 /// Names of policies, which are those of experiment files.
 fn replacement() -> impl TypedValueParser<Value = ReplacementConfig> {
     let names = ReplacementConfig::ALL.map(ReplacementConfig::name);
@@ -434,6 +447,21 @@ fn congestion() -> impl TypedValueParser<Value = Congestion> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_wrong_with_an_address_is_named() {
+        assert!(parse_address("10.9.0.2/24").is_ok());
+        assert!(parse_address("fd00::1/64").is_ok());
+        for (text, expected) in [
+            ("10.9.0.2/33", "a length of 0 to 32"),
+            ("fd00::1/x", "a length of 0 to 128"),
+            ("10.9.0.2", "as in 10.9.0.2/24"),
+            ("10.9.0/24", "as in 10.9.0.2/24"),
+        ] {
+            let refused = parse_address(text).expect_err(text);
+            assert!(refused.contains(expected), "{text}: {refused}");
+        }
+    }
 
     #[test]
     fn congestion_control_has_the_names_of_experiment_files() {

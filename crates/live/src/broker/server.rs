@@ -67,14 +67,28 @@ struct Client {
 }
 
 impl Broker {
+    /// The socket for [`Broker::start_at`], at `path`: what it takes to make it, and to say who may connect, a broker does not keep.
+    ///
+    /// # Errors
+    /// It cannot be had.
+    pub fn bind(path: &Path) -> Result<SocketFile, LiveError> {
+        let bad = |error| LiveError::BadInput(format!("--broker {}: {error}", path.display()));
+        SocketFile::bind(path).map_err(bad)
+    }
+
     /// Listens at `path` for an adapter of the interface `name`, in this thread's network namespace, and for applications.
     ///
     /// # Errors
     /// There is no such interface, it has no address, XDP cannot be had, the path neither, or the system has no thread left.
     pub fn start(path: &Path, name: &str, mode: Option<Mode>) -> Result<Self, LiveError> {
-        let socket = SocketFile::bind(path).map_err(|error| {
-            LiveError::BadInput(format!("--broker {}: {error}", path.display()))
-        })?;
+        Self::start_at(Self::bind(path)?, name, mode)
+    }
+
+    /// The same at a socket that is there.
+    ///
+    /// # Errors
+    /// As [`Broker::start`].
+    pub fn start_at(socket: SocketFile, name: &str, mode: Option<Mode>) -> Result<Self, LiveError> {
         let addresses = Neighbourhood::of(name)
             .and_then(|mut neighbourhood| neighbourhood.addresses())
             .map_err(LiveError::failed(

@@ -1,7 +1,7 @@
 //! `baton live adapter`: the engine serves applications of other processes.
 
 use super::descriptors::batching;
-use super::{broker, engine, stop};
+use super::{admit, broker, engine, stop};
 use crate::cli::{AdapterArgs, LoadMeasureName, OnExit, QueueArgs, ReliefName, SchedulerName};
 use crate::failure::Failure;
 use crate::output::{note, print, reason, tell};
@@ -141,13 +141,15 @@ fn run(
         replace(arguments)?;
     }
     let mut control = ControlSocket::bind(&arguments.control)?;
-    let listeners = Listeners::open(&arguments.listen, arguments.listen_tcp, config.limits)?;
+    admit(arguments.group.as_ref(), &arguments.control)?;
     if let Some(path) = arguments.broker_at() {
         let Some(name) = &arguments.link.iface else {
             let text = "--broker: expected --iface with it";
             return Err(Failure::BadInput(text.to_owned()));
         };
         let link = broker::attach(arguments, path, name)?;
+        // Who finds the adapter's socket finds the broker's, too.
+        let listeners = listen(arguments, &config)?;
         let (mut running, beside) = engine::start_beside_kernel(&arguments.link, name, link)?;
         let engine = &mut running.engine;
         config.adapter.port_seed = running.seed;
@@ -161,6 +163,7 @@ fn run(
         ));
         return work(arguments, engine, &mut service, &mut control, interrupt);
     }
+    let listeners = listen(arguments, &config)?;
     let mut running = engine::start(&arguments.link)?;
     let engine = &mut running.engine;
     config.adapter.port_seed = running.seed;
@@ -178,6 +181,13 @@ fn run(
         arguments.listen.display()
     ));
     work(arguments, engine, &mut service, &mut control, interrupt)
+}
+
+/// Where applications come in.
+fn listen(arguments: &AdapterArgs, config: &AdapterServiceConfig) -> Result<Listeners, Failure> {
+    let listeners = Listeners::open(&arguments.listen, arguments.listen_tcp, config.limits)?;
+    admit(arguments.group.as_ref(), &arguments.listen)?;
+    Ok(listeners)
 }
 
 /// The timeline, if one was asked for and can be had. It stands in its place from the start on: a process that is killed leaves what it
@@ -245,6 +255,13 @@ fn work(
 /// What was done, in a few lines.
 fn totals(snapshot: &Snapshot) -> String {
     let count = |name: &str| grouped(snapshot.counters.get(name).copied().unwrap_or_default());
+    let captured = snapshot.counters.get("captured.captured").map(|_| {
+        format!(
+            "{} connections taken over from hosts, {} given back\n",
+            count("adapter.imported"),
+            count("adapter.exported"),
+        )
+    });
     format!(
         "{} applications, {} cut off; {} connections accepted, {} opened\n\
          {} requests, {} responses; {} bytes sent, {} received\n\
@@ -260,5 +277,5 @@ fn totals(snapshot: &Snapshot) -> String {
         count("inet.frames_received"),
         count("inet.frames_sent"),
         count("tcp.retransmissions"),
-    )
+    ) + &captured.unwrap_or_default()
 }

@@ -1,5 +1,6 @@
 //! `baton live broker`: what takes connections out of the kernel for an adapter, and outlives that.
 
+use super::admit;
 use crate::cli::{AdapterArgs, BrokerArgs};
 use crate::failure::Failure;
 use crate::output::note;
@@ -28,9 +29,11 @@ pub fn execute(arguments: &BrokerArgs, interrupt: &Interrupt) -> Result<(), Fail
 }
 
 fn run(arguments: &BrokerArgs, interrupt: &Interrupt) -> Result<(), Failure> {
+    let socket = Broker::bind(&arguments.broker)?;
+    admit(arguments.group.as_ref(), &arguments.broker)?;
     keep_capabilities_of_broker()?;
     let mode = arguments.xdp_mode.map(|mode| mode.mode());
-    let broker = Broker::start(&arguments.broker, &arguments.iface, mode)?;
+    let broker = Broker::start_at(socket, &arguments.iface, mode)?;
     let mut used_at = Instant::now();
     let mut was_used = false;
     loop {
@@ -118,6 +121,9 @@ fn start(arguments: &AdapterArgs, path: &Path, name: &str) -> Result<Child, Fail
         .arg(path);
     if let Some(mode) = arguments.link.frames.xdp_mode {
         command.args(["--xdp-mode", &mode.mode().to_string()]);
+    }
+    if let Some(group) = &arguments.group {
+        command.args(["--group", group.name()]);
     }
     // What interrupts the adapter is not meant for it.
     command

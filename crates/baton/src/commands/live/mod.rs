@@ -15,10 +15,16 @@ use crate::cli::LiveCommand;
 use crate::failure::Failure;
 use crate::runner::Interrupt;
 use baton_live::bus::unix_socket::explain;
-use baton_live::{LiveError, Stop};
+use baton_live::{Admission, LiveError, Stop};
 use baton_sockets::broker::{BrokerClient, BrokerError};
 use std::io;
 use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// An adapter that was started before is there after this time, or was not started.
+const LONGEST_START: Duration = Duration::from_secs(3);
+const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
 /// Runs the command.
 ///
@@ -32,7 +38,7 @@ pub fn execute(command: &LiveCommand, interrupt: &Interrupt) -> Result<(), Failu
         LiveCommand::Get(arguments) => get::execute(arguments, interrupt),
         LiveCommand::Route(arguments) => route::execute(arguments, interrupt),
         LiveCommand::Run(arguments) => run::execute(arguments),
-        LiveCommand::Restore(arguments) => restore::execute(arguments),
+        LiveCommand::Restore(arguments) => restore::execute(arguments, interrupt),
         LiveCommand::Stat(arguments) => stat::execute(arguments, interrupt),
     }
 }
@@ -47,19 +53,61 @@ fn stop(interrupt: &Interrupt) -> impl Fn() -> Stop {
     }
 }
 
+/// Waits a moment for an adapter that was started just before; whether it has come.
+fn await_socket(path: &Path) -> bool {
+    let limit = Instant::now() + LONGEST_START;
+    while !path.exists() && Instant::now() < limit {
+        thread::sleep(BETWEEN_LOOKS);
+    }
+    path.exists()
+}
+
+/// Lets a group connect to the socket at `path`, if one was given.
+fn admit(group: Option<&Admission>, path: &Path) -> Result<(), Failure> {
+    let Some(group) = group else {
+        return Ok(());
+    };
+    group.open(path).map_err(|error| {
+        let (name, path) = (group.name(), path.display());
+        Failure::BadInput(format!(
+            "--group {name}: cannot give it {path}: {error}; expected a group of this user, or root"
+        ))
+    })
+}
+
 /// Asks the broker of an adapter beside the kernel.
-fn ask_broker<T>(
+fn ask_broker<T: Send + 'static>(
     path: &Path,
-    ask: impl FnOnce(&mut BrokerClient) -> Result<T, BrokerError>,
+    interrupt: &Interrupt,
+    ask: impl FnOnce(&mut BrokerClient) -> Result<T, BrokerError> + Send + 'static,
 ) -> Result<T, Failure> {
     let mut broker = BrokerClient::connect(path).map_err(|error| bad_broker(path, &error))?;
-    ask(&mut broker)
-        .map_err(|error| Failure::Failed(format!("--broker {}: {error}", path.display())))
+    interrupt
+        .during(move || ask(&mut broker))?
+        .map_err(|error| {
+            let is_silent = |error: &io::Error| error.kind() == io::ErrorKind::WouldBlock;
+            let why = match &error {
+                BrokerError::NoAnswer(error) if is_silent(error) => no_answer(),
+                _ => error.to_string(),
+            };
+            Failure::Failed(format!("--broker {}: {why}", path.display()))
+        })
+}
+
+/// Nobody has said anything for as long as it can take.
+fn no_answer() -> String {
+    let waited = baton_live::LONGEST_ANSWER.as_secs();
+    format!("no answer within {waited} s; see whether the process that listens there is stopped")
 }
 
 /// Nobody answers where a broker was said to be.
 fn bad_broker(path: &Path, error: &io::Error) -> Failure {
-    let why = explain(error, "`baton live adapter --broker`", "`--broker`");
+    // Of a broker that was killed the adapter may be there still, which the next broker takes over.
+    let server = match error.kind() {
+        io::ErrorKind::ConnectionRefused => "`baton live broker --iface NAME`",
+        _ => "`baton live adapter --iface NAME --broker`",
+    };
+    let why = explain(error, server, "`--broker`");
     Failure::BadInput(format!("--broker {}: {why}", path.display()))
 }
 

@@ -1,12 +1,15 @@
 //! `baton live run`: a program whose TCP is to be on an adapter.
 
 mod program;
+mod reach;
 
-use super::bad_broker;
+use super::{await_socket, bad_broker};
 use crate::cli::{self, RunOnAdapterArgs};
 use crate::failure::Failure;
 use program::{Unfit, check, find};
+use reach::tell_of_refusals;
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -28,7 +31,7 @@ const PRELOAD: &str = "LD_PRELOAD";
 /// There is no library, no adapter or no such program, or it cannot be preloaded.
 pub fn execute(arguments: &RunOnAdapterArgs) -> Result<(), Failure> {
     let library = library()?;
-    if !arguments.adapter.exists() {
+    if !await_socket(&arguments.adapter) {
         let adapter = arguments.adapter.display();
         let message = format!(
             "--adapter {adapter}: no such file; start one: baton live adapter --listen {adapter} ..."
@@ -40,7 +43,7 @@ pub fn execute(arguments: &RunOnAdapterArgs) -> Result<(), Failure> {
     };
     let shown = Path::new(name).display();
     let unfit = |why: Unfit| Failure::BadInput(format!("{shown}: {why}"));
-    let program = find(name).ok_or_else(|| unfit(Unfit::NotFound))?;
+    let program = find(name).map_err(unfit)?;
     check(&program).map_err(unfit)?;
     let adapter =
         std::path::absolute(&arguments.adapter).unwrap_or_else(|_| arguments.adapter.clone());
@@ -51,7 +54,11 @@ pub fn execute(arguments: &RunOnAdapterArgs) -> Result<(), Failure> {
         .env(ADAPTER, adapter);
     // Of a program around this one, which may have another adapter.
     command.env_remove(BROKER).env_remove(HANDOFF);
-    if let Some(broker) = broker(arguments)? {
+    let broker = broker(arguments)?;
+    let mut sockets = vec![arguments.adapter.as_path()];
+    sockets.extend(broker.as_deref());
+    tell_of_refusals(&sockets);
+    if let Some(broker) = broker {
         command.env(BROKER, broker);
         let policy = arguments.handoff.as_ref();
         command.envs(policy.map(|policy| (HANDOFF, policy.to_string())));
@@ -64,10 +71,11 @@ pub fn execute(arguments: &RunOnAdapterArgs) -> Result<(), Failure> {
 fn broker(arguments: &RunOnAdapterArgs) -> Result<Option<PathBuf>, Failure> {
     let given = arguments.broker.as_deref();
     let path = given.unwrap_or(Path::new(cli::BROKER));
+    let absolute = || std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     match UnixStream::connect(path) {
-        Ok(_) => Ok(Some(
-            std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
-        )),
+        Ok(_) => Ok(Some(absolute())),
+        // That the program finds it, as another user, may be.
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => Ok(Some(absolute())),
         Err(error) if given.is_some() => Err(bad_broker(path, &error)),
         Err(_) if arguments.handoff.is_some() => {
             let message = format!(

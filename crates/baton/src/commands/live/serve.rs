@@ -1,7 +1,7 @@
 //! `baton live serve`: a web server on the engine, or on somebody else's TCP.
 
 use super::descriptors::batching;
-use super::{bad_broker, engine, stop};
+use super::{await_socket, bad_broker, engine, stop};
 use crate::cli::{DescriptorArgs, ServeArgs};
 use crate::failure::Failure;
 use crate::output::{print, tell};
@@ -39,6 +39,10 @@ pub fn execute(arguments: &ServeArgs, interrupt: &Interrupt) -> Result<(), Failu
     if arguments.adapter.is_none() && arguments.descriptors != DescriptorArgs::default() {
         let message = "--batching, --level, --timer-us, --max-descriptors: there are descriptors only with --adapter";
         return Err(Failure::BadInput(message.to_owned()));
+    }
+    if let Some(AdapterAddress::Unix(path)) = &arguments.adapter {
+        // That it has not come the attempt to attach says.
+        await_socket(path);
     }
     let mut control = ControlSocket::bind(&arguments.control)?;
     let totals = if arguments.kernel || arguments.broker.is_some() {

@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 pub enum Unfit {
     #[error("no such program")]
     NotFound,
+    #[error("it cannot be executed; expected a program (chmod +x makes a script one)")]
+    NotExecutable,
     #[error("it is linked statically: no library can be preloaded into it")]
     Static,
     #[error("it has other rights than its caller (setuid or setgid): nothing is preloaded into it")]
@@ -28,17 +30,25 @@ const OTHER_RIGHTS: u32 = 0o6000;
 const PT_INTERP: u32 = 3;
 
 /// The program that a shell would run.
-pub fn find(name: &OsStr) -> Option<PathBuf> {
+///
+/// # Errors
+/// There is none, or what there is cannot be executed.
+pub fn find(name: &OsStr) -> Result<PathBuf, Unfit> {
     let is_program = |path: &Path| {
         let about = std::fs::metadata(path);
         about.is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
     };
     if name.as_bytes().contains(&b'/') {
-        return Some(PathBuf::from(name)).filter(|path| is_program(path));
+        let path = PathBuf::from(name);
+        return match path.exists() {
+            true if is_program(&path) => Ok(path),
+            true => Err(Unfit::NotExecutable),
+            false => Err(Unfit::NotFound),
+        };
     }
-    let path = std::env::var_os("PATH")?;
+    let path = std::env::var_os("PATH").ok_or(Unfit::NotFound)?;
     let mut places = std::env::split_paths(&path).map(|place| place.join(name));
-    places.find(|path| is_program(path))
+    places.find(|path| is_program(path)).ok_or(Unfit::NotFound)
 }
 
 /// Whether a library can be preloaded into a program, or into the interpreter of a script.
@@ -150,9 +160,9 @@ mod tests {
 
     #[test]
     fn programs_are_found_as_shells_find_them() {
-        assert!(find(OsStr::new("sh")).is_some_and(|path| path.is_absolute()));
-        assert_eq!(find(OsStr::new("/no/such/program")), None);
+        assert!(find(OsStr::new("sh")).is_ok_and(|path| path.is_absolute()));
+        assert_eq!(find(OsStr::new("/no/such/program")), Err(Unfit::NotFound));
         let (_place, path) = program("data", b"data", 0o644);
-        assert_eq!(find(path.as_os_str()), None);
+        assert_eq!(find(path.as_os_str()), Err(Unfit::NotExecutable));
     }
 }

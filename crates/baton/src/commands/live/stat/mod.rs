@@ -31,11 +31,12 @@ pub fn execute(arguments: &StatArgs, interrupt: &Interrupt) -> Result<(), Failur
         return print(glossary::TEXT);
     }
     if arguments.why {
-        return why(arguments);
+        return why(arguments, interrupt);
     }
     let mut before: Option<Snapshot> = None;
     loop {
-        let answer = ask(arguments.control(), arguments.server())?;
+        let (control, server) = (arguments.control().to_owned(), arguments.server());
+        let answer = interrupt.during(move || ask(&control, server))??;
         if arguments.json && !filter::is_given(&arguments.filter) {
             return print(&String::from_utf8_lossy(&answer));
         }
@@ -68,9 +69,15 @@ pub fn execute(arguments: &StatArgs, interrupt: &Interrupt) -> Result<(), Failur
     }
 }
 
+/// How many there are, in words.
+fn counted(count: u64, what: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} {what}{plural}", grouped(count))
+}
+
 /// Where the connections of all applications of a broker are, and why.
-fn why(arguments: &StatArgs) -> Result<(), Failure> {
-    let applications = ask_broker(&arguments.broker, |broker| broker.places())?;
+fn why(arguments: &StatArgs, interrupt: &Interrupt) -> Result<(), Failure> {
+    let applications = ask_broker(&arguments.broker, interrupt, |broker| broker.places())?;
     if arguments.json {
         let text = serde_json::to_string(&applications);
         let text = text.map_err(|error| Failure::Failed(error.to_string()))?;
@@ -81,8 +88,8 @@ fn why(arguments: &StatArgs) -> Result<(), Failure> {
     }
     let mut text = String::new();
     for application in &applications {
-        let count = grouped(application.places.len() as u64);
-        let _ = writeln!(text, "process {}: {count} connections", application.pid);
+        let count = counted(application.places.len() as u64, "connection");
+        let _ = writeln!(text, "process {}: {count}", application.pid);
         text.push_str(&places(&application.places, arguments.rows));
     }
     print(&text)
@@ -100,12 +107,12 @@ fn render(
         mac => format!(" ({mac}, MTU {})", all.mtu),
     };
     let mut text = format!(
-        "process {} for {:.1} s on {}{}: {} connections, {} in TIME-WAIT\n",
+        "process {} for {:.1} s on {}{}: {}, {} in TIME-WAIT\n",
         all.pid,
         all.uptime_ms as f64 / 1000.0,
         all.interface,
         link,
-        grouped(all.connections.len() as u64),
+        counted(all.connections.len() as u64, "connection"),
         grouped(all.time_wait),
     );
     text.push_str(&sockets::summary(all));
@@ -180,6 +187,14 @@ fn counters(snapshot: &Snapshot, all: bool, rates: Option<&Rates<'_>>) -> String
             table.row(row);
         }
     }
+    let unfinished = ["checksum_not_ready", "super_frame"].map(|why| format!("port.dropped.{why}"));
+    let is_unfinished = |name: &String| snapshot.counters.get(name).is_some_and(|&count| count > 0);
+    let advice = match unfinished.iter().any(is_unfinished) {
+        true => {
+            "frames were dropped whose checksum or segmentation was left to hardware: at the other end of a virtual link run `ethtool -K PEER tx off`\n"
+        }
+        false => "",
+    };
     let hint = "what the names mean: baton live stat --glossary\n";
-    [table.render().as_str(), hint].concat()
+    [table.render().as_str(), advice, hint].concat()
 }

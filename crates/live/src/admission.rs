@@ -1,0 +1,85 @@
+//! Who may connect to the Unix sockets of a process, beside its own user.
+
+use nix::unistd::Group;
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::Path;
+use std::str::FromStr;
+
+/// Owner and group may connect, others not.
+const OF_GROUP: u32 = 0o660;
+
+/// A group of the system whose members may connect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Admission {
+    name: String,
+    id: u32,
+}
+
+/// Why a group cannot be had.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AdmissionError {
+    /// There is none of that name.
+    #[error("there is no such group; expected one that `getent group` lists")]
+    Absent,
+    /// The system does not say.
+    #[error("cannot look it up: {0}")]
+    Unknown(String),
+}
+
+impl FromStr for Admission {
+    type Err = AdmissionError;
+
+    fn from_str(name: &str) -> Result<Self, AdmissionError> {
+        let found = Group::from_name(name);
+        let found = found.map_err(|error| AdmissionError::Unknown(error.desc().to_owned()))?;
+        let id = found.ok_or(AdmissionError::Absent)?.gid.as_raw();
+        let name = name.to_owned();
+        Ok(Self { name, id })
+    }
+}
+
+impl Admission {
+    /// The group's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Lets the group's members connect to the socket at `path`.
+    ///
+    /// # Errors
+    /// The process may not give it to that group.
+    pub fn open(&self, path: &Path) -> io::Result<()> {
+        // The group comes first: no other gets what the mode gives.
+        chown(path, None, Some(self.id))?;
+        fs::set_permissions(path, Permissions::from_mode(OF_GROUP))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::ControlSocket;
+    use std::os::unix::fs::MetadataExt;
+
+    #[test]
+    fn the_own_group_may_connect_and_others_may_not() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("control.sock");
+        let _socket = ControlSocket::bind(&path).expect("a socket");
+        let own = Group::from_gid(nix::unistd::getgid()).expect("an answer");
+        let own = own.expect("it has a name").name;
+        let admission: Admission = own.parse().expect("it is there");
+        admission.open(&path).expect("it is ours");
+        let about = fs::metadata(&path).expect("it is there");
+        assert_eq!(about.mode() & 0o777, OF_GROUP);
+        assert_eq!(about.gid(), nix::unistd::getgid().as_raw());
+    }
+
+    #[test]
+    fn a_group_must_be_there() {
+        let refused = "no-such-group".parse::<Admission>();
+        assert_eq!(refused, Err(AdmissionError::Absent));
+    }
+}
