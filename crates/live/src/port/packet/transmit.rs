@@ -83,7 +83,7 @@ impl Transmit {
                     batch.sent(frames);
                 }
                 Err(Errno::NOBUFS) if self.merges && first > 1 => self.merges = false,
-                Err(Errno::NOBUFS) if !self.merges && !sent => {
+                Err(Errno::NOBUFS) if !sent => {
                     // Single frames find no room either.
                     self.merges = self.may_merge;
                     if self.link.ask().is_ok_and(|link| link.has_carrier) {
