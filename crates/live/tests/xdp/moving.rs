@@ -124,26 +124,25 @@ fn a_stream_moves_at_each_write_and_nothing_is_lost() {
     });
 }
 
-/// What is under way on the adapter is cut anew, too.
+/// What is under way on the adapter is cut anew, too. Nothing long comes the other way: such an interface drops it.
 fn a_stream_goes_on_when_the_mtu_becomes_less() {
     with_application(|adapter, listeners, _| {
-        for (listener, mtus) in listeners.iter().zip([["1300", "1500"], ["1400", "1500"]]) {
+        for listener in listeners {
             let peer = listener.local_addr().expect("it has one");
-            let near = TcpStream::connect(adapter, peer).expect("it is open");
-            let (far, _) = listener.accept().expect("it comes");
-            thread::scope(|scope| {
-                scope.spawn(|| echo(&far));
-                for mtu in mtus {
-                    for number in 0..MOVES / 4 {
-                        sees_it_back(&near, number);
-                    }
-                    run("ip", &["link", "set", NEAR, "mtu", mtu]);
-                    for number in 0..MOVES / 4 {
-                        sees_it_back(&near, number);
-                    }
+            let mut near = TcpStream::connect(adapter, peer).expect("it is open");
+            let (mut far, _) = listener.accept().expect("it comes");
+            let data = vec![7; 20_000];
+            let mut arrived = vec![0; data.len()];
+            for mtu in ["1500", "1300", "1500"] {
+                run("ip", &["link", "set", NEAR, "mtu", mtu]);
+                for _ in 0..MOVES / 4 {
+                    near.write_all(&data).expect("it is open");
+                    far.read_exact(&mut arrived).expect("it arrives");
+                    assert!(arrived == data, "what arrives is what was sent");
+                    far.write_all(&[1]).expect("it is open");
+                    near.read_exact(&mut [0]).expect("it is open");
                 }
-                near.shutdown(Shutdown::Write).expect("it is open");
-            });
+            }
         }
         let (there, _, bad) = moves(adapter);
         assert!(there > 10, "{there}");
