@@ -218,8 +218,8 @@ pub fn plan(request: &Request) -> Result<Plan, Failure> {
         .iter()
         .map(|variant| {
             let mut own = base.document.clone();
-            own.merge(variant.layer.clone());
-            own.merge(flags.clone());
+            own.lay_over(variant.layer.clone());
+            own.lay_over(flags.clone());
             complete(&sources, &base, own, variant.name.is_some())
                 .map_err(|diagnostic| Failure::BadInput(diagnostic.to_string()))
         })
@@ -310,7 +310,7 @@ fn complete(
     is_variant: bool,
 ) -> Result<Planned, Diagnostic> {
     let mut tree = base.machine.clone();
-    tree.merge(own.clone());
+    tree.lay_over(own.clone());
     let explain = |mismatch| explain(sources, &tree, &mismatch);
     let wrong = keys::out_of_range(&tree).or_else(|| keys::of_another_kind(&tree));
     wrong.map_or(Ok(()), |mismatch| Err(explain(mismatch)))?;

@@ -83,7 +83,7 @@ pub fn load(
         }
     };
     for layer in load_layers(sources, (&name, &origin), folder)? {
-        machine.merge(layer);
+        machine.lay_over(layer);
     }
     if text(&name).is_none() {
         name = folder.join(name).display().to_string();

@@ -244,11 +244,11 @@ impl Planner<'_> {
         effects: &mut Effects,
     ) -> Result<Option<Point>, Diagnostic> {
         let mut own = self.base.document.clone();
-        own.merge(variant.layer.clone());
-        own.merge(self.flags.clone());
+        own.lay_over(variant.layer.clone());
+        own.lay_over(self.flags.clone());
         let said = |path: &str| own.get(path).or_else(|| self.base.machine.get(path));
         let swept = self.sweep.combination(combination, &own.origin, said);
-        own.merge(swept);
+        own.lay_over(swept);
         let value = |path: &str| own.get(path).or_else(|| self.base.machine.get(path));
         if self.sweep.leaves_out(value) {
             return Ok(None);

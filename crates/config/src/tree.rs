@@ -292,6 +292,20 @@ impl Node {
         }
     }
 
+    /// The same for a layer of an experiment: of keys that stand in place of one another those of `upper` hold alone.
+    pub fn lay_over(&mut self, upper: Self) {
+        for alternatives in ALTERNATIVES {
+            let named = |key: &&str| upper.get(&format!("run.{key}")).is_some();
+            if !alternatives.iter().any(named) {
+                continue;
+            }
+            if let Some(Value::Table(run)) = self.get_mut("run").map(|run| &mut run.value) {
+                run.retain(|key, _| !alternatives.contains(&key.as_str()));
+            }
+        }
+        self.merge(upper);
+    }
+
     /// Turns keys with dots in them, as in `{ "nic.mips" = 600 }`, into tables.
     #[must_use]
     pub fn expand_dots(self) -> Self {
@@ -345,6 +359,17 @@ impl Node {
         }
     }
 }
+
+/// Keys of `run` of which one says how long it is, and how long it warms up.
+const ALTERNATIVES: [&[&str]; 2] = [
+    &[
+        "measured_packets",
+        "measured_responses",
+        "measured_seconds",
+        "measured_passes",
+    ],
+    &["warmup_packets", "warmup_responses"],
+];
 
 /// Keys that say of what kind a table is, and so which other keys it may have.
 pub const TAGS: [&str; 2] = ["kind", "policy"];

@@ -428,9 +428,4 @@ fn a_server_fitted_on_generated_logs_takes_no_log() {
     bench
         .baton("calibrate dcache-2002 --log access.log")
         .refused(&["--log access.log", "expected no --log"]);
-    bench.baton("calibrate batching --packets 100").refused(&[
-        "--packets",
-        "batching-maximal",
-        "responses",
-    ]);
 }

@@ -39,7 +39,7 @@ fn a_calibration_prints_rounds_residuals_and_lines_for_the_profile() {
     let ran = calibrate(&bench, &["--log", "access.log", "--json", "out.json"]).ok();
     ran.says(&[
         "with the log access.log",
-        "15,000 packets measured after 2,000 of warm-up, seed 1",
+        "15,000 packets measured after 2,000 packets of warm-up, seed 1",
         "With the constants of the profile",
         "Round 1:",
         "W-1024-P-N-FCFS-400",

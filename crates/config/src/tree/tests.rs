@@ -19,6 +19,21 @@ fn the_upper_layer_wins_and_the_rest_stays() {
 }
 
 #[test]
+fn a_length_of_the_upper_layer_stands_in_place_of_another_below() {
+    let mut lower = parse("[run]\nseed = 3\nmeasured_responses = 200\nwarmup_responses = 20");
+    lower.lay_over(parse("run.measured_packets = 5000"));
+    let expected = "[run]\nseed = 3\nmeasured_packets = 5000\nwarmup_responses = 20";
+    assert_eq!(toml_of(&lower), expected.parse().expect("TOML"));
+    // Two in one layer are for others to refuse.
+    lower.lay_over(parse(
+        "run.measured_passes = 2.0\nrun.measured_seconds = 1.0",
+    ));
+    let run =
+        "[run]\nseed = 3\nmeasured_passes = 2.0\nmeasured_seconds = 1.0\nwarmup_responses = 20";
+    assert_eq!(toml_of(&lower), run.parse().expect("TOML"));
+}
+
+#[test]
 fn another_kind_of_table_replaces_the_whole_of_it() {
     let mut lower = parse("[workload]\nkind = 'generated'\npreset = 'demo'");
     lower.merge(parse("[workload]\nkind = 'log'\npath = 'x'"));

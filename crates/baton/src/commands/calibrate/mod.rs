@@ -114,7 +114,6 @@ pub fn execute(arguments: &CalibrateArgs, interrupt: &Interrupt) -> Result<(), F
         _ => print(text),
     };
     let experiment = plan.points[0].experiment.clone();
-    check_lengths(arguments, by, &experiment)?;
     say(&introduction(arguments, by, &experiment))?;
     let mut fit = plan
         .report
@@ -165,27 +164,6 @@ fn check_log(arguments: &CalibrateArgs, by: &FittedBy) -> Result<(), Failure> {
             "--log {}: {} is calibrated on the loads of experiments/{}.toml; expected no --log",
             log.display(),
             arguments.profile,
-            by.study
-        ))),
-    }
-}
-
-fn check_lengths(
-    arguments: &CalibrateArgs,
-    by: &FittedBy,
-    experiment: &Experiment,
-) -> Result<(), Failure> {
-    if experiment.run.measured_responses.is_none() {
-        return Ok(());
-    }
-    let lengths = [
-        ("--warmup", arguments.warmup),
-        ("--packets", arguments.packets),
-    ];
-    match lengths.into_iter().find(|(_, given)| given.is_some()) {
-        None => Ok(()),
-        Some((flag, _)) => Err(Failure::BadInput(format!(
-            "{flag}: experiments/{}.toml measures responses, not packets; expected no {flag}",
             by.study
         ))),
     }
