@@ -6,10 +6,11 @@ use super::clients::FAILURES;
 use super::marks::Marks;
 use super::names::{complete, since};
 use super::nic_processor::NicProcessor;
+use super::response_time::SATURATED;
 use super::tick::Tick;
 use crate::results::{
-    ClientResults, Ended, HandoffResults, InterconnectResults, NicResults, PortResults, Results,
-    Sample,
+    ClientResults, Ended, HandoffResults, InterconnectResults, Limit, NicResults, NotSteady,
+    PortResults, Results, Sample,
 };
 use baton_host::NotOffloaded;
 use baton_wire::{Span, Time};
@@ -169,7 +170,7 @@ impl Machine {
         let mut host = self.host.results(self.now, host_packets, nic_packets);
         self.server.add_to_host(&mut host);
         let (clients, content_kept_off_bus_percent) = self.client_results(measured);
-        Results {
+        let mut results = Results {
             version: 1,
             experiment: self.experiment.clone(),
             commit: commit.to_owned(),
@@ -191,8 +192,24 @@ impl Machine {
             interconnect: usage.map(InterconnectResults::from),
             offload: self.server.results(),
             series: self.series.clone(),
+        };
+        if falls_behind(&results) {
+            results.long_run.response_ms = None;
+            if !results.long_run.not_steady.contains(&NotSteady::Saturated) {
+                results.long_run.not_steady.push(NotSteady::Saturated);
+            }
         }
+        results
     }
+}
+
+/// Whether an open loop's requests came faster than they were served, where something was busy all the time: not all that wait are under way, as
+/// a connection asks for one after the other.
+fn falls_behind(results: &Results) -> bool {
+    let served = results.clients.request_rate;
+    let open = results.clients.open_loop.as_ref();
+    open.is_some_and(|open| served < (1.0 - SATURATED) * open.offered_rate)
+        && !Limit::all_of(results).is_empty()
 }
 
 /// A rate over this time; no number where no time was measured.

@@ -5,7 +5,7 @@ use crate::results::{NotSteady, ResponseTime, Sample};
 use baton_stats::{Batch, Estimate, LEAST_PARTS, Mix, batches, is_trending, sectioned, warm_up};
 
 /// Where more is offered than can be served, as large a share of what came is under way at the end and not at the beginning, or lost.
-const SATURATED: f64 = 0.02;
+pub(super) const SATURATED: f64 = 0.02;
 /// Responses beyond a percentile, at least.
 const BEYOND: f64 = 10.0;
 

@@ -62,7 +62,8 @@ pub enum NotSteady {
     /// There were too few responses to say anything.
     TooShort,
     /// More requests were offered than could be served: in the last quarter of the run more were under way than in the first, by a fiftieth of
-    /// those that came, or as many were lost. There is no response time in the long run.
+    /// those that came, or as many were lost, or were not served while a processor, the link, the bus or a disk was always busy. There is no
+    /// response time in the long run.
     Saturated,
     /// Clients were still starting when measurement began.
     ClientsStarting,
