@@ -56,7 +56,7 @@ fn response_times_grow_with_the_load_until_it_is_too_much() {
 #[test]
 fn a_goal_is_met_up_to_some_load() {
     let bench = bench();
-    let line = "load x.toml --variant large --from 20 --to 120% --requests 6000 --goal p99=4ms --json load.json";
+    let line = "load x.toml --variant large --from 20 --to 120% --requests 30000 --goal p99=4ms --json load.json";
     bench
         .baton(line)
         .ok()

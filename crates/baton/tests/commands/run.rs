@@ -343,7 +343,7 @@ fn responses_too_long_for_the_simulator_are_left_out_aloud() {
     bench.write("x.log", &(line(512) + &line(3_000_000_000) + &line(700)));
     let few = ["--log", "x.log", "--set", "clients.connections=16"];
     let ran = bench.run_short("W-8-P-N-FCFS-400", &few).ok();
-    ran.says(&["responses of 2 gib or more left out 1"]);
+    ran.says(&["responses of 2 GiB or more left out 1"]);
 }
 
 #[test]
