@@ -135,7 +135,7 @@ fn short_runs_agree_with_a_long_one() {
         "{covered} cover {truth}, {counted} were near: {rates:?}"
     );
     assert!(
-        rates.iter().all(|rate| near(rate.mean, 0.03)),
+        rates.iter().all(|rate| near(rate.mean, 0.05)),
         "{truth}: {rates:?}"
     );
 }

@@ -78,19 +78,12 @@ pub struct Totals {
 impl Totals {
     fn of(log: &Log) -> Self {
         let (first_us, last_us) = log.time_range_us().unwrap_or_default();
-        // A generated log may have files that nobody asks for.
-        let mut is_asked_for = vec![false; log.urls.len()];
-        for request in &log.requests {
-            is_asked_for[request.file as usize] = true;
-        }
-        let files = (0..).zip(is_asked_for).filter(|(_, is)| *is);
-        let files = files.map(|(file, _)| file);
         Self {
             requests: log.requests.len() as u64,
             clients: log.clients.len() as u64,
-            urls: files.clone().count() as u64,
+            urls: log.urls.len() as u64,
             content_bytes: log.content_bytes(),
-            footprint_bytes: files.map(|file| log.files.size(file)).sum(),
+            footprint_bytes: log.files.footprint(),
             dashes: log.dashes,
             bodiless_bytes: log.bodiless_bytes,
             forwarded: log.forwarded,
