@@ -367,9 +367,12 @@ fn a_link_that_was_down_does_not_keep_a_socket_ready() {
             };
             run("ip", &["link", "set", NEAR, "down"]);
             until(|| is_broken(&port));
-            port.receive(later(1), &mut Vec::new())
-                .expect("it is there");
-            assert!(!is_broken(&port), "{ring:?}: it waits for what comes");
+            // The system may report it more than once.
+            until(|| {
+                let received = port.receive(later(1), &mut Vec::new());
+                received.expect("it is there");
+                !is_broken(&port)
+            });
             run("ip", &["link", "set", NEAR, "up"]);
             port.receive(later(2), &mut Vec::new())
                 .expect("it is there");
