@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::output::print;
 use crate::runner::Interrupt;
 use baton_live::{Snapshot, ask};
-use baton_report::{Column, Table, grouped};
+use baton_report::{Column, Table, counted, grouped};
 use baton_sockets::kernel::PlaceRow;
 use rates::Rates;
 use std::fmt::Write;
@@ -67,12 +67,6 @@ pub fn execute(arguments: &StatArgs, interrupt: &Interrupt) -> Result<(), Failur
             thread::sleep(Duration::from_millis(100));
         }
     }
-}
-
-/// How many there are, in words.
-fn counted(count: u64, what: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{} {what}{plural}", grouped(count))
 }
 
 /// Where the connections of all applications of a broker are, and why.
