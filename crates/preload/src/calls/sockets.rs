@@ -356,18 +356,17 @@ pub unsafe extern "C" fn setsockopt(
         return give!(done);
     }
     // SAFETY: by the manual page.
-    if let Some(ours) = socket.as_ref().filter(|it| it.stream().is_some())
-        && unsafe { options::asks_for_times(level, option, value, len) }
-    {
-        Reason::Timestamping.count(format_args!("descriptor {fd}"));
-        if !ours.give_back() {
-            return give!(Err(libc::EOPNOTSUPP));
+    if unsafe { options::asks_for_times(level, option, value, len) } {
+        if let Some(ours) = socket.as_ref().filter(|it| it.stream().is_some()) {
+            Reason::Timestamping.count(format_args!("descriptor {fd}"));
+            if !ours.give_back() {
+                return give!(Err(libc::EOPNOTSUPP));
+            }
+            socket = None;
         }
-        socket = None;
-    }
-    // SAFETY: by the manual page.
-    if socket.is_none() && unsafe { options::asks_for_times(level, option, value, len) } {
-        table::remove_listening(fd);
+        if socket.is_none() {
+            table::remove_listening(fd);
+        }
     }
     let is_here = socket
         .as_ref()
