@@ -20,7 +20,6 @@
 //! modules are its parts.
 //! `tests/dialogues` shows each rule at work, segment by segment.
 
-mod arrival_times;
 mod challenge;
 mod clock;
 mod config;

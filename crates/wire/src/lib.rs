@@ -3,6 +3,7 @@
 //! Headers are plain values here; bytes appear only at the edges ([`encode_frame`], capture files),
 //! where a header library does the work.
 
+mod arrival_times;
 mod buffer;
 #[cfg(feature = "capture")]
 mod capture;
@@ -22,6 +23,7 @@ mod seq;
 mod time;
 mod timestamping;
 
+pub use arrival_times::ArrivalTimes;
 pub use buffer::Buffer;
 #[cfg(feature = "capture")]
 pub use capture::CaptureWriter;

@@ -7,7 +7,7 @@ use super::socket::Phase;
 use crate::SocketId;
 use baton_bus::descriptor::{Moment, Response, SocketOption, Times};
 use baton_bus::link::{Inline, Violation};
-use baton_wire::{SeqNr, Stage, Stages, Time};
+use baton_wire::{ArrivalTimes, SeqNr, Stage, Stages, Time};
 use std::collections::VecDeque;
 
 /// Reports of one socket that wait to be taken, at most. Those that come after are dropped.
@@ -35,14 +35,6 @@ pub struct SendTimes {
     pub if_partial: bool,
 }
 
-/// Data that arrived at one moment, by the bytes received before it and with it.
-#[derive(Clone, Copy, Debug)]
-struct Arrival {
-    start: SeqNr,
-    end: SeqNr,
-    at_ns: u64,
-}
-
 /// What is told of one socket's times.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Timing {
@@ -55,7 +47,8 @@ pub(super) struct Timing {
     reports: VecDeque<TransmitTime>,
     /// Of the data with which the next RECV is answered.
     arrived_ns: Option<u64>,
-    arrivals: VecDeque<Arrival>,
+    /// Nanoseconds, by the bytes received.
+    arrivals: ArrivalTimes<u64>,
     last_read_ns: Option<u64>,
 }
 
@@ -90,16 +83,13 @@ impl Timing {
     /// Data came, from these bytes on.
     pub fn came(&mut self, start: SeqNr, end: SeqNr) {
         if let Some(at_ns) = self.arrived_ns.take() {
-            self.arrivals.push_back(Arrival { start, end, at_ns });
+            self.arrivals.note(at_ns, start, end);
         }
     }
 
     /// All before `next` has been read.
     pub fn read(&mut self, next: SeqNr) {
-        let is_before = |arrival: &mut Arrival| arrival.end.before(next);
-        while self.arrivals.pop_front_if(is_before).is_some() {}
-        let holder = self.arrivals.front().filter(|it| it.start.before(next));
-        self.last_read_ns = holder.map(|arrival| arrival.at_ns);
+        self.last_read_ns = self.arrivals.of_byte_before(next);
     }
 
     /// What was held back is dropped.

@@ -1,17 +1,16 @@
 //! When bytes were sent and acknowledged and when they arrived, for owners that want to know. Others pay for a test a segment.
 
 use super::Stack;
-use crate::arrival_times::ArrivalTimes;
 use crate::connection::Marks;
 use crate::transmit_times::{TransmitTime, TransmitTimes};
 use crate::types::{ConnId, Event};
-use baton_wire::{Payload, SeqNr, Stages, Time};
+use baton_wire::{ArrivalTimes, Payload, SeqNr, Stages, Time};
 
 /// What is told of one connection.
 #[derive(Debug, Default)]
 pub(super) struct Times {
     transmit: TransmitTimes,
-    arrival: ArrivalTimes,
+    arrival: ArrivalTimes<Time>,
 }
 
 impl<P: Payload> Stack<P> {

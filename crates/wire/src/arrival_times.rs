@@ -1,6 +1,6 @@
 //! When received data arrived, of one connection.
 
-use baton_wire::{SeqNr, Time};
+use crate::SeqNr;
 use std::collections::VecDeque;
 
 /// Runs of data with a time of their own, at most. What comes when there are more counts as part of the last run.
@@ -8,21 +8,28 @@ const MOST_RUNS: usize = 1024;
 
 /// Data that arrived at one moment.
 #[derive(Clone, Copy, Debug)]
-struct Run {
+struct Run<T> {
     start: SeqNr,
     end: SeqNr,
-    at: Time,
+    at: T,
 }
 
-/// Arrivals of what was not read yet, by their ends.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct ArrivalTimes {
-    runs: VecDeque<Run>,
+/// Arrivals of what was not read yet, by their ends, in time as whoever keeps them counts it.
+#[derive(Clone, Debug)]
+pub struct ArrivalTimes<T> {
+    runs: VecDeque<Run<T>>,
 }
 
-impl ArrivalTimes {
-    /// Data from `start` to `end` arrived. What had arrived before keeps its time.
-    pub fn note(&mut self, now: Time, start: SeqNr, mut end: SeqNr) {
+impl<T> Default for ArrivalTimes<T> {
+    fn default() -> Self {
+        let runs = VecDeque::new();
+        Self { runs }
+    }
+}
+
+impl<T: Copy + PartialEq> ArrivalTimes<T> {
+    /// Data from `start` to `end` arrived at `at`. What had arrived before keeps its time.
+    pub fn note(&mut self, at: T, start: SeqNr, mut end: SeqNr) {
         let place = loop {
             let place = self.runs.partition_point(|run| run.end.before(end));
             match self.runs.get(place) {
@@ -33,17 +40,14 @@ impl ArrivalTimes {
         };
         let is_full = self.runs.len() >= MOST_RUNS;
         match self.runs.back_mut() {
-            Some(last) if last.end == start && (last.at == now || is_full) => last.end = end,
+            Some(last) if last.end == start && (last.at == at || is_full) => last.end = end,
             _ if is_full => {}
-            _ => {
-                let at = now;
-                self.runs.insert(place, Run { start, end, at });
-            }
+            _ => self.runs.insert(place, Run { start, end, at }),
         }
     }
 
     /// When the byte before `next`, which is the next to be read, arrived, if that was noted. What is before it is forgotten.
-    pub fn of_byte_before(&mut self, next: SeqNr) -> Option<Time> {
+    pub fn of_byte_before(&mut self, next: SeqNr) -> Option<T> {
         while self.runs.pop_front_if(|run| run.end.before(next)).is_some() {}
         let run = self.runs.front()?;
         run.start.before(next).then_some(run.at)
@@ -53,7 +57,7 @@ impl ArrivalTimes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use baton_wire::Span;
+    use crate::{Span, Time};
 
     fn at(ms: u64) -> Time {
         Time::ZERO + Span::from_ms(ms)
