@@ -1,4 +1,4 @@
-//! A scheduler of one's own beside the papers', on a live adapter with ports in memory: `cargo run --release -p baton-live --example scheduler`.
+//! A scheduler of one's own beside the papers', on a live adapter with ports in memory: `cargo run --release -p baton-live --example live_scheduler`.
 
 use baton_inet::{Host, InterfaceConfig};
 use baton_live::adapter::{AdapterService, AdapterServiceConfig, Listeners};
