@@ -185,12 +185,12 @@ impl Reader {
             required: place.required,
         };
         let same = |other: &&mut Key| {
-            let only_where = other.only_where.clone();
-            **other
-                == Key {
-                    only_where,
-                    ..key.clone()
-                }
+            other.path == key.path
+                && **other
+                    == Key {
+                        only_where: other.only_where.clone(),
+                        ..key.clone()
+                    }
         };
         match self.keys.iter_mut().find(same) {
             Some(other) => {
