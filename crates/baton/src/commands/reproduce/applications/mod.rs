@@ -133,8 +133,9 @@ fn run(context: &Context<'_>) -> Result<Outcome, Failure> {
     if let Some(frames) = context.measured {
         laboratory.settings.trials = TrialLength::of_frames(frames);
     }
-    let accepted = accepted(context, &laboratory)?;
+    // What reads files comes first, so that bad input is refused at once.
     let study = Study::run(context)?;
+    let accepted = accepted(context, &laboratory)?;
     let statements: Vec<Statement> =
         application_statements(&study.laboratory, &study.results, &accepted);
     let workloads = study.laboratory.workloads();
