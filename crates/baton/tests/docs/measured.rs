@@ -4,29 +4,38 @@ use super::common::root;
 use libtest_mimic::{Failed, Trial};
 use std::fs;
 
-/// Pages with rows of `docs/src/handoff_cost.txt`, and how many they have.
-const PAGES: [(&str, usize); 2] = [("README.md", 10), ("docs/src/live.md", 14)];
+/// Pages with rows of `docs/src/handoff_cost.txt` about a server, and how many they have.
+const TABLES: [(&str, &str, usize); 3] = [
+    ("README.md", "nginx", 10),
+    ("docs/src/live.md", "nginx", 16),
+    ("docs/src/live.md", "baton", 16),
+];
 
-const HEAD: &str = "| file, connections | requests/s: kernel | handed off | core, us a request: kernel | handed off | saved | adapter |";
+/// How a server's table begins, but for its name.
+const HEAD: &str = ": file, connections | requests/s: kernel | handed off | core, us a request: kernel | handed off | saved | adapter |";
 
 pub fn trials() -> Vec<Trial> {
-    let trial = |&(page, rows)| {
-        Trial::test(format!("handoff_cost in {page}"), move || {
-            has_rows(page, rows)
+    let trial = |&(page, server, rows)| {
+        Trial::test(format!("handoff_cost of {server} in {page}"), move || {
+            has_rows(page, server, rows)
         })
     };
-    PAGES.iter().map(trial).collect()
+    TABLES.iter().map(trial).collect()
 }
 
-/// The rows below the table's head are rows of what was printed.
-fn has_rows(page: &str, expected: usize) -> Result<(), Failed> {
+/// The rows below the table's head are rows of what was printed of the server.
+fn has_rows(page: &str, server: &str, expected: usize) -> Result<(), Failed> {
     let read = |path: &str| {
         fs::read_to_string(root().join(path)).map_err(|error| format!("{path}: {error}"))
     };
     let printed = read("docs/src/handoff_cost.txt")?;
-    let printed: Vec<String> = printed.lines().filter_map(row).collect();
+    let printed: Vec<String> = printed
+        .lines()
+        .filter_map(|line| row(line, server))
+        .collect();
     let text = read(page)?;
-    let below = text.lines().skip_while(|&line| line != HEAD).skip(2);
+    let head = format!("| {server}{HEAD}");
+    let below = text.lines().skip_while(|&line| line != head).skip(2);
     let rows: Vec<&str> = below.take_while(|line| line.starts_with('|')).collect();
     if let Some(wrong) = rows
         .iter()
@@ -42,14 +51,17 @@ fn has_rows(page: &str, expected: usize) -> Result<(), Failed> {
     }
 }
 
-/// A line of what the benchmark printed as a row of a page: the kernel with its offloads on, and handed off.
-fn row(line: &str) -> Option<String> {
+/// A line of what the benchmark printed of this server as a row of a page: the kernel with its offloads on, and handed off.
+fn row(line: &str, server: &str) -> Option<String> {
     let mut columns = line.split('|');
     let (what, kernel, handed_off) = (columns.next()?, columns.next()?, columns.nth(1)?);
     let what: Vec<&str> = what.split_whitespace().collect();
-    let [_, file, connections] = what[..] else {
+    let [of, file, connections] = what[..] else {
         return None;
     };
+    if of != server {
+        return None;
+    }
     let (size, unit) = file.split_at(file.len() - 1);
     let connections = grouped(connections)?;
     let numbers = |column: &str| -> Vec<String> {
