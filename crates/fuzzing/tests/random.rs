@@ -4,7 +4,7 @@ use baton_fuzzing::TARGETS;
 use baton_testkit::{Random, for_each_seed};
 
 /// Inputs of each target, and the longest, bytes.
-const INPUTS: u64 = 4000;
+const INPUTS: u64 = 2000;
 const MOST_BYTES: u64 = 16_000;
 
 #[test]

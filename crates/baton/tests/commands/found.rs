@@ -25,7 +25,7 @@ fn what_is_printed_runs_again_with_the_same_bits() {
             continue;
         }
         let printed = printed.ok().stdout;
-        let mut few = vec!["--requests", "20"];
+        let mut few = vec!["--requests", "20", "--warmup", "20"];
         if printed.contains("kind = \"generated\"") {
             few.extend(["--set", "workload.requests=1000"]);
         }
