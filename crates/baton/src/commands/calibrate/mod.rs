@@ -12,9 +12,9 @@ use crate::failure::Failure;
 use crate::output::{JsonOutput, print, spare, tell};
 use crate::runner::{COMMIT, Interrupt, Sweep};
 use baton_bus::interconnect::InterconnectConfig;
-use baton_report::grouped;
+use baton_report::{counted, grouped};
 use baton_sim::config::{EstablishedBy, Experiment, Length, RunConfig, WorkloadConfig};
-use baton_study::{Patience, Store};
+use baton_study::{Patience, Store, StudyStatus};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -134,8 +134,8 @@ pub fn execute(arguments: &CalibrateArgs, interrupt: &Interrupt) -> Result<(), F
     request.settings.extend(fitted.settings.clone());
     let (text, derived) = bench.outcome(bench.plan(&request, &arguments.profile)?)?;
     let text = format!(
-        "\nDerived in {} rounds ({}):\n{text}\nFor the profile, which is not changed:\n\n{}",
-        fitted.rounds,
+        "\nDerived in {} ({}):\n{text}\nFor the profile, which is not changed:\n\n{}",
+        counted(fitted.rounds as u64, "round"),
         how_it_ended(fitted.settled),
         fitted.lines()
     );
@@ -212,7 +212,16 @@ impl Bench<'_> {
         };
         sweep.carry_out(self.interrupt)?;
         let outcome = Outcome::read(&report, self.store, &study)?;
-        Ok((beside::published(&outcome), beside::rows(&outcome)))
+        let mut text = beside::published(&outcome);
+        let not_steady = StudyStatus::of(self.store.root(), &study)?.not_steady;
+        if not_steady > 0 {
+            text += &format!(
+                "* {} of {} were not steady, so that their numbers may not hold: measure longer (--packets)\n",
+                grouped(not_steady as u64),
+                counted(runs.len() as u64, "run")
+            );
+        }
+        Ok((text, beside::rows(&outcome)))
     }
 }
 
