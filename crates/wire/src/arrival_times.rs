@@ -15,16 +15,9 @@ struct Run<T> {
 }
 
 /// Arrivals of what was not read yet, by their ends, in time as whoever keeps them counts it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ArrivalTimes<T> {
     runs: VecDeque<Run<T>>,
-}
-
-impl<T> Default for ArrivalTimes<T> {
-    fn default() -> Self {
-        let runs = VecDeque::new();
-        Self { runs }
-    }
 }
 
 impl<T: Copy + PartialEq> ArrivalTimes<T> {
