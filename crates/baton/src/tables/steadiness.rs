@@ -24,11 +24,16 @@ pub fn count(results: &[Results]) -> String {
             whys.push(*why);
         }
     }
+    let rest = format!(": {}", NotSteady::texts(&whys));
+    share(doubtful.len(), results.len(), &rest)
+}
+
+/// A line for so many of all runs of a study; `rest` follows.
+pub fn share(doubtful: usize, runs: usize, rest: &str) -> String {
     let text = format!(
-        "* {} of {} runs were not steady: {}",
-        report::grouped(doubtful.len() as u64),
-        report::grouped(results.len() as u64),
-        NotSteady::texts(&whys)
+        "* {} of {} runs were not steady{rest}",
+        report::grouped(doubtful as u64),
+        report::grouped(runs as u64)
     );
     report::wrapped(&text, report::width(), 2)
 }

@@ -11,6 +11,7 @@ use crate::config::{self, Request, Setting, StudyPlan};
 use crate::failure::Failure;
 use crate::output::{JsonOutput, print, spare, tell};
 use crate::runner::{COMMIT, Interrupt, Sweep};
+use crate::tables::steadiness;
 use baton_bus::interconnect::InterconnectConfig;
 use baton_report::{counted, grouped};
 use baton_sim::config::{EstablishedBy, Experiment, Length, RunConfig, WorkloadConfig};
@@ -215,11 +216,8 @@ impl Bench<'_> {
         let mut text = beside::published(&outcome);
         let not_steady = StudyStatus::of(self.store.root(), &study)?.not_steady;
         if not_steady > 0 {
-            text += &format!(
-                "* {} of {} were not steady, so that their numbers may not hold: measure longer (--packets)\n",
-                grouped(not_steady as u64),
-                counted(runs.len() as u64, "run")
-            );
+            let rest = ", so that their numbers may not hold: measure longer (--packets)";
+            text += &steadiness::share(not_steady, runs.len(), rest);
         }
         Ok((text, beside::rows(&outcome)))
     }
