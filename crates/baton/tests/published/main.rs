@@ -19,6 +19,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 const WORLD_CUP: &str = "worldcup98_day6_sample200k.csv.xz";
 
 const HANDOFF: &str = include_str!("handoff-table1.md");
+const INTERFACE: &str = include_str!("handoff-interface.md");
 const DATA_CACHE: &str = include_str!("dcache-bus.md");
 const BATCHING: &str = include_str!("batching.md");
 const ADAPTIVE: &str = include_str!("batching-adaptive.md");
@@ -32,11 +33,11 @@ fn main() {
         table::compare(ADAPTIVE, &adaptive::beside_none())
     }));
     trials.push(Trial::test("combinations", combinations));
-    trials.push(Trial::test("dcache-bus", || {
-        table::compare(DATA_CACHE, &found::reproduced(&["dcache-bus"]))
-    }));
+    for (name, rows) in [("dcache-bus", DATA_CACHE), ("handoff-interface", INTERFACE)] {
+        trials.push(reproduction((name, rows)));
+    }
     trials.extend(table::sections(STUDIES).map(study));
-    trials.extend(table::sections(MEMORY).map(memory));
+    trials.extend(table::sections(MEMORY).map(reproduction));
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }
 
@@ -71,8 +72,8 @@ fn combinations() -> Result<(), Failed> {
     table::compare(COMBINATIONS, &found::combined(&bench.read("out.json")))
 }
 
-/// What others measured of a host's memory.
-fn memory((name, rows): (&'static str, &'static str)) -> Trial {
+/// What a command prints of which the name says all.
+fn reproduction((name, rows): (&'static str, &'static str)) -> Trial {
     Trial::test(name, move || {
         table::compare(rows, &found::reproduced(&[name]))
     })

@@ -3,7 +3,7 @@
 use super::{Cell, Kind};
 use baton_sim::results::{
     Cycles, DiskResults, HostResults, InterconnectResults, NicCacheResults, OpenLoopResults,
-    Results,
+    PerPacket, Results,
 };
 use std::collections::BTreeMap;
 
@@ -184,6 +184,11 @@ pub const ALL: &[Metric] = metrics! {
         let share = ratio(cycles(&r.host, |c| c.memory) as f64, cycles(&r.host, Cycles::total) as f64);
         share.map(|share| 100.0 * share)
     };
+    number stack_packet_cycles "network stack's cycles for each packet, on whichever processor its TCP is", |r| {
+        stack(&r.host, |of| of.cycles)
+    };
+    number stack_packet_instructions "its instructions for each", |r| stack(&r.host, |of| of.instructions);
+    number stack_packet_l2_misses "its level-2 misses for each", |r| stack(&r.host, |of| of.l2_misses);
     number tcp_packet_cycles "cycles of the host's TCP for each packet", |r| Some(tcp(r)?.total() as f64 / r.packets as f64);
     number tcp_packet_l2_misses "lines that it had from memory for each packet", |r| Some(tcp(r)?.l2_misses as f64 / r.packets as f64);
     count host_interrupts "interrupts that the host took", |r| Some(r.host.interrupts);
@@ -307,6 +312,18 @@ fn cycles(host: &HostResults, of: fn(&Cycles) -> u64) -> u64 {
 /// What the host's TCP took.
 fn tcp(results: &Results) -> Option<Cycles> {
     results.host.layers.get("tcp").copied()
+}
+
+/// What the host's network stack did for a packet, in the mean over those of both kinds.
+fn stack(host: &HostResults, of: fn(&PerPacket) -> Option<f64>) -> Option<f64> {
+    let kinds = [host.host_packets, host.nic_packets];
+    let done = kinds
+        .iter()
+        .map(|kind| kind.packets as f64 * of(kind).unwrap_or_default());
+    ratio(
+        done.sum(),
+        kinds.iter().map(|kind| kind.packets as f64).sum(),
+    )
 }
 
 /// None of nothing.

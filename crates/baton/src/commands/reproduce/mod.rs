@@ -38,9 +38,10 @@ pub struct Reproduction {
 }
 
 /// All that can be run again.
-pub const ALL: [Reproduction; 13] = [
+pub const ALL: [Reproduction; 14] = [
     study::HANDOFF_TABLE1,
     study::HANDOFF_POLICIES,
+    study::HANDOFF_INTERFACE,
     study::MEMORY_MISSES,
     study::MEMORY_TCP,
     locality::REPRODUCTION,

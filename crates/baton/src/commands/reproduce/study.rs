@@ -35,6 +35,14 @@ pub const HANDOFF_POLICIES: Reproduction = Reproduction {
     run: |context| run(context, "handoff-policies", Logs::ForLoad),
 };
 
+/// What handoff saves the host.
+pub const HANDOFF_INTERFACE: Reproduction = Reproduction {
+    name: "handoff-interface",
+    about: "host's cycles for a packet with no connection on the NIC and with all; predictions (EuroSys 2006, abstract)",
+    figure: true,
+    run: |context| run(context, "handoff-interface", Logs::Never),
+};
+
 /// Cache misses of a server that only sends.
 pub const MEMORY_MISSES: Reproduction = Reproduction {
     name: "memory-misses",

@@ -16,13 +16,14 @@ use std::path::Path;
 const ADAPTIVE: &str = "adaptive";
 
 /// What the user may type, `all` included.
-pub const NAMES: [&str; 8] = [
+pub const NAMES: [&str; 9] = [
     "cork",
     "transfer",
     "immediate",
     "bulk-accept",
     "cumulative",
     "connections",
+    "five",
     ADAPTIVE,
     "all",
 ];
