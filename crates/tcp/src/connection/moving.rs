@@ -81,8 +81,10 @@ impl<P> PortableInner<P> {
 impl<P: Payload> Connection<P> {
     /// Everything, with times made relative to `now`.
     pub(crate) fn into_portable(self, now: Time, config: Config, signals: Signals) -> Portable<P> {
-        let (receive_buffer, receive) = self.receive.into_portable();
+        let (receive_buffer, mut receive) = self.receive.into_portable();
         let urgent = self.marks.intersects(Marks::URGENT | Marks::URGENT_TOLD);
+        // Without a mark the number means nothing, and is not written.
+        receive.urgent = receive.urgent.filter(|_| urgent);
         Portable {
             version: version_for(&config, urgent),
             flow: self.flow,

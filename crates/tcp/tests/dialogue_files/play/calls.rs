@@ -114,7 +114,7 @@ impl Player {
         Ok(())
     }
 
-    /// Nothing stays behind; the new stack has other parameters, another secret and another clock, and gets the state as text.
+    /// Nothing stays behind; the new stack has other parameters, another secret and another clock, and gets the state as bytes.
     fn move_away(&mut self, id: ConnId, listening: bool) -> Result<(), String> {
         let state = self.stack.export(self.now, id);
         let flow = self.peer().flow;
@@ -126,11 +126,9 @@ impl Player {
         if left != (None, None, None) {
             return Err(format!("expected that nothing is left, got {left:?}"));
         }
-        let text = serde_json::to_string(&state).map_err(|error| error.to_string())?;
-        let read: Portable<Symbolic> =
-            serde_json::from_str(&text).map_err(|error| error.to_string())?;
+        let read = Portable::from_bytes(&state.to_bytes()).map_err(|error| error.to_string())?;
         if read != state {
-            return Err(format!("expected that {text} says all"));
+            return Err(format!("expected that the bytes say all of {state:?}"));
         }
         let config = Config {
             nagle: true,
