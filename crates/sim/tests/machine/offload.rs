@@ -1,5 +1,6 @@
 //! The machine with full offload: the published table, what it costs, and that nothing gets lost whatever the settings.
 
+use baton_apps::web;
 use baton_bus::interconnect::InterconnectConfig;
 use baton_bus::{BatchingPolicy, BatchingRule, Urgency};
 use baton_host::{AffinityConfig, SelectionConfig};
@@ -12,7 +13,6 @@ use baton_sim::{Machine, NoObserver, RunError};
 use baton_wire::{Span, Time};
 use baton_workload::FixedSpec;
 use proptest::prelude::*;
-use toml::{Table, Value};
 
 /// Level and timer.
 type Setting = (u32, u32);
@@ -20,35 +20,11 @@ type Setting = (u32, u32);
 const MINIMAL: Setting = (1, 1_000);
 
 fn machine(file_bytes: u32) -> Experiment {
-    let text = include_str!("../../../../profiles/batching.toml");
-    let mut machine = Table::try_from(Experiment::default()).expect("the defaults are a table");
-    lay_over(
-        &mut machine,
-        toml::from_str(text).expect("the profile is TOML"),
-    );
-    let mut experiment: Experiment = machine.try_into().expect("the profile is sound");
+    let mut experiment = baton_config::profile("batching").expect("the profile is sound");
     load(&mut experiment).bytes = file_bytes.into();
     experiment.run.warmup_responses = Some(5);
     experiment.run.measured_responses = Some(40);
     experiment
-}
-
-/// Replaces what both have, table by table; a table of another kind as a whole.
-fn lay_over(table: &mut Table, over: Table) {
-    for (key, value) in over {
-        match (table.get_mut(&key), value) {
-            (Some(Value::Table(below)), Value::Table(over))
-                if over
-                    .get("kind")
-                    .is_none_or(|kind| below.get("kind") == Some(kind)) =>
-            {
-                lay_over(below, over);
-            }
-            (_, value) => {
-                table.insert(key, value);
-            }
-        }
-    }
 }
 
 fn load(experiment: &mut Experiment) -> &mut FixedSpec {
@@ -149,11 +125,11 @@ fn crossings_of_one_reply_are_those_of_the_protocol() {
 fn equal_experiments_give_equal_bits() {
     let mut experiment = machine(64 << 10);
     experiment.clients.connections = 5;
-    let json = |experiment: &Experiment| serde_json::to_string(&results(experiment)).unwrap();
-    assert_eq!(json(&experiment), json(&experiment));
+    let bits = |experiment: &Experiment| format!("{:?}", results(experiment));
+    assert_eq!(bits(&experiment), bits(&experiment));
     let mut other = experiment.clone();
     other.run.seed += 1;
-    assert_ne!(json(&experiment), json(&other), "the seed has a say");
+    assert_ne!(bits(&experiment), bits(&other), "the seed has a say");
 }
 
 #[test]
@@ -580,11 +556,11 @@ proptest! {
 }
 
 /// A machine whose host's stack answers what clients of a log ask for.
-fn from_a_log(application: &str) -> Experiment {
+fn from_a_log(application: web::Config) -> Experiment {
     let mut experiment = machine(8 << 10);
     offload(&mut experiment).established_by = EstablishedBy::Host;
     experiment.host.kernel.selection = SelectionConfig::Never;
-    experiment.application = toml::from_str(application).expect("an application");
+    experiment.application = ApplicationConfig::Web(application);
     experiment.workload = WorkloadConfig::Generated {
         preset: "rice".to_owned(),
         requests: 2_000,
@@ -600,7 +576,7 @@ fn from_a_log(application: &str) -> Experiment {
 /// Where requests are pipelined a header may find room for a part of it only: the rest is sent when there is some.
 #[test]
 fn headers_that_find_little_room_are_sent_all_the_same() {
-    let mut experiment = from_a_log("kind = 'web'");
+    let mut experiment = from_a_log(web::Config::default());
     experiment.tcp.send_buffer = 4_000;
     let results = results(&experiment);
     assert!(results.clients.connections < results.clients.responses);
@@ -609,7 +585,10 @@ fn headers_that_find_little_room_are_sent_all_the_same() {
 /// What a log asks for on one connection is asked for on several, where the server ends each after a response.
 #[test]
 fn a_server_that_closes_has_a_connection_for_each_request() {
-    let experiment = from_a_log("kind = 'web'\nkeep_alive = false");
+    let experiment = from_a_log(web::Config {
+        keep_alive: false,
+        ..web::Config::default()
+    });
     let results = results(&experiment);
     let ended = results
         .clients
