@@ -116,8 +116,8 @@ fn obey(stream: &TcpStream, program: &mut Child) {
                 lines.read_to_end(&mut rest).expect("received");
                 assert!(rest.iter().all(|&byte| byte == b'.'));
                 assert!(rest.len() >= 200_000);
-                // Of a program that has ended, nobody reads it.
-                let _ = writeln!(peer, "{}", rest.len());
+                // In one piece. Of a program that has ended, nobody reads it.
+                let _ = peer.write_all(format!("{}\n", rest.len()).as_bytes());
                 return;
             }
             "quit" => return,
