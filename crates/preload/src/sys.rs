@@ -1,7 +1,10 @@
 //! System calls as they are, and errno.
 
-use libc::{c_int, c_long};
+use libc::{c_int, c_long, c_void};
 use std::io::{Error, ErrorKind};
+use std::mem;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// An error number of errno(3).
 pub type Errno = c_int;
@@ -9,10 +12,28 @@ pub type Errno = c_int;
 /// A system call, with -1 and errno where it fails.
 macro_rules! call {
     ($number:ident $(, $argument:expr)* $(,)?) => {
-        libc::syscall(libc::$number $(, $argument)*)
+        ($crate::sys::syscall())(libc::$number $(, $argument)*)
     };
 }
 pub(crate) use call;
+
+/// syscall(2).
+pub type Syscall = unsafe extern "C" fn(c_long, ...) -> c_long;
+
+/// That of the C library, before which this library stands.
+#[inline]
+pub fn syscall() -> Syscall {
+    static REAL: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
+    let mut real = REAL.load(Ordering::Relaxed);
+    if real.is_null() {
+        // SAFETY: the name is a C string.
+        real = unsafe { libc::dlsym(libc::RTLD_NEXT, c"syscall".as_ptr()) };
+        assert!(!real.is_null(), "the C library has syscall(2)");
+        REAL.store(real, Ordering::Relaxed);
+    }
+    // SAFETY: the C library's function of this name has this type.
+    unsafe { mem::transmute::<*mut c_void, Syscall>(real) }
+}
 
 /// What a system call gave, or why it failed.
 pub fn outcome(value: c_long) -> Result<usize, Errno> {

@@ -6,13 +6,16 @@ use crate::sys;
 use crate::unconnected::Unconnected;
 use libc::c_int;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 
 /// Descriptors from here on are the kernel's: more than Linux lets a process have unless it is told to.
 pub const MOST: usize = 1 << 20;
 
 /// Pages of it that nobody writes take no memory.
 static OURS: [AtomicBool; MOST] = [const { AtomicBool::new(false) }; MOST];
+/// Entries to be dropped.
+static RETIRED: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
+static ARE_RETIRED: AtomicBool = AtomicBool::new(false);
 static ENTRIES: RwLock<Vec<Option<Entry>>> = RwLock::new(Vec::new());
 /// The process that the table is of: the child of vfork(2) shares its memory, not its descriptors.
 static PROCESS: AtomicI32 = AtomicI32::new(0);
@@ -115,6 +118,28 @@ pub fn remove(fd: c_int) -> Option<Entry> {
     entries.get_mut(fd as usize)?.take()
 }
 
+/// The same for a descriptor whose entry cannot be dropped now, as its adapter is at work in this thread.
+pub fn retire(fd: c_int) {
+    if let Some(entry) = remove(fd) {
+        retired().push(entry);
+        ARE_RETIRED.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Drops what [`retire`] has kept.
+#[inline]
+pub fn drop_retired() {
+    if ARE_RETIRED.load(Ordering::Relaxed) {
+        ARE_RETIRED.store(false, Ordering::Relaxed);
+        let entries = std::mem::take(&mut *retired());
+        drop(entries);
+    }
+}
+
+fn retired() -> MutexGuard<'static, Vec<Entry>> {
+    RETIRED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// A listener's connections move no more.
 pub fn remove_listening(fd: c_int) {
     if matches!(find(fd), Some(Entry::Listening)) {
@@ -178,7 +203,6 @@ impl Held {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::{Mutex, MutexGuard};
 
     /// The table is one, and the numbers in these tests are never descriptors.
     static ALONE: Mutex<()> = Mutex::new(());
@@ -205,6 +229,18 @@ mod tests {
         drop(remove(70_000));
         assert!(socket(70_000).is_none() && socket(70_001).is_some());
         drop(remove(70_001));
+        assert_eq!(Arc::strong_count(&description), 1);
+    }
+
+    #[test]
+    fn what_is_retired_is_dropped_later() {
+        let _alone = alone();
+        let (description, entry) = entry();
+        set(70_040, entry);
+        retire(70_040);
+        assert!(find(70_040).is_none());
+        assert_eq!(Arc::strong_count(&description), 2);
+        drop_retired();
         assert_eq!(Arc::strong_count(&description), 1);
     }
 

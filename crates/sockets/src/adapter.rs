@@ -18,6 +18,7 @@ use baton_iolib::{AdapterAddress, AnyHostLink};
 use baton_wire::Span;
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use smallvec::SmallVec;
+use std::cell::Cell;
 use std::io;
 use std::ops::{Deref, DerefMut};
 use std::path::Path;
@@ -193,6 +194,16 @@ pub struct Shared {
     core: Mutex<Core>,
 }
 
+thread_local! {
+    /// This thread has the lock.
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this thread is inside a call of an adapter's: a descriptor that it closes is no application's then.
+pub fn is_inside() -> bool {
+    INSIDE.get()
+}
+
 /// The lock on it. Tasks are woken when it is free again: an executor may run them at once.
 pub(crate) struct Guard<'a> {
     core: Option<MutexGuard<'a, Core>>,
@@ -219,6 +230,7 @@ impl Drop for Guard<'_> {
             None => SmallVec::new(),
         };
         self.core = None;
+        INSIDE.set(false);
         for waker in to_wake {
             waker.wake();
         }
@@ -236,6 +248,7 @@ impl Shared {
     pub(crate) fn lock(&self) -> Guard<'_> {
         // A thread that has panicked in the middle of a call leaves nothing behind that others could not go on with.
         let core = self.core.lock().unwrap_or_else(PoisonError::into_inner);
+        INSIDE.set(true);
         Guard { core: Some(core) }
     }
 

@@ -48,7 +48,7 @@ mod stream;
 mod times;
 mod waiter;
 
-pub use adapter::Adapter;
+pub use adapter::{Adapter, is_inside};
 pub use asynchronous::{AsyncTcpListener, AsyncTcpStream};
 pub use baton_host::adapter::SendTimes;
 pub use baton_iolib::AdapterAddress;

@@ -6,6 +6,7 @@
 mod connecting;
 mod descriptors;
 mod input;
+mod numbered;
 mod output;
 mod sockets;
 mod waiting;
