@@ -130,6 +130,8 @@ thread_local! {
 }
 
 extern "C" fn before_fork() {
+    // The child would drop what is not its own.
+    table::drop_retired();
     let kernels = table::range(0, c_int::MAX)
         .into_iter()
         .filter(|&fd| table::socket(fd).is_some_and(|socket| is_kernels_alone(&socket)))
