@@ -33,9 +33,8 @@ fn main() {
         table::compare(ADAPTIVE, &adaptive::beside_none())
     }));
     trials.push(Trial::test("combinations", combinations));
-    for (name, rows) in [("dcache-bus", DATA_CACHE), ("handoff-interface", INTERFACE)] {
-        trials.push(reproduction((name, rows)));
-    }
+    let reproduced = [("dcache-bus", DATA_CACHE), ("handoff-interface", INTERFACE)];
+    trials.extend(reproduced.map(reproduction));
     trials.extend(table::sections(STUDIES).map(study));
     trials.extend(table::sections(MEMORY).map(reproduction));
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
