@@ -210,3 +210,18 @@ fn the_defaults_and_all_profiles_are_sound() {
         plan(&request).unwrap_or_else(|failure| panic!("{name}: {failure}"));
     }
 }
+
+#[test]
+fn experiments_are_read_as_they_are_written() {
+    for nics in [
+        "nics = 3",
+        "[[nics]]\nmips = 600\n[[nics]]\nname = 'b'\nfirmware.cache.kib = 64\nadapter.piece = 'one'",
+    ] {
+        let before: Experiment = toml::from_str(nics).expect("an experiment");
+        let text = toml::to_string(&before).expect("TOML");
+        assert_eq!(toml::from_str(&text), Ok(before.clone()), "{text}");
+        let json = serde_json::to_string(&before).expect("JSON");
+        let again: Experiment = serde_json::from_str(&json).expect("an experiment");
+        assert_eq!(again, before);
+    }
+}

@@ -1,4 +1,4 @@
-//! Tables have the columns that are documented, and in both forms the same.
+//! Tables have the columns that are documented, and in both forms the same; results are written with all their names.
 
 use baton_sim::NoObserver;
 use baton_sim::config::{Experiment, WorkloadConfig};
@@ -269,5 +269,48 @@ fn parquet_has_what_csv_has() {
             }
         }
         assert!(rows.next().is_none());
+    }
+}
+
+/// A wire that loses everything: nothing is measured, and nothing is said to be 0 that was not.
+#[test]
+fn of_nothing_there_are_no_numbers_but_all_names() {
+    let mut experiment = experiment(400);
+    experiment.run.warmup_packets = Some(20_000);
+    experiment.run.measured_packets = 30_000;
+    experiment.run.limit_s = 5;
+    let results = |experiment: &Experiment| {
+        baton_sim::run(experiment, "commit", &[], &mut NoObserver).expect("it runs")
+    };
+    let some = serde_json::to_value(results(&experiment)).expect("JSON");
+    experiment.wire.loss = 1.0;
+    let none = results(&experiment);
+    assert!(none.measured_nothing() && none.clients.response_ms.mean.is_none());
+    let none = serde_json::to_value(none).expect("JSON");
+    let nothing = |path: &str| {
+        let value = none.pointer(path).expect(path);
+        assert!(value.is_null(), "{path}: {value}");
+        assert!(!some.pointer(path).expect(path).is_null(), "{path}");
+    };
+    nothing("/clients/request_rate");
+    nothing("/clients/content_mbps");
+    nothing("/clients/response_ms/mean");
+    nothing("/clients/response_ms/p99");
+    nothing("/content_kept_off_bus_percent");
+    nothing("/host/idle_percent");
+    nothing("/nic/idle_percent");
+    nothing("/host/host_packets/cycles");
+    let names = |value: &serde_json::Value, path: &str| -> Vec<String> {
+        let counts = value.pointer(path).and_then(|counts| counts.as_object());
+        counts.expect(path).keys().cloned().collect()
+    };
+    for counts in [
+        "/clients/failed",
+        "/host/drops",
+        "/nic/drops",
+        "/handoff/not_offloaded",
+    ] {
+        assert_eq!(names(&none, counts), names(&some, counts), "{counts}");
+        assert!(names(&none, counts).len() >= 4, "{counts}");
     }
 }

@@ -247,21 +247,6 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_can_be_read() {
-        for text in [
-            "nics = 3",
-            "[[nics]]\nmips = 600\n[[nics]]\nname = 'b'\nfirmware.cache.kib = 64\nadapter.piece = 'one'",
-        ] {
-            let before = nics(text).expect("NICs");
-            let written = Value::try_from(&before).expect("TOML");
-            assert_eq!(written.try_into(), Ok(before.clone()));
-            let json = serde_json::to_value(&before).expect("JSON");
-            let again: NicsConfig = serde_json::from_value(json).expect("NICs");
-            assert_eq!(again, before);
-        }
-    }
-
-    #[test]
     fn what_no_nic_has_is_refused_with_its_path() {
         let refused = |text: &str| experiment(text).validate().unwrap_err().to_string();
         for (text, message) in [

@@ -378,46 +378,6 @@ fn caches_on_the_nics_keep_content_off_the_bus() {
     assert!(some.clients.content_mbps > 1.2 * none.clients.content_mbps);
 }
 
-/// A wire that loses everything: nothing is measured, and nothing is said to be 0 that was not.
-#[test]
-fn of_nothing_there_are_no_numbers_but_all_names() {
-    let mut experiment = experiment(16, 0);
-    experiment.run.limit_s = 5;
-    let some = results(&experiment);
-    experiment.wire.loss = 1.0;
-    let none = results(&experiment);
-    assert!(none.measured_nothing());
-    let numbers = |of: &Results| {
-        [
-            ("requests", Some(of.clients.request_rate)),
-            ("content", Some(of.clients.content_mbps)),
-            ("mean response", of.clients.response_ms.mean),
-            ("slow response", of.clients.response_ms.p99),
-            ("content off the bus", of.content_kept_off_bus_percent),
-            ("host idle", Some(of.host.idle_percent)),
-            ("NIC idle", Some(of.nic.idle_percent)),
-            ("host cycles", of.host.host_packets.cycles),
-        ]
-    };
-    for ((name, none), (_, some)) in numbers(&none).into_iter().zip(numbers(&some)) {
-        assert!(none.is_none_or(f64::is_nan), "{name}: {none:?}");
-        assert!(some.is_some_and(|some| !some.is_nan()), "{name}");
-    }
-    let counts = |of: Results| {
-        [
-            of.clients.failed,
-            of.host.drops,
-            of.nic.drops,
-            of.handoff.not_offloaded,
-        ]
-        .map(|counts| counts.into_keys().collect::<Vec<_>>())
-    };
-    for (none, some) in counts(none).into_iter().zip(counts(some)) {
-        assert_eq!(none, some);
-        assert!(none.len() >= 4, "{none:?}");
-    }
-}
-
 /// With one client all else takes as long as before: what it waits in a connection is told by the rate.
 #[test]
 fn a_client_takes_its_time_for_each_thing_that_it_does() {
