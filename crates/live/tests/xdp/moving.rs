@@ -15,7 +15,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::AsFd;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub const ALL: &[(&str, fn())] = &[
     (
@@ -33,6 +33,10 @@ pub const ALL: &[(&str, fn())] = &[
     (
         "a_stream_goes_on_when_the_mtu_becomes_less",
         a_stream_goes_on_when_the_mtu_becomes_less,
+    ),
+    (
+        "who_attaches_waits_for_nothing_that_has_come",
+        who_attaches_waits_for_nothing_that_has_come,
     ),
     (
         "a_polled_stream_moves_while_it_waits",
@@ -414,6 +418,20 @@ fn a_stream_is_the_kernels_when_another_process_has_it() {
         let mut left = [0; 5];
         (&own).read_exact(&mut left).expect("it is open");
         assert_eq!(&left, b"hello");
+    });
+}
+
+/// The adapter tells its limit at once. On a loaded machine some attempts may take their time.
+fn who_attaches_waits_for_nothing_that_has_come() {
+    const LONGEST_WAIT: Duration = Duration::from_millis(100);
+    with_application(|_, _, path| {
+        let mut attempts = [(); 20].map(|()| {
+            let start = Instant::now();
+            attach_with(path, DriverConfig::default(), Threshold { enqueues: 1 });
+            start.elapsed()
+        });
+        attempts.sort();
+        assert!(attempts[10] < LONGEST_WAIT, "{attempts:?}");
     });
 }
 

@@ -114,10 +114,16 @@ impl KernelLayer {
         driver.os_mut().keep_lost();
         driver.os_mut().packet_socket(now, any).map_err(error_of)?;
         let due = now + LONGEST_WAIT;
-        while driver.turn_attached() || driver.os().soft_limit().is_none() && driver.now() < due {
-            driver.wait(Some(due.saturating_since(driver.now()).into()))?;
+        loop {
+            if driver.turn_attached() {
+                continue;
+            }
+            let now = driver.now();
+            if driver.os().soft_limit().is_some() || now >= due {
+                return Ok(());
+            }
+            driver.wait(Some(due.saturating_since(now).into()))?;
         }
-        Ok(())
     }
 
     /// The kernel's sockets.
