@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
@@ -26,11 +26,31 @@ pub enum BindError {
     Address(io::Error),
 }
 
+/// Connects to who listens at `path`, whatever signals come meanwhile.
+///
+/// # Errors
+/// Nobody does, or this process may not.
+pub fn connect(path: &Path) -> io::Result<UnixStream> {
+    loop {
+        match UnixStream::connect(path) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            connected => return connected,
+        }
+    }
+}
+
 /// A socket that listens; its file goes when it is dropped.
 #[derive(Debug)]
 pub struct SocketFile {
     listener: UnixListener,
     path: PathBuf,
+    /// Which file that is: another process may have made one there since.
+    file: Option<(u64, u64)>,
+}
+
+fn file_at(path: &Path) -> Option<(u64, u64)> {
+    let metadata = fs::symlink_metadata(path).ok()?;
+    Some((metadata.dev(), metadata.ino()))
 }
 
 impl SocketFile {
@@ -41,7 +61,7 @@ impl SocketFile {
     pub fn bind(path: &Path) -> Result<Self, BindError> {
         match fs::symlink_metadata(path) {
             Ok(metadata) if !metadata.file_type().is_socket() => return Err(BindError::NoSocket),
-            Ok(_) => match UnixStream::connect(path) {
+            Ok(_) => match connect(path) {
                 Ok(_) => return Err(BindError::InUse),
                 Err(_) => fs::remove_file(path).map_err(BindError::Stale)?,
             },
@@ -52,6 +72,7 @@ impl SocketFile {
         Ok(Self {
             listener,
             path: path.to_owned(),
+            file: file_at(path),
         })
     }
 
@@ -63,8 +84,10 @@ impl SocketFile {
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        // That somebody has removed it is no failure.
-        let _ = fs::remove_file(&self.path);
+        if file_at(&self.path) == self.file {
+            // That somebody has removed it is no failure.
+            let _ = fs::remove_file(&self.path);
+        }
     }
 }
 

@@ -40,7 +40,7 @@ impl ShmHost {
     /// Says why not, and what to do.
     pub fn connect(path: &Path, wishes: &Geometry) -> Result<Self, ConnectError> {
         let server = format!("`baton live adapter --listen {}`", path.display());
-        let stream = UnixStream::connect(path).map_err(|error| {
+        let stream = unix_socket::connect(path).map_err(|error| {
             ConnectError::Unreachable(unix_socket::explain(&error, &server, "path"))
         })?;
         Self::shake_hands(&stream, wishes)

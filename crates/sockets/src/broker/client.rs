@@ -7,6 +7,7 @@ use super::messages::{
 };
 use crate::kernel::PlaceRow;
 use baton_host::SelectionConfig;
+use baton_iolib::unix_socket;
 use baton_wire::Flow;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
@@ -202,7 +203,7 @@ fn is_open(stream: &UnixStream) -> bool {
 }
 
 fn connect(path: &Path) -> io::Result<UnixStream> {
-    let stream = UnixStream::connect(path)?;
+    let stream = unix_socket::connect(path)?;
     messages::limit_waits(&stream, LONGEST_WAIT)?;
     Ok(stream)
 }

@@ -1,6 +1,7 @@
 //! What a broker says to applications and to the adapter, and they to it: a kind, a length and so many bytes; files go with the first byte.
 
 use baton_wire::{Flow, SeqNr};
+use rustix::io::retry_on_intr;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
@@ -124,7 +125,7 @@ pub fn send(
         return Err(io::ErrorKind::InvalidInput.into());
     }
     let parts = [IoSlice::new(&header), IoSlice::new(body)];
-    let sent = sendmsg(stream, &parts, &mut control, SendFlags::NOSIGNAL)?;
+    let sent = retry_on_intr(|| sendmsg(stream, &parts, &mut control, SendFlags::NOSIGNAL))?;
     if sent < HEADER_BYTES {
         return Err(io::ErrorKind::WriteZero.into());
     }
@@ -140,7 +141,8 @@ pub fn receive(mut stream: &UnixStream) -> io::Result<Option<Message>> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FILES))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut places = [IoSliceMut::new(&mut header)];
-    let received = recvmsg(stream, &mut places, &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    let flags = RecvFlags::CMSG_CLOEXEC;
+    let received = retry_on_intr(|| recvmsg(stream, &mut places, &mut control, flags))?;
     let mut files = SmallVec::new();
     for message in control.drain() {
         if let RecvAncillaryMessage::ScmRights(more) = message {

@@ -2,6 +2,7 @@
 
 use super::messages::{self, DONE, SUBSCRIBE, TELL};
 use crate::kernel::PlaceRow;
+use baton_iolib::unix_socket;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 use std::io;
@@ -23,7 +24,7 @@ impl Subscription {
     /// # Errors
     /// Nobody answers there.
     pub(crate) fn new(path: &Path) -> io::Result<Self> {
-        let stream = UnixStream::connect(path)?;
+        let stream = unix_socket::connect(path)?;
         messages::limit_waits(&stream, LONGEST_WAIT)?;
         messages::send(&stream, SUBSCRIBE, &[], &[])?;
         Ok(Self(stream))
