@@ -8,9 +8,10 @@
 use crate::description::{ACCEPTABLE, Description, events_of};
 use crate::reason::Reason;
 use crate::session;
+use crate::signals::{self, SET_BYTES};
 use crate::sys::{self, Errno, call, errno_of};
 use baton_sockets::{Adapter, Events, Interest, Poll, Token, Watch, Watched};
-use libc::{c_int, epoll_event};
+use libc::{c_int, epoll_event, sigset_t};
 use rustix::event::{PollFd, PollFlags};
 use rustix::fd::BorrowedFd;
 use std::collections::{BTreeMap, VecDeque};
@@ -240,17 +241,18 @@ impl EpollSet {
         }
     }
 
-    /// epoll_wait(2) on the instance `fd`.
+    /// epoll_pwait(2) on the instance `fd`.
     pub fn wait(
         &self,
         fd: c_int,
         events: &mut [epoll_event],
         timeout: Option<Duration>,
+        mask: Option<&sigset_t>,
     ) -> Result<usize, Errno> {
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let left = || deadline.map(|at| at.saturating_duration_since(Instant::now()));
         loop {
-            let wait = || kernel_events(fd, events, left());
+            let wait = || signals::sleep_by(|| kernel_events(fd, events, left(), mask));
             if let Some(found) = self.poll.wait_in_kernel(wait) {
                 match self.without_bell(&mut events[..found?]) {
                     Some(found) => return Ok(found),
@@ -259,14 +261,22 @@ impl EpollSet {
             }
             let found = self.look(fd, events)?;
             let left = left();
-            if found > 0 || left == Some(Duration::ZERO) {
+            if found > 0 {
                 return Ok(found);
+            }
+            if left == Some(Duration::ZERO) {
+                return signals::look(mask).map(|()| 0);
             }
             // SAFETY: the program keeps its descriptor while it waits for it.
             let instance = unsafe { BorrowedFd::borrow_raw(fd) };
             let others = [PollFd::from_borrowed_fd(instance, PollFlags::IN)];
             let most = [left, self.longest_wait()].into_iter().flatten().min();
-            let waited = self.adapter.wait_beside(&[self.watched()], &others, most);
+            let watched = [self.watched()];
+            let waited = self
+                .adapter
+                .wait_beside(&watched, &others, most, |fds, left| {
+                    signals::sleep(fds, left, mask)
+                });
             waited.map_err(|error| errno_of(&error))?;
         }
     }
@@ -306,7 +316,7 @@ impl EpollSet {
     }
 
     fn kernel_events_now(&self, fd: c_int, events: &mut [epoll_event]) -> Result<usize, Errno> {
-        let found = kernel_events(fd, events, Some(Duration::ZERO))?;
+        let found = kernel_events(fd, events, Some(Duration::ZERO), None)?;
         Ok(self.without_bell(&mut events[..found]).unwrap_or(0))
     }
 }
@@ -315,6 +325,7 @@ fn kernel_events(
     fd: c_int,
     events: &mut [epoll_event],
     timeout: Option<Duration>,
+    mask: Option<&sigset_t>,
 ) -> Result<usize, Errno> {
     let (at, len) = (events.as_mut_ptr(), events.len());
     // What is too long for the kernel has no end.
@@ -325,9 +336,9 @@ fn kernel_events(
         })
     });
     let timeout = timeout.as_ref().map_or(std::ptr::null(), |timeout| timeout);
-    let no_mask = std::ptr::null::<libc::sigset_t>();
+    let mask = mask.map_or(std::ptr::null(), |mask| mask);
     // SAFETY: the events are as many as is said.
-    sys::outcome(unsafe { call!(SYS_epoll_pwait2, fd, at, len, timeout, no_mask, 8) })
+    sys::outcome(unsafe { call!(SYS_epoll_pwait2, fd, at, len, timeout, mask, SET_BYTES) })
 }
 
 impl Members {

@@ -5,6 +5,7 @@ use crate::calls::{family, timeout};
 use crate::description::{Description, Side};
 use crate::reason::Reason;
 use crate::session;
+use crate::signals;
 use crate::sys::{self, call, outcome};
 use crate::table::{self, Entry};
 use baton_sockets::TcpStream;
@@ -32,6 +33,7 @@ pub fn takes_part(fd: c_int) -> bool {
 
 /// A connection has begun. It is the kernel's as before where it cannot be another's: over the loopback interface, or without an adapter.
 pub fn begin(fd: c_int, nonblocking: bool, origin: Origin) {
+    let _hold = signals::hold();
     let before = table::remove(fd);
     let is_local = |at: &SocketAddr| at.ip().to_canonical().is_loopback();
     let Some(local) = address::local(fd).filter(|at| !is_local(at)) else {

@@ -6,9 +6,9 @@
 //! library or the C library does inside comes back here.
 //!
 //! Where to look: `calls` has the C library's functions and nothing else; `table` which descriptors are ours; `description` what is
-//! behind one; `listener` listeners, which are the adapter's and the kernel's at once; `transfer` reading and writing, `timestamping` when that happened; `epoll` and
-//! `polling` waiting for both; `session` the link to the adapter, over fork(2) and to the end; `reason` why something is the
-//! kernel's all the same.
+//! behind one; `listener` listeners, which are the adapter's and the kernel's at once; `transfer` reading and writing, `timestamping`
+//! when that happened; `epoll` and `polling` waiting for both; `signals` when the program's handlers run; `threads` which threads are
+//! the program's; `session` the link to the adapter, over fork(2) and to the end; `reason` why something is the kernel's all the same.
 #![allow(unsafe_code)]
 
 mod address;
@@ -22,8 +22,10 @@ mod options;
 mod polling;
 mod reason;
 mod session;
+mod signals;
 mod sys;
 mod table;
+mod threads;
 mod timestamping;
 mod transfer;
 mod unconnected;

@@ -4,11 +4,12 @@ use crate::description::{ACCEPTABLE, Description, events_of};
 use crate::epoll::EpollSet;
 use crate::listener::Listening;
 use crate::session;
+use crate::signals;
 use crate::sys::{self, Errno, call, errno_of};
 use crate::table::{self, Entry};
 use baton_sockets::{Interest, TcpStream, Watched};
-use libc::{c_int, c_short, pollfd};
-use rustix::event::{PollFd, PollFlags};
+use libc::{c_int, c_short, pollfd, sigset_t};
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fd::BorrowedFd;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -80,11 +81,16 @@ impl Ours {
     }
 }
 
-/// poll(2), if one of them is ours.
-pub fn poll(fds: &mut [pollfd], timeout: Option<Duration>) -> Option<Result<usize, Errno>> {
+/// poll(2) with other signals blocked while it waits, if one of them is ours.
+pub fn poll(
+    fds: &mut [pollfd],
+    timeout: Option<Duration>,
+    mask: Option<&sigset_t>,
+) -> Option<Result<usize, Errno>> {
     if !fds.iter().any(|one| table::find(one.fd).is_some()) {
         return None;
     }
+    let _hold = signals::hold();
     let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     loop {
         let ours: Vec<Option<Ours>> = fds.iter().map(|one| Ours::new(one.fd)).collect();
@@ -93,10 +99,13 @@ pub fn poll(fds: &mut [pollfd], timeout: Option<Duration>) -> Option<Result<usiz
             Err(errno) => return Some(Err(errno)),
         };
         let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
-        if found > 0 || left == Some(Duration::ZERO) {
+        if found > 0 {
             return Some(Ok(found));
         }
-        if let Err(errno) = wait(fds, &ours, left) {
+        if left == Some(Duration::ZERO) {
+            return Some(signals::look(mask).map(|()| 0));
+        }
+        if let Err(errno) = wait(fds, &ours, left, mask) {
             return Some(Err(errno));
         }
     }
@@ -131,7 +140,12 @@ fn look(fds: &mut [pollfd], ours: &[Option<Ours>]) -> Result<usize, Errno> {
 }
 
 /// Waits for all of them.
-fn wait(fds: &[pollfd], ours: &[Option<Ours>], left: Option<Duration>) -> Result<(), Errno> {
+fn wait(
+    fds: &[pollfd],
+    ours: &[Option<Ours>],
+    left: Option<Duration>,
+    mask: Option<&sigset_t>,
+) -> Result<(), Errno> {
     let mut watched = SmallVec::new();
     let mut others: SmallVec<[PollFd<'_>; 16]> = SmallVec::new();
     for (one, ours) in fds.iter().zip(ours) {
@@ -147,11 +161,12 @@ fn wait(fds: &[pollfd], ours: &[Option<Ours>], left: Option<Duration>) -> Result
     }
     let again = ours.iter().flatten().filter_map(Ours::longest_wait).min();
     let most = [left, again].into_iter().flatten().min();
+    let sleep = |fds: &mut [PollFd<'_>], left: Option<&Timespec>| signals::sleep(fds, left, mask);
     let waited = match session::adapter() {
-        Some(adapter) => adapter.wait_beside(&watched, &others, most),
+        Some(adapter) => adapter.wait_beside(&watched, &others, most, sleep),
         None => {
-            let timeout = most.and_then(|most| rustix::event::Timespec::try_from(most).ok());
-            let polled = rustix::event::poll(&mut others, timeout.as_ref());
+            let most = most.and_then(|most| Timespec::try_from(most).ok());
+            let polled = sleep(&mut others, most.as_ref());
             polled.map(drop).map_err(Into::into)
         }
     };
@@ -174,11 +189,12 @@ const SETS: [(c_short, c_short); 3] = [
 /// A set of select(2) as words.
 pub type Words<'a> = Option<&'a mut [u64]>;
 
-/// select(2) of descriptors below `count`, if one of them is ours.
+/// select(2) of descriptors below `count`, as [`poll`], if one of them is ours.
 pub fn select(
     count: c_int,
     sets: &mut [Words<'_>; 3],
     timeout: Option<Duration>,
+    mask: Option<&sigset_t>,
 ) -> Option<Result<usize, Errno>> {
     let has = |words: &Words<'_>, fd: usize| {
         words
@@ -200,7 +216,7 @@ pub fn select(
             });
         }
     }
-    if let Err(errno) = poll(&mut fds, timeout)? {
+    if let Err(errno) = poll(&mut fds, timeout, mask)? {
         return Some(Err(errno));
     }
     if fds.iter().any(|one| one.revents & libc::POLLNVAL != 0) {

@@ -2,7 +2,9 @@
 
 use crate::description::Description;
 use crate::reason::{self, Reason};
+use crate::signals::{self, Hold};
 use crate::table::{self, Entry, Held};
+use crate::threads;
 use baton_sockets::kernel::Handoff;
 use baton_sockets::{Adapter, AdapterAddress, DriverConfig, Forking, TcpStream};
 use libc::c_int;
@@ -64,6 +66,7 @@ static AT_LOAD: extern "C" fn() = at_load;
 /// Sees to it that this process is known, and what becomes of it. To be called before the table has its first entry.
 pub fn prepare() {
     static ONCE: Once = Once::new();
+    let _hold = signals::hold();
     ONCE.call_once(|| {
         table::claim();
         // SAFETY: functions of this library, which stays loaded.
@@ -76,12 +79,14 @@ pub fn prepare() {
 
 /// The adapter, to which the process is attached now if it was not before. None where there is none.
 pub fn adapter() -> Option<&'static Adapter> {
+    let _hold = signals::hold();
     let mut session = session();
     let is_too_soon = |at: Instant| at.elapsed() < PAUSE;
     if session.adapter.is_some() || session.failed_at.is_some_and(is_too_soon) {
         return session.adapter;
     }
-    match SURROUNDINGS.get()?.attach()? {
+    let surroundings = SURROUNDINGS.get()?;
+    match threads::ours(|| surroundings.attach())? {
         // It lives as long as the process: who forks holds it.
         Ok(adapter) => session.adapter = Some(Box::leak(Box::new(adapter))),
         Err(error) => {
@@ -123,6 +128,8 @@ struct Still {
     kernels: Vec<c_int>,
     session: MutexGuard<'static, Session>,
     adapter: Option<Forking<'static>>,
+    /// Goes last.
+    _hold: Hold,
 }
 
 thread_local! {
@@ -130,6 +137,7 @@ thread_local! {
 }
 
 extern "C" fn before_fork() {
+    let hold = signals::hold();
     // The child would drop what is not its own.
     table::drop_retired();
     let kernels = table::range(0, c_int::MAX)
@@ -144,6 +152,7 @@ extern "C" fn before_fork() {
         kernels,
         session,
         adapter,
+        _hold: hold,
     }));
 }
 
@@ -171,6 +180,7 @@ extern "C" fn in_child() {
     };
     drop(still.session);
     table::claim();
+    threads::forget();
     still.table.replace(|fd, entry| match entry {
         Entry::Socket(_) if still.kernels.binary_search(&fd).is_ok() => None,
         Entry::Socket(description) => Some(Entry::Socket(Arc::new(description.for_child()))),
@@ -184,6 +194,7 @@ pub extern "C" fn at_exit() {
     if !table::is_claimed() {
         return;
     }
+    let _hold = signals::hold();
     for fd in table::range(0, i32::MAX) {
         table::remove(fd);
     }

@@ -1,10 +1,10 @@
 //! System calls as they are, and errno.
 
-use libc::{c_int, c_long, c_void};
+use libc::{c_int, c_long};
+use std::ffi::CStr;
 use std::io::{Error, ErrorKind};
 use std::mem;
-use std::ptr;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// An error number of errno(3).
 pub type Errno = c_int;
@@ -23,16 +23,23 @@ pub type Syscall = unsafe extern "C" fn(c_long, ...) -> c_long;
 /// That of the C library, before which this library stands.
 #[inline]
 pub fn syscall() -> Syscall {
-    static REAL: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
-    let mut real = REAL.load(Ordering::Relaxed);
-    if real.is_null() {
-        // SAFETY: the name is a C string.
-        real = unsafe { libc::dlsym(libc::RTLD_NEXT, c"syscall".as_ptr()) };
-        assert!(!real.is_null(), "the C library has syscall(2)");
-        REAL.store(real, Ordering::Relaxed);
-    }
+    static REAL: AtomicUsize = AtomicUsize::new(0);
+    let real = next(&REAL, c"syscall");
     // SAFETY: the C library's function of this name has this type.
-    unsafe { mem::transmute::<*mut c_void, Syscall>(real) }
+    unsafe { mem::transmute::<usize, Syscall>(real) }
+}
+
+/// Where the C library's function of this name is, looked up once.
+#[inline]
+pub fn next(place: &AtomicUsize, name: &CStr) -> usize {
+    let mut real = place.load(Ordering::Relaxed);
+    if real == 0 {
+        // SAFETY: the name is a C string.
+        real = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) } as usize;
+        assert!(real != 0, "the C library has {name:?}");
+        place.store(real, Ordering::Relaxed);
+    }
+    real
 }
 
 /// What a system call gave, or why it failed.
@@ -45,13 +52,18 @@ pub fn last() -> Errno {
     Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)
 }
 
+/// Sets errno.
+pub fn set_errno(errno: Errno) {
+    // SAFETY: that of the calling thread can always be written.
+    unsafe { *libc::__errno_location() = errno };
+}
+
 /// The C library's way of saying what happened: -1 and errno.
 pub fn report<T: TryFrom<usize> + From<i8>>(outcome: Result<usize, Errno>) -> T {
     match outcome {
         Ok(value) => T::try_from(value).unwrap_or_else(|_| T::from(-1)),
         Err(errno) => {
-            // SAFETY: the errno of the calling thread can always be written.
-            unsafe { *libc::__errno_location() = errno };
+            set_errno(errno);
             T::from(-1)
         }
     }

@@ -2,9 +2,11 @@
 
 use crate::description::Description;
 use crate::epoll::EpollSet;
+use crate::signals::{self, Hold};
 use crate::sys;
 use crate::unconnected::Unconnected;
 use libc::c_int;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 
@@ -33,6 +35,28 @@ pub enum Entry {
     Listening,
 }
 
+/// What a call is about. While it is in hand handlers of signals wait.
+#[derive(Debug)]
+pub struct Found<T> {
+    it: Arc<T>,
+    _hold: Hold,
+}
+
+impl<T> Found<T> {
+    fn new(it: Arc<T>) -> Self {
+        let hold = signals::hold();
+        Self { it, _hold: hold }
+    }
+}
+
+impl<T> Deref for Found<T> {
+    type Target = Arc<T>;
+
+    fn deref(&self) -> &Arc<T> {
+        &self.it
+    }
+}
+
 fn is_ours(fd: c_int) -> bool {
     usize::try_from(fd).is_ok_and(|fd| fd < MOST && OURS[fd].load(Ordering::Acquire))
 }
@@ -45,40 +69,44 @@ pub fn find(fd: c_int) -> Option<Entry> {
 
 #[cold]
 fn find_ours(fd: c_int) -> Option<Entry> {
+    let _hold = signals::hold();
     let entries = ENTRIES.read().unwrap_or_else(PoisonError::into_inner);
     entries.get(fd as usize)?.clone()
 }
 
 /// The socket behind a descriptor, if it is ours.
 #[inline]
-pub fn socket(fd: c_int) -> Option<Arc<Description>> {
+pub fn socket(fd: c_int) -> Option<Found<Description>> {
     match find(fd) {
-        Some(Entry::Socket(description)) if !description.is_given_back() => Some(description),
+        Some(Entry::Socket(description)) if !description.is_given_back() => {
+            Some(Found::new(description))
+        }
         _ => None,
     }
 }
 
 /// The epoll instance behind a descriptor, if there are sockets of ours in it.
 #[inline]
-pub fn epoll(fd: c_int) -> Option<Arc<EpollSet>> {
+pub fn epoll(fd: c_int) -> Option<Found<EpollSet>> {
     match find(fd) {
-        Some(Entry::Epoll(set)) => Some(set),
+        Some(Entry::Epoll(set)) => Some(Found::new(set)),
         _ => None,
     }
 }
 
 /// The set behind an epoll instance: `new` where there was none. None when the descriptor is beyond the table's end.
-pub fn epoll_or(fd: c_int, new: Arc<EpollSet>) -> Option<Arc<EpollSet>> {
+pub fn epoll_or(fd: c_int, new: Arc<EpollSet>) -> Option<Found<EpollSet>> {
+    let _hold = signals::hold();
     let index = usize::try_from(fd).ok().filter(|&index| index < MOST)?;
     let mut entries = write();
     if let Some(Some(Entry::Epoll(set))) = entries.get(index) {
         // Another thread was faster.
-        return Some(Arc::clone(set));
+        return Some(Found::new(Arc::clone(set)));
     }
     let before = put(&mut entries, index, Entry::Epoll(Arc::clone(&new)));
     drop(entries);
     drop(before);
-    Some(new)
+    Some(Found::new(new))
 }
 
 fn write() -> RwLockWriteGuard<'static, Vec<Option<Entry>>> {
@@ -91,6 +119,7 @@ pub fn set(fd: c_int, entry: Entry) -> bool {
     if index >= MOST {
         return false;
     }
+    let _hold = signals::hold();
     let mut entries = write();
     let before = put(&mut entries, index, entry);
     // To drop it may take other locks.
@@ -113,6 +142,7 @@ pub fn remove(fd: c_int) -> Option<Entry> {
     if !is_ours(fd) || PROCESS.load(Ordering::Relaxed) != sys::process() {
         return None;
     }
+    let _hold = signals::hold();
     let mut entries = write();
     OURS[fd as usize].store(false, Ordering::Release);
     entries.get_mut(fd as usize)?.take()
@@ -120,6 +150,7 @@ pub fn remove(fd: c_int) -> Option<Entry> {
 
 /// The same for a descriptor whose entry cannot be dropped now, as its adapter is at work in this thread.
 pub fn retire(fd: c_int) {
+    let _hold = signals::hold();
     if let Some(entry) = remove(fd) {
         retired().push(entry);
         ARE_RETIRED.store(true, Ordering::Relaxed);
@@ -130,6 +161,7 @@ pub fn retire(fd: c_int) {
 #[inline]
 pub fn drop_retired() {
     if ARE_RETIRED.load(Ordering::Relaxed) {
+        let _hold = signals::hold();
         ARE_RETIRED.store(false, Ordering::Relaxed);
         let entries = std::mem::take(&mut *retired());
         drop(entries);
@@ -152,6 +184,7 @@ pub fn copy(old: c_int, new: c_int) {
     if old == new || PROCESS.load(Ordering::Relaxed) != sys::process() {
         return;
     }
+    let _hold = signals::hold();
     remove(new);
     if let Some(entry) = find(old) {
         set(new, entry);
@@ -160,6 +193,7 @@ pub fn copy(old: c_int, new: c_int) {
 
 /// All descriptors of ours from `first` to `last`.
 pub fn range(first: c_int, last: c_int) -> Vec<c_int> {
+    let _hold = signals::hold();
     let entries = ENTRIES.read().unwrap_or_else(PoisonError::into_inner);
     let all = entries.iter().enumerate();
     let ours = all.filter(|(_, entry)| entry.is_some());

@@ -3,6 +3,7 @@
 use crate::description::{Description, Side};
 use crate::reason::Reason;
 use crate::session;
+use crate::signals;
 use crate::sys::{Errno, call, errno_of, outcome};
 use crate::timestamping;
 use baton_iolib::Arena;
@@ -10,7 +11,7 @@ use baton_sockets::{Interest, SendTimes, TcpStream, Watched};
 use bytes::Bytes;
 use libc::{c_int, c_long, c_void, iovec, msghdr, off64_t};
 use rustix::fd::BorrowedFd;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io::{ErrorKind, Write};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -19,7 +20,8 @@ use std::time::{Duration, Instant};
 const PIECE: usize = 64 << 10;
 
 thread_local! {
-    static GATHERED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    /// Not there while it is used: a handler of a signal may write as well.
+    static GATHERED: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
     /// Where what is read of files stands until the adapter can fetch it.
     static READ: RefCell<Arena> = RefCell::new(Arena::default());
 }
@@ -89,9 +91,13 @@ impl<'a> Call<'a> {
         }
         let adapter = session::adapter().ok_or(libc::ENETDOWN)?;
         let watched = [Watched::Stream(self.stream, interest)];
-        adapter
-            .wait_beside(&watched, &[], left)
-            .map_err(|error| errno_of(&error))
+        let waited = adapter.wait_beside(&watched, &[], left, |fds, left| {
+            signals::sleep(fds, left, None)
+        });
+        match waited.map_err(|error| errno_of(&error)) {
+            Err(libc::EINTR) if self.deadline.is_none() && signals::restarts() => Ok(()),
+            waited => waited,
+        }
     }
 
     /// recv(2) into these parts.
@@ -209,11 +215,12 @@ impl<'a> Call<'a> {
         self.cork();
         let outcome = if parts.len() > 1 && total <= PIECE {
             // They go as one: small parts would be small segments.
-            GATHERED.with_borrow_mut(|gathered| {
-                gathered.clear();
-                slices.for_each(|slice| gathered.extend_from_slice(slice));
-                self.send_all(gathered, true)
-            })
+            let mut gathered = GATHERED.take();
+            gathered.clear();
+            slices.for_each(|slice| gathered.extend_from_slice(slice));
+            let outcome = self.send_all(&gathered, true);
+            GATHERED.set(gathered);
+            outcome
         } else {
             let (mut sent, mut left) = (0, total);
             let mut outcome = Ok(0);

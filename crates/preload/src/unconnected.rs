@@ -4,6 +4,7 @@
 use crate::calls::{family, set_of};
 use crate::description::Description;
 use crate::session;
+use crate::signals;
 use crate::sys::{self, call, outcome};
 use crate::table::{self, Entry};
 use libc::{c_int, epoll_event};
@@ -23,6 +24,7 @@ pub fn note(instance: c_int, operation: c_int, fd: c_int, event: Option<epoll_ev
     if !session::begins_in_kernel() {
         return;
     }
+    let _hold = signals::hold();
     let socket = match table::find(fd) {
         Some(Entry::Unconnected(socket)) => socket,
         None if operation == libc::EPOLL_CTL_ADD && is_unconnected(fd) => {

@@ -358,7 +358,7 @@ impl Shared {
         core.set_sleeps(parker, Some(until));
         let epoll = Arc::clone(core.host.driver.epoll());
         drop(core);
-        beside.sleep(readable(&epoll), timeout);
+        beside.sleep(Some(readable(&epoll)), timeout);
         let mut core = self.lock();
         core.set_sleeps(parker, None);
         if core.is_led_by(parker) {

@@ -13,6 +13,9 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// How long a thread sleeps that cannot be woken, since the system has no file left for that.
+const WITHOUT_BELL: Duration = Duration::from_millis(10);
+
 /// What can be done with a connection now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Readiness {
@@ -80,7 +83,8 @@ impl Watched<'_> {
 
 impl Adapter {
     /// Waits until one of `watched` is ready, one of `others` is, or `timeout` is over: the thread that waits takes in what the adapter
-    /// tells, so that there is none between it and its sockets. What is ready is to be looked up then.
+    /// tells, so that there is none between it and its sockets. What is ready is to be looked up then. `sleep` is poll(2), or does more, such as
+    /// ppoll(2).
     ///
     /// # Errors
     /// `Interrupted` by a signal; the system cannot wait.
@@ -89,9 +93,10 @@ impl Adapter {
         watched: &[Watched<'_>],
         others: &[PollFd<'_>],
         timeout: Option<Duration>,
+        mut sleep: impl FnMut(&mut [PollFd<'_>], Option<&Timespec>) -> rustix::io::Result<usize>,
     ) -> io::Result<()> {
         let mut beside = Beside {
-            others: Some(others),
+            others: Some((others, &mut sleep)),
             outcome: None,
         };
         self.handle()
@@ -104,11 +109,14 @@ impl Adapter {
     }
 }
 
+/// poll(2), or what stands for it.
+type Sleep<'a> =
+    &'a mut dyn FnMut(&mut [PollFd<'_>], Option<&Timespec>) -> rustix::io::Result<usize>;
+
 /// What a thread waits for beside the adapter.
-#[derive(Debug)]
 pub(crate) struct Beside<'a> {
     /// None: it does not want to hear of signals either.
-    others: Option<&'a [PollFd<'a>]>,
+    others: Option<(&'a [PollFd<'a>], Sleep<'a>)>,
     /// One of them is ready, or it cannot be waited for.
     outcome: Option<io::Result<()>>,
 }
@@ -126,19 +134,18 @@ impl<'a> Beside<'a> {
     }
 
     /// Sleeps until `own` is ready, or one of the others.
-    pub(crate) fn sleep(&mut self, own: PollFd<'_>, timeout: Option<Duration>) {
-        let others = self.others.unwrap_or_default();
-        let mut fds: SmallVec<[PollFd<'_>; 8]> = SmallVec::with_capacity(1 + others.len());
-        fds.push(own);
-        fds.extend(others.iter().cloned());
+    pub(crate) fn sleep(&mut self, own: Option<PollFd<'_>>, timeout: Option<Duration>) {
         let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
-        let woken = poll(&mut fds, timeout.as_ref());
-        if self.others.is_none() {
+        let mut fds: SmallVec<[PollFd<'_>; 8]> = own.into_iter().collect();
+        let owned = fds.len();
+        let Some((others, sleep)) = &mut self.others else {
             // That the system cannot wait is no reason not to look.
+            let _ = poll(&mut fds, timeout.as_ref());
             return;
-        }
-        match woken {
-            Ok(_) if fds[1..].iter().all(|fd| fd.revents().is_empty()) => {}
+        };
+        fds.extend(others.iter().cloned());
+        match sleep(&mut fds, timeout.as_ref()) {
+            Ok(_) if fds[owned..].iter().all(|fd| fd.revents().is_empty()) => {}
             Ok(_) => self.outcome = Some(Ok(())),
             Err(error) => self.outcome = Some(Err(error.into())),
         }
@@ -146,16 +153,20 @@ impl<'a> Beside<'a> {
 
     /// Sleeps until this thread is notified, or one of the others is ready.
     pub(crate) fn park(&mut self, parker: &Arc<Parker>, deadline: Option<Instant>) {
-        let bell = self.others.and_then(|_| parker.bell());
-        let Some(bell) = bell else {
+        if self.others.is_none() {
             return parker.park(deadline);
-        };
+        }
+        let bell = parker.bell();
         while !parker.is_notified() && self.outcome.is_none() {
             let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
             if left == Some(Duration::ZERO) {
                 return;
             }
-            self.sleep(crate::driver::readable(bell), left);
+            let Some(bell) = bell else {
+                self.sleep(None, Some(left.unwrap_or(WITHOUT_BELL).min(WITHOUT_BELL)));
+                continue;
+            };
+            self.sleep(Some(crate::driver::readable(bell)), left);
             // It rings after the note was taken: perhaps for one that this thread has seen before it slept.
             let _ = rustix::io::read(bell, &mut [0; 8]);
         }
@@ -173,7 +184,7 @@ mod tests {
         parker.unpark();
         parker.reset();
         let mut beside = Beside {
-            others: Some(&[]),
+            others: Some((&[], &mut poll)),
             outcome: None,
         };
         let soon = Instant::now() + Duration::from_millis(20);

@@ -16,6 +16,7 @@ pub unsafe extern "C" fn connect(fd: c_int, to: *const sockaddr, len: socklen_t)
         // While its connection is on the adapter the kernel's socket has none, and would open another.
         return give!(Err(refusal(&stream.readiness())));
     }
+    drop(socket);
     // SAFETY: the kernel checks everything itself.
     let connected = outcome(unsafe { call!(SYS_connect, fd, to, len) });
     let is_opening = matches!(connected, Err(libc::EINPROGRESS | libc::EINTR));

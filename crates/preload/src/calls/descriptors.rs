@@ -3,6 +3,7 @@
 use super::give;
 use crate::description::Description;
 use crate::session;
+use crate::signals;
 use crate::sys::{call, outcome};
 use crate::table;
 use libc::{c_int, c_uint, c_ulong, c_void};
@@ -21,7 +22,9 @@ pub unsafe extern "C" fn close(fd: c_int) -> c_int {
     };
     // SAFETY: the kernel checks everything itself.
     let result = unsafe { call!(SYS_close, fd) as c_int };
+    let hold = closed.is_some().then(signals::hold);
     drop(closed);
+    drop(hold);
     result
 }
 
@@ -32,6 +35,7 @@ pub unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) 
     let result = unsafe { call!(SYS_close_range, first, last, flags) as c_int };
     // Close on exec, 4, closes nothing now.
     if result == 0 && flags & 4 == 0 {
+        let _hold = signals::hold();
         let last = c_int::try_from(last).unwrap_or(c_int::MAX);
         for fd in table::range(first as c_int, last) {
             table::remove(fd);

@@ -5,10 +5,12 @@
 
 mod connecting;
 mod descriptors;
+mod handling;
 mod input;
 mod numbered;
 mod output;
 mod sockets;
+mod threading;
 mod waiting;
 
 pub use sockets::{family, timeout};
@@ -17,9 +19,8 @@ pub use waiting::set_of;
 use crate::description::Description;
 use crate::reason::Reason;
 use crate::sys::Errno;
-use crate::table;
+use crate::table::{self, Found};
 use libc::{c_int, iovec, timespec};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// The most parts of one readv or writev (UIO_MAXIOV).
@@ -31,7 +32,7 @@ fn without_urgent(
     fd: c_int,
     flags: c_int,
     refusal: Errno,
-) -> Result<Option<Arc<Description>>, Errno> {
+) -> Result<Option<Found<Description>>, Errno> {
     let socket = table::socket(fd);
     match socket {
         Some(ours) if flags & libc::MSG_OOB != 0 => {

@@ -8,6 +8,7 @@ use crate::listener::Listener;
 use crate::options;
 use crate::reason::Reason;
 use crate::session;
+use crate::signals;
 use crate::sys::{self, Errno, call, errno_of, outcome};
 use crate::table::{self, Entry};
 use crate::timestamping;
@@ -61,6 +62,7 @@ pub unsafe extern "C" fn bind(fd: c_int, at: *const sockaddr, len: socklen_t) ->
 
 /// Whether the adapter can listen there: it says so of nothing but its own addresses.
 fn is_adapters(address: SocketAddr) -> bool {
+    let _hold = signals::hold();
     session::prepare();
     let any_port = SocketAddr::new(address.ip(), 0);
     session::adapter().is_some_and(|adapter| TcpListener::bind(adapter, any_port).is_ok())
@@ -86,6 +88,7 @@ pub unsafe extern "C" fn listen(fd: c_int, backlog: c_int) -> c_int {
 }
 
 fn begin(fd: c_int) {
+    let _hold = signals::hold();
     let (Some(family), Some(local)) = (family(fd), address::local(fd)) else {
         return;
     };
@@ -176,8 +179,10 @@ pub unsafe extern "C" fn accept4(
         if accepted != Err(libc::EAGAIN) || !may_wait {
             return give!(accepted);
         }
-        if let Err(errno) = wait_for_connection(fd, &listener, left) {
-            return give!(Err(errno));
+        match wait_for_connection(fd, &listener, left) {
+            Err(libc::EINTR) if timeout.is_none() && signals::restarts() => {}
+            Err(errno) => return give!(Err(errno)),
+            Ok(()) => {}
         }
     }
 }
@@ -220,7 +225,7 @@ fn wait_for_connection(
         revents: 0,
     }];
     let Some(adapter) = session::adapter() else {
-        return crate::polling::poll(&mut fds, left)
+        return crate::polling::poll(&mut fds, left, None)
             .unwrap_or(Ok(0))
             .map(drop);
     };
@@ -232,7 +237,9 @@ fn wait_for_connection(
     let others = [PollFd::from_borrowed_fd(kernels, PollFlags::IN)];
     let most = [left, listener.longest_wait()].into_iter().flatten().min();
     adapter
-        .wait_beside(&watched, &others, most)
+        .wait_beside(&watched, &others, most, |fds, left| {
+            signals::sleep(fds, left, None)
+        })
         .map_err(|error| errno_of(&error))
 }
 

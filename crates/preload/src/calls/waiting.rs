@@ -3,17 +3,12 @@
 use super::{duration, give, milliseconds};
 use crate::epoll::{EpollSet, new_set};
 use crate::polling;
+use crate::signals::SET_BYTES;
 use crate::sys::{Errno, call};
-use crate::table;
-use crate::{session, unconnected};
-use libc::{
-    c_char, c_int, epoll_event, fd_set, nfds_t, pollfd, sigset_t, size_t, timespec, timeval,
-};
-use std::sync::Arc;
+use crate::table::{self, Found};
+use crate::{session, threads, unconnected};
+use libc::{c_int, epoll_event, fd_set, nfds_t, pollfd, sigset_t, size_t, timespec, timeval};
 use std::time::Duration;
-
-/// Bytes of the kernel's signal sets.
-const MASK_BYTES: usize = 8;
 
 /// epoll_ctl(2). A listener is waited for in the kernel as well.
 #[unsafe(no_mangle)]
@@ -49,7 +44,7 @@ pub unsafe extern "C" fn epoll_ctl(
 }
 
 /// The set behind an epoll instance, made now if there is none. None without an adapter.
-pub fn set_of(instance: c_int) -> Option<Arc<EpollSet>> {
+pub fn set_of(instance: c_int) -> Option<Found<EpollSet>> {
     if let Some(set) = table::epoll(instance) {
         return Some(set);
     }
@@ -88,7 +83,7 @@ pub unsafe extern "C" fn epoll_pwait(
                 most,
                 timeout,
                 mask,
-                MASK_BYTES
+                SET_BYTES
             ) as c_int,
         }
     }
@@ -118,7 +113,7 @@ pub unsafe extern "C" fn epoll_pwait2(
                 most,
                 timeout,
                 mask,
-                MASK_BYTES
+                SET_BYTES
             ) as c_int,
         }
     }
@@ -132,7 +127,7 @@ unsafe fn wait(
     timeout: Option<Duration>,
     mask: *const sigset_t,
 ) -> Option<Result<usize, Errno>> {
-    let set = match session::has_adapter() && !is_alone() {
+    let set = match session::has_adapter() && threads::are_several() {
         true => set_of(instance),
         false => table::epoll(instance),
     }?;
@@ -142,32 +137,7 @@ unsafe fn wait(
     // SAFETY: by the manual page.
     let events = unsafe { std::slice::from_raw_parts_mut(events, most) };
     // SAFETY: null or a mask, by the manual page.
-    Some(unsafe { masked(mask, || set.wait(instance, events, timeout)) })
-}
-
-/// Whether there is no other thread.
-fn is_alone() -> bool {
-    unsafe extern "C" {
-        /// Of the GNU C library, from 2.32 on.
-        static __libc_single_threaded: c_char;
-    }
-    // SAFETY: it is written only by the thread that makes or joins another.
-    unsafe { __libc_single_threaded != 0 }
-}
-
-/// Does something under another signal mask. A signal that comes between the change and the wait is handled, and does not end the wait.
-unsafe fn masked<T>(mask: *const sigset_t, act: impl FnOnce() -> T) -> T {
-    if mask.is_null() {
-        return act();
-    }
-    // SAFETY: by this function's contract; the old mask is filled in before it is read.
-    unsafe {
-        let mut before = std::mem::zeroed();
-        libc::pthread_sigmask(libc::SIG_SETMASK, mask, &mut before);
-        let outcome = act();
-        libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
-        outcome
-    }
+    Some(set.wait(instance, events, timeout, unsafe { mask.as_ref() }))
 }
 
 /// The descriptors of a poll.
@@ -202,7 +172,7 @@ pub unsafe extern "C" fn ppoll(
     // SAFETY: by the manual page, and the kernel checks everything itself.
     unsafe {
         let waited = match duration(timeout) {
-            Ok(limit) => masked(mask, || polling::poll(polled(fds, count), limit)),
+            Ok(limit) => polling::poll(polled(fds, count), limit, mask.as_ref()),
             Err(errno) => Some(Err(errno)),
         };
         if let Some(found) = waited {
@@ -211,7 +181,7 @@ pub unsafe extern "C" fn ppoll(
         // The kernel writes what is left of the time.
         let mut left = timeout.as_ref().copied();
         let left = left.as_mut().map_or(std::ptr::null_mut(), |left| left);
-        call!(SYS_ppoll, fds, count, left, mask, MASK_BYTES) as c_int
+        call!(SYS_ppoll, fds, count, left, mask, SET_BYTES) as c_int
     }
 }
 
@@ -301,7 +271,7 @@ pub unsafe extern "C" fn pselect(
             words(except, count),
         ];
         let waited = match duration(timeout) {
-            Ok(limit) => masked(mask, || polling::select(count, &mut sets, limit)),
+            Ok(limit) => polling::select(count, &mut sets, limit, mask.as_ref()),
             Err(errno) => Some(Err(errno)),
         };
         if let Some(found) = waited {
@@ -309,7 +279,7 @@ pub unsafe extern "C" fn pselect(
         }
         let mut left = timeout.as_ref().copied();
         let left = left.as_mut().map_or(std::ptr::null_mut(), |left| left);
-        let mask = [mask as usize, MASK_BYTES];
+        let mask = [mask as usize, SET_BYTES];
         let mask = mask.as_ptr();
         call!(SYS_pselect6, count, read, write, except, left, mask) as c_int
     }

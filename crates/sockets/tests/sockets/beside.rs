@@ -3,7 +3,7 @@
 use crate::network::Network;
 use crate::{LONG, listening, spawn_until_it_waits};
 use baton_sockets::{Interest, TcpStream, Watched};
-use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fd::OwnedFd;
 use std::io::{Read, Write};
 use std::thread;
@@ -29,7 +29,7 @@ fn whichever_comes_first_ends_a_wait() {
     let wait = |index: usize| {
         let others = [PollFd::new(&bells[index], PollFlags::IN)];
         let watched = [Watched::Stream(&pairs[index].1, Interest::READABLE)];
-        let waited = right.wait_beside(&watched, &others, Some(LONG));
+        let waited = right.wait_beside(&watched, &others, Some(LONG), poll);
         waited.expect("it can wait");
     };
     for rung_first in [0, 1] {
@@ -61,7 +61,7 @@ fn listeners_tell_of_connections() {
     let network = Network::start();
     let (left, right, listener, address) = listening(&network, 80);
     assert!(!listener.is_acceptable());
-    let wait = || right.wait_beside(&[Watched::Listener(&listener)], &[], Some(LONG));
+    let wait = || right.wait_beside(&[Watched::Listener(&listener)], &[], Some(LONG), poll);
     thread::scope(|scope| {
         let waits = spawn_until_it_waits(scope, wait);
         let _client = TcpStream::connect(&left, address).expect("a connection");

@@ -1,0 +1,97 @@
+//! Calls that install handlers of signals.
+
+use crate::signals::act;
+use libc::{c_int, sighandler_t};
+use std::mem;
+use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Signals that end calls although their handler was installed by signal(2): siginterrupt(3).
+static INTERRUPTING: AtomicU64 = AtomicU64::new(0);
+
+fn bit(signal: c_int) -> u64 {
+    1_u64
+        .checked_shl(signal.wrapping_sub(1) as u32)
+        .unwrap_or(0)
+}
+
+/// sigaction(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sigaction(
+    signal: c_int,
+    new: *const libc::sigaction,
+    old: *mut libc::sigaction,
+) -> c_int {
+    // SAFETY: by the manual page.
+    unsafe { act(signal, new, old) }
+}
+
+/// Installs a handler with these flags; the signal is blocked while it runs if `blocks`. Gives the one before.
+fn install(signal: c_int, handler: sighandler_t, flags: c_int) -> sighandler_t {
+    // SAFETY: the sets of both are filled in.
+    unsafe {
+        let (mut new, mut old): (libc::sigaction, libc::sigaction) = mem::zeroed();
+        new.sa_sigaction = handler;
+        new.sa_flags = flags;
+        match act(signal, &new, &mut old) {
+            0 => old.sa_sigaction,
+            _ => libc::SIG_ERR,
+        }
+    }
+}
+
+/// signal(2), as BSD has it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn signal(number: c_int, handler: sighandler_t) -> sighandler_t {
+    let ends = INTERRUPTING.load(Ordering::Relaxed) & bit(number) != 0;
+    install(number, handler, if ends { 0 } else { libc::SA_RESTART })
+}
+
+/// The same by two other names.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bsd_signal(number: c_int, handler: sighandler_t) -> sighandler_t {
+    // SAFETY: by this function's contract.
+    unsafe { signal(number, handler) }
+}
+
+/// See [`bsd_signal`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ssignal(number: c_int, handler: sighandler_t) -> sighandler_t {
+    // SAFETY: by this function's contract.
+    unsafe { signal(number, handler) }
+}
+
+/// signal(2), as System V has it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __sysv_signal(signal: c_int, handler: sighandler_t) -> sighandler_t {
+    install(signal, handler, libc::SA_RESETHAND | libc::SA_NODEFER)
+}
+
+/// The same by its other name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sysv_signal(signal: c_int, handler: sighandler_t) -> sighandler_t {
+    install(signal, handler, libc::SA_RESETHAND | libc::SA_NODEFER)
+}
+
+/// siginterrupt(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn siginterrupt(signal: c_int, ends: c_int) -> c_int {
+    // SAFETY: the action is filled in before it is read.
+    unsafe {
+        let mut action = mem::zeroed::<libc::sigaction>();
+        if act(signal, ptr::null(), &mut action) != 0 {
+            return -1;
+        }
+        match ends {
+            0 => {
+                INTERRUPTING.fetch_and(!bit(signal), Ordering::Relaxed);
+                action.sa_flags |= libc::SA_RESTART;
+            }
+            _ => {
+                INTERRUPTING.fetch_or(bit(signal), Ordering::Relaxed);
+                action.sa_flags &= !libc::SA_RESTART;
+            }
+        }
+        act(signal, &action, ptr::null_mut())
+    }
+}

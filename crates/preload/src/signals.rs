@@ -1,0 +1,424 @@
+//! Handlers of signals run between the program's calls and while one sleeps, as they do with the kernel's, and never in the middle of one.
+//!
+//! A handler may call whatever is safe in one: write(2), or fork(2), or leave by siglongjmp(3). The kernel's calls are not interrupted halfway;
+//! those of this library hold locks. So a handler is installed behind one of this library's. A signal that comes within a call ([`hold`]) is sent to
+//! the thread again and blocked there, so that the kernel keeps it until the call ends or [sleeps](sleep).
+
+use crate::sys::{self, Errno, call, process, set_errno};
+use libc::{c_int, c_void, sigaction, sighandler_t, siginfo_t, sigset_t, ucontext_t};
+use rustix::event::{PollFd, Timespec};
+use std::marker::PhantomData;
+use std::mem;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize};
+use std::sync::atomic::{Ordering::Relaxed, Ordering::SeqCst, compiler_fence};
+
+/// Bytes of the kernel's signal sets.
+pub const SET_BYTES: usize = 8;
+/// Signals have numbers from 1 to this.
+const LAST: usize = 64;
+/// The kernel would kill a program that blocks them when they are due to what it does: they are handled at once.
+pub const AT_ONCE: [c_int; 7] = [
+    libc::SIGABRT,
+    libc::SIGBUS,
+    libc::SIGFPE,
+    libc::SIGILL,
+    libc::SIGSEGV,
+    libc::SIGSYS,
+    libc::SIGTRAP,
+];
+/// What this library does itself where the program asked for it: the kernel would do it at the first of two deliveries.
+const OURS: c_int = libc::SA_RESETHAND | libc::SA_NODEFER;
+
+/// What the program has installed for one signal.
+struct Action {
+    handler: AtomicUsize,
+    flags: AtomicI32,
+}
+
+static ACTIONS: [Action; LAST + 1] = [const {
+    Action {
+        handler: AtomicUsize::new(libc::SIG_DFL),
+        flags: AtomicI32::new(0),
+    }
+}; LAST + 1];
+
+impl Action {
+    fn load(&self) -> (sighandler_t, c_int) {
+        (self.handler.load(SeqCst), self.flags.load(SeqCst))
+    }
+
+    fn store(&self, (handler, flags): (sighandler_t, c_int)) {
+        self.flags.store(flags, SeqCst);
+        self.handler.store(handler, SeqCst);
+    }
+}
+
+/// What a thread and the handlers that interrupt it share.
+struct State {
+    /// Calls that the thread is within.
+    held: AtomicU32,
+    /// Signals that wait for the end of its call, a bit each.
+    postponed: AtomicU64,
+    /// Handlers that have run.
+    handled: AtomicU32,
+    /// Those of them after which calls are not restarted.
+    ending: AtomicU32,
+    /// One of those has run in the last sleep.
+    was_ended: AtomicBool,
+}
+
+thread_local! {
+    static STATE: State = const { State {
+        held: AtomicU32::new(0),
+        postponed: AtomicU64::new(0),
+        handled: AtomicU32::new(0),
+        ending: AtomicU32::new(0),
+        was_ended: AtomicBool::new(false),
+    } };
+}
+
+/// Keeps the thread's handlers waiting.
+#[derive(Debug)]
+pub struct Hold(PhantomData<*const ()>);
+
+/// This thread is within a call.
+#[inline]
+pub fn hold() -> Hold {
+    STATE.with(|state| state.held.store(state.held.load(Relaxed) + 1, Relaxed));
+    compiler_fence(SeqCst);
+    Hold(PhantomData)
+}
+
+impl Drop for Hold {
+    #[inline]
+    fn drop(&mut self) {
+        compiler_fence(SeqCst);
+        STATE.with(|state| {
+            let held = state.held.load(Relaxed) - 1;
+            state.held.store(held, Relaxed);
+            compiler_fence(SeqCst);
+            if held == 0 {
+                state.let_in();
+            }
+        });
+    }
+}
+
+impl State {
+    /// Runs the handlers of what was postponed.
+    #[inline]
+    fn let_in(&self) {
+        if self.postponed.load(Relaxed) != 0 {
+            let errno = sys::last();
+            unblock(self.postponed.swap(0, Relaxed));
+            set_errno(errno);
+        }
+    }
+}
+
+/// Signals, a bit each.
+#[cold]
+fn unblock(signals: u64) {
+    let none = ptr::null_mut::<u64>();
+    // SAFETY: it reads the set.
+    unsafe {
+        call!(
+            SYS_rt_sigprocmask,
+            libc::SIG_UNBLOCK,
+            &raw const signals,
+            none,
+            SET_BYTES
+        )
+    };
+}
+
+fn bit(signal: c_int) -> u64 {
+    1 << (signal - 1)
+}
+
+/// Does what waits, in the middle of a call. Handlers run, those that were postponed first: then it is as if they had ended the wait.
+pub fn sleep_by(wait: impl FnOnce() -> Result<usize, Errno>) -> Result<usize, Errno> {
+    STATE.with(|state| {
+        let before = (state.handled.load(Relaxed), state.ending.load(Relaxed));
+        let held = state.held.swap(0, Relaxed);
+        compiler_fence(SeqCst);
+        state.let_in();
+        let outcome = match state.handled.load(Relaxed) == before.0 {
+            true => wait(),
+            false => Err(libc::EINTR),
+        };
+        compiler_fence(SeqCst);
+        state.held.store(held, Relaxed);
+        let was_ended = state.ending.load(Relaxed) != before.1;
+        state.was_ended.store(was_ended, Relaxed);
+        outcome
+    })
+}
+
+/// ppoll(2), in the middle of a call.
+pub fn sleep(
+    fds: &mut [PollFd<'_>],
+    timeout: Option<&Timespec>,
+    mask: Option<&sigset_t>,
+) -> rustix::io::Result<usize> {
+    let (at, len) = (fds.as_mut_ptr(), fds.len());
+    // The kernel writes what is left of the time.
+    let mut left = timeout.copied();
+    let left = left.as_mut().map_or(ptr::null_mut(), |left| left);
+    let mask = mask.map_or(ptr::null(), |mask| mask);
+    sleep_by(|| {
+        // SAFETY: a `PollFd` is a `pollfd`, and they are as many as is said.
+        sys::outcome(unsafe { call!(SYS_ppoll, at, len, left, mask, SET_BYTES) })
+    })
+    .map_err(rustix::io::Errno::from_raw_os_error)
+}
+
+/// Where nothing has to be waited for: a call with a mask ends by the signals that it lets in all the same.
+pub fn look(mask: Option<&sigset_t>) -> Result<(), Errno> {
+    let now = Timespec::default();
+    match mask.map(|_| sleep(&mut [], Some(&now), mask)) {
+        Some(Err(errno)) => Err(errno.raw_os_error()),
+        Some(Ok(_)) | None => Ok(()),
+    }
+}
+
+/// Whether a call whose [sleep] a signal has ended goes on: all handlers that have run say so (SA_RESTART).
+pub fn restarts() -> bool {
+    STATE.with(|state| !state.was_ended.load(Relaxed))
+}
+
+type Install = unsafe extern "C" fn(c_int, *const sigaction, *mut sigaction) -> c_int;
+
+/// sigaction(2) of the C library.
+fn install() -> Install {
+    static REAL: AtomicUsize = AtomicUsize::new(0);
+    let real = sys::next(&REAL, c"sigaction");
+    // SAFETY: the C library's function of this name has this type.
+    unsafe { mem::transmute::<usize, Install>(real) }
+}
+
+/// sigaction(2).
+///
+/// # Safety
+/// As it.
+pub unsafe fn act(signal: c_int, new: *const sigaction, old: *mut sigaction) -> c_int {
+    let slot = usize::try_from(signal).ok().and_then(|at| ACTIONS.get(at));
+    let Some(slot) = slot.filter(|_| !AT_ONCE.contains(&signal)) else {
+        // SAFETY: by this function's contract.
+        return unsafe { install()(signal, new, old) };
+    };
+    let before = slot.load();
+    // SAFETY: by this function's contract.
+    unsafe {
+        // What is no handler is the kernel's business, and does not change the slot: a child of vfork(2) shares it.
+        let is_handler = |of: &&sigaction| of.sa_sigaction > libc::SIG_IGN && !is_behind(of);
+        let behind = new.as_ref().filter(is_handler).map(|new| {
+            slot.store((new.sa_sigaction, new.sa_flags));
+            let mut behind = *new;
+            behind.sa_sigaction = deliver as *const () as sighandler_t;
+            behind.sa_flags = new.sa_flags & !OURS | libc::SA_SIGINFO;
+            behind
+        });
+        let result = install()(signal, behind.as_ref().map_or(new, |behind| behind), old);
+        if result != 0 {
+            slot.store(before);
+        } else if let Some(old) = old.as_mut()
+            && is_behind(old)
+        {
+            (old.sa_sigaction, old.sa_flags) = before;
+        }
+        result
+    }
+}
+
+/// Whether it is that of this library.
+fn is_behind(action: &sigaction) -> bool {
+    action.sa_sigaction == deliver as *const () as sighandler_t
+}
+
+/// The handler of all signals for which the program has one.
+unsafe extern "C" fn deliver(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
+    STATE.with(|state| {
+        // SAFETY: the kernel gives what a handler with SA_SIGINFO is to have.
+        unsafe {
+            match state.held.load(Relaxed) {
+                0 => state.run(signal, info, context),
+                _ => state.postpone(signal, info, context.cast()),
+            }
+        }
+    });
+}
+
+impl State {
+    /// # Safety
+    /// The context is that of a handler.
+    unsafe fn postpone(&self, signal: c_int, info: *mut siginfo_t, context: *mut ucontext_t) {
+        self.postponed.fetch_or(bit(signal), Relaxed);
+        let errno = sys::last();
+        // SAFETY: by this function's contract.
+        unsafe {
+            // What the kernel restores when the handler returns.
+            libc::sigaddset(&raw mut (*context).uc_sigmask, signal);
+            let (process, thread) = (process(), call!(SYS_gettid));
+            if call!(SYS_rt_tgsigqueueinfo, process, thread, signal, info) != 0 {
+                call!(SYS_tgkill, process, thread, signal);
+            }
+        }
+        set_errno(errno);
+    }
+
+    /// # Safety
+    /// As that of the program's handler.
+    unsafe fn run(&self, signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
+        let (handler, flags) = ACTIONS[signal as usize].load();
+        self.handled.fetch_add(1, Relaxed);
+        if flags & libc::SA_RESTART == 0 {
+            self.ending.fetch_add(1, Relaxed);
+        }
+        // SAFETY: the program's handler has one of the two types of sigaction(2), of which the one begins as the other.
+        unsafe {
+            if flags & libc::SA_RESETHAND != 0 {
+                let default: sigaction = mem::zeroed();
+                install()(signal, &default, ptr::null_mut());
+            }
+            if flags & libc::SA_NODEFER != 0 {
+                unblock(bit(signal));
+            }
+            type Handler = unsafe extern "C" fn(c_int, *mut siginfo_t, *mut c_void);
+            mem::transmute::<sighandler_t, Handler>(handler)(signal, info, context);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    static SEEN: [AtomicUsize; LAST + 1] = [const { AtomicUsize::new(0) }; LAST + 1];
+
+    /// Counts, and takes what came with the signal.
+    unsafe extern "C" fn see(signal: c_int, info: *mut siginfo_t, _: *mut c_void) {
+        // SAFETY: the kernel gives it.
+        let value = unsafe { (*info).si_value().sival_ptr } as usize;
+        SEEN[signal as usize].fetch_add(1 + value, SeqCst);
+    }
+
+    /// Each test has a signal of its own.
+    fn catch(signal: c_int, flags: c_int) {
+        let mut action = action();
+        action.sa_sigaction = see as *const () as sighandler_t;
+        action.sa_flags = flags | libc::SA_SIGINFO;
+        // SAFETY: it is an action.
+        assert_eq!(unsafe { act(signal, &action, ptr::null_mut()) }, 0);
+    }
+
+    fn action() -> sigaction {
+        // SAFETY: of numbers and a set, all zero.
+        unsafe { mem::zeroed() }
+    }
+
+    fn installed(signal: c_int) -> sigaction {
+        let mut old = action();
+        // SAFETY: it fills in an action.
+        assert_eq!(unsafe { act(signal, ptr::null(), &mut old) }, 0);
+        old
+    }
+
+    /// Sends it to this thread, with a value.
+    fn raise(signal: c_int, value: usize) {
+        let value = libc::sigval {
+            sival_ptr: value as *mut c_void,
+        };
+        // SAFETY: this thread is there.
+        assert_eq!(
+            unsafe { libc::pthread_sigqueue(libc::pthread_self(), signal, value) },
+            0
+        );
+    }
+
+    fn seen(signal: c_int) -> usize {
+        SEEN[signal as usize].load(SeqCst)
+    }
+
+    fn sleep_for_ever() -> rustix::io::Result<usize> {
+        sleep(&mut [], None, None)
+    }
+
+    #[test]
+    fn a_handler_runs_when_no_call_is_interrupted() {
+        let signal = libc::SIGRTMIN() + 1;
+        catch(signal, 0);
+        raise(signal, 0);
+        assert_eq!(seen(signal), 1);
+        let outer = hold();
+        let inner = hold();
+        raise(signal, 10);
+        raise(signal, 20);
+        drop(inner);
+        assert_eq!(seen(signal), 1);
+        set_errno(libc::ENOENT);
+        drop(outer);
+        assert_eq!(sys::last(), libc::ENOENT);
+        assert_eq!(seen(signal), 1 + 11 + 21);
+    }
+
+    #[test]
+    fn what_was_postponed_ends_a_sleep() {
+        let signal = libc::SIGRTMIN() + 2;
+        for (flags, restart) in [(0, false), (libc::SA_RESTART, true)] {
+            catch(signal, flags);
+            let hold = hold();
+            let before = seen(signal);
+            raise(signal, 0);
+            assert_eq!(sleep_for_ever(), Err(rustix::io::Errno::INTR));
+            assert_eq!((seen(signal), restarts()), (before + 1, restart));
+            // The call has not ended yet.
+            raise(signal, 0);
+            assert_eq!(seen(signal), before + 1);
+            drop(hold);
+            assert_eq!(seen(signal), before + 2);
+        }
+    }
+
+    #[test]
+    fn a_mask_lets_signals_in_for_as_long_as_a_call_waits() {
+        let signal = libc::SIGRTMIN() + 3;
+        catch(signal, 0);
+        // SAFETY: the sets are filled in.
+        let (blocked, none) = unsafe {
+            let (mut blocked, mut none): (sigset_t, sigset_t) = (mem::zeroed(), mem::zeroed());
+            libc::sigemptyset(&mut none);
+            libc::sigemptyset(&mut blocked);
+            libc::sigaddset(&mut blocked, signal);
+            (blocked, none)
+        };
+        // SAFETY: it reads a set.
+        unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &blocked, ptr::null_mut()) };
+        let _hold = hold();
+        raise(signal, 0);
+        assert_eq!(look(Some(&blocked)), Ok(()));
+        assert_eq!((look(None), seen(signal)), (Ok(()), 0));
+        assert_eq!(look(Some(&none)), Err(libc::EINTR));
+        assert_eq!(seen(signal), 1);
+        raise(signal, 0);
+        let interrupted = Err(rustix::io::Errno::INTR);
+        assert_eq!(sleep(&mut [], None, Some(&none)), interrupted);
+        assert_eq!(seen(signal), 2);
+    }
+
+    #[test]
+    fn programs_are_told_of_their_own_handlers() {
+        let signal = libc::SIGRTMIN() + 4;
+        catch(signal, libc::SA_RESETHAND | libc::SA_NODEFER);
+        let found = installed(signal);
+        assert_eq!(found.sa_sigaction, see as *const () as sighandler_t);
+        let flags = libc::SA_RESETHAND | libc::SA_NODEFER | libc::SA_SIGINFO;
+        assert_eq!(found.sa_flags, flags);
+        let held = hold();
+        raise(signal, 0);
+        drop(held);
+        assert_eq!(seen(signal), 1);
+        assert_eq!(installed(signal).sa_sigaction, libc::SIG_DFL);
+    }
+}

@@ -1,0 +1,105 @@
+/* Sends back what comes, one thread by poll(2). Its handlers of signals do what they may wherever they interrupt it: they fork, write, and look at a
+ * connection, twice in a millisecond. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { MOST = 64, ROOM = 1 << 20, FIRST = 2, RINGS_PER_FORK = 256 };
+
+static struct pollfd fds[MOST];
+static struct { char *data; size_t from, to; } held[MOST];
+static int count = FIRST, bell[2];
+static volatile int last = -1;
+static unsigned rings;
+
+static void ring(int signal) {
+    int before = errno;
+    char byte = 0;
+    (void)signal;
+    (void)!write(bell[1], &byte, 1);
+    if (last >= 0)
+        recv(last, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (++rings % RINGS_PER_FORK == 0 && fork() == 0)
+        _exit(0);
+    errno = before;
+}
+
+static void reap(int signal) {
+    int before = errno;
+    (void)signal;
+    while (waitpid(-1, NULL, WNOHANG) > 0)
+        ;
+    errno = before;
+}
+
+static void take(void) {
+    int fd = accept4(fds[1].fd, NULL, NULL, SOCK_NONBLOCK);
+    if (fd < 0)
+        return;
+    if (count == MOST)
+        exit(1);
+    memset(&held[count], 0, sizeof held[count]);
+    if (!(held[count].data = malloc(ROOM)))
+        exit(1);
+    fds[count++] = (struct pollfd){.fd = fd, .events = POLLIN};
+    last = fd;
+}
+
+/* False when it is over. */
+static int serve(int at) {
+    if (fds[at].revents & ~POLLOUT) {
+        ssize_t got = recv(fds[at].fd, held[at].data + held[at].to, ROOM - held[at].to, 0);
+        if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
+            return 0;
+        held[at].to += got > 0 ? got : 0;
+    }
+    ssize_t sent = send(fds[at].fd, held[at].data + held[at].from, held[at].to - held[at].from, MSG_NOSIGNAL);
+    held[at].from += sent > 0 ? sent : 0;
+    if (held[at].from == held[at].to)
+        held[at].from = held[at].to = 0;
+    fds[at].events = (held[at].to < ROOM ? POLLIN : 0) | (held[at].to ? POLLOUT : 0);
+    return 1;
+}
+
+int main(int arguments, char **argument) {
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(arguments > 1 ? atoi(argument[1]) : 0)};
+    struct itimerval often = {{0, 500}, {0, 500}};
+    struct sigaction reaps = {.sa_handler = reap, .sa_flags = SA_NOCLDSTOP};
+    int on = 1, listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (pipe(bell) || bind(listener, (struct sockaddr *)&at, sizeof at) || listen(listener, 64))
+        return 1;
+    fds[0] = (struct pollfd){.fd = bell[0], .events = POLLIN};
+    fds[1] = (struct pollfd){.fd = listener, .events = POLLIN};
+    sigaction(SIGCHLD, &reaps, NULL);
+    signal(SIGALRM, ring);
+    setitimer(ITIMER_REAL, &often, NULL);
+    for (;;) {
+        char bytes[256];
+        if (poll(fds, count, -1) < 0)
+            continue;
+        if (fds[0].revents && read(bell[0], bytes, sizeof bytes) < 0)
+            continue;
+        if (fds[1].revents)
+            take();
+        for (int i = FIRST; i < count; i++) {
+            if (!fds[i].revents || serve(i))
+                continue;
+            if (last == fds[i].fd)
+                last = -1;
+            close(fds[i].fd);
+            free(held[i].data);
+            count--;
+            fds[i] = fds[count];
+            held[i--] = held[count];
+        }
+    }
+}
