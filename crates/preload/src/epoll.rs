@@ -6,7 +6,6 @@
 //! uses them directly. As long as all are, a wait is the kernel's.
 
 use crate::description::{ACCEPTABLE, Description, events_of};
-use crate::reason::Reason;
 use crate::session;
 use crate::signals::{self, SET_BYTES};
 use crate::sys::{self, Errno, call, errno_of};
@@ -15,7 +14,6 @@ use libc::{c_int, epoll_event, sigset_t};
 use rustix::event::{PollFd, PollFlags};
 use rustix::fd::BorrowedFd;
 use std::collections::{BTreeMap, VecDeque};
-use std::io::ErrorKind;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -148,26 +146,14 @@ impl EpollSet {
             self.deregister(socket);
             let listening = listener.listening();
             member.listeners = listening.len();
-            // Some may be registered elsewhere.
-            for one in listening {
-                match self.poll.register(&*one, token, Interest::READABLE) {
-                    Err(error) if error.kind() != ErrorKind::AlreadyExists => {
-                        return Err(errno_of(&error));
-                    }
-                    _ => {}
-                }
-            }
-            Ok(())
+            let mut registered = listening
+                .iter()
+                .map(|one| self.poll.register(&**one, token, Interest::READABLE));
+            registered.find(Result::is_err).unwrap_or(Ok(()))
         } else {
             Ok(())
         };
-        outcome.map_err(|error| match error.kind() {
-            ErrorKind::AlreadyExists => {
-                Reason::SecondEpollSet.count(format_args!("descriptor {fd}"));
-                libc::EPERM
-            }
-            _ => errno_of(&error),
-        })
+        outcome.map_err(|error| errno_of(&error))
     }
 
     fn deregister(&self, socket: &Description) {

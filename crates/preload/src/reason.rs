@@ -29,8 +29,6 @@ pub enum Reason {
     LeftWithParent,
     /// A connection was to be passed to another process.
     Passed,
-    /// A connection was to be in a second epoll set.
-    SecondEpollSet,
     /// splice(2) from or to a connection.
     Spliced,
     /// Urgent data was to be sent or read: only the kernel has it.
@@ -40,7 +38,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 11] = [
         Self::NoAdapter,
         Self::AddressInUse,
         Self::AddressNotAvailable,
@@ -49,7 +47,6 @@ impl Reason {
         Self::NotTakenIn,
         Self::LeftWithParent,
         Self::Passed,
-        Self::SecondEpollSet,
         Self::Spliced,
         Self::Urgent,
         Self::Timestamping,
@@ -65,7 +62,6 @@ impl Reason {
             Self::NotTakenIn => "not_taken_in",
             Self::LeftWithParent => "left_with_parent",
             Self::Passed => "passed",
-            Self::SecondEpollSet => "second_epoll_set",
             Self::Spliced => "spliced",
             Self::Urgent => "urgent",
             Self::Timestamping => "timestamping",

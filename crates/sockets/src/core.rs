@@ -31,7 +31,7 @@ pub(crate) enum Side {
 struct Entry {
     readers: Waiters,
     writers: Waiters,
-    registration: Option<Registration>,
+    registrations: SmallVec<[Registration; 1]>,
 }
 
 impl Entry {
@@ -115,7 +115,7 @@ impl Core {
         if index >= entries.len() {
             entries.resize_with(index + 1, Entry::default);
         }
-        debug_assert!(entries[index].registration.is_none());
+        debug_assert!(entries[index].registrations.is_empty());
     }
 
     fn place(&mut self, socket: SocketId) -> (&mut Vec<Entry>, usize) {
@@ -165,7 +165,7 @@ impl Core {
         self.setting_up.retain(|&other| other != socket);
         self.wake(socket, Side::Read);
         self.wake(socket, Side::Write);
-        if let Some(registration) = self.registration(socket).take() {
+        for registration in std::mem::take(self.registrations(socket)) {
             self.polls.forget(&registration, socket);
         }
     }
@@ -369,11 +369,10 @@ impl Core {
     /// A side of a socket has become ready.
     fn signal(&mut self, socket: SocketId, side: Side) {
         self.wake(socket, side);
-        let registration = self.entry(socket).map(|entry| &mut entry.registration);
-        if let Some(Some(registration)) = registration
-            && registration.signal(side)
-        {
-            let poll = registration.poll;
+        let entry = self.entry(socket);
+        let registrations = entry.into_iter().flat_map(|it| &mut it.registrations);
+        let told = registrations.filter_map(|it| it.signal(side).then_some(it.poll));
+        for poll in told.collect::<SmallVec<[usize; 1]>>() {
             for waiter in self.polls.push(poll, socket) {
                 self.wake_one(waiter);
             }
@@ -414,18 +413,28 @@ impl Core {
 
     // --- registrations with a poll ---
 
-    /// The registration of a socket, if it has one.
-    pub(crate) fn registration(&mut self, socket: SocketId) -> &mut Option<Registration> {
+    /// The registrations of a socket, each with a poll of its own.
+    pub(crate) fn registrations(&mut self, socket: SocketId) -> &mut SmallVec<[Registration; 1]> {
         let (entries, index) = self.place(socket);
-        &mut entries[index].registration
+        &mut entries[index].registrations
+    }
+
+    /// That with one poll, if it has one.
+    pub(crate) fn registration(
+        &mut self,
+        socket: SocketId,
+        poll: usize,
+    ) -> Option<&mut Registration> {
+        let mut registrations = self.registrations(socket).iter_mut();
+        registrations.find(|registration| registration.poll == poll)
     }
 
     /// A socket is registered with a poll from now on.
-    pub(crate) fn set_registration(&mut self, socket: SocketId, registration: Registration) {
+    pub(crate) fn add_registration(&mut self, socket: SocketId, registration: Registration) {
         if !registration.in_kernel {
             self.polls.enter(registration.poll);
         }
-        *self.registration(socket) = Some(registration);
+        self.registrations(socket).push(registration);
     }
 
     /// What is ready already is told to a new registration.
@@ -451,7 +460,7 @@ impl Core {
         self.polls.close(poll);
         let entries = self.entries.iter_mut().chain(&mut self.listener_entries);
         for entry in entries {
-            entry.registration.take_if(|known| known.poll == poll);
+            entry.registrations.retain(|known| known.poll != poll);
         }
     }
 
@@ -483,20 +492,23 @@ impl Core {
     /// one is told by the other, perhaps once more.
     fn follow_direct(&mut self, socket: SocketId, direct: &Direct) {
         let in_kernel = direct.is_open();
-        let Some(registration) = self.registration(socket) else {
-            return;
-        };
-        if std::mem::replace(&mut registration.in_kernel, in_kernel) == in_kernel {
-            return;
-        }
-        let poll = registration.poll;
-        match in_kernel {
-            true => self.polls.leave(poll),
-            false => {
-                self.polls.enter(poll);
-                self.signal(socket, Side::Read);
-                self.signal(socket, Side::Write);
+        // One that is registered with several is not used directly.
+        let registrations = self.registrations(socket).iter_mut();
+        let changed: SmallVec<[usize; 1]> = registrations
+            .filter_map(|it| {
+                let before = std::mem::replace(&mut it.in_kernel, in_kernel);
+                (before != in_kernel).then_some(it.poll)
+            })
+            .collect();
+        for &poll in &changed {
+            match in_kernel {
+                true => self.polls.leave(poll),
+                false => self.polls.enter(poll),
             }
+        }
+        if !in_kernel && !changed.is_empty() {
+            self.signal(socket, Side::Read);
+            self.signal(socket, Side::Write);
         }
     }
 

@@ -214,10 +214,10 @@ impl Poll {
         self.instance.as_deref()
     }
 
-    /// Waits for this socket, too. What is ready already is the first event.
+    /// Waits for this socket, too. What is ready already is the first event. Others may wait for it as well.
     ///
     /// # Errors
-    /// It is registered already, or of another adapter.
+    /// It is registered here already, or of another adapter.
     pub fn register(
         &self,
         source: &impl Source,
@@ -228,10 +228,11 @@ impl Poll {
     }
 
     /// The same of a connection that is waited for by the [instance](Poll::beside) as long as the application uses it directly, as `watch`
-    /// says; no event of it comes by this meanwhile. If it is registered here already, that is changed.
+    /// says; no event of it comes by this meanwhile. If it is registered here already, that is changed. One that is registered elsewhere, too, is not
+    /// used directly any more.
     ///
     /// # Errors
-    /// It is registered elsewhere, or of another adapter; or the instance cannot wait for it.
+    /// It is of another adapter, or the instance cannot wait for it.
     pub fn register_beside(
         &self,
         stream: &TcpStream,
@@ -259,21 +260,28 @@ impl Poll {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let mut core = self.handle.lock();
-        if core.registration(source.socket()).is_some() {
+        let socket = source.socket();
+        if core.registration(socket, self.id).is_some() {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
-        let in_kernel = watch(self.instance())?;
+        let is_elsewhere = !core.registrations(socket).is_empty();
+        if let Some(direct) = source.direct().filter(|_| is_elsewhere) {
+            direct.shut();
+            core.end_direct(socket, direct);
+        }
+        let in_kernel = !is_elsewhere && watch(self.instance())?;
         let registration = Registration::new(self.id, token, interest, in_kernel);
-        core.set_registration(source.socket(), registration);
+        core.add_registration(socket, registration);
         if !in_kernel {
-            core.signal_present(source.socket(), source.is_listener());
+            core.signal_present(socket, source.is_listener());
         }
         Ok(())
     }
 
     fn take(&self, core: &mut Core, socket: SocketId) -> Option<Registration> {
-        let slot = core.registration(socket);
-        let registration = slot.take_if(|registration| registration.poll == self.id)?;
+        let registrations = core.registrations(socket);
+        let at = registrations.iter().position(|it| it.poll == self.id)?;
+        let registration = registrations.swap_remove(at);
         core.polls.forget(&registration, socket);
         Some(registration)
     }
@@ -316,7 +324,7 @@ impl Poll {
             while events.events.len() < events.capacity
                 && let Some(socket) = core.polls.pop(id)
             {
-                if let Some(registration) = core.registration(socket) {
+                if let Some(registration) = core.registration(socket, id) {
                     events.events.push(registration.take_event());
                 }
             }

@@ -119,6 +119,38 @@ fn registrations_are_kept_apart() {
 }
 
 #[test]
+fn several_polls_wait_for_one_socket() {
+    let network = Network::start();
+    let (left, right, listener, address) = listening(&network, 80);
+    let mut client = TcpStream::connect(&left, address).expect("a connection");
+    let (server, _) = listener.accept().expect("a connection");
+    let polls = [Token(1), Token(2)].map(|token| {
+        let poll = Poll::new(&right);
+        let registered = poll.register(&server, token, Interest::READABLE);
+        registered.expect("it is new here");
+        (poll, token)
+    });
+    let mut events = Events::with_capacity(4);
+    let mut tell = |told: &[&(Poll, Token)]| {
+        client.write_all(b"x").expect("sent");
+        for (poll, token) in told {
+            poll.poll(&mut events, Some(LONG)).expect("it can wait");
+            let tokens: Vec<Token> = (&events).into_iter().map(|it| it.token()).collect();
+            assert_eq!(tokens, [*token]);
+        }
+        (&server).read_exact(&mut [0]).expect("received");
+    };
+    tell(&[&polls[0], &polls[1]]);
+    polls[0].0.deregister(&server).expect("known");
+    tell(&[&polls[1]]);
+    polls[0]
+        .0
+        .poll(&mut events, Some(Duration::ZERO))
+        .expect("it looks");
+    assert!(events.is_empty());
+}
+
+#[test]
 fn an_event_loop_can_wait_for_a_driver_beside_other_things() {
     let network = Network::start();
     let address = AdapterAddress::Unix(network.path(Side::Right));
