@@ -29,6 +29,8 @@ pub enum Reason {
     LeftWithParent,
     /// A connection was to be passed to another process.
     Passed,
+    /// io_uring was to be used.
+    Rings,
     /// splice(2) from or to a connection.
     Spliced,
     /// Urgent data was to be sent or read: only the kernel has it.
@@ -38,7 +40,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 12] = [
         Self::NoAdapter,
         Self::AddressInUse,
         Self::AddressNotAvailable,
@@ -47,6 +49,7 @@ impl Reason {
         Self::NotTakenIn,
         Self::LeftWithParent,
         Self::Passed,
+        Self::Rings,
         Self::Spliced,
         Self::Urgent,
         Self::Timestamping,
@@ -62,6 +65,7 @@ impl Reason {
             Self::NotTakenIn => "not_taken_in",
             Self::LeftWithParent => "left_with_parent",
             Self::Passed => "passed",
+            Self::Rings => "io_uring",
             Self::Spliced => "spliced",
             Self::Urgent => "urgent",
             Self::Timestamping => "timestamping",

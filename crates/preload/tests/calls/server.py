@@ -1,9 +1,10 @@
 """A program that knows nothing of Baton. Its peer does what it is told to, line by line: see main.rs."""
 
-import array, errno, fcntl, os, select, signal, socket, struct, sys, termios, threading, time
+import array, ctypes, errno, fcntl, os, select, signal, socket, struct, sys, termios, threading, time
 
 PORT = int(sys.argv[2])
 IN, OUT, RDHUP, HUP = select.EPOLLIN, select.EPOLLOUT, select.EPOLLRDHUP, select.EPOLLHUP
+IO_URING_SETUP = 425
 
 
 def listening(address="10.0.0.2"):
@@ -253,6 +254,9 @@ def refused():
         fails(errno.EINVAL, end.recvmsg, 1, 0, socket.MSG_OOB)
     connection.send(b"send 4\n")
     assert connection.recv(4, socket.MSG_WAITALL) == b"xxxx"
+    # Of rings nothing is seen: programs are to do without.
+    library = ctypes.CDLL(None, use_errno=True)
+    assert library.syscall(IO_URING_SETUP, 8, 0) == -1 and ctypes.get_errno() == errno.ENOSYS
 
 
 TIMESTAMP, TIMESTAMPNS, TIMESTAMPING, TIMESTAMPING_NEW = 29, 35, 37, 65
