@@ -26,7 +26,7 @@ pub unsafe extern "C" fn sigaction(
     unsafe { act(signal, new, old) }
 }
 
-/// Installs a handler with these flags; the signal is blocked while it runs if `blocks`. Gives the one before.
+/// Installs a handler with these flags. Gives the one before.
 fn install(signal: c_int, handler: sighandler_t, flags: c_int) -> sighandler_t {
     // SAFETY: the sets of both are filled in.
     unsafe {
