@@ -257,13 +257,7 @@ impl EpollSet {
             let instance = unsafe { BorrowedFd::borrow_raw(fd) };
             let others = [PollFd::from_borrowed_fd(instance, PollFlags::IN)];
             let most = [left, self.longest_wait()].into_iter().flatten().min();
-            let watched = [self.watched()];
-            let waited = self
-                .adapter
-                .wait_beside(&watched, &others, most, |fds, left| {
-                    signals::sleep(fds, left, mask)
-                });
-            waited.map_err(|error| errno_of(&error))?;
+            signals::wait_beside(self.adapter, &[self.watched()], &others, most, mask)?;
         }
     }
 

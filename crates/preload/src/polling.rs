@@ -5,7 +5,7 @@ use crate::epoll::EpollSet;
 use crate::listener::Listening;
 use crate::session;
 use crate::signals;
-use crate::sys::{self, Errno, call, errno_of};
+use crate::sys::{self, Errno, call};
 use crate::table::{self, Entry};
 use baton_sockets::{Interest, TcpStream, Watched};
 use libc::{c_int, c_short, pollfd, sigset_t};
@@ -161,16 +161,14 @@ fn wait(
     }
     let again = ours.iter().flatten().filter_map(Ours::longest_wait).min();
     let most = [left, again].into_iter().flatten().min();
-    let sleep = |fds: &mut [PollFd<'_>], left: Option<&Timespec>| signals::sleep(fds, left, mask);
-    let waited = match session::adapter() {
-        Some(adapter) => adapter.wait_beside(&watched, &others, most, sleep),
+    match session::adapter() {
+        Some(adapter) => signals::wait_beside(adapter, &watched, &others, most, mask),
         None => {
             let most = most.and_then(|most| Timespec::try_from(most).ok());
-            let polled = sleep(&mut others, most.as_ref());
-            polled.map(drop).map_err(Into::into)
+            let polled = signals::sleep(&mut others, most.as_ref(), mask);
+            polled.map(drop).map_err(|errno| errno.raw_os_error())
         }
-    };
-    waited.map_err(|error| errno_of(&error))
+    }
 }
 
 /// The bits of poll(2) that each set of select(2) stands for: asked for, and answered.

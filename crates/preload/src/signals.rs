@@ -5,6 +5,7 @@
 //! the thread again and blocked there, so that the kernel keeps it until the call ends or [sleeps](sleep).
 
 use crate::sys::{self, Errno, call, process, set_errno};
+use baton_sockets::{Adapter, Watched};
 use libc::{c_int, c_void, sigaction, sighandler_t, siginfo_t, sigset_t, ucontext_t};
 use rustix::event::{PollFd, Timespec};
 use std::marker::PhantomData;
@@ -12,6 +13,7 @@ use std::mem;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize};
 use std::sync::atomic::{Ordering::Relaxed, Ordering::SeqCst, compiler_fence};
+use std::time::Duration;
 
 /// Bytes of the kernel's signal sets.
 pub const SET_BYTES: usize = 8;
@@ -133,8 +135,10 @@ fn unblock(signals: u64) {
     };
 }
 
-fn bit(signal: c_int) -> u64 {
-    1 << (signal - 1)
+/// That of one signal; none where there is no such signal.
+pub fn bit(signal: c_int) -> u64 {
+    let place = signal.wrapping_sub(1) as u32;
+    1_u64.checked_shl(place).unwrap_or(0)
 }
 
 /// Does what waits, in the middle of a call. Handlers run, those that were postponed first: then it is as if they had ended the wait.
@@ -172,6 +176,19 @@ pub fn sleep(
         sys::outcome(unsafe { call!(SYS_ppoll, at, len, left, mask, SET_BYTES) })
     })
     .map_err(rustix::io::Errno::from_raw_os_error)
+}
+
+/// [`Adapter::wait_beside`], in the middle of a call.
+pub fn wait_beside(
+    adapter: &Adapter,
+    watched: &[Watched<'_>],
+    others: &[PollFd<'_>],
+    timeout: Option<Duration>,
+    mask: Option<&sigset_t>,
+) -> Result<(), Errno> {
+    let sleep = |fds: &mut [PollFd<'_>], left: Option<&Timespec>| sleep(fds, left, mask);
+    let waited = adapter.wait_beside(watched, others, timeout, sleep);
+    waited.map_err(|error| sys::errno_of(&error))
 }
 
 /// Where nothing has to be waited for: a call with a mask ends by the signals that it lets in all the same.

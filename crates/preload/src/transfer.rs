@@ -91,10 +91,7 @@ impl<'a> Call<'a> {
         }
         let adapter = session::adapter().ok_or(libc::ENETDOWN)?;
         let watched = [Watched::Stream(self.stream, interest)];
-        let waited = adapter.wait_beside(&watched, &[], left, |fds, left| {
-            signals::sleep(fds, left, None)
-        });
-        match waited.map_err(|error| errno_of(&error)) {
+        match signals::wait_beside(adapter, &watched, &[], left, None) {
             Err(libc::EINTR) if self.deadline.is_none() && signals::restarts() => Ok(()),
             waited => waited,
         }

@@ -1,6 +1,6 @@
 //! Calls that install handlers of signals.
 
-use crate::signals::act;
+use crate::signals::{act, bit};
 use libc::{c_int, sighandler_t};
 use std::mem;
 use std::ptr;
@@ -8,12 +8,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Signals that end calls although their handler was installed by signal(2): siginterrupt(3).
 static INTERRUPTING: AtomicU64 = AtomicU64::new(0);
-
-fn bit(signal: c_int) -> u64 {
-    1_u64
-        .checked_shl(signal.wrapping_sub(1) as u32)
-        .unwrap_or(0)
-}
 
 /// sigaction(2).
 #[unsafe(no_mangle)]

@@ -236,11 +236,7 @@ fn wait_for_connection(
     let kernels = unsafe { BorrowedFd::borrow_raw(fd) };
     let others = [PollFd::from_borrowed_fd(kernels, PollFlags::IN)];
     let most = [left, listener.longest_wait()].into_iter().flatten().min();
-    adapter
-        .wait_beside(&watched, &others, most, |fds, left| {
-            signals::sleep(fds, left, None)
-        })
-        .map_err(|error| errno_of(&error))
+    signals::wait_beside(adapter, &watched, &others, most, None)
 }
 
 /// A connection that the adapter has, under a descriptor of its own, and its peer.
