@@ -117,22 +117,8 @@ impl Broker {
             shared,
             thread: Some(thread),
         };
-        broker.attach_programs()?;
+        broker.shared.attach_programs()?;
         Ok(broker)
-    }
-
-    /// Where an adapter whose broker was killed keeps the programs of that at the interface, it comes and brings them.
-    fn attach_programs(&self) -> Result<(), LiveError> {
-        let limit = Instant::now() + LONGEST_RETURN;
-        loop {
-            match self.shared.captured.attach_here() {
-                Ok(true) => return Ok(()),
-                Err(XdpError::Occupied(_)) | Ok(false) if Instant::now() < limit => {
-                    thread::sleep(BETWEEN_LOOKS);
-                }
-                outcome => return Ok(outcome.map(drop)?),
-            }
-        }
     }
 
     /// The next thing to tell the operator.
@@ -218,6 +204,8 @@ impl Shared {
                     }
                     break;
                 }
+                // A broker that has no programs is about to end, and says why.
+                ATTACH if self.attach_programs().is_err() => break,
                 ATTACH => match self.attach(stream, &message.body, user, pid) {
                     Ok(session) => {
                         self.serve_adapter(stream, &session, None);
@@ -248,6 +236,21 @@ impl Shared {
             }
         }
         self.captured.abandon(taker);
+    }
+
+    /// Has the programs that find packets at the interface. Where an adapter whose broker was killed keeps the programs of that there, it comes and
+    /// brings them. Whoever needs them first does it: an adapter may be served before [`Broker::start_at`] comes to it.
+    fn attach_programs(&self) -> Result<(), XdpError> {
+        let limit = Instant::now() + LONGEST_RETURN;
+        loop {
+            match self.captured.attach_here() {
+                Ok(true) => return Ok(()),
+                Err(XdpError::Occupied(_)) | Ok(false) if Instant::now() < limit => {
+                    thread::sleep(BETWEEN_LOOKS);
+                }
+                outcome => return outcome.map(drop),
+            }
+        }
     }
 
     /// Has the adapter give all back, and waits for that a while; gives how many are left.

@@ -32,6 +32,10 @@ pub const ALL: &[(&str, fn())] = &[
         "the_broker_refuses_what_is_not_the_applications",
         the_broker_refuses_what_is_not_the_applications,
     ),
+    (
+        "an_adapter_that_waits_for_the_broker_has_connections",
+        an_adapter_that_waits_for_the_broker_has_connections,
+    ),
 ];
 
 /// A broker at the near end of the cable, and an application that asks it.
@@ -230,5 +234,26 @@ fn the_broker_refuses_what_is_not_the_applications() {
         let why = refused(client.take(local.as_fd()).map(drop));
         assert!(why.contains("127.0.0.1"), "{why}");
         transfer(&near, &far, 10_000);
+    });
+}
+
+/// Who has connected before the broker serves is served first, perhaps before the programs are at the interface.
+fn an_adapter_that_waits_for_the_broker_has_connections() {
+    on_veth(1, || {
+        with_far_listeners(|listeners| {
+            for _ in 0..10 {
+                let folder = tempfile::tempdir().expect("a folder");
+                let path = folder.path().join("broker");
+                let socket = Broker::bind(&path).expect("a free path");
+                thread::scope(|scope| {
+                    let opened = scope.spawn(|| open(folder.path()));
+                    let _broker = Broker::start_at(socket, NEAR, None).expect("XDP");
+                    let _adapter = opened.join().expect("it is let in");
+                    let mut client = BrokerClient::connect(&path).expect("it listens");
+                    let (near, _far) = connect(&listeners[0]);
+                    client.take(near.as_fd()).expect("it leaves");
+                });
+            }
+        });
     });
 }
