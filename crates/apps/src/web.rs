@@ -15,6 +15,7 @@ use baton_wire::Payload;
 use connection::{Connection, Progress};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
 
 /// What one event touches of the server's global data (event list, free lists, clock), bytes.
 const GLOBAL_BYTES: u32 = 192;
@@ -35,6 +36,11 @@ pub struct Config {
     pub read_ahead_bytes: u32,
     /// Answer more than one request on a connection. If not, it is closed after the first response.
     pub keep_alive: bool,
+    /// Content of a response that a connection is given before others have their turn, bytes (nginx: `sendfile_max_chunk`). None: what its
+    /// socket takes.
+    #[schemars(range(min = 1))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turn_bytes: Option<u32>,
 }
 
 impl Default for Config {
@@ -44,6 +50,7 @@ impl Default for Config {
             cork: true,
             read_ahead_bytes: 16 * 1024,
             keep_alive: true,
+            turn_bytes: None,
         }
     }
 }
@@ -78,6 +85,8 @@ pub struct Server<P, H: Http<P>> {
     /// By socket.
     connections: Vec<Connection<P, H::Session>>,
     open: u32,
+    /// Connections that wait for their next turn: they have more to send, and their sockets take more.
+    turns: VecDeque<SocketId>,
     /// Seconds, as last told.
     clock_s: u32,
     stats: Stats,
@@ -96,6 +105,7 @@ impl<P: Payload, H: Http<P>> Server<P, H> {
             http,
             connections: Vec::new(),
             open: 0,
+            turns: VecDeque::new(),
             clock_s: 0,
             stats: Stats::default(),
         }
@@ -150,8 +160,7 @@ impl<P: Payload, H: Http<P>> Server<P, H> {
             if connection.tell_too_late(&mut self.http, self.clock_s) {
                 self.serve(sockets, socket);
             } else if self.connections[index].is_unfinished() {
-                self.connections[index].close(&mut self.http);
-                self.open -= 1;
+                self.forget(socket);
                 sockets.abort(socket);
             } else {
                 self.end(sockets, socket);
@@ -172,11 +181,23 @@ impl<P: Payload, H: Http<P>> Server<P, H> {
                 self.end(sockets, socket);
             } else if at_once {
                 self.stats.lost += 1;
-                connection.close(&mut self.http);
-                self.open -= 1;
+                self.forget(socket);
                 sockets.abort(socket);
             }
         }
+    }
+
+    /// Whether connections wait for their next turn.
+    pub fn has_turn(&self) -> bool {
+        !self.turns.is_empty()
+    }
+
+    /// The connection that has waited longest for its next turn: its socket is writable, as a wait that tells of levels would say. There are
+    /// none unless [`Config::turn_bytes`] is given.
+    pub fn next_turn(&mut self) -> Option<SocketId> {
+        let socket = self.turns.pop_front()?;
+        self.connections[socket.0 as usize].take_turn();
+        Some(socket)
     }
 
     /// Handles one event, as far as that goes without waiting.
@@ -237,14 +258,14 @@ impl<P: Payload, H: Http<P>> Server<P, H> {
             &mut self.stats,
         ) {
             Progress::Waits => return,
+            Progress::Yields => return self.turns.push_back(socket),
             Progress::Done => self.stats.closed += 1,
             Progress::Lost => self.stats.lost += 1,
             Progress::Bad => self.stats.bad_requests += 1,
             Progress::Changed => {
                 // An orderly end would look like the end of the content to a client that does not count.
                 self.stats.changed_content += 1;
-                connection.close(&mut self.http);
-                self.open -= 1;
+                self.forget(socket);
                 sockets.abort(socket);
                 return;
             }
@@ -253,8 +274,16 @@ impl<P: Payload, H: Http<P>> Server<P, H> {
     }
 
     fn end(&mut self, sockets: &mut impl Sockets<P>, socket: SocketId) {
-        self.connections[socket.0 as usize].close(&mut self.http);
-        self.open -= 1;
+        self.forget(socket);
         sockets.close(socket);
+    }
+
+    fn forget(&mut self, socket: SocketId) {
+        let connection = &mut self.connections[socket.0 as usize];
+        if connection.take_turn() {
+            self.turns.retain(|other| *other != socket);
+        }
+        connection.close(&mut self.http);
+        self.open -= 1;
     }
 }

@@ -23,8 +23,10 @@ const DYNAMIC_RUN: u64 = APP_HALF_BYTES as u64;
 /// How far a connection got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// It waits for requests or for room.
+    /// It waits for requests, for room or for its turn.
     Waits,
+    /// Its turn is over, and it has more to send.
+    Yields,
     /// The client has got all and will ask for no more.
     Done,
     /// It is gone.
@@ -58,6 +60,8 @@ pub(super) struct Connection<P, S> {
     received: VecDeque<P>,
     received_len: usize,
     response: Option<Response<P>>,
+    /// It waits for its next turn.
+    in_line: bool,
     /// The client will send no more.
     ended: bool,
     /// All was said; what still comes is dropped, so many bytes up to now (RFC 9112 9.6).
@@ -74,6 +78,7 @@ impl<P, S: Default> Default for Connection<P, S> {
             received: VecDeque::new(),
             received_len: 0,
             response: None,
+            in_line: false,
             ended: false,
             drained: None,
             active_s: 0,
@@ -100,6 +105,11 @@ impl<P: Payload, S: Default> Connection<P, S> {
     /// Something happens now.
     pub(super) fn acted(&mut self, now_s: u32) {
         self.active_s = now_s;
+    }
+
+    /// It waits for its turn no longer; false if it did not.
+    pub(super) fn take_turn(&mut self) -> bool {
+        std::mem::take(&mut self.in_line)
     }
 
     /// A response is under way, or the client was asked to close and has not.
@@ -152,6 +162,9 @@ impl<P: Payload, S: Default> Connection<P, S> {
             if self.read(config, sockets, socket).is_err() {
                 return Progress::Lost;
             }
+            if self.in_line {
+                return Progress::Waits;
+            }
             if self.response.is_none() {
                 match http.parse(&mut self.session, &mut self.received) {
                     Parsed::Request(request) => self.begin(config, http, sockets, socket, request),
@@ -169,7 +182,7 @@ impl<P: Payload, S: Default> Connection<P, S> {
                     Parsed::Incomplete => return Progress::Lost,
                 }
             }
-            match self.send(http, sockets, socket, stats) {
+            match self.send(config, http, sockets, socket, stats) {
                 Ok(Sent::All) => {
                     let last = self.finish(config, http, sockets, socket, stats);
                     if last && !sockets.shutdown(socket) {
@@ -178,6 +191,10 @@ impl<P: Payload, S: Default> Connection<P, S> {
                     self.drained = last.then_some(0);
                 }
                 Ok(Sent::Some) => return Progress::Waits,
+                Ok(Sent::Turn) => {
+                    self.in_line = true;
+                    return Progress::Yields;
+                }
                 Ok(Sent::Changed) => return Progress::Changed,
                 Err(Gone) => return Progress::Lost,
             }
@@ -269,9 +286,10 @@ impl<P: Payload, S: Default> Connection<P, S> {
         self.response = Some(Response::of(request, head));
     }
 
-    /// Gives the socket what it takes of the response.
+    /// Gives the socket what it takes of the response in a turn.
     fn send(
         &mut self,
+        config: &Config,
         http: &mut impl Http<P, Session = S>,
         sockets: &mut impl Sockets<P>,
         socket: SocketId,
@@ -286,8 +304,12 @@ impl<P: Payload, S: Default> Connection<P, S> {
         let Some(request) = response.request else {
             return Ok(Sent::All);
         };
-        while response.sent < request.content_len {
-            let left = request.content_len - response.sent;
+        let end = match config.turn_bytes {
+            Some(turn) => request.content_len.min(response.sent + u64::from(turn)),
+            None => request.content_len,
+        };
+        while response.sent < end {
+            let left = end - response.sent;
             let before = response.sent;
             let outcome = match request.program {
                 Some(program) => {
@@ -300,7 +322,10 @@ impl<P: Payload, S: Default> Connection<P, S> {
                 return Ok(outcome);
             }
         }
-        Ok(Sent::All)
+        Ok(match end < request.content_len {
+            true => Sent::Turn,
+            false => Sent::All,
+        })
     }
 
     /// A response was given to the socket as a whole; true when it was the last.
@@ -333,6 +358,8 @@ enum Sent {
     All,
     /// It has no more room now.
     Some,
+    /// It took all of a turn, and there is more.
+    Turn,
     /// There is no such content any more.
     Changed,
 }
@@ -365,9 +392,11 @@ impl<P: Payload> Response<P> {
         socket: SocketId,
         left: u64,
     ) -> Result<Sent, Gone> {
-        let mut name = http.name(request, self.sent);
+        let before = self.sent;
+        let mut name = http.name(request, before);
         if let Some(content) = &mut name {
-            let cached = sockets.send_cached(socket, content)?;
+            let len = content.len.min(left);
+            let cached = sockets.send_cached(socket, &FileContent { len, ..*content })?;
             self.sent += cached.taken;
             match cached.has_room {
                 _ if cached.taken == left => return Ok(Sent::All),
@@ -375,7 +404,7 @@ impl<P: Payload> Response<P> {
                 true => *content = content.after(cached.taken),
             }
         }
-        let len = (request.content_len - self.sent).min(LONGEST_RUN) as u32;
+        let len = (left - (self.sent - before)).min(LONGEST_RUN) as u32;
         let Some(content) = http.content(request, self.sent, len) else {
             return Ok(Sent::Changed);
         };

@@ -303,3 +303,61 @@ fn it_survives_clients_that_vanish_or_talk_nonsense() {
     assert!(script.closed && server.stats().lost == 1);
     assert_eq!(server.connections(), 0);
 }
+
+#[test]
+fn each_connection_has_its_turn() {
+    let config = Config {
+        turn_bytes: Some(1_000),
+        cork: false,
+        ..Config::default()
+    };
+    let mut server = Server::with_config(config, SymbolicHttp);
+    let mut script = Script {
+        pending: 2,
+        room: usize::MAX,
+        ..Script::default()
+    };
+    server.step(&mut script, Ready::Acceptable);
+    let sockets = [SocketId(0), SocketId(1)];
+    for socket in sockets {
+        script.input.push_back(symbolic::request(0, 2_500, None));
+        server.step(&mut script, Ready::Readable(socket));
+        // Told again before its turn it gets no more.
+        server.step(&mut script, Ready::Writable(socket));
+    }
+    assert_eq!(script.by_file, 2_000);
+    let mut order = Vec::new();
+    while let Some(socket) = server.next_turn() {
+        order.push((socket, script.by_file));
+        server.step(&mut script, Ready::Writable(socket));
+    }
+    let [first, second] = sockets;
+    let expected = [
+        (first, 2_000),
+        (second, 3_000),
+        (first, 4_000),
+        (second, 4_500),
+    ];
+    assert_eq!(order, expected);
+    assert_eq!((script.by_file, server.stats().responses), (5_000, 2));
+}
+
+#[test]
+fn a_connection_that_is_lost_leaves_the_line() {
+    let config = Config {
+        turn_bytes: Some(1_000),
+        ..Config::default()
+    };
+    let mut server = Server::with_config(config, SymbolicHttp);
+    let mut script = Script {
+        pending: 1,
+        room: usize::MAX,
+        input: [symbolic::request(0, 2_500, None)].into(),
+        ..Script::default()
+    };
+    server.step(&mut script, Ready::Acceptable);
+    server.step(&mut script, Ready::Readable(SOCKET));
+    assert!(server.has_turn());
+    server.close_all(&mut script, true);
+    assert!(!server.has_turn());
+}

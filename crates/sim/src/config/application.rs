@@ -112,7 +112,10 @@ impl ApplicationConfig {
                 let expected = "\"remote-files\", where workload.kind is that";
                 Err(Invalid::new("application.kind", "\"web\"", expected))
             }
-            (Self::Web(_), _) => Ok(()),
+            (Self::Web(web), _) => {
+                let turn = web.turn_bytes.map_or(1, u64::from);
+                positive("application.turn_bytes", turn)
+            }
             (Self::Pages(_), WorkloadConfig::RemoteFiles(_)) => {
                 let expected = "\"remote-files\", where workload.kind is that";
                 Err(Invalid::new("application.kind", "\"pages\"", expected))

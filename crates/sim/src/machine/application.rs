@@ -117,9 +117,14 @@ impl Application {
         self.backlog.extend(self.program.sockets());
     }
 
-    /// Whether connections wait for the present block of a live stream.
+    /// Whether connections wait for their next turn, or for the present block of a live stream.
     pub(super) fn has_next(&self) -> bool {
-        !self.backlog.is_empty()
+        self.program.has_turn() || !self.backlog.is_empty()
+    }
+
+    /// The connection that has waited longest for its next turn: its socket is still writable.
+    pub(super) fn next_turn(&mut self) -> Option<SocketId> {
+        self.program.next_turn()
     }
 
     /// Gives the present block of a live stream to the next connection; false when all have it.

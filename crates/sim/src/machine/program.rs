@@ -45,6 +45,19 @@ impl Program {
         server.into_iter().flat_map(web::Server::sockets)
     }
 
+    /// Whether connections of a server wait for their next turn.
+    pub(super) fn has_turn(&self) -> bool {
+        matches!(self, Self::Server(server) if server.has_turn())
+    }
+
+    /// The connection that has waited longest for its next turn.
+    pub(super) fn next_turn(&mut self) -> Option<SocketId> {
+        match self {
+            Self::Server(server) => server.next_turn(),
+            Self::Pages(_) => None,
+        }
+    }
+
     /// Handles one event.
     pub(super) fn step(&mut self, now: Time, sockets: &mut impl Sockets<Symbolic>, ready: Ready) {
         match self {

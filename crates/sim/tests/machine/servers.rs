@@ -2,6 +2,7 @@
 //!
 //! The machine itself checks that every byte that clients receive is the right one, of a revision that was current while they waited.
 
+use baton_apps::web;
 use baton_bus::interconnect::InterconnectConfig;
 use baton_host::{AffinityConfig, CoherenceConfig};
 use baton_sim::config::{ApplicationConfig, Experiment, LiveConfig, WorkloadConfig};
@@ -141,6 +142,29 @@ fn reads_are_current_while_others_write() {
         let (read, written) = (run.bus.to_nic.bytes.content, run.bus.to_host.bytes.content);
         assert_eq!(read == 0, write_percent == 100, "{read} bytes read");
         assert_eq!(written == 0, write_percent == 0, "{written} bytes written");
+    }
+}
+
+#[test]
+fn connections_take_turns() {
+    let taking = |turn_bytes| {
+        let file = FixedSpec::httperf(200_000, 100, None);
+        let server = web::Config {
+            turn_bytes,
+            ..web::Config::default()
+        };
+        small(WorkloadConfig::Fixed(file), ApplicationConfig::Web(server))
+    };
+    let first_byte = |turn_bytes| {
+        let run = results(&taking(turn_bytes));
+        run.clients.first_byte_ms.mean.expect("responses")
+    };
+    let (at_once, in_turns) = (first_byte(None), first_byte(Some(4096)));
+    assert!(in_turns < at_once / 2.0, "{in_turns} and {at_once} ms");
+    for seed in 0..2 {
+        let mut experiment = faulty(taking(Some(4096)), seed);
+        experiment.nic.firmware.hard_limit = 10;
+        assert!(results(&experiment).handoff.offloaded_packets_percent > 0.0);
     }
 }
 

@@ -334,6 +334,8 @@ impl HostProcess {
             }
             if let Some(ready) = self.next_ready(ends) {
                 self.handle_ready(now, ends, meter, ready);
+            } else if let Some(socket) = self.application.next_turn() {
+                self.step(now, ends, meter, Ready::Writable(socket));
             } else if self.application.has_next() {
                 self.act(now, ends, meter, |application, system| {
                     application.serve_next(now, system);
@@ -345,22 +347,33 @@ impl HostProcess {
         }
     }
 
-    /// The application does something about an event.
+    /// The application does something about a change.
     fn handle_ready(&mut self, now: Time, ends: &mut [End], meter: &mut HostMeter, ready: Ready) {
+        if let Ready::Writable(socket) = ready
+            && let Some(Place::Host(conn)) = self.place_of(socket)
+        {
+            self.memory.wake(conn, meter);
+        }
+        self.step(now, ends, meter, ready);
+    }
+
+    /// The application does something about an event that a wait reports.
+    fn step(&mut self, now: Time, ends: &mut [End], meter: &mut HostMeter, ready: Ready) {
         let socket = socket_of(ready);
-        let stack = self.stack.as_deref();
-        let before = socket.and_then(|socket| stack?.state_of(socket));
-        match before.map(|before| before.place) {
-            Some(Place::Adapter(_)) => meter.owner(Owner::Nic),
-            Some(Place::Host(conn)) if matches!(ready, Ready::Writable(_)) => {
-                self.memory.wake(conn, meter);
-            }
-            _ => {}
+        let place = socket.and_then(|socket| self.place_of(socket));
+        if matches!(place, Some(Place::Adapter(_))) {
+            meter.owner(Owner::Nic);
         }
         footprint::wait_event(meter, socket.map(|socket| socket.0));
         self.act(now, ends, meter, |application, system| {
             application.step(now, system, ready);
         });
+    }
+
+    /// Where a socket's connection is, if it has one and the host has a stack.
+    fn place_of(&self, socket: SocketId) -> Option<Place> {
+        let state = self.stack.as_deref()?.state_of(socket)?;
+        Some(state.place)
     }
 
     /// Lets the application act on its sockets and files, and the stack send what comes of it.
