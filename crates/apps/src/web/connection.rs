@@ -392,8 +392,8 @@ impl<P: Payload> Response<P> {
         socket: SocketId,
         left: u64,
     ) -> Result<Sent, Gone> {
-        let before = self.sent;
-        let mut name = http.name(request, before);
+        let end = self.sent + left;
+        let mut name = http.name(request, self.sent);
         if let Some(content) = &mut name {
             let len = content.len.min(left);
             let cached = sockets.send_cached(socket, &FileContent { len, ..*content })?;
@@ -404,7 +404,7 @@ impl<P: Payload> Response<P> {
                 true => *content = content.after(cached.taken),
             }
         }
-        let len = (left - (self.sent - before)).min(LONGEST_RUN) as u32;
+        let len = (end - self.sent).min(LONGEST_RUN) as u32;
         let Some(content) = http.content(request, self.sent, len) else {
             return Ok(Sent::Changed);
         };

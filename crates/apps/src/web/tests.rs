@@ -104,15 +104,28 @@ impl Sockets<Symbolic> for Script {
 const SOCKET: SocketId = SocketId(0);
 
 fn accepted() -> (Server<Symbolic, SymbolicHttp>, Script) {
-    let mut server = Server::new(SymbolicHttp);
+    accepted_by(Config::default(), 1)
+}
+
+/// A server with so many connections, all of which use the one script.
+fn accepted_by(config: Config, count: u32) -> (Server<Symbolic, SymbolicHttp>, Script) {
+    let mut server = Server::with_config(config, SymbolicHttp);
     let mut script = Script {
-        pending: 1,
+        pending: count,
         room: usize::MAX,
         ..Script::default()
     };
     server.step(&mut script, Ready::Acceptable);
-    assert_eq!(server.connections(), 1);
+    assert_eq!(server.connections(), count);
     (server, script)
+}
+
+fn in_turns() -> Config {
+    Config {
+        turn_bytes: Some(1_000),
+        cork: false,
+        ..Config::default()
+    }
 }
 
 fn assert_responses(requests: &[Symbolic], output: &[Symbolic]) {
@@ -306,18 +319,7 @@ fn it_survives_clients_that_vanish_or_talk_nonsense() {
 
 #[test]
 fn each_connection_has_its_turn() {
-    let config = Config {
-        turn_bytes: Some(1_000),
-        cork: false,
-        ..Config::default()
-    };
-    let mut server = Server::with_config(config, SymbolicHttp);
-    let mut script = Script {
-        pending: 2,
-        room: usize::MAX,
-        ..Script::default()
-    };
-    server.step(&mut script, Ready::Acceptable);
+    let (mut server, mut script) = accepted_by(in_turns(), 2);
     let sockets = [SocketId(0), SocketId(1)];
     for socket in sockets {
         script.input.push_back(symbolic::request(0, 2_500, None));
@@ -344,18 +346,8 @@ fn each_connection_has_its_turn() {
 
 #[test]
 fn a_connection_that_is_lost_leaves_the_line() {
-    let config = Config {
-        turn_bytes: Some(1_000),
-        ..Config::default()
-    };
-    let mut server = Server::with_config(config, SymbolicHttp);
-    let mut script = Script {
-        pending: 1,
-        room: usize::MAX,
-        input: [symbolic::request(0, 2_500, None)].into(),
-        ..Script::default()
-    };
-    server.step(&mut script, Ready::Acceptable);
+    let (mut server, mut script) = accepted_by(in_turns(), 1);
+    script.input.push_back(symbolic::request(0, 2_500, None));
     server.step(&mut script, Ready::Readable(SOCKET));
     assert!(server.has_turn());
     server.close_all(&mut script, true);
