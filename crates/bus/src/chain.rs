@@ -151,8 +151,10 @@ impl<T> Chains<T> {
 
     /// Asserts that a queue is whole; gives how many are in it.
     pub fn check(&self, chain: &Chain) -> usize {
-        assert_eq!(self.numbers(chain).count(), chain.len() as usize);
-        assert_eq!(self.numbers(chain).last().unwrap_or(NONE), chain.tail);
+        let walked = self
+            .numbers(chain)
+            .fold((0, NONE), |(len, _), node| (len + 1, node));
+        assert_eq!(walked, (chain.len(), chain.tail));
         chain.len() as usize
     }
 

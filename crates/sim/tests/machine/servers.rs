@@ -27,6 +27,8 @@ fn small(workload: WorkloadConfig, application: ApplicationConfig) -> Experiment
     experiment.run.warmup_packets = Some(2_000);
     experiment.run.measured_packets = 10_000;
     experiment.run.check = true;
+    // Each check walks all of them.
+    experiment.offload.host.interface.packet_buffers = 64;
     experiment
 }
 
