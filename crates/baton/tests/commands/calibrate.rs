@@ -6,7 +6,7 @@ use crate::interrupts::{interrupt, started};
 use serde_json::Value;
 
 /// Flags that make a calibration short.
-const FEW: [&str; 6] = ["--rounds", "1", "--warmup", "2000", "--packets", "15000"];
+const FEW: [&str; 6] = ["--rounds", "1", "--warmup", "2000", "--packets", "6000"];
 
 fn calibrate(bench: &Workbench, more: &[&str]) -> Ran {
     let arguments: Vec<&str> = ["calibrate"]
@@ -34,12 +34,12 @@ fn with_log() -> Workbench {
 }
 
 #[test]
-fn a_calibration_prints_rounds_residuals_and_lines_for_the_profile() {
+fn a_calibration_prints_rounds_residuals_and_lines_that_can_be_run() {
     let bench = with_log();
     let ran = calibrate(&bench, &["--log", "access.log", "--json", "out.json"]).ok();
     ran.says(&[
         "with the log access.log",
-        "15,000 packets measured after 2,000 packets of warm-up, seed 1",
+        "6,000 packets measured after 2,000 packets of warm-up, seed 1",
         "With the constants of the profile",
         "Round 1:",
         "W-1024-P-N-FCFS-400",
@@ -63,26 +63,11 @@ fn a_calibration_prints_rounds_residuals_and_lines_for_the_profile() {
         assert_eq!(published.count(), 23, "{outcome}");
     }
     assert_eq!(bench.files(), ["access.log", "out.json"]);
-}
-
-#[test]
-fn the_lines_for_the_profile_can_be_run() {
-    let bench = with_log();
-    let ran = calibrate(&bench, &["--log", "access.log"]).ok();
-    let lines = ran
-        .stdout
-        .find("[host.scale]\n")
-        .map(|start| &ran.stdout[start..])
-        .expect("lines for the profile");
+    let lines = ran.stdout.find("[host.scale]\n");
+    let lines = &ran.stdout[lines.expect("lines for the profile")..];
     bench.write("derived.toml", lines);
-    let again = [
-        "run",
-        "W-0-N-N-FCFS-400",
-        "--profile",
-        "derived.toml",
-        "--print-config=full",
-    ];
-    bench.run(&again).ok();
+    let again = "run W-0-N-N-FCFS-400 --profile derived.toml --print-config=full";
+    bench.baton(again).ok();
 }
 
 #[test]

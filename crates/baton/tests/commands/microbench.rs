@@ -47,7 +47,7 @@ fn one_nic_is_measured() {
 fn the_report_is_reproduced() {
     let bench = Workbench::new();
     let printed = bench
-        .baton("reproduce nic-microbench --packets 400 --json out.json --figure out.svg")
+        .baton("reproduce nic-microbench --packets 150 --json out.json --figure out.svg")
         .ok()
         .stdout;
     for word in ["Figure 11", "Best partners", "C14"] {
@@ -90,7 +90,7 @@ fn applications_are_predicted() {
     let own = "--trace some.pcap --log access.log";
     let printed = bench
         .baton(&format!(
-            "reproduce nic-applications --packets 300 {own} --json out.json --figure out.svg"
+            "reproduce nic-applications --packets 150 {own} --json out.json --figure out.svg"
         ))
         .ok()
         .stdout;
@@ -124,7 +124,7 @@ fn correlations_are_printed_with_their_number() {
     std::fs::write(bench.path("some.pcap"), capture(50, 100)).expect("a file");
     bench.write("access.log", include_str!("../../../../samples/access.log"));
     let printed = bench
-        .baton("reproduce nic-correlation --packets 300 --trace some.pcap --log access.log --json out.json")
+        .baton("reproduce nic-correlation --packets 100 --trace some.pcap --log access.log --json out.json")
         .ok()
         .stdout;
     for word in ["n = 6", "n = 5", "UDP both ways, 18 bytes", "mean of the"] {
@@ -150,7 +150,7 @@ fn correlations_are_printed_with_their_number() {
 fn traces_and_logs_that_are_none_are_refused() {
     let bench = Workbench::new();
     bench.write("some.txt", "nothing of the kind\n");
-    let run = "reproduce nic-applications --packets 300 --json out.json";
+    let run = "reproduce nic-applications --packets 150 --json out.json";
     bench
         .baton(&format!("{run} --trace some.txt"))
         .refused(&["--trace", "some.txt", "pcap"]);
