@@ -1,5 +1,5 @@
-//! What README and the book say: each command in them runs as it is written, the pages that are made from the code are current, and what
-//! they point to is there.
+//! What README and the book say: each command in them runs as it is written and prints what they show of it, the pages that are made from the
+//! code are current, and what they point to is there.
 //!
 //! Each page is run from top to bottom in a folder of its own with copies of `experiments`, `profiles` and `samples`. What a test cannot
 //! run says so in its first line, `# As root: ...`, `# Takes ...` or `# Needs ...`, and is reported as ignored.
@@ -12,7 +12,7 @@ mod reference;
 
 use common::root;
 use libtest_mimic::{Arguments, Failed, Trial};
-use page::{Block, Page};
+use page::{Block, Page, is_printed};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -83,10 +83,19 @@ fn run(blocks: &[Block]) -> Result<(), Failed> {
     let program = Path::new(env!("CARGO_BIN_EXE_baton"));
     let bin = program.parent().expect("a folder").display();
     let path = format!("{bin}:{}", std::env::var("PATH").unwrap_or_default());
+    let mut printed = String::new();
     for block in blocks {
         match block {
             Block::File { name, text } => fs::write(folder.path().join(name), text)?,
-            Block::Commands(_) => {
+            Block::Printed(text) if !printed.contains(text) => {
+                return Err(format!("expected\n{text}\nprinted\n{printed}").into());
+            }
+            Block::Rows(rows) => {
+                if let Some(row) = rows.iter().find(|row| !is_printed(row, &printed)) {
+                    return Err(format!("expected\n{row}\nprinted\n{printed}").into());
+                }
+            }
+            Block::Commands(_) if block.has_commands() => {
                 let script = block.script();
                 let ran = Command::new("sh")
                     .args(["-e", "-c", &script])
@@ -97,7 +106,11 @@ fn run(blocks: &[Block]) -> Result<(), Failed> {
                     let stderr = String::from_utf8_lossy(&ran.stderr);
                     return Err(format!("{}: {script}\n{stderr}", ran.status).into());
                 }
+                let lines = String::from_utf8_lossy(&ran.stdout);
+                let lines = lines.lines().map(|line| format!("{}\n", line.trim_end()));
+                printed = lines.collect();
             }
+            Block::Printed(_) | Block::Commands(_) => {}
         }
     }
     is_unchanged(&folder.path().join("docs/src"))

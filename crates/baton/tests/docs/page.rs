@@ -1,4 +1,4 @@
-//! A page of Markdown: its commands, the files it has a reader write, and what it points to.
+//! A page of Markdown: its commands, what it says that they print, the files it has a reader write, and what it points to.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,13 +19,20 @@ pub struct Page {
     text: String,
 }
 
-/// A fenced block that a reader does something with.
+/// What stands above a table of numbers that commands have printed.
+const PRINTED: &str = "<!-- printed -->";
+
+/// A block that a reader does something with, or compares.
 #[derive(Clone)]
 pub enum Block {
     /// `sh`: lines for a shell.
     Commands(String),
     /// `toml` that begins with the name of a file, as in `# mine.toml`: the file's content.
     File { name: String, text: String },
+    /// `text`: it is in what the commands above print.
+    Printed(String),
+    /// A table's rows: their numbers stand on a line of what the commands above print, in this order.
+    Rows(Vec<String>),
 }
 
 impl Page {
@@ -61,6 +68,10 @@ fn blocks(text: &str) -> Vec<Block> {
     let mut blocks = Vec::new();
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
+        if line == PRINTED {
+            let table = lines.by_ref().take_while(|line| line.starts_with('|'));
+            blocks.push(Block::Rows(table.skip(2).map(str::to_owned).collect()));
+        }
         let Some(language) = line.trim_start().strip_prefix("```") else {
             continue;
         };
@@ -74,6 +85,7 @@ fn blocks(text: &str) -> Vec<Block> {
             .and_then(|first| first.strip_prefix("# "));
         match language {
             "sh" => blocks.push(Block::Commands(text)),
+            "text" => blocks.push(Block::Printed(text)),
             "toml" => blocks.extend(named.filter(|name| name.ends_with(".toml")).map(|name| {
                 let name = name.to_owned();
                 Block::File {
@@ -130,7 +142,7 @@ impl Block {
     pub fn has_commands(&self) -> bool {
         match self {
             Self::Commands(_) => !self.script().is_empty(),
-            Self::File { .. } => false,
+            _ => false,
         }
     }
 
@@ -145,6 +157,20 @@ impl Block {
             .filter(|line| !line.starts_with('#') && !is_build(line));
         lines.map(|line| format!("{line}\n")).collect()
     }
+}
+
+/// Whether a page's row, but for its name, has numbers that stand on a line of `printed` in the same order.
+pub fn is_printed(row: &str, printed: &str) -> bool {
+    let (_, cells) = row[1..].split_once('|').unwrap_or_default();
+    printed.lines().any(|line| {
+        let mut on_line = numbers(line);
+        numbers(cells).all(|number| on_line.any(|other| other == number))
+    })
+}
+
+fn numbers(text: &str) -> impl Iterator<Item = &str> {
+    let words = text.split(|c: char| !c.is_ascii_digit() && c != ',' && c != '.');
+    words.filter(|word| word.contains(|c: char| c.is_ascii_digit()))
 }
 
 /// Whether a line builds, or tests what has been built.
