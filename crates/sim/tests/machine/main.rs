@@ -1,5 +1,6 @@
 //! The machine as a whole. One program, since each has a machine of its own to be built.
 
+mod checked;
 mod load;
 mod long_run;
 mod nics;

@@ -2,6 +2,7 @@
 //!
 //! The machine itself checks that every byte that clients receive is the right one, of a revision that was current while they waited.
 
+use crate::checked::{check, faulty, results};
 use baton_apps::web;
 use baton_bus::interconnect::InterconnectConfig;
 use baton_host::{AffinityConfig, CoherenceConfig};
@@ -9,10 +10,6 @@ use baton_sim::config::{ApplicationConfig, Experiment, LiveConfig, WorkloadConfi
 use baton_sim::results::{NicCacheResults, Results};
 use baton_sim::{NoObserver, run};
 use baton_workload::{FixedSpec, OnDemandSpec, RemoteFilesSpec, TitleClass};
-
-fn results(experiment: &Experiment) -> Results {
-    run(experiment, "test", &[], &mut NoObserver).unwrap_or_else(|error| panic!("{error}"))
-}
 
 /// Few packets of few clients, with every check after every event.
 fn small(workload: WorkloadConfig, application: ApplicationConfig) -> Experiment {
@@ -26,22 +23,7 @@ fn small(workload: WorkloadConfig, application: ApplicationConfig) -> Experiment
     experiment.nic.firmware.hard_limit = 0;
     experiment.run.warmup_packets = Some(2_000);
     experiment.run.measured_packets = 10_000;
-    experiment.run.check = true;
-    // Each check walks all of them.
-    experiment.offload.host.interface.packet_buffers = 64;
-    experiment
-}
-
-/// Loses, repeats and delays frames.
-fn faulty(mut experiment: Experiment, seed: u64) -> Experiment {
-    experiment.run.seed = seed;
-    experiment.wire.loss = 0.02;
-    experiment.wire.reorder = 0.03;
-    experiment.wire.duplicate = 0.01;
-    experiment.wire.reorder_delay_us = 200;
-    for tcp in [&mut experiment.tcp, &mut experiment.clients.tcp] {
-        (tcp.rto_min_ms, tcp.rto_initial_ms) = (5, 20);
-    }
+    check(&mut experiment);
     experiment
 }
 

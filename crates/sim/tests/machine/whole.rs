@@ -2,12 +2,13 @@
 //!
 //! The machine itself checks every byte that clients receive; a run that returns results has passed that check.
 
+use crate::checked::{self, check, results};
 use baton_bus::interconnect::InterconnectConfig;
 use baton_cache::{Lru, ReplacementConfig};
 use baton_nic::{LoadControl, Relief, Scheduler, Watermarks};
 use baton_sim::config::{Experiment, WorkloadConfig};
-use baton_sim::results::{Ended, Results};
-use baton_sim::{Machine, NoObserver, run};
+use baton_sim::results::Ended;
+use baton_sim::{Machine, NoObserver};
 use baton_workload::generate::{Distribution, Files};
 use baton_workload::{FixedSpec, GeneratorSpec, Preset};
 
@@ -25,26 +26,11 @@ fn experiment(connections: u32, offloaded: u32) -> Experiment {
     experiment
 }
 
-fn results(experiment: &Experiment) -> Results {
-    run(experiment, "test", &[], &mut NoObserver).unwrap_or_else(|error| panic!("{error}"))
-}
-
 fn faulty(seed: u64) -> Experiment {
-    let mut experiment = experiment(40, 20);
-    // Each check walks all of them.
-    experiment.offload.host.interface.packet_buffers = 64;
-    experiment.run.seed = seed;
+    let mut experiment = checked::faulty(experiment(40, 20), seed);
+    check(&mut experiment);
     experiment.run.warmup_packets = Some(500);
     experiment.run.measured_packets = 3_000;
-    experiment.run.check = true;
-    experiment.wire.loss = 0.02;
-    experiment.wire.reorder = 0.03;
-    experiment.wire.duplicate = 0.01;
-    experiment.wire.reorder_delay_us = 200;
-    experiment.clients.tcp.rto_min_ms = 5;
-    experiment.tcp.rto_min_ms = 5;
-    experiment.clients.tcp.rto_initial_ms = 20;
-    experiment.tcp.rto_initial_ms = 20;
     experiment
 }
 
