@@ -12,7 +12,7 @@ mod reference;
 
 use common::root;
 use libtest_mimic::{Arguments, Failed, Trial};
-use page::{Block, Page, is_printed};
+use page::{Block, Page};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -85,16 +85,11 @@ fn run(blocks: &[Block]) -> Result<(), Failed> {
     let path = format!("{bin}:{}", std::env::var("PATH").unwrap_or_default());
     let mut printed = String::new();
     for block in blocks {
+        if let Some(expected) = block.unprinted(&printed) {
+            return Err(format!("expected\n{expected}\nprinted\n{printed}").into());
+        }
         match block {
             Block::File { name, text } => fs::write(folder.path().join(name), text)?,
-            Block::Printed(text) if !printed.contains(text) => {
-                return Err(format!("expected\n{text}\nprinted\n{printed}").into());
-            }
-            Block::Rows(rows) => {
-                if let Some(row) = rows.iter().find(|row| !is_printed(row, &printed)) {
-                    return Err(format!("expected\n{row}\nprinted\n{printed}").into());
-                }
-            }
             Block::Commands(_) if block.has_commands() => {
                 let script = block.script();
                 let ran = Command::new("sh")
@@ -110,7 +105,7 @@ fn run(blocks: &[Block]) -> Result<(), Failed> {
                 let lines = lines.lines().map(|line| format!("{}\n", line.trim_end()));
                 printed = lines.collect();
             }
-            Block::Printed(_) | Block::Commands(_) => {}
+            _ => {}
         }
     }
     is_unchanged(&folder.path().join("docs/src"))

@@ -70,7 +70,9 @@ fn blocks(text: &str) -> Vec<Block> {
     while let Some(line) = lines.next() {
         if line == PRINTED {
             let table = lines.by_ref().take_while(|line| line.starts_with('|'));
-            blocks.push(Block::Rows(table.skip(2).map(str::to_owned).collect()));
+            let rows: Vec<String> = table.skip(2).map(str::to_owned).collect();
+            assert!(!rows.is_empty(), "a table stands below {PRINTED}");
+            blocks.push(Block::Rows(rows));
         }
         let Some(language) = line.trim_start().strip_prefix("```") else {
             continue;
@@ -146,6 +148,18 @@ impl Block {
         }
     }
 
+    /// What of it the commands above should have printed, and have not.
+    pub fn unprinted(&self, printed: &str) -> Option<&str> {
+        match self {
+            Self::Printed(text) => (!printed.contains(text)).then_some(text),
+            Self::Rows(rows) => {
+                let mut rows = rows.iter().map(String::as_str);
+                rows.find(|row| !is_printed(row, printed))
+            }
+            Self::Commands(_) | Self::File { .. } => None,
+        }
+    }
+
     /// What a shell is to run: `baton` is in its path, and built already.
     pub fn script(&self) -> String {
         let Self::Commands(text) = self else {
@@ -160,7 +174,7 @@ impl Block {
 }
 
 /// Whether a page's row, but for its name, has numbers that stand on a line of `printed` in the same order.
-pub fn is_printed(row: &str, printed: &str) -> bool {
+fn is_printed(row: &str, printed: &str) -> bool {
     let (_, cells) = row[1..].split_once('|').unwrap_or_default();
     printed.lines().any(|line| {
         let mut on_line = numbers(line);
