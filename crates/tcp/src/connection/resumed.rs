@@ -75,6 +75,8 @@ impl<P: Payload> Connection<P> {
         let moment = self.clock.moment(NOW);
         self.choose_mtu_probing(moment, config);
         let window = congestion_window.unwrap_or_else(|| self.initial_window(config));
+        // Segments of another TCP may be smaller.
+        let window = window.max(self.smss());
         self.congestion.start(window, self.tx.una, config);
         self.introduce_controller(NOW);
         let (end, push) = (self.data_end(), true);
@@ -173,5 +175,54 @@ fn without_data<P>(
         timestamp: options.timestamps.then(|| clock.wrapping_add(1)),
         round_trip: rtt.smoothed(),
         congestion_window: Some(congestion.window()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use baton_wire::{Endpoint, SeqNr, Symbolic};
+
+    fn with_data_in_flight() -> Essentials<Symbolic> {
+        let end = |last: u8| Endpoint::new([10, 0, 0, last].into(), 80);
+        Essentials {
+            flow: Flow {
+                local: end(1),
+                remote: end(2),
+            },
+            state: State::Established,
+            send_una: SeqNr(0),
+            send_next: SeqNr(0) + 3000,
+            send_buffer: vec![Symbolic {
+                source: 1,
+                offset: 0,
+                len: 5000,
+            }],
+            send_window: 10_000,
+            send_window_seq: SeqNr(0),
+            largest_send_window: 10_000,
+            receive_next: SeqNr(7),
+            receive_edge: SeqNr(7) + 20_000,
+            receive_buffer: Vec::new(),
+            mss: 1000,
+            window_scaling: None,
+            sack: true,
+            timestamp: None,
+            round_trip: None,
+            congestion_window: None,
+        }
+    }
+
+    #[test]
+    fn there_is_room_for_a_segment_whatever_window_is_told() {
+        for told in [0, 536, 1000, 4000] {
+            let essentials = Essentials {
+                congestion_window: Some(told),
+                ..with_data_in_flight()
+            };
+            let state = essentials.into_portable(&Config::default());
+            let window = state.essentials().expect("it is sound").congestion_window;
+            assert_eq!(window, Some(told.max(1000)));
+        }
     }
 }
