@@ -643,6 +643,7 @@ impl<P: Payload> Connection<P> {
         }
         if self.keeps_times() {
             self.repair.flight.verify(self.tx.una, self.tx.max)?;
+            self.verify_prediction()?;
         } else {
             self.repair.flight.verify_unused()?;
         }

@@ -30,6 +30,16 @@ impl<P: Payload> Connection<P> {
             && !self.receive.has_holes()
     }
 
+    /// The rule that is broken, if any: nothing is known to have arrived beyond what is in flight, unless it was reported.
+    pub(super) fn verify_prediction(&self) -> Result<(), &'static str> {
+        let first = self.repair.flight.first();
+        let overtaken = first.is_some_and(|first| self.repair.rack.overtaken_by(first.end) > 0);
+        match self.is_undisturbed() && overtaken {
+            false => Ok(()),
+            true => Err("what arrived beyond a hole was reported"),
+        }
+    }
+
     /// The segment, which holds `len` bytes of data, is the next in sequence, and nothing else is to be said of it.
     #[inline(always)]
     pub(crate) fn is_predicted(&self, segment: &Segment<P>, len: u32) -> bool {

@@ -225,4 +225,14 @@ mod tests {
             assert_eq!(window, Some(told.max(1000)));
         }
     }
+
+    #[test]
+    fn nothing_has_arrived_beyond_what_is_in_flight_and_was_not_reported() {
+        let config = Config::default();
+        let mut conn = Connection::resumed(with_data_in_flight(), &config);
+        assert_eq!(conn.verify(&config), Ok(()));
+        let max = conn.tx.max;
+        conn.repair.rack.note_duplicates(false, max + 1, max);
+        assert!(conn.verify(&config).is_err());
+    }
 }
