@@ -53,6 +53,8 @@ pub(crate) struct Conversation {
     now: Time,
     peers: Vec<Peer>,
     current: usize,
+    /// Connections that were over and are left, and have not told of their end.
+    left: Vec<ConnId>,
     /// The owner takes connections that wait.
     accepts: bool,
     /// The last cookie of Fast Open that the stack gave.
@@ -107,6 +109,7 @@ impl Conversation {
             now: Time::ZERO + Span::from_secs(1000),
             peers: vec![Peer::new(flow)],
             current: 0,
+            left: Vec::new(),
             accepts: true,
             cookie: FastOpenCookie::REQUEST,
         };
@@ -172,9 +175,17 @@ impl Conversation {
 
     fn connect(&mut self) {
         let flow = self.peer().flow;
-        let id = self.stack.connect(self.now, flow);
-        let peer = self.peer();
-        peer.id = id.or(peer.id);
+        if let Some(id) = self.stack.connect(self.now, flow) {
+            self.own(self.current, id);
+        }
+    }
+
+    /// The connection is that of the peer with this number; one of before is over, and its owner leaves it.
+    fn own(&mut self, peer: usize, id: ConnId) {
+        if let Some(before) = self.peers[peer].id.replace(id) {
+            self.stack.close(before);
+            self.left.push(before);
+        }
     }
 
     fn connect_fast(&mut self, len: u16, without_cookie: bool) {
@@ -185,7 +196,7 @@ impl Conversation {
         let (flow, config) = (self.peer().flow, self.stack.config().clone());
         let id = self.stack.connect_fast_open(self.now, flow, &config, how);
         let Some(id) = id else { return };
-        self.peer().id = Some(id);
+        self.own(self.current, id);
         self.call(
             id,
             Step::Write {
@@ -438,6 +449,11 @@ impl Conversation {
             }
             return;
         }
+        let left = self.left.iter().position(|left| *left == id);
+        if let (Some(left), Event::Closed(_)) = (left, event) {
+            self.left.swap_remove(left);
+            return;
+        }
         let owner = self.peers.iter_mut().find(|peer| peer.id == Some(id));
         let owner = owner.unwrap_or_else(|| panic!("{event:?} is about nobody's connection"));
         if let Event::Closed(_) = event {
@@ -452,8 +468,8 @@ impl Conversation {
         };
         while let Some(id) = self.stack.accept(listener) {
             let flow = self.stack.flow(id);
-            let peer = self.peers.iter_mut().find(|peer| peer.flow == flow);
-            peer.expect("nobody else connects").id = Some(id);
+            let peer = self.peers.iter().position(|peer| peer.flow == flow);
+            self.own(peer.expect("nobody else connects"), id);
         }
     }
 }
