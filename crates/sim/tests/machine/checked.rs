@@ -1,11 +1,24 @@
-//! Runs that check after each event, on a network that loses.
+//! Runs of machines: to their end, with a check after each event, on a network that loses.
 
 use baton_sim::config::Experiment;
-use baton_sim::results::Results;
-use baton_sim::{NoObserver, run};
+use baton_sim::results::{Ended, Results};
+use baton_sim::{NoObserver, RunError};
+
+pub fn run(experiment: &Experiment) -> Result<Results, RunError> {
+    baton_sim::run(experiment, "test", &[], &mut NoObserver)
+}
 
 pub fn results(experiment: &Experiment) -> Results {
-    run(experiment, "test", &[], &mut NoObserver).unwrap_or_else(|error| panic!("{error}"))
+    run(experiment).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Of a run that comes to its end, in which no client fails.
+pub fn complete(experiment: &Experiment) -> Results {
+    let results = results(experiment);
+    assert_eq!(results.ended, Ended::Complete);
+    let failed = &results.clients.failed;
+    assert!(failed.values().all(|count| *count == 0), "{failed:?}");
+    results
 }
 
 /// All is checked after each event. That walks all buffers that are posted for packets, so there are few.

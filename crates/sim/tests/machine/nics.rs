@@ -1,10 +1,10 @@
 //! Servers with several NICs: alike or of several kinds, with the kernel's sockets and with sockets on adapters.
 
+use crate::checked::complete;
 use baton_bus::interconnect::InterconnectConfig;
 use baton_host::SelectionConfig;
 use baton_sim::config::{EstablishedBy, Experiment, NicsConfig, Piece, WorkloadConfig};
-use baton_sim::results::{Ended, Results};
-use baton_sim::{Capture, NoObserver};
+use baton_sim::results::Results;
 use baton_workload::FixedSpec;
 
 /// Requests for files of 8 KiB, by connections that ask four times.
@@ -34,22 +34,12 @@ fn kinds(text: &str) -> NicsConfig {
     table["nics"].clone().try_into().expect("kinds of NICs")
 }
 
-fn results(experiment: &Experiment) -> Results {
-    let none: &[Capture] = &[];
-    let results = baton_sim::run(experiment, "test", none, &mut NoObserver);
-    let results = results.expect("a run that goes well");
-    assert_eq!(results.ended, Ended::Complete);
-    let failed = &results.clients.failed;
-    assert!(failed.values().all(|count| *count == 0), "{failed:?}");
-    results
-}
-
 #[test]
 fn each_adapter_serves_the_clients_of_its_subnet() {
     for established_by in BOTH {
         let mut experiment = on_adapters(24, established_by);
         experiment.nics = 3.into();
-        let results = results(&experiment);
+        let results = complete(&experiment);
         assert_eq!(results.nics.len(), 3);
         let sum: f64 = results.nics.iter().map(|port| port.content_mbps).sum();
         assert!((sum / results.clients.content_mbps - 1.0).abs() < 1e-9);
@@ -76,7 +66,7 @@ fn equal_experiments_with_several_adapters_give_equal_bits() {
             experiment.interconnect = InterconnectConfig::preset("pci-64-33").unwrap();
             let offload = &mut experiment.offload;
             (offload.host.piece, offload.adapter.piece) = (piece, piece);
-            let bits = |experiment: &Experiment| format!("{:?}", results(experiment));
+            let bits = |experiment: &Experiment| format!("{:?}", complete(experiment));
             assert_eq!(bits(&experiment), bits(&experiment));
         }
     }
@@ -91,7 +81,7 @@ fn adapters_wait_for_each_other_on_a_shared_bus() {
         experiment.workload = WorkloadConfig::Fixed(FixedSpec::httperf(100_000, 4, None));
         experiment.wire.rate_mbps = 1_000;
         experiment.interconnect = InterconnectConfig::preset(bus).unwrap();
-        let results = results(&experiment);
+        let results = complete(&experiment);
         let used = results.interconnect.map(|used| used.utilisation_percent);
         (results.clients.content_mbps, used.unwrap_or_default())
     };
@@ -114,7 +104,7 @@ fn limits_are_kept_by_adapter() {
         "[[nics]]\nname = 'small'\nfirmware.hard_limit = 2\n\
          [[nics]]\nname = 'large'\nfirmware.hard_limit = 30",
     );
-    let results = results(&experiment);
+    let results = complete(&experiment);
     let names: Vec<_> = results.nics.iter().map(|port| port.name.as_str()).collect();
     assert_eq!(names, ["small", "large"]);
     let refused = |reason| results.handoff.not_offloaded.get(reason).copied();
@@ -141,7 +131,7 @@ fn nics_of_different_speed_are_busy_for_different_times() {
     for established_by in BOTH {
         let mut experiment = on_adapters(8, established_by);
         experiment.nics = kinds(fast_and_slow);
-        let results = results(&experiment);
+        let results = complete(&experiment);
         let idle: Vec<_> = results
             .nics
             .iter()
@@ -159,7 +149,7 @@ fn one_nic_may_cache_and_another_not() {
     for mut experiment in [experiment(8)].into_iter().chain(by_descriptors) {
         experiment.host.kernel.nic_cache.enabled = true;
         experiment.nics = kinds("[[nics]]\nfirmware.cache.kib = 1024\n[[nics]]");
-        one_caches(&results(&experiment));
+        one_caches(&complete(&experiment));
     }
 }
 
@@ -179,7 +169,7 @@ fn one_caches(results: &Results) {
 fn tasks_cost_what_each_kind_says() {
     let mut experiment = experiment(8);
     experiment.nics = kinds("[[nics]]\n[[nics]]\ninstructions.lookup = 1000");
-    let results = results(&experiment);
+    let results = complete(&experiment);
     let of = |nic: usize| results.nics[nic].nic.tasks["lookup"];
     let per_lookup = |nic: usize| of(nic).instructions / of(nic).count;
     assert_eq!((per_lookup(0), per_lookup(1)), (100, 1000));

@@ -1,5 +1,6 @@
 //! The machine with full offload: the published table, what it costs, and that nothing gets lost whatever the settings.
 
+use crate::checked::{complete, run};
 use baton_apps::web;
 use baton_bus::interconnect::InterconnectConfig;
 use baton_bus::{BatchingPolicy, BatchingRule, Urgency};
@@ -9,7 +10,7 @@ use baton_sim::config::{
     ApplicationConfig, EstablishedBy, Experiment, OffloadConfig, PagesConfig, Piece, WorkloadConfig,
 };
 use baton_sim::results::{Ended, Results, Sample};
-use baton_sim::{Machine, NoObserver, RunError};
+use baton_sim::{Machine, NoObserver};
 use baton_wire::{Span, Time};
 use baton_workload::FixedSpec;
 use proptest::prelude::*;
@@ -38,10 +39,6 @@ fn offload(experiment: &mut Experiment) -> &mut OffloadConfig {
     &mut experiment.offload
 }
 
-fn run(experiment: &Experiment) -> Result<Results, RunError> {
-    baton_sim::run(experiment, "test", &[], &mut NoObserver)
-}
-
 fn with(mut experiment: Experiment, host: Setting, adapter: Setting) -> Experiment {
     let offload = offload(&mut experiment);
     let host_side = &mut offload.host.interface.batching;
@@ -51,14 +48,6 @@ fn with(mut experiment: Experiment, host: Setting, adapter: Setting) -> Experime
     experiment
 }
 
-fn results(experiment: &Experiment) -> Results {
-    let results = run(experiment).expect("a run that goes well");
-    assert_eq!(results.ended, Ended::Complete);
-    let failed = &results.clients.failed;
-    assert!(failed.values().all(|count| *count == 0), "{failed:?}");
-    results
-}
-
 /// Mean time to the first byte of a reply, microseconds.
 fn response_us(results: &Results) -> f64 {
     1e3 * results.clients.first_byte_ms.mean.expect("responses")
@@ -66,7 +55,7 @@ fn response_us(results: &Results) -> f64 {
 
 /// Response time and crossings over the baseline's.
 fn ratios(experiment: &Experiment, baseline: &Results) -> (f64, f64) {
-    let results = results(experiment);
+    let results = complete(experiment);
     (
         response_us(&results) / response_us(baseline),
         results.crossings_per_response() / baseline.crossings_per_response(),
@@ -85,7 +74,7 @@ fn one_connection_is_as_published() {
         Published(512 << 10, [5.7, 8.03, 12.07], 1.0),
     ] {
         let machine = machine(file_bytes);
-        let baseline = results(&with(machine.clone(), MINIMAL, MINIMAL));
+        let baseline = complete(&with(machine.clone(), MINIMAL, MINIMAL));
         let maximal = (128, (response_us(&baseline) / 2.0) as u32);
         let settings = [(maximal, MINIMAL), (MINIMAL, maximal), (maximal, maximal)];
         for (index, (host, adapter)) in settings.into_iter().enumerate() {
@@ -100,7 +89,7 @@ fn one_connection_is_as_published() {
         }
     }
     let machine = machine(1 << 10);
-    let baseline = results(&with(machine.clone(), MINIMAL, MINIMAL));
+    let baseline = complete(&with(machine.clone(), MINIMAL, MINIMAL));
     let (time, xing) = ratios(&with(machine, MINIMAL, (4, 1_000)), &baseline);
     assert!(
         (xing - 0.77).abs() <= 0.05 && (time - 1.05).abs() <= 0.1,
@@ -111,11 +100,11 @@ fn one_connection_is_as_published() {
 /// What crosses for one reply, counted by hand.
 #[test]
 fn crossings_of_one_reply_are_those_of_the_protocol() {
-    let small = results(&machine(1 << 10));
+    let small = complete(&machine(1 << 10));
     // Requests: ACCEPT and RECV together, two SENDs and CLOSE together. Responses: ACCEPT, RECV, two SENDs together, CLOSE.
     // Data: the request, header and content.
     assert_eq!(small.crossings_per_response(), (2 + 4 + 3) as f64);
-    let large = results(&machine(64 << 10));
+    let large = complete(&machine(64 << 10));
     assert_eq!(large.crossings_per_response(), (2 + 4 + 1 + 1 + 16) as f64);
     assert_eq!(large.bus.to_nic.bytes.content, 40 * (64 << 10));
     assert_eq!(large.clients.transfer_ms.count, 40);
@@ -125,7 +114,7 @@ fn crossings_of_one_reply_are_those_of_the_protocol() {
 fn equal_experiments_give_equal_bits() {
     let mut experiment = machine(64 << 10);
     experiment.clients.connections = 5;
-    let bits = |experiment: &Experiment| format!("{:?}", results(experiment));
+    let bits = |experiment: &Experiment| format!("{:?}", complete(experiment));
     assert_eq!(bits(&experiment), bits(&experiment));
     let mut other = experiment.clone();
     other.run.seed += 1;
@@ -138,10 +127,10 @@ fn an_interconnect_takes_time_and_changes_no_count() {
     experiment.run.check = true;
     offload(&mut experiment).host.wake_up.jitter_percent = 0;
     offload(&mut experiment).adapter.wake_up.jitter_percent = 0;
-    let ideal = results(&experiment);
+    let ideal = complete(&experiment);
     for name in ["pci-64-33", "pcie-3-x8"] {
         experiment.interconnect = InterconnectConfig::preset(name).unwrap();
-        let results = results(&experiment);
+        let results = complete(&experiment);
         let (time, ideal_time) = (response_us(&results), response_us(&ideal));
         assert!(time > ideal_time, "{name}: {time} us");
         assert!(results.interconnect.is_some() && ideal.interconnect.is_none());
@@ -154,7 +143,7 @@ fn a_rate_is_kept_until_it_is_more_than_can_be_served() {
     let mut experiment = machine(1 << 10);
     load(&mut experiment).connections_per_s = Some(200);
     experiment.clients.connections = 100;
-    let kept = results(&experiment);
+    let kept = complete(&experiment);
     let rate = kept.clients.request_rate;
     assert!((rate - 200.0).abs() < 10.0, "{rate}");
     load(&mut experiment).connections_per_s = Some(20_000);
@@ -178,7 +167,7 @@ fn pages_written_behind_a_cork_fill_transfers() {
     let crossings = |cork_timer_us| {
         let mut experiment = experiment.clone();
         offload(&mut experiment).host.interface.cork_timer_us = cork_timer_us;
-        results(&experiment).crossings_per_response()
+        complete(&experiment).crossings_per_response()
     };
     let (short, long) = (crossings(10), crossings(10_000));
     assert!(long < 0.5 * short, "{long} of {short}");
@@ -191,7 +180,7 @@ fn connections_are_handed_off_as_the_policy_says() {
     experiment.clients.connections = 20;
     experiment.run.check = true;
     offload(&mut experiment).established_by = EstablishedBy::Host;
-    let all = results(&experiment);
+    let all = complete(&experiment);
     let handoff = &all.handoff;
     // Some are on their way when the run ends.
     assert!(handoff.attempted >= all.clients.connections, "{handoff:?}");
@@ -202,7 +191,7 @@ fn connections_are_handed_off_as_the_policy_says() {
     assert!(handoff.accepted > 0 && handoff.offloaded_packets_percent > 50.0);
     let states = all.bus.to_nic.bytes.descriptor;
     experiment.host.kernel.selection = SelectionConfig::Never;
-    let none = results(&experiment);
+    let none = complete(&experiment);
     assert_eq!(none.handoff.attempted, 0);
     assert_eq!(none.handoff.offloaded_packets_percent, 0.0);
     assert!(none.host.host_packets.packets > 0 && none.host.nic_packets.packets == 0);
@@ -227,7 +216,7 @@ fn what_a_cork_holds_back_is_sent_after_a_handoff() {
         load(&mut experiment).requests = 4;
         offload(&mut experiment).established_by = EstablishedBy::Host;
         experiment.host.kernel.selection = SelectionConfig::Threshold { enqueues };
-        let results = results(&experiment);
+        let results = complete(&experiment);
         assert!(results.handoff.accepted > 0, "after {enqueues}");
     }
 }
@@ -257,7 +246,7 @@ fn overloaded(scheduler: Scheduler) -> Experiment {
 #[test]
 fn host_first_spares_packets_of_the_host_the_wait() {
     let [fcfs, host_first] =
-        [Scheduler::Fcfs, Scheduler::HostFirst].map(|scheduler| results(&overloaded(scheduler)));
+        [Scheduler::Fcfs, Scheduler::HostFirst].map(|scheduler| complete(&overloaded(scheduler)));
     for (fcfs, host_first) in [
         (&fcfs.nic.receive_delay_us, &host_first.nic.receive_delay_us),
         (&fcfs.nic.send_delay_us, &host_first.nic.send_delay_us),
@@ -273,7 +262,7 @@ fn full_queues_drop_by_name() {
     let dropped = |scheduler, change: fn(&mut Config)| {
         let mut experiment = overloaded(scheduler);
         change(&mut experiment.nic.firmware);
-        results(&experiment).nic.drops
+        complete(&experiment).nic.drops
     };
     let arrivals = dropped(Scheduler::Fcfs, |queues| queues.arrival_queue_packets = 8);
     assert!(arrivals["arrival_queue"] > 0, "{arrivals:?}");
@@ -298,7 +287,7 @@ fn load_control_sees_the_receive_queue() {
             load_control.high_water_packets,
             load_control.low_water_packets,
         ) = (16, 4);
-        let series = results(&experiment).series;
+        let series = complete(&experiment).series;
         let later = &series[series.len() / 2..];
         let mean = |value: fn(&Sample) -> u32| {
             let sum: u64 = later.iter().map(|sample| u64::from(value(sample))).sum();
@@ -322,11 +311,11 @@ fn a_scheduler_from_outside_takes_the_place_of_what_is_named() {
         .scheduler(Scheduler::HostFirst)
         .build();
     let mut found = built.unwrap().run("test", &mut NoObserver).unwrap();
-    let expected = results(&host_first);
+    let expected = complete(&host_first);
     found.experiment = expected.experiment.clone();
     found.workload = expected.workload.clone();
     assert_eq!(found, expected);
-    assert_ne!(results(&fcfs).nic, expected.nic, "it makes a difference");
+    assert_ne!(complete(&fcfs).nic, expected.nic, "it makes a difference");
 }
 
 /// Hard_Limit and load control work as on every machine.
@@ -336,7 +325,7 @@ fn limits_keep_connections_on_the_host() {
     experiment.clients.connections = 20;
     offload(&mut experiment).established_by = EstablishedBy::Host;
     experiment.nic.firmware.hard_limit = 3;
-    let results = results(&experiment);
+    let results = complete(&experiment);
     assert!(results.handoff.accepted > 0);
     assert!(
         results.handoff.not_offloaded["soft_limit"] > 0,
@@ -363,7 +352,7 @@ fn batching_from_outside_takes_the_place_of_what_is_named() {
     }
     let named = with(machine(64 << 10), MINIMAL, MINIMAL);
     let other = with(machine(64 << 10), (16, 1_000), (16, 1_000));
-    let (expected, without) = (results(&named), results(&other));
+    let (expected, without) = (complete(&named), complete(&other));
     let built = Machine::builder(&other)
         .batching(|_depth| EachAlone)
         .build();
@@ -389,7 +378,7 @@ fn adaptive_batching_saves_crossings_at_hardly_any_cost() {
                 let offload = offload(&mut experiment);
                 offload.host.interface.batching.policy = policy;
                 offload.adapter.interface.batching.policy = policy;
-                let results = results(&experiment);
+                let results = complete(&experiment);
                 times[policy as usize] += response_us(&results);
                 crossings[policy as usize] += results.crossings_per_response();
             }
@@ -459,7 +448,7 @@ fn a_request_waits_until_there_is_room_for_all_of_it() {
     adapter.cumulative_sends = false;
     host.batching.max_transfer_bytes = 1 << 10;
     adapter.batching.max_transfer_bytes = 1 << 10;
-    results(&experiment);
+    complete(&experiment);
 }
 
 proptest! {
@@ -578,7 +567,7 @@ fn from_a_log(application: web::Config) -> Experiment {
 fn headers_that_find_little_room_are_sent_all_the_same() {
     let mut experiment = from_a_log(web::Config::default());
     experiment.tcp.send_buffer = 4_000;
-    let results = results(&experiment);
+    let results = complete(&experiment);
     assert!(results.clients.connections < results.clients.responses);
 }
 
@@ -589,7 +578,7 @@ fn a_server_that_closes_has_a_connection_for_each_request() {
         keep_alive: false,
         ..web::Config::default()
     });
-    let results = results(&experiment);
+    let results = complete(&experiment);
     let ended = results
         .clients
         .responses

@@ -2,6 +2,7 @@
 //!
 //! The machine itself checks that every byte that clients receive is the right one.
 
+use crate::checked::{complete, run};
 use baton_cache::{Fifo, ReplacementConfig};
 use baton_host::{CoherenceConfig, SelectionConfig};
 use baton_nic::{Scheduler, Transmit};
@@ -9,7 +10,7 @@ use baton_sim::config::{
     ApplicationConfig, EstablishedBy, Experiment, LiveConfig, OffloadConfig, Piece, WorkloadConfig,
 };
 use baton_sim::results::{Ended, NicCacheResults, Results};
-use baton_sim::{Machine, NoObserver, RunError};
+use baton_sim::{Machine, NoObserver};
 use baton_workload::{FixedSpec, RemoteFilesSpec};
 use proptest::prelude::*;
 
@@ -40,16 +41,6 @@ fn offload(experiment: &mut Experiment) -> &mut OffloadConfig {
     &mut experiment.offload
 }
 
-fn run(experiment: &Experiment) -> Result<Results, RunError> {
-    baton_sim::run(experiment, "test", &[], &mut NoObserver)
-}
-
-fn results(experiment: &Experiment) -> Results {
-    let results = run(experiment).expect("a run that goes well");
-    assert_eq!(results.ended, Ended::Complete);
-    results
-}
-
 fn cache(results: &Results) -> &NicCacheResults {
     let [nic] = &results.nics[..] else {
         panic!("one NIC, which caches");
@@ -64,7 +55,7 @@ fn task(results: &Results, name: &str) -> u64 {
 /// What is sent by reference crosses as a descriptor, and a block crosses once.
 #[test]
 fn content_crosses_once() {
-    let [without, with] = [0, 16 * 1024].map(|kib| results(&machine(kib)));
+    let [without, with] = [0, 16 * 1024].map(|kib| complete(&machine(kib)));
     assert!(without.nics.is_empty(), "nothing to say of a cache");
     let cache = cache(&with);
     assert_eq!(cache.evictions, 0, "there is room for all");
@@ -85,7 +76,7 @@ fn the_adapter_is_charged_as_the_firmware_is() {
     let mut experiment = machine(64);
     let [all, one] = [Piece::All, Piece::One].map(|piece| {
         offload(&mut experiment).adapter.piece = piece;
-        results(&experiment)
+        complete(&experiment)
     });
     for results in [&all, &one] {
         let (commands, inserts) = (task(results, "cache_insert"), cache(results).inserts);
@@ -98,7 +89,7 @@ fn the_adapter_is_charged_as_the_firmware_is() {
         assert_eq!(task(results, "copy_line"), 0);
     }
     experiment.nic.firmware.cache.transmit = Transmit::Copy;
-    let copied = results(&experiment);
+    let copied = complete(&experiment);
     assert!(task(&copied, "copy_line") > 10 * task(&copied, "append_cache"));
 }
 
@@ -106,10 +97,14 @@ fn the_adapter_is_charged_as_the_firmware_is() {
 #[test]
 fn blocks_leave_with_their_pages() {
     let mut experiment = machine(16 * 1024);
-    assert_eq!(cache(&results(&experiment)).excluded, 0, "all is in memory");
+    assert_eq!(
+        cache(&complete(&experiment)).excluded,
+        0,
+        "all is in memory"
+    );
     let pages = 128;
     experiment.host.kernel.file_cache.kib = pages * 4;
-    let results = results(&experiment);
+    let results = complete(&experiment);
     let cache = cache(&results);
     assert!(cache.excluded > 100, "{cache:?}");
     assert!(cache.blocks.0 <= pages, "{cache:?}");
@@ -118,11 +113,11 @@ fn blocks_leave_with_their_pages() {
 /// The directory's work is the host's. Of files it copies nothing, with a cache or without: system calls take about as long.
 #[test]
 fn the_host_looks_blocks_up_and_copies_nothing() {
-    let [without, with] = [0, 16 * 1024].map(|kib| results(&machine(kib)));
+    let [without, with] = [0, 16 * 1024].map(|kib| complete(&machine(kib)));
     let mut free = machine(16 * 1024);
     let instructions = &mut free.host.instructions;
     (instructions.cache_lookup, instructions.cache_insert) = (0, 0);
-    let free = results(&free);
+    let free = complete(&free);
     let cycles = |results: &Results, layer: &str| {
         let of_layer = results.host.layers[layer].execute;
         of_layer / results.clients.responses.max(1)
@@ -140,13 +135,13 @@ fn the_host_looks_blocks_up_and_copies_nothing() {
 fn connections_on_the_host_send_from_the_cache_too() {
     let mut experiment = machine(16 * 1024);
     offload(&mut experiment).established_by = EstablishedBy::Host;
-    let handed_off = results(&experiment);
+    let handed_off = complete(&experiment);
     assert!(handed_off.handoff.accepted > 0);
     assert!(cache(&handed_off).hits > 0);
     let kept = handed_off.content_kept_off_bus_percent.expect("content");
     assert!(kept > 50.0, "{kept}");
     experiment.host.kernel.selection = SelectionConfig::Never;
-    let none = results(&experiment);
+    let none = complete(&experiment);
     assert_eq!(none.handoff.accepted, 0);
     assert!(cache(&none).hits > 0);
     let kept = none.content_kept_off_bus_percent.expect("content");
@@ -158,13 +153,13 @@ fn connections_on_the_host_send_from_the_cache_too() {
 fn replacement_from_outside_takes_the_place_of_what_is_named() {
     let (lru, mut fifo) = (machine(64), machine(64));
     fifo.host.kernel.nic_cache.replacement = ReplacementConfig::Fifo;
-    let expected = results(&fifo);
+    let expected = complete(&fifo);
     let built = Machine::builder(&lru).replacement(Fifo::new).build();
     let found = built.unwrap().run("test", &mut NoObserver).unwrap();
     assert!(cache(&expected).evictions > 0);
     assert_eq!(cache(&found), cache(&expected));
     assert_ne!(
-        cache(&results(&lru)),
+        cache(&complete(&lru)),
         cache(&expected),
         "it makes a difference"
     );
@@ -193,7 +188,7 @@ fn files_that_change_never_mix_revisions() {
         let [lazy, eager, update] = CoherenceConfig::ALL.map(|coherence| {
             let mut experiment = remote_files(coherence);
             offload(&mut experiment).established_by = established_by;
-            let results = results(&experiment);
+            let results = complete(&experiment);
             assert!(results.bus.to_host.bytes.content > 0, "clients wrote");
             cache(&results).clone()
         });
@@ -222,7 +217,7 @@ fn viewers_of_a_live_stream_share_its_blocks() {
     experiment.application = ApplicationConfig::Live(block);
     let viewer = FixedSpec::httperf(block.block_bytes.into(), 1_000, None);
     experiment.workload = WorkloadConfig::Fixed(viewer);
-    let results = results(&experiment);
+    let results = complete(&experiment);
     assert!(results.content_kept_off_bus_percent > Some(85.0));
     assert!(cache(&results).stale > 0, "a block is a revision");
 }
@@ -264,7 +259,7 @@ fn blocks_of_a_live_stream_leave_once_delivered() {
                 let mut experiment = live(established_by, 20, evict_delivered);
                 experiment.host.kernel.selection = selection.clone();
                 experiment.nics = nics.into();
-                results(&experiment)
+                complete(&experiment)
             });
             // Blocks of 4 KB go as a whole, and a stream's block is not a multiple of that.
             let once = f64::from(nics) / 20.0 * (5.0 * 4_096.0) / 20_000.0;
@@ -291,7 +286,7 @@ fn pages_that_have_left_memory_are_sent_all_the_same() {
     let mut experiment = machine(256);
     experiment.host.kernel.file_cache.kib = 1024;
     experiment.wire.loss = 0.01;
-    let results = results(&experiment);
+    let results = complete(&experiment);
     let disk = results.disk.as_ref().expect("there is one");
     assert!(disk.reads > 0 && cache(&results).hits > 0);
 }
