@@ -2,13 +2,12 @@
 //!
 //! The machine itself checks that every byte that clients receive is the right one, of a revision that was current while they waited.
 
-use crate::checked::{check, faulty, results};
+use crate::checked::{check, faulty, results, run};
 use baton_apps::web;
 use baton_bus::interconnect::InterconnectConfig;
 use baton_host::{AffinityConfig, CoherenceConfig};
 use baton_sim::config::{ApplicationConfig, Experiment, LiveConfig, WorkloadConfig};
 use baton_sim::results::{NicCacheResults, Results};
-use baton_sim::{NoObserver, run};
 use baton_workload::{FixedSpec, OnDemandSpec, RemoteFilesSpec, TitleClass};
 
 /// Few packets of few clients, with every check after every event.
@@ -317,7 +316,7 @@ fn affinity_makes_one_cache_of_two() {
 #[test]
 fn clients_that_ask_for_something_else_are_refused() {
     let refused = |experiment: &Experiment| {
-        let error = run(experiment, "test", &[], &mut NoObserver).expect_err("it cannot be");
+        let error = run(experiment).expect_err("it cannot be");
         error.to_string()
     };
     let mut experiment = live(2);
