@@ -23,7 +23,7 @@ const FAULT: &str = "delay=1ms,rate=100mbit,queue=10000";
 const RUNS: u32 = 3;
 /// Replies in a run by file, where the user does not say.
 const REPLIES: [u32; FILES.len()] = [100, 40, 20];
-/// Replies that are not measured, before those that are.
+/// Replies that are not measured, before those that are; no more than of those.
 const WARMUP_REPLIES: u32 = 10;
 /// Levels of the search, and the parts of the baseline's response time that are its timers. A small search: each try takes seconds.
 const LEVELS: [u32; 3] = [2, 4, 16];
@@ -82,8 +82,9 @@ impl<'a> LiveBench<'a> {
     }
 
     fn measure(&self, trial: &Trial) -> Result<Measured, Failure> {
-        let stage = stage::Stage::set(self.site.path(), trial.settings, self.seed, self.interrupt)?;
-        let ask = |replies: u32| {
+        let mut stage =
+            stage::Stage::set(self.site.path(), trial.settings, self.seed, self.interrupt)?;
+        let ask = |stage: &mut stage::Stage, replies: u32| {
             // As many of each connection.
             let calls = replies.div_ceil(trial.connections);
             let load = httperf::Load {
@@ -92,13 +93,15 @@ impl<'a> LiveBench<'a> {
                 connections: trial.connections,
                 calls,
             };
-            load.run(stage.namespace(), self.interrupt)
+            let seen = load.run(stage.namespace(), self.interrupt);
+            seen.map_err(|failure| stage.blame(failure))
         };
-        ask(WARMUP_REPLIES)?;
+        let replies = self.replies(trial.file_bytes);
+        ask(&mut stage, replies.min(WARMUP_REPLIES))?;
         let mut runs = Vec::new();
         for _ in 0..self.runs {
             let before = stage.quiet()?;
-            let seen = ask(self.replies(trial.file_bytes))?;
+            let seen = ask(&mut stage, replies)?;
             runs.push(Run {
                 replies: seen.replies,
                 response_us: seen.response_us,

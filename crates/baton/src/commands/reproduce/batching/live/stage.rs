@@ -107,6 +107,18 @@ impl Stage {
         Err(Failure::Failed(message.to_owned()))
     }
 
+    /// Why a client failed: by itself, or because one of these two has ended.
+    pub fn blame(&mut self, client: Failure) -> Failure {
+        for process in [&mut self.adapter, &mut self.server] {
+            match process.ended() {
+                Ok(None) => {}
+                Ok(Some(status)) => return process.failure(status),
+                Err(failure) => return failure,
+            }
+        }
+        client
+    }
+
     /// Ends both.
     ///
     /// # Errors
