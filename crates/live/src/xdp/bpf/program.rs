@@ -8,6 +8,8 @@ use super::{AttachPoint, Command, NAME_BYTES, address_of, bpf, kernel_name, owne
 
 /// Room for what the verifier has to say of a short program.
 const LOG_BYTES: usize = 256 * 1024;
+/// Attempts to load a program, as many as libbpf makes.
+const ATTEMPTS: usize = 5;
 /// What the programs of this crate declare; they call nothing that is reserved for the GPL.
 const LICENSE: &CStr = c"Apache-2.0 OR MIT";
 
@@ -73,7 +75,7 @@ impl Program {
         instructions: &[Instruction],
     ) -> Result<Self, LoadError> {
         let load = |log: &mut [u8]| Self::load_with(name, kind, instructions, log);
-        load(&mut []).map_err(|error| {
+        again_if_interrupted(|| load(&mut [])).map_err(|error| {
             let mut log = vec![0; LOG_BYTES];
             // Only to hear why.
             let _ = load(&mut log);
@@ -218,5 +220,49 @@ impl Program {
         // many as `changed` has.
         unsafe { bpf(Command::TestRun, &mut attributes) }?;
         Ok(attributes.result)
+    }
+}
+
+/// The verifier gives up with EAGAIN when a signal comes meanwhile (Linux 4.20 and later).
+fn again_if_interrupted<T>(mut load: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    let mut result = load();
+    for _ in 1..ATTEMPTS {
+        match &result {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => result = load(),
+            _ => break,
+        }
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What comes of a load that is interrupted so many times, and the attempts.
+    fn interrupted(times: usize, then: io::Result<()>) -> (io::Result<()>, usize) {
+        let (mut attempts, mut then) = (0, Some(then));
+        let result = again_if_interrupted(|| {
+            attempts += 1;
+            if attempts <= times {
+                return Err(io::Error::from_raw_os_error(libc::EAGAIN));
+            }
+            then.take().expect("nobody loads again what was decided")
+        });
+        (result, attempts)
+    }
+
+    #[test]
+    fn a_program_is_loaded_again_after_a_signal() {
+        assert!(matches!(interrupted(0, Ok(())), (Ok(()), 1)));
+        assert!(matches!(
+            interrupted(ATTEMPTS - 1, Ok(())),
+            (Ok(()), ATTEMPTS)
+        ));
+        assert!(matches!(interrupted(ATTEMPTS, Ok(())), (Err(_), ATTEMPTS)));
+        let refused = io::Error::from_raw_os_error(libc::EACCES);
+        let (result, attempts) = interrupted(1, Err(refused));
+        assert_eq!(result.unwrap_err().raw_os_error(), Some(libc::EACCES));
+        assert_eq!(attempts, 2);
     }
 }
