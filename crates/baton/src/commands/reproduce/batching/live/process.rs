@@ -55,8 +55,19 @@ impl Process {
         fs::read_to_string(&self.words).unwrap_or_default()
     }
 
+    /// That it runs.
+    ///
+    /// # Errors
+    /// It has ended, though nobody asked it to.
+    pub fn runs(&mut self) -> Result<(), Failure> {
+        match self.ended()? {
+            Some(status) => Err(self.failure(status)),
+            None => Ok(()),
+        }
+    }
+
     /// What there is to tell of an end that nobody asked for. Bad input of the other process is bad input here.
-    pub fn failure(&self, status: ExitStatus) -> Failure {
+    fn failure(&self, status: ExitStatus) -> Failure {
         let words = self.words();
         let words = words.trim();
         match status.code() {
@@ -75,10 +86,7 @@ impl Process {
     /// # Errors
     /// It had ended before.
     pub fn end(mut self) -> Result<(), Failure> {
-        match self.ended()? {
-            Some(status) => Err(self.failure(status)),
-            None => Ok(()),
-        }
+        self.runs()
     }
 
     /// Asks it to end; kills it if it does not.

@@ -109,14 +109,8 @@ impl Stage {
 
     /// Why a client failed: by itself, or because one of these two has ended.
     pub fn blame(&mut self, client: Failure) -> Failure {
-        for process in [&mut self.adapter, &mut self.server] {
-            match process.ended() {
-                Ok(None) => {}
-                Ok(Some(status)) => return process.failure(status),
-                Err(failure) => return failure,
-            }
-        }
-        client
+        let both = self.adapter.runs().and_then(|()| self.server.runs());
+        both.err().unwrap_or(client)
     }
 
     /// Ends both.
@@ -165,9 +159,7 @@ fn until(
     let limit = Instant::now() + TIMEOUT;
     while !ready() {
         interrupt.check()?;
-        if let Some(status) = process.ended()? {
-            return Err(process.failure(status));
-        }
+        process.runs()?;
         if Instant::now() > limit {
             let words = process.words();
             let message = format!("not ready within {TIMEOUT:?}: {}", words.trim());
