@@ -1,5 +1,5 @@
 /* Sends back what comes, one thread by poll(2). Its handlers of signals do what they may wherever they interrupt it: they fork, write, and look at a
- * connection, twice in a millisecond. */
+ * connection, twice in a millisecond, often in the middle of malloc(3). */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <netinet/in.h>
@@ -12,22 +12,23 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MOST = 64, ROOM = 1 << 20, FIRST = 2, RINGS_PER_FORK = 256 };
+enum { MOST = 64, ROOM = 1 << 20, FIRST = 2, RINGS_PER_FORK = 256, TIMES = 100 };
 
 static struct pollfd fds[MOST];
 static struct { char *data; size_t from, to; } held[MOST];
 static int count = FIRST, bell[2];
-static volatile int last = -1;
+static volatile int last = -1, allocates;
 static unsigned rings;
 
 static void ring(int signal) {
     int before = errno;
-    char byte = 0;
+    char bytes[4096] = {0};
     (void)signal;
-    (void)!write(bell[1], &byte, 1);
+    (void)!write(bell[1], bytes, 1);
     if (last >= 0)
-        recv(last, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-    if (++rings % RINGS_PER_FORK == 0 && fork() == 0)
+        recv(last, bytes, sizeof bytes, MSG_PEEK | MSG_DONTWAIT);
+    /* The C library cannot copy a process within malloc if it has two threads, and one is the preloaded library's. */
+    if (++rings % RINGS_PER_FORK == 0 && !allocates && fork() == 0)
         _exit(0);
     errno = before;
 }
@@ -40,6 +41,20 @@ static void reap(int signal) {
     errno = before;
 }
 
+/* Room for a buffer, and long within malloc. */
+static char *allocate(void) {
+    char *room = NULL;
+    allocates = 1;
+    for (int i = 0; i < TIMES; i++) {
+        free(room);
+        if (!(room = malloc(ROOM)))
+            exit(1);
+        room[0] = room[ROOM - 1] = 0;
+    }
+    allocates = 0;
+    return room;
+}
+
 static void take(void) {
     int fd = accept4(fds[1].fd, NULL, NULL, SOCK_NONBLOCK);
     if (fd < 0)
@@ -47,8 +62,7 @@ static void take(void) {
     if (count == MOST)
         exit(1);
     memset(&held[count], 0, sizeof held[count]);
-    if (!(held[count].data = malloc(ROOM)))
-        exit(1);
+    held[count].data = allocate();
     fds[count++] = (struct pollfd){.fd = fd, .events = POLLIN};
     last = fd;
 }
@@ -90,6 +104,8 @@ int main(int arguments, char **argument) {
             continue;
         if (fds[1].revents)
             take();
+        else
+            free(allocate());
         for (int i = FIRST; i < count; i++) {
             if (!fds[i].revents || serve(i))
                 continue;

@@ -8,7 +8,7 @@
 //! Where to look: `calls` has the C library's functions and nothing else; `table` which descriptors are ours; `description` what is
 //! behind one; `listener` listeners, which are the adapter's and the kernel's at once; `transfer` reading and writing, `timestamping`
 //! when that happened; `epoll` and `polling` waiting for both; `signals` when the program's handlers run; `threads` which threads are
-//! the program's; `session` the link to the adapter, over fork(2) and to the end; `reason` why something is the kernel's all the same.
+//! the program's; `memory` what is allocated; `session` the link to the adapter, over fork(2) and to the end; `reason` why something is the kernel's all the same.
 #![allow(unsafe_code)]
 
 mod address;
@@ -18,6 +18,7 @@ mod description;
 mod epoll;
 mod handoff;
 mod listener;
+mod memory;
 mod options;
 mod polling;
 mod reason;

@@ -1,6 +1,7 @@
 //! The link of this process to the adapter: from the first socket that needs it, over fork(2), to the end.
 
 use crate::description::Description;
+use crate::memory;
 use crate::reason::{self, Reason};
 use crate::signals::{self, Hold};
 use crate::table::{self, Entry, Held};
@@ -69,6 +70,7 @@ pub fn prepare() {
     let _hold = signals::hold();
     ONCE.call_once(|| {
         table::claim();
+        memory::follow_forks();
         // SAFETY: functions of this library, which stays loaded.
         unsafe {
             libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child));
