@@ -186,15 +186,7 @@ fn own_logs_are_replayed_plain_and_compressed() {
     let mut results = Vec::new();
     for path in [plain, compressed] {
         browser.evaluate("state.present = null");
-        let input = browser.call(
-            "Runtime.evaluate",
-            json!({ "expression": "document.getElementById('log')" }),
-        );
-        let object = &input["result"]["objectId"];
-        browser.call(
-            "DOM.setFileInputFiles",
-            json!({ "files": [path], "objectId": object }),
-        );
+        choose_log(&mut browser, &path);
         browser.wait_until("state.present !== null");
         results.push(browser.evaluate("state.present.results"));
     }
@@ -212,6 +204,19 @@ fn own_logs_are_replayed_plain_and_compressed() {
     assert_eq!(
         results["runs"][0]["clients"],
         expected["runs"][0]["clients"]
+    );
+}
+
+/// Has this file replayed.
+fn choose_log(browser: &mut Browser, path: &Path) {
+    let input = browser.call(
+        "Runtime.evaluate",
+        json!({ "expression": "document.getElementById('log')" }),
+    );
+    let object = &input["result"]["objectId"];
+    browser.call(
+        "DOM.setFileInputFiles",
+        json!({ "files": [path], "objectId": object }),
     );
 }
 
@@ -234,6 +239,15 @@ fn bad_input_is_told_and_runs_are_cancelled() {
     assert_eq!(
         browser.evaluate("state.worker === null && !state.running"),
         true
+    );
+    // The module has no library that reads it.
+    let unreadable = bench.path("access.log.zst");
+    fs::write(&unreadable, [0x28, 0xb5, 0x2f, 0xfd, 0, 0, 0]).expect("a file");
+    browser.evaluate("document.getElementById('form').reset()");
+    choose_log(&mut browser, &unreadable);
+    says(
+        &mut browser,
+        "compressed with Zstandard, and this program was built without the feature `compressed-logs`",
     );
 }
 

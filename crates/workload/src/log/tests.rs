@@ -58,17 +58,6 @@ fn compression_is_told_by_content() {
     }
 }
 
-#[cfg(not(feature = "compressed-logs"))]
-#[test]
-fn an_archive_that_this_build_cannot_read_is_an_error_that_says_why() {
-    let error = read(&[0x28, 0xb5, 0x2f, 0xfd, 0, 0, 0]).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "some.log: cannot read: compressed with Zstandard, and this program was built without the feature \
-         `compressed-logs`"
-    );
-}
-
 #[cfg(feature = "compressed-logs")]
 #[test]
 fn a_damaged_archive_is_an_error_that_names_file_and_line() {
