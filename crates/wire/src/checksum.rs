@@ -1,23 +1,13 @@
 //! The Internet checksum (RFC 1071). It is the one thing done to every byte of a segment besides copying it, so it is
-//! summed in vectors, the longest that the processor has; header libraries add one word after the other.
+//! summed in the longest registers that the processor has; header libraries add one word after the other.
 
 #[cfg(target_arch = "x86_64")]
 mod registers;
 
 use etherparse::{Ipv4Header, Ipv4HeaderSlice};
-use wide::{bytemuck, i16x8, i32x4};
 
-/// Vectors summed at a time, each into a sum of its own, which need not wait for the others.
-const ABREAST: usize = 4;
-
-/// Bytes of a vector.
-const VECTOR: usize = 16;
-
-/// Shorter runs, such as headers, are summed word by word: gathering a vector's lanes would cost more.
-const LEAST_BYTES: usize = 64;
-
-/// Most bytes before the sums are gathered into one: each vector changes a lane by 2^16 at most, so that none overflows. No
-/// packet is longer.
+/// Most bytes before the sums of a vector's lanes are gathered into one: each vector changes a lane by 2^16 at most, so that none overflows.
+/// No packet is longer.
 const MOST_BYTES: usize = 1 << 18;
 
 /// The ones' complement sum of 16-bit words, not yet folded. Words are taken in the machine's own byte order, which comes
@@ -49,11 +39,8 @@ impl Checksum {
     #[inline]
     fn add_run(self, bytes: &[u8]) -> Self {
         let (vectors, rest) = sum_of_most(bytes);
-        let (words, rest) = rest.as_chunks::<4>();
-        let words: u64 = words
-            .iter()
-            .map(|&word| u64::from(u32::from_ne_bytes(word)))
-            .sum();
+        let (words, rest) = rest.as_chunks();
+        let words = sum_of_words(words);
         // Three bytes at most, as they would stand before zeros in a word.
         let last = match *rest {
             [] => 0,
@@ -71,10 +58,8 @@ impl Checksum {
     #[inline]
     pub fn add_words<const N: usize>(self, bytes: &[u8; N]) -> Self {
         const { assert!(N.is_multiple_of(4), "whole words") }
-        let words = bytes.as_chunks::<4>().0.iter();
-        let sum: u64 = words.map(|&word| u64::from(u32::from_ne_bytes(word))).sum();
         Self {
-            sum: self.sum + sum,
+            sum: self.sum + sum_of_words(bytes.as_chunks().0),
         }
     }
 
@@ -145,45 +130,21 @@ impl Checksum {
     }
 }
 
-/// The sum of as many bytes as are summed in vectors, and the bytes that are left.
+/// The sum of as many bytes as are summed in long registers, and the bytes that are left.
 #[inline]
 fn sum_of_most(bytes: &[u8]) -> (u64, &[u8]) {
-    if bytes.len() < LEAST_BYTES {
-        return (0, bytes);
-    }
     #[cfg(target_arch = "x86_64")]
     if let Some(summed) = registers::sum_of_most(bytes) {
         return summed;
     }
-    let (vectors, rest) = bytes.as_chunks();
-    (sum_of_vectors(vectors), rest)
+    (0, bytes)
 }
 
-/// The sum of 16-bit words. Vector units multiply and add neighbouring *signed* words in one instruction; with its highest bit
-/// flipped, an unsigned word is a signed one that is smaller by 2^15.
-fn sum_of_vectors(vectors: &[[u8; VECTOR]]) -> u64 {
-    const FLIP: i16x8 = i16x8::new([i16::MIN; 8]);
-    const ONES: i16x8 = i16x8::new([1; 8]);
-    let sum_pairs = |vector: &[u8; VECTOR]| (bytemuck::cast::<_, i16x8>(*vector) ^ FLIP).dot(ONES);
-    let mut sums = [i32x4::new([0; 4]); ABREAST];
-    let (strides, rest) = vectors.as_chunks::<ABREAST>();
-    for stride in strides {
-        for (sum, vector) in sums.iter_mut().zip(stride) {
-            *sum += sum_pairs(vector);
-        }
-    }
-    for (sum, vector) in sums.iter_mut().zip(rest) {
-        *sum += sum_pairs(vector);
-    }
-    let sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
-    let signed: i64 = sum.to_array().map(i64::from).iter().sum();
-    unflipped(signed, vectors.len() * VECTOR)
-}
-
-/// The sum of words in so many bytes, from that of the same words with their highest bits flipped.
-fn unflipped(signed: i64, bytes: usize) -> u64 {
-    let words = bytes / 2;
-    (signed + ((words as i64) << 15)) as u64
+/// The sum of words of 32 bits, which comes to that of their halves (RFC 1071 2(C)). Compilers add several at a time.
+#[inline]
+fn sum_of_words(words: &[[u8; 4]]) -> u64 {
+    let words = words.iter().map(|&word| u32::from_ne_bytes(word));
+    words.map(u64::from).sum()
 }
 
 #[cfg(test)]
