@@ -41,18 +41,15 @@ static void reap(int signal) {
     errno = before;
 }
 
-/* Room for a buffer, and long within malloc. */
-static char *allocate(void) {
-    char *room = NULL;
+/* In the place of a buffer another, or none of 0 bytes. */
+__attribute__((noinline)) static char *replace(char *old, size_t bytes) {
+    char *new = NULL;
     allocates = 1;
-    for (int i = 0; i < TIMES; i++) {
-        free(room);
-        if (!(room = malloc(ROOM)))
-            exit(1);
-        room[0] = room[ROOM - 1] = 0;
-    }
+    free(old);
+    if (bytes > 0 && !(new = malloc(bytes)))
+        exit(1);
     allocates = 0;
-    return room;
+    return new;
 }
 
 static void take(void) {
@@ -62,7 +59,7 @@ static void take(void) {
     if (count == MOST)
         exit(1);
     memset(&held[count], 0, sizeof held[count]);
-    held[count].data = allocate();
+    held[count].data = replace(NULL, ROOM);
     fds[count++] = (struct pollfd){.fd = fd, .events = POLLIN};
     last = fd;
 }
@@ -104,15 +101,15 @@ int main(int arguments, char **argument) {
             continue;
         if (fds[1].revents)
             take();
-        else
-            free(allocate());
+        for (int i = 0; i < TIMES; i++)
+            replace(replace(NULL, ROOM), 0);
         for (int i = FIRST; i < count; i++) {
             if (!fds[i].revents || serve(i))
                 continue;
             if (last == fds[i].fd)
                 last = -1;
             close(fds[i].fd);
-            free(held[i].data);
+            replace(held[i].data, 0);
             count--;
             fds[i] = fds[count];
             held[i--] = held[count];
