@@ -73,14 +73,18 @@ impl Adviser<'_> {
         Job::all_of(&request)
     }
 
-    /// What comes of the runs; those that are `known` are not made again.
-    fn run(&self, jobs: &[Job], known: &[Results]) -> Result<Vec<Results>, Failure> {
-        let known_of = |job: &Job| known.iter().find(|run| run.experiment == job.experiment);
-        let missing = jobs.iter().filter(|job| known_of(job).is_none());
-        let missing: Vec<Job> = missing.cloned().collect();
-        let mut ran = run_all(&missing, self.arguments.threads.get(), self.interrupt)?.into_iter();
-        let of = |job| known_of(job).cloned().or_else(|| ran.next());
-        Ok(jobs.iter().filter_map(of).collect())
+    fn run(&self, jobs: &[Job]) -> Result<Vec<Results>, Failure> {
+        run_all(jobs, self.arguments.threads.get(), self.interrupt)
+    }
+
+    /// The same; what was run before is not run again, as equal experiments give equal results.
+    fn run_new(&self, jobs: &[Job], before: &[Results]) -> Result<Vec<Results>, Failure> {
+        let known = |job: &Job| before.iter().find(|run| run.experiment == job.experiment);
+        let new = jobs.iter().filter(|job| known(job).is_none());
+        let new: Vec<Job> = new.cloned().collect();
+        let mut ran = self.run(&new)?.into_iter();
+        let results = |job| known(job).cloned().or_else(|| ran.next());
+        Ok(jobs.iter().filter_map(results).collect())
     }
 
     fn log(&self) -> Result<LogFacts, Failure> {
@@ -91,7 +95,7 @@ impl Adviser<'_> {
     }
 
     fn verdict(&self, log: LogFacts, ways: &[Job]) -> Result<Verdict, Failure> {
-        let results = self.run(ways, &[])?;
+        let results = self.run(ways)?;
         if let Some(empty) = results.iter().find(|result| result.clients.responses == 0) {
             return Err(Failure::Failed(format!(
                 "{}: no response was complete within {} packets; measure longer, as with --set run.measured_packets=2000000",
@@ -159,7 +163,7 @@ impl Adviser<'_> {
             ];
             jobs.append(&mut self.plan(&[&baseline.experiment.name, way], &load)?);
         }
-        let results = self.run(&jobs, &[])?;
+        let results = self.run(&jobs)?;
         let pairs = rates.into_iter().zip(results.chunks_exact(2));
         let found = |((share_percent, offered_per_s), pair): ((f64, f64), &[Results])| {
             let mean_ms = |run: &Results| run.long_run.response_ms.map(|time| time.mean);
@@ -174,17 +178,15 @@ impl Adviser<'_> {
         Ok(pairs.map(found).collect())
     }
 
-    /// What each value of a setting brings to a way; of all ways these are the `results`, no handoff first.
+    /// What each value of a setting brings to a way, compared with the first of all ways' results, that without handoff.
     fn points(
         &self,
         question: Question,
         way: &str,
         values: &[u32],
-        results: &[Results],
+        ways: &[Results],
     ) -> Result<Vec<Point>, Failure> {
-        let [baseline, ..] = results else {
-            return Ok(Vec::new());
-        };
+        let baseline = &ways[0];
         let mut jobs = Vec::new();
         for &value in values {
             let mut settings = vec![Setting::of_set(question.key(), value)];
@@ -207,7 +209,7 @@ impl Adviser<'_> {
                 gain_percent: base.difference_percent(result.request_rate())?,
             })
         };
-        let results = self.run(&jobs, results)?;
+        let results = self.run_new(&jobs, ways)?;
         Ok(values.iter().zip(&results).filter_map(point).collect())
     }
 
