@@ -67,7 +67,7 @@ pub use fast_open::{FastOpen, FastOpenKey, FastOpenKeys, FastOpenListening};
 pub use info::{CongestionPhase, Info, Limit};
 pub use moved::Moved;
 pub use path_error::PathError;
-pub use portable::{DecodeError, Portable};
+pub use portable::{DecodeError, Portable, Seal};
 pub use segment::{Outgoing, OutgoingRun, RunLimit, Segment};
 pub use send_buffer::Lent;
 pub use stack::Stack;

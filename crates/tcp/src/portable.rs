@@ -20,6 +20,13 @@ const WITH_URGENT: u16 = 5;
 /// The same, and then what the route takes, for a connection whose route takes less than its interface.
 const WITH_ROUTE: u16 = 6;
 
+/// The same, and then a seal.
+const WITH_SEAL: u16 = 7;
+
+/// A mark by which whoever takes a connection in knows that its state comes from somebody trusted, and was not changed on the way. TCP does
+/// not look at it.
+pub type Seal = [u8; 24];
+
 /// The version of the state of a connection with these parameters, which had `urgent` data or not.
 pub(crate) fn version_for(config: &Config, urgent: bool) -> u16 {
     let usual = config.linux == LinuxRules::NONE && config.mtu_probing == MtuProbing::default();
@@ -55,6 +62,8 @@ pub struct Portable<P> {
     /// What its owner was not told yet.
     pub(crate) signals: Signals,
     pub(crate) inner: PortableInner<P>,
+    #[serde(skip)]
+    pub(crate) seal: Option<Seal>,
 }
 
 /// Events that were pending when a connection was taken out; they are told where it is put in.
@@ -107,10 +116,10 @@ impl<P: Payload + Serialize + DeserializeOwned> Portable<P> {
     pub fn check_version(bytes: &[u8]) -> Result<(), DecodeError> {
         let malformed = |error: postcard::Error| DecodeError::Malformed(error.to_string());
         let (found, _) = postcard::take_from_bytes::<u16>(bytes).map_err(malformed)?;
-        if !(FORMAT_VERSION..=WITH_ROUTE).contains(&found) {
+        if !(FORMAT_VERSION..=WITH_SEAL).contains(&found) {
             return Err(DecodeError::Version {
                 found,
-                expected: WITH_ROUTE,
+                expected: WITH_SEAL,
             });
         }
         Ok(())
@@ -129,6 +138,9 @@ pub(crate) fn to_bytes<P>(value: &impl Serialize, state: &Portable<P>) -> Vec<u8
     let rules = (linux, mtu_probing, state.inner.mtu_search());
     let urgent = state.inner.urgent();
     let all = match state.version {
+        WITH_SEAL => bytes.and_then(|bytes| {
+            postcard::to_extend(&(rules, urgent, route_mss, state.seal()), bytes)
+        }),
         WITH_ROUTE => {
             bytes.and_then(|bytes| postcard::to_extend(&(rules, urgent, route_mss), bytes))
         }
@@ -162,13 +174,31 @@ pub(crate) fn from_bytes<T: DeserializeOwned, P>(
     if moved.version >= WITH_ROUTE {
         (moved.config.route_mss, rest) = postcard::take_from_bytes(rest).map_err(malformed)?;
     }
+    if moved.version >= WITH_SEAL {
+        (moved.seal, rest) = postcard::take_from_bytes(rest).map_err(malformed)?;
+    }
     match rest.len() {
         0 => Ok(value),
         len => Err(DecodeError::Trailing(len)),
     }
 }
 
+impl<P> Portable<P> {
+    /// The mark that it carries, if any.
+    pub fn seal(&self) -> Option<&Seal> {
+        self.seal.as_ref()
+    }
+}
+
 impl<P: Payload> Portable<P> {
+    /// The same state that carries this mark.
+    #[must_use]
+    pub fn with_seal(mut self, seal: Option<Seal>) -> Self {
+        self.seal = seal;
+        self.version = self.needed_version();
+        self
+    }
+
     /// Its parameters.
     pub fn config(&self) -> &Config {
         &self.config
@@ -196,7 +226,10 @@ impl<P: Payload> Portable<P> {
 
     /// The version that its format has to have.
     pub(crate) fn needed_version(&self) -> u16 {
-        version_for(&self.config, self.inner.has_urgent())
+        match self.seal {
+            Some(_) => WITH_SEAL,
+            None => version_for(&self.config, self.inner.has_urgent()),
+        }
     }
 
     /// Bytes received in order and not yet read.

@@ -121,6 +121,7 @@ impl<P: Payload> Connection<P> {
                 scoreboard: self.scoreboard,
                 receive,
             },
+            seal: None,
         }
     }
 
