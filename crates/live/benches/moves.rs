@@ -1,8 +1,8 @@
 //! What it costs to move a connection between the kernel and an adapter beside it, on a veth pair of a network namespace of its own. Needs
 //! root and two cores.
 //!
-//! *System calls*: those that take an idle connection out of the kernel and put it back. *Broker*: the same asked of a broker, of an idle
-//! connection and of one with 16 KiB that nobody has read and 64 KiB and more that the peer has no room for.
+//! *System calls*: those that take an idle connection out of the kernel and put it back, and the wait until the peer has acknowledged the byte
+//! that the kernel sends then. *Broker*: the same asked of a broker, of an idle connection and of one with 16 KiB that nobody has read.
 //! *Round trips*: of 100 bytes to a peer that sends them back, in the kernel, on the adapter, and where the connection changes sides at
 //! each; the peer waits so long for the next one, about. A round trip of 190 ms and more has waited for a retransmission timeout. *Path*: the
 //! same over a path that takes half a millisecond each way.
@@ -19,12 +19,13 @@ mod wire;
 use application::{attach_with, open, with_application_on};
 use baton_host::{Alternate, Selection, Threshold};
 use baton_live::broker::Broker;
-use baton_live::repair::{forget, give_back, take};
+use baton_live::port::{AfXdp, AfXdpConfig};
+use baton_live::repair::{flow_of, give_back, take};
+use baton_live::xdp::{Lookup, LookupConfig, SequenceReader};
 use baton_sockets::broker::BrokerClient;
 use baton_sockets::{DriverConfig, TcpStream};
 use path::on_path;
 use peers::{connect, transfer, with_far_listeners};
-use rustix::net::sockopt;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener};
 use std::os::fd::AsFd;
@@ -38,9 +39,8 @@ const TIMES: usize = 2000;
 const MESSAGE: usize = 100;
 /// What the path takes each way.
 const DELAY: Duration = Duration::from_micros(500);
-/// What full buffers hold at least, bytes.
+/// What a full buffer holds, bytes.
 const UNREAD: usize = 16 << 10;
-const UNSENT: usize = 64 << 10;
 /// No timeout is shorter: the least of Linux, and the adapter's, is 200 ms.
 const TIMEOUT: Duration = Duration::from_millis(190);
 
@@ -84,14 +84,27 @@ fn report(what: &str, mut once: impl FnMut()) {
 }
 
 fn calls(listener: &TcpListener) {
-    let (near, far) = connect(listener);
-    let fd = near.as_fd();
+    let lookup = Lookup::attach(NEAR, LookupConfig::default()).expect("XDP");
+    let _port = AfXdp::with_lookup(NEAR, &AfXdpConfig::default(), &lookup).expect("a socket");
+    let reader = SequenceReader::new().expect("it loads");
+    let (mut near, far) = connect(listener);
+    let flow = flow_of(near.as_fd()).expect("it has a connection");
     report("system calls, idle, there and back", || {
-        let essentials = take(fd).expect("it stands still").essentials;
-        forget(fd).expect("it was looked at");
-        give_back(fd, &essentials, || {}).expect("it is whole");
+        lookup.insert(&flow).expect("there is room");
+        let essentials = at_rest(|| take(near.as_fd(), &flow, NEAR, &reader).ok());
+        let back = give_back(&essentials, false, || drop(lookup.remove(&flow)));
+        near = back.expect("it is whole").into();
     });
     transfer(&near, &far, MESSAGE);
+}
+
+/// Tries until a connection is at rest.
+fn at_rest<T>(mut take: impl FnMut() -> Option<T>) -> T {
+    loop {
+        if let Some(taken) = take() {
+            return taken;
+        }
+    }
 }
 
 fn broker(listener: &TcpListener) {
@@ -100,17 +113,14 @@ fn broker(listener: &TcpListener) {
     let _broker = Broker::start(&path, NEAR, None).expect("XDP");
     let _adapter = open(folder.path());
     let mut client = BrokerClient::connect(&path).expect("it listens");
-    let (near, far) = connect(listener);
+    let (mut near, far) = connect(listener);
     let mut there_and_back = || {
-        let state = client.take(near.as_fd()).expect("it leaves");
-        client.give_back(near.as_fd(), &state).expect("it is back");
+        let state = at_rest(|| client.take(near.as_fd()).ok());
+        near = client.give_back(&state).expect("it is back").into();
     };
     report("broker, idle, there and back", &mut there_and_back);
     (&far).write_all(&[7; UNREAD]).expect("there is room");
-    sockopt::set_socket_send_buffer_size(&near, UNSENT).expect("it may be so long");
-    near.set_nonblocking(true).expect("it can");
-    while (&near).write(&[7; UNSENT]).is_ok() {}
-    report("broker, full buffers, there and back", &mut there_and_back);
+    report("broker, unread data, there and back", &mut there_and_back);
 }
 
 /// With a policy that moves the connection so often at least.

@@ -88,4 +88,8 @@ statuses! {
     NotCached = 27, "not all of the range stands in the data cache";
     /// The times of bytes: they would be of a clock that the host cannot read.
     NoClock = 28, "the adapter has no clock in common with the application";
+    /// The adapter serves connections that it takes over, and no others.
+    ImportsOnly = 29, "the adapter serves connections that it takes over, and no others";
+    /// An IMPORT: the connection was not taken out of the kernel for this application.
+    NotYours = 30, "the connection was not taken out of the kernel for this application";
 }

@@ -1,18 +1,19 @@
 //! An adapter beside a kernel, which has the interface: it has the packets of captured flows and no others.
 
-use super::ledger::{Ledger, Remains};
+use super::ledger::{Keeper, Ledger, Remains, lock};
 use crate::broker::{BrokerLink, CapturedStats};
 use crate::error::LiveError;
 use crate::neighbourhood::Neighbourhood;
 use crate::port::{AfXdp, AfXdpConfig, Port, Senders};
 use baton_inet::{Cidr, Host, InterfaceConfig, Unclaimed};
-use baton_nic::adapter::Adapter;
+use baton_nic::adapter::{Adapter, Custody};
 use baton_wire::{Flow, Span, Time};
 use bytes::Bytes;
 use serde::Serialize;
 use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex};
 
 /// What an engine beside a kernel needs.
 pub struct BesideKernel {
@@ -46,7 +47,7 @@ impl BesideKernel {
         let beside = Beside {
             link,
             sockets: sockets.map_err(LiveError::failed("cannot copy a descriptor"))?,
-            ledger: Ledger::default(),
+            ledger: Arc::default(),
             neighbourhood,
             held: VecDeque::new(),
             swept: Time::ZERO,
@@ -93,7 +94,7 @@ pub struct Beside {
     link: BrokerLink,
     /// Those of the port, for the next broker.
     sockets: Vec<OwnedFd>,
-    ledger: Ledger,
+    ledger: Arc<Mutex<Ledger>>,
     neighbourhood: Neighbourhood,
     held: VecDeque<Held>,
     swept: Time,
@@ -119,6 +120,11 @@ struct Held {
 }
 
 impl Beside {
+    /// Lets an adapter take over what the broker has taken out of the kernel, for the user it did that for, and nothing else.
+    pub fn custody(&self) -> impl Custody<Bytes> + use<> {
+        Keeper::new(self.link.memory(), &self.ledger)
+    }
+
     /// What the broker has counted.
     pub(super) fn captured(&self) -> CapturedStats {
         self.link.stats()
@@ -126,7 +132,7 @@ impl Beside {
 
     /// Connections that an application has still to hand over.
     pub(super) fn with_applications(&self) -> usize {
-        self.ledger.with_applications(self.link.table())
+        lock(&self.ledger).with_applications(self.link.table())
     }
 
     /// Whether the broker is gone: connections that are here stay.
@@ -163,10 +169,7 @@ impl Beside {
     /// Does what there is to do after connections have come and gone.
     pub(super) fn work(&mut self, now: Time, host: &mut Host, adapter: &mut Adapter<Bytes>) {
         let table = self.link.table();
-        self.ledger.hear(table);
-        while let Some(flow) = adapter.poll_departure() {
-            self.ledger.depart(table, &flow);
-        }
+        lock(&self.ledger).hear(table);
         self.deliver(now, host);
         if self.link.is_closed() {
             if !std::mem::replace(&mut self.closed, true) {
@@ -185,7 +188,7 @@ impl Beside {
             self.swept = now;
             self.find_broker();
             self.exclude(now, host, adapter);
-            self.ledger.sweep(self.link.table(), |flow| {
+            lock(&self.ledger).sweep(self.link.table(), |flow| {
                 let stack = host.stack();
                 match stack.find(flow) {
                     Some(_) => Remains::Connection,
@@ -236,10 +239,7 @@ impl Beside {
     /// A turn ends, and packets leave: what has become of connections is written down before.
     pub(super) fn commit(&mut self, now: Time, host: &Host) {
         let (table, stack) = (self.link.table(), host.stack());
-        self.ledger.write(now, table, stack);
-        self.ledger.arrive(table, |flow| {
-            stack.find(flow).is_some() || stack.in_time_wait(now, flow)
-        });
+        lock(&self.ledger).write(now, table, stack);
     }
 
     /// When it must next be called, if nothing comes before.
@@ -255,7 +255,7 @@ impl Beside {
             if host.stack().find(&held.flow).is_some() {
                 self.stats.delivered += 1;
                 host.handle_packet(now, held.packet);
-            } else if !self.ledger.has(self.link.table(), &held.flow) {
+            } else if !lock(&self.ledger).has(self.link.table(), &held.flow) {
                 // The kernel has the connection again. That it takes no packets this way is as if it had lost them.
                 self.link.inject(&held.packet);
             } else if now.saturating_since(held.since) < LONGEST_HOLD {

@@ -4,30 +4,25 @@
 //! way, otherwise that its state is not to be believed. So no packet has left that contradicts a state that stands there. What its application has been
 //! told in the turn may: the application compares ([`crate::broker`]).
 
-use crate::broker::{DATA_BYTES, Owner, Place, Table, encode, now_ms};
-use baton_tcp::{ConnId, Stack};
+use crate::broker::{
+    DATA_BYTES, Memory, Owner, Place, Stage, Table, Ticket, encode, now_ms, seal, ticket_of,
+};
+use baton_bus::descriptor::Status;
+use baton_nic::adapter::Custody;
+use baton_tcp::{ConnId, Portable, Stack};
 use baton_wire::{Flow, Time};
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
-
-/// A connection's place in the memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Held {
-    place: u32,
-    /// Its number among those that have had the place.
-    number: u32,
-}
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The connections that came from the kernel and are not there again.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     /// Connections that had come when it was looked last.
     seen: u32,
-    held: FxHashMap<Flow, Held>,
-    /// Those that an application has still to hand over, the first time.
-    coming: Vec<Flow>,
+    held: FxHashMap<Flow, Ticket>,
     /// By the number of the connection in the stack.
-    by_conn: Vec<Option<(Flow, Held)>>,
+    by_conn: Vec<Option<(Flow, Ticket)>>,
     /// The system's clock when the engine's shows zero, ms.
     start_ms: Option<u32>,
 }
@@ -35,9 +30,7 @@ pub(super) struct Ledger {
 impl Ledger {
     /// Takes note of connections that have left the kernel.
     pub(super) fn hear(&mut self, table: &Table) {
-        let Self {
-            seen, held, coming, ..
-        } = self;
+        let Self { seen, held, .. } = self;
         table.news(seen, |place| {
             let Some(at) = table.place(place) else {
                 return;
@@ -45,8 +38,7 @@ impl Ledger {
             let ((number, owner), flow) = (at.owner(), at.flow());
             // Of one that has gone again, and another that has come, there is more news.
             if owner != Owner::Nobody && at.owner().0 == number {
-                held.insert(flow, Held { place, number });
-                coming.push(flow);
+                held.insert(flow, Ticket { place, number });
             }
         });
     }
@@ -84,7 +76,7 @@ impl Ledger {
         stack: &Stack<Bytes>,
     ) -> Option<(u32, &'a Place)> {
         let (flow, index) = (stack.flow(conn), conn.0 as usize);
-        let its_own = |held: Held| {
+        let its_own = |held: Ticket| {
             let place = table.place(held.place)?;
             (place.owner().0 == held.number).then_some((held.place, place))
         };
@@ -102,37 +94,9 @@ impl Ledger {
         its_own(held)
     }
 
-    /// Takes note of connections that have come: `is_here` says which ones the adapter has. To be called before any of them can end.
-    pub(super) fn arrive(&mut self, table: &Table, is_here: impl Fn(&Flow) -> bool) {
-        let held = &self.held;
-        self.coming.retain(|flow| {
-            let Some(Held { place, number }) = held.get(flow) else {
-                return false;
-            };
-            let Some(at) = table.place(*place) else {
-                return false;
-            };
-            let waits = at.owner() == (*number, Owner::Application);
-            let comes = waits && is_here(flow);
-            if comes {
-                at.pass(*number, Owner::Application, Owner::Adapter);
-            }
-            waits && !comes
-        });
-    }
-
-    /// A connection has left the adapter: its application has it, and brings it back to the kernel.
-    pub(super) fn depart(&mut self, table: &Table, flow: &Flow) {
-        let held = self.held.get(flow);
-        if let Some((at, number)) =
-            held.and_then(|held| Some((table.place(held.place)?, held.number)))
-        {
-            at.record.reset(None);
-            if !at.pass(number, Owner::Adapter, Owner::Application) {
-                // It has left before it was found here.
-                at.pass(number, Owner::Application, Owner::Application);
-            }
-        }
+    fn held<'a>(&self, table: &'a Table, flow: &Flow) -> Option<(&'a Place, u32)> {
+        let ticket = self.held.get(flow)?;
+        Some((table.place(ticket.place)?, ticket.number))
     }
 
     /// Whether packets of `flow` come to the adapter.
@@ -157,21 +121,78 @@ impl Ledger {
                 return false;
             };
             let remains = remains(flow);
-            if remains == Remains::TimeWait {
-                // Nobody is to go on with it.
-                at.record.reset(None);
+            if remains == Remains::TimeWait && owner == Owner::Adapter {
+                at.set_stage(Stage::Finished);
             }
             match (remains, owner) {
-                (Remains::Connection | Remains::TimeWait, _) => {
-                    at.pass(held.number, Owner::Application, Owner::Adapter);
-                    true
-                }
+                (Remains::Connection | Remains::TimeWait, _) => true,
                 (Remains::Nothing, Owner::Adapter) => {
                     !at.pass(held.number, Owner::Adapter, Owner::Over)
                 }
-                (Remains::Nothing, owner) => owner == Owner::Application,
+                (Remains::Nothing, owner) => {
+                    matches!(owner, Owner::Application | Owner::Broker)
+                }
             }
         });
+    }
+}
+
+/// Sees to it that the adapter takes over what the broker has taken out of the kernel for the same user, and nothing else.
+#[derive(Debug)]
+pub(super) struct Keeper {
+    memory: Arc<Memory>,
+    ledger: Arc<Mutex<Ledger>>,
+}
+
+impl Keeper {
+    pub(super) fn new(memory: &Arc<Memory>, ledger: &Arc<Mutex<Ledger>>) -> Self {
+        Self {
+            memory: Arc::clone(memory),
+            ledger: Arc::clone(ledger),
+        }
+    }
+
+    fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        lock(&self.ledger)
+    }
+}
+
+/// The ledger, for a moment: whoever has it does not fail.
+pub(super) fn lock(ledger: &Mutex<Ledger>) -> MutexGuard<'_, Ledger> {
+    ledger.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Custody<Bytes> for Keeper {
+    fn claim(&mut self, user: Option<u32>, state: &Portable<Bytes>) -> Result<(), Status> {
+        let found = ticket_of(&self.memory, Stage::Taken, state);
+        let ticket = found.ok_or(Status::NotYours)?;
+        let place = self.memory.place(ticket.place).ok_or(Status::NotYours)?;
+        let may = user.is_some_and(|user| user == 0 || user == place.user());
+        let is_it = place.flow() == state.flow && place.stage() == Stage::Taken;
+        // Nobody else gets it from here on: the broker may be asked to put it back at the same time.
+        if !may || !is_it || !place.pass(ticket.number, Owner::Application, Owner::Adapter) {
+            return Err(Status::NotYours);
+        }
+        self.ledger().held.insert(state.flow, ticket);
+        Ok(())
+    }
+
+    fn unclaim(&mut self, flow: &Flow) {
+        if let Some((place, number)) = self.ledger().held(&self.memory, flow) {
+            place.pass(number, Owner::Adapter, Owner::Application);
+        }
+    }
+
+    fn release(&mut self, state: Portable<Bytes>) -> Portable<Bytes> {
+        let ledger = self.ledger();
+        let Some((ticket, place)) = (ledger.held.get(&state.flow))
+            .and_then(|ticket| Some((*ticket, self.memory.place(ticket.place)?)))
+        else {
+            return state;
+        };
+        place.set_stage(Stage::Released);
+        place.pass(ticket.number, Owner::Adapter, Owner::Application);
+        seal(&self.memory, Stage::Released, ticket, state)
     }
 }
 
@@ -184,7 +205,7 @@ pub(super) enum Remains {
 }
 
 /// Who has a connection that has its place still.
-fn owner(table: &Table, held: Held) -> Option<Owner> {
+fn owner(table: &Table, held: Ticket) -> Option<Owner> {
     let (number, owner) = table.place(held.place)?.owner();
     (number == held.number && owner != Owner::Nobody).then_some(owner)
 }
@@ -240,32 +261,30 @@ mod tests {
         }
     }
 
-    fn broker(flow: &Flow) -> (Memory, u32) {
+    /// The memory of a broker that has taken a connection out of the kernel for an application of user 7.
+    fn broker(flow: &Flow) -> (Arc<Memory>, Ticket) {
         let memory = Memory::create().expect("memory");
-        let number = memory.place(3).expect("a place").occupy(flow, 0);
+        let number = memory.place(3).expect("a place").occupy(flow, 7, false);
         memory.announce(3);
-        (memory, number)
+        (Arc::new(memory), Ticket { place: 3, number })
     }
 
     #[test]
     fn a_connection_is_written_down_when_it_is_at_rest_and_not_otherwise() {
         let mut pair = Pair::new();
-        let (memory, number) = broker(&pair.flow());
+        let (memory, _) = broker(&pair.flow());
         let place = memory.place(3).expect("a place");
         let mut ledger = Ledger::default();
         let pair_flow = pair.flow();
         let mut commit = |pair: &Pair| {
             ledger.hear(&memory);
             ledger.write(NOW, &memory, &pair.adapter);
-            let serving = pair.flow();
-            ledger.arrive(&memory, |flow| *flow == serving);
             place.record.read()
         };
         assert!(
             matches!(commit(&pair), Said::Complete(_)),
             "it has come idle"
         );
-        assert_eq!(place.owner(), (number, Owner::Adapter));
 
         // A request that the application has not got.
         pair.client
@@ -323,7 +342,7 @@ mod tests {
     #[test]
     fn a_place_that_another_has_got_is_left_alone() {
         let mut pair = Pair::new();
-        let (memory, number) = broker(&pair.flow());
+        let (memory, ticket) = broker(&pair.flow());
         let place = memory.place(3).expect("a place");
         let mut ledger = Ledger::default();
         ledger.hear(&memory);
@@ -333,8 +352,8 @@ mod tests {
             local: Endpoint::new([10, 0, 0, 2].into(), 81),
             ..pair.flow()
         };
-        place.vacate(number);
-        place.occupy(&other, 0);
+        place.vacate(ticket.number);
+        place.occupy(&other, 0, false);
         pair.adapter
             .write(pair.serving, Bytes::from_static(b"answer"))
             .expect("room");
@@ -347,25 +366,76 @@ mod tests {
 
     #[test]
     fn what_becomes_of_connections_is_told() {
-        let pair = Pair::new();
-        let (memory, number) = broker(&pair.flow());
+        let mut pair = Pair::new();
+        let flow = pair.flow();
+        let (memory, ticket) = broker(&flow);
         let place = memory.place(3).expect("a place");
-        let mut ledger = Ledger::default();
-        ledger.hear(&memory);
-        ledger.write(NOW, &memory, &pair.adapter);
-        ledger.sweep(&memory, |_| Remains::Connection);
-        assert_eq!(place.owner(), (number, Owner::Adapter));
-        ledger.depart(&memory, &pair.flow());
-        assert_eq!(place.owner(), (number, Owner::Application));
-        assert_eq!(place.record.read(), Said::Untouched);
-        assert_eq!(ledger.with_applications(&memory), 1);
+        let ledger: Arc<Mutex<Ledger>> = Arc::default();
+        let mut keeper = Keeper::new(&memory, &ledger);
+        let taken = pair.adapter.export(NOW, pair.serving);
+        let taken = seal(&memory, Stage::Taken, ticket, taken);
+        assert_eq!(keeper.claim(Some(7), &taken), Ok(()));
+        assert_eq!(place.owner(), (ticket.number, Owner::Adapter));
+        let bare = taken.with_seal(None);
+        pair.serving = pair.adapter.import(NOW, bare).expect("it is sound");
+        lock(&ledger).write(NOW, &memory, &pair.adapter);
+        lock(&ledger).sweep(&memory, |_| Remains::Connection);
+        assert_eq!(place.owner(), (ticket.number, Owner::Adapter));
+
+        let released = keeper.release(pair.adapter.export(NOW, pair.serving));
+        assert_eq!(place.owner(), (ticket.number, Owner::Application));
+        assert_eq!(ticket_of(&memory, Stage::Released, &released), Some(ticket));
+        assert_eq!(lock(&ledger).with_applications(&memory), 1);
         // What an application has is not over because the adapter has nothing.
-        ledger.sweep(&memory, |_| Remains::Nothing);
-        assert_eq!(place.owner(), (number, Owner::Application));
-        ledger.sweep(&memory, |_| Remains::TimeWait);
-        assert_eq!(place.owner(), (number, Owner::Adapter));
-        ledger.sweep(&memory, |_| Remains::Nothing);
-        assert_eq!(place.owner(), (number, Owner::Over));
-        assert!(!ledger.has(&memory, &pair.flow()));
+        lock(&ledger).sweep(&memory, |_| Remains::Nothing);
+        assert_eq!(place.owner(), (ticket.number, Owner::Application));
+        assert_eq!(keeper.claim(Some(7), &released), Err(Status::NotYours));
+
+        place.pass(ticket.number, Owner::Application, Owner::Adapter);
+        lock(&ledger).sweep(&memory, |_| Remains::TimeWait);
+        assert_eq!(place.stage(), Stage::Finished);
+        lock(&ledger).sweep(&memory, |_| Remains::Nothing);
+        assert_eq!(place.owner(), (ticket.number, Owner::Over));
+        assert!(!lock(&ledger).has(&memory, &flow));
+    }
+
+    #[test]
+    fn only_what_was_taken_for_the_same_user_is_claimed_and_once() {
+        let mut pair = Pair::new();
+        let flow = pair.flow();
+        let (memory, ticket) = broker(&flow);
+        let mut keeper = Keeper::new(&memory, &Arc::default());
+        let taken = pair.adapter.export(NOW, pair.serving);
+        let sealed = seal(&memory, Stage::Taken, ticket, taken.clone());
+        let refused = Err(Status::NotYours);
+        assert_eq!(keeper.claim(Some(7), &taken), refused, "it has no seal");
+        assert_eq!(keeper.claim(Some(8), &sealed), refused, "another's");
+        assert_eq!(keeper.claim(None, &sealed), refused, "nobody knows whose");
+        for at in 0..24 {
+            let mut torn = *sealed.seal().expect("it has one");
+            torn[at] ^= 1;
+            let torn = taken.clone().with_seal(Some(torn));
+            assert_eq!(keeper.claim(Some(7), &torn), refused, "byte {at}");
+        }
+        let mut other = sealed.clone();
+        other.receive_buffer.push(Bytes::from_static(b"made up"));
+        assert_eq!(
+            keeper.claim(Some(7), &other),
+            refused,
+            "not what was sealed"
+        );
+        let of_release = seal(&memory, Stage::Released, ticket, taken);
+        assert_eq!(keeper.claim(Some(7), &of_release), refused, "the way back");
+
+        assert_eq!(keeper.claim(Some(7), &sealed), Ok(()));
+        assert_eq!(keeper.claim(Some(7), &sealed), refused, "it is here");
+        keeper.unclaim(&flow);
+        assert_eq!(keeper.claim(Some(0), &sealed), Ok(()), "root may");
+        keeper.unclaim(&flow);
+        memory
+            .place(3)
+            .expect("a place")
+            .pass(ticket.number, Owner::Application, Owner::Broker);
+        assert_eq!(keeper.claim(Some(7), &sealed), refused, "it is put back");
     }
 }

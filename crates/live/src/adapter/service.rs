@@ -197,7 +197,7 @@ impl AdapterService {
     /// A kernel has the interface: the adapter does all that is there at once, and only for flows that are captured.
     pub fn set_beside(&mut self, beside: Beside) {
         self.one_by_one = None;
-        self.adapter.keep_departures();
+        self.adapter.set_custody(Box::new(beside.custody()));
         self.beside = Some(beside);
     }
 
@@ -278,6 +278,9 @@ impl AdapterService {
             self.stats.not_attached += 1;
             return;
         };
+        if let Some(user) = application.link.link().application().uid {
+            self.adapter.set_user(session, user);
+        }
         if let Some(epoch_ns) = epoch_ns {
             self.adapter.set_epoch(session, epoch_ns);
         }

@@ -3,10 +3,12 @@
 mod adapters;
 mod entry;
 mod gone;
+mod returning;
 mod stats;
 
 pub(super) use entry::Taker;
 pub(super) use gone::NotRecovered;
+pub(super) use returning::Returning;
 pub use stats::CapturedStats;
 
 use super::memory::Owner;
@@ -14,10 +16,14 @@ use super::namespace::own_namespace;
 use super::notice::{BrokerNotice, Loss};
 use super::probe::Prober;
 use super::record::WORDS;
+use super::seal::Ticket;
 use super::session::Session;
-use crate::xdp::{Injector, Lookup, LookupConfig, XdpError};
+use crate::xdp::{Injector, Lookup, LookupConfig, SequenceReader, XdpError};
+use baton_tcp::Essentials;
 use baton_wire::Flow;
+use bytes::Bytes;
 use entry::{Entry, Flows};
+use std::collections::VecDeque;
 use std::io;
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;
@@ -25,11 +31,25 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// What an application that is gone had handed over arrives within this time, or not at all.
-const LONGEST_MOVE: Duration = Duration::from_secs(3);
+const LONGEST_MOVE: Duration = Duration::from_millis(1500);
 /// An application that lives has handed over what it has by then, or ended it at once. On a busy machine moves wait for one another.
 const LONGEST_HOLD_MS: u32 = 60_000;
 /// Applications have so long to take back what can go on.
-const LONGEST_RECOVERY: Duration = Duration::from_secs(5);
+const LONGEST_RECOVERY: Duration = Duration::from_millis(1500);
+
+/// Connections of which the broker looks whether the kernel has measured the path.
+const MOST_UNMEASURED: usize = 4096;
+/// Times that a peer is asked.
+const MOST_QUESTIONS: u32 = 5;
+
+/// A connection that the kernel has had back for a moment.
+#[derive(Debug)]
+struct Unmeasured {
+    state: Essentials<Bytes>,
+    /// Times that the peer was asked.
+    asked: u32,
+}
+
 /// Why packets of a flow cannot come to the adapter.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
@@ -64,7 +84,10 @@ pub(super) struct Captured {
     pub(super) interface: String,
     lookup: Lookup,
     injector: Injector,
+    reader: SequenceReader,
     prober: Prober,
+    /// Connections that the kernel has had back for a moment.
+    unmeasured: Mutex<VecDeque<Unmeasured>>,
     addresses: Vec<IpAddr>,
     namespace: u64,
     flows: Mutex<Flows>,
@@ -84,6 +107,8 @@ impl Captured {
             interface: name.to_owned(),
             lookup: Lookup::detached(name, config)?,
             injector: Injector::new(name)?,
+            reader: SequenceReader::new()?,
+            unmeasured: Mutex::default(),
             prober: Prober::new().map_err(XdpError::of("send packets"))?,
             addresses,
             namespace,
@@ -103,6 +128,11 @@ impl Captured {
             self.lookup.attach_here()?;
         }
         Ok(self.lookup.is_attached())
+    }
+
+    /// Tells where the kernel's connections are.
+    pub(super) fn reader(&self) -> &SequenceReader {
+        &self.reader
     }
 
     /// What finds them.
@@ -128,8 +158,14 @@ impl Captured {
 
     // --- connections ---
 
-    /// From here on packets of `flow` come to the adapter, and the kernel sends none, because `taker` has asked for it. Gives the adapter.
-    pub(super) fn capture(&self, flow: &Flow, taker: Taker) -> Result<Arc<Session>, CaptureError> {
+    /// From here on packets of `flow` come to the adapter, and the kernel sends none, because `taker` has asked for it; its socket is one of
+    /// IPv6 if it `is_wide`. Gives the adapter, and where the connection stands in its memory.
+    pub(super) fn capture(
+        &self,
+        flow: &Flow,
+        taker: Taker,
+        is_wide: bool,
+    ) -> Result<(Arc<Session>, Ticket), CaptureError> {
         if !self.addresses.contains(&flow.local.addr) {
             return Err(CaptureError::Address(flow.local.addr));
         }
@@ -152,7 +188,7 @@ impl Captured {
             flows.free.give(place);
             return Err(error.into());
         }
-        let number = session.memory.places[place as usize].occupy(flow, taker.user);
+        let number = session.memory.places[place as usize].occupy(flow, taker.user, is_wide);
         session.memory.announce(place);
         let entry = Entry {
             session: Arc::clone(&session),
@@ -161,9 +197,10 @@ impl Captured {
             taker,
             orphan: None,
         };
+        let ticket = entry.ticket();
         flows.entries.insert(*flow, entry);
         flows.stats.captured += 1;
-        Ok(session)
+        Ok((session, ticket))
     }
 
     /// A connection has left the kernel with this state.
@@ -207,6 +244,7 @@ impl Captured {
 
     /// Lets go of connections that are over, gives up those that nobody asks for, and tells the adapter what was counted. Now and then.
     pub(super) fn sweep(&self) {
+        self.ask_again();
         let mut flows = self.lock();
         let (mut over, mut lost) = (Vec::new(), Vec::new());
         for (flow, entry) in &flows.entries {
@@ -223,14 +261,14 @@ impl Captured {
                     .orphan
                     .is_some_and(|since| since.elapsed() > LONGEST_MOVE)
             };
-            let is_over = match place.owner() {
-                (number, _) if number != entry.number => true,
-                (_, Owner::Adapter) => false,
-                (_, Owner::Application) => is_late() || is_orphan(),
-                (_, Owner::Over | Owner::Nobody) => true,
-            };
-            if is_over {
-                over.push(*flow);
+            match place.owner() {
+                (number, _) if number != entry.number => over.push(*flow),
+                (_, Owner::Adapter | Owner::Broker) => {}
+                (_, Owner::Application) if is_late() || is_orphan() => {
+                    lost.push((*flow, Loss::Abandoned));
+                }
+                (_, Owner::Application) => {}
+                (_, Owner::Over | Owner::Nobody) => over.push(*flow),
             }
         }
         for flow in over {
@@ -258,6 +296,45 @@ impl Captured {
         self.injector.inject(packet)?;
         self.lock().stats.injected += 1;
         Ok(())
+    }
+
+    /// The kernel has a connection again. Its peer is asked to acknowledge what it has, by which the kernel measures the path; again a few times
+    /// if that is lost.
+    pub(super) fn is_back(&self, state: &Essentials<Bytes>) {
+        // The kernel has asked, too, but peers answer what carries no data twice a second at most.
+        let _ = self.prober.ask(state);
+        let mut unmeasured = self.unmeasured();
+        if unmeasured.len() < MOST_UNMEASURED {
+            let (send_buffer, receive_buffer) = (Vec::new(), Vec::new());
+            unmeasured.push_back(Unmeasured {
+                state: Essentials {
+                    send_buffer,
+                    receive_buffer,
+                    ..state.clone()
+                },
+                asked: 1,
+            });
+        }
+    }
+
+    fn unmeasured(&self) -> MutexGuard<'_, VecDeque<Unmeasured>> {
+        let unmeasured = self.unmeasured.lock();
+        unmeasured.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks peers again that have acknowledged nothing since.
+    fn ask_again(&self) {
+        let waiting = std::mem::take(&mut *self.unmeasured());
+        for mut one in waiting {
+            let Unmeasured { state, asked } = &mut one;
+            let found = self.reader.read(&state.flow).ok().flatten();
+            let is_waiting = found.is_some_and(|found| found.send_una == state.send_una - 1);
+            if is_waiting && *asked < MOST_QUESTIONS {
+                *asked += 1;
+                let _ = self.prober.ask(state);
+                self.unmeasured().push_back(one);
+            }
+        }
     }
 
     // --- inside ---

@@ -17,6 +17,7 @@ use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
@@ -28,7 +29,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct BrokerLink {
     stream: UnixStream,
-    memory: Memory,
+    memory: Arc<Memory>,
     mode: Mode,
     queues: u32,
     /// They keep the programs attached when the broker is killed.
@@ -87,7 +88,7 @@ impl BrokerLink {
         let memory = files.next().ok_or(io::ErrorKind::InvalidData)?;
         Ok(Self {
             stream,
-            memory: Memory::open(memory)?,
+            memory: Arc::new(Memory::open(memory)?),
             mode: match is_native {
                 true => Mode::Native,
                 false => Mode::Generic,
@@ -166,6 +167,11 @@ impl BrokerLink {
 
     /// What the adapter keeps of its connections.
     pub(crate) fn table(&self) -> &Table {
+        &self.memory
+    }
+
+    /// The memory in which that stands.
+    pub(crate) fn memory(&self) -> &Arc<Memory> {
         &self.memory
     }
 

@@ -7,6 +7,7 @@ use baton_wire::{Endpoint, Flow};
 use rustix::fs::{
     MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create,
 };
+use rustix::rand::{GetRandomFlags, getrandom};
 use rustix::time::{ClockId, clock_gettime};
 use std::io;
 use std::net::{IpAddr, Ipv6Addr};
@@ -22,6 +23,9 @@ const SEALS: SealFlags = SealFlags::SHRINK
     .union(SealFlags::GROW)
     .union(SealFlags::SEAL);
 
+/// More than there are kinds of owners.
+const OWNERS: u32 = 8;
+
 /// Both addresses, four words each, and both ports in one.
 const FLOW_WORDS: usize = 9;
 
@@ -31,6 +35,8 @@ const FLOW_WORDS: usize = 9;
 pub(crate) struct Table {
     /// Connections that were taken out of the kernel so far: their places stand in `coming`, one after another and round.
     pub(super) taken: AtomicU32,
+    /// By which broker and adapter seal states that pass through applications ([`super::seal`]).
+    pub(super) key: [AtomicU64; 2],
     /// Not 0: all connections are to go back to the kernel.
     pub(super) closed: AtomicU32,
     /// Once it is closed: connections that are still on the adapter, as it tells. More than there can be until it does.
@@ -54,6 +60,19 @@ pub(crate) enum Owner {
     Adapter,
     /// It has come to its end on the adapter.
     Over,
+    /// The broker puts it back into the kernel.
+    Broker,
+}
+
+/// How far a connection has got since it left the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// It has not been given back by the adapter.
+    Taken,
+    /// The adapter has given it back to its application.
+    Released,
+    /// It is in TIME-WAIT on the adapter, and nobody is to go on with it.
+    Finished,
 }
 
 /// A place for a connection.
@@ -66,6 +85,9 @@ pub(crate) struct Place {
     since_ms: AtomicU32,
     /// Whose application it was that took it out of the kernel.
     user: AtomicU32,
+    /// Not 0: the application's socket is one of IPv6.
+    is_wide: AtomicU32,
+    stage: AtomicU32,
     flow: [AtomicU32; FLOW_WORDS],
     pub(crate) record: Record,
 }
@@ -74,17 +96,19 @@ impl Place {
     /// Who has the connection, and its number among those that have had the place.
     pub(crate) fn owner(&self) -> (u32, Owner) {
         let word = self.owner.load(Ordering::Acquire);
-        let owner = match word % 4 {
-            0 => Owner::Nobody,
+        let owner = match word % OWNERS {
             1 => Owner::Application,
             2 => Owner::Adapter,
-            _ => Owner::Over,
+            3 => Owner::Over,
+            4 => Owner::Broker,
+            _ => Owner::Nobody,
         };
-        (word / 4, owner)
+        (word / OWNERS, owner)
     }
 
-    /// A connection takes the place, which is free: an application of this user has it taken out of the kernel. Gives its number.
-    pub(crate) fn occupy(&self, flow: &Flow, user: u32) -> u32 {
+    /// A connection takes the place, which is free: an application of this user has it taken out of the kernel, where its socket was one of IPv6
+    /// if it `is_wide`. Gives its number.
+    pub(crate) fn occupy(&self, flow: &Flow, user: u32, is_wide: bool) -> u32 {
         let addresses = [flow.local.addr, flow.remote.addr].map(|addr| match addr {
             IpAddr::V4(addr) => addr.to_ipv6_mapped().to_bits(),
             IpAddr::V6(addr) => addr.to_bits(),
@@ -98,6 +122,8 @@ impl Place {
             place.store(word(at), Ordering::Relaxed);
         }
         self.user.store(user, Ordering::Relaxed);
+        self.is_wide.store(is_wide.into(), Ordering::Relaxed);
+        self.set_stage(Stage::Taken);
         self.record.reset(None);
         self.since_ms.store(now_ms(), Ordering::Relaxed);
         let (number, _) = self.owner();
@@ -132,8 +158,26 @@ impl Place {
     }
 
     /// Whose application took it out of the kernel.
-    pub(super) fn user(&self) -> u32 {
+    pub(crate) fn user(&self) -> u32 {
         self.user.load(Ordering::Relaxed)
+    }
+
+    /// Whether its socket was one of IPv6.
+    pub(super) fn is_wide(&self) -> bool {
+        self.is_wide.load(Ordering::Relaxed) != 0
+    }
+
+    /// How far it has got.
+    pub(crate) fn stage(&self) -> Stage {
+        match self.stage.load(Ordering::Acquire) {
+            0 => Stage::Taken,
+            1 => Stage::Released,
+            _ => Stage::Finished,
+        }
+    }
+
+    pub(crate) fn set_stage(&self, stage: Stage) {
+        self.stage.store(stage as u32, Ordering::Release);
     }
 
     /// The connection.
@@ -152,7 +196,7 @@ impl Place {
 }
 
 fn word_of(number: u32, owner: Owner) -> u32 {
-    number.wrapping_mul(4) + owner as u32
+    number.wrapping_mul(OWNERS) + owner as u32
 }
 
 impl Table {
@@ -211,6 +255,11 @@ impl Memory {
         fcntl_add_seals(&file, SEALS)?;
         let memory = Self::map(file)?;
         memory.on_adapter.store(u64::MAX, Ordering::Relaxed);
+        for word in &memory.key {
+            let mut bytes = [0; 8];
+            getrandom(&mut bytes[..], GetRandomFlags::empty())?;
+            word.store(u64::from_ne_bytes(bytes), Ordering::Relaxed);
+        }
         Ok(memory)
     }
 
@@ -275,7 +324,7 @@ mod tests {
         let adapter = Memory::open(copy).expect("it is the broker's");
         for addr in [[10, 0, 0, 1].into(), Ipv6Addr::LOCALHOST.into()] {
             let flow = flow(addr);
-            let number = broker.places[7].occupy(&flow, 1000);
+            let number = broker.places[7].occupy(&flow, 1000, false);
             broker.announce(7);
             let place = adapter.place(7).expect("it is one");
             assert_eq!(

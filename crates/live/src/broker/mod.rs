@@ -20,16 +20,18 @@ mod notice;
 mod predecessor;
 mod probe;
 mod record;
+mod seal;
 mod server;
 mod session;
 
 pub use captured::CapturedStats;
 pub use link::BrokerLink;
-pub(crate) use memory::{Owner, Place, Table, now_ms};
+pub(crate) use memory::{Memory, Owner, Place, Stage, Table, now_ms};
 pub use notice::{BrokerNotice, Loss};
 pub use predecessor::end_predecessor;
 pub(crate) use record::encode;
 pub use record::{DATA_BYTES, WORDS, decode};
-pub use server::Broker;
 #[cfg(test)]
-pub(crate) use {memory::Memory, record::Said, record::data_len};
+pub(crate) use record::{Said, data_len};
+pub(crate) use seal::{Ticket, seal, ticket_of};
+pub use server::Broker;

@@ -1,7 +1,7 @@
-//! A question to a peer whose connection is lost: it answers, and the kernel, which knows the connection no longer, resets it.
+//! A question to a peer. Where its connection is lost, it answers, and the kernel, which knows the connection no longer, resets it. Where the
+//! kernel has the connection back, the answer acknowledges all.
 
-use super::record::{WORDS, decode, without_data};
-use baton_wire::Flow;
+use baton_tcp::Essentials;
 use bytes::Bytes;
 use etherparse::{PacketBuilder, TcpOptionElement};
 use rustix::net::{
@@ -40,15 +40,13 @@ impl Prober {
         })
     }
 
-    /// Has the peer of a connection, whose state was once as these words say, tell where it is (RFC 9293 3.10.7.4): what it is sent lies
-    /// before all that it expects, and acknowledges nothing new.
+    /// Has the peer of a connection, which is or was in this state, tell where it is (RFC 9293 3.10.7.4): what it is sent lies before all that it
+    /// expects, and acknowledges nothing new.
     ///
     /// # Errors
     /// The system sends nothing.
-    pub(super) fn ask(&self, flow: &Flow, words: &[u32; WORDS], now_ms: u32) -> io::Result<()> {
-        let Some(state) = decode(*flow, &without_data(words), Bytes::new(), now_ms) else {
-            return Err(io::ErrorKind::InvalidData.into());
-        };
+    pub(super) fn ask(&self, state: &Essentials<Bytes>) -> io::Result<()> {
+        let flow = &state.flow;
         let (ip, socket) = match (flow.local.addr, flow.remote.addr) {
             (IpAddr::V4(from), IpAddr::V4(to)) => {
                 let ip = PacketBuilder::ipv4(from.octets(), to.octets(), HOPS);

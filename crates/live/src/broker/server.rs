@@ -1,6 +1,7 @@
 //! The broker itself: a thread for each application that asks, and for the adapter.
 
 mod adapter;
+mod made;
 mod requests;
 
 use super::applications::Applications;
@@ -11,11 +12,13 @@ use crate::neighbourhood::Neighbourhood;
 use crate::xdp::{LookupConfig, Mode, XdpError};
 use baton_iolib::unix_socket::SocketFile;
 use baton_sockets::broker::messages::{self, ADOPT, ATTACH, DONE, REFUSED, SUBSCRIBE};
-use requests::Refusal;
+use made::Made;
+use requests::{Answer, Refusal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt;
 use std::io;
 use std::net::Shutdown;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
@@ -53,6 +56,7 @@ pub struct Broker {
 struct Shared {
     captured: Captured,
     applications: Applications,
+    made: Made,
     /// Clients so far.
     clients: AtomicU64,
     ends: AtomicBool,
@@ -105,6 +109,7 @@ impl Broker {
         let shared = Arc::new(Shared {
             captured: Captured::new(name, addresses, lookup)?,
             applications: Applications::default(),
+            made: Made::default(),
             clients: AtomicU64::new(0),
             ends: AtomicBool::new(false),
         });
@@ -226,7 +231,10 @@ impl Shared {
                 },
                 _ => {
                     let sent = match self.handle(message, taker) {
-                        Ok(body) => messages::send(stream, DONE, &body, &[]),
+                        Ok(Answer { body, socket }) => {
+                            let socket = socket.as_ref().map(OwnedFd::as_fd);
+                            messages::send(stream, DONE, &body, socket.as_slice())
+                        }
                         Err(refusal) => refuse(stream, &refusal),
                     };
                     if sent.is_err() {

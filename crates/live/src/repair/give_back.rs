@@ -6,9 +6,12 @@ use baton_tcp::{Essentials, State};
 use baton_wire::{Endpoint, SeqNr};
 use bytes::Bytes;
 use rustix::io::Errno;
-use rustix::net::{SendFlags, Shutdown, bind, connect, send, shutdown, sockopt};
+use rustix::net::{
+    AddressFamily, SendFlags, Shutdown, SocketFlags, SocketType, bind, connect, send, shutdown,
+    socket_with, sockopt,
+};
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// TCP's numbers of options.
 const MSS: u32 = 2;
@@ -19,17 +22,37 @@ const TIMESTAMPS: u32 = 8;
 /// Most that is given to the kernel at once, bytes: it makes one buffer of it.
 const CHUNK: usize = 32 << 10;
 
+/// The kernel measures the path only by data that is acknowledged, and waits for three seconds before it repeats anything until it has. So one byte
+/// before all data is under way again where nothing else is: the peer, which has had it, acknowledges at once, whatever the byte is.
+const OLD_BYTE: [u8; 1] = [0];
+
 /// Room that the kernel's bookkeeping takes of a buffer's size beside the data: as much again.
 const OVERHEAD: usize = 2;
 
-/// The kernel takes a connection over with a socket that it had forgotten one on, or with a new one. `let_go` is called when it has all and
-/// before it sends: packets of the connection may reach it from then on.
+/// The kernel takes a connection over. Returns its socket, of IPv6 if that `is_wide`, which is a usual one: no longer in repair mode. `let_go`
+/// is called when the kernel has all and before it sends: packets of the connection may reach it from then on.
 ///
 /// # Errors
-/// The kernel refuses, the state is none that it can be brought into, or it does not take all data. The socket has no connection then.
+/// The kernel refuses, the state is none that it can be brought into, or it does not take all data. The socket goes, without a word to the peer.
 pub fn give_back(
+    essentials: &Essentials<Bytes>,
+    is_wide: bool,
+    let_go: impl FnOnce(),
+) -> Result<OwnedFd, RepairError> {
+    let family = match is_wide {
+        true => AddressFamily::INET6,
+        false => AddressFamily::INET,
+    };
+    let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)
+        .map_err(|error| failed("socket", error))?;
+    bring_into(socket.as_fd(), essentials, is_wide, let_go)?;
+    Ok(socket)
+}
+
+fn bring_into(
     fd: BorrowedFd<'_>,
     essentials: &Essentials<Bytes>,
+    is_wide: bool,
     let_go: impl FnOnce(),
 ) -> Result<(), RepairError> {
     let half_closed = match essentials.state {
@@ -38,16 +61,22 @@ pub fn give_back(
         other => return Err(RepairError::CannotRestore(other)),
     };
     set_integer(fd, "TCP_REPAIR", libc::TCP_REPAIR, 1)?;
-    // What was said of the connection that was forgotten.
-    let _ = sockopt::socket_error(fd);
     let sent = essentials.send_next - essentials.send_una;
-    let (first, unread) = (before_fin(essentials), len(&essentials.receive_buffer));
+    let is_at_rest = sent == 0 && !half_closed;
+    let before = u32::from(is_at_rest);
+    let (first, unread) = (
+        before_fin(essentials) - before,
+        len(&essentials.receive_buffer),
+    );
     make_room(fd, essentials)?;
     number(fd, Queue::Send, first)?;
     number(fd, Queue::Receive, essentials.receive_next - unread as u32)?;
-    join(fd, essentials)?;
+    join(fd, essentials, is_wide)?;
     settle(fd, essentials)?;
-    let (flight, rest) = split(&essentials.send_buffer, sent as usize);
+    let (mut flight, rest) = split(&essentials.send_buffer, sent as usize);
+    if is_at_rest {
+        flight.push(Bytes::from_static(&OLD_BYTE));
+    }
     fill(fd, Queue::Receive, "receive", &essentials.receive_buffer)?;
     fill(fd, Queue::Send, "send", &flight)?;
     let windows = Windows {
@@ -145,20 +174,18 @@ fn number(fd: BorrowedFd<'_>, queue: Queue, first: SeqNr) -> Result<(), RepairEr
 }
 
 /// The four-tuple. In repair mode that establishes the connection, and nothing is sent.
-fn join(fd: BorrowedFd<'_>, essentials: &Essentials<Bytes>) -> Result<(), RepairError> {
-    let wide = sockopt::socket_domain(fd).map_err(|error| failed("SO_DOMAIN", error))?
-        == rustix::net::AddressFamily::INET6;
+fn join(
+    fd: BorrowedFd<'_>,
+    essentials: &Essentials<Bytes>,
+    is_wide: bool,
+) -> Result<(), RepairError> {
     let address = |end: Endpoint| -> SocketAddr {
         match end.addr {
-            IpAddr::V4(narrow) if wide => (narrow.to_ipv6_mapped(), end.port).into(),
+            IpAddr::V4(narrow) if is_wide => (narrow.to_ipv6_mapped(), end.port).into(),
             addr => (addr, end.port).into(),
         }
     };
-    match bind(fd, &address(essentials.flow.local)) {
-        // It is bound already.
-        Ok(()) | Err(Errno::INVAL) => {}
-        Err(error) => return Err(failed("bind", error)),
-    }
+    bind(fd, &address(essentials.flow.local)).map_err(|error| failed("bind", error))?;
     connect(fd, &address(essentials.flow.remote)).map_err(|error| failed("connect", error))
 }
 
@@ -183,7 +210,9 @@ fn settle(fd: BorrowedFd<'_>, essentials: &Essentials<Bytes>) -> Result<(), Repa
     sys::set_option(fd, libc::IPPROTO_TCP, libc::TCP_REPAIR_OPTIONS, &options)
         .map_err(RepairError::at("TCP_REPAIR_OPTIONS"))?;
     if let Some(timestamp) = essentials.timestamp {
-        sys::set_option(fd, libc::IPPROTO_TCP, libc::TCP_TIMESTAMP, &[timestamp])
+        // An odd number would set the clock's unit to microseconds (Linux 6.7 and later).
+        let even = timestamp.wrapping_add(timestamp & 1);
+        sys::set_option(fd, libc::IPPROTO_TCP, libc::TCP_TIMESTAMP, &[even])
             .map_err(RepairError::at("TCP_TIMESTAMP"))?;
     }
     // Taking IP options away makes the kernel work out how large its segments may be: without this it sends the least that is allowed.

@@ -1,20 +1,17 @@
 //! Connections of the kernel, taken out of it and put back by `TCP_REPAIR`.
 //!
-//! The socket stays the application's: its descriptor, its options and its place in sets of `epoll` are kept. Packets of the connection
-//! must not reach the kernel while it is out, nor may what the kernel sends meanwhile leave: [`crate::xdp`] sees to that, and a connection's
-//! flow is to be there before [`take`] begins. The order of steps is that which loses nothing:
-//!
-//! - out: repair mode, what it says of itself, windows before sequence numbers, data looked at without taking it, until the numbers stand
-//!   still; then the connection is forgotten, with [`forget`];
-//! - back, with [`give_back`]: numbers, addresses, options, data, windows; the flow is let go; then the kernel goes on.
+//! Repair mode lets whoever has a socket bind it anywhere and make up connections. So no socket that an application holds is ever in it: a
+//! connection leaves by [`take`] when nothing that it sent is unacknowledged, which needs no repair mode, and comes back by [`give_back`] in
+//! a new socket, which the application gets once it is a usual one. Packets of the connection must not reach the kernel while it is out, nor may
+//! what the kernel sends meanwhile leave: [`crate::xdp`] sees to that, and a connection's flow is to be there before [`take`] begins.
 
 mod give_back;
 mod sys;
 mod take;
 
 pub use give_back::give_back;
-pub(crate) use sys::option;
-pub use take::{Taken, cancel, flow_of, forget, take};
+pub use sys::option;
+pub use take::{flow_of, take};
 
 use baton_tcp::State;
 use std::io;
@@ -32,8 +29,11 @@ pub enum RepairError {
         source: io::Error,
     },
     /// It opens or closes.
-    #[error("the connection is in {0}; expected ESTABLISHED, CLOSE-WAIT, FIN-WAIT-1 or FIN-WAIT-2")]
+    #[error("the connection is in {0}; expected ESTABLISHED, CLOSE-WAIT or FIN-WAIT-2")]
     State(&'static str),
+    /// It is not at rest.
+    #[error("not all that the connection has sent is acknowledged")]
+    UnderWay,
     /// Its numbers did not stand still.
     #[error("the connection went on while it was looked at: its packets still reach the kernel")]
     Unstable,
@@ -73,7 +73,7 @@ fn choose_queue(fd: BorrowedFd<'_>, queue: sys::Queue) -> Result<(), RepairError
 }
 
 /// Names of TCP's states by the kernel's numbers.
-fn state_name(number: u8) -> &'static str {
+fn state_name(number: u32) -> &'static str {
     const NAMES: [&str; 12] = [
         "an unknown state",
         "ESTABLISHED",
@@ -88,5 +88,5 @@ fn state_name(number: u8) -> &'static str {
         "LISTEN",
         "CLOSING",
     ];
-    NAMES.get(usize::from(number)).unwrap_or(&NAMES[0])
+    NAMES.get(number as usize).unwrap_or(&NAMES[0])
 }

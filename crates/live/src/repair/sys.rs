@@ -1,14 +1,12 @@
 //! What the kernel has for connections that are taken apart: `TCP_REPAIR` and what belongs to it.
 #![allow(unsafe_code)]
 
+use super::RepairError;
 use crate::port::check;
 pub(super) use crate::port::set_option;
 use std::io;
 use std::mem;
 use std::os::fd::{AsRawFd, BorrowedFd};
-
-/// Repair mode is left without a probe of the peer's window (`TCP_REPAIR_OFF_NO_WP`).
-pub const OFF_SILENTLY: libc::c_int = -1;
 
 /// The queue that data and sequence numbers are of (`TCP_REPAIR_QUEUE`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,13 +44,11 @@ pub struct NegotiatedOption {
     pub value: u32,
 }
 
-/// The start of `struct tcp_info`, up to the congestion window.
+/// The start of `struct tcp_info`, up to the receive window (Linux 6.2).
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Info {
-    /// Its state, by the kernel's numbers.
-    pub state: u8,
-    unused: [u8; 4],
+    unused: [u8; 5],
     /// Which options are in use.
     pub options: u8,
     /// Shifts of window scaling: that for sending, and four bits further that for receiving.
@@ -69,6 +65,32 @@ pub struct Info {
     slow_start_threshold: u32,
     /// The congestion window, segments.
     pub congestion_window: u32,
+    more: [[u32; 12]; 3],
+    /// SND.WND, bytes.
+    pub send_window: u32,
+    /// RCV.WND when it was told last, bytes.
+    pub receive_window: u32,
+}
+
+impl Info {
+    /// What the kernel says of a connection. A kernel that does not tell the receive window (before Linux 6.2) cannot have told the peer of more
+    /// than the receive buffer holds.
+    ///
+    /// # Errors
+    /// Those of the call.
+    pub fn of(fd: BorrowedFd<'_>) -> Result<Self, RepairError> {
+        let (info, len) = option_of::<Self>(fd, libc::IPPROTO_TCP, libc::TCP_INFO)
+            .map_err(RepairError::at("TCP_INFO"))?;
+        if len >= mem::size_of::<Self>() {
+            return Ok(info);
+        }
+        let buffer: libc::c_int =
+            option(fd, libc::SOL_SOCKET, libc::SO_RCVBUF).map_err(RepairError::at("SO_RCVBUF"))?;
+        Ok(Self {
+            receive_window: buffer.unsigned_abs(),
+            ..info
+        })
+    }
 }
 
 /// Asks for an option whose value is plain data of the type that the kernel gives.
@@ -80,11 +102,23 @@ pub fn option<T: Copy + Default>(
     level: libc::c_int,
     name: libc::c_int,
 ) -> io::Result<T> {
+    match option_of(fd, level, name)? {
+        (value, len) if len == mem::size_of::<T>() => Ok(value),
+        _ => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
+/// The same with how many bytes of the value the kernel has written; the others are zero.
+fn option_of<T: Copy + Default>(
+    fd: BorrowedFd<'_>,
+    level: libc::c_int,
+    name: libc::c_int,
+) -> io::Result<(T, usize)> {
     let mut value = T::default();
     let mut len = mem::size_of::<T>() as libc::socklen_t;
     // SAFETY: the kernel writes at most `len` bytes, the size of the value, of which any bits are valid: all callers ask for integers or
     // structures of them.
-    let result = unsafe {
+    check(unsafe {
         libc::getsockopt(
             fd.as_raw_fd(),
             level,
@@ -92,12 +126,29 @@ pub fn option<T: Copy + Default>(
             std::ptr::from_mut(&mut value).cast(),
             &mut len,
         )
-    };
-    match result {
-        0 if len as usize == mem::size_of::<T>() => Ok(value),
-        0 => Err(io::ErrorKind::UnexpectedEof.into()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    })?;
+    Ok((value, len as usize))
+}
+
+/// The name of the interface that a socket is bound to; empty if it is bound to none.
+///
+/// # Errors
+/// Those of the call.
+pub fn bound_device(fd: BorrowedFd<'_>) -> Result<Vec<u8>, RepairError> {
+    let (name, len) =
+        option_of::<[u8; libc::IFNAMSIZ]>(fd, libc::SOL_SOCKET, libc::SO_BINDTODEVICE)
+            .map_err(RepairError::at("SO_BINDTODEVICE"))?;
+    let name = name[..len].split(|byte| *byte == 0).next();
+    Ok(name.unwrap_or_default().to_vec())
+}
+
+/// Binds a socket to the interface of this name, or to none.
+///
+/// # Errors
+/// Those of the call.
+pub fn bind_to_device(fd: BorrowedFd<'_>, name: &[u8]) -> Result<(), RepairError> {
+    set_option(fd, libc::SOL_SOCKET, libc::SO_BINDTODEVICE, name)
+        .map_err(RepairError::at("SO_BINDTODEVICE"))
 }
 
 /// A count that the kernel keeps of a socket: one of SIOCINQ, SIOCOUTQ, SIOCOUTQNSD.
@@ -111,7 +162,7 @@ pub fn count(fd: BorrowedFd<'_>, which: libc::Ioctl) -> io::Result<u32> {
     u32::try_from(count).map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
-/// Undoes `connect`: in repair mode the connection is forgotten without a word to the peer.
+/// Undoes `connect`: the kernel forgets the connection, and resets it.
 ///
 /// # Errors
 /// Those of the call.
@@ -135,6 +186,8 @@ mod tests {
         assert_eq!(mem::offset_of!(Info, send_mss), 16);
         assert_eq!(mem::offset_of!(Info, round_trip_us), 68);
         assert_eq!(mem::offset_of!(Info, congestion_window), 80);
+        assert_eq!(mem::offset_of!(Info, send_window), 228);
+        assert_eq!(mem::offset_of!(Info, receive_window), 232);
         assert_eq!(mem::size_of::<Windows>(), 20);
     }
 }

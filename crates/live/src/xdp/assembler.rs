@@ -12,7 +12,8 @@ pub(super) enum Register {
     R2,
     R3,
     R4,
-    R6 = 6,
+    R5,
+    R6,
     R7,
     R8,
     R9,
@@ -57,6 +58,9 @@ pub(super) enum Helper {
     MapLookup = 1,
     Redirect = 23,
     RedirectMap = 51,
+    LookUpTcp = 84,
+    ReleaseSocket = 86,
+    TcpSocket = 96,
     /// Bytes of a frame (Linux 5.18 and later).
     BufferLength = 188,
 }

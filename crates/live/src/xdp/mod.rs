@@ -33,6 +33,7 @@ mod injector;
 mod key;
 mod lookup;
 mod programs;
+mod sequence;
 mod steering;
 mod withhold;
 
@@ -41,5 +42,6 @@ pub use fast_path::{FastPath, FastPathConfig, FastPathKind};
 pub use guard::GuardKind;
 pub use injector::Injector;
 pub use lookup::{Lookup, LookupConfig, LookupCounters, Verdict};
+pub use sequence::{Sequence, SequenceReader};
 pub use steering::{Mode, Steering};
 pub use withhold::Withheld;

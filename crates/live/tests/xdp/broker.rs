@@ -4,14 +4,18 @@ use crate::application::open;
 use crate::peers::{connect, transfer, with_far_listeners};
 use crate::wire::{NEAR, on_veth};
 use baton_live::broker::Broker;
+use baton_live::repair::option;
+use baton_nic::adapter::Custody;
 use baton_sockets::broker::{BrokerClient, BrokerError};
 use baton_tcp::{Config, Moved, Segment, Stack, State};
 use baton_wire::{Ecn, Flags, Header, Options, Pieces, Time, Timestamps};
 use bytes::Bytes;
 use rustix::event::{PollFd, PollFlags, poll};
-use std::io::{ErrorKind, Read, Write};
+use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -33,23 +37,46 @@ pub const ALL: &[(&str, fn())] = &[
         the_broker_refuses_what_is_not_the_applications,
     ),
     (
+        "no_socket_of_an_application_is_ever_in_repair_mode",
+        no_socket_of_an_application_is_ever_in_repair_mode,
+    ),
+    (
+        "what_has_come_back_may_leave_again",
+        what_has_come_back_may_leave_again,
+    ),
+    (
         "an_adapter_that_waits_for_the_broker_has_connections",
         an_adapter_that_waits_for_the_broker_has_connections,
     ),
 ];
 
-/// A broker at the near end of the cable, and an application that asks it.
-fn with_broker(work: impl FnOnce(&[TcpListener], &mut BrokerClient) + Send) {
+/// A broker at the near end of the cable, an application that asks it, and what an adapter decides by what it takes over.
+fn with_broker(
+    work: impl FnOnce(&[TcpListener], &mut BrokerClient, &mut dyn Custody<Bytes>) + Send,
+) {
     on_veth(1, || {
         with_far_listeners(|listeners| {
             let folder = tempfile::tempdir().expect("a folder");
             let path = folder.path().join("broker");
             let _broker = Broker::start(&path, NEAR, None).expect("XDP");
-            let _adapter = open(folder.path());
+            let adapter = open(folder.path());
             let mut client = BrokerClient::connect(&path).expect("it listens");
-            work(&listeners, &mut client);
+            work(&listeners, &mut client, &mut adapter.beside.custody());
         });
     });
+}
+
+/// Takes a connection out of the kernel as soon as all that it has sent is acknowledged.
+fn take_at_rest(client: &mut BrokerClient, near: &TcpStream) -> Vec<u8> {
+    loop {
+        match client.take(near.as_fd()) {
+            Ok(state) => return state,
+            Err(BrokerError::Refused(why)) if why.contains("acknowledged") => {
+                thread::sleep(Duration::from_millis(1));
+            }
+            Err(error) => panic!("it leaves: {error}"),
+        }
+    }
 }
 
 fn state_of(bytes: &[u8]) -> Moved<Bytes> {
@@ -57,14 +84,14 @@ fn state_of(bytes: &[u8]) -> Moved<Bytes> {
 }
 
 fn connections_leave_the_kernel_and_come_back_by_the_broker() {
-    with_broker(|listeners, client| {
+    with_broker(|listeners, client, _| {
         for listener in listeners {
-            let (near, far) = connect(listener);
+            let (mut near, far) = connect(listener);
             for _ in 0..50 {
-                let state = client.take(near.as_fd()).expect("it leaves");
+                let state = take_at_rest(client, &near);
                 let again = client.take(near.as_fd()).expect_err("it is away");
                 assert!(matches!(again, BrokerError::Refused(_)), "{again}");
-                client.give_back(near.as_fd(), &state).expect("it is back");
+                near = client.give_back(&state).expect("it is back").into();
                 transfer(&near, &far, 10_000);
                 transfer(&far, &near, 10_000);
             }
@@ -73,8 +100,9 @@ fn connections_leave_the_kernel_and_come_back_by_the_broker() {
 }
 
 /// The connection's state with the peer's FIN taken in, as an adapter does.
-fn with_fin(bytes: &[u8]) -> Vec<u8> {
+fn with_fin(custody: &mut dyn Custody<Bytes>, bytes: &[u8]) -> Vec<u8> {
     let state = state_of(bytes).state;
+    custody.claim(Some(0), &state).expect("it was taken out");
     let essentials = state.essentials().expect("it is open");
     let flow = state.flow;
     let mut stack = Stack::new(Config::default(), 1);
@@ -103,17 +131,17 @@ fn with_fin(bytes: &[u8]) -> Vec<u8> {
         },
     );
     assert!(stack.peer_closed(conn), "the FIN was taken in");
-    Moved::new(stack.export(Time::ZERO, conn)).to_bytes()
+    Moved::new(custody.release(stack.export(Time::ZERO, conn))).to_bytes()
 }
 
 fn the_end_of_a_stream_that_came_meanwhile_is_told_to_the_kernel() {
-    with_broker(|listeners, client| {
+    with_broker(|listeners, client, custody| {
         for listener in listeners {
-            let (mut near, far) = connect(listener);
+            let (near, far) = connect(listener);
             let state = client.take(near.as_fd()).expect("it leaves");
             far.shutdown(Shutdown::Write).expect("it is open");
-            let state = with_fin(&state);
-            client.give_back(near.as_fd(), &state).expect("it is back");
+            let state = with_fin(custody, &state);
+            let mut near: TcpStream = client.give_back(&state).expect("it is back").into();
             assert_eq!(near.read(&mut [0; 8]).expect("an end"), 0);
             transfer(&near, &far, 10_000);
         }
@@ -121,13 +149,18 @@ fn the_end_of_a_stream_that_came_meanwhile_is_told_to_the_kernel() {
 }
 
 /// Out of the kernel, into the engine, and back.
-fn round(client: &mut BrokerClient, near: &TcpStream) -> State {
-    let state = state_of(&client.take(near.as_fd()).expect("it leaves")).state;
+fn round(
+    client: &mut BrokerClient,
+    custody: &mut dyn Custody<Bytes>,
+    near: &mut TcpStream,
+) -> State {
+    let state = state_of(&take_at_rest(client, near)).state;
     let is_in = state.state;
+    custody.claim(Some(0), &state).expect("it was taken out");
     let mut stack = Stack::new(Config::default(), 1);
     let conn = stack.import(Time::ZERO, state).expect("its flow is free");
-    let back = Moved::new(stack.export(Time::ZERO, conn)).to_bytes();
-    client.give_back(near.as_fd(), &back).expect("it is back");
+    let back = Moved::new(custody.release(stack.export(Time::ZERO, conn))).to_bytes();
+    *near = client.give_back(&back).expect("it is back").into();
     is_in
 }
 
@@ -137,70 +170,46 @@ fn wait_for_end(near: &TcpStream) {
     assert_eq!(poll(&mut ends, None).expect("it can be waited for"), 1);
 }
 
-/// Sends what there is room for without waiting; gives how much.
-fn fill(mut end: &TcpStream, data: &[u8]) -> usize {
-    end.set_nonblocking(true).expect("it can");
-    let mut sent = 0;
-    while sent < data.len() {
-        match end.write(&data[sent..]) {
-            Ok(len) => sent += len,
-            Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-            Err(error) => panic!("{error}"),
-        }
-    }
-    end.set_nonblocking(false).expect("it can");
-    sent
-}
-
-/// With nothing, a little, and as much as fits in both queues; each end is the one that closes first.
+/// With nothing and with a little in both queues; each end is the one that closes first.
 fn half_closed_connections_leave_the_kernel_and_come_back() {
-    with_broker(|listeners, client| {
-        let data: Vec<u8> = (0..64 << 20).map(|at: usize| (at % 251) as u8).collect();
-        let sizes = [0, 1, 5_000, data.len()];
+    with_broker(|listeners, client, custody| {
+        let sizes = [0, 1, 5_000];
         for (listener, size) in listeners
             .iter()
             .flat_map(|one| sizes.map(|size| (one, size)))
         {
             for near_closes in [true, false] {
-                let (near, far) = connect(listener);
-                let to_far = fill(&near, &data[..size]);
-                let to_near = fill(&far, &data[..size.min(50_000)]);
+                let (mut near, far) = connect(listener);
+                let data: Vec<u8> = (0..size).map(|at| (at % 251) as u8).collect();
+                (&near).write_all(&data).expect("it fits");
+                (&far).write_all(&data).expect("it fits");
                 let closes = if near_closes { &near } else { &far };
                 closes.shutdown(Shutdown::Write).expect("it is open");
-                match near_closes {
-                    // What there is room for arrives.
-                    true => thread::sleep(Duration::from_millis(20)),
-                    false => wait_for_end(&near),
+                if !near_closes {
+                    wait_for_end(&near);
                 }
-                let mut seen = Vec::new();
-                for _ in 0..10 {
-                    seen.push(round(client, &near));
-                }
-                let first = seen[0];
-                let expected = match (near_closes, size == data.len()) {
-                    (true, true) => first == State::FinWait1,
-                    (true, false) => matches!(first, State::FinWait1 | State::FinWait2),
-                    (false, _) => first == State::CloseWait,
+                let expected = match near_closes {
+                    true => State::FinWait2,
+                    false => State::CloseWait,
                 };
-                assert!(expected, "{near_closes}, {size}: {seen:?}");
-                let ends = [(&near, to_near, !near_closes), (&far, to_far, near_closes)];
-                thread::scope(|scope| {
-                    for (mut end, len, ends) in ends {
-                        let (far, data) = (if near_closes { &far } else { &near }, &data);
-                        scope.spawn(move || {
-                            let mut found = vec![0; len];
-                            end.read_exact(&mut found).expect("it arrives");
-                            assert!(found == data[..len], "what arrives is what was sent");
-                            if ends {
-                                assert_eq!(end.read(&mut [0; 1]).expect("an end"), 0);
-                                (&*far).write_all(b"after the end").expect("it is open");
-                                far.shutdown(Shutdown::Write).expect("it is open");
-                            }
-                        });
-                    }
-                });
+                for _ in 0..10 {
+                    assert_eq!(round(client, custody, &mut near), expected);
+                }
+                let (closed, open) = if near_closes {
+                    (&near, &far)
+                } else {
+                    (&far, &near)
+                };
+                for mut end in [closed, open] {
+                    let mut found = vec![0; size];
+                    end.read_exact(&mut found).expect("it arrives");
+                    assert!(found == data, "what arrives is what was sent");
+                }
+                { open }.read_to_end(&mut Vec::new()).expect("its end");
+                { open }.write_all(b"after the end").expect("it is open");
+                open.shutdown(Shutdown::Write).expect("it is open");
                 let mut last = Vec::new();
-                { closes }.read_to_end(&mut last).expect("its end");
+                { closed }.read_to_end(&mut last).expect("its end");
                 assert_eq!(last, b"after the end");
             }
         }
@@ -208,7 +217,7 @@ fn half_closed_connections_leave_the_kernel_and_come_back() {
 }
 
 fn the_broker_refuses_what_is_not_the_applications() {
-    with_broker(|listeners, client| {
+    with_broker(|listeners, client, custody| {
         let refused = |outcome: Result<(), BrokerError>| match outcome {
             Err(BrokerError::Refused(why)) => why,
             other => panic!("it is to be refused: {other:?}"),
@@ -219,13 +228,29 @@ fn the_broker_refuses_what_is_not_the_applications() {
         assert_eq!(why, "no socket of TCP");
         let why = refused(client.take(far.as_fd()).map(drop));
         assert_eq!(why, "a socket of another network namespace");
-        let why = refused(client.give_back(near.as_fd(), b"nothing"));
+        let why = refused(client.give_back(b"nothing").map(drop));
         assert!(why.contains("state"), "{why}");
 
-        // What has come back is nobody's to give back again.
-        let state = client.take(near.as_fd()).expect("it leaves");
-        client.give_back(near.as_fd(), &state).expect("it is back");
-        let why = refused(client.give_back(near.as_fd(), &state));
+        // A state that was changed is nobody's.
+        let taken = client.take(near.as_fd()).expect("it leaves");
+        let mut changed = state_of(&taken);
+        changed.state.receive_buffer = vec![Bytes::from_static(b"made up")];
+        let why = refused(client.give_back(&changed.to_bytes()).map(drop));
+        assert!(why.contains("not the one"), "{why}");
+
+        // While the adapter has the connection the state that it came with is worth nothing, nor afterwards.
+        let state = state_of(&taken).state;
+        custody.claim(Some(0), &state).expect("it was taken out");
+        let why = refused(client.give_back(&taken).map(drop));
+        assert!(why.contains("the adapter has"), "{why}");
+        let state = custody.release(state);
+        let why = refused(client.give_back(&taken).map(drop));
+        assert!(why.contains("not the one"), "{why}");
+
+        // Nobody else has it, and what has come back is nobody's to give back again.
+        let state = Moved::new(state).to_bytes();
+        let near: TcpStream = client.give_back(&state).expect("it is back").into();
+        let why = refused(client.give_back(&state).map(drop));
         assert!(why.contains("not handed over"), "{why}");
 
         // Loopback is not the adapter's interface.
@@ -234,6 +259,55 @@ fn the_broker_refuses_what_is_not_the_applications() {
         let why = refused(client.take(local.as_fd()).map(drop));
         assert!(why.contains("127.0.0.1"), "{why}");
         transfer(&near, &far, 10_000);
+    });
+}
+
+/// Whoever has a socket in repair mode can bind it where others listen.
+fn no_socket_of_an_application_is_ever_in_repair_mode() {
+    with_broker(|listeners, client, _| {
+        let (near, far) = connect(&listeners[0]);
+        let current = Mutex::new(near);
+        let is_done = AtomicBool::new(false);
+        let repair = |socket: &TcpStream| {
+            let value = option::<libc::c_int>(socket.as_fd(), libc::IPPROTO_TCP, libc::TCP_REPAIR);
+            value.expect("it is a socket")
+        };
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_done.load(Ordering::Relaxed) {
+                    let copy = current.lock().expect("no panic").try_clone();
+                    let copy = copy.expect("a descriptor");
+                    for _ in 0..100 {
+                        assert_eq!(repair(&copy), 0);
+                    }
+                }
+            });
+            for _ in 0..200 {
+                let near = current.lock().expect("no panic").try_clone();
+                let near = near.expect("a descriptor");
+                let state = take_at_rest(client, &near);
+                assert_eq!(repair(&near), 0);
+                let back = client.give_back(&state).expect("it is back").into();
+                assert_eq!(repair(&back), 0);
+                *current.lock().expect("no panic") = back;
+                // A state without a connection, and one that is wrong, lead nowhere either.
+                client.give_back(&state).expect_err("it is back already");
+            }
+            is_done.store(true, Ordering::Relaxed);
+        });
+        transfer(&current.into_inner().expect("no panic"), &far, 10_000);
+    });
+}
+
+/// The system takes a socket that has come back for the broker's.
+fn what_has_come_back_may_leave_again() {
+    with_broker(|listeners, client, _| {
+        let (mut near, far) = connect(&listeners[1]);
+        for _ in 0..3 {
+            let state = take_at_rest(client, &near);
+            near = client.give_back(&state).expect("it is back").into();
+        }
+        transfer(&far, &near, 10_000);
     });
 }
 

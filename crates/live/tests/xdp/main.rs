@@ -13,6 +13,7 @@ mod lookup;
 mod moving;
 mod peers;
 mod ports;
+mod repair;
 mod routing;
 mod wire;
 mod withheld;
@@ -28,6 +29,7 @@ fn main() {
         links::ALL,
         ports::ALL,
         capture::ALL,
+        repair::ALL,
         broker::ALL,
         moving::ALL,
         killed::ALL,

@@ -362,8 +362,8 @@ fn a_connection_comes_back_when_its_application_gets_to_it() {
             .expect("it listens")
             .restore_all();
         assert_eq!(left.expect("the operator is root"), 1);
-        let back = broker.give_back(near.as_fd(), &exported.state);
-        back.expect("it is still this application's");
+        let back = broker.give_back(&exported.state);
+        let near = back.expect("it is still this application's").into();
         transfer(&near, &far, 10_000);
         transfer(&far, &near, 10_000);
     });

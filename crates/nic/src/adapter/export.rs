@@ -115,14 +115,15 @@ impl<P: Payload + Inline> Session<P> {
         let shut = socket.closing.write.take();
         work.shared.forget(conn);
         work.shared.exported += 1;
-        if let Some(departures) = &mut work.shared.departures {
-            departures.push_back(work.stack.flow(conn));
-        }
         if imported {
             work.shared.limits.left(was_asked);
         }
+        let state = work.stack.export(work.now, conn);
         let moved = Moved {
-            state: work.stack.export(work.now, conn),
+            state: match &mut work.shared.custody {
+                Some(custody) => custody.release(state),
+                None => state,
+            },
             unsent,
             shut: shut.is_some(),
         };

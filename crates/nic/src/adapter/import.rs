@@ -5,8 +5,7 @@ use super::session::{Session, Work};
 use super::socket::{Moving, Phase};
 use baton_bus::descriptor::{Opcode, Outcome, Status};
 use baton_bus::link::Inline;
-use baton_tcp::Moved;
-use baton_tcp::{Portable, State};
+use baton_tcp::{ConnId, Moved, Portable, State};
 use baton_wire::Payload;
 use std::collections::VecDeque;
 
@@ -133,16 +132,16 @@ impl<P: Payload + Inline> Session<P> {
         work.shared.limits.may_import()?;
         let moved: Moved<P> = Moved::from_bytes(&state).map_err(|_| Status::BadState)?;
         self.check_state(work, &moved)?;
-        let on_board = &mut work.shared.on_board;
-        if let Err(no_memory) = on_board.take_connection() {
-            on_board.is_short = true;
-            return Err(no_memory);
+        let flow = moved.state.flow;
+        if let Some(custody) = &mut work.shared.custody {
+            custody.claim(self.user, &moved.state)?;
         }
         let is_shut = is_shut(&moved.state);
-        let Ok(conn) = work.stack.import(work.now, moved.state) else {
-            work.shared.on_board.free_connection();
-            return Err(Status::BadState);
-        };
+        let conn = put_in(work, moved.state).inspect_err(|_| {
+            if let Some(custody) = &mut work.shared.custody {
+                custody.unclaim(&flow);
+            }
+        })?;
         let place = self.place(slot);
         work.shared.owners.give(conn, place);
         work.shared.limits.imported();
@@ -184,6 +183,19 @@ impl<P: Payload + Inline> Session<P> {
         self.deliver(work, slot);
         self.feed(work, slot);
     }
+}
+
+/// Finds room for a connection and puts it into the stack.
+fn put_in<P: Payload>(work: &mut Work<'_, P>, state: Portable<P>) -> Result<ConnId, Status> {
+    let on_board = &mut work.shared.on_board;
+    if let Err(no_memory) = on_board.take_connection() {
+        on_board.is_short = true;
+        return Err(no_memory);
+    }
+    work.stack.import(work.now, state).map_err(|_| {
+        work.shared.on_board.free_connection();
+        Status::BadState
+    })
 }
 
 /// Whether its host has said that it sends nothing more, and the peer may still send.

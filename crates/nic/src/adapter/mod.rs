@@ -34,6 +34,7 @@ mod check;
 mod closing;
 mod config;
 mod connecting;
+mod custody;
 mod dispatch;
 mod dma;
 mod export;
@@ -58,6 +59,7 @@ mod stats;
 mod times;
 
 pub use config::{AdapterConfig, AdapterConfigError};
+pub use custody::Custody;
 pub use dispatch::{Dispatch, Piece, Ready, Transferred};
 pub use dma::DmaRequest;
 pub use on_board::OnBoardMemory;
@@ -71,7 +73,7 @@ use crate::load_control::Governor;
 use baton_bus::link::{Dma, Inline, Violation};
 use baton_bus::{Batching, BatchingError, BatchingRule, Descriptor, DescriptorQueue};
 use baton_tcp::{ConnId, Event, Stack};
-use baton_wire::{Flow, Payload, Time};
+use baton_wire::{Payload, Time};
 use limits::Limits;
 use on_board::OnBoard;
 use owners::{Owner, Owners};
@@ -140,7 +142,7 @@ impl<P: Payload + Inline> Adapter<P> {
             packets: VecDeque::new(),
             packets_passed: 0,
             exported: 0,
-            departures: None,
+            custody: None,
             config,
         };
         Ok(Self {
@@ -266,9 +268,14 @@ impl<P: Payload + Inline> Adapter<P> {
         self.shared.limits.set_governor(governor);
     }
 
-    /// Keeps which connections leave for their hosts, for [`Adapter::poll_departure`].
-    pub fn keep_departures(&mut self) {
-        self.shared.departures.get_or_insert_default();
+    /// Takes over only what `custody` lets it. To be given before there are applications.
+    pub fn set_custody(&mut self, custody: Box<dyn Custody<P>>) {
+        self.shared.custody = Some(custody);
+    }
+
+    /// Whose an application is, by the system's number of that user.
+    pub fn set_user(&mut self, session: SessionId, user: u32) {
+        self.session_mut(session).user = Some(user);
     }
 
     /// Batching of an application's responses by a rule of the caller's own, before there are any.
@@ -280,11 +287,6 @@ impl<P: Payload + Inline> Adapter<P> {
     /// clock's. Without, what asks for times is refused.
     pub fn set_epoch(&mut self, session: SessionId, epoch_ns: u64) {
         self.session_mut(session).epoch_ns = Some(epoch_ns);
-    }
-
-    /// The next connection that has left for its host, if they are [kept](Adapter::keep_departures).
-    pub fn poll_departure(&mut self) -> Option<Flow> {
-        self.shared.departures.as_mut()?.pop_front()
     }
 
     // --- applications ---

@@ -2,6 +2,7 @@
 
 use super::caching::{self, Cache};
 use super::config::AdapterConfig;
+use super::custody::Custody;
 use super::dma::{DmaRequest, Job};
 use super::export;
 use super::import::Part;
@@ -26,7 +27,7 @@ use baton_bus::descriptor::{
 use baton_bus::link::{Inline, Violation};
 use baton_bus::{Batching, BatchingError, Descriptor, Urgency};
 use baton_tcp::{ConnId, Event, Stack};
-use baton_wire::{Endpoint, Flow, Payload, Time};
+use baton_wire::{Endpoint, Payload, Time};
 use slab::Slab;
 use std::collections::VecDeque;
 
@@ -47,8 +48,8 @@ pub(super) struct Shared<P> {
     pub(super) packets_passed: u64,
     /// Connections that have left for their hosts.
     pub(super) exported: u64,
-    /// Those of them that nobody has asked for yet; none where nobody asks.
-    pub(super) departures: Option<VecDeque<Flow>>,
+    /// Says which connections may be taken over; none: all.
+    pub(super) custody: Option<Box<dyn Custody<P>>>,
 }
 
 impl<P> Shared<P> {
@@ -87,6 +88,8 @@ pub(super) struct Session<P> {
     pub(super) owed: Vec<u32>,
     pub(super) responses: Responses,
     pub(super) cache: Cache<P>,
+    /// Whose application it is, if that is known.
+    pub(super) user: Option<u32>,
     /// When the adapter's clock began, nanoseconds on one that the application has, too.
     pub(super) epoch_ns: Option<u64>,
     pub(super) most_buffer: u32,
@@ -116,6 +119,7 @@ impl<P: Payload + Inline> Session<P> {
             owed: Vec::new(),
             responses: Responses::new(batching, ring_depth, config.data_at_once)?,
             cache: Cache::new(),
+            user: None,
             epoch_ns: None,
             most_buffer: batching.max_transfer_bytes,
             ring_depth,
@@ -179,6 +183,9 @@ impl<P: Payload + Inline> Session<P> {
     ) -> Result<(), Violation> {
         let (number, tag) = (request.socket, request.tag);
         let result = match (request.action, self.numbers.get(number)) {
+            (action, slot) if work.shared.custody.is_some() && self.acts_alone(&action, slot) => {
+                Err(Status::ImportsOnly)
+            }
             (Action::Socket, slot) => self.make(work, number, tag, slot),
             (Action::PacketSocket, Some(_)) => Err(Status::SocketInUse),
             (Action::PacketSocket, None) => self.make_packet_socket(work, number, tag),
@@ -273,6 +280,18 @@ impl<P: Payload + Inline> Session<P> {
             );
         }
         Ok(())
+    }
+
+    /// Whether a request makes the adapter send, or promise to answer, something that belongs to no imported connection.
+    fn acts_alone(&self, action: &Action, slot: Option<u32>) -> bool {
+        let is_about_packets =
+            slot.is_some_and(|slot| matches!(self.sockets[slot as usize].phase, Phase::Packets));
+        match action {
+            Action::Listen { .. } | Action::Connect(_) | Action::Forward { .. } => true,
+            Action::Bind(_) => !is_about_packets,
+            Action::Send { .. } | Action::SendCached { .. } => is_about_packets,
+            _ => false,
+        }
     }
 
     /// SOCKET.

@@ -2,8 +2,8 @@
 
 use super::Subscription;
 use super::messages::{
-    self, ADAPTER, DONE, GIVE_BACK, KNOWS, PLACES, POLICY, RECLAIM, RECOVER, REFUSED, RESTORE_ALL,
-    Recovery, TAKE,
+    self, ADAPTER, DONE, GIVE_BACK, KNOWS, Message, PLACES, POLICY, RECLAIM, RECOVER, REFUSED,
+    RESTORE_ALL, Recovery, TAKE,
 };
 use crate::kernel::PlaceRow;
 use baton_host::SelectionConfig;
@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 use serde::{Deserialize, Serialize};
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -139,33 +139,29 @@ impl BrokerClient {
         self.ask(TAKE, &[], Some(socket))
     }
 
-    /// Puts a connection back into the kernel, with that state.
+    /// Puts a connection back into the kernel, with that state. Returns its new socket.
     ///
     /// # Errors
     /// See [`BrokerError`]. The connection is lost then.
-    pub fn give_back(&mut self, socket: BorrowedFd<'_>, state: &[u8]) -> Result<(), BrokerError> {
-        self.ask(GIVE_BACK, state, Some(socket)).map(drop)
+    pub fn give_back(&mut self, state: &[u8]) -> Result<OwnedFd, BrokerError> {
+        socket_of(self.request(GIVE_BACK, state, None)?)
     }
 
     /// The same where the adapter that it was on its way to is gone: it comes back if that has not begun with it.
     ///
     /// # Errors
     /// See [`BrokerError`]. The connection is lost then.
-    pub fn reclaim(&mut self, socket: BorrowedFd<'_>, state: &[u8]) -> Result<(), BrokerError> {
-        self.ask(RECLAIM, state, Some(socket)).map(drop)
+    pub fn reclaim(&mut self, state: &[u8]) -> Result<OwnedFd, BrokerError> {
+        socket_of(self.request(RECLAIM, state, None)?)
     }
 
     /// The same where the adapter that had it is gone: it comes back as that has left it.
     ///
     /// # Errors
     /// See [`BrokerError`]. The connection is lost then.
-    pub fn recover(
-        &mut self,
-        socket: BorrowedFd<'_>,
-        recovery: &Recovery,
-    ) -> Result<(), BrokerError> {
+    pub fn recover(&mut self, recovery: &Recovery) -> Result<OwnedFd, BrokerError> {
         let text = serde_json::to_vec(recovery).map_err(io::Error::from)?;
-        self.ask(RECOVER, &text, Some(socket)).map(drop)
+        socket_of(self.request(RECOVER, &text, None)?)
     }
 
     fn ask(
@@ -174,6 +170,15 @@ impl BrokerClient {
         body: &[u8],
         socket: Option<BorrowedFd<'_>>,
     ) -> Result<Vec<u8>, BrokerError> {
+        Ok(self.request(kind, body, socket)?.body)
+    }
+
+    fn request(
+        &mut self,
+        kind: u32,
+        body: &[u8],
+        socket: Option<BorrowedFd<'_>>,
+    ) -> Result<Message, BrokerError> {
         let stream = match self.stream.take().filter(is_open) {
             Some(stream) => stream,
             None => {
@@ -187,13 +192,19 @@ impl BrokerClient {
         // What has answered may be asked again.
         self.stream = Some(stream);
         match answer.kind {
-            DONE => Ok(answer.body),
+            DONE => Ok(answer),
             REFUSED => Err(BrokerError::Refused(
                 String::from_utf8_lossy(&answer.body).into_owned(),
             )),
             _ => Err(io::Error::from(io::ErrorKind::InvalidData).into()),
         }
     }
+}
+
+/// The socket that came with an answer.
+fn socket_of(answer: Message) -> Result<OwnedFd, BrokerError> {
+    let socket = answer.files.into_iter().next();
+    socket.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData).into())
 }
 
 /// Whether the other end is there, and has said nothing.

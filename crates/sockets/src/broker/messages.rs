@@ -14,9 +14,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-/// A connection leaves the kernel. The answer has its state.
+/// A connection leaves the kernel, of which nothing that it sent is unacknowledged. The answer has its state.
 pub const TAKE: u32 = 1;
-/// A connection, whose state this is, comes back.
+/// A connection, whose state this is, comes back. The answer has its new socket.
 pub const GIVE_BACK: u32 = 2;
 /// Which policy chooses the connections that are handed over, where an application has none of its own. The answer has its name.
 pub const POLICY: u32 = 5;
@@ -28,9 +28,9 @@ pub const PLACES: u32 = 7;
 pub const SUBSCRIBE: u32 = 8;
 /// What it asks: where the application's connections are. The answer is JSON: rows of places.
 pub const TELL: u32 = 9;
-/// The adapter is gone. A connection, whose state this is, was on its way there: it comes back if the adapter has not begun with it.
+/// The adapter is gone. A connection, whose state this is, was on its way there: it comes back if the adapter has not begun with it. The answer has its new socket.
 pub const RECLAIM: u32 = 10;
-/// The adapter is gone. A connection that it had comes back, if that is possible: [`Recovery`] as JSON.
+/// The adapter is gone. A connection that it had comes back, if that is possible: [`Recovery`] as JSON. The answer has its new socket.
 pub const RECOVER: u32 = 11;
 /// Which process is the adapter. The answer is its number, or 0.
 pub const ADAPTER: u32 = 12;

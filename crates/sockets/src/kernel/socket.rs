@@ -188,7 +188,8 @@ impl Socket {
     }
 
     /// The connection is in the kernel again, which tells anew of an end that it had told of.
-    pub(super) fn handle_restored(&mut self) {
+    pub(super) fn handle_restored(&mut self, fd: OwnedFd) {
+        self.fd = Arc::new(fd);
         self.ended = false;
         self.handle_readable(false);
     }

@@ -361,14 +361,14 @@ impl KernelStack {
     fn bring_back(
         &mut self,
         flow: &Flow,
-        put_back: impl FnOnce(&mut BrokerClient, BorrowedFd<'_>) -> Result<(), BrokerError>,
+        put_back: impl FnOnce(&mut BrokerClient) -> Result<OwnedFd, BrokerError>,
     ) -> Option<ConnId> {
         let (broker, mut socket) = (self.broker.as_mut()?, self.away.remove(flow)?);
-        if put_back(broker, socket.as_fd()).is_err() {
+        let Ok(fd) = put_back(broker) else {
             self.stats.not_given_back += 1;
             return None;
-        }
-        socket.handle_restored();
+        };
+        socket.handle_restored(fd);
         self.adopt(socket).ok()
     }
 
@@ -577,7 +577,7 @@ impl HostStack<Bytes> for KernelStack {
     fn import(&mut self, _now: Time, state: Portable<Bytes>) -> Option<ConnId> {
         let flow = state.flow;
         let state = Moved::new(state).to_bytes();
-        self.bring_back(&flow, |broker, socket| broker.give_back(socket, &state))
+        self.bring_back(&flow, |broker| broker.give_back(&state))
     }
 
     fn takes_back(&self) -> bool {
@@ -587,7 +587,7 @@ impl HostStack<Bytes> for KernelStack {
     fn reclaim(&mut self, _now: Time, state: Portable<Bytes>) -> Option<ConnId> {
         let flow = state.flow;
         let state = Moved::new(state).to_bytes();
-        self.bring_back(&flow, |broker, socket| broker.reclaim(socket, &state))
+        self.bring_back(&flow, |broker| broker.reclaim(&state))
     }
 
     fn recover(&mut self, _now: Time, flow: &Flow, reached: Reached) -> Option<ConnId> {
@@ -597,7 +597,7 @@ impl HostStack<Bytes> for KernelStack {
             sent,
             received,
         };
-        self.bring_back(flow, |broker, socket| broker.recover(socket, &recovery))
+        self.bring_back(flow, |broker| broker.recover(&recovery))
     }
 
     fn forget(&mut self, flow: &Flow) {

@@ -9,6 +9,7 @@ use crate::xdp::{Mode, XdpError};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 impl Captured {
     /// The adapter, if there is one.
@@ -36,11 +37,17 @@ impl Captured {
             return Err(other.pid);
         }
         let memory = &session.memory;
-        let mut adopted = 0;
+        let (mut adopted, mut lost) = (0, Vec::new());
         for (place, at) in (0..).zip(&memory.places) {
             let ((number, owner), flow) = (at.owner(), at.flow());
             let is_own = self.addresses.contains(&flow.local.addr);
             if owner == Owner::Nobody || !is_own || flows.entries.contains_key(&flow) {
+                continue;
+            }
+            if owner == Owner::Broker {
+                // The broker before this one was about to put it back, and its socket is gone with that.
+                lost.push((flow, at.record.last()));
+                at.vacate(number);
                 continue;
             }
             if self.lookup.insert(&flow).is_err() {
@@ -52,7 +59,8 @@ impl Captured {
                 place,
                 number,
                 taker: Taker::unknown(at.user()),
-                orphan: None,
+                // Whoever has it has this long to say so.
+                orphan: (owner == Owner::Application).then(Instant::now),
             };
             flows.entries.insert(flow, entry);
             adopted += 1;
@@ -66,6 +74,9 @@ impl Captured {
             connections: adopted,
         });
         flows.adapter = Some(Arc::clone(session));
+        flows.stats.reset += lost.len() as u64;
+        drop(flows);
+        self.ask(&lost);
         Ok(())
     }
 

@@ -4,6 +4,7 @@ use super::stats::CapturedStats;
 use crate::broker::memory::Place;
 use crate::broker::notice::BrokerNotice;
 use crate::broker::record::{Said, data_len};
+use crate::broker::seal::Ticket;
 use crate::broker::session::{FreePlaces, Session};
 use baton_wire::Flow;
 use bytes::Bytes;
@@ -24,11 +25,18 @@ pub(super) struct Entry {
     pub(super) number: u32,
     /// Who took it out of the kernel, and may put it back.
     pub(super) taker: Taker,
-    /// Since when that application is gone.
+    /// Since when that application is gone, or not known.
     pub(super) orphan: Option<Instant>,
 }
 
 impl Entry {
+    pub(super) fn ticket(&self) -> Ticket {
+        Ticket {
+            place: self.place,
+            number: self.number,
+        }
+    }
+
     pub(super) fn place(&self) -> &Place {
         &self.session.memory.places[self.place as usize]
     }
@@ -49,6 +57,7 @@ impl Entry {
         let is_free = self.taker.number == NOBODY;
         if is_free && (taker.user == 0 || taker.user == self.taker.user) {
             self.taker = taker;
+            self.orphan = None;
         }
         self.taker == taker
     }

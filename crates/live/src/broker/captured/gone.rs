@@ -2,13 +2,13 @@
 
 use super::Captured;
 use super::entry::{Entry, Flows, Taker};
-use crate::broker::memory::{Owner, now_ms};
+use crate::broker::memory::{Owner, Stage, now_ms};
 use crate::broker::notice::{BrokerNotice, Loss};
-use crate::broker::record::{Said, WORDS};
+use crate::broker::record::{Said, WORDS, decode, without_data};
 use crate::broker::session::Session;
 use baton_wire::Flow;
 use bytes::Bytes;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// After an adapter was killed an application that lives sees it by its link, and the broker by its stream.
@@ -21,8 +21,11 @@ pub enum NotRecovered {
     #[error("a connection that was not handed over by this application, or was reset")]
     NotTaken,
     /// The adapter has it.
-    #[error("the adapter is alive")]
+    #[error("the adapter has the connection")]
     Alive,
+    /// The application has not got it in this state, or not last.
+    #[error("the state is not the one in which the connection was given out last")]
+    OtherState,
 }
 
 /// A connection that was lost: what is to be asked of its peer.
@@ -47,12 +50,14 @@ impl Captured {
             // Whoever comes next must not have them.
             let _ = self.lookup.hold(flow);
             let place = entry.place();
-            match (place.owner(), place.record.read()) {
-                ((_, Owner::Over), _) | ((_, Owner::Adapter), Said::Untouched) => over.push(*flow),
+            match (place.owner().1, place.stage(), place.record.read()) {
+                (Owner::Over, ..) | (_, Stage::Finished, _) => over.push(*flow),
+                // It is being put back.
+                (Owner::Broker, ..) => {}
                 _ if entry.orphan.is_some() => lost.push((*flow, Loss::Abandoned)),
-                (_, Said::Untouched) => moving += 1,
-                (_, Said::Complete(_)) => complete += 1,
-                (_, Said::Incomplete) => lost.push((*flow, Loss::Incomplete)),
+                (Owner::Application, ..) | (_, _, Said::Untouched) => moving += 1,
+                (_, _, Said::Complete(_)) => complete += 1,
+                (_, _, Said::Incomplete) => lost.push((*flow, Loss::Incomplete)),
             }
         }
         flows.tell(BrokerNotice::Killed {
@@ -70,13 +75,12 @@ impl Captured {
         self.ask(&lost);
     }
 
-    /// What is left of a connection whose adapter is gone, for the application that took it out of the kernel. That may hear of the end
-    /// before the broker does.
-    pub(in crate::broker) fn remains(
+    /// Waits until the adapter is gone that has a connection of `taker`, which may hear of the end before the broker does.
+    pub(super) fn lock_once_gone(
         &self,
         flow: &Flow,
         taker: Taker,
-    ) -> Result<(Said, Bytes), NotRecovered> {
+    ) -> Result<MutexGuard<'_, Flows>, NotRecovered> {
         let limit = Instant::now() + LONGEST_DOUBT;
         let mut flows = self.lock();
         loop {
@@ -86,7 +90,7 @@ impl Captured {
                 return Err(NotRecovered::NotTaken);
             }
             if entry.session.is_gone() {
-                return Ok(entry.remains());
+                return Ok(flows);
             }
             let left = limit.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -128,7 +132,8 @@ impl Captured {
     pub(super) fn ask(&self, lost: &[Lost]) {
         for (flow, words) in lost {
             // A peer that is not asked hears of it when it sends something.
-            let _ = self.prober.ask(flow, words, now_ms());
+            let last = decode(*flow, &without_data(words), Bytes::new(), now_ms());
+            let _ = last.map(|last| self.prober.ask(&last));
         }
     }
 }

@@ -1,13 +1,14 @@
 //! What applications ask for.
 
 use super::Shared;
-use crate::broker::captured::{CaptureError, NotRecovered, Taker};
+use crate::broker::captured::{CaptureError, NotRecovered, Returning, Taker};
 use crate::broker::fin::without_fin;
-use crate::broker::memory::now_ms;
+use crate::broker::memory::{Stage, now_ms};
 use crate::broker::namespace::namespace_of;
 use crate::broker::notice::Loss;
 use crate::broker::record::{self, Said};
-use crate::repair::{RepairError, flow_of, forget, give_back, take};
+use crate::broker::seal::seal;
+use crate::repair::{RepairError, flow_of, give_back, take};
 use crate::xdp::XdpError;
 use baton_sockets::broker::messages::{
     ADAPTER, GIVE_BACK, KNOWS, Message, PLACES, POLICY, RECLAIM, RECOVER, RESTORE_ALL, Recovery,
@@ -19,7 +20,29 @@ use bytes::Bytes;
 use rustix::fs::fstat;
 use rustix::net::{AddressFamily, SocketType, sockopt};
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// What is answered to a request that is done.
+#[derive(Debug, Default)]
+pub(super) struct Answer {
+    pub(super) body: Vec<u8>,
+    pub(super) socket: Option<OwnedFd>,
+}
+
+impl From<Vec<u8>> for Answer {
+    fn from(body: Vec<u8>) -> Self {
+        Self { body, socket: None }
+    }
+}
+
+impl From<OwnedFd> for Answer {
+    fn from(socket: OwnedFd) -> Self {
+        Self {
+            body: Vec::new(),
+            socket: Some(socket),
+        }
+    }
+}
 
 /// Why the broker does not do what it is asked for.
 #[derive(Debug, thiserror::Error)]
@@ -48,8 +71,6 @@ pub(super) enum Refusal {
     NotOwner,
     #[error("a socket of another network namespace")]
     OtherNamespace,
-    #[error("a connection that was not handed over by this application")]
-    NotTaken,
     #[error(transparent)]
     Capture(#[from] CaptureError),
     #[error(transparent)]
@@ -66,123 +87,123 @@ pub(super) enum Refusal {
 
 impl Shared {
     /// Does what an application of this user asks for; gives what is to be answered.
-    pub(super) fn handle(&self, message: Message, taker: Taker) -> Result<Vec<u8>, Refusal> {
+    pub(super) fn handle(&self, message: Message, taker: Taker) -> Result<Answer, Refusal> {
         let user = taker.user;
         match message.kind {
+            GIVE_BACK | RECLAIM => return Ok(self.give_back(&message.body, taker)?.into()),
+            RECOVER => return Ok(self.recover(&message.body, taker)?.into()),
             POLICY => {
                 let adapter = self.captured.adapter().ok_or(CaptureError::NoAdapter)?;
-                return Ok(adapter.policy.to_string().into_bytes());
+                return Ok(adapter.policy.to_string().into_bytes().into());
             }
-            PLACES => return Ok(serde_json::to_vec(&self.applications.places(user))?),
+            PLACES => return Ok(serde_json::to_vec(&self.applications.places(user))?.into()),
             RESTORE_ALL => {
                 check_operator(user)?;
-                return Ok(self.restore_all().to_string().into_bytes());
+                return Ok(self.restore_all().to_string().into_bytes().into());
             }
             KNOWS => {
                 let flow = serde_json::from_slice(&message.body)?;
-                return Ok(self.captured.is_of(&flow, taker).to_string().into_bytes());
+                let is_of = self.captured.is_of(&flow, taker);
+                return Ok(is_of.to_string().into_bytes().into());
             }
             ADAPTER => {
                 let pid = self.captured.adapter().map_or(0, |adapter| adapter.pid);
-                return Ok(pid.to_string().into_bytes());
+                return Ok(pid.to_string().into_bytes().into());
             }
-            _ => {}
-        }
-        let socket = message.socket().ok_or(Refusal::NoSocket)?;
-        self.check(socket, user)?;
-        match message.kind {
-            TAKE => return self.take(socket, taker),
-            GIVE_BACK => self.give_back(socket, &message.body, taker)?,
-            RECLAIM => self.reclaim(socket, &message.body, taker)?,
-            RECOVER => self.recover(socket, &message.body, taker)?,
+            TAKE => {}
             _ => return Err(Refusal::Unknown),
         }
-        Ok(Vec::new())
+        let socket = message.socket().ok_or(Refusal::NoSocket)?;
+        let is_wide = self.check(socket, user)?;
+        Ok(self.take(socket, is_wide, taker)?.into())
     }
 
-    /// Whether this user may ask for this socket.
-    fn check(&self, socket: BorrowedFd<'_>, user: u32) -> Result<(), Refusal> {
+    /// Whether this user may ask for this socket. Says whether it is one of IPv6.
+    fn check(&self, socket: BorrowedFd<'_>, user: u32) -> Result<bool, Refusal> {
         let family = sockopt::socket_domain(socket).map_err(|_| Refusal::NotTcp)?;
         let is_ip = matches!(family, AddressFamily::INET | AddressFamily::INET6);
         let is_stream = sockopt::socket_type(socket)? == SocketType::STREAM;
         if !is_ip || !is_stream {
             return Err(Refusal::NotTcp);
         }
-        if user != 0 && fstat(socket)?.st_uid != user {
+        let is_own = || Ok::<_, Refusal>(fstat(socket)?.st_uid == user);
+        if user != 0 && !self.made.is_of(socket, user)? && !is_own()? {
             return Err(Refusal::NotOwner);
         }
         match namespace_of(socket) {
-            Ok(namespace) if namespace == self.captured.namespace() => Ok(()),
+            Ok(namespace) if namespace == self.captured.namespace() => {
+                Ok(family == AddressFamily::INET6)
+            }
             _ => Err(Refusal::OtherNamespace),
         }
     }
 
     /// Packets first: none of the connection's reaches a kernel that does not know it any more.
-    fn take(&self, socket: BorrowedFd<'_>, taker: Taker) -> Result<Vec<u8>, Refusal> {
+    fn take(
+        &self,
+        socket: BorrowedFd<'_>,
+        is_wide: bool,
+        taker: Taker,
+    ) -> Result<Vec<u8>, Refusal> {
         let flow = flow_of(socket)?;
-        let session = self.captured.capture(&flow, taker)?;
-        let essentials = take_captured(socket).inspect_err(|_| self.captured.let_go(&flow))?;
+        let (session, ticket) = self.captured.capture(&flow, taker, is_wide)?;
+        let (interface, reader) = (&self.captured.interface, self.captured.reader());
+        let essentials =
+            take(socket, &flow, interface, reader).inspect_err(|_| self.captured.let_go(&flow))?;
         self.captured
             .note(&flow, &record::encode(&essentials, 0, now_ms()));
         let tcp = Config {
             nagle: !sockopt::tcp_nodelay(socket).unwrap_or_default(),
             ..session.tcp.clone()
         };
-        Ok(Moved::new(essentials.into_portable(&tcp)).to_bytes())
+        let state = essentials.into_portable(&tcp);
+        let state = seal(&session.memory, Stage::Taken, ticket, state);
+        Ok(Moved::new(state).to_bytes())
     }
 
-    fn give_back(&self, socket: BorrowedFd<'_>, state: &[u8], taker: Taker) -> Result<(), Refusal> {
+    /// A connection comes back in the state in which the application was given it: by this broker, if the adapter has done nothing with it, or by
+    /// the adapter.
+    fn give_back(&self, state: &[u8], taker: Taker) -> Result<OwnedFd, Refusal> {
         let moved = Moved::<Bytes>::from_bytes(state)?;
-        let essentials = moved.state.essentials()?;
-        if !self.captured.is_of(&essentials.flow, taker) {
-            return Err(Refusal::NotTaken);
-        }
-        self.put_back(socket, essentials)
+        let Returning { is_wide } = self.captured.begin_return(&moved.state, taker)?;
+        let flow = moved.state.flow;
+        let essentials = moved.state.essentials();
+        let essentials = essentials.inspect_err(|_| drop(self.lose(&flow, Loss::NotTaken)))?;
+        self.put_back(&essentials, is_wide, taker)
     }
 
     fn put_back(
         &self,
-        socket: BorrowedFd<'_>,
-        essentials: Essentials<Bytes>,
-    ) -> Result<(), Refusal> {
+        essentials: &Essentials<Bytes>,
+        is_wide: bool,
+        taker: Taker,
+    ) -> Result<OwnedFd, Refusal> {
         let flow = essentials.flow;
-        let (essentials, fin) = without_fin(essentials);
-        let outcome = give_back(socket, &essentials, || self.captured.let_go(&flow));
-        // Whatever went wrong: a kernel without the connection answers the peer by a reset.
-        self.captured.let_go(&flow);
-        outcome?;
+        let (essentials, fin) = without_fin(essentials.clone());
+        let socket = give_back(&essentials, is_wide, || self.captured.let_go(&flow))
+            .inspect_err(|_| drop(self.lose(&flow, Loss::NotTaken)))?;
+        self.made.add(socket.as_fd(), taker.user)?;
+        self.captured.is_back(&essentials);
         if let Some(fin) = fin {
             // Without it the application waits for an end that the peer has told long ago; nothing better can be done.
             let _ = self.captured.inject(&fin);
         }
-        Ok(())
+        Ok(socket)
     }
 
     // --- after the end of an adapter that was killed ---
 
-    /// A connection was on its way to the adapter: it comes back as it was, if that has done nothing with it.
-    fn reclaim(&self, socket: BorrowedFd<'_>, state: &[u8], taker: Taker) -> Result<(), Refusal> {
-        let moved = Moved::<Bytes>::from_bytes(state)?;
-        let essentials = moved.state.essentials()?;
-        let flow = essentials.flow;
-        match self.captured.remains(&flow, taker)?.0 {
-            Said::Untouched => self.put_back(socket, essentials)?,
-            Said::Incomplete | Said::Complete(_) => return Err(self.lose(&flow, Loss::Incomplete)),
-        }
-        self.captured.count_recovered();
-        Ok(())
-    }
-
     /// A connection was on the adapter: it comes back as that has left it, if the application has seen the same of it.
-    fn recover(&self, socket: BorrowedFd<'_>, body: &[u8], taker: Taker) -> Result<(), Refusal> {
+    fn recover(&self, body: &[u8], taker: Taker) -> Result<OwnedFd, Refusal> {
         let Recovery {
             flow,
             sent,
             received,
         } = serde_json::from_slice(body)?;
-        let left = match self.captured.remains(&flow, taker)? {
-            (Said::Complete(words), data) => record::decode(flow, &words, data, now_ms()),
-            (Said::Untouched | Said::Incomplete, _) => None,
+        let (Returning { is_wide }, said, data) = self.captured.begin_recovery(&flow, taker)?;
+        let left = match said {
+            Said::Complete(words) => record::decode(flow, &words, data, now_ms()),
+            Said::Untouched | Said::Incomplete => None,
         };
         let left = left.ok_or_else(|| self.lose(&flow, Loss::Incomplete))?;
         let unacknowledged: usize = left.send_buffer.iter().map(Bytes::len).sum();
@@ -190,12 +211,9 @@ impl Shared {
         if (written_to, left.receive_next) != (sent, received) {
             return Err(self.lose(&flow, Loss::Mismatch));
         }
-        if let Err(error) = give_back(socket, &left, || self.captured.let_go(&flow)) {
-            self.lose(&flow, Loss::NotTaken);
-            return Err(error.into());
-        }
+        let socket = self.put_back(&left, is_wide, taker)?;
         self.captured.count_recovered();
-        Ok(())
+        Ok(socket)
     }
 
     fn lose(&self, flow: &Flow, loss: Loss) -> Refusal {
@@ -208,11 +226,4 @@ impl Shared {
 pub(super) fn check_operator(user: u32) -> Result<(), Refusal> {
     let may = user == 0 || user == rustix::process::getuid().as_raw();
     may.then_some(()).ok_or(Refusal::NotOperator)
-}
-
-/// A connection in the kernel whose packets go elsewhere.
-fn take_captured(socket: BorrowedFd<'_>) -> Result<Essentials<Bytes>, Refusal> {
-    let essentials = take(socket)?.essentials;
-    forget(socket)?;
-    Ok(essentials)
 }
