@@ -1,7 +1,7 @@
 //! An adapter beside a kernel, which has the interface: it has the packets of captured flows and no others.
 
 use super::ledger::{Keeper, Ledger, Remains, lock};
-use crate::broker::{BrokerLink, CapturedStats};
+use crate::broker::{BrokerLink, CapturedStats, question};
 use crate::error::LiveError;
 use crate::neighbourhood::Neighbourhood;
 use crate::port::{AfXdp, AfXdpConfig, Port, Senders};
@@ -70,6 +70,8 @@ impl BesideKernel {
 const MOST_HELD: usize = 4096;
 /// For so long; what is lost then the peer sends again.
 const LONGEST_HOLD: Span = Span::from_secs(1);
+/// After a broker was killed the next one has connections back within this time that were on their way, or nobody has.
+const LONGEST_RETURN_MS: u32 = 1500;
 /// Flows are looked through so often.
 const SWEEP: Span = Span::from_ms(200);
 
@@ -84,6 +86,8 @@ pub struct BesideStats {
     pub dropped: u64,
     /// Neighbours that the kernel was asked for.
     pub sought: u64,
+    /// Connections that nobody had any more after their broker was killed: their peers were told by a reset.
+    pub given_up: u64,
     /// Peers whose connections went back to the kernel because their frames left checksums or segments to hardware.
     pub excluded: u64,
 }
@@ -187,6 +191,7 @@ impl Beside {
         if now.saturating_since(self.swept) >= SWEEP {
             self.swept = now;
             self.find_broker();
+            self.give_up(host);
             self.exclude(now, host, adapter);
             lock(&self.ledger).sweep(self.link.table(), |flow| {
                 let stack = host.stack();
@@ -208,6 +213,20 @@ impl Beside {
         if !self.is_alone {
             // The next one knows of none.
             self.excluded.clear();
+        }
+    }
+
+    /// Ends connections that a broker was moving when it was killed, unless another one has come: their peers answer the question that they are
+    /// asked, and hear by a reset that there is no such connection.
+    fn give_up(&mut self, host: &mut Host) {
+        if !self.is_alone {
+            return;
+        }
+        for state in lock(&self.ledger).give_up(self.link.table(), LONGEST_RETURN_MS) {
+            self.stats.given_up += 1;
+            if let Ok(question) = question(&state) {
+                host.send_packet(question.into());
+            }
         }
     }
 
@@ -255,13 +274,16 @@ impl Beside {
             if host.stack().find(&held.flow).is_some() {
                 self.stats.delivered += 1;
                 host.handle_packet(now, held.packet);
-            } else if !lock(&self.ledger).has(self.link.table(), &held.flow) {
+            } else if lock(&self.ledger).has(self.link.table(), &held.flow) {
+                match now.saturating_since(held.since) < LONGEST_HOLD {
+                    true => self.held.push_back(held),
+                    false => self.stats.dropped += 1,
+                }
+            } else if self.is_alone {
+                host.handle_stray(now, held.packet);
+            } else {
                 // The kernel has the connection again. That it takes no packets this way is as if it had lost them.
                 self.link.inject(&held.packet);
-            } else if now.saturating_since(held.since) < LONGEST_HOLD {
-                self.held.push_back(held);
-            } else {
-                self.stats.dropped += 1;
             }
         }
     }

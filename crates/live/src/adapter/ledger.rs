@@ -5,11 +5,12 @@
 //! told in the turn may: the application compares ([`crate::broker`]).
 
 use crate::broker::{
-    DATA_BYTES, Memory, Owner, Place, Stage, Table, Ticket, encode, now_ms, seal, ticket_of,
+    DATA_BYTES, Memory, Owner, Place, Stage, Table, Ticket, decode, encode, now_ms, seal,
+    ticket_of, without_data,
 };
 use baton_bus::descriptor::Status;
 use baton_nic::adapter::Custody;
-use baton_tcp::{ConnId, Portable, Stack};
+use baton_tcp::{ConnId, Essentials, Portable, Stack};
 use baton_wire::{Flow, Time};
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
@@ -109,6 +110,25 @@ impl Ledger {
     pub(super) fn with_applications(&self, table: &Table) -> usize {
         let owners = self.held.values().filter_map(|held| owner(table, *held));
         owners.filter(|owner| *owner == Owner::Application).count()
+    }
+
+    /// Connections that were on their way between application and kernel for longer than `longest_ms` when their broker was killed: nobody will have
+    /// them any more. Returns their states.
+    pub(super) fn give_up(&mut self, table: &Table, longest_ms: u32) -> Vec<Essentials<Bytes>> {
+        let mut given_up = Vec::new();
+        for (flow, ticket) in &self.held {
+            let Some(at) = table.place(ticket.place) else {
+                continue;
+            };
+            let (number, owner) = at.owner();
+            let is_away = matches!(owner, Owner::Application | Owner::Broker);
+            let is_late = number == ticket.number && is_away && at.age_ms() > longest_ms;
+            if is_late && at.pass(number, owner, Owner::Over) {
+                let words = without_data(&at.record.last());
+                given_up.extend(decode(*flow, &words, Bytes::new(), now_ms()));
+            }
+        }
+        given_up
     }
 
     /// Tells of connections that are over: `remains` says what the adapter has of each. Departures come before.
@@ -213,7 +233,7 @@ fn owner(table: &Table, held: Ticket) -> Option<Owner> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::broker::{Memory, Said, data_len, decode};
+    use crate::broker::{Said, data_len};
     use baton_tcp::Config;
     use baton_wire::Endpoint;
 

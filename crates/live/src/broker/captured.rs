@@ -20,9 +20,10 @@ use super::seal::Ticket;
 use super::session::Session;
 use crate::xdp::{Injector, Lookup, LookupConfig, SequenceReader, XdpError};
 use baton_tcp::Essentials;
-use baton_wire::Flow;
+use baton_wire::{Endpoint, Flow};
 use bytes::Bytes;
 use entry::{Entry, Flows};
+use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 use std::collections::VecDeque;
 use std::io;
 use std::net::IpAddr;
@@ -48,6 +49,7 @@ struct Unmeasured {
     state: Essentials<Bytes>,
     /// Times that the peer was asked.
     asked: u32,
+    since: Instant,
 }
 
 /// Why packets of a flow cannot come to the adapter.
@@ -93,6 +95,35 @@ pub(super) struct Captured {
     flows: Mutex<Flows>,
     /// An adapter was killed.
     killed: Condvar,
+}
+
+/// Both ends of the connection that a received IP packet is of.
+fn flow_of_received(packet: &[u8]) -> Option<Flow> {
+    let sliced = SlicedPacket::from_ip(packet).ok()?;
+    let (from, to): (IpAddr, IpAddr) = match sliced.net? {
+        NetSlice::Ipv4(ip) => {
+            let header = ip.header();
+            (
+                header.source_addr().into(),
+                header.destination_addr().into(),
+            )
+        }
+        NetSlice::Ipv6(ip) => {
+            let header = ip.header();
+            (
+                header.source_addr().into(),
+                header.destination_addr().into(),
+            )
+        }
+        NetSlice::Arp(_) => return None,
+    };
+    let Some(TransportSlice::Tcp(tcp)) = sliced.transport else {
+        return None;
+    };
+    Some(Flow {
+        local: Endpoint::new(to, tcp.destination_port()),
+        remote: Endpoint::new(from, tcp.source_port()),
+    })
 }
 
 impl Captured {
@@ -215,6 +246,7 @@ impl Captured {
         let mut flows = self.lock();
         if self.forget(&mut flows, flow) {
             flows.stats.let_go += 1;
+            flows.note_returned(flow);
         }
     }
 
@@ -288,7 +320,19 @@ impl Captured {
         self.ask(&lost);
     }
 
-    /// Gives the kernel an IP packet that was received here.
+    /// Gives the kernel an IP packet of a connection that it has back, which the adapter has received. Others are none of the adapter's business.
+    ///
+    /// # Errors
+    /// It is no such packet, or the kernel takes none.
+    pub(super) fn inject_stray(&self, packet: &[u8]) -> io::Result<()> {
+        let flow = flow_of_received(packet).ok_or(io::ErrorKind::InvalidData)?;
+        match self.lock().knows(&flow) {
+            true => self.inject(packet),
+            false => Err(io::ErrorKind::PermissionDenied.into()),
+        }
+    }
+
+    /// Gives the kernel an IP packet as if it had been received here.
     ///
     /// # Errors
     /// The kernel takes none.
@@ -298,10 +342,9 @@ impl Captured {
         Ok(())
     }
 
-    /// The kernel has a connection again. Its peer is asked to acknowledge what it has, by which the kernel measures the path; again a few times
-    /// if that is lost.
-    pub(super) fn is_back(&self, state: &Essentials<Bytes>) {
-        // The kernel has asked, too, but peers answer what carries no data twice a second at most.
+    /// The kernel is about to go on with a connection. Its peer is asked to acknowledge what it has, by which the kernel measures the path; again a
+    /// few times if that is lost. The kernel asks, too, but peers answer what carries no data twice a second at most.
+    pub(super) fn ask_to_acknowledge(&self, state: &Essentials<Bytes>) {
         let _ = self.prober.ask(state);
         let mut unmeasured = self.unmeasured();
         if unmeasured.len() < MOST_UNMEASURED {
@@ -313,6 +356,7 @@ impl Captured {
                     ..state.clone()
                 },
                 asked: 1,
+                since: Instant::now(),
             });
         }
     }
@@ -326,12 +370,21 @@ impl Captured {
     fn ask_again(&self) {
         let waiting = std::mem::take(&mut *self.unmeasured());
         for mut one in waiting {
-            let Unmeasured { state, asked } = &mut one;
+            let Unmeasured {
+                state,
+                asked,
+                since,
+            } = &mut one;
             let found = self.reader.read(&state.flow).ok().flatten();
             let is_waiting = found.is_some_and(|found| found.send_una == state.send_una - 1);
             if is_waiting && *asked < MOST_QUESTIONS {
                 *asked += 1;
-                let _ = self.prober.ask(state);
+                // The connection's clock has gone on, by a tick a millisecond.
+                let elapsed_ms = since.elapsed().as_millis() as u32;
+                let _ = self.prober.ask(&Essentials {
+                    timestamp: state.timestamp.map(|time| time.wrapping_add(elapsed_ms)),
+                    ..state.clone()
+                });
                 self.unmeasured().push_back(one);
             }
         }

@@ -153,7 +153,7 @@ impl Place {
     }
 
     /// How long the application has had it, ms.
-    pub(super) fn age_ms(&self) -> u32 {
+    pub(crate) fn age_ms(&self) -> u32 {
         now_ms().wrapping_sub(self.since_ms.load(Ordering::Relaxed))
     }
 

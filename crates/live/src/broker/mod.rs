@@ -29,9 +29,10 @@ pub use link::BrokerLink;
 pub(crate) use memory::{Memory, Owner, Place, Stage, Table, now_ms};
 pub use notice::{BrokerNotice, Loss};
 pub use predecessor::end_predecessor;
-pub(crate) use record::encode;
+pub(crate) use probe::question;
 pub use record::{DATA_BYTES, WORDS, decode};
 #[cfg(test)]
 pub(crate) use record::{Said, data_len};
+pub(crate) use record::{encode, without_data};
 pub(crate) use seal::{Ticket, seal, ticket_of};
 pub use server::Broker;

@@ -46,34 +46,40 @@ impl Prober {
     /// # Errors
     /// The system sends nothing.
     pub(super) fn ask(&self, state: &Essentials<Bytes>) -> io::Result<()> {
-        let flow = &state.flow;
-        let (ip, socket) = match (flow.local.addr, flow.remote.addr) {
-            (IpAddr::V4(from), IpAddr::V4(to)) => {
-                let ip = PacketBuilder::ipv4(from.octets(), to.octets(), HOPS);
-                (ip, &self.narrow)
-            }
-            (IpAddr::V6(from), IpAddr::V6(to)) => {
-                let ip = PacketBuilder::ipv6(from.octets(), to.octets(), HOPS);
-                (ip, &self.wide)
-            }
-            _ => return Err(io::ErrorKind::InvalidInput.into()),
+        let (bytes, to) = (question(state)?, state.flow.remote.addr);
+        let socket = match to {
+            IpAddr::V4(_) => &self.narrow,
+            IpAddr::V6(_) => &self.wide,
         };
-        let seq = (state.send_una - 1).0;
-        let tcp = ip
-            .tcp(flow.local.port, flow.remote.port, seq, 0)
-            .ack(state.receive_next.0);
-        let options = state
-            .timestamp
-            .map(|value| TcpOptionElement::Timestamp(value, 0));
-        let tcp = tcp.options(options.as_slice()).map_err(io::Error::other)?;
-        let mut bytes = Vec::with_capacity(tcp.size(OLD_BYTE.len()));
-        tcp.write(&mut bytes, &OLD_BYTE).map_err(io::Error::other)?;
-        sendto(
-            socket,
-            &bytes,
-            SendFlags::DONTWAIT,
-            &SocketAddr::new(flow.remote.addr, 0),
-        )?;
+        sendto(socket, &bytes, SendFlags::DONTWAIT, &SocketAddr::new(to, 0))?;
         Ok(())
     }
+}
+
+/// An IP packet with the question.
+///
+/// # Errors
+/// The addresses are of two families.
+pub(crate) fn question(state: &Essentials<Bytes>) -> io::Result<Vec<u8>> {
+    let flow = &state.flow;
+    let ip = match (flow.local.addr, flow.remote.addr) {
+        (IpAddr::V4(from), IpAddr::V4(to)) => PacketBuilder::ipv4(from.octets(), to.octets(), HOPS),
+        (IpAddr::V6(from), IpAddr::V6(to)) => PacketBuilder::ipv6(from.octets(), to.octets(), HOPS),
+        _ => return Err(io::ErrorKind::InvalidInput.into()),
+    };
+    let seq = (state.send_una - 1).0;
+    let shift = state.window_scaling.map_or(0, |scaling| scaling.receive);
+    let offered = state.receive_edge.saturating_since(state.receive_next);
+    // Rounded up: what was offered is not taken back.
+    let window = u16::try_from(offered.div_ceil(1 << shift)).unwrap_or(u16::MAX);
+    let tcp = ip
+        .tcp(flow.local.port, flow.remote.port, seq, window)
+        .ack(state.receive_next.0);
+    let options = state
+        .timestamp
+        .map(|value| TcpOptionElement::Timestamp(value, 0));
+    let tcp = tcp.options(options.as_slice()).map_err(io::Error::other)?;
+    let mut bytes = Vec::with_capacity(tcp.size(OLD_BYTE.len()));
+    tcp.write(&mut bytes, &OLD_BYTE).map_err(io::Error::other)?;
+    Ok(bytes)
 }

@@ -210,8 +210,7 @@ fn settle(fd: BorrowedFd<'_>, essentials: &Essentials<Bytes>) -> Result<(), Repa
     sys::set_option(fd, libc::IPPROTO_TCP, libc::TCP_REPAIR_OPTIONS, &options)
         .map_err(RepairError::at("TCP_REPAIR_OPTIONS"))?;
     if let Some(timestamp) = essentials.timestamp {
-        // An odd number would set the clock's unit to microseconds (Linux 6.7 and later).
-        let even = timestamp.wrapping_add(timestamp & 1);
+        let even = even_timestamp(timestamp);
         sys::set_option(fd, libc::IPPROTO_TCP, libc::TCP_TIMESTAMP, &[even])
             .map_err(RepairError::at("TCP_TIMESTAMP"))?;
     }
@@ -219,6 +218,11 @@ fn settle(fd: BorrowedFd<'_>, essentials: &Essentials<Bytes>) -> Result<(), Repa
     // A socket of IPv6 has them, too; its own options make no such difference.
     sys::set_option::<u8>(fd, libc::IPPROTO_IP, libc::IP_OPTIONS, &[])
         .map_err(RepairError::at("IP_OPTIONS"))
+}
+
+/// The next timestamp that the kernel can go on from: an odd one would set its clock's unit to microseconds (Linux 6.7 and later).
+pub fn even_timestamp(timestamp: u32) -> u32 {
+    timestamp.wrapping_add(timestamp & 1)
 }
 
 /// Puts data into a queue.

@@ -9,6 +9,7 @@ mod give_back;
 mod sys;
 mod take;
 
+pub(crate) use give_back::even_timestamp;
 pub use give_back::give_back;
 pub use sys::option;
 pub use take::{flow_of, take};

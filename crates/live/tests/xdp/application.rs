@@ -1,6 +1,6 @@
 //! An adapter beside the kernel, and an application whose connections move.
 
-use crate::peers::with_far_listeners;
+use crate::peers::with_far_end;
 use crate::wire::{NEAR, on_veth};
 use baton_host::{Alternate, Selection, SelectionConfig};
 use baton_inet::Host;
@@ -8,7 +8,7 @@ use baton_live::adapter::{
     AdapterService, AdapterServiceConfig, BesideKernel, Listeners, run_adapter,
 };
 use baton_live::broker::{Broker, BrokerLink};
-use baton_live::port::{AfXdpConfig, FaultSpec, Faults, Port};
+use baton_live::port::{AfXdpConfig, FaultSpec, Faults, PacketSocket, Port};
 use baton_live::{Clock, ControlSocket, Engine, Stop};
 use baton_sockets::broker::BrokerClient;
 use baton_sockets::kernel::Handoff;
@@ -29,10 +29,20 @@ pub fn with_application_on(
     cable: impl FnOnce(&mut (dyn FnMut() + Send)),
     work: impl FnOnce(&Adapter, &[std::net::TcpListener], &Path) + Send,
 ) {
+    with_application_seen(cable, |adapter, listeners, path, _| {
+        work(adapter, listeners, path);
+    });
+}
+
+/// The same with a port at which all frames can be seen that arrive at the far end.
+pub fn with_application_seen(
+    cable: impl FnOnce(&mut (dyn FnMut() + Send)),
+    work: impl FnOnce(&Adapter, &[std::net::TcpListener], &Path, PacketSocket) + Send,
+) {
     let mut work = Some(work);
     cable(&mut || {
         let work = work.take().expect("there is one cable");
-        with_far_listeners(|listeners| {
+        with_far_end(|listeners, seen| {
             let folder = tempfile::tempdir().expect("a folder");
             let (stop, path) = (AtomicBool::new(false), folder.path());
             let broker = Broker::start(&path.join("broker"), NEAR, None).expect("XDP");
@@ -43,7 +53,7 @@ pub fn with_application_on(
             thread::scope(|scope| {
                 scope.spawn(|| serve(opened, &faults, attach_at, path, &stop));
                 let _stop = StopOnDrop(&stop);
-                work(&attach(path), &listeners, path);
+                work(&attach(path), &listeners, path, seen);
             });
             drop(broker);
         });

@@ -1,7 +1,7 @@
 //! Both ends of a cable, each with addresses in a namespace of its own.
 
 use crate::wire::{FAR, NEAR, leave_namespace, run};
-use baton_live::port::{Offload, Offloads};
+use baton_live::port::{Offload, Offloads, PacketConfig, PacketSocket};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::channel;
@@ -26,6 +26,11 @@ fn configure(name: &str, end: usize) {
 
 /// Calls `work` with listeners of another namespace, at the far end of the cable, one for each version of IP.
 pub fn with_far_listeners(work: impl FnOnce(Vec<TcpListener>)) {
+    with_far_end(|listeners, _| work(listeners));
+}
+
+/// The same with a port at which all frames can be seen that arrive there.
+pub fn with_far_end(work: impl FnOnce(Vec<TcpListener>, PacketSocket)) {
     thread::scope(|scope| {
         let (to_near, from_far) = channel();
         let (moved, is_moved) = channel();
@@ -40,8 +45,10 @@ pub fn with_far_listeners(work: impl FnOnce(Vec<TcpListener>)) {
                 let addr: std::net::IpAddr = ends[1].parse().expect("an address");
                 TcpListener::bind((addr, 7)).expect("it listens")
             };
+            let config = PacketConfig::default();
+            let seen = PacketSocket::open(FAR, &config).expect("root may");
             to_near
-                .send(Ok(ENDS.map(listen).into()))
+                .send(Ok((ENDS.map(listen).into(), seen)))
                 .expect("the other end waits");
         });
         let thread = from_far
@@ -52,7 +59,8 @@ pub fn with_far_listeners(work: impl FnOnce(Vec<TcpListener>)) {
         run("ip", &["link", "set", FAR, "netns", &thread]);
         configure(NEAR, 0);
         moved.send(()).expect("the other end waits");
-        work(from_far.recv().expect("it goes on").expect("listeners"));
+        let (listeners, seen) = from_far.recv().expect("it goes on").expect("listeners");
+        work(listeners, seen);
     });
 }
 

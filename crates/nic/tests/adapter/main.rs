@@ -6,6 +6,7 @@ mod caching;
 mod closing;
 mod connecting;
 mod control;
+mod custody;
 mod fast_open;
 mod on_board;
 mod packets;

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Notices that wait to be told of at most; those that come after are not told of.
 const MOST_NOTICES: usize = 4096;
@@ -91,9 +91,33 @@ pub(super) struct Flows {
     pub(super) free: FreePlaces,
     pub(super) notices: VecDeque<BrokerNotice>,
     pub(super) stats: CapturedStats,
+    /// Flows that the kernel has had back for a moment, oldest first: the adapter may still have packets of them.
+    pub(super) returned: VecDeque<(Instant, Flow)>,
 }
 
+/// Packets of a connection that has gone back arrive within this time.
+const LONGEST_STRAY: Duration = Duration::from_secs(5);
+/// Flows of which that is known.
+const MOST_RETURNED: usize = 65_536;
+
 impl Flows {
+    /// A connection has gone back to the kernel.
+    pub(super) fn note_returned(&mut self, flow: &Flow) {
+        let is_old = |(since, _): &(Instant, Flow)| since.elapsed() > LONGEST_STRAY;
+        while self.returned.len() >= MOST_RETURNED || self.returned.front().is_some_and(is_old) {
+            self.returned.pop_front();
+        }
+        self.returned.push_back((Instant::now(), *flow));
+    }
+
+    /// Whether the adapter may have packets of a flow.
+    pub(super) fn knows(&self, flow: &Flow) -> bool {
+        let is_it =
+            |(since, other): &(Instant, Flow)| other == flow && since.elapsed() <= LONGEST_STRAY;
+        // What has come back last is asked for most.
+        self.entries.contains_key(flow) || self.returned.iter().rev().any(is_it)
+    }
+
     pub(super) fn tell(&mut self, notice: BrokerNotice) {
         if self.notices.len() < MOST_NOTICES {
             self.notices.push_back(notice);

@@ -144,7 +144,7 @@ impl Shared {
                         session.exclude(peer);
                     }
                 }
-                INJECT => drop(self.captured.inject(&message.body)),
+                INJECT => drop(self.captured.inject_stray(&message.body)),
                 DETACH => {
                     self.captured.part(session);
                     let _ = messages::send(stream, DONE, &[], &[]);

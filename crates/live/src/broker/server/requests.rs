@@ -8,7 +8,7 @@ use crate::broker::namespace::namespace_of;
 use crate::broker::notice::Loss;
 use crate::broker::record::{self, Said};
 use crate::broker::seal::seal;
-use crate::repair::{RepairError, flow_of, give_back, take};
+use crate::repair::{RepairError, even_timestamp, flow_of, give_back, take};
 use crate::xdp::XdpError;
 use baton_sockets::broker::messages::{
     ADAPTER, GIVE_BACK, KNOWS, Message, PLACES, POLICY, RECLAIM, RECOVER, RESTORE_ALL, Recovery,
@@ -179,11 +179,15 @@ impl Shared {
         taker: Taker,
     ) -> Result<OwnedFd, Refusal> {
         let flow = essentials.flow;
-        let (essentials, fin) = without_fin(essentials.clone());
-        let socket = give_back(&essentials, is_wide, || self.captured.let_go(&flow))
+        let (mut essentials, fin) = without_fin(essentials.clone());
+        essentials.timestamp = essentials.timestamp.map(even_timestamp);
+        let let_go = || {
+            self.captured.let_go(&flow);
+            self.captured.ask_to_acknowledge(&essentials);
+        };
+        let socket = give_back(&essentials, is_wide, let_go)
             .inspect_err(|_| drop(self.lose(&flow, Loss::NotTaken)))?;
         self.made.add(socket.as_fd(), taker.user)?;
-        self.captured.is_back(&essentials);
         if let Some(fin) = fin {
             // Without it the application waits for an end that the peer has told long ago; nothing better can be done.
             let _ = self.captured.inject(&fin);
