@@ -93,8 +93,10 @@ pub(super) struct Captured {
     addresses: Vec<IpAddr>,
     namespace: u64,
     flows: Mutex<Flows>,
-    /// An adapter was killed.
-    killed: Condvar,
+    /// An adapter was killed, or has come.
+    changed: Condvar,
+    /// When this broker began.
+    began: Instant,
 }
 
 /// Both ends of the connection that a received IP packet is of.
@@ -144,7 +146,8 @@ impl Captured {
             addresses,
             namespace,
             flows: Mutex::default(),
-            killed: Condvar::new(),
+            changed: Condvar::new(),
+            began: Instant::now(),
         })
     }
 
@@ -269,9 +272,7 @@ impl Captured {
                 }
             }
         }
-        let lost = self.give_up(&mut flows, lost);
-        drop(flows);
-        self.ask(&lost);
+        self.give_up(&mut flows, lost);
     }
 
     /// Lets go of connections that are over, gives up those that nobody asks for, and tells the adapter what was counted. Now and then.
@@ -306,7 +307,7 @@ impl Captured {
         for flow in over {
             self.end(&mut flows, &flow);
         }
-        let lost = self.give_up(&mut flows, lost);
+        self.give_up(&mut flows, lost);
         let stats = CapturedStats {
             flows: flows.entries.len() as u64,
             ..flows.stats
@@ -316,8 +317,6 @@ impl Captured {
                 place.store(value, Ordering::Relaxed);
             }
         }
-        drop(flows);
-        self.ask(&lost);
     }
 
     /// Gives the kernel an IP packet of a connection that it has back, which the adapter has received. Others are none of the adapter's business.

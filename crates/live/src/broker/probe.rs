@@ -2,11 +2,13 @@
 //! kernel has the connection back, the answer acknowledges all.
 
 use baton_tcp::Essentials;
+use baton_wire::Flow;
 use bytes::Bytes;
-use etherparse::{PacketBuilder, TcpOptionElement};
+use etherparse::{IpHeaders, PacketBuilder, PacketBuilderStep, TcpOptionElement};
 use rustix::net::{
     AddressFamily, SendFlags, SocketFlags, SocketType, ipproto, sendto, socket_with,
 };
+use rustix::rand::{GetRandomFlags, getrandom};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
@@ -46,12 +48,33 @@ impl Prober {
     /// # Errors
     /// The system sends nothing.
     pub(super) fn ask(&self, state: &Essentials<Bytes>) -> io::Result<()> {
-        let (bytes, to) = (question(state)?, state.flow.remote.addr);
+        self.send(&question(state)?, state.flow.remote.addr)
+    }
+
+    /// Has whoever is at the other end of a flow answer: a number at random is hardly ever one that is expected.
+    ///
+    /// # Errors
+    /// The system sends nothing.
+    pub(super) fn rouse(&self, flow: &Flow) -> io::Result<()> {
+        let mut numbers = [0; 8];
+        getrandom(&mut numbers[..], GetRandomFlags::empty())?;
+        let number = |at: usize| {
+            let bytes = numbers[at..].first_chunk();
+            u32::from_ne_bytes(*bytes.expect("there are two numbers"))
+        };
+        let tcp = ip(flow)?.tcp(flow.local.port, flow.remote.port, number(0), 0);
+        let tcp = tcp.ack(number(4));
+        let mut bytes = Vec::with_capacity(tcp.size(0));
+        tcp.write(&mut bytes, &[]).map_err(io::Error::other)?;
+        self.send(&bytes, flow.remote.addr)
+    }
+
+    fn send(&self, packet: &[u8], to: IpAddr) -> io::Result<()> {
         let socket = match to {
             IpAddr::V4(_) => &self.narrow,
             IpAddr::V6(_) => &self.wide,
         };
-        sendto(socket, &bytes, SendFlags::DONTWAIT, &SocketAddr::new(to, 0))?;
+        sendto(socket, packet, SendFlags::DONTWAIT, &SocketAddr::new(to, 0))?;
         Ok(())
     }
 }
@@ -62,17 +85,12 @@ impl Prober {
 /// The addresses are of two families.
 pub(crate) fn question(state: &Essentials<Bytes>) -> io::Result<Vec<u8>> {
     let flow = &state.flow;
-    let ip = match (flow.local.addr, flow.remote.addr) {
-        (IpAddr::V4(from), IpAddr::V4(to)) => PacketBuilder::ipv4(from.octets(), to.octets(), HOPS),
-        (IpAddr::V6(from), IpAddr::V6(to)) => PacketBuilder::ipv6(from.octets(), to.octets(), HOPS),
-        _ => return Err(io::ErrorKind::InvalidInput.into()),
-    };
     let seq = (state.send_una - 1).0;
     let shift = state.window_scaling.map_or(0, |scaling| scaling.receive);
     let offered = state.receive_edge.saturating_since(state.receive_next);
     // Rounded up: what was offered is not taken back.
     let window = u16::try_from(offered.div_ceil(1 << shift)).unwrap_or(u16::MAX);
-    let tcp = ip
+    let tcp = ip(flow)?
         .tcp(flow.local.port, flow.remote.port, seq, window)
         .ack(state.receive_next.0);
     let options = state
@@ -82,4 +100,16 @@ pub(crate) fn question(state: &Essentials<Bytes>) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(tcp.size(OLD_BYTE.len()));
     tcp.write(&mut bytes, &OLD_BYTE).map_err(io::Error::other)?;
     Ok(bytes)
+}
+
+fn ip(flow: &Flow) -> io::Result<PacketBuilderStep<IpHeaders>> {
+    match (flow.local.addr, flow.remote.addr) {
+        (IpAddr::V4(from), IpAddr::V4(to)) => {
+            Ok(PacketBuilder::ipv4(from.octets(), to.octets(), HOPS))
+        }
+        (IpAddr::V6(from), IpAddr::V6(to)) => {
+            Ok(PacketBuilder::ipv6(from.octets(), to.octets(), HOPS))
+        }
+        _ => Err(io::ErrorKind::InvalidInput.into()),
+    }
 }

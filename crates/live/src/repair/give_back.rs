@@ -12,6 +12,7 @@ use rustix::net::{
 };
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 /// TCP's numbers of options.
 const MSS: u32 = 2;
@@ -61,6 +62,9 @@ fn bring_into(
         other => return Err(RepairError::CannotRestore(other)),
     };
     set_integer(fd, "TCP_REPAIR", libc::TCP_REPAIR, 1)?;
+    // Until it has an owner, its end is not one that the peer may take for the end of the stream. Whoever gets it sets it as it should be.
+    sockopt::set_socket_linger(fd, Some(Duration::ZERO))
+        .map_err(|error| failed("SO_LINGER", error))?;
     let sent = essentials.send_next - essentials.send_una;
     let is_at_rest = sent == 0 && !half_closed;
     let before = u32::from(is_at_rest);

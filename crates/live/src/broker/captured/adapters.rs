@@ -37,7 +37,7 @@ impl Captured {
             return Err(other.pid);
         }
         let memory = &session.memory;
-        let (mut adopted, mut lost) = (0, Vec::new());
+        let (mut adopted, mut lost) = (0, 0);
         for (place, at) in (0..).zip(&memory.places) {
             let ((number, owner), flow) = (at.owner(), at.flow());
             let is_own = self.addresses.contains(&flow.local.addr);
@@ -46,8 +46,9 @@ impl Captured {
             }
             if owner == Owner::Broker {
                 // The broker before this one was about to put it back, and its socket is gone with that.
-                lost.push((flow, at.record.last()));
+                self.ask(&flow, &at.record.last());
                 at.vacate(number);
+                lost += 1;
                 continue;
             }
             if self.lookup.insert(&flow).is_err() {
@@ -74,9 +75,9 @@ impl Captured {
             connections: adopted,
         });
         flows.adapter = Some(Arc::clone(session));
-        flows.stats.reset += lost.len() as u64;
+        flows.stats.reset += lost;
         drop(flows);
-        self.ask(&lost);
+        self.changed.notify_all();
         Ok(())
     }
 

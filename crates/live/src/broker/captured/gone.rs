@@ -28,9 +28,6 @@ pub enum NotRecovered {
     OtherState,
 }
 
-/// A connection that was lost: what is to be asked of its peer.
-pub(super) type Lost = (Flow, [u32; WORDS]);
-
 impl Captured {
     /// An adapter is gone without a word. No packet of its connections reaches the kernel; those of which data was under way are lost.
     pub(in crate::broker) fn bury(&self, session: &Arc<Session>) {
@@ -69,10 +66,9 @@ impl Captured {
         for flow in over {
             self.end(&mut flows, &flow);
         }
-        let lost = self.give_up(&mut flows, lost);
+        self.give_up(&mut flows, lost);
         drop(flows);
-        self.killed.notify_all();
-        self.ask(&lost);
+        self.changed.notify_all();
     }
 
     /// Waits until the adapter is gone that has a connection of `taker`, which may hear of the end before the broker does.
@@ -96,7 +92,7 @@ impl Captured {
             if left.is_zero() {
                 return Err(NotRecovered::Alive);
             }
-            let waited = self.killed.wait_timeout(flows, left);
+            let waited = self.changed.wait_timeout(flows, left);
             flows = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
@@ -108,32 +104,29 @@ impl Captured {
 
     /// A connection whose adapter is gone cannot go on.
     pub(in crate::broker) fn lose(&self, flow: &Flow, loss: Loss) {
-        let lost = self.give_up(&mut self.lock(), vec![(*flow, loss)]);
-        self.ask(&lost);
+        self.give_up(&mut self.lock(), vec![(*flow, loss)]);
     }
 
-    /// Lets go of connections that are lost; what comes of them then the kernel answers by a reset. To be asked for once nobody waits.
-    pub(super) fn give_up(&self, flows: &mut Flows, lost: Vec<(Flow, Loss)>) -> Vec<Lost> {
-        let mut given_up = Vec::with_capacity(lost.len());
+    /// Lets go of connections that are lost: their peers are asked where they are, and the kernel answers by a reset. The places are free after that:
+    /// if this process is killed meanwhile, the broker after it finds them.
+    pub(super) fn give_up(&self, flows: &mut Flows, lost: Vec<(Flow, Loss)>) {
         for (flow, loss) in lost {
-            let last = flows
-                .entries
-                .get(&flow)
-                .map(|entry| entry.place().record.last());
-            given_up.extend(last.map(|words| (flow, words)));
+            let Some(entry) = flows.entries.get(&flow) else {
+                continue;
+            };
+            // There is nothing to be done about a kernel without memory.
+            let _ = self.lookup.remove(&flow);
+            self.ask(&flow, &entry.place().record.last());
             if self.forget(flows, &flow) {
                 flows.stats.reset += 1;
                 flows.tell(BrokerNotice::Lost(flow, loss));
             }
         }
-        given_up
     }
 
-    pub(super) fn ask(&self, lost: &[Lost]) {
-        for (flow, words) in lost {
-            // A peer that is not asked hears of it when it sends something.
-            let last = decode(*flow, &without_data(words), Bytes::new(), now_ms());
-            let _ = last.map(|last| self.prober.ask(&last));
-        }
+    pub(super) fn ask(&self, flow: &Flow, words: &[u32; WORDS]) {
+        // A peer that is not asked hears of it when it sends something.
+        let last = decode(*flow, &without_data(words), Bytes::new(), now_ms());
+        let _ = last.map(|last| self.prober.ask(&last));
     }
 }

@@ -1,6 +1,6 @@
 //! Connections that the broker puts back into the kernel.
 
-use super::entry::{Entry, Taker};
+use super::entry::{Entry, Flows, Taker};
 use super::{Captured, NotRecovered};
 use crate::broker::memory::{Owner, Stage};
 use crate::broker::record::Said;
@@ -8,6 +8,13 @@ use crate::broker::seal::ticket_of;
 use baton_tcp::Portable;
 use baton_wire::Flow;
 use bytes::Bytes;
+use std::sync::{MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// An adapter has found a broker that has just begun by then.
+const LONGEST_ADOPTION: Duration = Duration::from_secs(1);
+/// The kernel's number of a listener's state.
+const LISTEN: u32 = 10;
 
 /// A connection that is the broker's while it is put back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,9 +34,11 @@ impl Captured {
         state: &Portable<Bytes>,
         taker: Taker,
     ) -> Result<Returning, NotRecovered> {
-        let mut flows = self.lock();
-        let entry = flows.entries.get_mut(&state.flow);
-        let entry = entry.ok_or(NotRecovered::NotTaken)?;
+        let mut flows = self.lock_once_known(&state.flow);
+        let Some(entry) = flows.entries.get_mut(&state.flow) else {
+            self.rouse(&state.flow);
+            return Err(NotRecovered::NotTaken);
+        };
         if !entry.belongs_to(taker) {
             return Err(NotRecovered::NotTaken);
         }
@@ -53,6 +62,10 @@ impl Captured {
         flow: &Flow,
         taker: Taker,
     ) -> Result<(Returning, Said, Bytes), NotRecovered> {
+        let known = self.lock_once_known(flow).entries.contains_key(flow);
+        if !known {
+            self.rouse(flow);
+        }
         let mut flows = self.lock_once_gone(flow, taker)?;
         let entry = flows.entries.get_mut(flow);
         let entry = entry.ok_or(NotRecovered::NotTaken)?;
@@ -60,6 +73,35 @@ impl Captured {
         match entry.place().owner().1 {
             owner @ (Owner::Application | Owner::Adapter) => Ok((entry.claim(owner)?, said, data)),
             _ => Err(NotRecovered::NotTaken),
+        }
+    }
+}
+
+impl Captured {
+    /// The flows, once this one is among them. After a broker was killed, its adapter brings the next one what it has in a moment.
+    fn lock_once_known(&self, flow: &Flow) -> MutexGuard<'_, Flows> {
+        let mut flows = self.lock();
+        while !flows.entries.contains_key(flow) && flows.adapter.is_none() {
+            let left = LONGEST_ADOPTION.saturating_sub(self.began.elapsed());
+            if left.is_zero() {
+                break;
+            }
+            let waited = self.changed.wait_timeout(flows, left);
+            flows = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        flows
+    }
+
+    /// Has the peer of a connection that nobody has any more say something, which the kernel answers by a reset. An application has named it, and
+    /// is not believed: what is sent says nothing of its choice, and nothing is sent where the kernel has such a connection.
+    fn rouse(&self, flow: &Flow) {
+        let is_own = self.addresses.contains(&flow.local.addr);
+        let is_there = || {
+            let found = self.reader.read(flow).ok().flatten();
+            found.is_some_and(|found| found.state != LISTEN)
+        };
+        if is_own && !is_there() {
+            let _ = self.prober.rouse(flow);
         }
     }
 }
