@@ -28,6 +28,8 @@ pub enum NotOffloaded {
     RefusedState,
     /// Refused by the NIC: four-tuple or handle in use.
     RefusedDuplicate,
+    /// Chosen, but the peer did not acknowledge in time what was sent: on a live host a connection leaves only when it has.
+    UnderWay,
     /// Another process has its socket, too.
     Shared,
     /// It was on the NIC and the host took it back.
@@ -35,7 +37,7 @@ pub enum NotOffloaded {
 }
 
 impl NotOffloaded {
-    /// All reasons.
+    /// Those that results of the simulator list. There [`UnderWay`](Self::UnderWay) never occurs.
     pub const ALL: [Self; 13] = [
         Self::Policy,
         Self::SoftLimit,
@@ -61,6 +63,7 @@ impl NotOffloaded {
             Self::State => "state",
             Self::Handles => "handles",
             Self::Affinity => "affinity",
+            Self::UnderWay => "under_way",
             Self::Shared => "shared",
             Self::RefusedSoftLimit => "refused_soft_limit",
             Self::RefusedHardLimit => "refused_hard_limit",

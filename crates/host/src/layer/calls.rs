@@ -222,8 +222,20 @@ impl<'a, P: Inline, L: HostLink<Data = P>, S: HostStack<P>> LayerCalls<'a, P, L,
         self.layer.sockets.get_mut(id.0 as usize)
     }
 
+    /// Who sends may find that what was under way has arrived.
+    fn look_if_settling(&mut self, id: SocketId) {
+        let settles = |socket: &&Socket<P>| socket.settling.is_some();
+        let socket = self.layer.sockets.get(id.0 as usize).filter(settles);
+        let adapter = socket.map(|socket| socket.adapter);
+        if let Some(end) = adapter.and_then(|it| self.adapters.get_mut(it.index())) {
+            let (now, stack) = (self.now, &mut *self.stack);
+            self.layer.look_at_settling(now, stack, &mut end.os, id);
+        }
+    }
+
     /// The socket on the adapter that what is to be sent goes to at once, if there is one.
     fn may_send(&mut self, id: SocketId) -> Result<Option<SocketId>, Gone> {
+        self.look_if_settling(id);
         let socket = self.socket(id).ok_or(Gone)?;
         if socket.wish != Wish::None || matches!(socket.place, Place::Ended(_)) {
             return Err(Gone);
@@ -287,9 +299,11 @@ impl<'a, P: Inline, L: HostLink<Data = P>, S: HostStack<P>> LayerCalls<'a, P, L,
     /// Lets go of a socket.
     fn let_go(&mut self, id: SocketId, wish: Wish) {
         let now = self.now;
-        let Some(socket) = self.socket(id) else {
+        if !self.layer.sockets.contains(id.0 as usize) {
             return;
-        };
+        }
+        self.layer.stays(self.stack, id);
+        let socket = self.layer.socket_mut(id);
         socket.early.clear();
         let (place, has_unsent) = (socket.place, !socket.unsent.is_empty());
         let adapter = socket.adapter;
@@ -488,7 +502,10 @@ impl<P: Inline, L: HostLink<Data = P>, S: HostStack<P>> Sockets<P> for LayerCall
         }
         let has_unsent = !socket.unsent.is_empty();
         match socket.place {
-            Place::Host(conn) if !has_unsent => self.stack.shutdown(conn),
+            Place::Host(conn) if !has_unsent => {
+                self.layer.stays(self.stack, id);
+                self.stack.shutdown(conn);
+            }
             Place::Host(_) | Place::HandingOff(_) | Place::Restoring(_) => {
                 socket.wish = Wish::Shutdown;
             }

@@ -169,6 +169,7 @@ impl<P: Inline> SocketLayer<P> {
 
     /// A connection is over.
     pub(super) fn end(&mut self, id: SocketId, reason: CloseReason) {
+        self.settles_no_more(id);
         let socket = self.socket_mut(id);
         let is_closed = socket.is_closed();
         socket.kept = None;

@@ -11,7 +11,7 @@
 //! order, and go where its state goes.
 //!
 //! Where to look: `calls` is what the application does, `events` what it is told, `moving` takes connections to the adapter and back,
-//! `packets` sorts what is of no connection here; `adapters` has what is lent.
+//! `settling` waits for what those have under way that are to move, `packets` sorts what is of no connection here; `adapters` has what is lent.
 
 mod adapters;
 mod calls;
@@ -19,6 +19,7 @@ mod check;
 mod events;
 mod moving;
 mod packets;
+mod settling;
 mod socket;
 mod stack;
 mod stats;
@@ -40,7 +41,7 @@ use baton_wire::{Endpoint, Flow, Span, Time};
 use rustc_hash::FxHashMap;
 use slab::Slab;
 use socket::Socket;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 /// The sockets of one application.
 ///
@@ -65,6 +66,8 @@ pub struct SocketLayer<P> {
     arrived: VecDeque<P>,
     /// Connections that have moved out of the stack and into it.
     moves: VecDeque<StackMove>,
+    /// Connections that are to move when nothing of theirs is under way any more, by when to look next.
+    settling: BTreeSet<(Time, SocketId)>,
     /// How connections get on that move; none if nobody asks.
     progress: Option<VecDeque<(Flow, Move)>>,
     /// What connections that are about to come will send, by their other ends.
@@ -99,6 +102,7 @@ impl<P: Inline> SocketLayer<P> {
             to_forward: VecDeque::new(),
             arrived: VecDeque::new(),
             moves: VecDeque::new(),
+            settling: BTreeSet::new(),
             progress: None,
             foreseen: FxHashMap::default(),
             ready: VecDeque::new(),
@@ -261,6 +265,7 @@ impl<P: Inline> SocketLayer<P> {
 
     /// Frees a socket's slot; nothing of it may be in the stack or on the adapter.
     fn remove(&mut self, id: SocketId) {
+        self.settles_no_more(id);
         let socket = self.sockets.remove(id.0 as usize);
         if let Some(selection) = &mut self.selection {
             selection.on_closed(&Life {

@@ -87,6 +87,10 @@ impl<P: Inline> SocketLayer<P> {
         os: &mut OsLayer<P>,
         id: SocketId,
     ) {
+        if self.socket(id).settling.is_some() {
+            // Who answers has often acknowledged.
+            return self.look_at_settling(now, stack, os, id);
+        }
         let is_on_host = matches!(self.socket(id).place, Place::Host(_));
         if is_on_host && self.has_stayed(now, id) {
             self.consider(now, stack, os, id, 0, |selection, view| {
@@ -155,7 +159,8 @@ impl<P: Inline> SocketLayer<P> {
     /// Whether policy may move it again.
     fn has_stayed(&self, now: Time, id: SocketId) -> bool {
         let socket = self.socket(id);
-        socket.handoffs == 0 || now.saturating_since(socket.since) >= self.least_stay
+        let has_stayed = now.saturating_since(socket.since) >= self.least_stay;
+        now >= socket.not_before && (socket.handoffs == 0 || has_stayed)
     }
 
     /// Attempts to hand off what is on the host, if `decide` says so and it has not had its chance.
@@ -238,15 +243,20 @@ impl<P: Inline> SocketLayer<P> {
         let generation = of.generation;
         self.socket_mut(id).chosen_for = Some(generation);
         if let Err(why) = outcome {
-            self.socket_mut(id).failures += 1;
-            self.set_why(id, why);
-            self.note(id, Move::Refused(why));
+            self.not_handed_off(id, why);
         }
+    }
+
+    pub(super) fn not_handed_off(&mut self, id: SocketId, why: NotOffloaded) {
+        // What was only late may have its chance again.
+        self.socket_mut(id).failures += u32::from(why != NotOffloaded::UnderWay);
+        self.set_why(id, why);
+        self.note(id, Move::Refused(why));
     }
 
     // --- to the adapter ---
 
-    /// Hands a connection to its adapter.
+    /// Hands a connection to its adapter: now, or when the stack lets it go.
     ///
     /// # Errors
     /// It stays, for the reason given.
@@ -261,7 +271,13 @@ impl<P: Inline> SocketLayer<P> {
         let remote = self.socket(id).flow.remote;
         // From here on the adapter's sockets hold back what is corked; what TCP has by now goes.
         stack.set_cork(conn, false);
+        if !stack.settle(conn) {
+            self.settles(now, id);
+            return Ok(());
+        }
+        self.settles_no_more(id);
         let Some(state) = stack.export(now, conn) else {
+            stack.unsettle(conn);
             stack.set_cork(conn, self.socket(id).corked);
             return Err(NotOffloaded::State);
         };
@@ -296,7 +312,7 @@ impl<P: Inline> SocketLayer<P> {
         Ok(())
     }
 
-    fn may_hand_off(
+    pub(super) fn may_hand_off(
         &self,
         stack: &impl HostStack<P>,
         os: &OsLayer<P>,

@@ -3,7 +3,7 @@
 use super::AdapterId;
 use crate::{NotOffloaded, SocketId};
 use baton_tcp::{CloseReason, ConnId, Portable};
-use baton_wire::{Flow, SeqNr, Time};
+use baton_wire::{Flow, SeqNr, Span, Time};
 use std::collections::VecDeque;
 
 /// Where a connection lives.
@@ -70,6 +70,16 @@ pub struct SocketState {
     pub handoffs: u32,
 }
 
+/// A connection is to move as soon as its peer has acknowledged what it sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Settling {
+    pub(super) since: Time,
+    /// When to look whether it can move.
+    pub(super) look_at: Time,
+    /// From that look to the next.
+    pub(super) pause: Span,
+}
+
 /// How the application wants a connection to end that is on its way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Wish {
@@ -93,6 +103,10 @@ pub(super) struct Socket<P> {
     pub(super) since: Time,
     pub(super) opened_at: Time,
 
+    /// It is to move, and has bytes under way.
+    pub(super) settling: Option<Settling>,
+    /// Policy does not move it before: it was to settle, and did not in time.
+    pub(super) not_before: Time,
     /// What it was when it left for the adapter, until that has answered.
     pub(super) kept: Option<Box<Portable<P>>>,
     /// The sequence numbers behind what had been written and read by then.
@@ -137,6 +151,8 @@ impl<P> Socket<P> {
             place: Place::Host(conn),
             since: now,
             opened_at: now,
+            settling: None,
+            not_before: now,
             kept: None,
             left_at: Reached::default(),
             packets: Vec::new(),

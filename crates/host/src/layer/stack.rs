@@ -44,6 +44,13 @@ pub trait HostStack<P> {
 
     /// Whether a connection is in a state in which it can move, as far as is known without trying.
     fn may_move(&self, conn: ConnId) -> bool;
+    /// Whether a connection can leave now, as far as that depends on what it has sent. If not it takes no more data to send, so that it
+    /// soon can: until it leaves or [`unsettle`](HostStack::unsettle) is called.
+    fn settle(&mut self, _conn: ConnId) -> bool {
+        true
+    }
+    /// A connection stays that was to settle: it takes data again.
+    fn unsettle(&mut self, _conn: ConnId) {}
     /// Takes a connection out. None when it cannot leave now: then it goes on.
     fn export(&mut self, now: Time, conn: ConnId) -> Option<Portable<P>>;
     /// Takes a connection in. None when it cannot: then the connection is lost.
