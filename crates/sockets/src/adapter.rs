@@ -340,7 +340,7 @@ impl Shared {
             return core;
         }
         let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
-        let timeout = core.host.driver.longest_wait(left);
+        let timeout = core.host.longest_wait(left);
         if timeout == Some(Duration::ZERO) {
             return core;
         }
@@ -352,7 +352,7 @@ impl Shared {
             return core;
         }
         let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
-        let timeout = core.host.driver.longest_wait(left);
+        let timeout = core.host.longest_wait(left);
         let now = core.host.driver.now();
         let until = timeout.map(|timeout| now + Span::from(timeout));
         core.set_sleeps(parker, Some(until));

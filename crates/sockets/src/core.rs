@@ -586,12 +586,11 @@ impl Core {
     /// The keeper goes to sleep. Gives until when: until something has to be done even if nothing comes, which is a leader's to do if there is
     /// one; or it looks for news although nobody waits, since an adapter may want a connection back, or the kernel have room for what was closed.
     pub(crate) fn keeper_goes_to_sleep(&mut self) -> Option<Time> {
-        let driver = &self.host.driver;
-        let look = self
-            .host
+        let host = &self.host;
+        let look = host
             .is_on_kernel()
-            .then(|| driver.now() + KEEPERS_PAUSE);
-        let due = driver.poll_timeout().filter(|_| self.leader.is_none());
+            .then(|| host.driver.now() + KEEPERS_PAUSE);
+        let due = host.poll_timeout().filter(|_| self.leader.is_none());
         let until = [due, look].into_iter().flatten().min();
         self.keeper_sleeps = Some(until);
         until
@@ -604,7 +603,7 @@ impl Core {
 
     /// Whether something has to be done before then, even if nothing comes: whoever sleeps so long would be too late.
     fn is_due_before(&self, until: Option<Time>) -> bool {
-        let due = self.host.driver.poll_timeout();
+        let due = self.host.poll_timeout();
         due.is_some_and(|due| until.is_none_or(|until| due < until))
     }
 

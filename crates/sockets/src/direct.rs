@@ -5,6 +5,7 @@
 //! instance waits for it no more; the [`Poll`](crate::Poll) that it is registered with does from then on.
 
 use crate::Adapter;
+use crate::kernel::KernelSocket;
 use crate::poll::sealed::Sealed;
 use crate::stream::TcpStream;
 use baton_host::NextLook;
@@ -29,8 +30,6 @@ pub struct Watch {
 /// What the application and this library share of one connection.
 #[derive(Debug)]
 pub struct Direct {
-    /// The library's descriptor of the connection, for as long as that is in the kernel.
-    fd: Weak<OwnedFd>,
     /// Held for reading by each of the application's calls, which do not wait.
     gate: RwLock<Gate>,
     corked: AtomicBool,
@@ -46,32 +45,15 @@ pub struct Direct {
 
 #[derive(Debug)]
 struct Gate {
+    /// The library's descriptor of the connection.
+    fd: Weak<OwnedFd>,
     is_open: bool,
     /// It does not open again.
     is_shut: bool,
     watch: Option<(Arc<OwnedFd>, Watch)>,
 }
 
-impl Direct {
-    /// The application may begin, if it `is_open`.
-    pub(crate) fn new(fd: &Arc<OwnedFd>, is_open: bool) -> Self {
-        Self {
-            fd: Arc::downgrade(fd),
-            gate: RwLock::new(Gate {
-                is_open,
-                is_shut: false,
-                watch: None,
-            }),
-            corked: AtomicBool::new(false),
-            least_enqueues: AtomicU32::new(0),
-            least_receives: AtomicU32::new(0),
-            requests: AtomicU32::new(0),
-            enqueues: AtomicU32::new(0),
-            bytes: AtomicU64::new(0),
-            receives: AtomicU32::new(0),
-        }
-    }
-
+impl Gate {
     /// Has an instance of the application's wait for the connection, or no longer if there is nothing to wait for.
     fn tell(&self, instance: &OwnedFd, watch: Option<Watch>, is_new: bool) -> Result<(), Errno> {
         let fd = self.fd.upgrade().ok_or(Errno::BADF)?;
@@ -83,6 +65,27 @@ impl Direct {
         match is_new {
             true => epoll::add(instance, fd, data, events),
             false => epoll::modify(instance, fd, data, events),
+        }
+    }
+}
+
+impl Direct {
+    /// The application may begin, if it `is_open`.
+    pub(crate) fn new(fd: &Arc<OwnedFd>, is_open: bool) -> Self {
+        Self {
+            gate: RwLock::new(Gate {
+                fd: Arc::downgrade(fd),
+                is_open,
+                is_shut: false,
+                watch: None,
+            }),
+            corked: AtomicBool::new(false),
+            least_enqueues: AtomicU32::new(0),
+            least_receives: AtomicU32::new(0),
+            requests: AtomicU32::new(0),
+            enqueues: AtomicU32::new(0),
+            bytes: AtomicU64::new(0),
+            receives: AtomicU32::new(0),
         }
     }
 
@@ -113,7 +116,7 @@ impl Direct {
         let mut gate = self.gate();
         if let (true, Some((instance, _))) = (gate.is_open, &gate.watch) {
             // It waits: what would be an error is not to be told.
-            let _ = self.tell(instance, None, false);
+            let _ = gate.tell(instance, None, false);
         }
         std::mem::take(&mut gate.is_open)
     }
@@ -122,7 +125,7 @@ impl Direct {
     pub(crate) fn open(&self) -> bool {
         let mut gate = self.gate();
         gate.is_open = match &gate.watch {
-            Some((instance, watch)) => self.tell(instance, Some(*watch), true).is_ok(),
+            Some((instance, watch)) => gate.tell(instance, Some(*watch), true).is_ok(),
             None => true,
         };
         self.set_next_look(NextLook::AT_ONCE);
@@ -141,7 +144,7 @@ impl Direct {
         let is_there = |(other, _): &(Arc<OwnedFd>, Watch)| Arc::ptr_eq(other, instance);
         let is_new = !gate.watch.as_ref().is_some_and(is_there);
         if gate.is_open {
-            self.tell(instance, Some(watch), is_new)?;
+            gate.tell(instance, Some(watch), is_new)?;
         }
         gate.watch = Some((Arc::clone(instance), watch));
         Ok(gate.is_open)
@@ -151,8 +154,13 @@ impl Direct {
     pub(crate) fn unwatch(&self) {
         let mut gate = self.gate();
         if let (Some((instance, _)), true) = (gate.watch.take(), gate.is_open) {
-            let _ = self.tell(&instance, None, false);
+            let _ = gate.tell(&instance, None, false);
         }
+    }
+
+    /// The connection has another socket. It is not in use directly.
+    pub(crate) fn set_fd(&self, fd: &Arc<OwnedFd>) {
+        self.gate().fd = Arc::downgrade(fd);
     }
 
     /// It does not open again.
@@ -195,11 +203,12 @@ impl TcpStream {
     /// As [`TcpStream::from_kernel`].
     pub fn from_kernel_direct(
         adapter: &Adapter,
-        fd: OwnedFd,
+        socket: impl Into<KernelSocket>,
         local: SocketAddr,
         peer: SocketAddr,
     ) -> io::Result<Self> {
-        Self::take_in(adapter, |stack| stack.take_in_direct(fd, local, peer))
+        let socket = socket.into();
+        Self::take_in(adapter, |stack| stack.take_in_direct(socket, local, peer))
     }
 
     /// Whether the application may use it directly now.

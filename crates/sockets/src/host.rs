@@ -118,6 +118,20 @@ impl Host {
         moved || has_news
     }
 
+    /// When something has to be done even if nothing comes.
+    pub(crate) fn poll_timeout(&self) -> Option<Time> {
+        let of_kernel = self.kernel.as_ref().and_then(KernelLayer::poll_timeout);
+        let of_driver = self.driver.poll_timeout();
+        [of_driver, of_kernel].into_iter().flatten().min()
+    }
+
+    /// `timeout`, or less if something is to be done earlier.
+    pub(crate) fn longest_wait(&self, timeout: Option<Duration>) -> Option<Duration> {
+        let due = self.poll_timeout();
+        let due = due.map(|due| Duration::from(due.saturating_since(self.driver.now())));
+        [timeout, due].into_iter().flatten().min()
+    }
+
     /// The next socket that has something to say.
     pub(crate) fn next_ready(&mut self) -> Option<Ready> {
         match &mut self.kernel {

@@ -6,7 +6,7 @@ use crate::beside::Readiness;
 use crate::core::{Core, Side};
 use crate::direct::Direct;
 use crate::host::Host;
-use crate::kernel::KernelStack;
+use crate::kernel::{KernelSocket, KernelStack};
 use crate::poll::sealed::Sealed;
 use crate::waiter::Waiter;
 use baton_host::SocketId;
@@ -18,7 +18,6 @@ use bytes::Bytes;
 use std::cell::RefCell;
 use std::io::{Error, ErrorKind, Read, Result, Write};
 use std::net::{Shutdown, SocketAddr};
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::OnceLock;
@@ -171,21 +170,28 @@ impl TcpStream {
     }
 
     /// A connection of the kernel's that may move to an adapter [beside it](Adapter::open_beside_kernel) from now on. While it is away the
-    /// kernel's socket, of which the caller may have other descriptors, has none.
+    /// kernel's socket, of which the caller may have other descriptors, has none; it comes back on a new socket, for which these can be
+    /// [replaced](KernelSocket::followed_by).
     ///
     /// # Errors
     /// It is not connected; `Unsupported` where the adapter is not beside the kernel, `QuotaExceeded` when there are as many sockets as may
     /// be.
-    pub fn from_kernel(adapter: &Adapter, fd: OwnedFd) -> Result<Self> {
-        Self::take_in(adapter, |stack| stack.take_in(fd))
+    pub fn from_kernel(adapter: &Adapter, socket: impl Into<KernelSocket>) -> Result<Self> {
+        let socket = socket.into();
+        Self::take_in(adapter, |stack| stack.take_in(socket))
     }
 
     /// The same of a connection that the kernel is opening to `peer`. It can be written to when it is open.
     ///
     /// # Errors
     /// As [`TcpStream::from_kernel`].
-    pub fn from_kernel_opening(adapter: &Adapter, fd: OwnedFd, peer: SocketAddr) -> Result<Self> {
-        Self::take_in(adapter, |stack| stack.take_in_opening(fd, peer))
+    pub fn from_kernel_opening(
+        adapter: &Adapter,
+        socket: impl Into<KernelSocket>,
+        peer: SocketAddr,
+    ) -> Result<Self> {
+        let socket = socket.into();
+        Self::take_in(adapter, |stack| stack.take_in_opening(socket, peer))
     }
 
     pub(crate) fn take_in(

@@ -166,6 +166,7 @@ impl SocketWorld for KernelSockets {
     }
 
     fn wait(&mut self, due: Time) -> io::Result<()> {
+        let due = self.kernel.poll_timeout().map_or(due, |own| own.min(due));
         let span = Duration::from(due.saturating_since(self.clock.now()));
         let longest = match &mut self.adapter {
             None => span,
@@ -202,6 +203,7 @@ impl SnapshotSource for KernelSockets {
             for (name, value) in [
                 ("not_taken", kernel.not_taken),
                 ("not_given_back", kernel.not_given_back),
+                ("options_not_kept", kernel.options_not_kept),
             ] {
                 counters.insert(format!("handoff.{name}"), value);
             }

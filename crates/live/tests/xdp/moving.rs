@@ -1,24 +1,22 @@
 //! Sockets of an application whose connections move between the kernel and an adapter beside it, while both ends work on.
 
-use crate::application::{attach_with, with_application, with_application_seen};
+use crate::application::{attach_with, with_application};
 use crate::peers::{connect, transfer};
-use crate::wire::{NEAR, on_veth, run};
+use crate::wire::{NEAR, run};
 use baton_host::adapter::MoveNews;
 use baton_host::{Decision, NotOffloaded, Selection, Threshold, View};
-use baton_live::port::{PacketSocket, Port};
 use baton_sockets::broker::BrokerClient;
+use baton_sockets::kernel::{KernelLayer, KernelSocket};
 use baton_sockets::{
     Adapter, AdapterAddress, Driver, DriverConfig, Events, Interest, Poll, TcpListener, TcpStream,
     Token,
 };
 use baton_wire::Endpoint;
-use baton_wire::Time;
-use bytes::Bytes;
-use etherparse::{PacketHeaders, TcpHeader, TcpOptionElement, TransportHeader};
-use std::collections::HashMap;
+use rustix::net::sockopt;
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -26,10 +24,6 @@ pub const ALL: &[(&str, fn())] = &[
     (
         "a_stream_moves_at_each_write_and_nothing_is_lost",
         a_stream_moves_at_each_write_and_nothing_is_lost,
-    ),
-    (
-        "the_peer_sees_no_number_go_back",
-        the_peer_sees_no_number_go_back,
     ),
     (
         "a_stream_moves_whose_peer_has_closed",
@@ -50,6 +44,18 @@ pub const ALL: &[(&str, fn())] = &[
     (
         "a_polled_stream_moves_while_it_waits",
         a_polled_stream_moves_while_it_waits,
+    ),
+    (
+        "a_connection_whose_bytes_do_not_arrive_goes_on_in_the_kernel",
+        a_connection_whose_bytes_do_not_arrive_goes_on_in_the_kernel,
+    ),
+    (
+        "a_connection_that_ends_before_it_moves_ends_as_ever",
+        a_connection_that_ends_before_it_moves_ends_as_ever,
+    ),
+    (
+        "a_connection_comes_back_on_a_new_socket_with_its_options",
+        a_connection_comes_back_on_a_new_socket_with_its_options,
     ),
     (
         "what_cannot_move_stays_and_works",
@@ -73,14 +79,12 @@ pub const ALL: &[(&str, fn())] = &[
     ),
 ];
 
-/// Where the peers listen.
-const FAR_PORT: u16 = 7;
 /// Writes of one test: each is a move.
 const MOVES: usize = 60;
 
 /// What of the application's connections has moved: to the adapter, back, and not as it should.
 fn moves(adapter: &Adapter) -> (u64, u64, u64) {
-    let of = |layer: &baton_sockets::kernel::KernelLayer| {
+    let of = |layer: &KernelLayer| {
         let (stats, kernel) = (layer.layer().stats(), layer.stack().stats());
         let bad = stats.bad_states + kernel.not_given_back + kernel.ended_abnormally;
         (stats.handoffs_accepted, stats.restored, bad)
@@ -137,103 +141,6 @@ fn a_stream_moves_at_each_write_and_nothing_is_lost() {
         assert!(there > 10 && back > 10, "{there} there, {back} back");
         assert_eq!(bad, 0);
     });
-}
-
-/// The peer sees timestamps and the edges of windows of a connection that moves there and back: none is ever less than one before, no timestamp
-/// is ahead of the time, and no segment resets.
-fn the_peer_sees_no_number_go_back() {
-    let cable = |work: &mut (dyn FnMut() + Send)| on_veth(1, work);
-    with_application_seen(cable, |adapter, listeners, _, mut seen| {
-        let began = Instant::now();
-        for listener in listeners {
-            let peer = listener.local_addr().expect("it has one");
-            let near = TcpStream::connect(adapter, peer).expect("it is open");
-            let (far, _) = listener.accept().expect("it comes");
-            thread::scope(|scope| {
-                scope.spawn(|| echo(&far));
-                for number in 0..MOVES {
-                    sees_it_back(&near, number);
-                }
-                near.shutdown(Shutdown::Write).expect("it is open");
-                assert_eq!((&near).read(&mut [0; 8]).expect("an end"), 0);
-            });
-        }
-        let (there, back, _) = moves(adapter);
-        assert!(there > 10 && back > 10, "{there} there, {back} back");
-
-        let mut flows: HashMap<u16, Seen> = HashMap::new();
-        let mut frames = Vec::new();
-        while seen_more(&mut seen, &mut frames) {
-            for frame in frames.drain(..) {
-                let headers = PacketHeaders::from_ethernet_slice(&frame).expect("a frame");
-                if let Some(TransportHeader::Tcp(tcp)) = headers.transport
-                    && tcp.destination_port == FAR_PORT
-                {
-                    flows.entry(tcp.source_port).or_default().see(&tcp);
-                }
-            }
-        }
-        assert_eq!(flows.len(), listeners.len());
-        let longest_ms = began.elapsed().as_millis() as u32;
-        for seen in flows.values() {
-            assert!(seen.segments > MOVES, "{seen:?}");
-            // Each move may round up by two.
-            let most = longest_ms + 2 * (there + back) as u32;
-            assert!(
-                seen.last_time.wrapping_sub(seen.first_time) <= most,
-                "{seen:?}, {most}"
-            );
-        }
-    });
-}
-
-fn seen_more(port: &mut PacketSocket, frames: &mut Vec<Bytes>) -> bool {
-    port.receive(Time::ZERO, frames)
-        .expect("the interface is there");
-    !frames.is_empty()
-}
-
-/// What a peer has seen of a connection.
-#[derive(Debug, Default)]
-struct Seen {
-    segments: usize,
-    shift: u8,
-    edge: u32,
-    first_time: u32,
-    last_time: u32,
-}
-
-impl Seen {
-    fn see(&mut self, tcp: &TcpHeader) {
-        assert!(!tcp.rst, "{tcp:?}");
-        let mut time = None;
-        for option in tcp.options_iterator() {
-            match option.expect("an option") {
-                TcpOptionElement::WindowScale(shift) => self.shift = shift,
-                TcpOptionElement::Timestamp(value, _) => time = Some(value),
-                _ => {}
-            }
-        }
-        let time = time.expect("both ends use timestamps");
-        let shift = if tcp.syn { 0 } else { self.shift };
-        let edge = tcp
-            .acknowledgment_number
-            .wrapping_add(u32::from(tcp.window_size) << shift);
-        if self.segments == 0 {
-            self.first_time = time;
-        } else {
-            let is_later = |now: u32, before: u32| now.wrapping_sub(before) < 1 << 31;
-            // A window is told in units, and may lose less than one by that (RFC 7323 2.4).
-            let rounded = (1 << shift) - 1;
-            assert!(is_later(time, self.last_time), "{self:?}: {tcp:?}");
-            assert!(
-                self.segments == 1 || is_later(edge.wrapping_add(rounded), self.edge),
-                "{self:?}: {tcp:?}"
-            );
-        }
-        (self.last_time, self.edge) = (time, edge);
-        self.segments += 1;
-    }
 }
 
 /// What is under way on the adapter is cut anew, too. Nothing long comes the other way: such an interface drops it.
@@ -403,26 +310,32 @@ fn a_polled_stream_moves_while_it_waits() {
         near.set_nonblocking(true).expect("it can");
         let (far, _) = listeners[0].accept().expect("it comes");
         let poll = Poll::new(adapter);
-        poll.register(&near, Token(5), Interest::READABLE)
+        poll.register(&near, Token(5), Interest::READABLE | Interest::WRITABLE)
             .expect("it is not registered yet");
         thread::scope(|scope| {
             scope.spawn(|| echo(&far));
             let mut events = Events::with_capacity(4);
+            let mut or_wait = |done: std::io::Result<usize>| match done {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    poll.poll(&mut events, Some(Duration::from_secs(60)))
+                        .expect("it waits");
+                    assert!(!events.is_empty(), "it is told of what comes");
+                    0
+                }
+                done => done.expect("it is open"),
+            };
             for number in 0..MOVES {
                 let data = piece(number);
-                near.write_all(&data).expect("there is room");
+                let mut written = 0;
+                // There is no room as long as it leaves or is on its way.
+                while written < data.len() {
+                    written += or_wait(near.write(&data[written..]));
+                }
                 let mut back = Vec::new();
                 while back.len() < data.len() {
                     let mut buffer = [0; 2000];
-                    match near.read(&mut buffer) {
-                        Ok(len) => back.extend_from_slice(&buffer[..len]),
-                        Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                            poll.poll(&mut events, Some(Duration::from_secs(60)))
-                                .expect("it waits");
-                            assert!(!events.is_empty(), "it is told of what comes");
-                        }
-                        Err(error) => panic!("{error}"),
-                    }
+                    let len = or_wait(near.read(&mut buffer));
+                    back.extend_from_slice(&buffer[..len]);
                 }
                 assert!(back == data, "what comes back is what was sent");
             }
@@ -431,6 +344,127 @@ fn a_polled_stream_moves_while_it_waits() {
         let (there, back, bad) = moves(adapter);
         assert!(there > 10 && back > 10, "{there} there, {back} back");
         assert_eq!(bad, 0);
+    });
+}
+
+/// Counts of one reason why connections of the application's are not on the adapter.
+fn count_of(adapter: &Adapter, wanted: NotOffloaded) -> u64 {
+    let of = |layer: &KernelLayer| {
+        let reasons = layer.layer().stats().not_offloaded.iter();
+        let counts = reasons.filter(|(why, _)| *why == wanted);
+        counts.map(|(_, count)| count).sum()
+    };
+    adapter.with_kernel(of).expect("it is beside the kernel")
+}
+
+/// More than the receive buffer of a peer that reads nothing, and less than that and the send buffer, bytes.
+const FULL: usize = 200_000;
+
+/// A connection that is to move whenever something was read, and has bytes under way that do not arrive.
+fn with_closed_window(work: impl Fn(&Adapter, TcpStream, std::net::TcpStream) + Send + Sync) {
+    with_application(|_, listeners, path| {
+        for listener in listeners {
+            let adapter = attach_with(path, DriverConfig::default(), WhenRead);
+            let peer = listener.local_addr().expect("it has one");
+            let own = std::net::TcpStream::connect(peer).expect("it is open");
+            let (mut far, _) = listener.accept().expect("it comes");
+            sockopt::set_socket_recv_buffer_size(&far, 4096).expect("it can");
+            sockopt::set_socket_send_buffer_size(&own, FULL).expect("it can");
+            let mut near = TcpStream::from_kernel(&adapter, OwnedFd::from(own)).expect("open");
+            near.write_all(&vec![7; FULL]).expect("there is room");
+            assert_ne!(near.send_room().expect("it is open"), 0);
+            far.write_all(b"ab").expect("it is open");
+            near.read_exact(&mut [0; 1]).expect("it came");
+            // It is to move now. Reads go on, and there is no more room.
+            assert_eq!(near.send_room().expect("it is open"), 0);
+            near.read_exact(&mut [0; 1]).expect("it came");
+            work(&adapter, near, far);
+            assert_eq!(moves(&adapter), (0, 0, 0));
+        }
+    });
+}
+
+fn a_connection_whose_bytes_do_not_arrive_goes_on_in_the_kernel() {
+    with_closed_window(|adapter, mut near, mut far| {
+        thread::scope(|scope| {
+            let arrived = scope.spawn(|| {
+                while count_of(adapter, NotOffloaded::UnderWay) == 0 {
+                    thread::sleep(Duration::from_millis(10));
+                }
+                let mut all = Vec::new();
+                far.read_to_end(&mut all).expect("its end");
+                all
+            });
+            // It waits, and is woken when the connection stays.
+            near.write_all(b"end").expect("it is open");
+            assert_eq!(count_of(adapter, NotOffloaded::UnderWay), 1);
+            drop(near);
+            let arrived = arrived.join().expect("no panic");
+            assert!(arrived.len() == FULL + 3 && arrived.ends_with(b"\x07end"));
+        });
+    });
+}
+
+/// Neither waits for the peer's window.
+fn a_connection_that_ends_before_it_moves_ends_as_ever() {
+    with_closed_window(|adapter, mut near, mut far| {
+        near.shutdown(Shutdown::Write).expect("it is open");
+        let error = near.write(b"more").expect_err("it is shut");
+        assert_eq!(error.kind(), ErrorKind::BrokenPipe);
+        let mut all = Vec::new();
+        far.read_to_end(&mut all).expect("its end");
+        assert_eq!(all.len(), FULL);
+        assert_eq!(count_of(adapter, NotOffloaded::UnderWay), 0);
+    });
+    with_closed_window(|_, near, mut far| {
+        drop(near);
+        let mut all = Vec::new();
+        far.read_to_end(&mut all).expect("its end");
+        assert_eq!(all.len(), FULL);
+    });
+}
+
+/// Options are those of the program's socket, whenever they were set.
+fn a_connection_comes_back_on_a_new_socket_with_its_options() {
+    with_application(|adapter, listeners, _| {
+        for listener in listeners {
+            let peer = listener.local_addr().expect("it has one");
+            let own = std::net::TcpStream::connect(peer).expect("it is open");
+            let (far, _) = listener.accept().expect("it comes");
+            sockopt::set_socket_keepalive(&own, true).expect("it can");
+            let latest = Arc::new(Mutex::new(own.try_clone().expect("a descriptor")));
+            let (known, before) = (Arc::clone(&latest), moves(adapter));
+            let copy = OwnedFd::from(own.try_clone().expect("a descriptor"));
+            let copy = KernelSocket::followed_by(copy, move |old, new, copy| {
+                let mut latest = known.lock().expect("nobody panics");
+                let inode = |fd| rustix::fs::fstat(fd).expect("it is open").st_ino;
+                assert_eq!(inode(latest.as_fd()), inode(old));
+                assert_ne!(inode(old), inode(new));
+                copy();
+                *latest = new.try_clone_to_owned().expect("a descriptor").into();
+            });
+            let near = TcpStream::from_kernel(adapter, copy).expect("it is open");
+            thread::scope(|scope| {
+                scope.spawn(|| echo(&far));
+                for number in 0..MOVES {
+                    sees_it_back(&near, number);
+                    let latest = latest.lock().expect("nobody panics");
+                    let ms = 1000 + number as u32;
+                    sockopt::set_tcp_user_timeout(&*latest, ms).expect("it can");
+                }
+                near.shutdown(Shutdown::Write).expect("it is open");
+                near.set_nonblocking(false).expect("it can");
+                assert_eq!((&near).read(&mut [0; 8]).expect("an end"), 0);
+            });
+            let (_, back, bad) = moves(adapter);
+            assert!(back > before.1 + 3 && bad == 0, "{back} back, {bad} bad");
+            let latest = latest.lock().expect("nobody panics");
+            assert_eq!(sockopt::socket_keepalive(&*latest), Ok(true));
+            let ms = 999 + MOVES as u32;
+            assert_eq!(sockopt::tcp_user_timeout(&*latest), Ok(ms));
+            let refused = |kernel: &KernelLayer| kernel.stack().stats().options_not_kept;
+            assert_eq!(adapter.with_kernel(refused), Some(0));
+        }
     });
 }
 
@@ -471,7 +505,7 @@ fn a_connection_comes_back_when_its_application_gets_to_it() {
             .restore_all();
         assert_eq!(left.expect("the operator is root"), 1);
         let back = broker.give_back(&exported.state);
-        let near = back.expect("it is still this application's").into();
+        let near = std::net::TcpStream::from(back.expect("it is still this application's"));
         transfer(&near, &far, 10_000);
         transfer(&far, &near, 10_000);
     });
@@ -506,7 +540,7 @@ fn a_stream_is_the_kernels_when_another_process_has_it() {
         let own = std::net::TcpStream::connect(peer).expect("it is open");
         let (mut far, _) = listeners[0].accept().expect("it comes");
         let copy = own.try_clone().expect("a descriptor");
-        let mut near = TcpStream::from_kernel(adapter, copy.into()).expect("it is open");
+        let mut near = TcpStream::from_kernel(adapter, OwnedFd::from(copy)).expect("it is open");
         assert!(near.keep_in_kernel());
         for number in 0..MOVES {
             let data = piece(number);

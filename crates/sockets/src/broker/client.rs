@@ -74,7 +74,7 @@ impl BrokerClient {
     /// # Errors
     /// See [`BrokerError`].
     pub fn places(&mut self) -> Result<Vec<ApplicationPlaces>, BrokerError> {
-        let text = self.ask(PLACES, &[], None)?;
+        let text = self.ask(PLACES, &[], None)?.body;
         Ok(serde_json::from_slice(&text).map_err(io::Error::from)?)
     }
 
@@ -83,7 +83,7 @@ impl BrokerClient {
     /// # Errors
     /// See [`BrokerError`].
     pub fn restore_all(&mut self) -> Result<u64, BrokerError> {
-        let left = String::from_utf8(self.ask(RESTORE_ALL, &[], None)?);
+        let left = String::from_utf8(self.ask(RESTORE_ALL, &[], None)?.body);
         let left = left.ok().and_then(|left| left.parse().ok());
         left.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData).into())
     }
@@ -93,7 +93,7 @@ impl BrokerClient {
     /// # Errors
     /// See [`BrokerError`].
     pub fn policy(&mut self) -> Result<SelectionConfig, BrokerError> {
-        let name = String::from_utf8(self.ask(POLICY, &[], None)?);
+        let name = String::from_utf8(self.ask(POLICY, &[], None)?.body);
         let policy = name.ok().and_then(|name| name.parse().ok());
         policy.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData).into())
     }
@@ -103,7 +103,7 @@ impl BrokerClient {
     /// # Errors
     /// See [`BrokerError`].
     pub fn adapter(&mut self) -> Result<Option<u32>, BrokerError> {
-        let text = String::from_utf8(self.ask(ADAPTER, &[], None)?);
+        let text = String::from_utf8(self.ask(ADAPTER, &[], None)?.body);
         let pid: Option<u32> = text.ok().and_then(|pid| pid.parse().ok());
         let pid = pid.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
         Ok((pid != 0).then_some(pid))
@@ -123,28 +123,28 @@ impl BrokerClient {
             Some(flow) => {
                 let text = serde_json::to_vec(flow).expect("a flow can be written");
                 self.ask(KNOWS, &text, None)
-                    .is_ok_and(|answer| answer == b"true")
+                    .is_ok_and(|answer| answer.body == b"true")
             }
             None => true,
         };
         self.is_other = !known;
     }
 
-    /// Takes the connection of a socket out of the kernel: its state, a [`Moved`](baton_tcp::Moved) as bytes. The socket stays, without a
-    /// connection; its packets go to the adapter.
+    /// Takes the connection of a socket out of the kernel: its state, a [`Moved`](baton_tcp::Moved) as bytes, which is to come back as it
+    /// is. All that was sent must be acknowledged. The socket stays, without a connection; its packets go to the adapter.
     ///
     /// # Errors
     /// See [`BrokerError`].
     pub fn take(&mut self, socket: BorrowedFd<'_>) -> Result<Vec<u8>, BrokerError> {
-        self.ask(TAKE, &[], Some(socket))
+        Ok(self.ask(TAKE, &[], Some(socket))?.body)
     }
 
-    /// Puts a connection back into the kernel, with that state. Returns its new socket.
+    /// Puts a connection back into the kernel, with that state: on a new socket.
     ///
     /// # Errors
     /// See [`BrokerError`]. The connection is lost then.
     pub fn give_back(&mut self, state: &[u8]) -> Result<OwnedFd, BrokerError> {
-        socket_of(self.request(GIVE_BACK, state, None)?)
+        socket_of(self.ask(GIVE_BACK, state, None)?)
     }
 
     /// The same where the adapter that it was on its way to is gone: it comes back if that has not begun with it.
@@ -152,7 +152,7 @@ impl BrokerClient {
     /// # Errors
     /// See [`BrokerError`]. The connection is lost then.
     pub fn reclaim(&mut self, state: &[u8]) -> Result<OwnedFd, BrokerError> {
-        socket_of(self.request(RECLAIM, state, None)?)
+        socket_of(self.ask(RECLAIM, state, None)?)
     }
 
     /// The same where the adapter that had it is gone: it comes back as that has left it.
@@ -161,19 +161,10 @@ impl BrokerClient {
     /// See [`BrokerError`]. The connection is lost then.
     pub fn recover(&mut self, recovery: &Recovery) -> Result<OwnedFd, BrokerError> {
         let text = serde_json::to_vec(recovery).map_err(io::Error::from)?;
-        socket_of(self.request(RECOVER, &text, None)?)
+        socket_of(self.ask(RECOVER, &text, None)?)
     }
 
     fn ask(
-        &mut self,
-        kind: u32,
-        body: &[u8],
-        socket: Option<BorrowedFd<'_>>,
-    ) -> Result<Vec<u8>, BrokerError> {
-        Ok(self.request(kind, body, socket)?.body)
-    }
-
-    fn request(
         &mut self,
         kind: u32,
         body: &[u8],
@@ -201,7 +192,7 @@ impl BrokerClient {
     }
 }
 
-/// The socket that came with an answer.
+/// The socket that comes with an answer.
 fn socket_of(answer: Message) -> Result<OwnedFd, BrokerError> {
     let socket = answer.files.into_iter().next();
     socket.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData).into())

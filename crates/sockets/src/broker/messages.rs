@@ -14,7 +14,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-/// A connection leaves the kernel, of which nothing that it sent is unacknowledged. The answer has its state.
+/// A connection leaves the kernel, if all that was sent on it is acknowledged. With its socket; the answer has its state.
 pub const TAKE: u32 = 1;
 /// A connection, whose state this is, comes back. The answer has its new socket.
 pub const GIVE_BACK: u32 = 2;
@@ -28,7 +28,8 @@ pub const PLACES: u32 = 7;
 pub const SUBSCRIBE: u32 = 8;
 /// What it asks: where the application's connections are. The answer is JSON: rows of places.
 pub const TELL: u32 = 9;
-/// The adapter is gone. A connection, whose state this is, was on its way there: it comes back if the adapter has not begun with it. The answer has its new socket.
+/// The adapter is gone. A connection, whose state this is, was on its way there: it comes back if the adapter has not begun with it. The
+/// answer has its new socket.
 pub const RECLAIM: u32 = 10;
 /// The adapter is gone. A connection that it had comes back, if that is possible: [`Recovery`] as JSON. The answer has its new socket.
 pub const RECOVER: u32 = 11;

@@ -244,6 +244,11 @@ impl KernelLayer {
         self.stack.close_copies();
     }
 
+    /// When [`KernelLayer::take_news`] is to be called next even if nothing happens: connections may have come to rest that are to move.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        self.layer.poll_timeout()
+    }
+
     /// Whether the kernel and the adapter have all that was sent.
     pub(crate) fn is_flushed(&self) -> bool {
         self.stack.is_flushed() && self.layer.is_flushed()
@@ -280,6 +285,8 @@ impl KernelLayer {
                 self.calls(now, driver.as_deref_mut()).opened(socket);
             }
         }
+        let ends = driver.map_or(&mut [][..], |driver| slice::from_mut(driver.adapter_end()));
+        self.layer.handle_settling(now, &mut self.stack, ends);
     }
 
     /// Has a broker ask, and finds the next one where that which has taken connections is gone. That it is there costs a system call to see.

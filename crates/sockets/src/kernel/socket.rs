@@ -1,5 +1,6 @@
 //! One socket of the kernel.
 
+use super::options;
 use super::stack::endpoint;
 use crate::direct::Direct;
 use baton_host::Unread;
@@ -11,6 +12,7 @@ use rustix::net::{
     self, AddressFamily, RecvFlags, SendFlags, SocketAddrAny, SocketFlags, SocketType, sockopt,
 };
 use smallvec::SmallVec;
+use std::fmt;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -32,15 +34,64 @@ pub(super) enum Flushed {
     Partly,
 }
 
+/// Has whoever has other descriptors of a socket replace them: see [`KernelSocket::followed_by`].
+type Follow = Box<dyn Fn(BorrowedFd<'_>, BorrowedFd<'_>, &mut dyn FnMut()) + Send + Sync>;
+
+/// A connection's socket that a program has made, for [`TcpStream::from_kernel`](crate::TcpStream::from_kernel) and its like.
+pub struct KernelSocket {
+    fd: OwnedFd,
+    follow: Option<Follow>,
+}
+
+impl KernelSocket {
+    /// A descriptor of a socket of which the caller has others. A connection that has been on an adapter comes back on a new socket. `follow`
+    /// is given the old one and the new one then, before anybody uses the new one, and puts this one in the place of the other. It calls its last
+    /// argument once, which copies the options: what is set on the old socket later is lost. It must use nothing of the adapter.
+    pub fn followed_by(
+        fd: OwnedFd,
+        follow: impl Fn(BorrowedFd<'_>, BorrowedFd<'_>, &mut dyn FnMut()) + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            fd,
+            follow: Some(Box::new(follow)),
+        }
+    }
+}
+
+impl From<OwnedFd> for KernelSocket {
+    fn from(fd: OwnedFd) -> Self {
+        Self { fd, follow: None }
+    }
+}
+
+impl AsFd for KernelSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl fmt::Debug for KernelSocket {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = formatter.debug_tuple("KernelSocket");
+        text.field(&self.fd).finish()
+    }
+}
+
 /// A connection.
-#[derive(Debug)]
 pub(super) struct Socket {
     fd: Arc<OwnedFd>,
+    follow: Option<Follow>,
     flow: Flow,
     /// What is shared with an application that may use it directly.
     direct: Option<Arc<Direct>>,
     /// The kernel has not told yet whether it can be opened.
     opening: bool,
+    /// The stack waits for it.
+    pub(super) watched: bool,
+    /// It is to leave the kernel, and takes no more data before.
+    settling: bool,
+    /// The kernel has said that it is over in both directions.
+    over: bool,
     /// Nagle's algorithm is off; none as long as nobody has asked.
     nodelay: Option<bool>,
     /// Why it is of no use any more.
@@ -66,12 +117,17 @@ pub(super) struct Socket {
 }
 
 impl Socket {
-    pub(super) fn new(fd: OwnedFd, flow: Flow) -> Self {
+    pub(super) fn new(socket: impl Into<KernelSocket>, flow: Flow) -> Self {
+        let KernelSocket { fd, follow } = socket.into();
         Self {
             fd: Arc::new(fd),
+            follow,
             flow,
             direct: None,
             opening: false,
+            watched: false,
+            settling: false,
+            over: false,
             nodelay: None,
             error: None,
             readable: false,
@@ -120,7 +176,7 @@ impl Socket {
 
     /// Whether it may: nothing of it is here.
     pub(super) fn may_be_direct(&self) -> bool {
-        self.may_move() && self.is_flushed() && !self.corked
+        self.may_move() && self.is_flushed() && !self.corked && !self.settling
     }
 
     /// The same with a setting that it is known to have.
@@ -155,14 +211,37 @@ impl Socket {
         self.error
     }
 
-    /// A send found no room, and none has come since.
-    pub(super) fn wants_room(&self) -> bool {
-        self.wants_room
+    /// A send found no room, and none has come since; or would find none.
+    pub(super) fn is_full(&self) -> bool {
+        self.wants_room || self.settling
+    }
+
+    /// It takes no more data until it leaves the kernel or this is over.
+    pub(super) fn set_settling(&mut self, settling: bool) {
+        self.settling = settling;
+        // Whether there is room then the next send finds out.
+        self.wants_room &= settling;
+    }
+
+    /// The peer has acknowledged all that was sent.
+    pub(super) fn is_at_rest(&self) -> bool {
+        self.is_flushed() && options::unacknowledged(self.fd.as_fd()) == Some(0)
+    }
+
+    /// Has the kernel send partial segments that calls of the application's have held back.
+    pub(super) fn push(&self) {
+        // On a connection that is over it does not matter.
+        let _ = sockopt::set_tcp_cork(&self.fd, false);
+    }
+
+    /// The kernel says that it is over in both directions.
+    pub(super) fn handle_over(&mut self) {
+        self.over = true;
     }
 
     /// At least one direction is open, as far as is known.
     pub(super) fn may_move(&self) -> bool {
-        let is_over = self.shut && self.ended || self.error.is_some();
+        let is_over = self.over || self.shut && self.ended || self.error.is_some();
         !self.opening && !self.closing && !is_over
     }
 
@@ -187,11 +266,25 @@ impl Socket {
         self.ended |= ended;
     }
 
-    /// The connection is in the kernel again, which tells anew of an end that it had told of.
-    pub(super) fn handle_restored(&mut self, fd: OwnedFd) {
+    /// The connection is in the kernel again, on a new socket. Gives how many options that does not take of those that the old one had.
+    pub(super) fn handle_restored(&mut self, fd: OwnedFd) -> u64 {
+        let mut refused = 0;
+        let (old, new) = (self.fd.as_fd(), fd.as_fd());
+        // Options are set on the old one as long as the connection is away.
+        let mut copy = || refused = options::copy(old, new);
+        match &self.follow {
+            Some(follow) => follow(old, new, &mut copy),
+            None => copy(),
+        }
         self.fd = Arc::new(fd);
-        self.ended = false;
+        if let Some(direct) = &self.direct {
+            direct.set_fd(&self.fd);
+        }
+        // The kernel tells anew of an end that it had told of.
+        (self.ended, self.over) = (false, false);
+        self.set_settling(false);
         self.handle_readable(false);
+        refused
     }
 
     /// Whether a writer that found no room has some now.
@@ -242,6 +335,9 @@ impl Socket {
     pub(super) fn send(&mut self, data: Bytes) -> io::Result<usize> {
         if self.shut {
             return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        if self.settling {
+            return Ok(0);
         }
         let len = data.len();
         if self.corked && self.held_bytes + len <= MOST_HELD_BYTES && !self.wants_room {
@@ -355,6 +451,14 @@ impl Socket {
     }
 }
 
+impl fmt::Debug for Socket {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = formatter.debug_struct("Socket");
+        text.field("fd", &self.fd).field("flow", &self.flow);
+        text.finish_non_exhaustive()
+    }
+}
+
 impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
@@ -393,7 +497,7 @@ fn stream_socket(of: SocketAddr) -> io::Result<OwnedFd> {
 }
 
 /// Both ends of a connection.
-pub(super) fn flow_of(fd: &OwnedFd) -> Result<Flow, Errno> {
+pub(super) fn flow_of(fd: impl AsFd + Copy) -> Result<Flow, Errno> {
     let address = |found: SocketAddrAny| SocketAddr::try_from(found).map(endpoint);
     Ok(Flow {
         local: address(net::getsockname(fd)?)?,

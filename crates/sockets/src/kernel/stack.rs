@@ -1,6 +1,6 @@
 //! The kernel's TCP as the socket layer uses it: non-blocking sockets, and which of them have something to say.
 
-use super::socket::{self, Flushed, Socket};
+use super::socket::{self, Flushed, KernelSocket, Socket};
 use crate::broker::messages::Recovery;
 use crate::broker::{BrokerClient, BrokerError, Subscription};
 use crate::direct::Direct;
@@ -47,6 +47,8 @@ pub struct KernelStats {
     pub not_taken: u64,
     /// Connections that were lost because the broker did not put them back.
     pub not_given_back: u64,
+    /// Options that programs had set and that the new sockets of connections that came back did not take.
+    pub options_not_kept: u64,
 }
 
 /// A listening socket.
@@ -129,16 +131,16 @@ impl KernelStack {
     /// # Errors
     /// It cannot even be begun.
     pub fn connect(&mut self, to: SocketAddr) -> io::Result<ConnId> {
-        self.take_in_opening(socket::connect(to)?, to)
+        self.take_in_opening(socket::connect(to)?.into(), to)
     }
 
     /// Takes in a connection that is open by a descriptor of its own. Its application may use it directly later.
     ///
     /// # Errors
     /// It is not connected, or there is no room.
-    pub(crate) fn take_in(&mut self, fd: OwnedFd) -> io::Result<ConnId> {
-        let flow = socket::flow_of(&fd)?;
-        let mut socket = Socket::new(fd, flow).with_direct(false);
+    pub(crate) fn take_in(&mut self, socket: KernelSocket) -> io::Result<ConnId> {
+        let flow = socket::flow_of(&socket)?;
+        let mut socket = Socket::new(socket, flow).with_direct(false);
         // What came before is told by no event that the application has not heard of.
         socket.handle_readable(false);
         self.adopt(socket)
@@ -147,21 +149,21 @@ impl KernelStack {
     /// The same with these ends, where the application begins so.
     pub(crate) fn take_in_direct(
         &mut self,
-        fd: OwnedFd,
+        socket: KernelSocket,
         local: SocketAddr,
         remote: SocketAddr,
     ) -> io::Result<ConnId> {
-        self.adopt(Socket::new(fd, flow(local, remote)).with_direct(true))
+        self.adopt(Socket::new(socket, flow(local, remote)).with_direct(true))
     }
 
     /// The same of one that is being opened to `remote`.
     pub(crate) fn take_in_opening(
         &mut self,
-        fd: OwnedFd,
+        socket: KernelSocket,
         remote: SocketAddr,
     ) -> io::Result<ConnId> {
-        let local = SocketAddr::try_from(net::getsockname(&fd)?)?;
-        let socket = Socket::new(fd, flow(local, remote)).opening();
+        let local = SocketAddr::try_from(net::getsockname(&socket)?)?;
+        let socket = Socket::new(socket, flow(local, remote)).opening();
         self.adopt(socket.with_direct(false))
     }
 
@@ -225,6 +227,9 @@ impl KernelStack {
         };
         let conn = ConnId(index as u32);
         let is_opened = socket.handle_opened();
+        if flags.contains(epoll::EventFlags::HUP) {
+            socket.handle_over();
+        }
         let ended = flags.intersects(epoll::EventFlags::RDHUP | failed);
         let has_news = ended || flags.contains(epoll::EventFlags::IN);
         if has_news {
@@ -254,7 +259,7 @@ impl KernelStack {
     fn remove(&mut self, index: usize) {
         // Closing the descriptor takes it off the epoll instance.
         let socket = self.sockets.remove(index);
-        self.watched -= usize::from(!socket.is_direct());
+        self.watched -= usize::from(socket.watched);
         self.offer_accept();
     }
 
@@ -357,7 +362,7 @@ impl KernelStack {
         socket.filter(|socket| !socket.is_closing())
     }
 
-    /// Has the broker put a connection that is away into the kernel again, on its own socket.
+    /// Has the broker put a connection that is away into the kernel again, on a new socket.
     fn bring_back(
         &mut self,
         flow: &Flow,
@@ -368,7 +373,7 @@ impl KernelStack {
             self.stats.not_given_back += 1;
             return None;
         };
-        socket.handle_restored(fd);
+        self.stats.options_not_kept += socket.handle_restored(fd);
         self.adopt(socket).ok()
     }
 
@@ -386,15 +391,20 @@ impl KernelStack {
         let data = epoll::EventData::new_u64(conn.0.into());
         use epoll::EventFlags as Flags;
         let interest = Flags::IN | Flags::OUT | Flags::RDHUP | Flags::ET;
-        epoll::add(&self.epoll, &self.sockets[conn.0 as usize], data, interest)?;
+        let socket = &mut self.sockets[conn.0 as usize];
+        epoll::add(&self.epoll, &*socket, data, interest)?;
+        socket.watched = true;
         self.watched += 1;
         Ok(())
     }
 
     fn unwatch(&mut self, conn: ConnId) {
-        // Its number may be another's later.
-        let _ = epoll::delete(&self.epoll, &self.sockets[conn.0 as usize]);
-        self.watched -= 1;
+        let socket = &mut self.sockets[conn.0 as usize];
+        if std::mem::take(&mut socket.watched) {
+            // Its number may be another's later.
+            let _ = epoll::delete(&self.epoll, &*socket);
+            self.watched -= 1;
+        }
     }
 
     // --- what the application uses directly ---
@@ -433,10 +443,18 @@ impl KernelStack {
         if let Some(direct) = socket.direct() {
             direct.close();
         }
-        socket.handle_readable(false);
-        // If it cannot be waited for reads and writes still tell what becomes of it.
-        let _ = self.watch(conn);
+        self.watch_again(conn);
         true
+    }
+
+    /// The stack waits for a connection that the application uses directly no more.
+    fn watch_again(&mut self, conn: ConnId) {
+        let socket = &mut self.sockets[conn.0 as usize];
+        if !socket.watched {
+            socket.handle_readable(false);
+            // If it cannot be waited for reads and writes still tell what becomes of it.
+            let _ = self.watch(conn);
+        }
     }
 }
 
@@ -501,7 +519,7 @@ impl HostStack<Bytes> for KernelStack {
     }
 
     fn send_space(&self, conn: ConnId) -> usize {
-        let is_full = self.open(conn).is_none_or(Socket::wants_room);
+        let is_full = self.open(conn).is_none_or(Socket::is_full);
         if is_full { 0 } else { ROOM as usize }
     }
 
@@ -551,24 +569,43 @@ impl HostStack<Bytes> for KernelStack {
         self.broker.is_some() && self.open(conn).is_some_and(Socket::may_move)
     }
 
+    fn settle(&mut self, conn: ConnId) -> bool {
+        let Some(socket) = self.open_mut(conn) else {
+            return true;
+        };
+        let is_at_rest = socket.is_at_rest();
+        // The application's calls that are under way end, and nobody sees the kernel's socket without its connection.
+        let was_direct = socket.direct().is_some_and(|direct| direct.close());
+        // They may have sent something.
+        if is_at_rest && (!was_direct || socket.is_at_rest()) {
+            return true;
+        }
+        socket.push();
+        socket.set_settling(true);
+        self.watch_again(conn);
+        false
+    }
+
+    fn unsettle(&mut self, conn: ConnId) {
+        let Some(socket) = self.open_mut(conn) else {
+            return;
+        };
+        socket.set_settling(false);
+        let may_be_direct = socket.may_be_direct() && !socket.watched;
+        let direct = socket.direct().filter(|_| may_be_direct);
+        if !direct.is_some_and(|direct| direct.open()) {
+            self.watch_again(conn);
+        }
+    }
+
     fn export(&mut self, _now: Time, conn: ConnId) -> Option<Portable<Bytes>> {
-        let socket = self.sockets.get(conn.0 as usize);
-        let socket = socket.filter(|socket| socket.is_flushed())?;
-        let broker = self.broker.as_mut()?;
-        // What is under way ends, and nobody sees the kernel's socket without its connection.
-        let direct = socket.direct().filter(|direct| direct.close()).cloned();
-        let taken = broker.take(socket.as_fd());
+        let socket = self.sockets.get(conn.0 as usize)?;
+        let taken = self.broker.as_mut()?.take(socket.as_fd());
         let Some(state) = taken.ok().and_then(|bytes| Moved::from_bytes(&bytes).ok()) else {
             self.stats.not_taken += 1;
-            if direct.is_some_and(|direct| !direct.open()) {
-                // If it cannot be waited for reads and writes still tell what becomes of it.
-                let _ = self.watch(conn);
-            }
             return None;
         };
-        if direct.is_none() {
-            self.unwatch(conn);
-        }
+        self.unwatch(conn);
         let socket = self.sockets.remove(conn.0 as usize);
         self.away.insert(state.state.flow, socket);
         Some(state.state)
