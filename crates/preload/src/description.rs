@@ -4,9 +4,10 @@ use crate::listener::Listener;
 use crate::timestamping::Wishes;
 use baton_sockets::{Readiness, TcpStream};
 use libc::c_int;
+use smallvec::SmallVec;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// What a socket is.
@@ -20,10 +21,27 @@ pub enum Place {
     Listener(Arc<Listener>),
 }
 
+/// The program's descriptors of a socket. Who sets an option by one of them holds the list, so that the option is not lost when they are replaced.
+#[derive(Debug, Default)]
+pub struct Descriptors(Mutex<SmallVec<[c_int; 2]>>);
+
+impl Descriptors {
+    /// Of a socket that is not in the table yet.
+    pub fn new(fd: c_int) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(SmallVec::from_slice(&[fd]))))
+    }
+
+    pub fn list(&self) -> MutexGuard<'_, SmallVec<[c_int; 2]>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// An open socket.
 #[derive(Debug)]
 pub struct Description {
     place: Place,
+    /// Where it is in the table.
+    pub descriptors: Arc<Descriptors>,
     /// `AF_INET` or `AF_INET6`, as the program made it.
     pub family: c_int,
     /// Calls fail rather than wait.
@@ -46,6 +64,7 @@ impl Description {
     fn new(place: Place, family: c_int) -> Self {
         Self {
             place,
+            descriptors: Arc::default(),
             family,
             nonblocking: AtomicBool::new(false),
             nodelay: AtomicBool::new(false),
@@ -72,6 +91,14 @@ impl Description {
             .nonblocking
             .store(nonblocking, Ordering::Relaxed);
         description
+    }
+
+    /// The same of a connection whose descriptors are known to whoever replaces them.
+    pub fn with_descriptors(self, descriptors: Arc<Descriptors>) -> Self {
+        Self {
+            descriptors,
+            ..self
+        }
     }
 
     /// A listener at these addresses.

@@ -2,16 +2,17 @@
 
 use crate::address;
 use crate::calls::{family, timeout};
-use crate::description::{Description, Side};
+use crate::description::{Description, Descriptors, Side};
 use crate::reason::Reason;
 use crate::session;
 use crate::signals;
 use crate::sys::{self, call, outcome};
 use crate::table::{self, Entry};
 use baton_sockets::TcpStream;
+use baton_sockets::kernel::KernelSocket;
 use libc::c_int;
 use std::net::SocketAddr;
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 
 /// How a connection has come to be.
@@ -56,6 +57,12 @@ pub fn begin(fd: c_int, nonblocking: bool, origin: Origin) {
     };
     // SAFETY: it is nobody else's.
     let copy = unsafe { OwnedFd::from_raw_fd(copy as c_int) };
+    // When the connection has been away the program's descriptors are those of its new socket.
+    let descriptors = Descriptors::new(fd);
+    let known = Arc::clone(&descriptors);
+    let copy = KernelSocket::followed_by(copy, move |old, new, copy| {
+        table::follow(&known, old.as_raw_fd(), new.as_raw_fd(), copy);
+    });
     let stream = match origin {
         Origin::Opening(peer) => TcpStream::from_kernel_opening(adapter, copy, peer),
         Origin::Accepted(Some(peer), _) if nonblocking => {
@@ -72,6 +79,7 @@ pub fn begin(fd: c_int, nonblocking: bool, origin: Origin) {
         SocketAddr::V6(_) => libc::AF_INET6,
     };
     let description = Description::connection(stream, family, nonblocking);
+    let description = description.with_descriptors(descriptors);
     if !nonblocking {
         description.set_timeout(Side::Read, timeout(fd, libc::SO_RCVTIMEO));
         description.set_timeout(Side::Write, timeout(fd, libc::SO_SNDTIMEO));

@@ -99,6 +99,25 @@ pub fn process() -> c_int {
     unsafe { call!(SYS_getpid) as c_int }
 }
 
+/// Which file is behind a descriptor.
+pub fn inode(fd: c_int) -> Option<u64> {
+    // SAFETY: zeros are a description of a file.
+    let mut about: libc::stat = unsafe { mem::zeroed() };
+    // SAFETY: it is filled in.
+    let told = unsafe { call!(SYS_fstat, fd, &raw mut about) };
+    (told == 0).then_some(about.st_ino)
+}
+
+/// What is behind `by` is behind `fd` from now on, too, which is closed on exec or not as before.
+pub fn replace(fd: c_int, by: c_int) {
+    // SAFETY: whose descriptor it is the caller knows.
+    unsafe {
+        let flags = call!(SYS_fcntl, fd, libc::F_GETFD) as c_int;
+        let on_exec = flags & libc::FD_CLOEXEC != 0;
+        call!(SYS_dup3, by, fd, if on_exec { libc::O_CLOEXEC } else { 0 });
+    }
+}
+
 /// Closes a descriptor of the kernel's.
 pub fn close(fd: c_int) -> Result<usize, Errno> {
     // SAFETY: whose descriptor it is the caller knows.

@@ -1,12 +1,13 @@
 //! Which descriptors are ours. Most calls are on others, which costs them one load.
 
-use crate::description::Description;
+use crate::description::{Description, Descriptors};
 use crate::epoll::EpollSet;
 use crate::signals::{self, Hold};
 use crate::sys;
 use crate::unconnected::Unconnected;
 use libc::c_int;
 use std::ops::Deref;
+use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 
@@ -33,6 +34,25 @@ pub enum Entry {
     Unconnected(Arc<Unconnected>),
     /// A listener of the kernel's whose connections may move.
     Listening,
+}
+
+impl Entry {
+    /// It is behind a descriptor from now on.
+    fn enter(&self, fd: c_int) {
+        if let Self::Socket(socket) = self {
+            let mut list = socket.descriptors.list();
+            if !list.contains(&fd) {
+                list.push(fd);
+            }
+        }
+    }
+
+    /// It is behind it no more.
+    fn leave(&self, fd: c_int) {
+        if let Self::Socket(socket) = self {
+            socket.descriptors.list().retain(|other| *other != fd);
+        }
+    }
 }
 
 /// What a call is about. While it is in hand handlers of signals wait.
@@ -132,6 +152,9 @@ fn put(entries: &mut Vec<Option<Entry>>, index: usize, entry: Entry) -> Option<E
     if index >= entries.len() {
         entries.resize(index + 1, None);
     }
+    let fd = index as c_int;
+    entries[index].iter().for_each(|before| before.leave(fd));
+    entry.enter(fd);
     let before = entries[index].replace(entry);
     OURS[index].store(true, Ordering::Release);
     before
@@ -145,7 +168,9 @@ pub fn remove(fd: c_int) -> Option<Entry> {
     let _hold = signals::hold();
     let mut entries = write();
     OURS[fd as usize].store(false, Ordering::Release);
-    entries.get_mut(fd as usize)?.take()
+    let entry = entries.get_mut(fd as usize)?.take()?;
+    entry.leave(fd);
+    Some(entry)
 }
 
 /// The same for a descriptor whose entry cannot be dropped now, as its adapter is at work in this thread.
@@ -186,8 +211,46 @@ pub fn copy(old: c_int, new: c_int) {
     }
     let _hold = signals::hold();
     remove(new);
-    if let Some(entry) = find(old) {
-        set(new, entry);
+    let index = new as usize;
+    if !is_ours(old) || index >= MOST {
+        return;
+    }
+    let mut entries = write();
+    let Some(entry) = entries.get(old as usize).cloned().flatten() else {
+        return;
+    };
+    let is_stale = matches!(&entry, Entry::Socket(it) if it.stream().is_some()) && {
+        // The socket behind the old one may have been replaced since the program has copied it.
+        let inodes = sys::inode(old).zip(sys::inode(new));
+        inodes.is_some_and(|(old, new)| old != new)
+    };
+    if is_stale {
+        sys::replace(new, old);
+    }
+    let before = put(&mut entries, index, entry);
+    drop(entries);
+    drop(before);
+}
+
+/// A connection has a new socket in place of the `old` one: so have its descriptors, from when `copy` has copied the options on.
+pub fn follow(descriptors: &Descriptors, old: c_int, new: c_int, copy: impl FnOnce()) {
+    let _hold = signals::hold();
+    // Nobody else changes what the program's numbers stand for meanwhile, as far as this library sees it.
+    let entries = write();
+    let list = descriptors.list();
+    copy();
+    let old = sys::inode(old);
+    for &fd in &*list {
+        let is_ours = match entries.get(fd as usize) {
+            Some(Some(Entry::Socket(socket))) => ptr::eq(&*socket.descriptors, descriptors),
+            Some(Some(_)) => false,
+            // It is about to be put there.
+            Some(None) | None => true,
+        };
+        // The program may have closed it by a call that does not come here.
+        if is_ours && old.is_some() && sys::inode(fd) == old {
+            sys::replace(fd, new);
+        }
     }
 }
 
@@ -227,6 +290,7 @@ impl Held {
         for (fd, place) in self.0.iter_mut().enumerate() {
             if let Some(entry) = place.take() {
                 *place = change(fd as c_int, &entry);
+                place.iter().for_each(|entry| entry.enter(fd as c_int));
                 OURS[fd].store(place.is_some(), Ordering::Release);
                 std::mem::forget(entry);
             }
@@ -237,6 +301,8 @@ impl Held {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::fd::{AsRawFd, OwnedFd};
+    use std::os::unix::net::UnixStream;
 
     /// The table is one, and the numbers in these tests are never descriptors.
     static ALONE: Mutex<()> = Mutex::new(());
@@ -264,6 +330,67 @@ mod tests {
         assert!(socket(70_000).is_none() && socket(70_001).is_some());
         drop(remove(70_001));
         assert_eq!(Arc::strong_count(&description), 1);
+    }
+
+    #[test]
+    fn a_description_knows_its_descriptors() {
+        let _alone = alone();
+        let (description, entry) = entry();
+        let list = || description.descriptors.list().to_vec();
+        set(70_050, entry);
+        copy(70_050, 70_051);
+        copy(70_050, 70_052);
+        assert_eq!(list(), [70_050, 70_051, 70_052]);
+        drop(remove(70_050));
+        // Another socket takes its number.
+        set(70_051, self::entry().1);
+        assert_eq!(list(), [70_052]);
+        retire(70_052);
+        assert!(list().is_empty());
+        drop_retired();
+        drop(remove(70_051));
+    }
+
+    fn socket_fd() -> OwnedFd {
+        UnixStream::pair().expect("room").0.into()
+    }
+
+    /// Those that are the connection's are, others and what has taken their numbers are not.
+    #[test]
+    fn descriptors_follow_a_connection_to_its_new_socket() {
+        let _alone = alone();
+        let (old, new, others) = (socket_fd(), socket_fd(), socket_fd());
+        let (description, entry) = entry();
+        let copies = [(), ()].map(|()| old.try_clone().expect("room"));
+        rustix::io::fcntl_setfd(&copies[1], rustix::io::FdFlags::empty()).expect("it is open");
+        for copy in &copies {
+            set(copy.as_raw_fd(), entry.clone());
+        }
+        // Its number was given away by a call that the table has not seen.
+        set(others.as_raw_fd(), entry.clone());
+        let of_others = sys::inode(others.as_raw_fd());
+        let mut copied = 0;
+        let (from, to) = (old.as_raw_fd(), new.as_raw_fd());
+        follow(&description.descriptors, from, to, || copied += 1);
+        assert_eq!(copied, 1);
+        for (copy, flags) in copies.iter().zip([1, 0]) {
+            assert_eq!(sys::inode(copy.as_raw_fd()), sys::inode(to));
+            let found = rustix::io::fcntl_getfd(copy).expect("it is open");
+            assert_eq!(found.bits(), flags);
+        }
+        assert_eq!(sys::inode(others.as_raw_fd()), of_others);
+        // One that is not in the table yet follows, too, and one that another socket has does not.
+        let early = old.try_clone().expect("room");
+        let descriptors = Descriptors::new(early.as_raw_fd());
+        set(copies[0].as_raw_fd(), self::entry().1);
+        descriptors.list().push(copies[0].as_raw_fd());
+        sys::replace(copies[0].as_raw_fd(), from);
+        follow(&descriptors, from, to, || {});
+        assert_eq!(sys::inode(early.as_raw_fd()), sys::inode(to));
+        assert_eq!(sys::inode(copies[0].as_raw_fd()), sys::inode(from));
+        for fd in [&copies[0], &copies[1], &others] {
+            drop(remove(fd.as_raw_fd()));
+        }
     }
 
     #[test]

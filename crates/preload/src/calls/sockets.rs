@@ -379,8 +379,11 @@ pub unsafe extern "C" fn setsockopt(
             return give!(Err(libc::EINVAL));
         }
         true => 0,
-        // SAFETY: the kernel checks everything itself.
-        false => unsafe { call!(SYS_setsockopt, fd, level, option, value, len) as c_int },
+        false => {
+            let _descriptors = socket.as_ref().map(|socket| socket.descriptors.list());
+            // SAFETY: the kernel checks everything itself.
+            unsafe { call!(SYS_setsockopt, fd, level, option, value, len) as c_int }
+        }
     };
     if result == 0
         && let Some(socket) = socket
