@@ -10,16 +10,21 @@ use baton_host::SelectionConfig;
 use baton_iolib::unix_socket;
 use baton_wire::Flow;
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, recv};
+use rustix::net::{RecvFlags, recv, sockopt};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// A broker that lives answers sooner.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
+
+/// The next one is there by then, if somebody starts it at once.
+const LONGEST_ABSENCE: Duration = Duration::from_millis(1500);
+const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(20);
 
 /// Why a connection has not moved.
 #[derive(Debug, thiserror::Error)]
@@ -49,6 +54,8 @@ pub struct BrokerClient {
     stream: Option<UnixStream>,
     /// The one that has answered last is not known to be that which has taken connections, nor to have its adapter.
     is_other: bool,
+    /// No broker has come when one was waited for.
+    is_missed: bool,
 }
 
 impl BrokerClient {
@@ -61,6 +68,7 @@ impl BrokerClient {
             path: path.to_owned(),
             stream: Some(connect(path)?),
             is_other: false,
+            is_missed: false,
         })
     }
 
@@ -144,7 +152,7 @@ impl BrokerClient {
     /// # Errors
     /// See [`BrokerError`]. The connection is lost then.
     pub fn give_back(&mut self, state: &[u8]) -> Result<OwnedFd, BrokerError> {
-        socket_of(self.ask(GIVE_BACK, state, None)?)
+        self.ask_for_socket(GIVE_BACK, state)
     }
 
     /// The same where the adapter that it was on its way to is gone: it comes back if that has not begun with it.
@@ -152,7 +160,7 @@ impl BrokerClient {
     /// # Errors
     /// See [`BrokerError`]. The connection is lost then.
     pub fn reclaim(&mut self, state: &[u8]) -> Result<OwnedFd, BrokerError> {
-        socket_of(self.ask(RECLAIM, state, None)?)
+        self.ask_for_socket(RECLAIM, state)
     }
 
     /// The same where the adapter that had it is gone: it comes back as that has left it.
@@ -161,7 +169,28 @@ impl BrokerClient {
     /// See [`BrokerError`]. The connection is lost then.
     pub fn recover(&mut self, recovery: &Recovery) -> Result<OwnedFd, BrokerError> {
         let text = serde_json::to_vec(recovery).map_err(io::Error::from)?;
-        socket_of(self.ask(RECOVER, &text, None)?)
+        self.ask_for_socket(RECOVER, &text)
+    }
+
+    /// A broker that is killed before it has answered may not have done what it was asked for: the next one knows.
+    fn ask_for_socket(&mut self, kind: u32, body: &[u8]) -> Result<OwnedFd, BrokerError> {
+        let limit = Instant::now() + LONGEST_ABSENCE;
+        loop {
+            match self.ask(kind, body, None) {
+                Err(BrokerError::NoAnswer(_)) if !self.is_missed && Instant::now() < limit => {
+                    thread::sleep(BETWEEN_ATTEMPTS);
+                }
+                Err(error) => {
+                    // There may be many connections to ask for, and nobody waits for each.
+                    self.is_missed = matches!(error, BrokerError::NoAnswer(_));
+                    return Err(error);
+                }
+                Ok(answer) => {
+                    self.is_missed = false;
+                    return socket_of(answer);
+                }
+            }
+        }
     }
 
     fn ask(
@@ -192,10 +221,12 @@ impl BrokerClient {
     }
 }
 
-/// The socket that comes with an answer.
+/// The socket that comes with an answer. Until here it would have reset its connection if it had gone.
 fn socket_of(answer: Message) -> Result<OwnedFd, BrokerError> {
     let socket = answer.files.into_iter().next();
-    socket.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData).into())
+    let socket = socket.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
+    sockopt::set_socket_linger(&socket, None).map_err(io::Error::from)?;
+    Ok(socket)
 }
 
 /// Whether the other end is there, and has said nothing.
