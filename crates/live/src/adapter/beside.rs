@@ -71,7 +71,7 @@ const MOST_HELD: usize = 4096;
 /// For so long; what is lost then the peer sends again.
 const LONGEST_HOLD: Span = Span::from_secs(1);
 /// After a broker was killed the next one has connections back within this time that were on their way, or nobody has.
-const LONGEST_RETURN_MS: u32 = 1500;
+const LONGEST_RETURN_MS: u32 = 1800;
 /// Flows are looked through so often.
 const SWEEP: Span = Span::from_ms(200);
 

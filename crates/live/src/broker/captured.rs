@@ -38,15 +38,19 @@ const LONGEST_HOLD_MS: u32 = 60_000;
 /// Applications have so long to take back what can go on.
 const LONGEST_RECOVERY: Duration = Duration::from_millis(1500);
 
-/// Connections of which the broker looks whether the kernel has measured the path.
-const MOST_UNMEASURED: usize = 4096;
+/// Peers that may have to be asked again.
+const MOST_QUESTIONS: usize = 4096;
 /// Times that a peer is asked.
-const MOST_QUESTIONS: u32 = 5;
+const MOST_REPEATS: u32 = 5;
+/// The kernel's number of a listener's state.
+const LISTEN: u32 = 10;
 
-/// A connection that the kernel has had back for a moment.
+/// A peer that was asked where it is.
 #[derive(Debug)]
-struct Unmeasured {
+struct Question {
     state: Essentials<Bytes>,
+    /// Nobody has the connection, and the kernel answers the peer by a reset. Otherwise the kernel has it back, and measures the path.
+    is_lost: bool,
     /// Times that the peer was asked.
     asked: u32,
     since: Instant,
@@ -88,8 +92,7 @@ pub(super) struct Captured {
     injector: Injector,
     reader: SequenceReader,
     prober: Prober,
-    /// Connections that the kernel has had back for a moment.
-    unmeasured: Mutex<VecDeque<Unmeasured>>,
+    questions: Mutex<VecDeque<Question>>,
     addresses: Vec<IpAddr>,
     namespace: u64,
     flows: Mutex<Flows>,
@@ -141,7 +144,7 @@ impl Captured {
             lookup: Lookup::detached(name, config)?,
             injector: Injector::new(name)?,
             reader: SequenceReader::new()?,
-            unmeasured: Mutex::default(),
+            questions: Mutex::default(),
             prober: Prober::new().map_err(XdpError::of("send packets"))?,
             addresses,
             namespace,
@@ -344,11 +347,17 @@ impl Captured {
     /// The kernel is about to go on with a connection. Its peer is asked to acknowledge what it has, by which the kernel measures the path; again a
     /// few times if that is lost. The kernel asks, too, but peers answer what carries no data twice a second at most.
     pub(super) fn ask_to_acknowledge(&self, state: &Essentials<Bytes>) {
+        self.question(state, false);
+    }
+
+    /// Asks the peer of a connection, which is lost or the kernel's, now and a few times again if need be.
+    fn question(&self, state: &Essentials<Bytes>, is_lost: bool) {
         let _ = self.prober.ask(state);
-        let mut unmeasured = self.unmeasured();
-        if unmeasured.len() < MOST_UNMEASURED {
+        let mut questions = self.questions();
+        if questions.len() < MOST_QUESTIONS {
             let (send_buffer, receive_buffer) = (Vec::new(), Vec::new());
-            unmeasured.push_back(Unmeasured {
+            questions.push_back(Question {
+                is_lost,
                 state: Essentials {
                     send_buffer,
                     receive_buffer,
@@ -360,23 +369,27 @@ impl Captured {
         }
     }
 
-    fn unmeasured(&self) -> MutexGuard<'_, VecDeque<Unmeasured>> {
-        let unmeasured = self.unmeasured.lock();
-        unmeasured.unwrap_or_else(PoisonError::into_inner)
+    fn questions(&self) -> MutexGuard<'_, VecDeque<Question>> {
+        let questions = self.questions.lock();
+        questions.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks peers again that have acknowledged nothing since.
+    /// Asks peers again that may not have heard.
     fn ask_again(&self) {
-        let waiting = std::mem::take(&mut *self.unmeasured());
+        let waiting = std::mem::take(&mut *self.questions());
         for mut one in waiting {
-            let Unmeasured {
+            let Question {
                 state,
+                is_lost,
                 asked,
                 since,
             } = &mut one;
             let found = self.reader.read(&state.flow).ok().flatten();
-            let is_waiting = found.is_some_and(|found| found.send_una == state.send_una - 1);
-            if is_waiting && *asked < MOST_QUESTIONS {
+            let is_waiting = match found.filter(|found| found.state != LISTEN) {
+                Some(found) => !*is_lost && found.send_una == state.send_una - 1,
+                None => *is_lost && !self.lock().entries.contains_key(&state.flow),
+            };
+            if is_waiting && *asked < MOST_REPEATS {
                 *asked += 1;
                 // The connection's clock has gone on, by a tick a millisecond.
                 let elapsed_ms = since.elapsed().as_millis() as u32;
@@ -384,7 +397,7 @@ impl Captured {
                     timestamp: state.timestamp.map(|time| time.wrapping_add(elapsed_ms)),
                     ..state.clone()
                 });
-                self.unmeasured().push_back(one);
+                self.questions().push_back(one);
             }
         }
     }

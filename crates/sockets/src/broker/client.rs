@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 /// The next one is there by then, if somebody starts it at once.
-const LONGEST_ABSENCE: Duration = Duration::from_millis(1500);
+const LONGEST_ABSENCE: Duration = Duration::from_millis(1200);
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(20);
 
 /// Why a connection has not moved.
@@ -172,6 +172,16 @@ impl BrokerClient {
         self.ask_for_socket(RECOVER, &text)
     }
 
+    /// After a request without an answer: waits until the next broker is there. False if none comes.
+    pub(crate) fn wait_for_next(&mut self) -> bool {
+        let limit = Instant::now() + LONGEST_ABSENCE;
+        while !self.is_missed && self.policy().is_err_and(|error| is_silent(&error)) {
+            self.is_missed = Instant::now() >= limit;
+            thread::sleep(BETWEEN_ATTEMPTS);
+        }
+        !self.is_missed
+    }
+
     /// A broker that is killed before it has answered may not have done what it was asked for: the next one knows.
     fn ask_for_socket(&mut self, kind: u32, body: &[u8]) -> Result<OwnedFd, BrokerError> {
         let limit = Instant::now() + LONGEST_ABSENCE;
@@ -182,7 +192,7 @@ impl BrokerClient {
                 }
                 Err(error) => {
                     // There may be many connections to ask for, and nobody waits for each.
-                    self.is_missed = matches!(error, BrokerError::NoAnswer(_));
+                    self.is_missed = is_silent(&error);
                     return Err(error);
                 }
                 Ok(answer) => {
@@ -219,6 +229,10 @@ impl BrokerClient {
             _ => Err(io::Error::from(io::ErrorKind::InvalidData).into()),
         }
     }
+}
+
+fn is_silent(error: &BrokerError) -> bool {
+    matches!(error, BrokerError::NoAnswer(_))
 }
 
 /// The socket that comes with an answer. Until here it would have reset its connection if it had gone.

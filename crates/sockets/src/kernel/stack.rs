@@ -600,7 +600,12 @@ impl HostStack<Bytes> for KernelStack {
 
     fn export(&mut self, _now: Time, conn: ConnId) -> Option<Portable<Bytes>> {
         let socket = self.sockets.get(conn.0 as usize)?;
-        let taken = self.broker.as_mut()?.take(socket.as_fd());
+        let broker = self.broker.as_mut()?;
+        let taken = broker.take(socket.as_fd());
+        if matches!(taken, Err(BrokerError::NoAnswer(_))) && !broker.wait_for_next() {
+            // The kernel may still have the connection, whose packets go to the adapter. Without a broker it cannot have them back.
+            let _ = net::connect_unspec(socket);
+        }
         let Some(state) = taken.ok().and_then(|bytes| Moved::from_bytes(&bytes).ok()) else {
             self.stats.not_taken += 1;
             return None;

@@ -1,7 +1,7 @@
 //! Adapters that come, and end in order.
 
 use super::entry::{Entry, Flows, Taker};
-use super::{Captured, CapturedStats};
+use super::{Captured, CapturedStats, LISTEN};
 use crate::broker::memory::Owner;
 use crate::broker::notice::BrokerNotice;
 use crate::broker::session::{FreePlaces, Session};
@@ -49,6 +49,12 @@ impl Captured {
                 self.ask(&flow, &at.record.last());
                 at.vacate(number);
                 lost += 1;
+                continue;
+            }
+            let found = self.reader().read(&flow).ok().flatten();
+            if owner == Owner::Application && found.is_some_and(|found| found.state != LISTEN) {
+                // The broker before this one was about to take it out, and the kernel has it still.
+                at.vacate(number);
                 continue;
             }
             if self.lookup.insert(&flow).is_err() {

@@ -71,11 +71,12 @@ impl Captured {
         self.changed.notify_all();
     }
 
-    /// Waits until the adapter is gone that has a connection of `taker`, which may hear of the end before the broker does.
-    pub(super) fn lock_once_gone(
+    /// Waits a moment until a connection of `taker` is as it should be: an application may hear of an adapter's end before the broker does.
+    pub(super) fn lock_once(
         &self,
         flow: &Flow,
         taker: Taker,
+        is_ready: impl Fn(&Entry) -> bool,
     ) -> Result<MutexGuard<'_, Flows>, NotRecovered> {
         let limit = Instant::now() + LONGEST_DOUBT;
         let mut flows = self.lock();
@@ -85,7 +86,7 @@ impl Captured {
             if !entry.belongs_to(taker) {
                 return Err(NotRecovered::NotTaken);
             }
-            if entry.session.is_gone() {
+            if is_ready(entry) {
                 return Ok(flows);
             }
             let left = limit.saturating_duration_since(Instant::now());
@@ -114,6 +115,9 @@ impl Captured {
             let Some(entry) = flows.entries.get(&flow) else {
                 continue;
             };
+            if !entry.is_given_up() {
+                continue;
+            }
             // There is nothing to be done about a kernel without memory.
             let _ = self.lookup.remove(&flow);
             self.ask(&flow, &entry.place().record.last());
@@ -126,7 +130,8 @@ impl Captured {
 
     pub(super) fn ask(&self, flow: &Flow, words: &[u32; WORDS]) {
         // A peer that is not asked hears of it when it sends something.
-        let last = decode(*flow, &without_data(words), Bytes::new(), now_ms());
-        let _ = last.map(|last| self.prober.ask(&last));
+        if let Some(last) = decode(*flow, &without_data(words), Bytes::new(), now_ms()) {
+            self.question(&last, true);
+        }
     }
 }

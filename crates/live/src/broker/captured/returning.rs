@@ -1,7 +1,7 @@
 //! Connections that the broker puts back into the kernel.
 
 use super::entry::{Entry, Flows, Taker};
-use super::{Captured, NotRecovered};
+use super::{Captured, LISTEN, NotRecovered};
 use crate::broker::memory::{Owner, Stage};
 use crate::broker::record::Said;
 use crate::broker::seal::ticket_of;
@@ -13,9 +13,6 @@ use std::time::Duration;
 
 /// An adapter has found a broker that has just begun by then.
 const LONGEST_ADOPTION: Duration = Duration::from_secs(1);
-/// The kernel's number of a listener's state.
-const LISTEN: u32 = 10;
-
 /// A connection that is the broker's while it is put back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::broker) struct Returning {
@@ -24,7 +21,7 @@ pub(in crate::broker) struct Returning {
 }
 
 impl Captured {
-    /// `taker` brings a connection back in this state. Nobody else can have it from here on: it is [let go](Captured::let_go) or
+    /// `taker` brings a connection back in this state, after waiting for the end of an adapter that has it if it `waits`. Nobody else can have it from here on: it is [let go](Captured::let_go) or
     /// [lost](Captured::lose).
     ///
     /// # Errors
@@ -33,8 +30,13 @@ impl Captured {
         &self,
         state: &Portable<Bytes>,
         taker: Taker,
+        waits: bool,
     ) -> Result<Returning, NotRecovered> {
         let mut flows = self.lock_once_known(&state.flow);
+        if waits && flows.entries.contains_key(&state.flow) {
+            drop(flows);
+            flows = self.lock_once_back(&state.flow, taker)?;
+        }
         let Some(entry) = flows.entries.get_mut(&state.flow) else {
             self.rouse(&state.flow);
             return Err(NotRecovered::NotTaken);
@@ -66,7 +68,8 @@ impl Captured {
         if !known {
             self.rouse(flow);
         }
-        let mut flows = self.lock_once_gone(flow, taker)?;
+        let is_gone = |entry: &Entry| entry.session.is_gone();
+        let mut flows = self.lock_once(flow, taker, is_gone)?;
         let entry = flows.entries.get_mut(flow);
         let entry = entry.ok_or(NotRecovered::NotTaken)?;
         let (said, data) = entry.remains();
@@ -92,6 +95,17 @@ impl Captured {
         flows
     }
 
+    /// Waits until a connection of `taker` is its own again, or its adapter gone.
+    fn lock_once_back(
+        &self,
+        flow: &Flow,
+        taker: Taker,
+    ) -> Result<MutexGuard<'_, Flows>, NotRecovered> {
+        self.lock_once(flow, taker, |entry| {
+            entry.session.is_gone() || entry.place().owner().1 == Owner::Application
+        })
+    }
+
     /// Has the peer of a connection that nobody has any more say something, which the kernel answers by a reset. An application has named it, and
     /// is not believed: what is sent says nothing of its choice, and nothing is sent where the kernel has such a connection.
     fn rouse(&self, flow: &Flow) {
@@ -107,6 +121,12 @@ impl Captured {
 }
 
 impl Entry {
+    /// Nobody else can have a connection any more that is given up. False if somebody has it by now.
+    pub(super) fn is_given_up(&self) -> bool {
+        let (place, owner) = (self.place(), self.place().owner().1);
+        owner == Owner::Broker || place.pass(self.number, owner, Owner::Broker)
+    }
+
     /// The broker has it now, unless its owner is another by now.
     fn claim(&self, from: Owner) -> Result<Returning, NotRecovered> {
         let place = self.place();

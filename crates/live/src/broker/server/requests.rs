@@ -90,7 +90,10 @@ impl Shared {
     pub(super) fn handle(&self, message: Message, taker: Taker) -> Result<Answer, Refusal> {
         let user = taker.user;
         match message.kind {
-            GIVE_BACK | RECLAIM => return Ok(self.give_back(&message.body, taker)?.into()),
+            GIVE_BACK | RECLAIM => {
+                let waits = message.kind == RECLAIM;
+                return Ok(self.give_back(&message.body, taker, waits)?.into());
+            }
             RECOVER => return Ok(self.recover(&message.body, taker)?.into()),
             POLICY => {
                 let adapter = self.captured.adapter().ok_or(CaptureError::NoAdapter)?;
@@ -163,9 +166,9 @@ impl Shared {
 
     /// A connection comes back in the state in which the application was given it: by this broker, if the adapter has done nothing with it, or by
     /// the adapter.
-    fn give_back(&self, state: &[u8], taker: Taker) -> Result<OwnedFd, Refusal> {
+    fn give_back(&self, state: &[u8], taker: Taker, waits: bool) -> Result<OwnedFd, Refusal> {
         let moved = Moved::<Bytes>::from_bytes(state)?;
-        let Returning { is_wide } = self.captured.begin_return(&moved.state, taker)?;
+        let Returning { is_wide } = self.captured.begin_return(&moved.state, taker, waits)?;
         let flow = moved.state.flow;
         let essentials = moved.state.essentials();
         let essentials = essentials.inspect_err(|_| drop(self.lose(&flow, Loss::NotTaken)))?;
