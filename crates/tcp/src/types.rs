@@ -62,7 +62,8 @@ pub enum Event {
     Readable,
     /// The peer sends urgent data, which may not have arrived yet: see [`urgent_distance`](crate::Stack::urgent_distance).
     Urgent,
-    /// The peer acknowledged this many bytes of written data, which left the send buffer.
+    /// The peer acknowledged this many bytes of written data, which left the send buffer. None, perhaps, where a connection
+    /// [settles](crate::Stack::set_settling): it is at rest.
     Acknowledged(u32),
     /// Bytes of interest were sent or acknowledged: call [`poll_transmit_time`](crate::Stack::poll_transmit_time).
     TransmitTimes,

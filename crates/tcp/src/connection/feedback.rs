@@ -1,7 +1,7 @@
 //! What controllers beyond Reno's relatives are told of, and when they let data go. Other connections have none of it.
 
 use super::output::Run;
-use super::{Connection, Context};
+use super::{Connection, Context, Marks};
 use crate::clock::Moment;
 use crate::config::{Config, Congestion};
 use crate::congestion::{Ack, CongestionWindow, Lost, Needs, Pacing, Phase, Start};
@@ -109,7 +109,8 @@ impl<P: Payload> Connection<P> {
     #[inline(never)]
     fn note_app_limit_of_rates(&mut self) {
         let in_flight = self.pipe();
-        let limited = self.not_sent() == 0
+        let may_send = self.not_sent() > 0 && !self.marks.contains(Marks::SETTLING);
+        let limited = !may_send
             && in_flight < self.congestion.window()
             && self.lost() == 0
             && self.is_synchronized();

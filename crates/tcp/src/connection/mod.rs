@@ -134,6 +134,8 @@ bitflags::bitflags! {
         const ARRIVAL_TIMES = 1 << 29;
         /// Either.
         const TIMES = Self::TRANSMIT_TIMES.bits() | Self::ARRIVAL_TIMES.bits();
+        /// It settles: no data and no FIN goes that was not sent before. It does not where it moves to.
+        const SETTLING = 1 << 30;
     }
 }
 
@@ -484,6 +486,11 @@ impl<P: Payload> Connection<P> {
     /// Sequence numbers in flight (FlightSize of RFC 5681).
     fn flight(&self) -> u32 {
         self.tx.max - self.tx.una
+    }
+
+    /// All that was sent is acknowledged, and nothing was received beyond a hole.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.flight() == 0 && !self.receive.has_holes()
     }
 
     /// True when both ends have agreed on sequence numbers, or need not have (Fast Open).

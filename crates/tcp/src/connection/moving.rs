@@ -95,7 +95,7 @@ impl<P: Payload> Connection<P> {
             config,
             signals,
             inner: PortableInner {
-                marks: self.marks - Marks::TIMES,
+                marks: self.marks - Marks::TIMES - Marks::SETTLING,
                 soft_error: self.soft_error,
                 ended: self.ended,
                 tx: self.tx,
@@ -131,7 +131,7 @@ impl<P: Payload> Connection<P> {
         Self {
             flow: moved.flow,
             state: moved.state,
-            marks: inner.marks,
+            marks: inner.marks - Marks::SETTLING,
             soft_error: inner.soft_error,
             profile: 0,
             queued: false,

@@ -143,12 +143,40 @@ impl<P: Payload> Connection<P> {
     }
 
     fn run_of_new(&mut self, cx: &Context<'_>) -> Option<Run> {
+        if self.marks.contains(Marks::SETTLING) {
+            return self.run_of_sent(cx);
+        }
         if self.marks.contains(Marks::DEFERRED) {
             return None;
         }
         self.skip_reported();
         let limit = self.send_limit()?;
         self.next_run(cx, limit)
+    }
+
+    /// While it settles: what a timeout took SND.NXT back over goes again. Held back by a window of zero, it is probed.
+    #[cold]
+    #[inline(never)]
+    fn run_of_sent(&mut self, cx: &Context<'_>) -> Option<Run> {
+        if self.tx.next == self.tx.max {
+            let waits = self.not_sent() > 0 || self.fin_pending();
+            let idle = self.flight() == 0 && self.timers.persist == Time::NEVER;
+            if self.tx.window == 0 && waits && idle {
+                self.start_waiting(cx.now);
+                self.start_persist(cx);
+            }
+            return None;
+        }
+        self.skip_reported();
+        let limit = self.send_limit()?;
+        let run = self.next_run(cx, limit)?;
+        let sent = self.tx.max - run.seq;
+        let again = Run {
+            len: run.len.min(sent),
+            fin: run.fin && run.len < sent,
+            ..run
+        };
+        (again.end() != again.seq).then_some(again)
     }
 
     /// All that was written was sent, and nothing is to be sent again: the usual case once a segment was sent or data arrived,
@@ -345,8 +373,12 @@ impl<P: Payload> Connection<P> {
     /// A window probe: what fits, and a byte or FIN even if nothing does (RFC 9293 3.8.6.1).
     fn probe(&mut self, cx: &mut Context<'_>, out: &mut Departure) -> bool {
         let una = self.tx.una;
-        let available = self.data_end() - una;
-        let fin_pending = self.fin_pending();
+        let waits = self.data_end() != una || self.fin_pending();
+        let settles = self.marks.contains(Marks::SETTLING);
+        let (available, fin_pending) = match settles {
+            true => (self.tx.max.earliest(self.data_end()) - una, self.fin_sent()),
+            false => (self.data_end() - una, self.fin_pending()),
+        };
         if self.tx.window > 0 {
             // Sender's silly window avoidance held it back long enough (RFC 9293 3.8.6.2.1, 4).
             let len = available.min(self.tx.window).min(self.data_room());
@@ -358,12 +390,12 @@ impl<P: Payload> Connection<P> {
             return run.end() != una;
         }
         cx.stats.window_probes += 1;
-        if cx.config.window_probe == WindowProbe::OldNumber {
-            let due = available > 0 || fin_pending;
-            if due {
+        let sends_nothing = settles && self.flight() == 0;
+        if cx.config.window_probe == WindowProbe::OldNumber || sends_nothing {
+            if waits {
                 self.old_number(cx, out);
             }
-            return due;
+            return waits;
         }
         let run = Run {
             seq: una,

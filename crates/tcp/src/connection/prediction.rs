@@ -187,8 +187,11 @@ impl<P: Payload> Connection<P> {
     /// Of all that may be to be sent, only new data and an ACK can be: nothing is to be sent again, nothing probed and nothing
     /// held back.
     pub(super) fn sends_only_new(&self) -> bool {
-        let asked =
-            Marks::SEND_FIRST_AGAIN | Marks::PROBE | Marks::KEEPALIVE_PROBE | Marks::DEFERRED;
+        let asked = Marks::SEND_FIRST_AGAIN
+            | Marks::PROBE
+            | Marks::KEEPALIVE_PROBE
+            | Marks::DEFERRED
+            | Marks::SETTLING;
         #[cfg(test)]
         if !tests::is_allowed() {
             return false;

@@ -377,11 +377,13 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// Unsent data exists and the peer's window allows it (RFC 6675 4, rule 2).
+    /// Unsent data exists, may be sent now, and the peer's window allows it (RFC 6675 4, rule 2).
     pub(super) fn can_send_new(&self) -> bool {
         let fin = u32::from(self.fin_pending());
         let end = self.data_end() + fin;
-        self.tx.max.before(end) && self.tx.max.before(self.tx.una + self.tx.window)
+        !self.marks.contains(Marks::SETTLING)
+            && self.tx.max.before(end)
+            && self.tx.max.before(self.tx.una + self.tx.window)
     }
 
     /// At most one segment of what was sent before, from `seq` on, up to `end` and to the next reported block.

@@ -50,6 +50,14 @@ impl<P: Payload> Connection<P> {
         }
     }
 
+    /// Sends only what was sent before, or new data again.
+    pub(crate) fn set_settling(&mut self, settling: bool) {
+        self.marks.set(Marks::SETTLING, settling);
+        if settling {
+            self.try_no_new_data();
+        }
+    }
+
     /// Lets ACKs wait for answers from now on (TCP_QUICKACK off).
     pub(crate) fn delay_acks(&mut self) {
         self.marks.insert(Marks::INTERACTIVE);

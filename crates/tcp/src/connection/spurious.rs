@@ -135,6 +135,16 @@ impl<P: Payload> Connection<P> {
         false
     }
 
+    /// No new data is sent from now on. Without it, what was outstanding goes again (RFC 5682 2.1, step 2b).
+    pub(super) fn try_no_new_data(&mut self) {
+        if let ForwardRto::NewData(until) = self.repair.forward
+            && self.tx.max.before(until)
+        {
+            self.repair.forward = ForwardRto::Off;
+            self.resume_retransmission();
+        }
+    }
+
     /// After new data was tried: back to what was outstanding at the timeout.
     fn resume_retransmission(&mut self) {
         if !self.keeps_times() {

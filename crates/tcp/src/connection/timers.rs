@@ -250,6 +250,11 @@ impl<P: Payload> Connection<P> {
         if self.marks.contains(Marks::HELD) {
             return self.held_timeout(cx, effects);
         }
+        if self.marks.contains(Marks::SETTLING) && self.tx.window > 0 && self.flight() == 0 {
+            // What it waited to send stays until it has settled; then it is looked at anew.
+            self.timers.persist = Time::NEVER;
+            return;
+        }
         if self.probed_in_vain(cx) {
             effects.end = Some(End::Closed(self.timed_out()));
             return;

@@ -226,6 +226,12 @@ impl<P: Payload> Stack<P> {
         self.conn(id).send_offset(seq)
     }
 
+    /// Whether all that was sent, a FIN included, is acknowledged, and nothing was received beyond a hole. A connection that
+    /// [settles](Stack::set_settling) and comes to rest tells so by [`Event::Acknowledged`].
+    pub fn is_at_rest(&self, id: ConnId) -> bool {
+        self.conn(id).is_at_rest()
+    }
+
     /// Bytes that wait to be read.
     pub fn readable_len(&self, id: ConnId) -> usize {
         self.conn(id).readable_len()
@@ -399,6 +405,14 @@ impl<P: Payload> Stack<P> {
         if !deferred {
             self.enqueue(id);
         }
+    }
+
+    /// Makes an open connection settle, or go on. While it settles, neither data nor a FIN goes that was not sent before. All else goes on:
+    /// retransmissions, acknowledgments, window updates, probes. Once nothing is in flight any more [`Stack::is_at_rest`] holds, unless the
+    /// peer's data has a hole. Where it moves to, a connection does not settle.
+    pub fn set_settling(&mut self, id: ConnId, settling: bool) {
+        self.connections[id.0 as usize].set_settling(settling);
+        self.enqueue(id);
     }
 
     /// Closes this end for writing: a FIN follows what was written (half close).
@@ -666,6 +680,9 @@ impl<P: Payload> Stack<P> {
                 self.events.push_back((id, Event::Urgent));
             }
             tell_of_data(&mut self.events, id, conn, effects);
+            if conn.marks.contains(Marks::SETTLING) && conn.is_at_rest() {
+                push_acknowledged(&mut self.events, id, 0);
+            }
             if effects.peer_closed && !conn.marks.contains(Marks::RECEIVE_CLOSED) {
                 self.events.push_back((id, Event::PeerClosed));
             }

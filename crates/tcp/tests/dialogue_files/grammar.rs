@@ -61,6 +61,7 @@ pub enum Call {
     Abort,
     Cork(bool),
     Defer(bool),
+    Settle(bool),
     Nodelay(bool),
     QuickAck,
     /// Whether to keep when data arrives.
@@ -95,6 +96,8 @@ pub enum Check {
     AcceptQueue(usize),
     SoftError(Option<PathError>),
     LimitedBy(String),
+    /// All that was sent is acknowledged, and nothing received beyond a hole; or not.
+    AtRest(bool),
     TimeWait,
     Gone,
 }
@@ -317,12 +320,14 @@ fn parse_check(text: &str) -> Result<Check, String> {
         ["soft-error", "none"] => Check::SoftError(None),
         ["soft-error", name] => Check::SoftError(Some(path_error(name)?)),
         ["limited-by", name @ ..] => Check::LimitedBy(name.join(" ")),
+        ["at-rest"] => Check::AtRest(true),
+        ["not-at-rest"] => Check::AtRest(false),
         ["time-wait"] => Check::TimeWait,
         ["gone"] => Check::Gone,
         _ => {
             return Err(format!(
                 "expected state, refused, taken, info, stat, refusals, unread, urgent, time, arrived, not-sent, send-space, \
-                 accept-queue, soft-error, limited-by, time-wait or gone, found `{text}`"
+                 accept-queue, soft-error, limited-by, at-rest, not-at-rest, time-wait or gone, found `{text}`"
             ));
         }
     })
@@ -384,6 +389,7 @@ fn parse_call(word: &str, rest: &str) -> Result<Call, String> {
         ("abort", []) => Call::Abort,
         ("cork", [value]) => Call::Cork(switch(value)?),
         ("defer", [value]) => Call::Defer(switch(value)?),
+        ("settle", [value]) => Call::Settle(switch(value)?),
         ("nodelay", [value]) => Call::Nodelay(switch(value)?),
         ("quickack", []) => Call::QuickAck,
         ("arrivals", [value]) => Call::KeepArrivals(switch(value)?),

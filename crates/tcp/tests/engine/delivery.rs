@@ -1,6 +1,6 @@
 //! Every byte arrives once and in order, whatever the network does, and both ends close.
 
-use crate::common::{Moves, Scenario, run};
+use crate::common::{Moves, Scenario, World, run};
 use baton_testkit::for_each_seed;
 
 #[test]
@@ -15,4 +15,15 @@ fn every_byte_arrives_in_order_over_any_network() {
     for_each_seed(2000, |seed| {
         run(Scenario::random(seed, Moves::Never));
     });
+}
+
+#[test]
+fn connections_settle_and_move_at_rest_and_every_byte_arrives() {
+    let rests = for_each_seed(2000, |seed| {
+        let mut world = World::new(Scenario::random(seed, Moves::AtRest));
+        world.run();
+        world.at_rest
+    });
+    // One that is replayed may have none.
+    assert!(rests.len() == 1 || rests.iter().any(|&count| count > 0));
 }

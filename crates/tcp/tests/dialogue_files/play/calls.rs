@@ -81,6 +81,7 @@ impl Player {
             Call::Abort => stack.abort(id),
             Call::Cork(cork) => stack.set_cork(id, *cork),
             Call::Defer(defer) => stack.set_deferred(id, *defer),
+            Call::Settle(settle) => stack.set_settling(id, *settle),
             Call::Nodelay(nodelay) => stack.set_nodelay(id, *nodelay),
             Call::QuickAck => stack.quick_ack(id),
             Call::KeepArrivals(keep) => stack.keep_arrival_times(id, *keep),

@@ -134,6 +134,7 @@ impl Player {
                 let limit = limit.map_or("nothing", Limit::name);
                 same("limited by", &name.as_str(), &limit)
             }
+            Check::AtRest(rest) => same("at rest", rest, &self.stack.is_at_rest(self.id()?)),
             Check::TimeWait => {
                 let flow = self.peer().flow;
                 same(

@@ -11,7 +11,7 @@ use baton_tcp::{
     Segment, Stack, State,
 };
 use baton_testkit::{endpoint, symbolic};
-use baton_wire::{Endpoint, Flow, Span, Symbolic, Time};
+use baton_wire::{Endpoint, Flags, Flow, SeqNr, Span, Symbolic, Time};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use std::cmp::Reverse;
@@ -43,6 +43,8 @@ pub enum Moves {
     Sometimes,
     /// At a few, once their effects were polled, by what another system's TCP can tell and take.
     ByEssentials,
+    /// Now and then a connection settles. At rest it moves, by essentials or whole, or goes on; some go on sooner.
+    AtRest,
 }
 
 /// What a run is like; all of it drawn from the seed.
@@ -188,6 +190,9 @@ struct Side {
     flow: Flow,
     app: Application,
     ended: Option<CloseReason>,
+    /// The number after the highest that was sent.
+    sent: Option<SeqNr>,
+    settles: bool,
 }
 
 struct Application {
@@ -211,6 +216,8 @@ pub struct World {
     network: Pcg64Mcg,
     mover: Pcg64Mcg,
     essential_moves: u32,
+    /// How often a connection that settled came to rest.
+    pub at_rest: u32,
     pub trace: Trace,
 }
 
@@ -256,6 +263,8 @@ impl Side {
             flow,
             app,
             ended: None,
+            sent: None,
+            settles: false,
         }
     }
 
@@ -425,6 +434,7 @@ impl World {
             network: Pcg64Mcg::seed_from_u64(seed ^ 0x6e65_7477),
             mover: Pcg64Mcg::seed_from_u64(seed ^ 0x6d6f_7665),
             essential_moves: 0,
+            at_rest: 0,
             trace: Trace::default(),
         };
         world.open();
@@ -546,6 +556,10 @@ impl World {
         self.settle(side);
         self.maybe_move(side);
         self.settle(side);
+        if self.scenario.moves == Moves::AtRest {
+            self.settle_or_move(side);
+            self.settle(side);
+        }
         let by_essentials = self.scenario.moves == Moves::ByEssentials;
         if by_essentials
             && self.essential_moves < MOST_ESSENTIAL_MOVES
@@ -558,9 +572,57 @@ impl World {
         }
     }
 
+    fn settle_or_move(&mut self, side: usize) {
+        let may_give_up = self.scenario.seed.is_multiple_of(2);
+        let (mover, end) = (&mut self.mover, &mut self.sides[side]);
+        let Some(id) = end.conn else { return };
+        let stack = &mut end.stacks[end.holder];
+        if matches!(stack.state(id), State::SynSent | State::SynReceived) {
+            return;
+        }
+        if !end.settles {
+            if mover.random_bool(0.05) {
+                end.settles = true;
+                stack.set_settling(id, true);
+            }
+        } else if stack.is_at_rest(id) {
+            self.at_rest += 1;
+            end.settles = false;
+            match mover.random_range(0..4) {
+                0 => stack.set_settling(id, false),
+                1 => end.relocate(self.now, false),
+                2 => end.relocate(self.now, true),
+                _ => {
+                    end.pass_on_essentials(self.now, &self.scenario.configs[side]);
+                }
+            }
+        } else if may_give_up && mover.random_bool(0.02) {
+            end.settles = false;
+            stack.set_settling(id, false);
+        }
+    }
+
+    /// What goes while a connection settles went before.
+    fn note_sent(&mut self, side: usize, segment: &Segment<Symbolic>) {
+        let end = &mut self.sides[side];
+        let len: u32 = segment.payload.iter().map(|piece| piece.len).sum();
+        let flags = segment.header.flags;
+        let opens_or_ends = flags.intersects(Flags::SYN | Flags::FIN);
+        if flags.contains(Flags::RST) || len == 0 && !opens_or_ends {
+            return;
+        }
+        let to = segment.header.seq + len + u32::from(opens_or_ends);
+        let sent = *end.sent.get_or_insert(to);
+        assert!(
+            !end.settles || to.at_or_before(sent),
+            "{segment:?} is new, and the connection settles"
+        );
+        end.sent = Some(sent.latest(to));
+    }
+
     fn maybe_move(&mut self, side: usize) {
         let across = match self.scenario.moves {
-            Moves::Never | Moves::ByEssentials => return,
+            Moves::Never | Moves::ByEssentials | Moves::AtRest => return,
             Moves::InPlace => false,
             Moves::Across => true,
             Moves::Sometimes if self.mover.random_bool(0.2) => self.mover.random_bool(0.5),
@@ -582,6 +644,7 @@ impl World {
     }
 
     fn send(&mut self, side: usize, segment: Segment<Symbolic>) {
+        self.note_sent(side, &segment);
         self.trace.segments.push((self.now, side, segment.clone()));
         let copies = 1 + u32::from(self.network.random_bool(self.scenario.duplication));
         for _ in 0..copies {
