@@ -209,6 +209,7 @@ impl<P: Payload + Inline> Session<P> {
                     let is_whole = socket.sending.is_done();
                     let may_drain = socket.closing.begun || ending == Ending::Drain;
                     if is_whole && may_drain && work.shared.owners.drain(conn, until) {
+                        work.stack.set_settling(conn, false);
                         work.stack.close(conn);
                     } else {
                         reset(work, conn);

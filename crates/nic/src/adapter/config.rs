@@ -4,6 +4,7 @@ use super::on_board::OnBoardMemory;
 use crate::config::LoadControl;
 use baton_bus::descriptor::MOST_INLINE_BYTES;
 use baton_bus::{Batching, BatchingError, Descriptor};
+use baton_wire::Span;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
@@ -66,6 +67,10 @@ pub struct AdapterConfig {
     /// On-board memory; none: without a limit.
     #[serde(skip)]
     pub memory: Option<OnBoardMemory>,
+    /// An EXPORT waits at most so long for its connection to come to rest: nothing new is sent until all is acknowledged and nothing
+    /// that was received has a hole. None: the connection leaves as it is.
+    #[serde(skip)]
+    pub settle: Option<Span>,
     /// Largest state of a connection that is imported, its data included, bytes.
     pub most_state_bytes: u32,
     /// RECVs of one packet socket that wait for packets, and SENDs under way, at most.
@@ -105,6 +110,7 @@ impl Default for AdapterConfig {
             hard_limit: 1 << 16,
             load_control: LoadControl::default(),
             memory: None,
+            settle: None,
             most_state_bytes: 16 << 20,
             most_packets: 4096,
             cache_bytes: 0,

@@ -20,6 +20,8 @@ pub(super) struct Exporting {
     state: Bytes,
     /// What is being written.
     writing: Option<(Place, u32)>,
+    /// It settles, and leaves then at the latest.
+    until: Option<Time>,
 }
 
 impl Exporting {
@@ -57,13 +59,15 @@ impl<P: Payload + Inline> Session<P> {
             return Err(Status::BadState);
         }
         match (socket.phase, &socket.moving) {
-            (Phase::Connected(_), None) if !socket.closing.is_whole() => {
+            (Phase::Connected(conn), None) if !socket.closing.is_whole() => {
                 socket.moving = Some(Box::new(Moving::Export(Exporting::default())));
+                self.begin_settling(work, slot, conn);
             }
             (_, Some(moving)) if matches!(**moving, Moving::Export(_)) => {}
             _ => return Err(Status::WrongState),
         }
-        let Some(Moving::Export(exporting)) = socket.moving.as_deref_mut() else {
+        let moving = &mut self.sockets[slot as usize].moving;
+        let Some(Moving::Export(exporting)) = moving.as_deref_mut() else {
             return Err(Status::WrongState);
         };
         if exporting.buffers.len() >= MOST_EXPORTS {
@@ -76,7 +80,53 @@ impl<P: Payload + Inline> Session<P> {
         Ok(())
     }
 
-    /// Takes the connection out of the stack once no transfer of data is under way.
+    /// The connection sends nothing new from now on, if EXPORTs wait for that.
+    fn begin_settling(&mut self, work: &mut Work<'_, P>, slot: u32, conn: ConnId) {
+        let Some(longest) = work.shared.config.settle else {
+            return;
+        };
+        if self.settling.len() > 2 * self.sockets.len() {
+            // Most of these have left.
+            let mut settling = std::mem::take(&mut self.settling);
+            settling.retain(|&entry| self.settles(entry));
+            self.settling = settling;
+        }
+        work.stack.set_settling(conn, true);
+        let until = work.now + longest;
+        let socket = &mut self.sockets[slot as usize];
+        if let Some(Moving::Export(exporting)) = socket.moving.as_deref_mut() {
+            exporting.until = Some(until);
+        }
+        self.settling.push_back((until, slot, socket.number));
+    }
+
+    /// Whether the connection of this entry has not left.
+    fn settles(&self, (until, slot, number): (Time, u32, u32)) -> bool {
+        let socket = self.sockets.get(slot as usize);
+        socket.is_some_and(|socket| {
+            let is_its = |exporting: &Exporting| exporting.until == Some(until);
+            socket.number == number
+                && matches!(socket.phase, Phase::Connected(_))
+                && matches!(socket.moving.as_deref(), Some(Moving::Export(it)) if is_its(it))
+        })
+    }
+
+    /// Connections leave that have not come to rest in time.
+    pub(super) fn end_settling(&mut self, work: &mut Work<'_, P>) {
+        while let Some(&entry) = self.settling.front() {
+            let (until, slot, _) = entry;
+            let settles = self.settles(entry);
+            if settles && until > work.now {
+                return;
+            }
+            self.settling.pop_front();
+            if settles {
+                self.leave_when_quiet(work, slot);
+            }
+        }
+    }
+
+    /// Takes the connection out of the stack once no transfer of data is under way, and it is at rest or has had time for that.
     pub(super) fn leave_when_quiet(&mut self, work: &mut Work<'_, P>, slot: u32) {
         let socket = &mut self.sockets[slot as usize];
         let Some(Moving::Export(exporting)) = socket.moving.as_deref() else {
@@ -90,7 +140,16 @@ impl<P: Payload + Inline> Session<P> {
             Phase::Connected(conn) if is_quiet && work.stack.ended(conn).is_some() => {
                 self.stay(work, slot);
             }
-            Phase::Connected(conn) if is_quiet => self.take_out(work, slot, conn),
+            Phase::Connected(conn) if is_quiet => {
+                let at_rest = work.stack.is_at_rest(conn);
+                match exporting.until {
+                    Some(until) if !at_rest && work.now < until => return,
+                    Some(_) if at_rest => self.stats.exported_at_rest += 1,
+                    Some(_) => self.stats.exported_not_at_rest += 1,
+                    None => {}
+                }
+                self.take_out(work, slot, conn);
+            }
             Phase::Exported if exporting.writing.is_none() => self.write_next(slot),
             _ => {}
         }

@@ -208,7 +208,7 @@ impl<P: Payload + Inline> Session<P> {
         }
     }
 
-    /// Bulk accepts that have timed out are answered.
+    /// Bulk accepts that have timed out are answered, and connections leave that have not come to rest in time.
     pub(super) fn handle_timeouts(&mut self, work: &mut Work<'_, P>) {
         while let Some(index) = self
             .deadlines
@@ -218,6 +218,7 @@ impl<P: Payload + Inline> Session<P> {
             let (_, slot) = self.deadlines.swap_remove(index);
             self.serve_accepts(work, slot);
         }
+        self.end_settling(work);
     }
 
     /// Answers the oldest ACCEPT with the first `count` connections, of which there are so many.

@@ -73,7 +73,7 @@ use crate::load_control::Governor;
 use baton_bus::link::{Dma, Inline, Violation};
 use baton_bus::{Batching, BatchingError, BatchingRule, Descriptor, DescriptorQueue};
 use baton_tcp::{ConnId, Event, Stack};
-use baton_wire::{Payload, Time};
+use baton_wire::{Payload, Span, Time};
 use limits::Limits;
 use on_board::OnBoard;
 use owners::{Owner, Owners};
@@ -276,6 +276,11 @@ impl<P: Payload + Inline> Adapter<P> {
     /// Whose an application is, by the system's number of that user.
     pub fn set_user(&mut self, session: SessionId, user: u32) {
         self.session_mut(session).user = Some(user);
+    }
+
+    /// Connections that leave for their hosts settle first, for so long at most ([`AdapterConfig::settle`]).
+    pub fn settle_before_export(&mut self, longest: Span) {
+        self.shared.config.settle = Some(longest);
     }
 
     /// Batching of an application's responses by a rule of the caller's own, before there are any.

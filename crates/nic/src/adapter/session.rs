@@ -84,6 +84,8 @@ pub(super) struct Session<P> {
     pub(super) asked: VecDeque<DmaRequest<P>>,
     /// Listeners at which a bulk accept times out, and when.
     pub(super) deadlines: Vec<(Time, u32)>,
+    /// When connections that settle leave at the latest, and their sockets' slots and numbers, in this order. Some have left.
+    pub(super) settling: VecDeque<(Time, u32, u32)>,
     /// Sockets to which a cumulative answer is owed.
     pub(super) owed: Vec<u32>,
     pub(super) responses: Responses,
@@ -116,6 +118,7 @@ impl<P: Payload + Inline> Session<P> {
             jobs: Slab::new(),
             asked: VecDeque::new(),
             deadlines: Vec::new(),
+            settling: VecDeque::new(),
             owed: Vec::new(),
             responses: Responses::new(batching, ring_depth, config.data_at_once)?,
             cache: Cache::new(),
@@ -387,7 +390,8 @@ impl<P: Payload + Inline> Session<P> {
     pub(super) fn due(&self) -> Time {
         let responses = self.responses.poll_timeout().unwrap_or(Time::NEVER);
         let deadlines = self.deadlines.iter().map(|&(until, _)| until);
-        deadlines.fold(responses, Time::min)
+        let settling = self.settling.front().map(|&(until, ..)| until);
+        deadlines.chain(settling).fold(responses, Time::min)
     }
 
     // --- events of the stack ---
@@ -412,6 +416,7 @@ impl<P: Payload + Inline> Session<P> {
                 if !(sending.waiting.is_empty() && sending.unwritten.is_empty()) {
                     self.feed(work, slot);
                 }
+                self.leave_when_quiet(work, slot);
             }
             Event::TransmitTimes => self.tell_transmit_times(work, slot, conn),
             Event::PeerClosed => {

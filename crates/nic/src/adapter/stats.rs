@@ -85,6 +85,10 @@ pub struct SessionStats {
     pub imports_refused: u64,
     /// Connections exported.
     pub exported: u64,
+    /// Those of them that were made to settle, and were at rest.
+    pub exported_at_rest: u64,
+    /// Those that were made to settle, and had not come to rest in time.
+    pub exported_not_at_rest: u64,
     /// Connections that the host was asked to take back.
     pub relief_asked: u64,
     /// Packets passed to the host.
@@ -122,6 +126,8 @@ impl AddAssign for SessionStats {
         self.imported += other.imported;
         self.imports_refused += other.imports_refused;
         self.exported += other.exported;
+        self.exported_at_rest += other.exported_at_rest;
+        self.exported_not_at_rest += other.exported_not_at_rest;
         self.relief_asked += other.relief_asked;
         self.packets_passed += other.packets_passed;
         self.packets_without_buffer += other.packets_without_buffer;

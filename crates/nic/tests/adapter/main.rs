@@ -7,6 +7,7 @@ mod closing;
 mod connecting;
 mod control;
 mod custody;
+mod exporting;
 mod fast_open;
 mod on_board;
 mod packets;
