@@ -34,6 +34,9 @@ use std::vec::Drain;
 
 /// The longest that hosts have for taking their connections back at the end.
 const LONGEST_RELIEF: Span = Span::from_secs(3);
+/// The longest that a connection settles before the kernel has it back. A lost segment is noticed and goes again after a retransmission timeout
+/// of 200 ms and a round trip or two: half a second is enough for one loss on paths of up to 100 ms. It leaves most of the time for relief.
+const LONGEST_SETTLE: Span = Span::from_ms(500);
 /// After its start an adapter refuses nothing for so long: hosts whose last adapter has stopped have yet to attach, and look every half
 /// second.
 pub(super) const QUIET_START: Span = Span::from_secs(2);
@@ -194,10 +197,12 @@ impl AdapterService {
         one_by_one.set_schedule(schedule);
     }
 
-    /// A kernel has the interface: the adapter does all that is there at once, and only for flows that are captured.
+    /// A kernel has the interface: the adapter does all that is there at once, and only for flows that are captured. They go back at rest,
+    /// if they come to it soon: the kernel waits one to three seconds before it sends again what is in flight then.
     pub fn set_beside(&mut self, beside: Beside) {
         self.one_by_one = None;
         self.adapter.set_custody(Box::new(beside.custody()));
+        self.adapter.settle_before_export(LONGEST_SETTLE);
         self.beside = Some(beside);
     }
 

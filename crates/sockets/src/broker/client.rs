@@ -32,7 +32,10 @@ pub enum BrokerError {
     /// The broker says why. The connection is where it was.
     #[error("{0}")]
     Refused(String),
-    /// The broker is gone, or does not answer.
+    /// No broker listens.
+    #[error("no broker is there: {0}")]
+    Absent(io::Error),
+    /// The broker is gone, or does not answer. It may have done what it was asked for.
     #[error("no answer of the broker: {0}")]
     NoAnswer(#[from] io::Error),
 }
@@ -187,7 +190,7 @@ impl BrokerClient {
         let limit = Instant::now() + LONGEST_ABSENCE;
         loop {
             match self.ask(kind, body, None) {
-                Err(BrokerError::NoAnswer(_)) if !self.is_missed && Instant::now() < limit => {
+                Err(error) if is_silent(&error) && !self.is_missed && Instant::now() < limit => {
                     thread::sleep(BETWEEN_ATTEMPTS);
                 }
                 Err(error) => {
@@ -213,7 +216,7 @@ impl BrokerClient {
             Some(stream) => stream,
             None => {
                 self.is_other = true;
-                connect(&self.path)?
+                connect(&self.path).map_err(BrokerError::Absent)?
             }
         };
         messages::send(&stream, kind, body, socket.as_slice())?;
@@ -232,7 +235,7 @@ impl BrokerClient {
 }
 
 fn is_silent(error: &BrokerError) -> bool {
-    matches!(error, BrokerError::NoAnswer(_))
+    matches!(error, BrokerError::Absent(_) | BrokerError::NoAnswer(_))
 }
 
 /// The socket that comes with an answer. Until here it would have reset its connection if it had gone.
