@@ -28,7 +28,8 @@ mod timeline;
 
 #[cfg(live)]
 pub use adapter::{
-    AdapterArgs, BROKER, BrokerArgs, LoadMeasureName, OnExit, QueueArgs, ReliefName, SchedulerName,
+    AdapterArgs, BrokerArgs, ConfinementArgs, LoadMeasureName, OnExit, QueueArgs, ReliefName,
+    SchedulerName,
 };
 pub use arrivals::ArrivalArgs;
 #[cfg(live)]

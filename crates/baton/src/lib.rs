@@ -38,7 +38,14 @@ pub fn run() -> ExitCode {
 }
 
 fn dispatch(command: Command) -> Result<(), Failure> {
-    let interrupt = Interrupt::listen()?;
+    let interrupt = Interrupt::new();
+    #[cfg(live)]
+    let listens_later = matches!(&command, Command::Live(live) if live.drops_privileges());
+    #[cfg(not(live))]
+    let listens_later = false;
+    if !listens_later {
+        interrupt.listen()?;
+    }
     match command {
         Command::Demo(arguments) => commands::demo::execute(&arguments, &interrupt),
         Command::Run(arguments) => commands::run::execute(&arguments, &interrupt),

@@ -1,9 +1,12 @@
 //! Who may connect to the Unix sockets of a process, beside its own user.
 
+use crate::privileges::ServiceUser;
 use nix::unistd::Group;
+use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Uid, chownat, fstat, open};
 use std::fs::{self, Permissions};
 use std::io;
-use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::str::FromStr;
 
@@ -45,16 +48,41 @@ impl Admission {
     pub fn name(&self) -> &str {
         &self.name
     }
+}
 
-    /// Lets the group's members connect to the socket at `path`.
-    ///
-    /// # Errors
-    /// The process may not give it to that group.
-    pub fn open(&self, path: &Path) -> io::Result<()> {
-        // The group comes first: no other gets what the mode gives.
-        chown(path, None, Some(self.id))?;
-        fs::set_permissions(path, Permissions::from_mode(OF_GROUP))
+/// Gives the socket at `path` to the user who is to serve there, and lets the members of a group connect, as far as they are given.
+///
+/// # Errors
+/// The process may not, or it is no socket.
+pub fn give_socket(
+    path: &Path,
+    user: Option<&ServiceUser>,
+    group: Option<&Admission>,
+) -> io::Result<()> {
+    // Whoever owns the folder could have put something else there meanwhile.
+    let socket = open(
+        path,
+        OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?;
+    if FileType::from_raw_mode(fstat(&socket)?.st_mode) != FileType::Socket {
+        return Err(io::Error::other("it is no socket"));
     }
+    let uid = user.map(|user| Uid::from_raw(user.uid()));
+    let gid = group.map(|group| group.id).or(user.map(ServiceUser::gid));
+    // The group comes first: no other gets what the mode gives.
+    chownat(
+        &socket,
+        "",
+        uid,
+        gid.map(Gid::from_raw),
+        AtFlags::EMPTY_PATH,
+    )?;
+    if group.is_some() {
+        let path = format!("/proc/self/fd/{}", socket.as_raw_fd());
+        fs::set_permissions(path, Permissions::from_mode(OF_GROUP))?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -71,7 +99,7 @@ mod tests {
         let own = Group::from_gid(nix::unistd::getgid()).expect("an answer");
         let own = own.expect("it has a name").name;
         let admission: Admission = own.parse().expect("it is there");
-        admission.open(&path).expect("it is ours");
+        give_socket(&path, None, Some(&admission)).expect("it is ours");
         let about = fs::metadata(&path).expect("it is there");
         assert_eq!(about.mode() & 0o777, OF_GROUP);
         assert_eq!(about.gid(), nix::unistd::getgid().as_raw());

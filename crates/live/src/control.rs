@@ -1,6 +1,7 @@
 //! A Unix socket on which a running engine answers what goes on in it. A client connects and gets one JSON document.
 
 use crate::error::LiveError;
+use crate::places::Places;
 use baton_iolib::unix_socket::{self, SocketFile};
 use rustix::event::PollFlags;
 use smallvec::SmallVec;
@@ -102,7 +103,8 @@ pub fn ask(path: &Path, server: &str) -> Result<Vec<u8>, LiveError> {
     let shown = path.display();
     let mut stream = UnixStream::connect(path).map_err(|error| {
         let reason = unix_socket::explain(&error, server, "--control");
-        LiveError::BadInput(format!("--control {shown}: {reason}"))
+        let hint = Places::here().hint(path);
+        LiveError::BadInput(format!("--control {shown}: {reason}{hint}"))
     })?;
     let mut answer = Vec::new();
     stream

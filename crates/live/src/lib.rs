@@ -12,7 +12,6 @@ pub mod adapter;
 mod admission;
 mod affinity;
 pub mod broker;
-mod capabilities;
 mod clock;
 mod control;
 mod ending;
@@ -27,7 +26,9 @@ mod link;
 mod namespace;
 mod neighbourhood;
 mod netlink;
+mod places;
 pub mod port;
+mod privileges;
 mod remote;
 pub mod repair;
 mod service;
@@ -41,10 +42,9 @@ pub mod xdp;
 mod tests;
 
 pub use adapter::{ApplicationRow, BusRow, RingRow};
-pub use admission::{Admission, AdmissionError};
+pub use admission::{Admission, AdmissionError, give_socket};
 pub use affinity::{allowed_cores, pin_to_core};
 pub use baton_iolib as bus;
-pub use capabilities::{keep_capabilities_of_broker, keep_no_capabilities};
 pub use clock::Clock;
 pub use control::{ControlSocket, LONGEST_ANSWER, ask};
 pub use ending::{Stop, Waiting};
@@ -55,7 +55,12 @@ pub use forwarding::Forwarding;
 pub use handoff::{HandoffConfig, HandoffSockets};
 pub use kernel::{KernelHandoff, KernelSockets};
 pub use link::{Attachment, Link, LinkSpec, mac_for};
-pub use namespace::{remove_all_namespaces, within};
+pub use namespace::{enter, remove_all_namespaces, within};
+pub use places::Places;
+pub use privileges::{
+    Confinement, ServiceUser, ServiceUserError, confine, keep_no_privileges,
+    keep_privileges_of_broker, without_capabilities,
+};
 pub use remote::{AdapterSockets, CannotListen, LinkNews};
 pub use service::{WebService, serve};
 pub use snapshot::{ConnectionRow, ListenerRow, NeighbourRow, Snapshot, SnapshotSource};

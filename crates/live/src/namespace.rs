@@ -87,7 +87,29 @@ pub fn within<T: Send>(
     let Some(name) = namespace else {
         return Ok(work());
     };
-    let failed = |error: io::Error| {
+    thread::scope(|scope| {
+        let thread = scope.spawn(move || {
+            enter(name)?;
+            Ok(work())
+        });
+        match thread.join() {
+            Ok(outcome) => outcome,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
+}
+
+/// This thread is in the namespace from now on, and so are those that it starts.
+///
+/// # Errors
+/// There is no such namespace, or no permission to enter it.
+pub fn enter(name: &str) -> Result<(), LiveError> {
+    let enter = || {
+        let file = File::open(path_of(name))?;
+        move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))?;
+        Ok(())
+    };
+    enter().map_err(|error: io::Error| {
         let hint = match error.kind() {
             io::ErrorKind::PermissionDenied => "; run as root, or with CAP_SYS_ADMIN",
             _ => "",
@@ -95,17 +117,6 @@ pub fn within<T: Send>(
         LiveError::BadInput(format!(
             "cannot enter the network namespace {name}: {error}{hint}"
         ))
-    };
-    thread::scope(|scope| {
-        let thread = scope.spawn(move || {
-            let file = File::open(path_of(name))?;
-            move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))?;
-            Ok::<T, io::Error>(work())
-        });
-        match thread.join() {
-            Ok(outcome) => outcome.map_err(failed),
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
     })
 }
 

@@ -4,19 +4,12 @@ use super::port::ModeName;
 use super::size::parse_size;
 use super::{DescriptorArgs, LinkArgs, TimelineArgs};
 use baton_host::SelectionConfig;
-use baton_live::Admission;
+use baton_live::{Admission, ServiceUser};
 use clap::{Args, ValueEnum, ValueHint};
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-/// Where `baton live adapter` takes applications in.
-pub(super) const LISTEN: &str = "/run/baton.sock";
-/// Where a running `baton live adapter` answers.
-pub(super) const CONTROL: &str = "/run/baton-adapter.sock";
-
-/// Where applications hand connections over to a running `baton live adapter --broker`.
-pub const BROKER: &str = "/run/baton-broker.sock";
 /// What means nothing where the interface is the kernel's.
 const BESIDE_NOTHING: [&str; 7] = [
     "addr",
@@ -33,17 +26,17 @@ const BESIDE_NOTHING: [&str; 7] = [
 #[command(after_help = "\
 Examples:
   baton live adapter --tap baton0 --addr 10.9.0.2/24 --netns demo --host-addr 10.9.0.1/24 &
-  baton live serve --adapter /run/baton.sock --root /srv/www &
+  baton live serve --adapter /run/baton/adapter.sock --root /srv/www &
   ip netns exec demo curl http://10.9.0.2/
-  baton live stat --control /run/baton-adapter.sock
+  baton live stat --control /run/baton/control.sock
 
-  baton live adapter --iface eth1 --addr 192.0.2.7/24 --listen /run/baton.sock --core 3 --batching adaptive
+  baton live adapter --iface eth1 --addr 192.0.2.7/24 --listen /run/baton/adapter.sock --core 3 --batching adaptive
   baton live adapter --iface eth1 --addr 192.0.2.7/24 --scheduler host-first --hiwat 1024 --lowat 256
   baton live adapter --iface eth1 --addr 192.0.2.7/24 --timeline adapter.pftrace --timeline-connections moved
 
 Beside the kernel, which keeps eth1 and its addresses, for single connections of a server:
   baton live adapter --iface eth1 --handoff t4 &
-  baton live serve --adapter /run/baton.sock --broker --root /srv/www
+  baton live serve --adapter /run/baton/adapter.sock --broker --root /srv/www
   baton live run -- nginx -g 'daemon off;'
   baton live adapter --iface eth1 --handoff t4 --replace
   baton live adapter --iface eth1 --handoff t4 --group www-data    # for nginx whose workers are of that user
@@ -57,9 +50,10 @@ pub struct AdapterArgs {
     /// The link.
     #[command(flatten)]
     pub link: LinkArgs,
-    /// Where applications attach over shared memory: a Unix socket
-    #[arg(long, value_name = "PATH", default_value = LISTEN, value_hint = ValueHint::FilePath)]
-    pub listen: PathBuf,
+    /// Where applications attach over shared memory: a Unix socket [default: /run/baton/adapter.sock; in a network namespace N other than that
+    /// of process 1, /run/baton-N/adapter.sock, and so for the others. Beside the kernel the interface's namespace counts]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub listen: Option<PathBuf>,
     /// Where applications attach over TCP of the kernel. Nobody is asked who he is: only at addresses of loopback, to which a tunnel may lead
     #[arg(long, value_name = "ADDR:PORT")]
     pub listen_tcp: Option<SocketAddr>,
@@ -67,9 +61,10 @@ pub struct AdapterArgs {
     #[arg(long, requires = "listen_tcp")]
     pub trust_network: bool,
     /// Leave the interface and its addresses to the kernel, and take over single connections of it, which applications hand over through
-    /// this socket of a broker; one is started where none answers. Needs --iface and XDP [default with no value: /run/baton-broker.sock]
-    #[arg(long, value_name = "PATH", requires = "iface", conflicts_with_all = BESIDE_NOTHING, num_args = 0..=1, require_equals = true, default_missing_value = BROKER, value_hint = ValueHint::FilePath)]
-    pub broker: Option<PathBuf>,
+    /// this socket of a broker; one is started where none answers. Needs --iface and XDP [default with no value: /run/baton/broker.sock]
+    #[arg(long, value_name = "PATH", requires = "iface", conflicts_with_all = BESIDE_NOTHING, num_args = 0..=1, require_equals = true, value_hint = ValueHint::FilePath)]
+    #[expect(clippy::option_option, reason = "absent, without a path, and with one")]
+    pub broker: Option<Option<PathBuf>>,
     /// Do so, and have applications that do not say otherwise hand over the connections that this policy chooses: fcfs, tN (at the N-th
     /// send), alternate:N, never, or by port, as in ports:80=t4,*=never; and rN (at the N-th read), rate:PERCENT, benefit:N, retry:POLICY [default with --broker: fcfs]
     #[arg(long, value_name = "POLICY", requires = "iface", conflicts_with_all = BESIDE_NOTHING)]
@@ -82,6 +77,9 @@ pub struct AdapterArgs {
     /// A server whose workers change their user, as nginx's do, needs a group of that user
     #[arg(long, value_name = "NAME")]
     pub group: Option<Admission>,
+    /// Confinement beside the kernel.
+    #[command(flatten)]
+    pub confinement: ConfinementArgs,
     /// The core that the engine runs on [default: the last that the process may use]
     #[arg(long, value_name = "N")]
     pub core: Option<usize>,
@@ -128,17 +126,28 @@ pub struct AdapterArgs {
     /// The timeline.
     #[command(flatten)]
     pub timeline: TimelineArgs,
-    /// Where `baton live stat` asks
-    #[arg(long, value_name = "PATH", default_value = CONTROL, value_hint = ValueHint::FilePath)]
-    pub control: PathBuf,
+    /// Where `baton live stat` asks [default: /run/baton/control.sock]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub control: Option<PathBuf>,
 }
 
 impl AdapterArgs {
-    /// Where the broker listens, if there is to be one.
-    pub fn broker_at(&self) -> Option<&Path> {
-        let usual = self.handoff.as_ref().map(|_| Path::new(BROKER));
-        self.broker.as_deref().or(usual)
+    /// Whether the interface stays the kernel's.
+    pub fn is_beside(&self) -> bool {
+        self.broker.is_some() || self.handoff.is_some()
     }
+}
+
+/// What `baton live adapter` beside a kernel and `baton live broker` may still do once they are set up.
+#[derive(Clone, Debug, Args)]
+pub struct ConfinementArgs {
+    /// Become this user, if root starts it, when it is set up beside the kernel [default: the user `baton` if there is one, otherwise a
+    /// number from 60706 on that no account has]
+    #[arg(long, value_name = "NAME")]
+    pub user: Option<ServiceUser>,
+    /// Allow all system calls beside the kernel, in place of those that it is known to make: for valgrind and the like
+    #[arg(long)]
+    pub no_seccomp: bool,
 }
 
 /// `baton live broker`.
@@ -155,9 +164,10 @@ pub struct BrokerArgs {
     /// The interface
     #[arg(long, value_name = "NAME")]
     pub iface: String,
-    /// Where applications and the adapter ask it: a Unix socket
-    #[arg(long, value_name = "PATH", default_value = BROKER, value_hint = ValueHint::FilePath)]
-    pub broker: PathBuf,
+    /// Where applications and the adapter ask it: a Unix socket [default: /run/baton/broker.sock; in a network namespace N other than that of
+    /// process 1, /run/baton-N/broker.sock. The interface's namespace counts]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub broker: Option<PathBuf>,
     /// The network namespace of the interface
     #[arg(long, value_name = "NAME")]
     pub netns: Option<String>,
@@ -167,6 +177,9 @@ pub struct BrokerArgs {
     /// Let members of this group use it, beside its own user: they may hand over their own connections, and see where these are
     #[arg(long, value_name = "NAME")]
     pub group: Option<Admission>,
+    /// Confinement.
+    #[command(flatten)]
+    pub confinement: ConfinementArgs,
     /// End when there is no adapter and nothing left of one
     #[arg(long)]
     pub while_used: bool,

@@ -5,8 +5,8 @@ use crate::config::keys;
 use baton_cache::ReplacementConfig;
 use baton_host::SelectionConfig;
 use baton_inet::{Cidr, Route};
-use baton_live::Url;
 use baton_live::port::FaultSpec;
+use baton_live::{Places, Url};
 use baton_sockets::AdapterAddress;
 use baton_tcp::Congestion;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -16,7 +16,7 @@ use serde::de::IntoDeserializer;
 use serde::de::value::{Error as ValueError, StrDeserializer};
 use std::ffi::OsString;
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 
 /// Shown below the help of `baton live`.
@@ -25,9 +25,6 @@ Example:
   baton live serve --tap baton0 --addr 10.9.0.2/24 --netns demo --host-addr 10.9.0.1/24 --root . &
   ip netns exec demo curl -O http://10.9.0.2/README.md
   baton live stat";
-
-/// Where a running `baton live serve` answers.
-const CONTROL: &str = "/run/baton-serve.sock";
 
 /// `baton live`.
 #[derive(Debug, Subcommand)]
@@ -50,22 +47,34 @@ pub enum LiveCommand {
     Stat(StatArgs),
 }
 
+impl LiveCommand {
+    /// Whether it drops privileges when it is set up. Only then it starts threads, that of signals too: each would keep its own.
+    pub fn drops_privileges(&self) -> bool {
+        match self {
+            Self::Broker(_) => true,
+            Self::Adapter(arguments) => arguments.is_beside(),
+            _ => false,
+        }
+    }
+}
+
 /// `baton live run`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
   baton live adapter --tap baton0 --addr 10.9.0.2/24 --netns demo --host-addr 10.9.0.1/24 &
-  baton live run --adapter /run/baton.sock -- nginx -g 'daemon off;' &
+  baton live run --adapter /run/baton/adapter.sock -- nginx -g 'daemon off;' &
   ip netns exec demo curl http://10.9.0.2/
 
 A library is preloaded into it: libbaton_preload.so, which stands beside baton. BATON_LOG=stderr, or the name of a file, tells what is
 on the adapter and what is not.")]
 pub struct RunOnAdapterArgs {
-    /// Where the adapter listens
-    #[arg(long, value_name = "PATH", default_value = super::adapter::LISTEN, value_hint = ValueHint::FilePath)]
-    pub adapter: PathBuf,
+    /// Where the adapter listens [default: /run/baton/adapter.sock; in a network namespace N other than that of process 1,
+    /// /run/baton-N/adapter.sock]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub adapter: Option<PathBuf>,
     /// Where the broker of an adapter beside the kernel listens: connections begin in the kernel and move from there [default:
-    /// /run/baton-broker.sock, if somebody listens there; otherwise all of TCP is on the adapter]
+    /// /run/baton/broker.sock, or /run/baton-N/broker.sock, if somebody listens there; otherwise all of TCP is on the adapter]
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub broker: Option<PathBuf>,
     /// Hand over the connections that this policy chooses, as `baton live serve --handoff` [default: as the broker says]
@@ -86,9 +95,10 @@ pub struct RestoreArgs {
     /// All connections go back to the kernel, and none leaves it any more
     #[arg(long, required = true)]
     pub all: bool,
-    /// Where the broker listens
-    #[arg(long, value_name = "PATH", default_value = super::adapter::BROKER, value_hint = ValueHint::FilePath)]
-    pub broker: PathBuf,
+    /// Where the broker listens [default: /run/baton/broker.sock; in a network namespace N other than that of process 1,
+    /// /run/baton-N/broker.sock]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub broker: Option<PathBuf>,
 }
 
 /// The link and the engine on it.
@@ -170,10 +180,10 @@ Example:
   ip netns exec demo curl http://10.9.0.2/
 
 Through an adapter that runs already, with all of TCP on the adapter, or with a stack of its own from which it hands connections off:
-  baton live serve --adapter /run/baton.sock --control /run/baton-web.sock --root /srv/www
-  baton live serve --adapter /run/baton.sock --nic-cache --control /run/baton-web.sock --root /srv/www
-  baton live serve --adapter /run/baton.sock --handoff t4 --control /run/baton-web.sock --root /srv/www
-  baton live serve --adapter /run/baton.sock --broker --control /run/baton-web.sock --root /srv/www
+  baton live serve --adapter /run/baton/adapter.sock --control /run/baton-web.sock --root /srv/www
+  baton live serve --adapter /run/baton/adapter.sock --nic-cache --control /run/baton-web.sock --root /srv/www
+  baton live serve --adapter /run/baton/adapter.sock --handoff t4 --control /run/baton-web.sock --root /srv/www
+  baton live serve --adapter /run/baton/adapter.sock --broker --control /run/baton-web.sock --root /srv/www
 
 The same server on the kernel's TCP, to compare with:
   baton live serve --kernel --port 8080 --root /srv/www
@@ -193,9 +203,10 @@ pub struct ServeArgs {
     #[arg(long, value_name = "POLICY", requires = "adapter")]
     pub handoff: Option<SelectionConfig>,
     /// Keep connections in the kernel rather than on a stack of its own; what is handed off the adapter's broker takes out of the kernel,
-    /// which listens there. Without --handoff the broker says which those are [default with no value: /run/baton-broker.sock]
-    #[arg(long, value_name = "PATH", requires = "adapter", conflicts_with = "nic_cache", num_args = 0..=1, require_equals = true, default_missing_value = super::adapter::BROKER, value_hint = ValueHint::FilePath)]
-    pub broker: Option<PathBuf>,
+    /// which listens there. Without --handoff the broker says which those are [default with no value: /run/baton/broker.sock]
+    #[arg(long, value_name = "PATH", requires = "adapter", conflicts_with = "nic_cache", num_args = 0..=1, require_equals = true, value_hint = ValueHint::FilePath)]
+    #[expect(clippy::option_option, reason = "absent, without a path, and with one")]
+    pub broker: Option<Option<PathBuf>>,
     /// Send content of files from the adapter's data cache, of which this replacement policy decides what stays there: lru, lfu, fifo,
     /// sieve, s3-fifo, w-tinylfu or gdsf [default with no value: lru]
     #[arg(long, value_name = "POLICY", requires = "adapter", num_args = 0..=1, require_equals = true, default_missing_value = "lru", hide_possible_values = true, value_parser = replacement())]
@@ -232,9 +243,10 @@ pub struct ServeArgs {
     /// Connections at most
     #[arg(long, value_name = "N", default_value_t = 1_048_576)]
     pub max_connections: usize,
-    /// Where `baton live stat` asks
-    #[arg(long, value_name = "PATH", default_value = CONTROL, value_hint = ValueHint::FilePath)]
-    pub control: PathBuf,
+    /// Where `baton live stat` asks [default: /run/baton/serve.sock; in a network namespace N other than that of process 1,
+    /// /run/baton-N/serve.sock]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub control: Option<PathBuf>,
 }
 
 /// `baton live get`.
@@ -355,7 +367,7 @@ Examples:
   baton live stat
   baton live stat --watch --port 80
   baton live stat --state established --state close-wait --peer 10.9.0.0/24 --rows 20
-  baton live stat --control /run/baton-adapter.sock --json | jq .applications
+  baton live stat --control /run/baton/control.sock --json | jq .applications
   baton live stat --glossary | less
 
 Columns as in `ss -ti`: cwnd in segments, rtt and rto in milliseconds, send-q, acked and received in bytes. `limited by` is what keeps a
@@ -363,15 +375,16 @@ connection from sending more at this moment: the application (all it wrote is se
 coalescing (a partial segment waits for more). With --watch what counts is shown per second. In JSON names end in their unit; sizes without
 one are bytes.")]
 pub struct StatArgs {
-    /// Where the process answers [default: as `baton live serve` does, or if nothing is there, as `baton live adapter` does]
+    /// Where the process answers [default: as `baton live serve` does in this network namespace, or if nothing is there, as `baton live adapter`
+    /// does]
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub control: Option<PathBuf>,
     /// Show where each connection of the applications of an adapter beside the kernel is, since when and why: asks its broker
     #[arg(long, conflicts_with_all = ["control", "watch", "all"])]
     pub why: bool,
-    /// Where the broker listens
-    #[arg(long, value_name = "PATH", requires = "why", default_value = super::adapter::BROKER, value_hint = ValueHint::FilePath)]
-    pub broker: PathBuf,
+    /// Where the broker listens [default: /run/baton/broker.sock]
+    #[arg(long, value_name = "PATH", requires = "why", value_hint = ValueHint::FilePath)]
+    pub broker: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -393,23 +406,18 @@ pub struct StatArgs {
 }
 
 impl StatArgs {
-    /// Where to ask.
-    pub fn control(&self) -> &Path {
-        let usual = [CONTROL, super::adapter::CONTROL].map(Path::new);
-        let given = self.control.as_deref();
-        given.unwrap_or_else(|| {
-            let mut there = usual.into_iter().filter(|path| path.exists());
-            there.next().unwrap_or(usual[0])
-        })
-    }
-
-    /// The command whose process answers there, as far as the path tells.
-    pub fn server(&self) -> &'static str {
-        match self.control().to_str() {
-            Some(CONTROL) => "`baton live serve`",
-            Some(super::adapter::CONTROL) => "`baton live adapter`",
+    /// Where to ask, and the command whose process answers there, as far as the path tells.
+    pub fn control(&self, places: &Places) -> (PathBuf, &'static str) {
+        let (serve, adapter) = (places.serve(), places.control());
+        let is_adapter = !serve.exists() && adapter.exists();
+        let usual = if is_adapter { &adapter } else { &serve };
+        let path = self.control.as_ref().unwrap_or(usual);
+        let server = match path {
+            path if *path == serve => "`baton live serve`",
+            path if *path == adapter => "`baton live adapter`",
             _ => "`baton live serve` or `baton live adapter`",
-        }
+        };
+        (path.clone(), server)
     }
 }
 

@@ -24,17 +24,21 @@ struct Signals {
 }
 
 impl Interrupt {
-    /// Listens for SIGINT, SIGTERM and SIGHUP. The first asks for an orderly end, the second ends at once, unless
-    /// [`Interrupt::handle_second`] leaves that to the third.
+    /// None has come, and until [`Interrupt::listen`] the first ends the program.
+    pub fn new() -> Self {
+        Self(Arc::new(Signals {
+            count: AtomicU32::new(0),
+            last: AtomicU32::new(2),
+        }))
+    }
+
+    /// Listens for SIGINT, SIGTERM and SIGHUP, in a thread that has the privileges of this one. The first asks for an orderly end, the second
+    /// ends at once, unless [`Interrupt::handle_second`] leaves that to the third.
     ///
     /// # Errors
     /// The system refuses it.
-    pub fn listen() -> Result<Self, Failure> {
-        let signals = Arc::new(Signals {
-            count: AtomicU32::new(0),
-            last: AtomicU32::new(2),
-        });
-        let seen = Arc::clone(&signals);
+    pub fn listen(&self) -> Result<(), Failure> {
+        let seen = Arc::clone(&self.0);
         ctrlc::set_handler(move || {
             let before = seen.count.fetch_add(1, Ordering::Relaxed);
             if before + 1 >= seen.last.load(Ordering::Relaxed) {
@@ -44,8 +48,7 @@ impl Interrupt {
                 process::exit(130);
             }
         })
-        .map_err(|error| Failure::Failed(format!("cannot listen for Ctrl-C: {error}")))?;
-        Ok(Self(signals))
+        .map_err(|error| Failure::Failed(format!("cannot listen for Ctrl-C: {error}")))
     }
 
     /// The command itself ends quickly when it is asked a second time; only the third ends it wherever it is.

@@ -4,6 +4,7 @@ use super::captured::CapturedStats;
 use super::memory::{Memory, Table};
 use super::session::{Arrival, Return, Welcome};
 use crate::error::LiveError;
+use crate::places::own_number;
 use crate::xdp::Mode;
 use baton_host::SelectionConfig;
 use baton_sockets::broker::messages::{
@@ -40,11 +41,11 @@ pub struct BrokerLink {
 }
 
 impl BrokerLink {
-    /// Becomes the adapter of the broker at `path`, on the interface `name`. Connections get the parameters `tcp` where the handshake left
+    /// Becomes the adapter of the broker at `path`, on the interface `name` of this thread's network namespace. Connections get the parameters `tcp` where the handshake left
     /// them open; applications that have no policy of their own are told this one. None where nobody answers.
     ///
     /// # Errors
-    /// It is the broker of another interface, or has an adapter already.
+    /// It is the broker of another interface or network namespace, or has an adapter already.
     pub fn attach(
         path: &Path,
         name: &str,
@@ -53,6 +54,7 @@ impl BrokerLink {
     ) -> Result<Option<Self>, LiveError> {
         let arrival = Arrival {
             interface: name.to_owned(),
+            namespace: own_number().unwrap_or_default(),
             tcp: tcp.clone(),
             policy: policy.to_string(),
         };

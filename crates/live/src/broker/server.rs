@@ -57,6 +57,8 @@ struct Shared {
     captured: Captured,
     applications: Applications,
     made: Made,
+    /// The user that has started the broker, whose own is another if it has dropped root.
+    starter: u32,
     /// Clients so far.
     clients: AtomicU64,
     ends: AtomicBool,
@@ -85,14 +87,20 @@ impl Broker {
     /// # Errors
     /// There is no such interface, it has no address, XDP cannot be had, the path neither, or the system has no thread left.
     pub fn start(path: &Path, name: &str, mode: Option<Mode>) -> Result<Self, LiveError> {
-        Self::start_at(Self::bind(path)?, name, mode)
+        let starter = rustix::process::getuid().as_raw();
+        Self::start_at(Self::bind(path)?, name, mode, starter)
     }
 
-    /// The same at a socket that is there.
+    /// The same at a socket that is there, for the user `starter`, who may ask for what concerns all.
     ///
     /// # Errors
     /// As [`Broker::start`].
-    pub fn start_at(socket: SocketFile, name: &str, mode: Option<Mode>) -> Result<Self, LiveError> {
+    pub fn start_at(
+        socket: SocketFile,
+        name: &str,
+        mode: Option<Mode>,
+        starter: u32,
+    ) -> Result<Self, LiveError> {
         let addresses = Neighbourhood::of(name)
             .and_then(|mut neighbourhood| neighbourhood.addresses())
             .map_err(LiveError::failed(
@@ -110,6 +118,7 @@ impl Broker {
             captured: Captured::new(name, addresses, lookup)?,
             applications: Applications::default(),
             made: Made::default(),
+            starter,
             clients: AtomicU64::new(0),
             ends: AtomicBool::new(false),
         });

@@ -13,6 +13,8 @@ use std::time::Instant;
 pub(super) struct Arrival {
     /// The interface that it is to be on.
     pub(super) interface: String,
+    /// The number of the network namespace that the interface is in.
+    pub(super) namespace: u64,
     /// Parameters of connections that come from the kernel.
     pub(super) tcp: Config,
     /// The policy of applications that have none of their own, by its name.

@@ -1,7 +1,7 @@
 //! `baton live adapter`: the engine serves applications of other processes.
 
 use super::descriptors::batching;
-use super::{admit, broker, engine, stop};
+use super::{admit, broker, confine_to, control_at, engine, service_user, stop};
 use crate::cli::{AdapterArgs, LoadMeasureName, OnExit, QueueArgs, ReliefName, SchedulerName};
 use crate::failure::Failure;
 use crate::output::{note, print, reason, tell};
@@ -11,20 +11,29 @@ use baton_live::adapter::{
 };
 use baton_live::broker::end_predecessor;
 use baton_live::port::Port;
-use baton_live::{ControlSocket, Engine, Snapshot, keep_no_capabilities, pin_to_core};
+use baton_live::{
+    Confinement, ControlSocket, Engine, Places, ServiceUser, Snapshot, keep_no_privileges,
+    pin_to_core,
+};
 use baton_nic::adapter::{AdapterConfig, Ending};
 use baton_nic::{Config, LoadControl, LoadMeasure, Relief, Scheduler};
 use baton_report::grouped;
+use rustix::fs::{Access, access};
 use std::panic::resume_unwind;
+use std::path::{Path, PathBuf};
 use std::thread;
 
-/// Runs the command until it is interrupted, on a thread of its own: only that one is bound to a core.
+/// Runs the command until it is interrupted. Beside a kernel this is the thread of the engine, as one that waits would keep its privileges;
+/// otherwise the engine has a thread of its own, and only that one is bound to a core.
 ///
 /// # Errors
 /// Bad input, or an interface that fails.
 pub fn execute(arguments: &AdapterArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     refuse_strangers(arguments)?;
     let config = config(arguments)?;
+    if arguments.is_beside() {
+        return run_beside_kernel(arguments, config, interrupt);
+    }
     thread::scope(|scope| {
         let engine = thread::Builder::new()
             .name("engine".to_owned())
@@ -138,32 +147,12 @@ fn run(
 ) -> Result<(), Failure> {
     let core = pin_to_core(arguments.core)?;
     if arguments.replace {
-        replace(arguments)?;
+        let text = "--replace: expected --handoff or --broker: nobody else gives connections back";
+        return Err(Failure::BadInput(text.to_owned()));
     }
-    let mut control = ControlSocket::bind(&arguments.control)?;
-    admit(arguments.group.as_ref(), &arguments.control)?;
-    if let Some(path) = arguments.broker_at() {
-        let Some(name) = &arguments.link.iface else {
-            let text = "--broker: expected --iface with it";
-            return Err(Failure::BadInput(text.to_owned()));
-        };
-        let link = broker::attach(arguments, path, name)?;
-        // Who finds the adapter's socket finds the broker's, too.
-        let listeners = listen(arguments, &config)?;
-        let (mut running, beside) = engine::start_beside_kernel(&arguments.link, name, link)?;
-        let engine = &mut running.engine;
-        config.adapter.port_seed = running.seed;
-        let mut service = AdapterService::new(config, listeners, engine.host_mut())?;
-        service.set_clock(engine.clock());
-        service.set_beside(beside);
-        tell(&format!(
-            "taking over connections of the kernel on core {core}; attach a server: baton live serve --adapter {} --broker={} --root .\n",
-            arguments.listen.display(),
-            path.display()
-        ));
-        return work(arguments, engine, &mut service, &mut control, interrupt);
-    }
-    let listeners = listen(arguments, &config)?;
+    let sockets = Sockets::of(arguments, Places::here(), None);
+    let mut control = sockets.control()?;
+    let listeners = sockets.listen(&config)?;
     let mut running = engine::start(&arguments.link)?;
     let engine = &mut running.engine;
     config.adapter.port_seed = running.seed;
@@ -178,16 +167,107 @@ fn run(
     tell(&format!(
         "offloading TCP of {} on core {core}; attach a server: baton live serve --adapter {} --root .\n",
         addresses.join(", "),
-        arguments.listen.display()
+        sockets.listen.display()
     ));
-    work(arguments, engine, &mut service, &mut control, interrupt)
+    if let Some(timeline) = timeline(arguments)? {
+        service.set_timeline(timeline);
+    }
+    work(engine, &mut service, &mut control, interrupt)
 }
 
-/// Where applications come in.
-fn listen(arguments: &AdapterArgs, config: &AdapterServiceConfig) -> Result<Listeners, Failure> {
-    let listeners = Listeners::open(&arguments.listen, arguments.listen_tcp, config.limits)?;
-    admit(arguments.group.as_ref(), &arguments.listen)?;
-    Ok(listeners)
+fn run_beside_kernel(
+    arguments: &AdapterArgs,
+    mut config: AdapterServiceConfig,
+    interrupt: &Interrupt,
+) -> Result<(), Failure> {
+    let Some(name) = &arguments.link.iface else {
+        let text = "--broker: expected --iface with it";
+        return Err(Failure::BadInput(text.to_owned()));
+    };
+    let core = pin_to_core(arguments.core)?;
+    let user = service_user(&arguments.confinement)?;
+    let places = Places::of(arguments.link.netns.as_deref())?;
+    let given = arguments.broker.clone().flatten();
+    let path = given.unwrap_or_else(|| places.broker());
+    if arguments.replace {
+        replace(&path)?;
+    }
+    let sockets = Sockets::of(arguments, places, user.as_ref());
+    let mut control = sockets.control()?;
+    let link = broker::attach(arguments, &path, name)?;
+    // Who finds the adapter's socket finds the broker's, too.
+    let listeners = sockets.listen(&config)?;
+    let (mut running, beside) = engine::start_beside_kernel(&arguments.link, name, link)?;
+    let engine = &mut running.engine;
+    config.adapter.port_seed = running.seed;
+    let mut service = AdapterService::new(config, listeners, engine.host_mut())?;
+    service.set_clock(engine.clock());
+    service.set_beside(beside);
+    if let Some(timeline) = timeline(arguments)? {
+        service.set_timeline(timeline);
+    }
+    // All that takes more the broker does.
+    keep_no_privileges(user.as_ref())?;
+    interrupt.listen()?;
+    warn_of_unreachable(&path, user.as_ref());
+    confine_to(Confinement::Adapter, &arguments.confinement)?;
+    tell(&format!(
+        "taking over connections of the kernel on core {core}; attach a server: baton live serve --adapter {} --broker={} --root .\n",
+        sockets.listen.display(),
+        path.display()
+    ));
+    work(engine, &mut service, &mut control, interrupt)
+}
+
+/// An adapter whose broker is killed looks for the next one as the user that it has then.
+fn warn_of_unreachable(path: &Path, user: Option<&ServiceUser>) {
+    if let (Some(user), Err(error)) = (user, access(path, Access::WRITE_OK)) {
+        let (path, user) = (path.display(), user.name());
+        note(&format!(
+            "--broker {path}: {error} for user {user}, whom the adapter runs as: it will not find a broker that follows this one there; give a path in a \
+             folder that everybody may enter"
+        ));
+    }
+}
+
+/// Where the sockets of an adapter are, and whose they are.
+struct Sockets<'a> {
+    places: Places,
+    listen: PathBuf,
+    control: PathBuf,
+    arguments: &'a AdapterArgs,
+    user: Option<&'a ServiceUser>,
+}
+
+impl<'a> Sockets<'a> {
+    fn of(arguments: &'a AdapterArgs, places: Places, user: Option<&'a ServiceUser>) -> Self {
+        let (listen, control) = (arguments.listen.clone(), arguments.control.clone());
+        Self {
+            listen: listen.unwrap_or_else(|| places.adapter()),
+            control: control.unwrap_or_else(|| places.control()),
+            places,
+            arguments,
+            user,
+        }
+    }
+
+    fn control(&self) -> Result<ControlSocket, Failure> {
+        let socket = control_at(&self.places, &self.control, self.user)?;
+        self.admit(&self.control)?;
+        Ok(socket)
+    }
+
+    /// Where applications come in.
+    fn listen(&self, config: &AdapterServiceConfig) -> Result<Listeners, Failure> {
+        self.places.make_for(&self.listen, self.user)?;
+        let listeners = Listeners::open(&self.listen, self.arguments.listen_tcp, config.limits)?;
+        self.admit(&self.listen)?;
+        Ok(listeners)
+    }
+
+    fn admit(&self, path: &Path) -> Result<(), Failure> {
+        admit(self.user, self.arguments.group.as_ref(), path)
+    }
 }
 
 /// The timeline, if one was asked for and can be had. It stands in its place from the start on: a process that is killed leaves what it
@@ -206,11 +286,7 @@ fn timeline(arguments: &AdapterArgs) -> Result<Option<AdapterTimeline>, Failure>
 }
 
 /// Has the adapter that is there end.
-fn replace(arguments: &AdapterArgs) -> Result<(), Failure> {
-    let Some(path) = arguments.broker_at() else {
-        let text = "--replace: expected --handoff or --broker: nobody else gives connections back";
-        return Err(Failure::BadInput(text.to_owned()));
-    };
+fn replace(path: &Path) -> Result<(), Failure> {
     match end_predecessor(path)? {
         Some(process) => tell(&format!(
             "process {process} has given its connections back and ended\n"
@@ -222,19 +298,11 @@ fn replace(arguments: &AdapterArgs) -> Result<(), Failure> {
 
 /// Serves until the end, and says what was done.
 fn work(
-    arguments: &AdapterArgs,
     engine: &mut Engine<Box<dyn Port>>,
     service: &mut AdapterService,
     control: &mut ControlSocket,
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
-    if let Some(timeline) = timeline(arguments)? {
-        service.set_timeline(timeline);
-    }
-    if arguments.broker_at().is_some() {
-        // All that takes more the broker does.
-        keep_no_capabilities()?;
-    }
     let ended = run_adapter(engine, service, control, stop(interrupt), |notice| {
         tell(&format!("{notice}\n"));
     });

@@ -1,12 +1,14 @@
 //! `baton live broker`: what takes connections out of the kernel for an adapter, and outlives that.
 
-use super::admit;
+use super::{admit, confine_to, service_user};
 use crate::cli::{AdapterArgs, BrokerArgs};
 use crate::failure::Failure;
 use crate::output::note;
 use crate::runner::Interrupt;
 use baton_live::broker::{Broker, BrokerLink};
-use baton_live::{keep_capabilities_of_broker, within};
+use baton_live::{
+    Confinement, Places, enter, keep_privileges_of_broker, within, without_capabilities,
+};
 use baton_report::grouped;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -25,15 +27,26 @@ const LONGEST_START: Duration = Duration::from_secs(10);
 /// # Errors
 /// Bad input, or an interface that cannot be had.
 pub fn execute(arguments: &BrokerArgs, interrupt: &Interrupt) -> Result<(), Failure> {
-    within(arguments.netns.as_deref(), || run(arguments, interrupt))?
+    if let Some(namespace) = &arguments.netns {
+        // On this thread: one that waits for another would keep its privileges.
+        enter(namespace)?;
+    }
+    let (places, starter) = (Places::here(), rustix::process::getuid().as_raw());
+    let path = arguments.broker.clone();
+    let path = path.unwrap_or_else(|| places.broker());
+    let user = service_user(&arguments.confinement)?;
+    places.make_for(&path, user.as_ref())?;
+    let socket = Broker::bind(&path)?;
+    admit(user.as_ref(), arguments.group.as_ref(), &path)?;
+    keep_privileges_of_broker(user.as_ref())?;
+    without_capabilities(|| interrupt.listen())??;
+    let mode = arguments.xdp_mode.map(|mode| mode.mode());
+    let broker = Broker::start_at(socket, &arguments.iface, mode, starter)?;
+    confine_to(Confinement::Broker, &arguments.confinement)?;
+    run(arguments, &broker, interrupt)
 }
 
-fn run(arguments: &BrokerArgs, interrupt: &Interrupt) -> Result<(), Failure> {
-    let socket = Broker::bind(&arguments.broker)?;
-    admit(arguments.group.as_ref(), &arguments.broker)?;
-    keep_capabilities_of_broker()?;
-    let mode = arguments.xdp_mode.map(|mode| mode.mode());
-    let broker = Broker::start_at(socket, &arguments.iface, mode)?;
+fn run(arguments: &BrokerArgs, broker: &Broker, interrupt: &Interrupt) -> Result<(), Failure> {
     let mut used_at = Instant::now();
     let mut was_used = false;
     loop {
@@ -41,7 +54,7 @@ fn run(arguments: &BrokerArgs, interrupt: &Interrupt) -> Result<(), Failure> {
             note(&format!("broker: {notice}"));
         }
         if interrupt.count() > 0 {
-            return end(&broker);
+            return end(broker);
         }
         if !broker.is_unused() {
             (used_at, was_used) = (Instant::now(), true);
@@ -78,7 +91,8 @@ pub fn attach(arguments: &AdapterArgs, path: &Path, name: &str) -> Result<Broker
     let limit = Instant::now() + LONGEST_START;
     let mut started: Option<Child> = None;
     loop {
-        if let Some(link) = BrokerLink::attach(path, name, &tcp, &policy)? {
+        let attach = || BrokerLink::attach(path, name, &tcp, &policy);
+        if let Some(link) = within(arguments.link.netns.as_deref(), attach)?? {
             return Ok(link);
         }
         match &mut started {
@@ -121,6 +135,12 @@ fn start(arguments: &AdapterArgs, path: &Path, name: &str) -> Result<Child, Fail
         .arg(path);
     if let Some(mode) = arguments.link.frames.xdp_mode {
         command.args(["--xdp-mode", &mode.mode().to_string()]);
+    }
+    if let Some(user) = &arguments.confinement.user {
+        command.args(["--user", user.name()]);
+    }
+    if arguments.confinement.no_seccomp {
+        command.arg("--no-seccomp");
     }
     if let Some(group) = &arguments.group {
         command.args(["--group", group.name()]);

@@ -11,11 +11,15 @@ mod run;
 mod serve;
 mod stat;
 
-use crate::cli::LiveCommand;
+use crate::cli::{ConfinementArgs, LiveCommand};
 use crate::failure::Failure;
+use crate::output::note;
 use crate::runner::Interrupt;
 use baton_live::bus::unix_socket::explain;
-use baton_live::{Admission, LiveError, Stop};
+use baton_live::{
+    Admission, Confinement, ControlSocket, LiveError, Places, ServiceUser, Stop, confine,
+    give_socket,
+};
 use baton_sockets::broker::{BrokerClient, BrokerError};
 use std::io;
 use std::path::Path;
@@ -62,17 +66,67 @@ fn await_socket(path: &Path) -> bool {
     path.exists()
 }
 
-/// Lets a group connect to the socket at `path`, if one was given.
-fn admit(group: Option<&Admission>, path: &Path) -> Result<(), Failure> {
-    let Some(group) = group else {
+/// Gives the socket at `path` to the user who is to serve there, and lets a group connect, as far as they are given.
+fn admit(
+    user: Option<&ServiceUser>,
+    group: Option<&Admission>,
+    path: &Path,
+) -> Result<(), Failure> {
+    if user.is_none() && group.is_none() {
         return Ok(());
-    };
-    group.open(path).map_err(|error| {
-        let (name, path) = (group.name(), path.display());
+    }
+    give_socket(path, user, group).map_err(|error| {
+        let option = match (group, user) {
+            (Some(group), _) => format!("--group {}", group.name()),
+            (None, user) => format!("--user {}", user.map_or("", ServiceUser::name)),
+        };
+        let path = path.display();
         Failure::BadInput(format!(
-            "--group {name}: cannot give it {path}: {error}; expected a group of this user, or root"
+            "{option}: cannot give it {path}: {error}; expected a group of this user, or root"
         ))
     })
+}
+
+/// Where `baton live stat` is answered at `path`, in a folder that is there.
+fn control_at(
+    places: &Places,
+    path: &Path,
+    user: Option<&ServiceUser>,
+) -> Result<ControlSocket, Failure> {
+    places.make_for(path, user)?;
+    Ok(ControlSocket::bind(path)?)
+}
+
+/// The user that a daemon becomes when it is set up; none if it stays what it is.
+///
+/// # Errors
+/// One was given, and only root can become another.
+fn service_user(arguments: &ConfinementArgs) -> Result<Option<ServiceUser>, Failure> {
+    let is_root = rustix::process::geteuid().is_root();
+    match &arguments.user {
+        Some(user) if !is_root => Err(Failure::BadInput(format!(
+            "--user {}: only root can become another user",
+            user.name()
+        ))),
+        Some(user) => Ok(Some(user.clone())),
+        None => {
+            let user = ServiceUser::usual();
+            if is_root && user.is_none() {
+                note(
+                    "this user namespace has no user without privileges: the user stays root in it",
+                );
+            }
+            Ok(user)
+        }
+    }
+}
+
+/// Allows only the system calls that a daemon makes, from now on, in all its threads.
+fn confine_to(kind: Confinement, arguments: &ConfinementArgs) -> Result<(), Failure> {
+    match arguments.no_seccomp {
+        true => Ok(()),
+        false => Ok(confine(kind)?),
+    }
 }
 
 /// Asks the broker of an adapter beside the kernel.
@@ -108,7 +162,8 @@ fn bad_broker(path: &Path, error: &io::Error) -> Failure {
         _ => "`baton live adapter --iface NAME --broker`",
     };
     let why = explain(error, server, "`--broker`");
-    Failure::BadInput(format!("--broker {}: {why}", path.display()))
+    let hint = Places::here().hint(path);
+    Failure::BadInput(format!("--broker {}: {why}{hint}", path.display()))
 }
 
 impl From<LiveError> for Failure {

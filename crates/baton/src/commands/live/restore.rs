@@ -5,6 +5,7 @@ use crate::cli::RestoreArgs;
 use crate::failure::Failure;
 use crate::output::print;
 use crate::runner::Interrupt;
+use baton_live::Places;
 use baton_report::grouped;
 use baton_sockets::broker::BrokerClient;
 
@@ -14,7 +15,9 @@ use baton_sockets::broker::BrokerClient;
 /// No broker answers, it refuses, or some connections have not gone back.
 pub fn execute(arguments: &RestoreArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let ask = |broker: &mut BrokerClient| broker.restore_all();
-    match ask_broker(&arguments.broker, interrupt, ask)? {
+    let broker = arguments.broker.clone();
+    let broker = broker.unwrap_or_else(|| Places::here().broker());
+    match ask_broker(&broker, interrupt, ask)? {
         0 => print("all connections are the kernel's; the adapter takes no more\n"),
         left => Err(Failure::Failed(format!(
             "{} connections are not the kernel's again: their applications do not bring them back; the adapter takes no more",

@@ -4,8 +4,9 @@ mod program;
 mod reach;
 
 use super::{await_socket, bad_broker};
-use crate::cli::{self, RunOnAdapterArgs};
+use crate::cli::RunOnAdapterArgs;
 use crate::failure::Failure;
+use baton_live::Places;
 use program::{Unfit, check, find};
 use reach::tell_of_refusals;
 use std::ffi::OsString;
@@ -31,10 +32,14 @@ const PRELOAD: &str = "LD_PRELOAD";
 /// There is no library, no adapter or no such program, or it cannot be preloaded.
 pub fn execute(arguments: &RunOnAdapterArgs) -> Result<(), Failure> {
     let library = library()?;
-    if !await_socket(&arguments.adapter) {
-        let adapter = arguments.adapter.display();
+    let places = Places::here();
+    let adapter = arguments.adapter.clone();
+    let adapter = adapter.unwrap_or_else(|| places.adapter());
+    if !await_socket(&adapter) {
+        let hint = places.hint(&adapter);
+        let adapter = adapter.display();
         let message = format!(
-            "--adapter {adapter}: no such file; start one: baton live adapter --listen {adapter} ..."
+            "--adapter {adapter}: no such file; start one: baton live adapter --listen {adapter} ...{hint}"
         );
         return Err(Failure::BadInput(message));
     }
@@ -45,17 +50,16 @@ pub fn execute(arguments: &RunOnAdapterArgs) -> Result<(), Failure> {
     let unfit = |why: Unfit| Failure::BadInput(format!("{shown}: {why}"));
     let program = find(name).map_err(unfit)?;
     check(&program).map_err(unfit)?;
-    let adapter =
-        std::path::absolute(&arguments.adapter).unwrap_or_else(|_| arguments.adapter.clone());
+    let adapter = std::path::absolute(&adapter).unwrap_or(adapter);
     let mut command = Command::new(&program);
     command.arg0(name).args(rest);
     command
         .env(PRELOAD, preload(&library))
-        .env(ADAPTER, adapter);
+        .env(ADAPTER, &adapter);
     // Of a program around this one, which may have another adapter.
     command.env_remove(BROKER).env_remove(HANDOFF);
-    let broker = broker(arguments)?;
-    let mut sockets = vec![arguments.adapter.as_path()];
+    let broker = broker(arguments, &places)?;
+    let mut sockets = vec![adapter.as_path()];
     sockets.extend(broker.as_deref());
     tell_of_refusals(&sockets);
     if let Some(broker) = broker {
@@ -68,19 +72,21 @@ pub fn execute(arguments: &RunOnAdapterArgs) -> Result<(), Failure> {
 }
 
 /// Where the broker listens through which connections move between the kernel and the adapter; none where all of TCP is on the adapter.
-fn broker(arguments: &RunOnAdapterArgs) -> Result<Option<PathBuf>, Failure> {
-    let given = arguments.broker.as_deref();
-    let path = given.unwrap_or(Path::new(cli::BROKER));
-    let absolute = || std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    match UnixStream::connect(path) {
+fn broker(arguments: &RunOnAdapterArgs, places: &Places) -> Result<Option<PathBuf>, Failure> {
+    let given = arguments.broker.clone();
+    let is_given = given.is_some();
+    let path = given.unwrap_or_else(|| places.broker());
+    let absolute = || std::path::absolute(&path).unwrap_or_else(|_| path.clone());
+    match UnixStream::connect(&path) {
         Ok(_) => Ok(Some(absolute())),
         // That the program finds it, as another user, may be.
         Err(error) if error.kind() == ErrorKind::PermissionDenied => Ok(Some(absolute())),
-        Err(error) if given.is_some() => Err(bad_broker(path, &error)),
+        Err(error) if is_given => Err(bad_broker(&path, &error)),
         Err(_) if arguments.handoff.is_some() => {
             let message = format!(
-                "--handoff: nobody listens at {}; start an adapter beside the kernel: baton live adapter --iface NAME --handoff t4",
-                path.display()
+                "--handoff: nobody listens at {}; start an adapter beside the kernel: baton live adapter --iface NAME --handoff t4{}",
+                path.display(),
+                places.hint(&path)
             );
             Err(Failure::BadInput(message))
         }

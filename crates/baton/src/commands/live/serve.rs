@@ -1,7 +1,7 @@
 //! `baton live serve`: a web server on the engine, or on somebody else's TCP.
 
 use super::descriptors::batching;
-use super::{await_socket, bad_broker, engine, stop};
+use super::{await_socket, bad_broker, control_at, engine, stop};
 use crate::cli::{DescriptorArgs, ServeArgs};
 use crate::failure::Failure;
 use crate::output::{print, tell};
@@ -12,7 +12,7 @@ use baton_host::{NicCacheConfig, SelectionConfig};
 use baton_live::http::HttpConfig;
 use baton_live::{
     AdapterSockets, CannotListen, Clock, ControlSocket, HandoffConfig, HandoffSockets,
-    KernelHandoff, KernelSockets, LinkNews, ServiceConfig, Snapshot, Waiting, WebService,
+    KernelHandoff, KernelSockets, LinkNews, Places, ServiceConfig, Snapshot, Waiting, WebService,
     WorldService,
 };
 use baton_report::grouped;
@@ -44,7 +44,9 @@ pub fn execute(arguments: &ServeArgs, interrupt: &Interrupt) -> Result<(), Failu
         // That it has not come the attempt to attach says.
         await_socket(path);
     }
-    let mut control = ControlSocket::bind(&arguments.control)?;
+    let places = Places::here();
+    let control = arguments.control.clone();
+    let mut control = control_at(&places, &control.unwrap_or_else(|| places.serve()), None)?;
     let totals = if arguments.kernel || arguments.broker.is_some() {
         on_kernel(arguments, &mut control, interrupt)?
     } else if let (Some(address), Some(policy)) = (&arguments.adapter, &arguments.handoff) {
@@ -212,8 +214,9 @@ fn beside_kernel(
     let (Some(path), Some(address)) = (&arguments.broker, &arguments.adapter) else {
         return Ok(None);
     };
-    let handoff =
-        Handoff::by(path, arguments.handoff.as_ref()).map_err(|error| bad_broker(path, &error))?;
+    let path = path.clone().unwrap_or_else(|| Places::here().broker());
+    let handoff = Handoff::by(&path, arguments.handoff.as_ref());
+    let handoff = handoff.map_err(|error| bad_broker(&path, &error))?;
     Ok(Some(KernelHandoff {
         driver: attach(arguments, address, config)?,
         handoff,

@@ -1,9 +1,10 @@
 //! What an adapter asks for.
 
-use super::requests::{Refusal, check_operator};
+use super::requests::Refusal;
 use super::{Shared, refuse};
 use crate::broker::memory::Memory;
 use crate::broker::session::{Arrival, Return, Session, Welcome};
+use crate::places::own_number;
 use crate::port::link_info;
 use crate::xdp::Mode;
 use baton_sockets::broker::messages::{
@@ -34,7 +35,7 @@ impl Shared {
         user: u32,
         pid: i32,
     ) -> Result<Arc<Session>, Refusal> {
-        check_operator(user)?;
+        self.check_adapter(user)?;
         let arrival = serde_json::from_slice(body)?;
         let session = Arc::new(self.session(Memory::create()?, arrival, pid)?);
         self.captured
@@ -56,7 +57,7 @@ impl Shared {
         user: u32,
         pid: i32,
     ) -> Result<(Arc<Session>, Programs), Refusal> {
-        check_operator(user)?;
+        self.check_adapter(user)?;
         let Return { is_native, arrival } = serde_json::from_slice(&message.body)?;
         let mode = match is_native {
             true => Mode::Native,
@@ -92,14 +93,18 @@ impl Shared {
     fn session(&self, memory: Memory, arrival: Arrival, pid: i32) -> Result<Session, Refusal> {
         let Arrival {
             interface,
+            namespace: from,
             tcp,
             policy,
         } = arrival;
         let expected = &self.captured.interface;
-        if interface != *expected {
+        let namespace = own_number().unwrap_or_default();
+        if interface != *expected || from != namespace {
             return Err(Refusal::OtherInterface {
                 of: interface,
                 expected: expected.clone(),
+                from,
+                namespace,
             });
         }
         let policy = policy.parse().map_err(|_| Refusal::Unknown)?;

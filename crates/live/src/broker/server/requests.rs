@@ -55,8 +55,16 @@ pub(super) enum Refusal {
     NotTcp,
     #[error("only root and the user of the broker may ask for this")]
     NotOperator,
-    #[error("an adapter of interface {of}; expected one of {expected}")]
-    OtherInterface { of: String, expected: String },
+    #[error(
+        "this broker serves {expected} of network namespace {namespace}, and the adapter is at {of} of network namespace {from} \
+         (`lsns -t net` lists them); give --broker another path"
+    )]
+    OtherInterface {
+        of: String,
+        expected: String,
+        from: u64,
+        namespace: u64,
+    },
     #[error("process {0} is the adapter; end it, or replace it (--replace)")]
     Occupied(u32),
     #[error("the connection is lost with the adapter: {0}")]
@@ -101,7 +109,7 @@ impl Shared {
             }
             PLACES => return Ok(serde_json::to_vec(&self.applications.places(user))?.into()),
             RESTORE_ALL => {
-                check_operator(user)?;
+                self.check_operator(user)?;
                 return Ok(self.restore_all().to_string().into_bytes().into());
             }
             KNOWS => {
@@ -119,6 +127,21 @@ impl Shared {
         let socket = message.socket().ok_or(Refusal::NoSocket)?;
         let is_wide = self.check(socket, user)?;
         Ok(self.take(socket, is_wide, taker)?.into())
+    }
+
+    /// Whether this user may ask for what concerns all.
+    fn check_operator(&self, user: u32) -> Result<(), Refusal> {
+        let may = user == 0 || user == self.starter;
+        may.then_some(()).ok_or(Refusal::NotOperator)
+    }
+
+    /// Whether this user may be the adapter. One that has dropped root has the broker's own user when it comes to the next broker.
+    pub(super) fn check_adapter(&self, user: u32) -> Result<(), Refusal> {
+        let is_own = user == rustix::process::getuid().as_raw();
+        is_own
+            .then_some(())
+            .ok_or(Refusal::NotOperator)
+            .or_else(|_| self.check_operator(user))
     }
 
     /// Whether this user may ask for this socket. Says whether it is one of IPv6.
@@ -227,10 +250,4 @@ impl Shared {
         self.captured.lose(flow, loss);
         Refusal::Lost(loss)
     }
-}
-
-/// Whether this user may ask for what concerns all.
-pub(super) fn check_operator(user: u32) -> Result<(), Refusal> {
-    let may = user == 0 || user == rustix::process::getuid().as_raw();
-    may.then_some(()).ok_or(Refusal::NotOperator)
 }

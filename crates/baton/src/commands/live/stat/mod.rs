@@ -11,7 +11,7 @@ use crate::cli::StatArgs;
 use crate::failure::Failure;
 use crate::output::print;
 use crate::runner::Interrupt;
-use baton_live::{Snapshot, ask};
+use baton_live::{Places, Snapshot, ask};
 use baton_report::{Column, Table, counted, grouped};
 use baton_sockets::kernel::PlaceRow;
 use rates::Rates;
@@ -35,15 +35,16 @@ pub fn execute(arguments: &StatArgs, interrupt: &Interrupt) -> Result<(), Failur
     }
     let mut before: Option<Snapshot> = None;
     loop {
-        let (control, server) = (arguments.control().to_owned(), arguments.server());
-        let answer = interrupt.during(move || ask(&control, server))??;
+        let (control, server) = arguments.control(&Places::here());
+        let asked = control.clone();
+        let answer = interrupt.during(move || ask(&asked, server))??;
         if arguments.json && !filter::is_given(&arguments.filter) {
             return print(&String::from_utf8_lossy(&answer));
         }
         let snapshot: Snapshot = serde_json::from_slice(&answer).map_err(|error| {
             Failure::Failed(format!(
                 "--control {}: the answer is no snapshot of this version of baton: {error}",
-                arguments.control().display()
+                control.display()
             ))
         })?;
         let rates = before
@@ -71,7 +72,9 @@ pub fn execute(arguments: &StatArgs, interrupt: &Interrupt) -> Result<(), Failur
 
 /// Where the connections of all applications of a broker are, and why.
 fn why(arguments: &StatArgs, interrupt: &Interrupt) -> Result<(), Failure> {
-    let applications = ask_broker(&arguments.broker, interrupt, |broker| broker.places())?;
+    let broker = arguments.broker.clone();
+    let broker = broker.unwrap_or_else(|| Places::here().broker());
+    let applications = ask_broker(&broker, interrupt, |broker| broker.places())?;
     if arguments.json {
         let text = serde_json::to_string(&applications);
         let text = text.map_err(|error| Failure::Failed(error.to_string()))?;
