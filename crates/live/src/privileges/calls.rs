@@ -42,6 +42,8 @@ const STREAM: u64 = libc::SOCK_STREAM as u64;
 const DATAGRAM: u64 = libc::SOCK_DGRAM as u64;
 const RAW: u64 = libc::SOCK_RAW as u64;
 const ROUTE: u64 = libc::NETLINK_ROUTE as u64;
+/// PR_GET_AUXV: rustix looks there for the page size and the like.
+const GET_AUXILIARY_VECTOR: u64 = 0x4155_5856;
 /// SIOCETHTOOL.
 const ETHTOOL: u64 = 0x8946;
 /// SIOCOUTQNSD.
@@ -70,6 +72,7 @@ pub const COMMON: &[Call] = &[
     (libc::SYS_sched_getaffinity, ANY),
     (libc::SYS_sched_yield, ANY),
     (libc::SYS_prctl, &[Is(0, libc::PR_SET_NAME as u64)]),
+    (libc::SYS_prctl, &[Is(0, GET_AUXILIARY_VECTOR)]),
     (libc::SYS_sigaltstack, ANY),
     (libc::SYS_rt_sigaction, ANY),
     (libc::SYS_rt_sigprocmask, ANY),
