@@ -1,0 +1,287 @@
+//! What adapter and broker beside a kernel may still do when they are set up, and where they are found, with interfaces in namespaces of their own.
+
+#[path = "../common/needs.rs"]
+mod needs;
+
+use libtest_mimic::Arguments;
+use needs::Need;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{self, Child, Command, Output, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Whatever has to come at all comes within this time, even where others use the machine.
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// CAP_NET_BIND_SERVICE, CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF.
+const OF_BROKER: u64 = 1 << 10 | 1 << 12 | 1 << 13 | 1 << 39;
+/// It listens for signals.
+const WITHOUT: &str = "ctrl-c";
+
+fn main() {
+    let tests: &[needs::Test] = &[
+        (
+            "each_thread_keeps_only_what_is_documented",
+            each_thread_keeps_only_what_is_documented,
+        ),
+        (
+            "each_namespace_has_an_adapter_of_its_own",
+            each_namespace_has_an_adapter_of_its_own,
+        ),
+        (
+            "a_broker_of_another_namespace_is_named",
+            a_broker_of_another_namespace_is_named,
+        ),
+    ];
+    needs::run(&Arguments::from_args(), Need::Root, tests);
+}
+
+fn each_thread_keeps_only_what_is_documented() {
+    let namespace = Namespace::new("threads");
+    let broker = namespace.start(&["broker"], None);
+    let places = namespace.places();
+    broker.await_file(&format!("{places}/broker.sock"));
+    let adapter = namespace.start(&["adapter", "--handoff", "never"], Some("taking over"));
+    for (daemon, kept, least) in [(&broker, OF_BROKER, 4), (&adapter, 0, 2)] {
+        let threads = daemon.await_confined();
+        assert!(threads.len() >= least, "{threads:?}");
+        for thread in threads {
+            for ids in ["Uid", "Gid"] {
+                let ids = thread.field(ids).split_whitespace();
+                assert!(ids.clone().count() == 4 && ids.into_iter().all(|id| id != "0"));
+            }
+            assert_eq!(thread.field("Groups"), "", "{thread:?}");
+            let kept = if thread.field("Name") == WITHOUT {
+                0
+            } else {
+                kept
+            };
+            for (set, expected) in [
+                ("CapPrm", kept),
+                ("CapEff", kept),
+                ("CapInh", 0),
+                ("CapAmb", 0),
+                ("CapBnd", 0),
+            ] {
+                assert_eq!(thread.field(set), format!("{expected:016x}"), "{thread:?}");
+            }
+            assert_eq!(thread.field("NoNewPrivs"), "1", "{thread:?}");
+        }
+    }
+    // They remove what they have made.
+    adapter.end();
+    broker.end();
+    assert_eq!(fs::read_dir(&places).expect("a folder").count(), 0);
+}
+
+fn each_namespace_has_an_adapter_of_its_own() {
+    let namespaces = ["first", "second"].map(Namespace::new);
+    let adapters = namespaces.each_ref().map(|namespace| {
+        let adapter = namespace.start(&["adapter", "--handoff", "never"], Some("taking over"));
+        (namespace, adapter)
+    });
+    for (namespace, adapter) in &adapters {
+        let stat = namespace.run(&["stat", "--json", "--control"], "control.sock");
+        let text = String::from_utf8_lossy(&stat.stdout);
+        let pid = format!("\"pid\":{}", adapter.child.id());
+        assert!(stat.status.success() && text.contains(&pid), "{stat:?}");
+        // By the path that is the default there.
+        let restored = namespace.inside(&["restore", "--all"]);
+        assert!(restored.status.success(), "{restored:?}");
+    }
+}
+
+fn a_broker_of_another_namespace_is_named() {
+    let [first, second] = ["named", "stranger"].map(Namespace::new);
+    let _adapter = first.start(&["adapter", "--handoff", "never"], Some("taking over"));
+    let broker = format!("--broker={}/broker.sock", first.places());
+    let refused = second.inside(&["adapter", "--iface", "eth1", &broker]);
+    let text = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2), "{text}");
+    for expected in [
+        &broker[9..],
+        &format!(
+            "this broker serves eth1 of network namespace {}",
+            first.number()
+        ),
+        &format!(
+            "the adapter is at eth1 of network namespace {}",
+            second.number()
+        ),
+    ] {
+        assert!(text.contains(expected), "{text}");
+    }
+    let absent = second.inside(&["restore", "--all"]);
+    let text = String::from_utf8_lossy(&absent.stderr);
+    let path = format!("{}/broker.sock", second.places());
+    assert!(text.contains(&path) && text.contains("the default path in this network namespace"));
+}
+
+/// A network namespace with an interface `eth1`; deleted when dropped.
+struct Namespace {
+    name: String,
+}
+
+impl Namespace {
+    fn new(name: &str) -> Self {
+        let name = format!("baton-priv-{}-{name}", process::id());
+        ip(&["netns", "add", &name]);
+        let namespace = Self { name };
+        namespace.ip("link add eth1 type veth peer name eth1p");
+        namespace.ip("addr add 10.7.8.1/24 dev eth1");
+        namespace.ip("link set eth1 up");
+        namespace.ip("link set eth1p up");
+        namespace
+    }
+
+    fn ip(&self, arguments: &str) {
+        let mut all = vec!["-n", &self.name];
+        all.extend(arguments.split(' '));
+        ip(&all);
+    }
+
+    fn number(&self) -> u64 {
+        use std::os::unix::fs::MetadataExt;
+        let about = fs::metadata(format!("/run/netns/{}", self.name));
+        about.expect("it was made").ino()
+    }
+
+    /// The folder of its default paths.
+    fn places(&self) -> String {
+        format!("/run/baton-{}", self.number())
+    }
+
+    /// Starts a daemon on its interface from outside, and waits until it says what is given.
+    fn start(&self, arguments: &[&str], says: Option<&str>) -> Daemon {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_baton"));
+        command.arg("live").args(arguments);
+        command.args(["--iface", "eth1", "--netns", &self.name]);
+        let daemon = Daemon::start(command);
+        if let Some(text) = says {
+            daemon.says(text);
+        }
+        daemon
+    }
+
+    /// Runs a command in the namespace.
+    fn inside(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.name]);
+        command.arg(env!("CARGO_BIN_EXE_baton")).arg("live");
+        command.args(arguments).output().expect("it starts")
+    }
+
+    /// Runs a command outside of it, with the path of one of its sockets.
+    fn run(&self, arguments: &[&str], socket: &str) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_baton"));
+        command.arg("live").args(arguments);
+        command.arg(format!("{}/{socket}", self.places()));
+        command.output().expect("it starts")
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        let places = self.places();
+        ip(&["netns", "delete", &self.name]);
+        let _ = fs::remove_dir_all(places);
+    }
+}
+
+fn ip(arguments: &[&str]) {
+    let status = Command::new("ip").args(arguments).status();
+    assert!(status.expect("ip").success(), "ip {arguments:?}");
+}
+
+/// A process whose words are heard; killed when dropped.
+struct Daemon {
+    child: Child,
+    lines: Receiver<String>,
+}
+
+/// What the kernel says of a thread (proc_pid_status(5)).
+#[derive(Debug)]
+struct Thread(String);
+
+impl Thread {
+    fn field(&self, name: &str) -> &str {
+        let mut lines = self.0.lines().filter_map(|line| line.split_once(':'));
+        let found = lines.find(|(key, _)| *key == name);
+        found.expect("the kernel says so").1.trim()
+    }
+}
+
+impl Daemon {
+    fn start(mut command: Command) -> Self {
+        let command = command.stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the program starts");
+        let (sender, lines) = channel();
+        let out = child.stderr.take().expect("it is piped");
+        thread::spawn(move || {
+            for line in BufReader::new(out).lines().map_while(Result::ok) {
+                // That nobody listens any more is no failure.
+                let _ = sender.send(line);
+            }
+        });
+        Self { child, lines }
+    }
+
+    fn says(&self, text: &str) {
+        let limit = Instant::now() + TIMEOUT;
+        let mut heard = Vec::new();
+        loop {
+            let left = limit.saturating_duration_since(Instant::now());
+            match self.lines.recv_timeout(left) {
+                Ok(line) if line.contains(text) => return,
+                Ok(line) => heard.push(line),
+                Err(_) => panic!("it did not say {text:?}, but {heard:?}"),
+            }
+        }
+    }
+
+    fn await_file(&self, path: &str) {
+        await_that(path, || fs::exists(path).unwrap_or_default());
+    }
+
+    /// Its threads, when all have their filter.
+    fn await_confined(&self) -> Vec<Thread> {
+        let threads = || {
+            let tasks = fs::read_dir(format!("/proc/{}/task", self.child.id()));
+            let tasks = tasks.expect("it runs").filter_map(Result::ok);
+            let status =
+                tasks.filter_map(|task| fs::read_to_string(task.path().join("status")).ok());
+            status.map(Thread).collect::<Vec<_>>()
+        };
+        await_that("a filter in each thread", || {
+            threads()
+                .iter()
+                .all(|thread| thread.field("Seccomp") == "2")
+        });
+        threads()
+    }
+
+    fn end(mut self) {
+        let pid = self.child.id().to_string();
+        let status = Command::new("kill").arg(pid).status();
+        assert!(status.expect("kill").success());
+        let status = self.child.wait().expect("it was started");
+        assert!(status.success(), "{status}");
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[track_caller]
+fn await_that(what: &str, is_so: impl Fn() -> bool) {
+    let limit = Instant::now() + TIMEOUT;
+    while !is_so() {
+        assert!(Instant::now() < limit, "in vain: {what}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
