@@ -22,7 +22,7 @@ use std::str::FromStr;
 /// ```
 /// use baton_iolib::AdapterAddress;
 ///
-/// let local: AdapterAddress = "/run/baton.sock".parse()?;
+/// let local: AdapterAddress = "/run/baton/adapter.sock".parse()?;
 /// let remote: AdapterAddress = "tcp://adapter:7000".parse()?;
 /// assert_eq!(remote, AdapterAddress::Tcp("adapter:7000".to_owned()));
 /// # Ok::<(), baton_iolib::AddressError>(())
@@ -37,7 +37,7 @@ pub enum AdapterAddress {
 
 /// A text that is no address of an adapter.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?}: expected a path, as /run/baton.sock, or tcp://HOST:PORT")]
+#[error("{0:?}: expected a path, as /run/baton/adapter.sock, or tcp://HOST:PORT")]
 pub struct AddressError(String);
 
 impl FromStr for AdapterAddress {
@@ -267,7 +267,7 @@ mod tests {
     #[test]
     fn addresses_are_paths_or_tcp() {
         for good in [
-            "/run/baton.sock",
+            "/run/baton/adapter.sock",
             "baton.sock",
             "tcp://10.0.0.1:7000",
             "tcp://[::1]:7000",

@@ -45,7 +45,7 @@ const KICK: epoll::EventData = epoll::EventData::new_u64(1);
 /// use baton_sockets::{Adapter, TcpStream};
 /// use std::io::{Read, Write};
 ///
-/// let adapter = Adapter::connect("/run/baton.sock")?;
+/// let adapter = Adapter::connect("/run/baton/adapter.sock")?;
 /// let mut stream = TcpStream::connect(&adapter, "10.9.0.1:7".parse().unwrap())?;
 /// stream.write_all(b"hello")?;
 /// let mut echo = [0; 5];

@@ -18,7 +18,7 @@ use std::task::{Context, Poll};
 /// ```no_run
 /// use baton_sockets::{Adapter, AsyncTcpStream};
 /// # async fn hello() -> std::io::Result<()> {
-/// let adapter = Adapter::connect("/run/baton.sock")?;
+/// let adapter = Adapter::connect("/run/baton/adapter.sock")?;
 /// let stream = AsyncTcpStream::connect(&adapter, "10.9.0.1:7".parse().unwrap()).await?;
 /// println!("connected to {}", stream.get_ref().peer_addr()?);
 /// # Ok(())

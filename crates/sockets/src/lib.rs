@@ -14,7 +14,7 @@
 //! use std::io::copy;
 //! use std::thread;
 //!
-//! let adapter = Adapter::connect("/run/baton.sock")?;
+//! let adapter = Adapter::connect("/run/baton/adapter.sock")?;
 //! let listener = TcpListener::bind(&adapter, "0.0.0.0:7".parse().unwrap())?;
 //! for stream in listener.incoming() {
 //!     let stream = stream?;

@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// use baton_sockets::{Adapter, TcpListener};
 /// use std::io::Write;
 ///
-/// let adapter = Adapter::connect("/run/baton.sock")?;
+/// let adapter = Adapter::connect("/run/baton/adapter.sock")?;
 /// let listener = TcpListener::bind(&adapter, "0.0.0.0:7000".parse().unwrap())?;
 /// for stream in listener.incoming() {
 ///     stream?.write_all(b"hello\n")?;

@@ -162,7 +162,7 @@ pub(crate) mod sealed {
 /// ```no_run
 /// use baton_sockets::{Adapter, Events, Interest, Poll, TcpListener, Token};
 ///
-/// let adapter = Adapter::connect("/run/baton.sock")?;
+/// let adapter = Adapter::connect("/run/baton/adapter.sock")?;
 /// let listener = TcpListener::bind(&adapter, "0.0.0.0:80".parse().unwrap())?;
 /// listener.set_nonblocking(true)?;
 /// let poll = Poll::new(&adapter);

@@ -43,7 +43,7 @@ thread_local! {
 /// use std::io::{Read, Write};
 /// use std::net::Shutdown;
 ///
-/// let adapter = Adapter::connect("/run/baton.sock")?;
+/// let adapter = Adapter::connect("/run/baton/adapter.sock")?;
 /// let mut stream = TcpStream::connect(&adapter, "10.9.0.1:80".parse().unwrap())?;
 /// stream.write_all(b"GET / HTTP/1.0\r\n\r\n")?;
 /// stream.shutdown(Shutdown::Write)?;

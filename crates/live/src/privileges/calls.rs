@@ -116,13 +116,13 @@ pub const COMMON: &[Call] = &[
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_unlink, ANY),
     // --- terminals, and what an interface says of itself ---
-    (libc::SYS_ioctl, &[Is(1, libc::TCGETS as u64)]),
-    (libc::SYS_ioctl, &[Is(1, libc::TIOCGWINSZ as u64)]),
-    (libc::SYS_ioctl, &[Is(1, libc::FIONBIO as u64)]),
-    (libc::SYS_ioctl, &[Is(1, libc::SIOCGIFFLAGS as u64)]),
-    (libc::SYS_ioctl, &[Is(1, libc::SIOCGIFHWADDR as u64)]),
-    (libc::SYS_ioctl, &[Is(1, libc::SIOCGIFINDEX as u64)]),
-    (libc::SYS_ioctl, &[Is(1, libc::SIOCGIFMTU as u64)]),
+    (libc::SYS_ioctl, &[Is(1, libc::TCGETS)]),
+    (libc::SYS_ioctl, &[Is(1, libc::TIOCGWINSZ)]),
+    (libc::SYS_ioctl, &[Is(1, libc::FIONBIO)]),
+    (libc::SYS_ioctl, &[Is(1, libc::SIOCGIFFLAGS)]),
+    (libc::SYS_ioctl, &[Is(1, libc::SIOCGIFHWADDR)]),
+    (libc::SYS_ioctl, &[Is(1, libc::SIOCGIFINDEX)]),
+    (libc::SYS_ioctl, &[Is(1, libc::SIOCGIFMTU)]),
     (libc::SYS_ioctl, &[Is(1, ETHTOOL)]),
     // --- sockets: those of which interfaces are asked, and the kernel's routes ---
     (libc::SYS_socket, &[Is(0, INET), Masked(1, KIND, DATAGRAM)]),
@@ -171,8 +171,8 @@ pub const BROKER: &[Call] = &[
     (libc::SYS_socket, &[Is(0, INET6), Masked(1, KIND, STREAM)]),
     (libc::SYS_bind, ANY),
     (libc::SYS_getpeername, ANY),
-    (libc::SYS_ioctl, &[Is(1, libc::FIONREAD as u64)]),
-    (libc::SYS_ioctl, &[Is(1, libc::TIOCOUTQ as u64)]),
+    (libc::SYS_ioctl, &[Is(1, libc::FIONREAD)]),
+    (libc::SYS_ioctl, &[Is(1, libc::TIOCOUTQ)]),
     (libc::SYS_ioctl, &[Is(1, UNSENT)]),
     // The memory of an adapter.
     (libc::SYS_memfd_create, ANY),

@@ -41,7 +41,7 @@ const MOST_ROUNDS: u32 = 4;
 /// use baton_sockets::{AdapterAddress, Driver, DriverConfig};
 ///
 /// // An echo server.
-/// let address: AdapterAddress = "/run/baton.sock".parse()?;
+/// let address: AdapterAddress = "/run/baton/adapter.sock".parse()?;
 /// let mut driver = Driver::open(address, DriverConfig::default())?;
 /// let now = driver.now();
 /// let local = "0.0.0.0:7".parse::<std::net::SocketAddr>()?;
