@@ -321,7 +321,7 @@ fn an_adapter_that_waits_for_the_broker_has_connections() {
                 let socket = Broker::bind(&path).expect("a free path");
                 thread::scope(|scope| {
                     let opened = scope.spawn(|| open(folder.path()));
-                    let _broker = Broker::start_at(socket, NEAR, None).expect("XDP");
+                    let _broker = Broker::start_at(socket, NEAR, None, 0).expect("XDP");
                     let _adapter = opened.join().expect("it is let in");
                     let mut client = BrokerClient::connect(&path).expect("it listens");
                     let (near, _far) = connect(&listeners[0]);
