@@ -4,14 +4,13 @@ use super::ledger::{Keeper, Ledger, Remains, lock};
 use crate::broker::{BrokerLink, CapturedStats, question};
 use crate::error::LiveError;
 use crate::neighbourhood::Neighbourhood;
-use crate::port::{AfXdp, AfXdpConfig, Port, Senders};
+use crate::port::{AfXdp, AfXdpConfig, Port};
 use baton_inet::{Cidr, Host, InterfaceConfig, Unclaimed};
 use baton_nic::adapter::{Adapter, Custody};
 use baton_wire::{Flow, Span, Time};
 use bytes::Bytes;
 use serde::Serialize;
 use std::collections::VecDeque;
-use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 
@@ -53,9 +52,6 @@ impl BesideKernel {
             swept: Time::ZERO,
             closed: false,
             is_alone: false,
-            unfinished: port.unfinished(),
-            excluded: Vec::new(),
-            notice: None,
             stats: BesideStats::default(),
         };
         Ok(Self {
@@ -88,8 +84,6 @@ pub struct BesideStats {
     pub sought: u64,
     /// Connections that nobody had any more after their broker was killed: their peers were told by a reset.
     pub given_up: u64,
-    /// Peers whose connections went back to the kernel because their frames left checksums or segments to hardware.
-    pub excluded: u64,
 }
 
 /// What an adapter beside a kernel does.
@@ -106,12 +100,6 @@ pub struct Beside {
     closed: bool,
     /// The broker is gone.
     is_alone: bool,
-    /// Whose frames the port cannot take.
-    unfinished: Senders,
-    /// Of these the broker knows.
-    excluded: Vec<IpAddr>,
-    /// The first of them, of whom nobody was told yet.
-    notice: Option<IpAddr>,
     stats: BesideStats,
 }
 
@@ -192,7 +180,6 @@ impl Beside {
             self.swept = now;
             self.find_broker();
             self.give_up(host);
-            self.exclude(now, host, adapter);
             lock(&self.ledger).sweep(self.link.table(), |flow| {
                 let stack = host.stack();
                 match stack.find(flow) {
@@ -210,10 +197,6 @@ impl Beside {
             return;
         }
         self.is_alone = self.link.find_next(&self.sockets).is_err();
-        if !self.is_alone {
-            // The next one knows of none.
-            self.excluded.clear();
-        }
     }
 
     /// Ends connections that a broker was moving when it was killed, unless another one has come: their peers answer the question that they are
@@ -228,31 +211,6 @@ impl Beside {
                 host.send_packet(question.into());
             }
         }
-    }
-
-    /// Gives connections back to the kernel with peers whose frames the port cannot take: they would stand still here.
-    fn exclude(&mut self, now: Time, host: &Host, adapter: &mut Adapter<Bytes>) {
-        for peer in self.unfinished.take() {
-            if !self.excluded.contains(&peer) {
-                self.link.exclude(peer);
-                if self.stats.excluded == 0 {
-                    self.notice = Some(peer);
-                }
-                self.excluded.push(peer);
-                self.stats.excluded += 1;
-            }
-            let stack = host.stack();
-            for conn in stack.connections() {
-                if stack.flow(conn).remote.addr == peer {
-                    adapter.relieve(now, conn);
-                }
-            }
-        }
-    }
-
-    /// A peer whose frames the port cannot take, the first time that there is one.
-    pub(super) fn poll_notice(&mut self) -> Option<IpAddr> {
-        self.notice.take()
     }
 
     /// A turn ends, and packets leave: what has become of connections is written down before.

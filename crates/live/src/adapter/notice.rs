@@ -5,7 +5,6 @@ use crate::ending::Waiting;
 use baton_bus::link::Violation;
 use baton_nic::adapter::Ending;
 use std::fmt::{self, Display};
-use std::net::IpAddr;
 
 /// One event in the life of an application, or the end of all.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,8 +29,6 @@ pub enum Notice {
     },
     /// The broker is gone.
     Alone,
-    /// What a peer sends cannot be taken beside the kernel.
-    Unfinished(IpAddr),
     /// There is another one.
     NotAlone,
     /// It is to end, and connections are left.
@@ -63,11 +60,6 @@ impl Display for Notice {
             Self::Alone => write!(
                 out,
                 "the broker is gone: connections that are here stay, and no others come, until there is another (baton live broker)"
-            ),
-            Self::Unfinished(peer) => write!(
-                out,
-                "frames of {peer} come with checksums or segments left to hardware, and cannot be taken: its connections go back to the kernel and \
-                 stay there. At the other end of a virtual link run `ethtool -K PEER tx off`, then start the adapter again (--replace)"
             ),
             Self::NotAlone => write!(
                 out,

@@ -383,9 +383,6 @@ impl AdapterService {
             let was_alone = beside.is_alone();
             beside.work(now, host, &mut self.adapter);
             let is_alone = beside.is_alone();
-            if let Some(peer) = beside.poll_notice() {
-                self.tell(Notice::Unfinished(peer));
-            }
             match (was_alone, is_alone) {
                 (false, true) => self.tell(Notice::Alone),
                 (true, false) => self.tell(Notice::NotAlone),

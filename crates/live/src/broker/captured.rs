@@ -71,11 +71,6 @@ pub enum CaptureError {
     /// The last one has ended.
     #[error("there is no adapter")]
     NoAdapter,
-    /// The adapter has found that it cannot take what the peer sends.
-    #[error(
-        "frames of {0} come with checksums or segments left to hardware; run `ethtool -K PEER tx off` there"
-    )]
-    Unfinished(IpAddr),
     /// There are as many as there may be.
     #[error("the adapter has as many connections as it may have")]
     Full,
@@ -213,9 +208,6 @@ impl Captured {
         }
         if session.memory.closed.load(Ordering::Relaxed) != 0 {
             return Err(CaptureError::Closed);
-        }
-        if session.excludes(flow.remote.addr) {
-            return Err(CaptureError::Unfinished(flow.remote.addr));
         }
         if flows.entries.contains_key(flow) {
             return Err(CaptureError::Captured);

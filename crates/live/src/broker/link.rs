@@ -8,13 +8,12 @@ use crate::places::own_number;
 use crate::xdp::Mode;
 use baton_host::SelectionConfig;
 use baton_sockets::broker::messages::{
-    self, ADOPT, ATTACH, DETACH, DONE, EXCLUDE, GIVE_SOCKET, INJECT, Message, REFUSED, TAKE_OVER,
+    self, ADOPT, ATTACH, DETACH, DONE, GIVE_SOCKET, INJECT, Message, REFUSED, TAKE_OVER,
 };
 use baton_tcp::Config;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 use std::io::{self, ErrorKind};
-use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -148,13 +147,6 @@ impl BrokerLink {
     /// Gives the kernel an IP packet that was received here. It may be lost.
     pub(crate) fn inject(&self, packet: &[u8]) {
         let _ = messages::send(&self.stream, INJECT, packet, &[]);
-    }
-
-    /// Has connections with `peer` stay in the kernel: what it sends cannot be taken.
-    pub(crate) fn exclude(&self, peer: IpAddr) {
-        let peer = serde_json::to_vec(&peer).expect("an address can be written");
-        // A broker that is gone is followed by one that is told.
-        let _ = messages::send(&self.stream, EXCLUDE, &peer, &[]);
     }
 
     /// Whether the broker is there.

@@ -4,8 +4,7 @@ use super::memory::{CAPACITY, Memory, Owner, Table};
 use baton_host::SelectionConfig;
 use baton_tcp::Config;
 use serde::{Deserialize, Serialize};
-use std::net::IpAddr;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
 use std::time::Instant;
 
 /// What an adapter tells the broker when it comes.
@@ -39,12 +38,7 @@ pub(super) struct Session {
     pub(super) policy: SelectionConfig,
     /// When it was found to be gone.
     pub(super) gone: OnceLock<Instant>,
-    /// Peers whose frames it cannot take.
-    excluded: Mutex<Vec<IpAddr>>,
 }
-
-/// More peers than this are not kept: each is found out anew.
-const MOST_EXCLUDED: usize = 4096;
 
 impl Session {
     /// For an adapter of this process, with memory that is new or that it has had before.
@@ -55,21 +49,7 @@ impl Session {
             tcp,
             policy,
             gone: OnceLock::new(),
-            excluded: Mutex::default(),
         }
-    }
-
-    /// Connections with this peer are not for it.
-    pub(super) fn exclude(&self, peer: IpAddr) {
-        let mut excluded = self.excluded.lock().unwrap_or_else(PoisonError::into_inner);
-        if excluded.len() < MOST_EXCLUDED && !excluded.contains(&peer) {
-            excluded.push(peer);
-        }
-    }
-
-    pub(super) fn excludes(&self, peer: IpAddr) -> bool {
-        let excluded = self.excluded.lock().unwrap_or_else(PoisonError::into_inner);
-        excluded.contains(&peer)
     }
 
     pub(super) fn is_gone(&self) -> bool {

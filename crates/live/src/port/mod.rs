@@ -21,7 +21,6 @@ mod sys;
 mod tap;
 mod watched;
 
-pub(crate) use af_xdp::Senders;
 pub use af_xdp::{AfXdp, AfXdpConfig};
 pub use batch::Batch;
 pub use baton_iolib::Arena;

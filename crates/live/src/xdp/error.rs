@@ -73,6 +73,12 @@ pub enum XdpError {
         /// The largest that fits, bytes.
         most: u16,
     },
+    /// Frames that were joined, or not cut yet, are too long for the sockets' memory.
+    #[error(
+        "in generic mode {0} may receive frames that were joined or not cut yet, which AF_XDP takes from Linux 6.6 on; expected native mode \
+         (`--xdp-mode native`), or a device that is not virtual with `ethtool -K {0} gro off`"
+    )]
+    Joined(String),
     /// The kernel did not take a program.
     #[error("the kernel refuses the program {program}: {error}{}", last_lines(.log))]
     Verifier {

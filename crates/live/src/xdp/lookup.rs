@@ -1,6 +1,6 @@
 //! Which flows are the adapter's: looked up in the kernel, before its stack sees a packet.
 
-use super::bpf::{Map, MapKind};
+use super::bpf::{Map, MapKind, Program};
 use super::error::XdpError;
 use super::guard::{Guard, GuardKind};
 use super::key::Key;
@@ -95,8 +95,9 @@ impl Lookup {
             config.capacity,
         )
         .map_err(XdpError::of("make maps of XDP programs"))?;
-        let steering =
-            Steering::detached(name, "baton_lookup", |maps| programs::lookup(&flows, maps))?;
+        let write = |maps: &Maps<'_>| programs::lookup(&flows, maps);
+        let load = Program::load_for_parts;
+        let steering = Steering::detached(name, "baton_lookup", load, write)?;
         Ok(Self {
             steering,
             flows,

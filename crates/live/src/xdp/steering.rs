@@ -1,6 +1,6 @@
 //! A program on an interface that gives frames to sockets.
 
-use super::bpf::{AttachPoint, Instruction, Link, Map, MapKind, Program, ProgramKind};
+use super::bpf::{AttachPoint, Instruction, Link, LoadError, Map, MapKind, Program, ProgramKind};
 use super::error::XdpError;
 use super::programs::{self, Counter, Maps};
 use crate::port::{interface_index, receive_queues};
@@ -54,7 +54,10 @@ impl Steering {
     /// # Errors
     /// See [`XdpError`].
     pub fn of_everything(name: &str, mode: Option<Mode>) -> Result<Self, XdpError> {
-        Self::attach(name, mode, "baton_all", programs::everything)
+        let load = Program::load_for_parts;
+        let steering = Self::detached(name, "baton_all", load, programs::everything)?;
+        steering.attach_to(name, mode)?;
+        Ok(steering)
     }
 
     /// Steers what a program says, which `write` writes.
@@ -64,15 +67,19 @@ impl Steering {
         program_name: &'static str,
         write: impl FnOnce(&Maps<'_>) -> Vec<Instruction>,
     ) -> Result<Self, XdpError> {
-        let steering = Self::detached(name, program_name, write)?;
+        let load = |name: &str, instructions: &[Instruction]| {
+            Program::load(name, ProgramKind::Xdp, instructions)
+        };
+        let steering = Self::detached(name, program_name, load, write)?;
         steering.attach_to(name, mode)?;
         Ok(steering)
     }
 
-    /// The same of a program that is not at the interface yet.
+    /// The same of a program that is not at the interface yet, and how to `load` it.
     pub(super) fn detached(
         name: &str,
         program_name: &'static str,
+        load: impl FnOnce(&str, &[Instruction]) -> Result<Program, LoadError>,
         write: impl FnOnce(&Maps<'_>) -> Vec<Instruction>,
     ) -> Result<Self, XdpError> {
         let queues = receive_queues(name)?;
@@ -91,8 +98,7 @@ impl Steering {
             sockets: &sockets,
             counters: &counters,
         });
-        let program = Program::load(program_name, ProgramKind::Xdp, &instructions)
-            .map_err(XdpError::of_load(program_name))?;
+        let program = load(program_name, &instructions).map_err(XdpError::of_load(program_name))?;
         Ok(Self {
             sockets,
             counters,

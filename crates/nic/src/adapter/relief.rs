@@ -1,13 +1,11 @@
 //! Asking hosts to take connections back: the busiest first when there is too much work, all of them before the adapter stops.
 
 use super::Adapter;
-use super::owners::{Owner, Place};
 use super::session::Session;
 use super::socket::{Phase, Socket};
 use crate::load_control::Load;
 use baton_bus::descriptor::{Outcome, Status};
 use baton_bus::link::Inline;
-use baton_tcp::ConnId;
 use baton_wire::{Payload, Span, Time};
 use std::cmp::Reverse;
 
@@ -39,17 +37,6 @@ impl<P: Payload + Inline> Adapter<P> {
         self.shared.limits.close();
         self.announce_soft_limit(now);
         self.ask_for_relief(now, usize::MAX);
-    }
-
-    /// Asks the host whose connection this is to take it back, if it has handed it over and was not asked yet.
-    pub fn relieve(&mut self, now: Time, conn: ConnId) {
-        if let Owner::Socket(Place { session, slot }) = self.shared.owners.of(conn)
-            && let Some(session) = self.sessions.get_mut(session as usize)
-            && session.sockets.get(slot as usize).is_some_and(may_be_asked)
-        {
-            self.shared.limits.asked(1);
-            session.ask_to_relieve(now, slot);
-        }
     }
 
     /// Asks for the busiest connections that were not asked for yet.

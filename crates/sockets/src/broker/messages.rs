@@ -50,8 +50,6 @@ pub const ADOPT: u32 = 17;
 pub const TAKE_OVER: u32 = 18;
 /// Whether a connection, a flow as JSON, was taken out of the kernel for this application. The answer is `true` or `false`.
 pub const KNOWS: u32 = 19;
-/// The adapter cannot take what this peer sends, an address as JSON: its connections stay in the kernel. There is no answer.
-pub const EXCLUDE: u32 = 20;
 /// It is done.
 pub const DONE: u32 = 3;
 /// It is not; the bytes are text that says why.

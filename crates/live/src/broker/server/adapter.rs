@@ -8,7 +8,7 @@ use crate::places::own_number;
 use crate::port::link_info;
 use crate::xdp::Mode;
 use baton_sockets::broker::messages::{
-    self, DETACH, DONE, EXCLUDE, GIVE_SOCKET, INJECT, Message, TAKE_OVER,
+    self, DETACH, DONE, GIVE_SOCKET, INJECT, Message, TAKE_OVER,
 };
 use baton_tcp::Config;
 use std::io;
@@ -144,11 +144,6 @@ impl Shared {
                     }
                 }
                 // That the kernel takes no packets this way is as if it had lost them.
-                EXCLUDE => {
-                    if let Ok(peer) = serde_json::from_slice(&message.body) {
-                        session.exclude(peer);
-                    }
-                }
                 INJECT => drop(self.captured.inject_stray(&message.body)),
                 DETACH => {
                     self.captured.part(session);

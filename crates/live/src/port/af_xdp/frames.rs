@@ -57,11 +57,11 @@ impl Frames {
     ///
     /// # Safety
     /// The kernel has given the chunk back by the receive ring, and has not been given it since, nor is it while the frame is borrowed.
-    pub(super) unsafe fn received(&self, address: u64, len: u32) -> &[u8] {
+    pub(super) unsafe fn received(&mut self, address: u64, len: u32) -> &mut [u8] {
         let place = self.mapping.at(address as usize, len as usize);
         // SAFETY: `at` has checked that the place is in the mapping, which is initialised from the start; the caller vouches that
-        // nobody writes to it.
-        unsafe { std::slice::from_raw_parts(place, len as usize) }
+        // the kernel does not use it, and `self` is borrowed by nobody else.
+        unsafe { std::slice::from_raw_parts_mut(place, len as usize) }
     }
 
     /// Copies a frame to the start of a chunk, from where it is to be sent.

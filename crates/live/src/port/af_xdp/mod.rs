@@ -4,28 +4,25 @@
 //! kernel needs to be woken nor whether it copies, and its packets are pointers that are `unsafe` to receive and to send. System calls and
 //! structures are `rustix`'s; what is left is the four rings.
 
+mod checksum;
 mod frames;
-mod partial;
 mod queue;
 mod ring;
-mod senders;
-
-pub(crate) use senders::Senders;
 
 use super::any::Any;
 use super::interface;
 use super::packet::Transmit;
 use super::watched::Watched;
 use super::{
-    Batch, CounterSink, LinkInfo, Offload, Offloads, Port, PortDrop, PortDrops, RECEIVE_BATCH,
-    tell_drops,
+    Batch, CounterSink, Driver, InterfaceError, LinkInfo, Offload, Offloads, Port, PortDrop,
+    PortDrops, RECEIVE_BATCH, tell_drops,
 };
 use crate::broker::BrokerLink;
 use crate::xdp::{Lookup, Mode, Steering, XdpError};
 use baton_iolib::Arena;
 use baton_wire::{Span, Time};
 use bytes::Bytes;
-use partial::is_checksum_partial;
+use checksum::finish;
 use queue::{Kicked, Queue};
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -37,7 +34,8 @@ const LINK_OVERHEAD: usize = 14 + 4;
 /// Bytes before each frame that the kernel keeps for programs (XDP_PACKET_HEADROOM).
 const HEADROOM: usize = 256;
 /// Sizes that a chunk can have, bytes.
-const CHUNKS: [usize; 2] = [2048, 4096];
+const CHUNKS: [usize; 2] = [2048, LARGEST_CHUNK];
+const LARGEST_CHUNK: usize = 4096;
 
 /// A queue whose socket was closed is free only a moment later; so long is it tried.
 const LONGEST_BIND: Duration = Duration::from_secs(3);
@@ -90,7 +88,10 @@ pub struct AfXdp {
     mode: Mode,
     arena: Arena,
     drops: PortDrops,
-    unfinished: Senders,
+    /// Checksums may have been left to hardware that does not exist.
+    finishes: bool,
+    /// Frames whose checksum was computed here.
+    finished: u64,
     /// Frames that were given to the kernel.
     writes: u64,
     /// When the device is asked again that had no room for what is in the ring.
@@ -124,7 +125,7 @@ impl AfXdp {
     /// See [`XdpError`].
     pub fn open(name: &str, config: &AfXdpConfig) -> Result<Self, XdpError> {
         // Refuses what cannot be used before anything happens to it.
-        chunk_bytes(&interface::link_info(name)?)?;
+        check_mtu(&interface::link_info(name)?)?;
         let steering = Steering::of_everything(name, config.mode)?;
         let mut port = Self::on(name, config, &steering)?;
         port.steering = Some(steering);
@@ -140,7 +141,7 @@ impl AfXdp {
         config: &AfXdpConfig,
         lookup: &Lookup,
     ) -> Result<Self, XdpError> {
-        Self::on(name, config, lookup.steering())?.with_transmit(name)
+        Self::from_taps(name, config, &Taps::of(lookup.steering()))?.beside_kernel(name)
     }
 
     /// The same where the lookup is a broker's.
@@ -157,13 +158,23 @@ impl AfXdp {
             queues: broker.queues(),
             set_socket: Box::new(|queue, socket| broker.give_socket(queue, socket)),
         };
-        Self::from_taps(name, config, &taps)?.with_transmit(name)
+        Self::from_taps(name, config, &taps)?.beside_kernel(name)
     }
 
-    fn with_transmit(mut self, name: &str) -> Result<Self, XdpError> {
-        if !self.is_zero_copy() && Offloads::of(name).is_on(Offload::Segmentation)? {
+    /// Whatever the kernel may receive on the interface has to be received here, too.
+    fn beside_kernel(mut self, name: &str) -> Result<Self, XdpError> {
+        let takes_parts = self.queues.iter().all(Queue::takes_parts);
+        if !takes_parts {
+            check_mtu(self.watched.link())?;
+            let joins = is_virtual(name)? || Offloads::of(name).is_on(Offload::GenericReceive)?;
+            if self.mode == Mode::Generic && joins {
+                return Err(XdpError::Joined(name.to_owned()));
+            }
+        }
+        let cuts = Offloads::of(name).is_on(Offload::Segmentation)?;
+        if !self.is_zero_copy() && (cuts || check_mtu(self.watched.link()).is_err()) {
             let index = interface::index(name)?;
-            let transmit = Transmit::open(name, index, true);
+            let transmit = Transmit::open(name, index, cuts);
             self.transmit = Some(transmit.map_err(XdpError::of("send by a packet socket"))?);
         }
         Ok(self)
@@ -174,18 +185,22 @@ impl AfXdp {
     /// # Errors
     /// See [`XdpError`].
     pub fn on(name: &str, config: &AfXdpConfig, steering: &Steering) -> Result<Self, XdpError> {
+        check_mtu(&interface::link_info(name)?)?;
         Self::from_taps(name, config, &Taps::of(steering))
     }
 
     fn from_taps(name: &str, config: &AfXdpConfig, taps: &Taps<'_>) -> Result<Self, XdpError> {
         let link = interface::link_info(name)?;
         let interface = interface::index(name)?;
-        let chunk = chunk_bytes(&link)?;
+        let fits = |chunk: &usize| longest_frame(&link) + HEADROOM <= *chunk;
+        let chunk = CHUNKS.into_iter().find(fits);
         // A driver works on the sockets' memory only where its own program runs.
-        let copies = config.copies || taps.mode == Mode::Generic;
+        let copies = config.copies || taps.mode == Mode::Generic || chunk.is_none();
+        let chunk = chunk.unwrap_or(LARGEST_CHUNK);
         let open = |number| {
-            let queue = Queue::new(config, chunk).map_err(XdpError::of("open an AF_XDP socket"))?;
-            bind(&queue, &link.name, interface, number, copies)?;
+            let mut queue =
+                Queue::new(config, chunk).map_err(XdpError::of("open an AF_XDP socket"))?;
+            bind(&mut queue, &link.name, interface, number, copies)?;
             (taps.set_socket)(number, queue.fd())
                 .map_err(XdpError::of("give frames to an AF_XDP socket"))?;
             Ok(queue)
@@ -201,12 +216,13 @@ impl AfXdp {
             transmit: None,
             any,
             next: 0,
-            longest: longest_frame(&link),
+            longest: longest_frame(&link).min(chunk),
+            finishes: taps.mode == Mode::Generic || is_virtual(name)?,
+            finished: 0,
             watched: Watched::new(link)?,
             mode: taps.mode,
             arena: Arena::default(),
             drops: PortDrops::default(),
-            unfinished: Senders::default(),
             writes: 0,
             again: None,
         })
@@ -219,11 +235,6 @@ impl AfXdp {
     pub(crate) fn copy_sockets(&self) -> io::Result<Vec<OwnedFd>> {
         let copy = |queue: &Queue| queue.fd().try_clone_to_owned();
         self.queues.iter().map(copy).collect()
-    }
-
-    /// Whose frames it cannot take.
-    pub(crate) fn unfinished(&self) -> Senders {
-        self.unfinished.clone()
     }
 
     /// Where frames are taken from.
@@ -262,14 +273,16 @@ impl AfXdp {
 
     fn drops(&self) -> PortDrops {
         let mut drops = self.drops;
-        for statistics in self
-            .queues
-            .iter()
-            .filter_map(|queue| queue.statistics().ok())
-        {
-            // A frame for which the fill ring has no chunk is also counted as dropped for other reasons, of which there is one: it was
-            // longer than a chunk.
-            let no_chunk = statistics.rx_fill_ring_empty_descs.unwrap_or_default();
+        for queue in &self.queues {
+            let Ok(statistics) = queue.statistics() else {
+                continue;
+            };
+            // A frame is dropped for want of a chunk, or because it is longer than one and may not come in several. For want of the
+            // first chunk the fill ring counts it, too; for want of more nobody does.
+            let no_chunk = match queue.takes_parts() {
+                true => statistics.rx_dropped,
+                false => statistics.rx_fill_ring_empty_descs.unwrap_or_default(),
+            };
             let no_chunk = no_chunk.min(statistics.rx_dropped);
             let ring_full = statistics.rx_ring_full.unwrap_or_default();
             drops.add(PortDrop::ReceiveRingFull, ring_full + no_chunk);
@@ -289,24 +302,16 @@ impl Port for AfXdp {
         let Self {
             queues,
             arena,
-            drops,
-            unfinished,
-            longest,
+            finishes,
+            finished,
             ..
         } = self;
         let mut left = RECEIVE_BATCH;
         for turn in 0..queues.len() {
             let queue = (self.next + turn) % queues.len();
             left -= queues[queue].receive(left, |frame| {
-                if frame.len() > *longest {
-                    drops.add(PortDrop::SuperFrame, 1);
-                    unfinished.add(frame);
-                } else if is_checksum_partial(frame) {
-                    drops.add(PortDrop::ChecksumNotReady, 1);
-                    unfinished.add(frame);
-                } else {
-                    frames.push(arena.copy(frame));
-                }
+                *finished += u64::from(*finishes && finish(frame));
+                frames.push(arena.copy(frame));
             });
         }
         self.next = (self.next + 1) % queues.len();
@@ -360,6 +365,7 @@ impl Port for AfXdp {
         sink.counter("port.arena.chunks", self.arena.allocated());
         let wakeups = self.queues.iter().map(Queue::wakeups).sum();
         sink.counter("port.xdp.wakeups", wakeups);
+        sink.counter("port.xdp.checksums_finished", self.finished);
         sink.counter("port.xdp.queues", self.queues.len() as u64);
         sink.counter("port.xdp.native", u64::from(self.mode == Mode::Native));
         sink.counter("port.xdp.zero_copy", u64::from(self.is_zero_copy()));
@@ -376,19 +382,29 @@ fn longest_frame(link: &LinkInfo) -> usize {
     usize::from(link.mtu) + LINK_OVERHEAD
 }
 
-/// The least size of chunks that the interface's frames fit into.
-fn chunk_bytes(link: &LinkInfo) -> Result<usize, XdpError> {
-    let fits = |chunk: &usize| longest_frame(link) + HEADROOM <= *chunk;
-    CHUNKS.into_iter().find(fits).ok_or_else(|| XdpError::Mtu {
-        name: link.name.clone(),
-        mtu: link.mtu,
-        most: (CHUNKS[CHUNKS.len() - 1] - HEADROOM - LINK_OVERHEAD) as u16,
-    })
+/// Whether the interface's frames fit into a chunk each.
+fn check_mtu(link: &LinkInfo) -> Result<(), XdpError> {
+    match longest_frame(link) + HEADROOM <= LARGEST_CHUNK {
+        true => Ok(()),
+        false => Err(XdpError::Mtu {
+            name: link.name.clone(),
+            mtu: link.mtu,
+            most: (LARGEST_CHUNK - HEADROOM - LINK_OVERHEAD) as u16,
+        }),
+    }
+}
+
+/// Whether frames may come from memory rather than from a wire: there nobody computes checksums, and nobody cuts.
+fn is_virtual(name: &str) -> Result<bool, InterfaceError> {
+    let driver = Driver::of(name)?;
+    // A device of a virtual machine has a place on a bus, too.
+    let is_guest = matches!(&*driver.name, "virtio_net" | "vif");
+    Ok(is_guest || matches!(&*driver.bus, "" | "N/A" | "tun" | "tap"))
 }
 
 /// Binds a socket to its queue, which may take a moment to get free.
 fn bind(
-    queue: &Queue,
+    queue: &mut Queue,
     name: &str,
     interface: u32,
     number: u32,

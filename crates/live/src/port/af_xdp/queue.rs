@@ -33,6 +33,10 @@ pub(super) struct Queue {
     /// Closed before the frames go.
     fd: OwnedFd,
     frames: Frames,
+    /// Frames come that are longer than a chunk, in several.
+    takes_parts: bool,
+    /// What has come of such a frame.
+    parts: Vec<u8>,
     /// Times that the kernel was called to look at the rings.
     wakeups: u64,
 }
@@ -79,21 +83,38 @@ impl Queue {
             free: addresses.collect(),
             fd,
             frames,
+            takes_parts: false,
+            parts: Vec::new(),
             wakeups: 0,
         })
     }
 
-    /// Binds it to a queue of an interface. Unless `copies`, the driver writes to its memory and reads from it, where it can.
+    /// Binds it to a queue of an interface. Unless `copies`, the driver writes to its memory and reads from it, where it can; otherwise
+    /// the kernel copies, and where it can (Linux 6.6 and later) also frames that are longer than a chunk.
     ///
     /// # Errors
     /// EBUSY if the queue has another socket, also for a moment after that was closed.
-    pub(super) fn bind(&self, interface: u32, queue: u32, copies: bool) -> io::Result<()> {
-        let mut flags = SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP;
-        flags.set(SocketAddrXdpFlags::XDP_COPY, copies);
-        Ok(bind(
-            &self.fd,
-            &SocketAddrXdp::new(flags, interface, queue),
-        )?)
+    pub(super) fn bind(&mut self, interface: u32, queue: u32, copies: bool) -> io::Result<()> {
+        let try_with = |flags| {
+            let flags = flags | SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP;
+            bind(&self.fd, &SocketAddrXdp::new(flags, interface, queue))
+        };
+        if !copies && try_with(SocketAddrXdpFlags::XDP_ZEROCOPY).is_ok() {
+            return Ok(());
+        }
+        match try_with(SocketAddrXdpFlags::XDP_COPY | SocketAddrXdpFlags::XDP_USE_SG) {
+            Err(Errno::INVAL) => Ok(try_with(SocketAddrXdpFlags::XDP_COPY)?),
+            outcome => {
+                outcome?;
+                self.takes_parts = true;
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether frames come that are longer than a chunk.
+    pub(super) fn takes_parts(&self) -> bool {
+        self.takes_parts
     }
 
     /// Whether the driver works on its memory, and nothing is copied.
@@ -107,19 +128,29 @@ impl Queue {
     }
 
     /// Lets `use_it` have received frames, at most `most`; says how many there were.
-    pub(super) fn receive(&mut self, most: usize, mut use_it: impl FnMut(&[u8])) -> usize {
-        let mut count = 0;
+    pub(super) fn receive(&mut self, most: usize, mut use_it: impl FnMut(&mut [u8])) -> usize {
+        let (mut count, mut taken) = (0, 0);
         while count < most
             && let Some(descriptor) = self.receive.take()
         {
+            taken += 1;
             // SAFETY: the kernel has given the chunk back by the receive ring; it is given it again below, after the frame was used.
             let frame = unsafe { self.frames.received(descriptor.addr, descriptor.len) };
-            use_it(frame);
+            let continues = descriptor.options.contains(XdpDescOptions::XDP_PKT_CONTD);
+            if continues || !self.parts.is_empty() {
+                self.parts.extend_from_slice(frame);
+                if !continues {
+                    use_it(&mut self.parts);
+                    self.parts.clear();
+                }
+            } else {
+                use_it(frame);
+            }
+            count += usize::from(!continues);
             // The ring has room for all chunks that are used to receive.
             self.fill.put(self.frames.chunk_of(descriptor.addr));
-            count += 1;
         }
-        if count > 0 {
+        if taken > 0 {
             self.receive.release();
             self.fill.publish();
         }

@@ -74,7 +74,34 @@ impl Program {
         kind: ProgramKind,
         instructions: &[Instruction],
     ) -> Result<Self, LoadError> {
-        let load = |log: &mut [u8]| Self::load_with(name, kind, instructions, log);
+        Self::load_flagged(name, kind, instructions, 0)
+    }
+
+    /// The same of an XDP program that also sees frames in several buffers: of these only the first, where the headers are. Before Linux 5.18
+    /// it sees none such.
+    ///
+    /// # Errors
+    /// As [`Program::load`].
+    pub(in crate::xdp) fn load_for_parts(
+        name: &str,
+        instructions: &[Instruction],
+    ) -> Result<Self, LoadError> {
+        const HAS_FRAGS: u32 = 1 << 5;
+        Self::load_flagged(name, ProgramKind::Xdp, instructions, HAS_FRAGS).or_else(|error| {
+            match error.error.raw_os_error() {
+                Some(libc::EINVAL) => Self::load(name, ProgramKind::Xdp, instructions),
+                _ => Err(error),
+            }
+        })
+    }
+
+    fn load_flagged(
+        name: &str,
+        kind: ProgramKind,
+        instructions: &[Instruction],
+        flags: u32,
+    ) -> Result<Self, LoadError> {
+        let load = |log: &mut [u8]| Self::load_with(name, kind, instructions, flags, log);
         again_if_interrupted(|| load(&mut [])).map_err(|error| {
             let mut log = vec![0; LOG_BYTES];
             // Only to hear why.
@@ -89,6 +116,7 @@ impl Program {
         name: &str,
         kind: ProgramKind,
         instructions: &[Instruction],
+        program_flags: u32,
         log: &mut [u8],
     ) -> io::Result<Self> {
         #[repr(C)]
@@ -118,7 +146,7 @@ impl Program {
                 false => log.as_mut_ptr().expose_provenance() as u64,
             },
             kernel_version: 0,
-            flags: 0,
+            flags: program_flags,
             name: kernel_name(name),
             interface: 0,
             attach_point: match kind {

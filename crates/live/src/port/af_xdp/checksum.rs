@@ -1,17 +1,21 @@
-//! Frames whose checksum was left to hardware. A packet socket is told; an AF_XDP socket is not, and has to look: where a kernel leaves
-//! a TCP checksum to hardware, the field has the sum of the pseudo header, to which the rest would be added.
+//! Frames whose TCP checksum the kernel has left to hardware: within a machine nobody computes it. A packet socket is told of them; an
+//! AF_XDP socket is not, and has to look. The field then has the sum of the pseudo header, to which the rest is to be added.
 
 use baton_wire::Checksum;
+use std::ops::Range;
 
 const ETHERNET_BYTES: usize = 14;
 const TCP: u8 = 6;
 /// Where the field is in a TCP header.
 const FIELD: usize = 16;
 
-/// Whether this is a TCP segment whose checksum was not computed yet. The payload is looked at only if the field is what it would be
-/// then, which is by chance in one of 65,536 finished segments.
-pub(super) fn is_checksum_partial(frame: &[u8]) -> bool {
-    let Some((pseudo, segment)) = tcp_of(frame) else {
+/// Computes the checksum of a TCP segment if that was left to hardware; says whether it was. The payload is read only if the field is
+/// what it would be then, which is by chance in one of 65,536 finished segments.
+pub(super) fn finish(frame: &mut [u8]) -> bool {
+    let Some((pseudo, place)) = tcp_of(frame) else {
+        return false;
+    };
+    let Some(segment) = frame.get_mut(place) else {
         return false;
     };
     let Some(field) = segment.get(FIELD..FIELD + 2) else {
@@ -19,13 +23,21 @@ pub(super) fn is_checksum_partial(frame: &[u8]) -> bool {
     };
     let [high, low] = pseudo.to_bytes();
     // A finished field is the complement of a sum, this one the sum itself.
-    *field == [!high, !low] && !pseudo.add_bytes(segment).is_right()
+    if *field != [!high, !low] {
+        return false;
+    }
+    let rest = Checksum::new().add_bytes(segment).to_bytes();
+    if pseudo.add_u16(!u16::from_be_bytes(rest)).is_right() {
+        return false;
+    }
+    segment[FIELD..FIELD + 2].copy_from_slice(&rest);
+    true
 }
 
-/// The sum of the pseudo header and the segment behind it, of a whole packet without extension headers.
-fn tcp_of(frame: &[u8]) -> Option<(Checksum, &[u8])> {
+/// The sum of the pseudo header, and where the segment is, of a whole packet without extension headers.
+fn tcp_of(frame: &[u8]) -> Option<(Checksum, Range<usize>)> {
     let (ethernet, packet) = frame.split_at_checked(ETHERNET_BYTES)?;
-    let (addresses, segment) = match *ethernet.last_chunk()? {
+    let (addresses, start, end) = match *ethernet.last_chunk()? {
         [0x08, 0x00] => {
             let (length, fragment) = (packet.get(2..4)?, packet.get(6..8)?);
             let is_whole = fragment[0] & 0x3f == 0 && fragment[1] == 0;
@@ -34,22 +46,22 @@ fn tcp_of(frame: &[u8]) -> Option<(Checksum, &[u8])> {
             }
             let header = usize::from(packet[0] & 0x0f) * 4;
             let end = usize::from(u16::from_be_bytes(length.try_into().ok()?));
-            (packet.get(12..20)?, packet.get(header..end)?)
+            (packet.get(12..20)?, header, end)
         }
         [0x86, 0xdd] => {
             if *packet.get(6)? != TCP {
                 return None;
             }
             let length = usize::from(u16::from_be_bytes(packet.get(4..6)?.try_into().ok()?));
-            (packet.get(8..40)?, packet.get(40..40 + length)?)
+            (packet.get(8..40)?, 40, 40 + length)
         }
         _ => return None,
     };
     let pseudo = Checksum::new()
         .add_bytes(addresses)
         .add_u16(u16::from(TCP))
-        .add_u16(segment.len() as u16);
-    Some((pseudo, segment))
+        .add_u16(end.checked_sub(start)? as u16);
+    Some((pseudo, ETHERNET_BYTES + start..ETHERNET_BYTES + end))
 }
 
 #[cfg(test)]
@@ -82,22 +94,28 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_has_the_pseudo_headers_sum_is_not_finished() {
+    fn a_field_that_has_the_pseudo_headers_sum_is_finished() {
         let of_kernel = |pseudo: Checksum, _: &[u8]| pseudo.to_bytes().map(|byte| !byte);
-        for frame in segments(of_kernel) {
-            assert!(is_checksum_partial(&frame));
+        let of_wire = segments(|pseudo, segment| pseudo.add_bytes(segment).to_bytes());
+        for (frame, finished) in segments(of_kernel).into_iter().zip(of_wire) {
             // Padding behind the packet does not change it.
-            assert!(is_checksum_partial(&[&frame[..], &[0; 6]].concat()));
+            for padding in [0, 6] {
+                let [mut frame, finished] =
+                    [&frame, &finished].map(|bytes| [&bytes[..], &[9; 6][..padding]].concat());
+                assert!(finish(&mut frame));
+                assert_eq!(frame, finished);
+                assert!(!finish(&mut frame), "once is enough");
+            }
         }
     }
 
     #[test]
     fn finished_and_wrong_checksums_are_left_to_the_engine() {
-        for frame in segments(|pseudo, segment| pseudo.add_bytes(segment).to_bytes()) {
-            assert!(!is_checksum_partial(&frame));
+        for mut frame in segments(|pseudo, segment| pseudo.add_bytes(segment).to_bytes()) {
+            assert!(!finish(&mut frame));
         }
-        for frame in segments(|_, _| [0x12, 0x34]) {
-            assert!(!is_checksum_partial(&frame));
+        for mut frame in segments(|_, _| [0x12, 0x34]) {
+            assert!(!finish(&mut frame));
         }
     }
 
@@ -107,18 +125,18 @@ mod tests {
         for mut frame in segments(|pseudo, _| pseudo.to_bytes().map(|byte| !byte)) {
             let end = frame.len();
             frame[end - 2..].fill(0);
-            let (pseudo, segment) = tcp_of(&frame).expect("a segment");
-            let rest = pseudo.add_bytes(segment).to_bytes();
+            let (pseudo, place) = tcp_of(&frame).expect("a segment");
+            let rest = pseudo.add_bytes(&frame[place]).to_bytes();
             frame[end - 2..].copy_from_slice(&rest);
-            assert!(!is_checksum_partial(&frame));
+            assert!(!finish(&mut frame));
         }
     }
 
     #[test]
     fn what_is_cut_off_is_no_segment() {
-        for frame in segments(|pseudo, _| pseudo.to_bytes().map(|byte| !byte)) {
+        for mut frame in segments(|pseudo, _| pseudo.to_bytes().map(|byte| !byte)) {
             for len in 0..frame.len() {
-                assert!(!is_checksum_partial(&frame[..len]), "{len} bytes");
+                assert!(!finish(&mut frame[..len]), "{len} bytes");
             }
         }
     }
