@@ -1,6 +1,6 @@
 //! An adapter beside the kernel, and an application whose connections move.
 
-use crate::peers::with_far_end;
+use crate::peers::{switch_off, with_far_end};
 use crate::wire::{NEAR, on_veth};
 use baton_host::{Alternate, Selection, SelectionConfig};
 use baton_inet::Host;
@@ -9,6 +9,7 @@ use baton_live::adapter::{
 };
 use baton_live::broker::{Broker, BrokerLink};
 use baton_live::port::{AfXdpConfig, FaultSpec, Faults, PacketSocket, Port};
+use baton_live::xdp::Mode;
 use baton_live::{Clock, ControlSocket, Engine, Stop};
 use baton_sockets::broker::BrokerClient;
 use baton_sockets::kernel::Handoff;
@@ -42,22 +43,33 @@ pub fn with_application_seen(
     let mut work = Some(work);
     cable(&mut || {
         let work = work.take().expect("there is one cable");
-        with_far_end(|listeners, seen| {
-            let folder = tempfile::tempdir().expect("a folder");
-            let (stop, path) = (AtomicBool::new(false), folder.path());
-            let broker = Broker::start(&path.join("broker"), NEAR, None).expect("XDP");
-            let opened = open(path);
-            let listeners_at = Listeners::open(&path.join("adapter"), None, Default::default());
-            let attach_at = listeners_at.expect("a free path");
-            let faults = FaultSpec::default();
-            thread::scope(|scope| {
-                scope.spawn(|| serve(opened, &faults, attach_at, path, &stop));
-                let _stop = StopOnDrop(&stop);
-                work(&attach(path), &listeners, path, seen);
+        with_far_end(&switch_off, |listeners, seen| {
+            with_application_to(&listeners, None, |adapter, listeners, path| {
+                work(adapter, listeners, path, seen);
             });
-            drop(broker);
         });
     });
+}
+
+/// The same with listeners that are there, and programs in this mode.
+pub fn with_application_to(
+    listeners: &[std::net::TcpListener],
+    mode: Option<Mode>,
+    work: impl FnOnce(&Adapter, &[std::net::TcpListener], &Path),
+) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (stop, path) = (AtomicBool::new(false), folder.path());
+    let broker = Broker::start(&path.join("broker"), NEAR, mode).expect("XDP");
+    let opened = open(path);
+    let listeners_at = Listeners::open(&path.join("adapter"), None, Default::default());
+    let attach_at = listeners_at.expect("a free path");
+    let faults = FaultSpec::default();
+    thread::scope(|scope| {
+        scope.spawn(|| serve(opened, &faults, attach_at, path, &stop));
+        let _stop = StopOnDrop(&stop);
+        work(&attach(path), listeners, path);
+    });
+    drop(broker);
 }
 
 /// Becomes the adapter of the broker that is there.

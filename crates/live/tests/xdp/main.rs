@@ -11,6 +11,7 @@ mod killed;
 mod links;
 mod lookup;
 mod moving;
+mod offloads;
 mod peers;
 mod ports;
 mod repair;
@@ -32,9 +33,19 @@ fn main() {
         repair::ALL,
         broker::ALL,
         moving::ALL,
+        offloads::ALL,
         killed::ALL,
         routing::ALL,
         withheld::ALL,
     ];
-    needs::run(&Arguments::from_args(), Need::Root, &tests.concat());
+    let tests = tests.concat();
+    let matrix = Need::Other(
+        offloads::VARIABLE,
+        std::env::var_os(offloads::VARIABLE).is_some(),
+    );
+    let all = [
+        (&[Need::Root][..], &tests[..]),
+        (&[Need::Root, matrix][..], offloads::MATRIX),
+    ];
+    needs::run_all(&Arguments::from_args(), &all);
 }

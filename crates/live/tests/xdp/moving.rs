@@ -83,7 +83,7 @@ pub const ALL: &[(&str, fn())] = &[
 const MOVES: usize = 60;
 
 /// What of the application's connections has moved: to the adapter, back, and not as it should.
-fn moves(adapter: &Adapter) -> (u64, u64, u64) {
+pub fn moves(adapter: &Adapter) -> (u64, u64, u64) {
     let of = |layer: &KernelLayer| {
         let (stats, kernel) = (layer.layer().stats(), layer.stack().stats());
         let bad = stats.bad_states + kernel.not_given_back + kernel.ended_abnormally;

@@ -14,23 +14,31 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 /// The addresses of both ends.
 const ENDS: [[&str; 2]; 2] = [["10.1.0.1", "10.1.0.2"], ["fd00:1::1", "fd00:1::2"]];
 
-fn configure(name: &str, end: usize) {
+fn configure(name: &str, end: usize, prepare: &dyn Fn(&str)) {
+    prepare(name);
     run("ip", &["link", "set", name, "up"]);
     for [addresses, length] in [[ENDS[0], ["/24"; 2]], [ENDS[1], ["/64"; 2]]] {
         let address = format!("{}{}", addresses[end], length[end]);
         run("ip", &["addr", "add", &address, "dev", name, "nodad"]);
     }
+}
+
+/// Has the kernel send at this interface what a wire carries.
+pub fn switch_off(name: &str) {
     let switch_off = Offloads::of(name).switch_off(&Offload::OF_PEER);
     switch_off.expect("it can");
 }
 
 /// Calls `work` with listeners of another namespace, at the far end of the cable, one for each version of IP.
 pub fn with_far_listeners(work: impl FnOnce(Vec<TcpListener>)) {
-    with_far_end(|listeners, _| work(listeners));
+    with_far_end(&switch_off, |listeners, _| work(listeners));
 }
 
-/// The same with a port at which all frames can be seen that arrive there.
-pub fn with_far_end(work: impl FnOnce(Vec<TcpListener>, PacketSocket)) {
+/// The same where `prepare` does what it likes with each end before that is up, with a port at which all frames can be seen that arrive there.
+pub fn with_far_end(
+    prepare: &(dyn Fn(&str) + Sync),
+    work: impl FnOnce(Vec<TcpListener>, PacketSocket),
+) {
     thread::scope(|scope| {
         let (to_near, from_far) = channel();
         let (moved, is_moved) = channel();
@@ -40,7 +48,7 @@ pub fn with_far_end(work: impl FnOnce(Vec<TcpListener>, PacketSocket)) {
                 .send(Err(rustix::thread::gettid()))
                 .expect("the other end waits");
             is_moved.recv().expect("the cable comes");
-            configure(FAR, 1);
+            configure(FAR, 1, prepare);
             let listen = |ends: [&str; 2]| {
                 let addr: std::net::IpAddr = ends[1].parse().expect("an address");
                 TcpListener::bind((addr, 7)).expect("it listens")
@@ -57,7 +65,7 @@ pub fn with_far_end(work: impl FnOnce(Vec<TcpListener>, PacketSocket)) {
             .expect_err("its number first");
         let thread = thread.as_raw_nonzero().to_string();
         run("ip", &["link", "set", FAR, "netns", &thread]);
-        configure(NEAR, 0);
+        configure(NEAR, 0, prepare);
         moved.send(()).expect("the other end waits");
         let (listeners, seen) = from_far.recv().expect("it goes on").expect("listeners");
         work(listeners, seen);

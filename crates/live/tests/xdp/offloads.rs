@@ -1,0 +1,154 @@
+//! Connections that move while the kernels at both ends leave work to hardware: checksums, cutting to segments, joining, VLAN tags.
+
+use crate::application::with_application_to;
+use crate::moving::moves;
+use crate::peers::{PATIENCE, with_far_end};
+use crate::wire::{FAR, NEAR, on_veth, run};
+use baton_live::xdp::Mode;
+use baton_sockets::{Adapter, TcpStream};
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::process::Command;
+use std::thread;
+
+pub const ALL: &[(&str, fn())] = &[(
+    "connections_move_with_offloads_and_mtus_as_they_may_be",
+    connections_move_with_offloads_and_mtus_as_they_may_be,
+)];
+
+pub const MATRIX: &[(&str, fn())] = &[(
+    "connections_move_in_the_whole_matrix_of_offloads",
+    connections_move_in_the_whole_matrix_of_offloads,
+)];
+
+/// With this in the environment the whole matrix is run, which takes half an hour.
+pub const VARIABLE: &str = "BATON_ALL_OFFLOADS";
+
+/// What `ethtool -K` can switch.
+const FEATURES: [&str; 5] = ["tx", "tso", "gro", "gso", "rxvlan"];
+const ALL_ON: usize = (1 << FEATURES.len()) - 1;
+const TX_OFF: usize = ALL_ON & !1;
+const MTUS: [u16; 3] = [1500, 1280, 9000];
+const SIZES: [usize; 3] = [20_000, 100_000, 1_000_000];
+
+/// One end of the cable: the features that are on, a bit for each of [`FEATURES`], and the MTU.
+#[derive(Clone, Copy, Debug)]
+struct End {
+    features: usize,
+    mtu: u16,
+}
+
+impl End {
+    fn prepare(self, name: &str) {
+        run("ip", &["link", "set", name, "mtu", &self.mtu.to_string()]);
+        // Each switch of its own: a feature may be off, and stay so, because another one is.
+        for (bit, feature) in FEATURES.iter().enumerate() {
+            let state = if self.features >> bit & 1 == 1 {
+                "on"
+            } else {
+                "off"
+            };
+            let switched = Command::new("ethtool")
+                .args(["-K", name, feature, state])
+                .output();
+            switched.expect("ethtool is there");
+        }
+    }
+}
+
+/// The bytes of a transfer, which tell their places.
+fn data(len: usize) -> Vec<u8> {
+    (0..len).map(|at| (at % 251) as u8).collect()
+}
+
+/// Sends and receives transfers of all sizes by a connection that moves at each write of the near end.
+fn exchange(adapter: &Adapter, listener: &TcpListener) {
+    let peer = listener.local_addr().expect("it has one");
+    let mut near = TcpStream::connect(adapter, peer).expect("it is open");
+    let (mut far, _) = listener.accept().expect("it comes");
+    far.set_read_timeout(Some(PATIENCE)).expect("a time");
+    for bytes in SIZES {
+        let sent = data(bytes);
+        let mut arrived = vec![0; bytes];
+        thread::scope(|scope| {
+            scope.spawn(|| near.write_all(&sent).expect("it is open"));
+            far.read_exact(&mut arrived).expect("it arrives");
+        });
+        assert!(
+            arrived == sent,
+            "{bytes} bytes to the peer arrive as they were"
+        );
+        arrived.fill(0);
+        thread::scope(|scope| {
+            scope.spawn(|| far.write_all(&sent).expect("it is open"));
+            near.read_exact(&mut arrived).expect("it arrives");
+        });
+        assert!(
+            arrived == sent,
+            "{bytes} bytes from the peer arrive as they were"
+        );
+    }
+}
+
+/// Over IPv4 and IPv6.
+fn check(mode: Mode, near: End, far: End) {
+    println!("{mode}, near {near:?}, far {far:?}");
+    let prepare = |name: &str| match name {
+        NEAR => near.prepare(NEAR),
+        _ => far.prepare(FAR),
+    };
+    on_veth(1, || {
+        with_far_end(&prepare, |listeners, _| {
+            with_application_to(&listeners, Some(mode), |adapter, listeners, _| {
+                for listener in listeners {
+                    exchange(adapter, listener);
+                }
+                let (there, _, bad) = moves(adapter);
+                assert!(there >= 2, "connections move, not {there}");
+                assert_eq!(bad, 0);
+            });
+        });
+    });
+}
+
+/// Linux's defaults, single features off at either end, and MTUs that are large or differ.
+fn connections_move_with_offloads_and_mtus_as_they_may_be() {
+    let all = |mtu| End {
+        features: ALL_ON,
+        mtu,
+    };
+    let only = |features| End {
+        features,
+        mtu: 1500,
+    };
+    for mode in [Mode::Native, Mode::Generic] {
+        for (near, far) in [
+            (all(1500), all(1500)),
+            (only(TX_OFF), all(1500)),
+            (only(0), all(1500)),
+            (all(1500), only(TX_OFF)),
+            (all(1500), only(ALL_ON & !2)),
+            (all(9000), all(9000)),
+            (only(0), all(9000)),
+            (all(9000), all(1280)),
+            (all(1280), all(9000)),
+        ] {
+            check(mode, near, far);
+        }
+    }
+}
+
+/// Each choice of features at the peer, with all and with none of them here, and each pair of MTUs; then the same the other way round.
+fn connections_move_in_the_whole_matrix_of_offloads() {
+    for mode in [Mode::Native, Mode::Generic] {
+        for (mtu, far_mtu) in MTUS.into_iter().flat_map(|mtu| MTUS.map(|far| (mtu, far))) {
+            for features in 0..=ALL_ON {
+                for others in [0, ALL_ON] {
+                    let end = |features, mtu| End { features, mtu };
+                    check(mode, end(others, mtu), end(features, far_mtu));
+                    check(mode, end(features, mtu), end(others, far_mtu));
+                }
+            }
+        }
+    }
+}
