@@ -41,9 +41,6 @@ Beside the kernel, which keeps eth1 and its addresses, for single connections of
   baton live adapter --iface eth1 --handoff t4 --replace
   baton live adapter --iface eth1 --handoff t4 --group www-data    # for nginx whose workers are of that user
 
-If eth1 is virtual, run `ethtool -K PEER tx off` at its other end: no frame whose checksum is left to hardware reaches a connection that
-has moved (`port.dropped.checksum_not_ready` in `baton live stat`).
-
 It runs until it is interrupted, and then takes away what it has made.")]
 #[command(group = clap::ArgGroup::new("link").required(true))]
 pub struct AdapterArgs {

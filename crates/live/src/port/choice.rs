@@ -39,9 +39,13 @@ impl PortConfig {
     pub fn open_behind(&self, name: &str, steering: Option<&Steering>) -> Result<Opened, XdpError> {
         let mut notes = Vec::new();
         if switch_gro_off(name)? {
-            notes.push(format!(
-                "switched gro off on {name}; if the other end of the link is virtual too, run `ethtool -K PEER tx off` there"
-            ));
+            let advice = match self {
+                Self::Packet(_) => {
+                    "; if the other end of the link is virtual too, run `ethtool -K PEER tx off` there"
+                }
+                Self::AfXdp(_) => "",
+            };
+            notes.push(format!("switched gro off on {name}{advice}"));
         }
         let port: Box<dyn Port + Send> = match self {
             Self::Packet(config) => Box::new(PacketSocket::open(name, config)?),
