@@ -80,8 +80,8 @@ pub fn open(path: &Path) -> BesideKernel {
     BesideKernel::open(NEAR, &AfXdpConfig::default(), link).expect("sockets")
 }
 
-/// Stops the adapter when the application is done, or has failed.
-struct StopOnDrop<'a>(&'a AtomicBool);
+/// Stops other threads when what they are for is done, or has failed.
+pub struct StopOnDrop<'a>(pub &'a AtomicBool);
 
 impl Drop for StopOnDrop<'_> {
     fn drop(&mut self) {

@@ -7,6 +7,7 @@ mod application;
 mod broker;
 mod capture;
 mod frames;
+mod guest;
 mod killed;
 mod links;
 mod lookup;

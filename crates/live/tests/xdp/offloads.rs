@@ -1,6 +1,7 @@
 //! Connections that move while the kernels at both ends leave work to hardware: checksums, cutting to segments, joining, VLAN tags.
 
 use crate::application::with_application_to;
+use crate::guest::on_tap;
 use crate::moving::moves;
 use crate::peers::{PATIENCE, with_far_end};
 use crate::wire::{FAR, NEAR, on_veth, run};
@@ -11,10 +12,16 @@ use std::net::TcpListener;
 use std::process::Command;
 use std::thread;
 
-pub const ALL: &[(&str, fn())] = &[(
-    "connections_move_with_offloads_and_mtus_as_they_may_be",
-    connections_move_with_offloads_and_mtus_as_they_may_be,
-)];
+pub const ALL: &[(&str, fn())] = &[
+    (
+        "connections_move_with_offloads_and_mtus_as_they_may_be",
+        connections_move_with_offloads_and_mtus_as_they_may_be,
+    ),
+    (
+        "connections_of_a_virtual_machine_move",
+        connections_of_a_virtual_machine_move,
+    ),
+];
 
 pub const MATRIX: &[(&str, fn())] = &[(
     "connections_move_in_the_whole_matrix_of_offloads",
@@ -92,23 +99,36 @@ fn exchange(adapter: &Adapter, listener: &TcpListener) {
 
 /// Over IPv4 and IPv6.
 fn check(mode: Mode, near: End, far: End) {
+    on_veth(1, || check_here(mode, near, far));
+}
+
+/// The same where the cable is there.
+fn check_here(mode: Mode, near: End, far: End) {
     println!("{mode}, near {near:?}, far {far:?}");
     let prepare = |name: &str| match name {
         NEAR => near.prepare(NEAR),
         _ => far.prepare(FAR),
     };
-    on_veth(1, || {
-        with_far_end(&prepare, |listeners, _| {
-            with_application_to(&listeners, Some(mode), |adapter, listeners, _| {
-                for listener in listeners {
-                    exchange(adapter, listener);
-                }
-                let (there, _, bad) = moves(adapter);
-                assert!(there >= 2, "connections move, not {there}");
-                assert_eq!(bad, 0);
-            });
+    with_far_end(&prepare, |listeners, _| {
+        with_application_to(&listeners, Some(mode), |adapter, listeners, _| {
+            for listener in listeners {
+                exchange(adapter, listener);
+            }
+            let (there, _, bad) = moves(adapter);
+            assert!(there >= 2, "connections move, not {there}");
+            assert_eq!(bad, 0);
         });
     });
+}
+
+/// What it sends is neither cut nor has it checksums.
+fn connections_of_a_virtual_machine_move() {
+    for mode in [Mode::Native, Mode::Generic] {
+        for (features, mtu) in [(ALL_ON, 1500), (TX_OFF, 1500), (ALL_ON, 1280)] {
+            let end = End { features, mtu };
+            on_tap(mtu, || check_here(mode, end, end));
+        }
+    }
 }
 
 /// Linux's defaults, single features off at either end, and MTUs that are large or differ.
@@ -140,14 +160,16 @@ fn connections_move_with_offloads_and_mtus_as_they_may_be() {
 
 /// Each choice of features at the peer, with all and with none of them here, and each pair of MTUs; then the same the other way round.
 fn connections_move_in_the_whole_matrix_of_offloads() {
-    for mode in [Mode::Native, Mode::Generic] {
-        for (mtu, far_mtu) in MTUS.into_iter().flat_map(|mtu| MTUS.map(|far| (mtu, far))) {
-            for features in 0..=ALL_ON {
-                for others in [0, ALL_ON] {
-                    let end = |features, mtu| End { features, mtu };
-                    check(mode, end(others, mtu), end(features, far_mtu));
-                    check(mode, end(features, mtu), end(others, far_mtu));
-                }
+    let pairs = || MTUS.into_iter().flat_map(|mtu| MTUS.map(|far| (mtu, far)));
+    for features in (0..=ALL_ON).rev() {
+        for (mtu, far_mtu) in pairs() {
+            for (mode, others) in [Mode::Native, Mode::Generic]
+                .into_iter()
+                .flat_map(|mode| [(mode, 0), (mode, ALL_ON)])
+            {
+                let end = |features, mtu| End { features, mtu };
+                check(mode, end(others, mtu), end(features, far_mtu));
+                check(mode, end(features, mtu), end(others, far_mtu));
             }
         }
     }

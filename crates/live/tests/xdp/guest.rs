@@ -1,0 +1,128 @@
+//! A TAP device as a virtual machine has it: frames come from there with checksums and cutting left to hardware, and go there so.
+#![allow(unsafe_code)]
+
+use crate::application::StopOnDrop;
+use crate::wire::{FAR, NEAR, apart, run};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+/// The end of a veth pair, at whose other end the guest's kernel is.
+const RELAY: &str = "vr";
+/// A frame with its virtual header, bytes.
+const LONGEST: usize = 70_000;
+const LONGEST_WAIT: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 20_000_000,
+};
+
+/// Does `work` in a network namespace whose near interface is a TAP device. What stands at the other end of a veth pair is
+/// the guest: between both virtual headers and frames are handed on as they are.
+pub fn on_tap(mtu: u16, work: impl FnOnce() + Send) {
+    apart(|| {
+        let pair = ["link", "add", RELAY, "type", "veth", "peer", "name", FAR];
+        run("ip", &pair);
+        let mtu = mtu.to_string();
+        run(
+            "ip",
+            &["link", "set", RELAY, "mtu", &mtu, "promisc", "on", "up"],
+        );
+        let (tap, guest) = (
+            open_tap().expect("a TAP"),
+            packet_socket().expect("a socket"),
+        );
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let _stop = StopOnDrop(&stop);
+            scope.spawn(|| relay(tap.as_fd(), guest.as_fd(), &stop));
+            scope.spawn(|| relay(guest.as_fd(), tap.as_fd(), &stop));
+            work();
+        });
+    });
+}
+
+/// Hands on what comes. What is not taken is lost, as on a wire.
+fn relay(from: BorrowedFd<'_>, to: BorrowedFd<'_>, stop: &AtomicBool) {
+    let mut buffer = vec![0; LONGEST];
+    while !stop.load(Ordering::Relaxed) {
+        let _ = poll(
+            &mut [PollFd::from_borrowed_fd(from, PollFlags::IN)],
+            Some(&LONGEST_WAIT),
+        );
+        while let Ok(len) = rustix::io::read(from, &mut buffer[..]) {
+            let _ = rustix::io::write(to, &buffer[..len]);
+        }
+    }
+}
+
+fn check(result: i32) -> io::Result<i32> {
+    match result {
+        -1 => Err(io::Error::last_os_error()),
+        result => Ok(result),
+    }
+}
+
+/// The guest's end of the near interface, which may be given checksums and segments to finish.
+fn open_tap() -> io::Result<OwnedFd> {
+    // TUN_F_CSUM, TUN_F_TSO4, TUN_F_TSO6, TUN_F_TSO_ECN.
+    const OFFLOADS: libc::c_ulong = 0xf;
+    let path = c"/dev/net/tun";
+    // SAFETY: the path ends in a zero. What the calls are given is alive while they run, and `ifreq` is plain data.
+    unsafe {
+        let fd = check(libc::open(
+            path.as_ptr(),
+            libc::O_RDWR | libc::O_NONBLOCK | libc::O_CLOEXEC,
+        ))?;
+        let fd = OwnedFd::from_raw_fd(fd);
+        let mut request: libc::ifreq = std::mem::zeroed();
+        for (target, byte) in request.ifr_name.iter_mut().zip(NEAR.bytes()) {
+            *target = byte as libc::c_char;
+        }
+        let flags = libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR;
+        request.ifr_ifru.ifru_flags = flags as libc::c_short;
+        check(libc::ioctl(
+            fd.as_raw_fd(),
+            libc::TUNSETIFF as libc::Ioctl,
+            &raw mut request,
+        ))?;
+        check(libc::ioctl(
+            fd.as_raw_fd(),
+            libc::TUNSETOFFLOAD as libc::Ioctl,
+            OFFLOADS,
+        ))?;
+        Ok(fd)
+    }
+}
+
+/// A packet socket at the relay's end of the veth pair, with virtual headers both ways.
+fn packet_socket() -> io::Result<OwnedFd> {
+    const PACKET_IGNORE_OUTGOING: i32 = 23;
+    let everything = (libc::ETH_P_ALL as u16).to_be();
+    let name = CString::new(RELAY)?;
+    // SAFETY: what the calls are given is alive while they run, has the length that they are told, and `sockaddr_ll` is plain data.
+    unsafe {
+        let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+        let fd = OwnedFd::from_raw_fd(check(libc::socket(libc::AF_PACKET, kind, 0))?);
+        for option in [libc::PACKET_VNET_HDR, PACKET_IGNORE_OUTGOING] {
+            let (on, len) = (1_i32, size_of::<i32>() as libc::socklen_t);
+            let value = (&raw const on).cast();
+            check(libc::setsockopt(
+                fd.as_raw_fd(),
+                libc::SOL_PACKET,
+                option,
+                value,
+                len,
+            ))?;
+        }
+        let mut address: libc::sockaddr_ll = std::mem::zeroed();
+        address.sll_family = libc::AF_PACKET as u16;
+        address.sll_protocol = everything;
+        address.sll_ifindex = libc::if_nametoindex(name.as_ptr()) as i32;
+        let len = size_of_val(&address) as libc::socklen_t;
+        check(libc::bind(fd.as_raw_fd(), (&raw const address).cast(), len))?;
+        Ok(fd)
+    }
+}
