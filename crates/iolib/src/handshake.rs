@@ -6,6 +6,7 @@ use crate::connect::ConnectError;
 use baton_bus::descriptor::MOST_INLINE_BYTES;
 use baton_bus::link::Violation;
 use baton_bus::{Batching, Descriptor};
+use rustix::process::getuid;
 use serde::{Deserialize, Serialize};
 use std::io::{self, ErrorKind, Read, Write};
 
@@ -83,6 +84,10 @@ impl Geometry {
 pub struct Limits {
     /// Applications at the same time.
     pub applications: u32,
+    /// Of one user who is neither root nor the adapter's own, who may have all.
+    pub applications_of_user: u32,
+    /// Of these places so many are left to root and the adapter's own user.
+    pub reserved_applications: u32,
     /// Descriptors in a ring.
     pub ring_depth: u32,
     /// Bytes of one buffer.
@@ -96,7 +101,9 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            applications: 64,
+            applications: 128,
+            applications_of_user: 64,
+            reserved_applications: 4,
             ring_depth: 4096,
             buffer_bytes: 64 * 1024,
             pool_bytes: 1 << 30,
@@ -109,19 +116,33 @@ impl Limits {
     /// As much as can be said.
     const NONE: Self = Self {
         applications: u32::MAX,
+        applications_of_user: u32::MAX,
+        reserved_applications: 0,
         ring_depth: u32::MAX,
         buffer_bytes: u32::MAX,
         pool_bytes: u64::MAX,
         most_sends: u32::MAX,
     };
 
-    /// Whether there is room beside `attached` applications.
-    pub(crate) fn check_attached(&self, attached: usize) -> Result<(), Refusal> {
-        let most = self.applications;
-        if attached < most as usize {
-            Ok(())
-        } else {
-            Err(Refusal::TooMany { most })
+    /// Whether there is room for one of this user, none if it is of another machine, beside those of these users.
+    pub(crate) fn check_attached(
+        &self,
+        user: Option<u32>,
+        attached: &[Option<u32>],
+    ) -> Result<(), Refusal> {
+        let is_trusted = user.is_some_and(|user| user == 0 || user == getuid().as_raw());
+        let most = match is_trusted {
+            true => self.applications,
+            false => self.applications.saturating_sub(self.reserved_applications),
+        };
+        if attached.len() >= most as usize {
+            return Err(Refusal::TooMany { most });
+        }
+        let most = self.applications_of_user;
+        let of_user = || attached.iter().filter(|other| **other == user).count();
+        match is_trusted || of_user() < most as usize {
+            true => Ok(()),
+            false => Err(Refusal::TooManyOfUser { most }),
         }
     }
 
@@ -212,6 +233,15 @@ pub enum Refusal {
     /// The adapter could not make the shared memory or the doorbells.
     #[error("the adapter has no memory or files for another application")]
     NoMemory,
+    /// The adapter serves as many of the user as it may.
+    #[error("the adapter serves {most} applications of this user already, the most it may")]
+    TooManyOfUser {
+        /// The most it may.
+        most: u32,
+    },
+    /// The user has others that have come and not said what they want: the oldest of them made room.
+    #[error("too many applications of this user have come and said nothing")]
+    TooManySilent,
 }
 
 /// What a host says first.
@@ -397,6 +427,37 @@ mod tests {
         let spoken_well = |rest: &[u8]| [&MAGIC[..], &[VERSION], rest].concat();
         assert_eq!(refusal(&spoken_well(b"\xff\xff")), Refusal::NoHello);
         assert_eq!(refusal(&spoken_well(b"\x01\0\xff")), Refusal::NoHello);
+    }
+
+    #[test]
+    fn a_user_who_has_all_that_he_may_leaves_places_to_others() {
+        let limits = Limits {
+            applications: 10,
+            applications_of_user: 4,
+            reserved_applications: 2,
+            ..Limits::default()
+        };
+        let own = getuid().as_raw();
+        let [hostile, other] = [1, 2].map(|user| Some(own + 40_000 + user));
+        let mut attached = Vec::new();
+        for _ in 0..4 {
+            assert_eq!(limits.check_attached(hostile, &attached), Ok(()));
+            attached.push(hostile);
+        }
+        let refused = Err(Refusal::TooManyOfUser { most: 4 });
+        assert_eq!(limits.check_attached(hostile, &attached), refused);
+        for _ in 0..4 {
+            assert_eq!(limits.check_attached(other, &attached), Ok(()));
+            attached.push(other);
+        }
+        let refused = Err(Refusal::TooMany { most: 8 });
+        assert_eq!(limits.check_attached(None, &attached), refused);
+        for trusted in [own, 0] {
+            assert_eq!(limits.check_attached(Some(trusted), &attached), Ok(()));
+            attached.push(Some(trusted));
+        }
+        let refused = Err(Refusal::TooMany { most: 10 });
+        assert_eq!(limits.check_attached(Some(0), &attached), refused);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Applications that have come and not yet said what they want.
 
 use crate::handshake::{FrameReader, Hello, Refusal};
-use rustix::event::PollFlags;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use smallvec::SmallVec;
 use std::io::{self, Read};
 use std::mem::discriminant;
@@ -10,6 +10,10 @@ use std::time::{Duration, Instant};
 
 /// Clients at the same time; more have to wait.
 const MOST_PENDING: usize = 16;
+/// Of one user.
+const MOST_OF_USER: usize = 4;
+/// Clients that come in at one look: whoever comes and goes all the time does not keep the adapter busy.
+const MOST_AT_ONCE: usize = 16;
 /// A client that says nothing is sent away after this.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -41,6 +45,8 @@ pub(crate) struct Greeted<S> {
 struct Silent<S> {
     stream: S,
     hello: FrameReader,
+    /// None where that is not known.
+    user: Option<u32>,
     since: Instant,
 }
 
@@ -48,6 +54,8 @@ struct Silent<S> {
 #[derive(Debug)]
 pub(crate) struct Pending<S> {
     silent: Vec<Silent<S>>,
+    /// Clients that have come in at this look.
+    came: usize,
     refusals: Vec<(Refusal, u64)>,
 }
 
@@ -55,6 +63,7 @@ impl<S> Default for Pending<S> {
     fn default() -> Self {
         Self {
             silent: Vec::new(),
+            came: 0,
             refusals: Vec::new(),
         }
     }
@@ -64,15 +73,24 @@ impl<S: NonBlocking> Pending<S>
 where
     for<'a> &'a S: Read,
 {
-    /// Lets in those that `accept` gives, and finds the next that has spoken.
-    pub fn next(&mut self, accept: impl Fn() -> io::Result<S>) -> Option<Greeted<S>> {
+    /// Lets in those that `accept` gives, and finds the next that has spoken. None when those are served that this look found.
+    pub fn next(
+        &mut self,
+        accept: impl Fn() -> io::Result<S>,
+        user_of: impl Fn(&S) -> Option<u32>,
+    ) -> Option<Greeted<S>> {
         while self.silent.len() < MOST_PENDING
+            && self.came < MOST_AT_ONCE
             && let Ok(stream) = accept()
         {
+            self.came += 1;
             if stream.set_nonblocking().is_ok() {
+                let user = user_of(&stream);
+                self.make_room(user);
                 self.silent.push(Silent {
                     stream,
                     hello: FrameReader::default(),
+                    user,
                     since: Instant::now(),
                 });
             }
@@ -92,7 +110,29 @@ where
                 }
             }
         }
+        self.came = 0;
         None
+    }
+
+    /// The oldest of a user that has as many as it may goes, unless it has just spoken.
+    fn make_room(&mut self, user: Option<u32>) {
+        let is_of_user = |waiting: &Silent<S>| user.is_some() && waiting.user == user;
+        let of_user = self.silent.iter().filter(|waiting| is_of_user(waiting));
+        if of_user.count() < MOST_OF_USER {
+            return;
+        }
+        let mut fds: Vec<_> = (self.silent.iter())
+            .map(|waiting| PollFd::new(&waiting.stream, PollFlags::IN))
+            .collect();
+        let _ = poll(&mut fds, Some(&Timespec::default()));
+        let has_spoken: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+        drop(fds);
+        let mut silent = self.silent.iter().zip(has_spoken);
+        let oldest = silent.position(|(waiting, spoken)| is_of_user(waiting) && !spoken);
+        if let Some(oldest) = oldest {
+            self.silent.remove(oldest);
+            self.count(&Refusal::TooManySilent);
+        }
     }
 
     /// What to wait for: `listener`, while more can be let in, and those that have not spoken.

@@ -22,6 +22,7 @@ mod forwarding;
 mod handoff;
 pub mod http;
 mod kernel;
+mod lines;
 mod link;
 mod namespace;
 mod neighbourhood;

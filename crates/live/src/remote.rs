@@ -231,6 +231,7 @@ pub(crate) fn application_row(driver: &Driver, now: Time, others: u64) -> Applic
     ApplicationRow {
         number: 0,
         pid: Some(std::process::id()),
+        uid: Some(rustix::process::getuid().as_raw()),
         name: "this process".to_owned(),
         link: link.kind().to_owned(),
         attached_ms: now.as_ms(),

@@ -86,9 +86,12 @@ pub struct AdapterArgs {
     /// Batching of its answers.
     #[command(flatten)]
     pub descriptors: DescriptorArgs,
-    /// Applications at most
-    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    /// Applications at most. A 32nd of them is left to root and the adapter's own user
+    #[arg(long, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub most_applications: u32,
+    /// Applications of one user at most, who is neither root nor the adapter's own; each process of a server counts [default: half of all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub most_applications_of_user: Option<u32>,
     /// Hard_Limit: the most connections that hosts may hand to it at a time
     #[arg(long, value_name = "N", default_value_t = 65_536, value_parser = clap::value_parser!(u32).range(..=1 << 24))]
     pub hard_limit: u32,

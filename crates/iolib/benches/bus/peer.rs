@@ -151,7 +151,7 @@ fn accept() -> baton_iolib::ShmAdapter {
     let listener = AdapterListener::bind(Path::new(&path), Limits::default());
     let mut listener = listener.expect("a socket");
     loop {
-        if let Some(link) = listener.accept(0) {
+        if let Some(link) = listener.accept(&[]) {
             return link;
         }
         let fds = listener.fds();

@@ -45,14 +45,17 @@ impl AdapterListener {
         })
     }
 
-    /// The next application that has said what it wants, if it can be had while `attached` applications are attached. What is refused
-    /// is counted.
-    pub fn accept(&mut self, attached: usize) -> Option<ShmAdapter> {
+    /// The next application that has said what it wants, if it can be had beside the applications of these users, none for
+    /// those of other machines. What is refused is counted.
+    pub fn accept(&mut self, attached: &[Option<u32>]) -> Option<ShmAdapter> {
         let listener = self.socket.listener();
         let accept = || Ok(listener.accept()?.0);
-        while let Some(Greeted { stream, hello }) = self.pending.next(accept) {
+        while let Some(Greeted { stream, hello }) = self.pending.next(accept, user_of) {
             let attempt = hello
-                .and_then(|hello| self.limits.check_attached(attached).map(|()| hello))
+                .and_then(|hello| {
+                    let user = user_of(&stream);
+                    self.limits.check_attached(user, attached).map(|()| hello)
+                })
                 .and_then(|hello| {
                     let geometry = self.limits.grant(&hello.wishes)?;
                     let application = application(&stream, &hello);
@@ -85,6 +88,10 @@ impl AdapterListener {
     pub fn refusals(&self) -> &[(Refusal, u64)] {
         self.pending.refusals()
     }
+}
+
+fn user_of(stream: &UnixStream) -> Option<u32> {
+    socket_peercred(stream).ok().map(|known| known.uid.as_raw())
 }
 
 /// Who it is, as the system knows it.

@@ -31,7 +31,7 @@ fn join(
     listener: &mut AdapterListener,
     path: &Path,
     wishes: &Geometry,
-    attached: usize,
+    attached: &[Option<u32>],
 ) -> Result<(ShmHost, ShmAdapter), ConnectError> {
     let connecting = thread::spawn({
         let (path, wishes) = (path.to_owned(), *wishes);
@@ -171,14 +171,14 @@ fn the_adapter_refuses_by_name() {
         ..Limits::default()
     };
     let mut listener = AdapterListener::bind(&path, limits).expect("a socket");
-    let mut refused = |wishes: &Geometry, attached| {
+    let mut refused = |wishes: &Geometry, attached: &[Option<u32>]| {
         let refused = join(&mut listener, &path, wishes, attached);
         match refused.expect_err("refused") {
             ConnectError::Refused(refusal) => refusal,
             other => panic!("{other}"),
         }
     };
-    assert_eq!(refused(&SMALL, 2), Refusal::TooMany { most: 2 });
+    assert_eq!(refused(&SMALL, &[None; 2]), Refusal::TooMany { most: 2 });
     let deep = Geometry {
         ring_depth: 65,
         ..SMALL
@@ -189,9 +189,9 @@ fn the_adapter_refuses_by_name() {
         least,
         most,
     };
-    assert_eq!(refused(&deep, 0), depth);
+    assert_eq!(refused(&deep, &[]), depth);
     assert_eq!(listener.refusals().len(), 2);
-    let (_, adapter) = join(&mut listener, &path, &SMALL, 1).expect("others are served");
+    let (_, adapter) = join(&mut listener, &path, &SMALL, &[None]).expect("others are served");
     assert_eq!(adapter.application().pid, Some(std::process::id()));
 }
 
@@ -204,8 +204,24 @@ fn clients_that_say_nothing_or_nonsense_hold_up_nobody() {
     let mut nonsense = UnixStream::connect(&path).expect("the adapter is there");
     nonsense.write_all(b"GET / HTTP/1.1\r\n\r\n").expect("room");
     drop(UnixStream::connect(&path));
-    join(&mut listener, &path, &SMALL, 0).expect("it is attached");
+    join(&mut listener, &path, &SMALL, &[]).expect("it is attached");
     assert_eq!(listener.refusals(), [(Refusal::NoHello, 2)]);
+}
+
+#[test]
+fn those_of_a_user_who_say_nothing_make_room_for_the_next() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("adapter.sock");
+    let mut listener = AdapterListener::bind(&path, Limits::default()).expect("a socket");
+    let connect = || UnixStream::connect(&path).expect("the adapter is there");
+    let silent: Vec<_> = (0..10).map(|_| connect()).collect();
+    join(&mut listener, &path, &SMALL, &[]).expect("it is attached");
+    let refusals = listener.refusals();
+    assert!(
+        refusals.contains(&(Refusal::TooManySilent, 7)),
+        "{refusals:?}"
+    );
+    drop(silent);
 }
 
 fn is_ready(link: &impl LiveLink) -> bool {

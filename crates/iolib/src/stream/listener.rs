@@ -50,14 +50,14 @@ impl TcpAdapterListener {
         self.listener.local_addr()
     }
 
-    /// The next application that has said what it wants, if it can be had while `attached` applications are attached. What is refused
-    /// is counted.
-    pub fn accept(&mut self, attached: usize) -> Option<TcpAdapter> {
+    /// The next application that has said what it wants, if it can be had beside the applications of these users, none for
+    /// those of other machines. What is refused is counted.
+    pub fn accept(&mut self, attached: &[Option<u32>]) -> Option<TcpAdapter> {
         let listener = &self.listener;
         let accept = || Ok(listener.accept()?.0);
-        while let Some(Greeted { mut stream, hello }) = self.pending.next(accept) {
+        while let Some(Greeted { mut stream, hello }) = self.pending.next(accept, |_| None) {
             let granted = hello
-                .and_then(|hello| self.limits.check_attached(attached).map(|()| hello))
+                .and_then(|hello| self.limits.check_attached(None, attached).map(|()| hello))
                 .and_then(|hello| Ok((self.limits.grant(&hello.wishes)?, hello)));
             let answer = granted.as_ref().map(|(geometry, _)| geometry);
             // A socket that has not been written to takes a short frame whole. If it is gone, it need not know.

@@ -197,7 +197,7 @@ fn over_tcp_between_threads() {
     let address = listener.local_addr().expect("it is bound");
     let connecting = thread::spawn(move || TcpHost::connect(address, &SMALL));
     let mut adapter = loop {
-        if let Some(adapter) = listener.accept(0) {
+        if let Some(adapter) = listener.accept(&[]) {
             break adapter;
         }
     };
@@ -264,7 +264,7 @@ fn refusals_are_named() {
     let address = listener.local_addr().expect("it is bound");
     let connecting = thread::spawn(move || TcpHost::connect(address, &SMALL));
     while !connecting.is_finished() {
-        assert!(listener.accept(0).is_none());
+        assert!(listener.accept(&[]).is_none());
     }
     let refused = connecting.join().expect("no panic").expect_err("refused");
     let too_many = Refusal::TooMany { most: 0 };

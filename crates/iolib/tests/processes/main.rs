@@ -128,7 +128,7 @@ fn host_is_killed(role: Role, waiting: Waiting) {
     let mut listener = AdapterListener::bind(&path, Limits::default()).expect("a socket");
     let peer = Peer::start_at(role, &AdapterAddress::Unix(path));
     let mut link = loop {
-        if let Some(link) = listener.accept(0) {
+        if let Some(link) = listener.accept(&[]) {
             break link;
         }
         std::thread::sleep(Duration::from_millis(1));

@@ -149,13 +149,13 @@ fn accept_over_memory(address: &AdapterAddress) -> AnyAdapterLink {
     };
     let mut listener = AdapterListener::bind(path, Limits::default()).expect("a socket");
     println!("{address}");
-    until_some(|| listener.accept(0)).into()
+    until_some(|| listener.accept(&[])).into()
 }
 
 fn accept_over_tcp() -> AnyAdapterLink {
     let mut listener = TcpAdapterListener::bind("127.0.0.1:0", Limits::default()).expect("a port");
     println!("tcp://{}", listener.local_addr().expect("it is bound"));
-    until_some(|| listener.accept(0)).into()
+    until_some(|| listener.accept(&[])).into()
 }
 
 fn until_some<T>(mut next: impl FnMut() -> Option<T>) -> T {

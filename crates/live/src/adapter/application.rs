@@ -20,6 +20,8 @@ pub struct About {
     pub number: u32,
     /// Its process, where it is on this machine.
     pub pid: Option<u32>,
+    /// Its user, where it is on this machine.
+    pub uid: Option<u32>,
     /// What it calls itself.
     pub name: String,
 }
@@ -29,6 +31,7 @@ impl About {
         Self {
             number: session.0,
             pid: peer.pid,
+            uid: peer.uid,
             name: match peer.peer {
                 Some(address) => format!("{} at {address}", peer.name),
                 None => peer.name.clone(),
@@ -139,6 +142,7 @@ impl Attached {
         ApplicationRow {
             number: self.about.number,
             pid: self.about.pid,
+            uid: self.about.uid,
             name: self.about.name.clone(),
             link: self.link.link().kind().to_owned(),
             attached_ms: now.saturating_since(self.since).as_us() / 1000,

@@ -21,11 +21,15 @@ pub struct AdapterServiceConfig {
 /// Applications that are gone leave no connections.
 impl Default for AdapterServiceConfig {
     fn default() -> Self {
-        let adapter = AdapterConfig::default();
+        let limits = Limits::default();
+        let adapter = AdapterConfig {
+            most_sessions: limits.applications,
+            ..AdapterConfig::default()
+        };
         Self {
             limits: Limits {
                 most_sends: adapter.most_sends,
-                ..Limits::default()
+                ..limits
             },
             adapter,
             firmware: None,

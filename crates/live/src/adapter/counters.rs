@@ -48,6 +48,7 @@ impl SnapshotSource for AdapterService {
             ("not_attached", stats.not_attached),
             ("shared_bytes", mapped.sum()),
             ("reclaimed_bytes", stats.reclaimed_bytes),
+            ("hidden_notices", self.hidden_notices()),
         ] {
             counters.insert(format!("applications.{name}"), value);
         }

@@ -35,8 +35,8 @@ impl Listeners {
         Ok(Self { local, remote })
     }
 
-    /// The next application that may be attached, while so many are.
-    pub(super) fn next(&mut self, attached: usize) -> Option<AnyAdapterLink> {
+    /// The next application that may be attached, beside those of these users.
+    pub(super) fn next(&mut self, attached: &[Option<u32>]) -> Option<AnyAdapterLink> {
         if let Some(link) = self.local.accept(attached) {
             return Some(link.into());
         }

@@ -31,8 +31,24 @@ pub enum Notice {
     Alone,
     /// There is another one.
     NotAlone,
+    /// So many notices of a kind, by its name, came too soon one after another to be told one by one: of a user, or of nobody.
+    Hidden(&'static str, Option<u32>, u64),
     /// It is to end, and connections are left.
     Waiting(Waiting),
+}
+
+impl Notice {
+    /// What it is about, and which user: of each so many are told.
+    pub(super) fn key(&self) -> (&'static str, Option<u32>) {
+        match self {
+            Self::Attached(about) => ("applications attach", about.uid),
+            Self::Left { about, .. } => ("applications are gone", about.uid),
+            Self::CutOff { about, .. } => ("applications are cut off", about.uid),
+            Self::Alone | Self::NotAlone => ("the broker", None),
+            Self::Waiting(_) => ("the end", None),
+            Self::Hidden(kind, user, _) => (kind, *user),
+        }
+    }
 }
 
 impl Display for Notice {
@@ -66,6 +82,13 @@ impl Display for Notice {
                 "another broker is there: connections come and go again"
             ),
             Self::Waiting(waiting) => waiting.fmt(out),
+            Self::Hidden(kind, user, count) => {
+                write!(out, "{count} more lines like these were not shown: {kind}")?;
+                match user {
+                    Some(user) => write!(out, " (user {user})"),
+                    None => Ok(()),
+                }
+            }
             Self::CutOff { about, violation } => {
                 write!(out, "{about} is cut off, it broke the rules: {violation}")
             }

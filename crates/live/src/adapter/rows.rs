@@ -10,6 +10,9 @@ pub struct ApplicationRow {
     pub number: u32,
     /// Its process, where it is on this machine.
     pub pid: Option<u32>,
+    /// Its user, where it is on this machine.
+    #[serde(default)]
+    pub uid: Option<u32>,
     /// The name of its process, or where it comes from.
     pub name: String,
     /// Kind of its link: shared_memory or tcp.

@@ -14,6 +14,7 @@ use crate::clock::Clock;
 use crate::ending::{End, Stop};
 use crate::engine::{Application, take_in};
 use crate::error::LiveError;
+use crate::lines::Lines;
 use crate::throttle::Throttle;
 use baton_bus::link::LinkError;
 use baton_bus::{Batching, BatchingRule};
@@ -30,6 +31,7 @@ use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Instant;
 use std::vec::Drain;
 
 /// The longest that hosts have for taking their connections back at the end.
@@ -85,6 +87,7 @@ pub struct AdapterService {
     wakeups: Wakeups,
     stats: ApplicationStats,
     notices: VecDeque<Notice>,
+    lines: Lines<(&'static str, Option<u32>)>,
     /// None: nobody wants one.
     timeline: Option<Box<AdapterTimeline>>,
     /// When to look at the listeners.
@@ -133,6 +136,7 @@ impl AdapterService {
                 .map_err(LiveError::failed("cannot wait for several applications"))?,
             stats: ApplicationStats::default(),
             notices: VecDeque::new(),
+            lines: Lines::default(),
             timeline: None,
             listeners_throttle: Throttle::default(),
             busy: false,
@@ -239,11 +243,20 @@ impl AdapterService {
 
     /// The next thing to tell the operator.
     pub fn poll_notice(&mut self) -> Option<Notice> {
-        self.notices.pop_front()
+        let hidden = || {
+            let ((kind, user), count) = self.lines.poll_hidden(Instant::now())?;
+            Some(Notice::Hidden(kind, user, count))
+        };
+        self.notices.pop_front().or_else(hidden)
+    }
+
+    /// Notices that were not told one by one.
+    pub(super) fn hidden_notices(&self) -> u64 {
+        self.lines.hidden()
     }
 
     fn tell(&mut self, notice: Notice) {
-        if self.notices.len() < MOST_NOTICES {
+        if self.notices.len() < MOST_NOTICES && self.lines.shows(Instant::now(), notice.key()) {
             self.notices.push_back(notice);
         }
     }
@@ -252,13 +265,13 @@ impl AdapterService {
 
     /// Lets in who waits at the listeners.
     fn welcome(&mut self, now: Time, stack: &mut Stack<Bytes>) {
-        let mut attached = self.attached().count();
+        let mut attached: Vec<_> = self.attached().map(|one| one.about.uid).collect();
         while let Some(link) = self
             .listeners
             .as_mut()
-            .and_then(|listeners| listeners.next(attached))
+            .and_then(|listeners| listeners.next(&attached))
         {
-            attached += 1;
+            attached.push(link.application().uid);
             self.attach(now, stack, link);
         }
     }

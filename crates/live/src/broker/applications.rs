@@ -1,68 +1,290 @@
 //! The applications that a broker can ask where their connections are.
 
-use baton_sockets::broker::ApplicationPlaces;
-use baton_sockets::broker::messages::{self, DONE, TELL};
+use super::limits::{Limit, Limits, Resources, Share};
+use baton_sockets::broker::messages::{
+    self, DONE, Incoming, MOST_SMALL_BYTES, Most, Progress, TELL,
+};
+use baton_sockets::kernel::PlaceRow;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::fmt::Write;
+use std::io;
+use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
 
-/// Applications that are asked at most.
-const MOST: usize = 4096;
-/// One that lives answers sooner.
+/// Subscriptions of one process at most: it may have just found the next broker, or have been forked.
+const MOST_OF_PROCESS: usize = 4;
+/// All that are asked at once have answered by then.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
+/// Between two looks at the answers that have come.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
+/// Between two looks at applications whom somebody else asks.
+const LONGEST_LOOK: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 20_000_000,
+};
+/// Longest answer of one application, bytes.
+const MOST_ANSWER_BYTES: usize = 4 << 20;
 
 /// Who can be asked.
-#[derive(Debug, Default)]
-pub(super) struct Applications(Mutex<Vec<Application>>);
+#[derive(Debug)]
+pub(super) struct Applications {
+    all: Mutex<Vec<Arc<Application>>>,
+    limits: Arc<Limits>,
+}
 
 #[derive(Debug)]
 struct Application {
-    stream: UnixStream,
+    stream: Arc<UnixStream>,
     pid: u32,
     user: u32,
+    /// Somebody waits for its answer.
+    is_asked: AtomicBool,
+    _share: Share,
+}
+
+/// One that is being asked.
+struct Question {
+    application: Arc<Application>,
+    outcome: Outcome,
+}
+
+enum Outcome {
+    /// Somebody else asks it.
+    Busy,
+    /// It was asked, and this has come.
+    Asked(Incoming, Option<Share>),
+    /// It has answered: JSON, and the memory of that.
+    Told {
+        places: String,
+        _memory: Option<Share>,
+    },
+    /// Why it has not.
+    Silent(&'static str),
+    /// It is gone.
+    Gone,
 }
 
 impl Applications {
-    /// Another one can be asked, by this stream.
-    pub(super) fn add(&self, stream: UnixStream, pid: u32, user: u32) {
-        let is_limited = messages::limit_waits(&stream, LONGEST_WAIT).is_ok();
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if is_limited && all.len() < MOST {
-            all.push(Application { stream, pid, user });
+    pub(super) fn new(limits: Arc<Limits>) -> Self {
+        Self {
+            all: Mutex::default(),
+            limits,
         }
     }
 
-    /// Asks those of a user, or all for root. Who does not answer is not asked again.
-    pub(super) fn places(&self, user: u32) -> Vec<ApplicationPlaces> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut told = Vec::new();
-        // All at once: each needs a moment before it looks.
-        let may_ask = |application: &Application| user == 0 || application.user == user;
-        all.retain(|application| {
-            let asked = || messages::send(&application.stream, TELL, &[], &[]).is_ok();
-            !may_ask(application) || asked()
-        });
-        all.retain(|application| {
-            if !may_ask(application) {
-                return true;
+    /// Another one can be asked, by this stream, which does not block. Where there are too many it is closed.
+    pub(super) fn add(&self, stream: Arc<UnixStream>, pid: u32, user: u32) {
+        let mut all = self.lock();
+        let is_same = |other: &&Arc<Application>| other.pid == pid && other.user == user;
+        let share = match all.iter().filter(is_same).count() < MOST_OF_PROCESS {
+            true => self.limits.take(user, Resources::Subscriptions, 1),
+            false => Err(Limit::SubscriptionsOfProcess),
+        };
+        // Those whose process is gone make room.
+        let share = share.or_else(|_| {
+            all.retain(|other| other.user != user || !other.is_gone());
+            match all.iter().filter(is_same).count() < MOST_OF_PROCESS {
+                true => self.limits.take(user, Resources::Subscriptions, 1),
+                false => Err(Limit::SubscriptionsOfProcess),
             }
-            let answer = application.answer();
-            let is_there = answer.is_some();
-            told.extend(answer);
-            is_there
         });
-        told
+        match share {
+            Ok(share) => all.push(Arc::new(Application {
+                stream,
+                pid,
+                user,
+                is_asked: AtomicBool::new(false),
+                _share: share,
+            })),
+            Err(limit) => self.limits.count(limit),
+        }
+    }
+
+    /// Asks those of `user`, or all for root, all at once. Who does not answer in time, or not in order, is named and not asked again. Gives
+    /// JSON, [`ApplicationPlaces`](baton_sockets::broker::ApplicationPlaces), and the memory of that.
+    ///
+    /// # Errors
+    /// A user's other question is not answered yet.
+    pub(super) fn places(&self, user: u32) -> Result<(Vec<u8>, Share), Limit> {
+        let _one_at_a_time = self.limits.take(user, Resources::Questions, 1)?;
+        let may_ask = |application: &&Arc<Application>| user == 0 || application.user == user;
+        let mut questions: Vec<Question> = self
+            .lock()
+            .iter()
+            .filter(may_ask)
+            .map(|application| Question {
+                application: Arc::clone(application),
+                outcome: Outcome::Busy,
+            })
+            .collect();
+        let limit = Instant::now() + LONGEST_WAIT;
+        while Instant::now() < limit {
+            let mut are_answered = true;
+            for question in &mut questions {
+                question.go_on(&self.limits);
+                are_answered &= question.is_answered();
+            }
+            if are_answered {
+                break;
+            }
+            wait(&questions);
+            // What comes byte by byte does not keep this thread busy.
+            thread::sleep(BETWEEN_LOOKS);
+        }
+        self.part_with_silent(&mut questions);
+        let text = written(&questions);
+        let share = self
+            .limits
+            .charge(user, Resources::Bytes, text.len() as u64);
+        Ok((text.into_bytes(), share))
+    }
+
+    /// Closes the streams of those that have not answered, and counts them.
+    fn part_with_silent(&self, questions: &mut [Question]) {
+        let mut silent = Vec::new();
+        for question in questions {
+            match question.outcome {
+                Outcome::Asked(..) => {
+                    question.outcome = Outcome::Silent("no whole answer within 1 s");
+                }
+                Outcome::Silent(_) | Outcome::Gone => {}
+                Outcome::Busy | Outcome::Told { .. } => continue,
+            }
+            if matches!(question.outcome, Outcome::Silent(_)) {
+                self.limits.count(Limit::BadAnswer);
+            }
+            let _ = question.application.stream.shutdown(Shutdown::Both);
+            silent.push(Arc::clone(&question.application));
+        }
+        let is_silent = |one: &Arc<Application>| silent.iter().any(|other| Arc::ptr_eq(one, other));
+        if !silent.is_empty() {
+            self.lock().retain(|application| !is_silent(application));
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Application>>> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Application {
-    fn answer(&self) -> Option<ApplicationPlaces> {
-        let answer = messages::receive(&self.stream).ok()??;
-        let places = match answer.kind {
-            DONE => serde_json::from_slice(&answer.body).ok()?,
-            _ => return None,
-        };
-        let pid = self.pid;
-        Some(ApplicationPlaces { pid, places })
+    /// Whether the other end is closed.
+    fn is_gone(&self) -> bool {
+        let mut fds = [PollFd::new(&*self.stream, PollFlags::RDHUP)];
+        let ready = poll(&mut fds, Some(&Timespec::default()));
+        ready.is_ok_and(|ready| ready > 0)
     }
+}
+
+impl Question {
+    /// Asks, and takes what has come of the answer. Never waits.
+    fn go_on(&mut self, limits: &Arc<Limits>) {
+        let application = &self.application;
+        if matches!(self.outcome, Outcome::Busy) {
+            if application.is_asked.swap(true, Ordering::Acquire) {
+                return;
+            }
+            // One byte of room is enough, or nothing is sent.
+            let asked = messages::send_until(&application.stream, TELL, &[], &[], Instant::now());
+            self.outcome = match asked {
+                Ok(()) => Outcome::Asked(Incoming::default(), None),
+                Err(_) if application.is_gone() => Outcome::Gone,
+                Err(_) => Outcome::Silent("it takes no question"),
+            };
+        }
+        let Outcome::Asked(incoming, share) = &mut self.outcome else {
+            return;
+        };
+        let most = |_| Most {
+            bytes: MOST_ANSWER_BYTES,
+            files: 0,
+        };
+        let outcome = match incoming.read(&application.stream, most) {
+            Ok(Progress::Waits) => return,
+            Ok(Progress::Announced(len)) if len > MOST_SMALL_BYTES => {
+                match limits.take(application.user, Resources::Bytes, len as u64) {
+                    Ok(bytes) => {
+                        *share = Some(bytes);
+                        return;
+                    }
+                    Err(_) => Outcome::Silent("its user has no memory left for its answer"),
+                }
+            }
+            Ok(Progress::Announced(_)) => return self.go_on(limits),
+            Ok(Progress::Whole(message)) if message.kind == DONE => match checked(message.body) {
+                Some(places) => Outcome::Told {
+                    places,
+                    _memory: share.take(),
+                },
+                None => Outcome::Silent("an answer without sense"),
+            },
+            Ok(Progress::Whole(_)) => Outcome::Silent("an answer without sense"),
+            Ok(Progress::Gone) => Outcome::Gone,
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                Outcome::Silent("too long an answer")
+            }
+            Err(_) => Outcome::Silent("its answer broke off"),
+        };
+        self.outcome = outcome;
+        if matches!(self.outcome, Outcome::Told { .. }) {
+            // Others need not wait for the rest of those that are asked.
+            self.application.is_asked.store(false, Ordering::Release);
+        }
+    }
+
+    fn is_answered(&self) -> bool {
+        !matches!(self.outcome, Outcome::Busy | Outcome::Asked(..))
+    }
+}
+
+impl Drop for Question {
+    fn drop(&mut self) {
+        if !matches!(self.outcome, Outcome::Busy | Outcome::Told { .. }) {
+            self.application.is_asked.store(false, Ordering::Release);
+        }
+    }
+}
+
+/// Waits until an answer goes on.
+fn wait(questions: &[Question]) {
+    let asked = questions
+        .iter()
+        .filter(|question| matches!(question.outcome, Outcome::Asked(..)));
+    let mut fds: Vec<_> = asked
+        .map(|question| PollFd::new(&*question.application.stream, PollFlags::IN))
+        .collect();
+    let _ = poll(&mut fds, Some(&LONGEST_LOOK));
+}
+
+/// An answer that whoever has asked can read, and a terminal show.
+fn checked(body: Vec<u8>) -> Option<String> {
+    let rows: Vec<PlaceRow> = serde_json::from_slice(&body).ok()?;
+    let is_plain = |text: &str| !text.contains(char::is_control);
+    let is_shown = |row: &PlaceRow| is_plain(&row.place) && row.why.as_deref().is_none_or(is_plain);
+    let is_good = rows.iter().all(is_shown);
+    is_good.then(|| String::from_utf8(body).ok()).flatten()
+}
+
+/// What was told, as JSON: answers as they came, since all that costs more memory than their bytes.
+fn written(questions: &[Question]) -> String {
+    let mut text = String::from("[");
+    for question in questions {
+        let pid = question.application.pid;
+        let separator = if text.len() > 1 { "," } else { "" };
+        let silent = |why: &str| format!(r#""places":[],"silent":"{why}""#);
+        let told = match &question.outcome {
+            Outcome::Told { places, .. } => format!(r#""places":{places}"#),
+            Outcome::Silent(why) => silent(why),
+            Outcome::Busy | Outcome::Asked(..) => silent("another asks it"),
+            Outcome::Gone => continue,
+        };
+        let written = write!(text, r#"{separator}{{"pid":{pid},{told}}}"#);
+        debug_assert!(written.is_ok(), "memory takes everything");
+    }
+    text.push(']');
+    text
 }

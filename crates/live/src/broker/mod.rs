@@ -13,6 +13,7 @@
 mod applications;
 mod captured;
 mod fin;
+mod limits;
 mod link;
 mod memory;
 mod namespace;

@@ -30,6 +30,8 @@ pub enum BrokerNotice {
     },
     /// A connection is lost: its peer is to be told by a reset.
     Lost(Flow, Loss),
+    /// So many notices of a kind, by its name, came too soon one after another to be told one by one.
+    Hidden(&'static str, u64),
 }
 
 /// Why a connection is lost.
@@ -56,6 +58,18 @@ impl Display for Loss {
     }
 }
 
+impl BrokerNotice {
+    /// What it is about: each kind has its share of what is told.
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Self::Attached(_) | Self::Adopted { .. } => "an adapter has come",
+            Self::Left(_) | Self::Killed { .. } => "an adapter has gone",
+            Self::Lost(..) => "a connection is reset",
+            Self::Hidden(kind, _) => kind,
+        }
+    }
+}
+
 impl Display for BrokerNotice {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -77,6 +91,9 @@ impl Display for BrokerNotice {
             ),
             Self::Lost(Flow { local, remote }, loss) => {
                 write!(out, "reset: {local} to {remote}: {loss}")
+            }
+            Self::Hidden(kind, count) => {
+                write!(out, "{count} more lines like these were not shown: {kind}")
             }
         }
     }

@@ -1,35 +1,34 @@
 //! The broker itself: a thread for each application that asks, and for the adapter.
 
 mod adapter;
+mod client;
 mod made;
 mod requests;
 
 use super::applications::Applications;
-use super::captured::{Captured, Taker};
+use super::captured::Captured;
+use super::limits::{Limit, Limits, Resources, Share};
 use super::notice::BrokerNotice;
 use crate::error::LiveError;
+use crate::lines::Lines;
 use crate::neighbourhood::Neighbourhood;
 use crate::xdp::{LookupConfig, Mode, XdpError};
 use baton_iolib::unix_socket::SocketFile;
-use baton_sockets::broker::messages::{self, ADOPT, ATTACH, DONE, REFUSED, SUBSCRIBE};
+use baton_sockets::broker::messages::{self, REFUSED};
+use client::Serving;
 use made::Made;
-use requests::{Answer, Refusal};
+use requests::Refusal;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt;
 use std::io;
 use std::net::Shutdown;
-use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Applications that may ask at a time.
-const MOST_CLIENTS: usize = 1024;
-/// Of one user that is not root: others find room, too.
-const MOST_OF_USER: usize = 256;
 /// The broker looks at least so often whether it is to end.
 const LONGEST_WAIT: Timespec = Timespec {
     tv_sec: 0,
@@ -59,6 +58,8 @@ struct Shared {
     made: Made,
     /// The user that has started the broker, whose own is another if it has dropped root.
     starter: u32,
+    limits: Arc<Limits>,
+    lines: Mutex<Lines<&'static str>>,
     /// Clients so far.
     clients: AtomicU64,
     ends: AtomicBool,
@@ -67,9 +68,9 @@ struct Shared {
 /// An application that is being served.
 #[derive(Debug)]
 struct Client {
-    user: u32,
-    stream: UnixStream,
+    stream: Arc<UnixStream>,
     thread: JoinHandle<()>,
+    _share: Share,
 }
 
 impl Broker {
@@ -114,9 +115,12 @@ impl Broker {
             mode,
             ..LookupConfig::default()
         };
+        let limits = Limits::new();
         let shared = Arc::new(Shared {
             captured: Captured::new(name, addresses, lookup)?,
-            applications: Applications::default(),
+            applications: Applications::new(Arc::clone(&limits)),
+            limits,
+            lines: Mutex::default(),
             made: Made::default(),
             starter,
             clients: AtomicU64::new(0),
@@ -135,9 +139,24 @@ impl Broker {
         Ok(broker)
     }
 
-    /// The next thing to tell the operator.
+    /// The next thing to tell the operator. Of what comes too often only how much it is.
     pub fn poll_notice(&self) -> Option<BrokerNotice> {
-        self.shared.captured.poll_notice()
+        let Shared {
+            captured,
+            lines,
+            limits,
+            ..
+        } = &*self.shared;
+        let mut lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        while let Some(notice) = captured.poll_notice() {
+            if lines.shows(now, notice.kind()) {
+                return Some(notice);
+            }
+            limits.count(Limit::Notices);
+        }
+        let (kind, count) = lines.poll_hidden(now)?;
+        Some(BrokerNotice::Hidden(kind, count))
     }
 
     /// Whether there is neither an adapter nor anything left of one.
@@ -162,10 +181,14 @@ impl Drop for Broker {
 }
 
 impl Shared {
+    fn ends(&self) -> bool {
+        self.ends.load(Ordering::Relaxed)
+    }
+
     fn listen(self: &Arc<Self>, socket: &SocketFile) {
         let mut clients: Vec<Client> = Vec::new();
         let mut swept = Instant::now();
-        while !self.ends.load(Ordering::Relaxed) {
+        while !self.ends() {
             let mut fds = [PollFd::new(socket.listener(), PollFlags::IN)];
             let _ = poll(&mut fds, Some(&LONGEST_WAIT));
             if swept.elapsed() >= BETWEEN_SWEEPS {
@@ -173,11 +196,13 @@ impl Shared {
                 self.captured.sweep();
             }
             clients.retain(|client| !client.thread.is_finished());
-            let Ok((stream, _)) = socket.listener().accept() else {
-                continue;
-            };
-            // One too many sees that it is left alone.
-            clients.extend(self.welcome(stream, &clients));
+            match socket.listener().accept() {
+                // One too many sees that it is left alone.
+                Ok((stream, _)) => clients.extend(self.welcome(stream)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                // There is no descriptor: whoever waits goes on waiting.
+                Err(_) => thread::sleep(BETWEEN_LOOKS),
+            }
         }
         for Client { stream, thread, .. } in clients {
             let _ = stream.shutdown(Shutdown::Both);
@@ -185,74 +210,25 @@ impl Shared {
         }
     }
 
-    fn welcome(self: &Arc<Self>, stream: UnixStream, others: &[Client]) -> Option<Client> {
+    fn welcome(self: &Arc<Self>, stream: UnixStream) -> Option<Client> {
         let credentials = sockopt::socket_peercred(&stream).ok()?;
         let (user, pid) = (credentials.uid.as_raw(), credentials.pid.as_raw_pid());
-        let of_user = others.iter().filter(|other| other.user == user).count();
-        if others.len() >= MOST_CLIENTS || user != 0 && of_user >= MOST_OF_USER {
-            return None;
-        }
-        stream.set_nonblocking(false).ok()?;
-        let served = stream.try_clone().ok()?;
-        let serves = Arc::clone(self);
+        let share = self.limits.take(user, Resources::Clients, 1);
+        let share = share.map_err(|limit| self.limits.count(limit)).ok()?;
+        stream.set_nonblocking(true).ok()?;
+        let stream = Arc::new(stream);
+        let number = self.clients.fetch_add(1, Ordering::Relaxed);
+        let (serves, served) = (Arc::clone(self), Arc::clone(&stream));
         let builder = thread::Builder::new().name("broker client".to_owned());
         let thread = builder
-            .spawn(move || serves.serve(&served, user, pid))
+            .spawn(move || Serving::new(&serves, served, user, pid, number).serve())
+            .inspect_err(|_| self.limits.count(Limit::Clients))
             .ok()?;
         Some(Client {
-            user,
             stream,
             thread,
+            _share: share,
         })
-    }
-
-    fn serve(&self, stream: &UnixStream, user: u32, pid: i32) {
-        let number = self.clients.fetch_add(1, Ordering::Relaxed);
-        let taker = Taker { number, user };
-        // An application that breaks off, or is gone, has nothing more to ask.
-        while let Ok(Some(message)) = messages::receive(stream) {
-            match message.kind {
-                SUBSCRIBE => {
-                    if let (Ok(stream), Ok(pid)) = (stream.try_clone(), u32::try_from(pid)) {
-                        self.applications.add(stream, pid, user);
-                    }
-                    break;
-                }
-                // A broker that has no programs is about to end, and says why.
-                ATTACH if self.attach_programs().is_err() => break,
-                ATTACH => match self.attach(stream, &message.body, user, pid) {
-                    Ok(session) => {
-                        self.serve_adapter(stream, &session, None);
-                        break;
-                    }
-                    Err(refusal) => {
-                        let _ = refuse(stream, &refusal);
-                    }
-                },
-                ADOPT => match self.adopt(stream, message, user, pid) {
-                    Ok((session, programs)) => {
-                        self.serve_adapter(stream, &session, Some(programs));
-                        break;
-                    }
-                    Err(refusal) => {
-                        let _ = refuse(stream, &refusal);
-                    }
-                },
-                _ => {
-                    let sent = match self.handle(message, taker) {
-                        Ok(Answer { body, socket }) => {
-                            let socket = socket.as_ref().map(OwnedFd::as_fd);
-                            messages::send(stream, DONE, &body, socket.as_slice())
-                        }
-                        Err(refusal) => refuse(stream, &refusal),
-                    };
-                    if sent.is_err() {
-                        break;
-                    }
-                }
-            }
-        }
-        self.captured.abandon(taker);
     }
 
     /// Has the programs that find packets at the interface. Where an adapter whose broker was killed keeps the programs of that there, it comes and

@@ -32,6 +32,9 @@ pub enum RepairError {
     /// It opens or closes.
     #[error("the connection is in {0}; expected ESTABLISHED, CLOSE-WAIT or FIN-WAIT-2")]
     State(&'static str),
+    /// It has more data that was not read than may come along.
+    #[error("{0} bytes of the connection were not read; expected fewer")]
+    TooLong(usize),
     /// It is not at rest.
     #[error("not all that the connection has sent is acknowledged")]
     UnderWay,

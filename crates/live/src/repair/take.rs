@@ -32,14 +32,16 @@ const ATTEMPTS: u32 = 64;
 /// that.
 ///
 /// # Errors
-/// The connection opens or closes, or is not at rest: something that it sent is not acknowledged. It goes on in the kernel then.
+/// The connection opens or closes, has more unread data than `most_unread` bytes, or is not at rest: something that it sent is not acknowledged.
+/// It goes on in the kernel then.
 pub fn take(
     fd: BorrowedFd<'_>,
     flow: &Flow,
     interface: &str,
     reader: &SequenceReader,
+    most_unread: usize,
 ) -> Result<Essentials<Bytes>, RepairError> {
-    let essentials = look(fd, flow, reader)?;
+    let essentials = look(fd, flow, reader, most_unread)?;
     forget(fd, interface)?;
     Ok(essentials)
 }
@@ -49,6 +51,7 @@ fn look(
     fd: BorrowedFd<'_>,
     flow: &Flow,
     reader: &SequenceReader,
+    most_unread: usize,
 ) -> Result<Essentials<Bytes>, RepairError> {
     for _ in 0..ATTEMPTS {
         let before = sequence(flow, reader)?;
@@ -57,11 +60,14 @@ fn look(
             return Err(RepairError::UnderWay);
         }
         let state = state_of(&before)?;
-        let unread = count(fd, "SIOCINQ", libc::FIONREAD as libc::Ioctl)?;
-        let data = peek(fd, unread as usize)?;
+        let unread = count(fd, "SIOCINQ", libc::FIONREAD as libc::Ioctl)? as usize;
+        if unread > most_unread {
+            return Err(RepairError::TooLong(unread));
+        }
+        let data = peek(fd, unread)?;
         let info = sys::Info::of(fd)?;
         // What had passed before the connection's packets went elsewhere may still arrive. That ends soon.
-        if sequence(flow, reader)? == before && data.len() == unread as usize {
+        if sequence(flow, reader)? == before && data.len() == unread {
             return essentials(fd, *flow, state, &before, data, &info);
         }
     }

@@ -8,6 +8,7 @@ mod broker;
 mod capture;
 mod frames;
 mod guest;
+mod hostile;
 mod killed;
 mod links;
 mod lookup;
@@ -33,6 +34,7 @@ fn main() {
         capture::ALL,
         repair::ALL,
         broker::ALL,
+        hostile::ALL,
         moving::ALL,
         offloads::ALL,
         killed::ALL,

@@ -67,7 +67,7 @@ impl Bench {
     fn try_take(&self, near: &TcpStream) -> Result<Essentials<Bytes>, RepairError> {
         let flow = flow_of(near.as_fd()).expect("it has a connection");
         self.lookup.insert(&flow).expect("there is room");
-        let taken = take(near.as_fd(), &flow, NEAR, &self.reader);
+        let taken = take(near.as_fd(), &flow, NEAR, &self.reader, usize::MAX);
         taken.inspect_err(|_| drop(self.lookup.remove(&flow)))
     }
 
@@ -191,7 +191,7 @@ fn states_that_cannot_move_are_refused_by_name() {
         (&near).read_to_end(&mut Vec::new()).expect("its end");
         let flow = essentials.flow;
         bench.lookup.insert(&flow).expect("there is room");
-        take(near.as_fd(), &flow, NEAR, &bench.reader).expect_err("it is over");
+        take(near.as_fd(), &flow, NEAR, &bench.reader, usize::MAX).expect_err("it is over");
         bench.lookup.remove(&flow).expect("no error");
     });
 }

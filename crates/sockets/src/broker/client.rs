@@ -2,8 +2,8 @@
 
 use super::Subscription;
 use super::messages::{
-    self, ADAPTER, DONE, GIVE_BACK, KNOWS, Message, PLACES, POLICY, RECLAIM, RECOVER, REFUSED,
-    RESTORE_ALL, Recovery, TAKE,
+    self, ADAPTER, COUNTERS, DONE, GIVE_BACK, KNOWS, Message, PLACES, POLICY, RECLAIM, RECOVER,
+    REFUSED, RESTORE_ALL, Recovery, TAKE,
 };
 use crate::kernel::PlaceRow;
 use baton_host::SelectionConfig;
@@ -12,6 +12,7 @@ use baton_wire::Flow;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv, sockopt};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -47,6 +48,9 @@ pub struct ApplicationPlaces {
     pub pid: u32,
     /// A connection each.
     pub places: Vec<PlaceRow>,
+    /// Why it has not told them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub silent: Option<String>,
 }
 
 /// A connection to the broker, or to the next one when that is gone.
@@ -86,6 +90,15 @@ impl BrokerClient {
     /// See [`BrokerError`].
     pub fn places(&mut self) -> Result<Vec<ApplicationPlaces>, BrokerError> {
         let text = self.ask(PLACES, &[], None)?.body;
+        Ok(serde_json::from_slice(&text).map_err(io::Error::from)?)
+    }
+
+    /// How often each limit of the broker has acted, by its name. For root and the broker's user.
+    ///
+    /// # Errors
+    /// See [`BrokerError`].
+    pub fn counters(&mut self) -> Result<BTreeMap<String, u64>, BrokerError> {
+        let text = self.ask(COUNTERS, &[], None)?.body;
         Ok(serde_json::from_slice(&text).map_err(io::Error::from)?)
     }
 

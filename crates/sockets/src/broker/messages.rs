@@ -1,9 +1,10 @@
 //! What a broker says to applications and to the adapter, and they to it: a kind, a length and so many bytes; files go with the first byte.
 
 use baton_wire::{Flow, SeqNr};
-use rustix::io::retry_on_intr;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 use serde::{Deserialize, Serialize};
@@ -12,7 +13,7 @@ use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A connection leaves the kernel, if all that was sent on it is acknowledged. With its socket; the answer has its state.
 pub const TAKE: u32 = 1;
@@ -50,16 +51,19 @@ pub const ADOPT: u32 = 17;
 pub const TAKE_OVER: u32 = 18;
 /// Whether a connection, a flow as JSON, was taken out of the kernel for this application. The answer is `true` or `false`.
 pub const KNOWS: u32 = 19;
+/// How often each limit of the broker has acted. The answer is JSON: numbers by name.
+pub const COUNTERS: u32 = 21;
 /// It is done.
 pub const DONE: u32 = 3;
 /// It is not; the bytes are text that says why.
 pub const REFUSED: u32 = 4;
 
-/// Longest message, bytes: a connection's buffers can be as long as its windows.
+/// Longest answer of a broker, bytes.
 const LONGEST: usize = 64 << 20;
-
-/// Most states are shorter.
-const USUAL: usize = 4096;
+/// Longest state of a connection, bytes: what a socket holds unread, and unacknowledged. An adapter takes no longer ones.
+pub const MOST_STATE_BYTES: usize = 16 << 20;
+/// Longest request beside those that have a state, a packet or the parameters of an adapter, bytes.
+pub const MOST_SMALL_BYTES: usize = 4096;
 
 const HEADER_BYTES: usize = 8;
 
@@ -95,6 +99,62 @@ pub struct Recovery {
     pub received: SeqNr,
 }
 
+/// The most that a request has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Most {
+    /// Bytes.
+    pub bytes: usize,
+    /// Files.
+    pub files: usize,
+}
+
+impl Most {
+    /// Of a request of this kind.
+    pub fn of(kind: u32) -> Self {
+        let (bytes, files) = match kind {
+            GIVE_BACK | RECLAIM => (MOST_STATE_BYTES, 1),
+            TAKE | RECOVER | GIVE_SOCKET => (MOST_SMALL_BYTES, 1),
+            // The largest packet of IP, with a header of Ethernet.
+            INJECT => (65_536 + 64, 0),
+            ATTACH => (MOST_STATE_BYTES / 256, 0),
+            ADOPT => (MOST_STATE_BYTES / 256, MOST_FILES),
+            _ => (MOST_SMALL_BYTES, 0),
+        };
+        Self { bytes, files }
+    }
+
+    /// Of an answer of the broker.
+    const ANSWER: Self = Self {
+        bytes: LONGEST,
+        files: MOST_FILES,
+    };
+}
+
+/// Why a message is not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Excess {
+    /// It is longer than its kind may be.
+    #[error("a message of {len} bytes; expected at most {most}")]
+    Bytes {
+        /// Its length.
+        len: usize,
+        /// The longest.
+        most: usize,
+    },
+    /// It came with more files than its kind may.
+    #[error("a message with too many files; expected at most {most}")]
+    Files {
+        /// The most.
+        most: usize,
+    },
+}
+
+impl From<Excess> for io::Error {
+    fn from(excess: Excess) -> Self {
+        Self::new(io::ErrorKind::InvalidData, excess)
+    }
+}
+
 /// Neither sending nor receiving takes longer than this, or it fails.
 ///
 /// # Errors
@@ -114,6 +174,74 @@ pub fn send(
     body: &[u8],
     files: &[BorrowedFd<'_>],
 ) -> io::Result<()> {
+    let sent = begin(stream, kind, body, files, SendFlags::empty())?;
+    if sent < HEADER_BYTES {
+        return Err(io::ErrorKind::WriteZero.into());
+    }
+    stream.write_all(&body[sent - HEADER_BYTES..])
+}
+
+/// Sends a message without files by a stream that does not block, until `limit` at the longest, however slowly the other side reads.
+///
+/// # Errors
+/// As [`send`]; the other side has not taken all of it by then.
+pub fn send_until(
+    mut stream: &UnixStream,
+    kind: u32,
+    body: &[u8],
+    files: &[BorrowedFd<'_>],
+    limit: Instant,
+) -> io::Result<()> {
+    let mut sent = loop {
+        match begin(stream, kind, body, files, SendFlags::DONTWAIT) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                wait(stream, PollFlags::OUT, Some(limit))?;
+            }
+            Ok(sent) if sent < HEADER_BYTES => return Err(io::ErrorKind::WriteZero.into()),
+            begun => break begun? - HEADER_BYTES,
+        }
+    };
+    while sent < body.len() {
+        match stream.write(&body[sent..]) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(len) => sent += len,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                wait(stream, PollFlags::OUT, Some(limit))?;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Waits until a stream is ready for this, or its other side is gone.
+///
+/// # Errors
+/// It is not by `limit`, or the system cannot tell.
+pub fn wait(stream: &UnixStream, what: PollFlags, limit: Option<Instant>) -> io::Result<()> {
+    loop {
+        let left = limit.map(|limit| limit.saturating_duration_since(Instant::now()));
+        let timeout = left.map(|left| Timespec {
+            tv_sec: left.as_secs() as i64,
+            tv_nsec: left.subsec_nanos().into(),
+        });
+        match poll(&mut [PollFd::new(stream, what)], timeout.as_ref()) {
+            Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
+            Err(Errno::INTR) => {}
+            ready => return Ok(ready.map(drop)?),
+        }
+    }
+}
+
+/// Sends header and files, and of the body what there is room for; gives how many bytes that was.
+fn begin(
+    stream: &UnixStream,
+    kind: u32,
+    body: &[u8],
+    files: &[BorrowedFd<'_>],
+    flags: SendFlags,
+) -> io::Result<usize> {
     let len = u32::try_from(body.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
     let mut header = [0; HEADER_BYTES];
     header[..4].copy_from_slice(&kind.to_ne_bytes());
@@ -124,48 +252,148 @@ pub fn send(
         return Err(io::ErrorKind::InvalidInput.into());
     }
     let parts = [IoSlice::new(&header), IoSlice::new(body)];
-    let sent = retry_on_intr(|| sendmsg(stream, &parts, &mut control, SendFlags::NOSIGNAL))?;
-    if sent < HEADER_BYTES {
-        return Err(io::ErrorKind::WriteZero.into());
-    }
-    stream.write_all(&body[sent - HEADER_BYTES..])
+    let flags = flags | SendFlags::NOSIGNAL;
+    Ok(retry_on_intr(|| {
+        sendmsg(stream, &parts, &mut control, flags)
+    })?)
 }
 
-/// The next message; none when the other side is gone.
+/// A message that comes in, as far as it has come. The stream says whether reading waits for more.
+#[derive(Debug, Default)]
+pub struct Incoming {
+    header: [u8; HEADER_BYTES],
+    /// Bytes of it that are there.
+    header_len: usize,
+    /// Its length is known, and it is not too long.
+    is_announced: bool,
+    body: Vec<u8>,
+    files: SmallVec<[OwnedFd; MOST_FILES]>,
+}
+
+/// How far a message has come.
+#[derive(Debug)]
+pub enum Progress {
+    /// There is nothing more now.
+    Waits,
+    /// It has so many bytes, none of which has been read. Told once.
+    Announced(usize),
+    /// It is there.
+    Whole(Message),
+    /// The other side is gone, after a whole message.
+    Gone,
+}
+
+impl Incoming {
+    /// Whether some of a message has come, and not all.
+    pub fn has_begun(&self) -> bool {
+        self.header_len > 0
+    }
+
+    /// Reads what there is of a message that may have as much as `most` says of its kind. Files that come with its later bytes are closed.
+    ///
+    /// # Errors
+    /// It breaks off, or has more than it may ([`Excess`]).
+    pub fn read(
+        &mut self,
+        mut stream: &UnixStream,
+        most: impl FnOnce(u32) -> Most,
+    ) -> io::Result<Progress> {
+        while self.header_len < HEADER_BYTES {
+            let read = match self.header_len {
+                0 => self.read_first(stream),
+                len => stream.read(&mut self.header[len..]),
+            };
+            match read {
+                Ok(0) if self.header_len == 0 => return Ok(Progress::Gone),
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(len) => self.header_len += len,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return waits(error),
+            }
+        }
+        let [kind, len] = [0, 4].map(|at| {
+            let bytes = self.header[at..].first_chunk();
+            u32::from_ne_bytes(*bytes.expect("the header has both"))
+        });
+        let len = len as usize;
+        if !self.is_announced {
+            let most = most(kind);
+            if self.files.len() > most.files {
+                return Err(Excess::Files { most: most.files }.into());
+            }
+            if len > most.bytes {
+                let most = most.bytes;
+                return Err(Excess::Bytes { len, most }.into());
+            }
+            self.is_announced = true;
+            return Ok(Progress::Announced(len));
+        }
+        // A length alone costs nothing: memory is taken as the bytes come.
+        let left = len - self.body.len();
+        if left > 0
+            && let Err(error) = stream.take(left as u64).read_to_end(&mut self.body)
+        {
+            return waits(error);
+        }
+        if self.body.len() < len {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let Self { body, files, .. } = std::mem::take(self);
+        Ok(Progress::Whole(Message { kind, body, files }))
+    }
+
+    /// The first bytes, with the files.
+    fn read_first(&mut self, stream: &UnixStream) -> io::Result<usize> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FILES))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let mut places = [IoSliceMut::new(&mut self.header)];
+        let flags = RecvFlags::CMSG_CLOEXEC;
+        let received = retry_on_intr(|| recvmsg(stream, &mut places, &mut control, flags))?;
+        for message in control.drain() {
+            if let RecvAncillaryMessage::ScmRights(more) = message {
+                self.files.extend(more);
+            }
+        }
+        // What there was no room for the kernel has closed.
+        if received.flags.contains(ReturnFlags::CTRUNC) {
+            return Err(Excess::Files { most: MOST_FILES }.into());
+        }
+        Ok(received.bytes)
+    }
+}
+
+fn waits(error: io::Error) -> io::Result<Progress> {
+    match error.kind() {
+        io::ErrorKind::WouldBlock => Ok(Progress::Waits),
+        _ => Err(error),
+    }
+}
+
+/// The next answer of a broker; none when the other side is gone.
 ///
 /// # Errors
 /// It breaks off, or is longer than any.
-pub fn receive(mut stream: &UnixStream) -> io::Result<Option<Message>> {
-    let mut header = [0; HEADER_BYTES];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FILES))];
-    let mut control = RecvAncillaryBuffer::new(&mut space);
-    let mut places = [IoSliceMut::new(&mut header)];
-    let flags = RecvFlags::CMSG_CLOEXEC;
-    let received = retry_on_intr(|| recvmsg(stream, &mut places, &mut control, flags))?;
-    let mut files = SmallVec::new();
-    for message in control.drain() {
-        if let RecvAncillaryMessage::ScmRights(more) = message {
-            files.extend(more);
+pub fn receive(stream: &UnixStream) -> io::Result<Option<Message>> {
+    receive_at_most(stream, |_| Most::ANSWER)
+}
+
+/// The next message, which may have as much as `most` says of its kind; none when the other side is gone.
+///
+/// # Errors
+/// As [`Incoming::read`]; or nothing comes for as long as the stream waits.
+pub fn receive_at_most(
+    stream: &UnixStream,
+    most: impl Fn(u32) -> Most,
+) -> io::Result<Option<Message>> {
+    let mut incoming = Incoming::default();
+    loop {
+        match incoming.read(stream, &most)? {
+            Progress::Whole(message) => return Ok(Some(message)),
+            Progress::Gone => return Ok(None),
+            Progress::Announced(_) => {}
+            Progress::Waits => return Err(io::ErrorKind::WouldBlock.into()),
         }
     }
-    if received.bytes == 0 {
-        return Ok(None);
-    }
-    stream.read_exact(&mut header[received.bytes..])?;
-    let [kind, len] = [0, 4].map(|at| {
-        let bytes = header[at..].first_chunk().expect("the header has both");
-        u32::from_ne_bytes(*bytes)
-    });
-    if len as usize > LONGEST {
-        return Err(io::ErrorKind::InvalidData.into());
-    }
-    // A length alone costs next to nothing: more memory is taken as it comes.
-    let mut body = Vec::with_capacity((len as usize).min(USUAL));
-    let found = stream.take(len.into()).read_to_end(&mut body)?;
-    if found < len as usize {
-        return Err(io::ErrorKind::UnexpectedEof.into());
-    }
-    Ok(Some(Message { kind, body, files }))
 }
 
 #[cfg(test)]
@@ -211,5 +439,68 @@ mod tests {
             drop(one);
             assert!(receive(&other).is_err(), "{header:?}");
         }
+    }
+
+    fn excess(kind: u32, body: &[u8], files: usize) -> Option<Excess> {
+        let (one, other) = UnixStream::pair().expect("a pair");
+        send(&one, kind, body, &vec![one.as_fd(); files]).expect("there is room");
+        let error = receive_at_most(&other, Most::of).err()?;
+        error.downcast().ok()
+    }
+
+    #[test]
+    fn a_request_has_no_more_than_its_kind_may() {
+        let long = vec![0; MOST_SMALL_BYTES + 1];
+        let (len, most) = (long.len(), MOST_SMALL_BYTES);
+        assert_eq!(excess(GIVE_BACK, &long, 1), None);
+        for kind in [TAKE, KNOWS, PLACES, SUBSCRIBE, u32::MAX] {
+            assert_eq!(excess(kind, &long, 0), Some(Excess::Bytes { len, most }));
+            assert_eq!(excess(kind, &long[..most], 0), None);
+        }
+        for (kind, most) in [(PLACES, 0), (TAKE, 1), (GIVE_BACK, 1), (INJECT, 0)] {
+            let one_more = Some(Excess::Files { most });
+            assert_eq!(excess(kind, &[], most + 1), one_more, "{kind}");
+            assert_eq!(excess(kind, &[], most), None, "{kind}");
+        }
+    }
+
+    /// As many as a message can have: those beyond the most of any kind are closed by the kernel.
+    #[test]
+    fn files_beyond_the_most_are_closed() {
+        let (one, other) = UnixStream::pair().expect("a pair");
+        let (left, right) = UnixStream::pair().expect("a pair");
+        let files = vec![left.as_fd(); 200];
+        let mut space = vec![MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(200))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        assert!(control.push(SendAncillaryMessage::ScmRights(&files)));
+        let header = IoSlice::new(&[0; HEADER_BYTES]);
+        sendmsg(&one, &[header], &mut control, SendFlags::empty()).expect("it is sent");
+        assert!(receive_at_most(&other, Most::of).is_err());
+        drop(left);
+        assert_eq!(
+            (&right).read(&mut [0; 1]).expect("an end"),
+            0,
+            "none is left"
+        );
+    }
+
+    #[test]
+    fn a_slow_reader_does_not_keep_the_sender_beyond_its_time() {
+        let (one, other) = UnixStream::pair().expect("a pair");
+        one.set_nonblocking(true).expect("it can");
+        let body = vec![0; 1 << 20];
+        let reads = thread::spawn(move || {
+            let mut taken = 0;
+            while let Ok(len @ 1..) = (&other).read(&mut [0; 4096]) {
+                taken += len;
+                thread::sleep(Duration::from_millis(5));
+            }
+            taken
+        });
+        let limit = Instant::now() + Duration::from_millis(100);
+        let error = send_until(&one, DONE, &body, &[], limit).expect_err("too slow");
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        drop(one);
+        assert!(reads.join().expect("no panic") < body.len());
     }
 }

@@ -168,7 +168,7 @@ impl Station {
 
     fn turn(&mut self, now: Time) -> bool {
         let mut did = false;
-        while let Some(link) = self.listener.accept(self.applications.len()) {
+        while let Some(link) = self.listener.accept(&vec![None; self.applications.len()]) {
             let Geometry {
                 ring_depth,
                 buffer_bytes,

@@ -52,7 +52,12 @@ fn config(arguments: &AdapterArgs) -> Result<AdapterServiceConfig, Failure> {
     } = &usual.adapter;
     let batching = batching(arguments.descriptors, usually, *ring_depth)?;
     let mut limits = usual.limits;
-    limits.applications = arguments.most_applications;
+    let most = arguments.most_applications;
+    limits.applications = most;
+    limits.applications_of_user = arguments
+        .most_applications_of_user
+        .unwrap_or(most.div_ceil(2));
+    limits.reserved_applications = most / 32;
     Ok(AdapterServiceConfig {
         adapter: AdapterConfig {
             batching,

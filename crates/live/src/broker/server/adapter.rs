@@ -8,7 +8,7 @@ use crate::places::own_number;
 use crate::port::link_info;
 use crate::xdp::Mode;
 use baton_sockets::broker::messages::{
-    self, DETACH, DONE, GIVE_SOCKET, INJECT, Message, TAKE_OVER,
+    self, DETACH, DONE, GIVE_SOCKET, INJECT, Message, Most, TAKE_OVER,
 };
 use baton_tcp::Config;
 use std::io;
@@ -123,7 +123,7 @@ impl Shared {
         session: &Arc<Session>,
         mut programs: Option<Programs>,
     ) {
-        while let Ok(Some(message)) = messages::receive(stream) {
+        while let Ok(Some(message)) = messages::receive_at_most(stream, Most::of) {
             match message.kind {
                 GIVE_SOCKET => {
                     let sent = match self.set_socket(&message) {

@@ -11,8 +11,8 @@ use crate::broker::seal::seal;
 use crate::repair::{RepairError, even_timestamp, flow_of, give_back, take};
 use crate::xdp::XdpError;
 use baton_sockets::broker::messages::{
-    ADAPTER, GIVE_BACK, KNOWS, Message, PLACES, POLICY, RECLAIM, RECOVER, RESTORE_ALL, Recovery,
-    TAKE,
+    ADAPTER, COUNTERS, Excess, GIVE_BACK, KNOWS, MOST_SMALL_BYTES, MOST_STATE_BYTES, Message,
+    POLICY, RECLAIM, RECOVER, RESTORE_ALL, Recovery, TAKE,
 };
 use baton_tcp::{Config, DecodeError, Essentials, Moved, NotEssential};
 use baton_wire::Flow;
@@ -21,6 +21,9 @@ use rustix::fs::fstat;
 use rustix::net::{AddressFamily, SocketType, sockopt};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// A connection with more unread data stays in the kernel: its state has to come back as a message.
+const MOST_UNREAD_BYTES: usize = MOST_STATE_BYTES - MOST_SMALL_BYTES;
 
 /// What is answered to a request that is done.
 #[derive(Debug, Default)]
@@ -75,6 +78,14 @@ pub(super) enum Refusal {
     Json(#[from] serde_json::Error),
     #[error("{0}")]
     Io(#[from] io::Error),
+    #[error("another question of this user is not answered yet; ask again")]
+    Asked,
+    #[error(
+        "the user has more under way with the broker than it may, and this one did not get its turn"
+    )]
+    NoMemory,
+    #[error(transparent)]
+    Excess(#[from] Excess),
     #[error("a socket of another user")]
     NotOwner,
     #[error("a socket of another network namespace")]
@@ -107,7 +118,10 @@ impl Shared {
                 let adapter = self.captured.adapter().ok_or(CaptureError::NoAdapter)?;
                 return Ok(adapter.policy.to_string().into_bytes().into());
             }
-            PLACES => return Ok(serde_json::to_vec(&self.applications.places(user))?.into()),
+            COUNTERS => {
+                self.check_operator(user)?;
+                return Ok(serde_json::to_vec(&self.limits.counters())?.into());
+            }
             RESTORE_ALL => {
                 self.check_operator(user)?;
                 return Ok(self.restore_all().to_string().into_bytes().into());
@@ -174,8 +188,8 @@ impl Shared {
         let flow = flow_of(socket)?;
         let (session, ticket) = self.captured.capture(&flow, taker, is_wide)?;
         let (interface, reader) = (&self.captured.interface, self.captured.reader());
-        let essentials =
-            take(socket, &flow, interface, reader).inspect_err(|_| self.captured.let_go(&flow))?;
+        let essentials = take(socket, &flow, interface, reader, MOST_UNREAD_BYTES)
+            .inspect_err(|_| self.captured.let_go(&flow))?;
         self.captured
             .note(&flow, &record::encode(&essentials, 0, now_ms()));
         let tcp = Config {

@@ -23,6 +23,7 @@ fn processes(applications: &[ApplicationRow]) -> String {
     let mut table = Table::new(vec![
         Column::words("application"),
         Column::numbers("pid"),
+        Column::numbers("user"),
         Column::words("name"),
         Column::words("link"),
         Column::numbers("for, s"),
@@ -36,6 +37,8 @@ fn processes(applications: &[ApplicationRow]) -> String {
             row.number.to_string(),
             row.pid
                 .map_or_else(|| "-".to_owned(), |pid| pid.to_string()),
+            row.uid
+                .map_or_else(|| "-".to_owned(), |uid| uid.to_string()),
             row.name.clone(),
             row.link.replace('_', " "),
             format!("{:.1}", row.attached_ms as f64 / 1000.0),
@@ -156,6 +159,7 @@ mod tests {
         let row = ApplicationRow {
             number: 2,
             pid: Some(4711),
+            uid: Some(33),
             name: "web".to_owned(),
             link: "shared_memory".to_owned(),
             attached_ms: 1500,
@@ -170,7 +174,7 @@ mod tests {
         let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
         let lines: Vec<String> = text.lines().map(words).collect();
         for expected in [
-            "2 4711 web shared memory 1.5 3 1 2 2,048",
+            "2 4711 33 web shared memory 1.5 3 1 2 2,048",
             "2 responses 0 3 1 3.0 3 0 0 1 0 0 0 0 0 0 0",
             "2 to application 1 4,096 0 0 17 0",
         ] {

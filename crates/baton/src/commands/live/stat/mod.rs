@@ -80,14 +80,25 @@ fn why(arguments: &StatArgs, interrupt: &Interrupt) -> Result<(), Failure> {
         let text = text.map_err(|error| Failure::Failed(error.to_string()))?;
         return print(&format!("{text}\n"));
     }
-    if applications.is_empty() {
-        return print("no application has attached\n");
-    }
     let mut text = String::new();
+    if applications.is_empty() {
+        text.push_str("no application has attached\n");
+    }
     for application in &applications {
+        if let Some(why) = &application.silent {
+            let _ = writeln!(text, "process {}: left out, {why}", application.pid);
+            continue;
+        }
         let count = counted(application.places.len() as u64, "connection");
         let _ = writeln!(text, "process {}: {count}", application.pid);
         text.push_str(&places(&application.places, arguments.rows));
+    }
+    // Only root and the broker's user are told how often its limits have acted.
+    let counters = ask_broker(&arguments.broker, interrupt, |broker| broker.counters());
+    for (name, count) in counters.unwrap_or_default() {
+        if count > 0 {
+            let _ = writeln!(text, "limit of the broker, {name}: {}", grouped(count));
+        }
     }
     print(&text)
 }

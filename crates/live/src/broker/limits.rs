@@ -1,0 +1,433 @@
+//! What each user may have of a broker, and all users together, so that one who takes as much as there is hurts nobody else.
+//!
+//! Root and the user of the broker are the operators: they have an account of their own, which no other user's share reduces.
+
+use rustc_hash::FxHashMap;
+use rustix::process::{Resource, Rlimit, getrlimit, getuid, setrlimit};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+/// Something of which there is only so much.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Resources {
+    /// Connections to the broker.
+    Clients,
+    /// Applications that can be asked where their connections are.
+    Subscriptions,
+    /// Memory of messages that are longer than small ones, bytes.
+    Bytes,
+    /// Requests that are being served.
+    Turns,
+    /// Users' questions to all their applications.
+    Questions,
+}
+
+/// How much there is of one of them.
+#[derive(Clone, Copy, Debug)]
+struct Bound {
+    of_user: u64,
+    /// Of all users that are no operators.
+    of_users: u64,
+    of_operators: u64,
+}
+
+const MIB: u64 = 1 << 20;
+
+/// By [`Resources`].
+const BOUNDS: [Bound; 5] = [
+    Bound {
+        of_user: 256,
+        of_users: 1024,
+        of_operators: 1024,
+    },
+    Bound {
+        of_user: 512,
+        of_users: 4096,
+        of_operators: 1024,
+    },
+    Bound {
+        of_user: 16 * MIB,
+        of_users: 64 * MIB,
+        of_operators: 64 * MIB,
+    },
+    // A user has at least two, and half of the processors: see `Limits::new`.
+    Bound {
+        of_user: 2,
+        of_users: 1024,
+        of_operators: 64,
+    },
+    Bound {
+        of_user: 1,
+        of_users: 16,
+        of_operators: 16,
+    },
+];
+
+/// Descriptors that other users leave to the operators, and to the broker itself, or half of all if that is less.
+const RESERVED_DESCRIPTORS: u64 = 256;
+
+/// A limit that has acted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Limit {
+    /// A user's clients: one more was sent away.
+    ClientsOfUser,
+    /// All clients.
+    Clients,
+    /// The broker's descriptors: a client or a subscription was sent away.
+    Descriptors,
+    /// A user's subscriptions.
+    SubscriptionsOfUser,
+    /// A process's.
+    SubscriptionsOfProcess,
+    /// All subscriptions.
+    Subscriptions,
+    /// A message was longer than its kind may be, or came with too many files: its client was cut off.
+    Excess,
+    /// A message was not whole in time: its client was cut off.
+    LateMessage,
+    /// A message waited for memory of its user.
+    BytesOfUser,
+    /// A message waited for memory of all.
+    Bytes,
+    /// There was no memory for a message in time: its client was cut off.
+    NoMemory,
+    /// A request waited for others of its user.
+    TurnsOfUser,
+    /// A request waited for those of all.
+    Turns,
+    /// A client did not read its answer in time: it was cut off.
+    UnreadAnswer,
+    /// A user asked where connections are while another of its questions was not answered.
+    Questions,
+    /// An application did not tell in time where its connections are, or not in order: it is not asked again.
+    BadAnswer,
+    /// A line for the operator that was not shown.
+    Notices,
+}
+
+/// Their names, in that order.
+const LIMITS: [&str; 17] = [
+    "clients_of_user",
+    "clients",
+    "descriptors",
+    "subscriptions_of_user",
+    "subscriptions_of_process",
+    "subscriptions",
+    "excess",
+    "late_message",
+    "bytes_of_user",
+    "bytes",
+    "no_memory",
+    "turns_of_user",
+    "turns",
+    "unread_answer",
+    "questions",
+    "bad_answer",
+    "notices",
+];
+
+/// The accounts of all users.
+#[derive(Debug)]
+pub(super) struct Limits {
+    bounds: [Bound; 5],
+    /// That users who are no operators may have, by their clients and subscriptions.
+    descriptors: u64,
+    accounts: Mutex<Accounts>,
+    acted: [AtomicU64; LIMITS.len()],
+}
+
+#[derive(Debug, Default)]
+struct Accounts {
+    /// By user; the operators' is root's.
+    users: FxHashMap<u32, Account>,
+    /// Of all users that are no operators.
+    used: [u64; 5],
+}
+
+#[derive(Debug, Default)]
+struct Account {
+    used: [u64; 5],
+    /// Requests that wait for a turn.
+    waiting: usize,
+    turn_is_free: Arc<Condvar>,
+}
+
+/// Something that a user has until this is dropped.
+#[derive(Debug)]
+pub(super) struct Share {
+    limits: Arc<Limits>,
+    user: u32,
+    of: Resources,
+    amount: u64,
+}
+
+impl Limits {
+    pub(super) fn new() -> Arc<Self> {
+        // As many as this process may have.
+        let all = getrlimit(Resource::Nofile).maximum;
+        let raised = Rlimit {
+            current: all,
+            maximum: all,
+        };
+        let _ = setrlimit(Resource::Nofile, raised);
+        let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        let processors = thread::available_parallelism().map_or(1, usize::from);
+        let mut bounds = BOUNDS;
+        let turns = &mut bounds[Resources::Turns as usize].of_user;
+        *turns = (*turns).max(processors as u64 / 2);
+        Arc::new(Self {
+            bounds,
+            descriptors: descriptors - RESERVED_DESCRIPTORS.min(descriptors / 2),
+            accounts: Mutex::default(),
+            acted: [const { AtomicU64::new(0) }; LIMITS.len()],
+        })
+    }
+
+    /// A limit has acted.
+    pub(super) fn count(&self, limit: Limit) {
+        self.acted[limit as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How often each limit has acted, by its name.
+    pub(super) fn counters(&self) -> BTreeMap<&'static str, u64> {
+        let acted = self.acted.iter().map(|count| count.load(Ordering::Relaxed));
+        LIMITS.into_iter().zip(acted).collect()
+    }
+
+    /// Gives a user so much.
+    ///
+    /// # Errors
+    /// The limit that is reached by it. It is not counted.
+    pub(super) fn take(
+        self: &Arc<Self>,
+        user: u32,
+        of: Resources,
+        amount: u64,
+    ) -> Result<Share, Limit> {
+        let mut accounts = self.lock();
+        self.check(&accounts, user, of, amount)?;
+        accounts.add(user, of, amount);
+        Ok(self.share(user, of, amount))
+    }
+
+    /// Writes down what a user has already.
+    pub(super) fn charge(self: &Arc<Self>, user: u32, of: Resources, amount: u64) -> Share {
+        self.lock().add(user, of, amount);
+        self.share(user, of, amount)
+    }
+
+    /// Waits until a request of this user may be served: a user who asks much waits for its own requests.
+    pub(super) fn turn(self: &Arc<Self>, user: u32) -> Share {
+        let mut accounts = self.lock();
+        let mut has_waited = false;
+        while let Err(limit) = self.check(&accounts, user, Resources::Turns, 1) {
+            if !has_waited {
+                self.count(limit);
+            }
+            has_waited = true;
+            let account = accounts.users.entry(account_of(user)).or_default();
+            account.waiting += 1;
+            let free = Arc::clone(&account.turn_is_free);
+            accounts = free.wait(accounts).unwrap_or_else(PoisonError::into_inner);
+            if let Some(account) = accounts.users.get_mut(&account_of(user)) {
+                account.waiting -= 1;
+            }
+        }
+        accounts.add(user, Resources::Turns, 1);
+        self.share(user, Resources::Turns, 1)
+    }
+
+    /// Whether a user has used up its memory.
+    pub(super) fn is_out_of_memory(&self, user: u32) -> bool {
+        self.check(&self.lock(), user, Resources::Bytes, 1).is_err()
+    }
+
+    fn check(
+        &self,
+        accounts: &Accounts,
+        user: u32,
+        of: Resources,
+        amount: u64,
+    ) -> Result<(), Limit> {
+        let bound = self.bounds[of as usize];
+        let account = accounts.users.get(&account_of(user));
+        let used = account.map_or(0, |account| account.used[of as usize]);
+        let (of_user, of_all) = match of {
+            Resources::Clients => (Limit::ClientsOfUser, Limit::Clients),
+            Resources::Subscriptions => (Limit::SubscriptionsOfUser, Limit::Subscriptions),
+            Resources::Bytes => (Limit::BytesOfUser, Limit::Bytes),
+            Resources::Turns => (Limit::TurnsOfUser, Limit::Turns),
+            Resources::Questions => (Limit::Questions, Limit::Questions),
+        };
+        if is_operator(user) {
+            return match used + amount <= bound.of_operators {
+                true => Ok(()),
+                false => Err(of_user),
+            };
+        }
+        if used + amount > bound.of_user {
+            return Err(of_user);
+        }
+        if accounts.used[of as usize] + amount > bound.of_users {
+            return Err(of_all);
+        }
+        let descriptors = match of {
+            Resources::Clients => DESCRIPTORS_OF_CLIENT,
+            Resources::Subscriptions => 1,
+            _ => 0,
+        };
+        if descriptors > 0 && accounts.descriptors() + descriptors > self.descriptors {
+            return Err(Limit::Descriptors);
+        }
+        Ok(())
+    }
+
+    fn share(self: &Arc<Self>, user: u32, of: Resources, amount: u64) -> Share {
+        Share {
+            limits: Arc::clone(self),
+            user,
+            of,
+            amount,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Accounts> {
+        self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Its stream, and the socket that a request is about.
+const DESCRIPTORS_OF_CLIENT: u64 = 2;
+
+impl Accounts {
+    fn add(&mut self, user: u32, of: Resources, amount: u64) {
+        let account = self.users.entry(account_of(user)).or_default();
+        account.used[of as usize] += amount;
+        if !is_operator(user) {
+            self.used[of as usize] += amount;
+        }
+    }
+
+    /// Of users that are no operators.
+    fn descriptors(&self) -> u64 {
+        let used = |of: Resources| self.used[of as usize];
+        used(Resources::Clients) * DESCRIPTORS_OF_CLIENT + used(Resources::Subscriptions)
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        let mut accounts = self.limits.lock();
+        let of = self.of as usize;
+        if !is_operator(self.user) {
+            accounts.used[of] -= self.amount;
+        }
+        let user = account_of(self.user);
+        let Some(account) = accounts.users.get_mut(&user) else {
+            return debug_assert!(false, "who has something has an account");
+        };
+        account.used[of] -= self.amount;
+        if self.of == Resources::Turns {
+            account.turn_is_free.notify_one();
+        }
+        if account.used == [0; 5] && account.waiting == 0 {
+            accounts.users.remove(&user);
+        }
+    }
+}
+
+/// Whether this user may ask for what concerns all.
+pub(super) fn is_operator(user: u32) -> bool {
+    user == 0 || user == getuid().as_raw()
+}
+
+fn account_of(user: u32) -> u32 {
+    if is_operator(user) { 0 } else { user }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    const HOSTILE: u32 = 40_001;
+    const OTHER: u32 = 40_002;
+
+    /// Takes all that this user gets; gives the limit that ended it, too.
+    fn take_all(
+        limits: &Arc<Limits>,
+        user: u32,
+        of: Resources,
+        amount: u64,
+    ) -> (Vec<Share>, Limit) {
+        let mut shares = Vec::new();
+        loop {
+            match limits.take(user, of, amount) {
+                Ok(share) => shares.push(share),
+                Err(limit) => return (shares, limit),
+            }
+        }
+    }
+
+    #[test]
+    fn who_takes_all_that_he_can_leaves_the_others_theirs() {
+        let limits = Arc::new(Limits {
+            descriptors: u64::MAX,
+            ..Arc::into_inner(Limits::new()).expect("nobody else has it")
+        });
+        for (of, amount, limit) in [
+            (Resources::Clients, 1, Limit::ClientsOfUser),
+            (Resources::Subscriptions, 1, Limit::SubscriptionsOfUser),
+            (Resources::Bytes, 1 << 20, Limit::BytesOfUser),
+            (Resources::Turns, 1, Limit::TurnsOfUser),
+            (Resources::Questions, 1, Limit::Questions),
+        ] {
+            let (held, reached) = take_all(&limits, HOSTILE, of, amount);
+            assert_eq!(reached, limit);
+            let (theirs, _) = take_all(&limits, OTHER, of, amount);
+            assert_eq!(held.len(), theirs.len(), "{of:?}");
+            drop((held, theirs));
+            // Many users may leave another none; never the operators.
+            let many: Vec<_> = (0..5000)
+                .flat_map(|user| take_all(&limits, HOSTILE + user, of, amount).0)
+                .collect();
+            assert!(limits.take(OTHER + 5000, of, amount).is_err(), "{of:?}");
+            assert!(limits.take(0, of, amount).is_ok(), "{of:?}");
+            drop(many);
+            assert!(limits.lock().users.is_empty(), "{of:?}");
+        }
+    }
+
+    #[test]
+    fn descriptors_are_left_to_the_operators() {
+        let limits = Arc::new(Limits {
+            descriptors: 100,
+            ..Arc::into_inner(Limits::new()).expect("nobody else has it")
+        });
+        let (clients, limit) = take_all(&limits, HOSTILE, Resources::Clients, 1);
+        assert_eq!((clients.len(), limit), (50, Limit::Descriptors));
+        assert!(limits.take(0, Resources::Clients, 1).is_ok());
+        drop(clients);
+        let (subscriptions, limit) = take_all(&limits, HOSTILE, Resources::Subscriptions, 1);
+        assert_eq!((subscriptions.len(), limit), (100, Limit::Descriptors));
+    }
+
+    #[test]
+    fn a_user_waits_for_its_own_requests_only() {
+        let limits = Limits::new();
+        let (mut held, _) = take_all(&limits, HOSTILE, Resources::Turns, 1);
+        let waits = Arc::clone(&limits);
+        let waiting = thread::spawn(move || drop(waits.turn(HOSTILE)));
+        while limits.counters()["turns_of_user"] == 0 {
+            thread::sleep(Duration::from_millis(1));
+        }
+        for _ in 0..1000 {
+            drop(limits.turn(OTHER));
+        }
+        assert!(!waiting.is_finished());
+        held.pop();
+        waiting.join().expect("it gets its turn");
+    }
+}

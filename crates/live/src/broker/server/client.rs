@@ -1,0 +1,235 @@
+//! An application, or an adapter, that asks.
+
+use super::requests::{Answer, Refusal};
+use super::{Shared, refuse};
+use crate::broker::captured::Taker;
+use crate::broker::limits::{Limit, Resources, Share};
+use baton_sockets::broker::messages::{
+    self, ADOPT, ATTACH, DONE, Excess, GIVE_BACK, Incoming, KNOWS, MOST_SMALL_BYTES, Message, Most,
+    PLACES, Progress, RECLAIM, RECOVER, RESTORE_ALL, SUBSCRIBE, TAKE,
+};
+use rustix::event::PollFlags;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A message is whole within this time after its first byte, and an answer is read, whatever comes and goes meanwhile.
+const LONGEST_MESSAGE: Duration = Duration::from_secs(5);
+/// Between two looks whether there is memory again.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
+
+/// Serves one who asks, who is not trusted.
+pub(super) struct Serving<'a> {
+    shared: &'a Arc<Shared>,
+    /// It does not block.
+    stream: Arc<UnixStream>,
+    pid: i32,
+    taker: Taker,
+    /// It has asked for a connection.
+    has_asked: bool,
+}
+
+/// Why it is not served any longer.
+enum End {
+    /// It is gone, or breaks off.
+    Gone,
+    /// It has reached a limit; it is told why, if that helps.
+    Limit(Limit, Option<Refusal>),
+}
+
+impl From<io::Error> for End {
+    fn from(_: io::Error) -> Self {
+        Self::Gone
+    }
+}
+
+impl<'a> Serving<'a> {
+    pub(super) fn new(
+        shared: &'a Arc<Shared>,
+        stream: Arc<UnixStream>,
+        user: u32,
+        pid: i32,
+        number: u64,
+    ) -> Self {
+        Self {
+            shared,
+            stream,
+            pid,
+            taker: Taker { number, user },
+            has_asked: false,
+        }
+    }
+
+    /// Until it is gone, is something else than an application that asks, or has reached a limit.
+    pub(super) fn serve(mut self) {
+        if let Err(End::Limit(limit, refusal)) = self.serve_requests() {
+            self.shared.limits.count(limit);
+            if let Some(refusal) = refusal {
+                let _ = refuse(&self.stream, &refusal);
+            }
+        }
+        // All connections are looked at for that.
+        if self.has_asked {
+            self.shared.captured.abandon(self.taker);
+        }
+    }
+
+    fn serve_requests(&mut self) -> Result<(), End> {
+        loop {
+            let (message, memory, turn) = self.receive()?;
+            match message.kind {
+                SUBSCRIBE => {
+                    if let Ok(pid) = u32::try_from(self.pid) {
+                        let stream = Arc::clone(&self.stream);
+                        let applications = &self.shared.applications;
+                        applications.add(stream, pid, self.taker.user);
+                    }
+                    return Ok(());
+                }
+                ATTACH | ADOPT => {
+                    drop((memory, turn));
+                    // An adapter is the broker's user's, or root's.
+                    self.stream.set_nonblocking(false)?;
+                    if self.serve_adapter(message) {
+                        return Ok(());
+                    }
+                    self.stream.set_nonblocking(true)?;
+                }
+                _ => self.answer(message, memory, turn)?,
+            }
+        }
+    }
+
+    /// The next request, the memory that it has if it is no small one, and the turn that it is served in.
+    fn receive(&self) -> Result<(Message, Option<Share>, Share), End> {
+        let user = self.taker.user;
+        let mut incoming = Incoming::default();
+        let (mut limit, mut memory) = (None, None);
+        loop {
+            let waited = messages::wait(&self.stream, PollFlags::IN, limit);
+            if waited.is_err_and(|error| error.kind() == io::ErrorKind::TimedOut) {
+                return Err(End::Limit(Limit::LateMessage, None));
+            }
+            // While bytes are read others of this user wait, too: reading takes time, as answering does.
+            let turn = self.shared.limits.turn(user);
+            let progress = match incoming.read(&self.stream, Most::of) {
+                // What has no body is whole at once.
+                Ok(Progress::Announced(len)) if len <= MOST_SMALL_BYTES => {
+                    incoming.read(&self.stream, Most::of)
+                }
+                progress => progress,
+            };
+            match progress {
+                Ok(Progress::Whole(message)) => return Ok((message, memory, turn)),
+                Ok(Progress::Gone) => return Err(End::Gone),
+                Ok(progress) => {
+                    drop(turn);
+                    if !incoming.has_begun() {
+                        continue;
+                    }
+                    let limit = *limit.get_or_insert_with(|| Instant::now() + LONGEST_MESSAGE);
+                    if let Progress::Announced(len) = progress {
+                        memory = Some(self.memory_for(len as u64, limit)?);
+                    }
+                }
+                Err(error) => {
+                    let excess = error.downcast::<Excess>().map_err(|_| End::Gone)?;
+                    return Err(End::Limit(Limit::Excess, Some(excess.into())));
+                }
+            }
+        }
+    }
+
+    /// Memory for a message that comes, until which its bytes wait in the socket.
+    fn memory_for(&self, bytes: u64, limit: Instant) -> Result<Share, End> {
+        let limits = &self.shared.limits;
+        let mut has_waited = false;
+        loop {
+            match limits.take(self.taker.user, Resources::Bytes, bytes) {
+                Ok(share) => return Ok(share),
+                Err(_) if Instant::now() > limit || self.shared.ends() => {
+                    return Err(End::Limit(Limit::NoMemory, Some(Refusal::NoMemory)));
+                }
+                Err(limit) if !has_waited => limits.count(limit),
+                Err(_) => {}
+            }
+            has_waited = true;
+            thread::sleep(BETWEEN_LOOKS);
+        }
+    }
+
+    /// Does what it is asked for, and answers. What takes long takes no turn.
+    fn answer(&mut self, message: Message, memory: Option<Share>, turn: Share) -> Result<(), End> {
+        let (shared, user) = (self.shared, self.taker.user);
+        self.has_asked |= matches!(message.kind, TAKE | GIVE_BACK | RECLAIM | RECOVER | KNOWS);
+        let turn = match message.kind {
+            PLACES | RESTORE_ALL => {
+                drop(turn);
+                None
+            }
+            // Nothing that is answered at length before what was answered has been read.
+            TAKE if shared.limits.is_out_of_memory(user) => {
+                drop(turn);
+                let limit = Instant::now() + LONGEST_MESSAGE;
+                drop(self.memory_for(1, limit)?);
+                Some(shared.limits.turn(user))
+            }
+            _ => Some(turn),
+        };
+        let answer = match message.kind {
+            PLACES => match shared.applications.places(user) {
+                Ok((text, share)) => Ok((text.into(), share)),
+                Err(limit) => {
+                    shared.limits.count(limit);
+                    Err(Refusal::Asked)
+                }
+            },
+            _ => shared.handle(message, self.taker).map(|answer| {
+                let bytes = answer.body.len() as u64;
+                let share = shared.limits.charge(user, Resources::Bytes, bytes);
+                (answer, share)
+            }),
+        };
+        drop((memory, turn));
+        let limit = Instant::now() + LONGEST_MESSAGE;
+        let sent = match answer {
+            Ok((Answer { body, socket }, _share)) => {
+                let socket = socket.as_ref().map(OwnedFd::as_fd);
+                messages::send_until(&self.stream, DONE, &body, socket.as_slice(), limit)
+            }
+            Err(refusal) => refuse(&self.stream, &refusal),
+        };
+        sent.map_err(|error| match error.kind() {
+            io::ErrorKind::TimedOut => End::Limit(Limit::UnreadAnswer, None),
+            _ => End::Gone,
+        })
+    }
+
+    /// Whether it was an adapter, which is gone now.
+    fn serve_adapter(&self, message: Message) -> bool {
+        let (shared, stream, user, pid) = (self.shared, &self.stream, self.taker.user, self.pid);
+        let session = match message.kind {
+            // A broker that has no programs is about to end, and says why.
+            ATTACH if shared.attach_programs().is_err() => return true,
+            ATTACH => shared
+                .attach(stream, &message.body, user, pid)
+                .map(|session| (session, None)),
+            _ => shared
+                .adopt(stream, message, user, pid)
+                .map(|(session, programs)| (session, Some(programs))),
+        };
+        match session {
+            Ok((session, programs)) => {
+                shared.serve_adapter(stream, &session, programs);
+                true
+            }
+            Err(refusal) => {
+                let _ = refuse(stream, &refusal);
+                false
+            }
+        }
+    }
+}

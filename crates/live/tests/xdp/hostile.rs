@@ -1,0 +1,272 @@
+//! A broker with a user who takes all that he can: nobody else is served worse.
+
+use crate::application::open;
+use crate::wire::{NEAR, on_veth};
+use baton_live::broker::Broker;
+use baton_sockets::broker::messages::{
+    self, DONE, GIVE_BACK, MOST_STATE_BYTES, REFUSED, SUBSCRIBE,
+};
+use baton_sockets::broker::{ApplicationPlaces, BrokerClient};
+use rustix::process::Uid;
+use rustix::thread::set_thread_res_uid;
+use std::fs::{self, Permissions};
+use std::io::{ErrorKind, Read, Write};
+use std::net::Shutdown;
+use std::os::fd::AsFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+pub const ALL: &[(&str, fn())] = &[
+    (
+        "messages_that_do_not_end_cost_the_broker_no_more_than_their_user_may_have",
+        messages_that_do_not_end_cost_the_broker_no_more_than_their_user_may_have,
+    ),
+    (
+        "applications_that_do_not_answer_are_left_out_by_name",
+        applications_that_do_not_answer_are_left_out_by_name,
+    ),
+    (
+        "a_flood_of_requests_holds_up_its_own_user",
+        a_flood_of_requests_holds_up_its_own_user,
+    ),
+    (
+        "clients_and_subscriptions_of_a_user_are_bounded",
+        clients_and_subscriptions_of_a_user_are_bounded,
+    ),
+];
+
+const HOSTILE: u32 = 40_001;
+const OTHER: u32 = 40_002;
+
+/// A broker that everybody may connect to.
+fn with_broker(work: impl FnOnce(&Path) + Send) {
+    on_veth(1, || {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("broker");
+        crate::wire::run("ip", &["address", "add", "10.79.0.2/24", "dev", NEAR]);
+        let _broker = Broker::start(&path, NEAR, None).expect("XDP");
+        let _adapter = open(folder.path());
+        for (path, mode) in [(folder.path(), 0o755), (&*path, 0o666)] {
+            fs::set_permissions(path, Permissions::from_mode(mode)).expect("it is ours");
+        }
+        work(&path);
+    });
+}
+
+/// This thread is a user's from now on.
+fn become_user(user: u32) {
+    let user = Uid::from_raw(user);
+    set_thread_res_uid(user, user, user).expect("root may");
+}
+
+fn as_user<T: Send>(user: u32, work: impl FnOnce() -> T + Send) -> T {
+    thread::scope(|scope| {
+        let run = || {
+            become_user(user);
+            work()
+        };
+        scope.spawn(run).join().expect("no panic")
+    })
+}
+
+fn connect(path: &Path) -> UnixStream {
+    let stream = UnixStream::connect(path).expect("it listens");
+    messages::limit_waits(&stream, Duration::from_secs(30)).expect("it can");
+    stream
+}
+
+fn counter(path: &Path, name: &str) -> u64 {
+    let mut operator = BrokerClient::connect(path).expect("it listens");
+    operator.counters().expect("it is root")[name]
+}
+
+fn subscribe(path: &Path) -> UnixStream {
+    let stream = connect(path);
+    messages::send(&stream, SUBSCRIBE, &[], &[]).expect("there is room");
+    stream
+}
+
+/// Asks where connections are until so many applications are known.
+fn places(path: &Path, applications: usize) -> Vec<ApplicationPlaces> {
+    let mut client = BrokerClient::connect(path).expect("it listens");
+    loop {
+        let told = client.places().expect("it answers");
+        if told.len() >= applications {
+            return told;
+        }
+    }
+}
+
+/// Answers each question in order until the broker is gone, or has left this one alone.
+fn answer(stream: &UnixStream) {
+    while let Ok(Some(_)) = messages::receive(stream) {
+        if messages::send(stream, DONE, b"[]", &[]).is_err() {
+            return;
+        }
+    }
+}
+
+fn ask_often(path: &Path, times: u32) {
+    let mut client = BrokerClient::connect(path).expect("it listens");
+    for _ in 0..times {
+        client.adapter().expect("it answers");
+    }
+}
+
+fn messages_that_do_not_end_cost_the_broker_no_more_than_their_user_may_have() {
+    with_broker(|path| {
+        let header = [
+            GIVE_BACK.to_ne_bytes(),
+            (MOST_STATE_BYTES as u32).to_ne_bytes(),
+        ]
+        .concat();
+        let clients: Vec<UnixStream> =
+            as_user(HOSTILE, || (0..40).map(|_| connect(path)).collect());
+        let (piece, mut taken) = (vec![0; 1 << 20], 0);
+        for client in &clients {
+            (&*client).write_all(&header).expect("there is room");
+            client.set_nonblocking(true).expect("it can");
+        }
+        // All but the last byte of one, and what sockets hold of the others.
+        let mut begun = Instant::now();
+        while begun.elapsed() < Duration::from_millis(500) {
+            for client in &clients {
+                let left = (MOST_STATE_BYTES - 1)
+                    .saturating_sub(taken)
+                    .min(piece.len());
+                match (&*client).write(&piece[..left]) {
+                    Ok(0) => {}
+                    Ok(len) => {
+                        taken += len;
+                        begun = Instant::now();
+                    }
+                    Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
+                }
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        assert!(counter(path, "bytes_of_user") > 0, "the others wait");
+        // Another user's message of that size is taken in, and refused for what it says.
+        as_user(OTHER, || {
+            let client = connect(path);
+            let (socket, _) = UnixStream::pair().expect("a pair");
+            let state = vec![0; MOST_STATE_BYTES];
+            messages::send(&client, GIVE_BACK, &state, &[socket.as_fd()]).expect("it is read");
+            let refused = messages::receive(&client).expect("whole").expect("there");
+            assert_eq!(refused.kind, REFUSED);
+            assert_eq!(refused.body, b"no socket of TCP");
+            ask_often(path, 100);
+        });
+        // Whoever sends on, byte by byte, is cut off all the same.
+        while counter(path, "late_message") == 0 {
+            for client in &clients {
+                let _ = (&*client).write(&[0]);
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+    });
+}
+
+fn applications_that_do_not_answer_are_left_out_by_name() {
+    with_broker(|path| {
+        let (drips, good) = (
+            as_user(HOSTILE, || subscribe(path)),
+            as_user(OTHER, || subscribe(path)),
+        );
+        let (ends, asked) = (AtomicBool::new(false), AtomicU64::new(0));
+        thread::scope(|scope| {
+            scope.spawn(|| answer(&good));
+            scope.spawn(|| {
+                let question = messages::receive(&drips).expect("it is asked");
+                assert!(question.is_some());
+                let header = [DONE.to_ne_bytes(), (1u32 << 20).to_ne_bytes()].concat();
+                let write = |bytes: &[u8]| (&drips).write_all(bytes).is_ok();
+                let mut goes_on = write(&header);
+                while goes_on && !ends.load(Ordering::Relaxed) {
+                    goes_on = write(b" ");
+                    thread::sleep(Duration::from_millis(50));
+                }
+                assert!(!goes_on, "it was cut off");
+            });
+            // While the hostile one is waited for, others are answered.
+            scope.spawn(|| {
+                become_user(OTHER);
+                while !ends.load(Ordering::Relaxed) {
+                    assert_eq!(places(path, 1)[0].silent, None);
+                    asked.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+            let told = places(path, 2);
+            ends.store(true, Ordering::Relaxed);
+            let silent: Vec<_> = told
+                .iter()
+                .filter_map(|one| one.silent.as_deref())
+                .collect();
+            assert!(silent.contains(&"no whole answer within 1 s"), "{told:?}");
+            assert!(asked.load(Ordering::Relaxed) > 0);
+            assert_eq!(counter(path, "bad_answer"), 1);
+            let again = places(path, 1);
+            assert_eq!(again.len(), 1, "it is not asked again: {again:?}");
+            let _ = good.shutdown(Shutdown::Both);
+        });
+    });
+}
+
+fn a_flood_of_requests_holds_up_its_own_user() {
+    with_broker(|path| {
+        let (ends, floods) = (AtomicBool::new(false), AtomicU64::new(0));
+        thread::scope(|scope| {
+            for _ in 0..16 {
+                scope.spawn(|| {
+                    become_user(HOSTILE);
+                    while !ends.load(Ordering::Relaxed) {
+                        ask_often(path, 100);
+                        floods.fetch_add(100, Ordering::Relaxed);
+                    }
+                });
+            }
+            while floods.load(Ordering::Relaxed) < 2000 {
+                thread::sleep(Duration::from_millis(1));
+            }
+            as_user(OTHER, || ask_often(path, 2000));
+            ask_often(path, 100);
+            ends.store(true, Ordering::Relaxed);
+        });
+        assert!(counter(path, "turns_of_user") > 0);
+    });
+}
+
+fn clients_and_subscriptions_of_a_user_are_bounded() {
+    with_broker(|path| {
+        let is_alone = |mut stream: &UnixStream| matches!(stream.read(&mut [0; 1]), Ok(0));
+        let clients: Vec<_> = as_user(HOSTILE, || (0..300).map(|_| connect(path)).collect());
+        assert!(is_alone(&clients[299]), "one too many");
+        as_user(OTHER, || ask_often(path, 10));
+        drop(clients);
+        assert!(counter(path, "clients_of_user") >= 44);
+        as_user(HOSTILE, || {
+            // This process has as many as one may.
+            let subscriptions: Vec<_> = (0..5).map(|_| subscribe(path)).collect();
+            let alone = subscriptions.iter().filter(|stream| {
+                stream
+                    .set_read_timeout(Some(Duration::from_millis(500)))
+                    .expect("it can");
+                is_alone(stream)
+            });
+            assert_eq!(alone.count(), 1);
+        });
+        assert_eq!(counter(path, "subscriptions_of_process"), 1);
+        as_user(OTHER, || {
+            let stream = subscribe(path);
+            thread::scope(|scope| {
+                scope.spawn(|| answer(&stream));
+                assert_eq!(places(path, 1)[0].silent, None);
+                let _ = stream.shutdown(Shutdown::Both);
+            });
+        });
+    });
+}
