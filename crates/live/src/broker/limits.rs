@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::{Duration, Instant};
 
 /// Something of which there is only so much.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +68,11 @@ const BOUNDS: [Bound; 5] = [
 
 /// Descriptors that other users leave to the operators, and to the broker itself, or half of all if that is less.
 const RESERVED_DESCRIPTORS: u64 = 256;
+
+/// A user who is no operator has a request served in this time in the long run: a move there and back takes two.
+const BETWEEN_REQUESTS: Duration = Duration::from_micros(100);
+/// After a pause these many at once.
+const MOST_AT_ONCE: u32 = 2000;
 
 /// A limit that has acted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,6 +158,8 @@ struct Account {
     /// Requests that wait for a turn.
     waiting: usize,
     turn_is_free: Arc<Condvar>,
+    /// When the user's next request is due, if all came evenly. None: it has had none.
+    due: Option<Instant>,
 }
 
 /// Something that a user has until this is dropped.
@@ -220,6 +228,11 @@ impl Limits {
 
     /// Waits until a request of this user may be served: a user who asks much waits for its own requests.
     pub(super) fn turn(self: &Arc<Self>, user: u32) -> Share {
+        let wait = self.lock().pace(user, Instant::now());
+        if !wait.is_zero() {
+            self.count(Limit::TurnsOfUser);
+            thread::sleep(wait);
+        }
         let mut accounts = self.lock();
         let mut has_waited = false;
         while let Err(limit) = self.check(&accounts, user, Resources::Turns, 1) {
@@ -310,6 +323,18 @@ impl Accounts {
         }
     }
 
+    /// How long a request of this user has to wait for those before it.
+    fn pace(&mut self, user: u32, now: Instant) -> Duration {
+        if is_operator(user) {
+            return Duration::ZERO;
+        }
+        let account = self.users.entry(account_of(user)).or_default();
+        let earliest = now.checked_sub(BETWEEN_REQUESTS * MOST_AT_ONCE);
+        let due = account.due.max(earliest).unwrap_or(now);
+        account.due = Some(due + BETWEEN_REQUESTS);
+        due.saturating_duration_since(now)
+    }
+
     /// Of users that are no operators.
     fn descriptors(&self) -> u64 {
         let used = |of: Resources| self.used[of as usize];
@@ -332,7 +357,8 @@ impl Drop for Share {
         if self.of == Resources::Turns {
             account.turn_is_free.notify_one();
         }
-        if account.used == [0; 5] && account.waiting == 0 {
+        let is_idle = |due: Instant| due + BETWEEN_REQUESTS * MOST_AT_ONCE < Instant::now();
+        if account.used == [0; 5] && account.waiting == 0 && account.due.is_none_or(is_idle) {
             accounts.users.remove(&user);
         }
     }
@@ -350,7 +376,6 @@ fn account_of(user: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     const HOSTILE: u32 = 40_001;
     const OTHER: u32 = 40_002;
@@ -412,6 +437,20 @@ mod tests {
         drop(clients);
         let (subscriptions, limit) = take_all(&limits, HOSTILE, Resources::Subscriptions, 1);
         assert_eq!((subscriptions.len(), limit), (100, Limit::Descriptors));
+    }
+
+    #[test]
+    fn requests_that_come_too_fast_wait_for_those_before_them() {
+        let mut accounts = Accounts::default();
+        let now = Instant::now();
+        let waits: Vec<_> = (0..3000).map(|_| accounts.pace(HOSTILE, now)).collect();
+        let at_once = waits.iter().filter(|wait| wait.is_zero()).count();
+        assert_eq!(at_once, MOST_AT_ONCE as usize + 1);
+        assert_eq!(waits[2999], BETWEEN_REQUESTS * (2999 - MOST_AT_ONCE));
+        assert_eq!(accounts.pace(OTHER, now), Duration::ZERO);
+        assert_eq!(accounts.pace(0, now), Duration::ZERO);
+        let later = now + Duration::from_secs(1);
+        assert_eq!(accounts.pace(HOSTILE, later), Duration::ZERO);
     }
 
     #[test]
