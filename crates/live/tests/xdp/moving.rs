@@ -1,10 +1,11 @@
 //! Sockets of an application whose connections move between the kernel and an adapter beside it, while both ends work on.
 
-use crate::application::{attach_with, with_application};
+use crate::application::{attach_with, with_application, with_application_seen};
 use crate::peers::{connect, transfer};
-use crate::wire::{NEAR, run};
+use crate::wire::{NEAR, on_veth, run};
 use baton_host::adapter::MoveNews;
 use baton_host::{Decision, NotOffloaded, Selection, Threshold, View};
+use baton_live::port::{PacketSocket, Port};
 use baton_sockets::broker::BrokerClient;
 use baton_sockets::kernel::{KernelLayer, KernelSocket};
 use baton_sockets::{
@@ -12,7 +13,11 @@ use baton_sockets::{
     Token,
 };
 use baton_wire::Endpoint;
+use baton_wire::Time;
+use bytes::Bytes;
+use etherparse::{PacketHeaders, TcpHeader, TcpOptionElement, TransportHeader};
 use rustix::net::sockopt;
+use std::collections::HashMap;
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, OwnedFd};
@@ -24,6 +29,10 @@ pub const ALL: &[(&str, fn())] = &[
     (
         "a_stream_moves_at_each_write_and_nothing_is_lost",
         a_stream_moves_at_each_write_and_nothing_is_lost,
+    ),
+    (
+        "the_peer_sees_no_number_go_back",
+        the_peer_sees_no_number_go_back,
     ),
     (
         "a_stream_moves_whose_peer_has_closed",
@@ -79,6 +88,8 @@ pub const ALL: &[(&str, fn())] = &[
     ),
 ];
 
+/// Where the peers listen.
+const FAR_PORT: u16 = 7;
 /// Writes of one test: each is a move.
 const MOVES: usize = 60;
 
@@ -141,6 +152,103 @@ fn a_stream_moves_at_each_write_and_nothing_is_lost() {
         assert!(there > 10 && back > 10, "{there} there, {back} back");
         assert_eq!(bad, 0);
     });
+}
+
+/// The peer sees timestamps and the edges of windows of a connection that moves there and back: none is ever less than one before, no timestamp
+/// is ahead of the time, and no segment resets.
+fn the_peer_sees_no_number_go_back() {
+    let cable = |work: &mut (dyn FnMut() + Send)| on_veth(1, work);
+    with_application_seen(cable, |adapter, listeners, _, mut seen| {
+        let began = Instant::now();
+        for listener in listeners {
+            let peer = listener.local_addr().expect("it has one");
+            let near = TcpStream::connect(adapter, peer).expect("it is open");
+            let (far, _) = listener.accept().expect("it comes");
+            thread::scope(|scope| {
+                scope.spawn(|| echo(&far));
+                for number in 0..MOVES {
+                    sees_it_back(&near, number);
+                }
+                near.shutdown(Shutdown::Write).expect("it is open");
+                assert_eq!((&near).read(&mut [0; 8]).expect("an end"), 0);
+            });
+        }
+        let (there, back, _) = moves(adapter);
+        assert!(there > 10 && back > 10, "{there} there, {back} back");
+
+        let mut flows: HashMap<u16, Seen> = HashMap::new();
+        let mut frames = Vec::new();
+        while seen_more(&mut seen, &mut frames) {
+            for frame in frames.drain(..) {
+                let headers = PacketHeaders::from_ethernet_slice(&frame).expect("a frame");
+                if let Some(TransportHeader::Tcp(tcp)) = headers.transport
+                    && tcp.destination_port == FAR_PORT
+                {
+                    flows.entry(tcp.source_port).or_default().see(&tcp);
+                }
+            }
+        }
+        assert_eq!(flows.len(), listeners.len());
+        let longest_ms = began.elapsed().as_millis() as u32;
+        for seen in flows.values() {
+            assert!(seen.segments > MOVES, "{seen:?}");
+            // Each move may round up by two.
+            let most = longest_ms + 2 * (there + back) as u32;
+            assert!(
+                seen.last_time.wrapping_sub(seen.first_time) <= most,
+                "{seen:?}, {most}"
+            );
+        }
+    });
+}
+
+fn seen_more(port: &mut PacketSocket, frames: &mut Vec<Bytes>) -> bool {
+    port.receive(Time::ZERO, frames)
+        .expect("the interface is there");
+    !frames.is_empty()
+}
+
+/// What a peer has seen of a connection.
+#[derive(Debug, Default)]
+struct Seen {
+    segments: usize,
+    shift: u8,
+    edge: u32,
+    first_time: u32,
+    last_time: u32,
+}
+
+impl Seen {
+    fn see(&mut self, tcp: &TcpHeader) {
+        assert!(!tcp.rst, "{tcp:?}");
+        let mut time = None;
+        for option in tcp.options_iterator() {
+            match option.expect("an option") {
+                TcpOptionElement::WindowScale(shift) => self.shift = shift,
+                TcpOptionElement::Timestamp(value, _) => time = Some(value),
+                _ => {}
+            }
+        }
+        let time = time.expect("both ends use timestamps");
+        let shift = if tcp.syn { 0 } else { self.shift };
+        let edge = tcp
+            .acknowledgment_number
+            .wrapping_add(u32::from(tcp.window_size) << shift);
+        if self.segments == 0 {
+            self.first_time = time;
+        } else {
+            let is_later = |now: u32, before: u32| now.wrapping_sub(before) < 1 << 31;
+            // A window is told in units, and may lose less than one by that (RFC 7323 2.4).
+            let rounded = (1 << shift) - 1;
+            assert!(is_later(time, self.last_time), "{self:?}: {tcp:?}");
+            assert!(
+                self.segments == 1 || is_later(edge.wrapping_add(rounded), self.edge),
+                "{self:?}: {tcp:?}"
+            );
+        }
+        (self.last_time, self.edge) = (time, edge);
+        self.segments += 1;
+    }
 }
 
 /// What is under way on the adapter is cut anew, too. Nothing long comes the other way: such an interface drops it.
@@ -505,7 +613,7 @@ fn a_connection_comes_back_when_its_application_gets_to_it() {
             .restore_all();
         assert_eq!(left.expect("the operator is root"), 1);
         let back = broker.give_back(&exported.state);
-        let near = std::net::TcpStream::from(back.expect("it is still this application's"));
+        let near = back.expect("it is still this application's").into();
         transfer(&near, &far, 10_000);
         transfer(&far, &near, 10_000);
     });
