@@ -30,6 +30,10 @@ impl<P: Inline> SocketLayer<P> {
                 assert_eq!(self.away.get(&socket.flow), Some(&Away::Of(id)));
                 assert!(stack.find(&socket.flow).is_none(), "it has one owner");
             }
+            if let Some(settling) = socket.settling {
+                assert!(matches!(socket.place, Place::Host(_)));
+                assert!(self.settling.contains(&(settling.look_at, id)));
+            }
             let is_leaving = matches!(socket.place, Place::HandingOff(_));
             assert_eq!(
                 socket.kept.is_some(),
@@ -45,6 +49,8 @@ impl<P: Inline> SocketLayer<P> {
             assert_eq!(times(Ready::Writable(id)), usize::from(socket.writable));
         }
         assert_eq!(away, self.on_adapters(), "connections away are counted");
+        let settling = self.sockets.iter().filter(|(_, it)| it.settling.is_some());
+        assert_eq!(settling.count(), self.settling.len());
         let closing: usize = self.adapters.iter().map(|of| of.closing.len()).sum();
         assert!(self.away.len() <= away + closing);
     }
