@@ -320,7 +320,8 @@ impl Captured {
     /// It is no such packet, or the kernel takes none.
     pub(super) fn inject_stray(&self, packet: &[u8]) -> io::Result<()> {
         let flow = flow_of_received(packet).ok_or(io::ErrorKind::InvalidData)?;
-        match self.lock().knows(&flow) {
+        let is_known = self.lock().knows(&flow);
+        match is_known {
             true => self.inject(packet),
             false => Err(io::ErrorKind::PermissionDenied.into()),
         }
