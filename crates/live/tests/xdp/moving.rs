@@ -16,8 +16,8 @@ use baton_wire::Endpoint;
 use baton_wire::Time;
 use bytes::Bytes;
 use etherparse::{PacketHeaders, TcpHeader, TcpOptionElement, TransportHeader};
+use rustc_hash::FxHashMap;
 use rustix::net::sockopt;
-use std::collections::HashMap;
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, OwnedFd};
@@ -176,7 +176,7 @@ fn the_peer_sees_no_number_go_back() {
         let (there, back, _) = moves(adapter);
         assert!(there > 10 && back > 10, "{there} there, {back} back");
 
-        let mut flows: HashMap<u16, Seen> = HashMap::new();
+        let mut flows: FxHashMap<u16, Seen> = FxHashMap::default();
         let mut frames = Vec::new();
         while seen_more(&mut seen, &mut frames) {
             for frame in frames.drain(..) {

@@ -1,7 +1,8 @@
 //! Which sockets the broker has made for whom: the system takes them for the broker's own.
 
 use crate::repair::option;
-use std::collections::{HashMap, VecDeque};
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,7 +16,7 @@ pub(super) struct Made(Mutex<Sockets>);
 
 #[derive(Debug, Default)]
 struct Sockets {
-    users: HashMap<u64, u32>,
+    users: FxHashMap<u64, u32>,
     /// Oldest first.
     cookies: VecDeque<u64>,
 }

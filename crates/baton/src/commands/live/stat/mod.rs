@@ -94,7 +94,7 @@ fn why(arguments: &StatArgs, interrupt: &Interrupt) -> Result<(), Failure> {
         text.push_str(&places(&application.places, arguments.rows));
     }
     // Only root and the broker's user are told how often its limits have acted.
-    let counters = ask_broker(&arguments.broker, interrupt, |broker| broker.counters());
+    let counters = ask_broker(&broker, interrupt, |broker| broker.counters());
     for (name, count) in counters.unwrap_or_default() {
         if count > 0 {
             let _ = writeln!(text, "limit of the broker, {name}: {}", grouped(count));
