@@ -12,7 +12,6 @@ use rustix::thread::set_thread_res_uid;
 use std::fs::{self, Permissions};
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
-use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -153,12 +152,12 @@ fn messages_that_do_not_end_cost_the_broker_no_more_than_their_user_may_have() {
         // Another user's message of that size is taken in, and refused for what it says.
         as_user(OTHER, || {
             let client = connect(path);
-            let (socket, _) = UnixStream::pair().expect("a pair");
             let state = vec![0; MOST_STATE_BYTES];
-            messages::send(&client, GIVE_BACK, &state, &[socket.as_fd()]).expect("it is read");
+            messages::send(&client, GIVE_BACK, &state, &[]).expect("it is read");
             let refused = messages::receive(&client).expect("whole").expect("there");
             assert_eq!(refused.kind, REFUSED);
-            assert_eq!(refused.body, b"no socket of TCP");
+            let why = String::from_utf8_lossy(&refused.body);
+            assert!(why.contains("format version"), "{why}");
             ask_often(path, 100);
         });
         // Whoever sends on, byte by byte, is cut off all the same.

@@ -112,8 +112,8 @@ impl Most {
     /// Of a request of this kind.
     pub fn of(kind: u32) -> Self {
         let (bytes, files) = match kind {
-            GIVE_BACK | RECLAIM => (MOST_STATE_BYTES, 1),
-            TAKE | RECOVER | GIVE_SOCKET => (MOST_SMALL_BYTES, 1),
+            GIVE_BACK | RECLAIM => (MOST_STATE_BYTES, 0),
+            TAKE | GIVE_SOCKET => (MOST_SMALL_BYTES, 1),
             // The largest packet of IP, with a header of Ethernet.
             INJECT => (65_536 + 64, 0),
             ATTACH => (MOST_STATE_BYTES / 256, 0),
@@ -452,12 +452,12 @@ mod tests {
     fn a_request_has_no_more_than_its_kind_may() {
         let long = vec![0; MOST_SMALL_BYTES + 1];
         let (len, most) = (long.len(), MOST_SMALL_BYTES);
-        assert_eq!(excess(GIVE_BACK, &long, 1), None);
+        assert_eq!(excess(GIVE_BACK, &long, 0), None);
         for kind in [TAKE, KNOWS, PLACES, SUBSCRIBE, u32::MAX] {
             assert_eq!(excess(kind, &long, 0), Some(Excess::Bytes { len, most }));
             assert_eq!(excess(kind, &long[..most], 0), None);
         }
-        for (kind, most) in [(PLACES, 0), (TAKE, 1), (GIVE_BACK, 1), (INJECT, 0)] {
+        for (kind, most) in [(PLACES, 0), (TAKE, 1), (GIVE_BACK, 0), (INJECT, 0)] {
             let one_more = Some(Excess::Files { most });
             assert_eq!(excess(kind, &[], most + 1), one_more, "{kind}");
             assert_eq!(excess(kind, &[], most), None, "{kind}");
