@@ -71,6 +71,9 @@ pub enum CaptureError {
     /// The last one has ended.
     #[error("there is no adapter")]
     NoAdapter,
+    /// This user has as many as one may have.
+    #[error("the user has as many connections on the adapter as one may have")]
+    Share,
     /// There are as many as there may be.
     #[error("the adapter has as many connections as it may have")]
     Full,
@@ -212,6 +215,10 @@ impl Captured {
         if flows.entries.contains_key(flow) {
             return Err(CaptureError::Captured);
         }
+        if flows.has_its_share(taker.user) {
+            flows.stats.over_share += 1;
+            return Err(CaptureError::Share);
+        }
         let place = flows.free.take().ok_or(CaptureError::Full)?;
         if let Err(error) = self.lookup.insert(flow) {
             flows.free.give(place);
@@ -227,7 +234,7 @@ impl Captured {
             orphan: None,
         };
         let ticket = entry.ticket();
-        flows.entries.insert(*flow, entry);
+        flows.insert(*flow, entry);
         flows.stats.captured += 1;
         Ok((session, ticket))
     }
@@ -260,7 +267,7 @@ impl Captured {
         let mut flows = self.lock();
         let mut lost = Vec::new();
         for (flow, entry) in &mut flows.entries {
-            if entry.taker == taker {
+            if entry.taker.number == taker.number {
                 entry.orphan = Some(Instant::now());
                 if entry.session.is_gone() {
                     lost.push((*flow, Loss::Abandoned));
@@ -404,7 +411,7 @@ impl Captured {
     }
 
     fn forget(&self, flows: &mut Flows, flow: &Flow) -> bool {
-        let Some(entry) = flows.entries.remove(flow) else {
+        let Some(entry) = flows.remove(flow) else {
             return false;
         };
         self.remove(flow, &entry);

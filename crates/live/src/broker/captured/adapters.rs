@@ -1,11 +1,12 @@
 //! Adapters that come, and end in order.
 
-use super::entry::{Entry, Flows, Taker};
+use super::entry::{Entry, Taker};
 use super::{Captured, CapturedStats, LISTEN};
 use crate::broker::memory::Owner;
 use crate::broker::notice::BrokerNotice;
 use crate::broker::session::{FreePlaces, Session};
 use crate::xdp::{Mode, XdpError};
+use baton_wire::Flow;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -69,7 +70,7 @@ impl Captured {
                 // Whoever has it has this long to say so.
                 orphan: (owner == Owner::Application).then(Instant::now),
             };
-            flows.entries.insert(flow, entry);
+            flows.insert(flow, entry);
             adopted += 1;
         }
         flows.free = FreePlaces::of(memory);
@@ -107,20 +108,17 @@ impl Captured {
         }
         flows.adapter = None;
         flows.tell(BrokerNotice::Left(session.pid));
-        let Flows { entries, stats, .. } = &mut *flows;
-        entries.retain(|flow, entry| {
-            if !Arc::ptr_eq(&entry.session, session) {
-                return true;
-            }
-            let comes_back = entry.place().owner().1 == Owner::Application;
-            if comes_back {
-                let _ = self.lookup.hold(flow);
-            } else {
-                self.remove(flow, entry);
-                stats.ended += 1;
-            }
-            comes_back
-        });
+        let of_session = |(_, entry): &(&Flow, &Entry)| Arc::ptr_eq(&entry.session, session);
+        let is_back = |entry: &Entry| entry.place().owner().1 == Owner::Application;
+        let (back, over): (Vec<_>, Vec<_>) = (flows.entries.iter().filter(of_session))
+            .map(|(flow, entry)| (*flow, is_back(entry)))
+            .partition(|(_, is_back)| *is_back);
+        for (flow, _) in back {
+            let _ = self.lookup.hold(&flow);
+        }
+        for (flow, _) in over {
+            self.end(&mut flows, &flow);
+        }
     }
 
     /// All connections are to go back to the kernel, and none is to leave it.

@@ -1,7 +1,7 @@
 //! A flow, and all there are.
 
 use super::stats::CapturedStats;
-use crate::broker::memory::Place;
+use crate::broker::memory::{CAPACITY, Place};
 use crate::broker::notice::BrokerNotice;
 use crate::broker::record::{Said, data_len};
 use crate::broker::seal::Ticket;
@@ -10,6 +10,7 @@ use baton_wire::Flow;
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
+use std::collections::hash_map::Entry as MapEntry;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -56,10 +57,11 @@ impl Entry {
     pub(super) fn belongs_to(&mut self, taker: Taker) -> bool {
         let is_free = self.taker.number == NOBODY;
         if is_free && (taker.user == 0 || taker.user == self.taker.user) {
-            self.taker = taker;
+            // Its user stays the one that it is counted for.
+            self.taker.number = taker.number;
             self.orphan = None;
         }
-        self.taker == taker
+        self.taker.number == taker.number
     }
 }
 
@@ -86,6 +88,8 @@ impl Taker {
 #[derive(Debug, Default)]
 pub(super) struct Flows {
     pub(super) entries: FxHashMap<Flow, Entry>,
+    /// How many of them each user has.
+    of_users: FxHashMap<u32, usize>,
     pub(super) adapter: Option<Arc<Session>>,
     /// In that one's memory.
     pub(super) free: FreePlaces,
@@ -95,12 +99,36 @@ pub(super) struct Flows {
     pub(super) returned: VecDeque<(Instant, Flow)>,
 }
 
+/// Connections of one user that is not root: half of all, so that others find room, too.
+const MOST_OF_USER: usize = CAPACITY / 2;
 /// Packets of a connection that has gone back arrive within this time.
 const LONGEST_STRAY: Duration = Duration::from_secs(5);
 /// Flows of which that is known.
 const MOST_RETURNED: usize = 65_536;
 
 impl Flows {
+    pub(super) fn insert(&mut self, flow: Flow, entry: Entry) {
+        *self.of_users.entry(entry.taker.user).or_default() += 1;
+        self.entries.insert(flow, entry);
+    }
+
+    pub(super) fn remove(&mut self, flow: &Flow) -> Option<Entry> {
+        let entry = self.entries.remove(flow)?;
+        if let MapEntry::Occupied(mut count) = self.of_users.entry(entry.taker.user) {
+            *count.get_mut() -= 1;
+            if *count.get() == 0 {
+                count.remove();
+            }
+        }
+        Some(entry)
+    }
+
+    /// Whether a user has as many connections out of the kernel as one may have who is not root.
+    pub(super) fn has_its_share(&self, user: u32) -> bool {
+        let count = self.of_users.get(&user);
+        user != 0 && count.is_some_and(|count| *count >= MOST_OF_USER)
+    }
+
     /// A connection has gone back to the kernel.
     pub(super) fn note_returned(&mut self, flow: &Flow) {
         let is_old = |(since, _): &(Instant, Flow)| since.elapsed() > LONGEST_STRAY;
@@ -126,5 +154,22 @@ impl Flows {
 
     pub(super) fn is_current(&self, session: &Arc<Session>) -> bool {
         (self.adapter.as_ref()).is_some_and(|current| Arc::ptr_eq(current, session))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_with_half_of_all_connections_gets_no_more_and_others_do() {
+        let mut flows = Flows::default();
+        flows.of_users.insert(7, MOST_OF_USER - 1);
+        assert!(!flows.has_its_share(7));
+        flows.of_users.insert(7, MOST_OF_USER);
+        flows.of_users.insert(0, MOST_OF_USER);
+        assert!(flows.has_its_share(7));
+        assert!(!flows.has_its_share(8), "another user");
+        assert!(!flows.has_its_share(0), "root");
     }
 }

@@ -19,11 +19,13 @@ pub struct CapturedStats {
     pub recovered: u64,
     /// Connections that were reset because their adapter had been killed.
     pub reset: u64,
+    /// Connections that stayed in the kernel because their user had its share of the adapter.
+    pub over_share: u64,
 }
 
 impl CapturedStats {
     /// In the order in which they stand in the memory.
-    fn fields(&mut self) -> [&mut u64; 7] {
+    fn fields(&mut self) -> [&mut u64; 8] {
         let Self {
             flows,
             captured,
@@ -32,8 +34,11 @@ impl CapturedStats {
             injected,
             recovered,
             reset,
+            over_share,
         } = self;
-        [flows, captured, let_go, ended, injected, recovered, reset]
+        [
+            flows, captured, let_go, ended, injected, recovered, reset, over_share,
+        ]
     }
 
     pub(in crate::broker) fn to_words(mut self) -> [u64; 8] {
