@@ -30,7 +30,7 @@ Example:
 #[derive(Debug, Subcommand)]
 pub enum LiveCommand {
     /// Run TCP for applications of other processes, which attach to it
-    Adapter(super::AdapterArgs),
+    Adapter(Box<super::AdapterArgs>),
     /// Take connections out of the kernel for an adapter beside it, and keep what is to outlive that
     Broker(super::BrokerArgs),
     /// Serve files over HTTP/1.1
