@@ -109,7 +109,8 @@ impl Captured {
         flows.adapter = None;
         flows.tell(BrokerNotice::Left(session.pid));
         let of_session = |(_, entry): &(&Flow, &Entry)| Arc::ptr_eq(&entry.session, session);
-        let is_back = |entry: &Entry| entry.place().owner().1 == Owner::Application;
+        let is_back =
+            |entry: &Entry| matches!(entry.place().owner().1, Owner::Application | Owner::Broker);
         let (back, over): (Vec<_>, Vec<_>) = (flows.entries.iter().filter(of_session))
             .map(|(flow, entry)| (*flow, is_back(entry)))
             .partition(|(_, is_back)| *is_back);

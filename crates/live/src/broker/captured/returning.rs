@@ -13,6 +13,7 @@ use std::time::Duration;
 
 /// An adapter has found a broker that has just begun by then.
 const LONGEST_ADOPTION: Duration = Duration::from_secs(1);
+
 /// A connection that is the broker's while it is put back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::broker) struct Returning {
@@ -21,8 +22,8 @@ pub(in crate::broker) struct Returning {
 }
 
 impl Captured {
-    /// `taker` brings a connection back in this state, after waiting for the end of an adapter that has it if it `waits`. Nobody else can have it from here on: it is [let go](Captured::let_go) or
-    /// [lost](Captured::lose).
+    /// `taker` brings a connection back in this state; if it `waits`, after the end of an adapter that has it. Nobody else can have it from here
+    /// on: it is [let go](Captured::let_go) or [lost](Captured::lose).
     ///
     /// # Errors
     /// It was not taken out for `taker`, the adapter has it, or the state is not that in which it was given to the application last.
@@ -78,9 +79,7 @@ impl Captured {
             _ => Err(NotRecovered::NotTaken),
         }
     }
-}
 
-impl Captured {
     /// The flows, once this one is among them. After a broker was killed, its adapter brings the next one what it has in a moment.
     fn lock_once_known(&self, flow: &Flow) -> MutexGuard<'_, Flows> {
         let mut flows = self.lock();
