@@ -1,9 +1,9 @@
 //! Connections of the kernel that an adapter beside it takes over, one by one, and gives back.
 //!
 //! The interface and its addresses stay the kernel's. An application hands the broker a socket; the broker has its packets come to the
-//! adapter, takes the connection out of the kernel ([`crate::repair`]) and answers with its state, which the application
-//! then hands to the adapter as any other ([`baton_host::layer`]). What comes back from there goes the same way in the other direction.
-//! Repair mode needs CAP_NET_ADMIN: the broker has it, applications and adapter need not.
+//! adapter, takes the connection out of the kernel ([`crate::repair`]) and answers with its state, sealed, which the application
+//! then hands to the adapter as any other ([`baton_host::layer`]). On the way back the broker puts the connection into a new socket, and answers
+//! with that. Repair mode needs CAP_NET_ADMIN: the broker has it, applications and adapter need not.
 //!
 //! The broker is a process of its own, which outlives the adapter ([`BrokerLink`] is the adapter's end): it owns the programs that find
 //! connections' packets, and memory in which the adapter keeps each connection's state. When the adapter is killed the program drops what comes for
