@@ -283,22 +283,43 @@ impl EpollSet {
             found = self.kernel_events_now(fd, events)?;
         }
         self.take_news(&mut members);
+        let mut first = found;
         found += members.collect(&mut events[found..], true);
         drop(members);
         if !kernel_first && found < events.len() {
+            first = found;
             let more = self.kernel_events_now(fd, &mut events[found..]);
             found += more.or_else(|errno| match found {
                 0 => Err(errno),
                 _ => Ok(0),
             })?;
         }
-        Ok(found)
+        Ok(join(&mut events[..found], first))
     }
 
     fn kernel_events_now(&self, fd: c_int, events: &mut [epoll_event]) -> Result<usize, Errno> {
         let found = kernel_events(fd, events, Some(Duration::ZERO), None)?;
         Ok(self.without_bell(&mut events[..found]).unwrap_or(0))
     }
+}
+
+/// A connection that moves meanwhile may be told of by both: the kernel never tells of one twice at a time, and programs free what an event leads
+/// them to. Joins such events of the `first` ones and the others; gives how many are left.
+fn join(events: &mut [epoll_event], first: usize) -> usize {
+    let (told, others) = events.split_at_mut(first);
+    let mut left = 0;
+    for at in 0..others.len() {
+        let other = others[at];
+        let data = other.u64;
+        match told.iter_mut().find(|event| event.u64 == data) {
+            Some(event) => event.events |= other.events,
+            None => {
+                others[left] = other;
+                left += 1;
+            }
+        }
+    }
+    first + left
 }
 
 fn kernel_events(
@@ -395,4 +416,25 @@ pub fn new_set(fd: c_int) -> Option<Arc<EpollSet>> {
     session::prepare();
     let set = EpollSet::new(fd, session::adapter()?);
     Some(Arc::new(set.ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_wait_tells_of_a_connection_twice() {
+        let event = |events, u64| epoll_event { events, u64 };
+        let mut events = [
+            event(1, 7),
+            event(1, 8),
+            event(4, 9),
+            event(4, 7),
+            event(1, 6),
+        ];
+        let left = join(&mut events, 2);
+        let told = events[..left].iter().map(|event| (event.u64, event.events));
+        assert_eq!(told.collect::<Vec<_>>(), [(7, 5), (8, 1), (9, 4), (6, 1)]);
+        assert_eq!(join(&mut events[..left], 0), left, "of one side only");
+    }
 }
