@@ -209,7 +209,11 @@ impl Shared {
         let flow = moved.state.flow;
         let essentials = moved.state.essentials();
         let essentials = essentials.inspect_err(|_| drop(self.lose(&flow, Loss::NotTaken)))?;
-        self.put_back(&essentials, is_wide, taker)
+        let socket = self.put_back(&essentials, is_wide, taker)?;
+        if waits {
+            self.captured.count_recovered();
+        }
+        Ok(socket)
     }
 
     fn put_back(
