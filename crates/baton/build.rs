@@ -1,4 +1,4 @@
-//! Notes whether the program has `baton live`.
+//! Notes whether the program has `baton live`, which contains a library.
 
 use std::env;
 

@@ -1,10 +1,10 @@
-//! HTTP in symbols, for the simulator: what a byte is follows from the name of its range, so that nothing has to be stored,
-//! yet every byte that arrives can be checked, and rendered when somebody wants to look at it.
+//! Symbolic HTTP for the simulator: the value of a byte follows from the name of its range. So no bytes need to be stored, but every
+//! received byte can be checked, and rendered for display.
 //!
-//! A range's source has, from the top: 5 bits of [`Kind`], 3 bits of [`Program`], 24 bits of file, 32 bits of content length.
-//! All ranges of one exchange differ in the kind only, but for content of files: that is the same whoever asks for how much of it, so
-//! its source has no length. Its offset has, from the top, 32 bits of *revision* and 32 bits of offset in the file; the revision is
-//! the one at which the file's page (4 KB) was last changed, so that pieces of different revisions never join.
+//! The source of a range has, from the top: 5 bits of [`Kind`], 3 bits of [`Program`], 24 bits of file, 32 bits of content length. All
+//! ranges of one exchange differ only in the kind, except for content of files: that is the same for all requests, whatever their length,
+//! so its source has no length. Its offset has, from the top, 32 bits of *revision* and 32 bits of offset in the file. The revision is the
+//! one at which the file's page (4 KB) was last changed, so that pieces of different revisions are never joined.
 
 mod files;
 mod live;
@@ -28,7 +28,7 @@ use baton_host::FileId;
 use baton_wire::Symbolic;
 use std::collections::VecDeque;
 
-/// What a range is part of.
+/// The part of an exchange to which a range belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Kind {
@@ -38,43 +38,43 @@ pub enum Kind {
     Head = 2,
     /// Content from a file.
     File = 3,
-    /// Content made for this response.
+    /// Content generated for this response.
     Dynamic = 4,
     /// A call that reads a range of a remote file.
     ReadCall = 5,
-    /// A call that writes one; what is to be written follows.
+    /// A call that writes a range of a remote file; the data to write follows.
     WriteCall = 6,
-    /// The header of the reply to either.
+    /// The header of the reply to a read or a write call.
     Reply = 7,
-    /// What is to be written.
+    /// Data to write.
     Upload = 8,
 }
 
 impl Kind {
-    /// Whether a range of this kind is content, and not a header of the application's protocol.
+    /// Returns whether ranges of this kind are content rather than a header of the application's protocol.
     pub fn is_content(self) -> bool {
         matches!(self, Self::File | Self::Dynamic | Self::Upload)
     }
 
-    /// Whether it begins an exchange.
+    /// Returns whether ranges of this kind begin an exchange.
     fn is_request(self) -> bool {
         matches!(self, Self::Request | Self::ReadCall | Self::WriteCall)
     }
 }
 
-/// Files have numbers below this.
+/// Exclusive upper limit of file numbers.
 pub const FILES: u32 = 1 << 24;
-/// A response has less than so many bytes of content.
+/// Exclusive upper limit of the content bytes of a response.
 pub const CONTENT_LIMIT: u64 = 1 << 31;
-/// Bytes of every response's header.
+/// Size of every response's header in bytes.
 pub const HEAD_BYTES: u32 = 250;
-/// Requests have at least so many bytes ...
+/// Minimum size of a request in bytes.
 pub const LEAST_REQUEST_BYTES: u32 = 250;
-/// ... and at most so many, where a program wants nothing else from the client.
+/// Maximum size of a request in bytes, if a program needs no additional data from the client.
 pub const MOST_REQUEST_BYTES: u32 = 300;
-/// The cookie by which the client is known, in requests for advertisements and of forms. An estimate.
+/// Size of the cookie that identifies the client, in requests for advertisements and of forms. An estimate.
 const COOKIE_BYTES: u32 = 80;
-/// A form. An estimate.
+/// Size of a form. An estimate.
 const FORM_BYTES: u32 = 100;
 
 const KIND_SHIFT: u32 = 59;
@@ -82,7 +82,7 @@ const PROGRAM_SHIFT: u32 = 56;
 const FILE_SHIFT: u32 = 32;
 const LENGTH_MASK: u64 = u32::MAX as u64;
 
-/// Any part of an exchange, taken apart.
+/// The decoded source of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Exchange {
     kind: Kind,
@@ -137,7 +137,7 @@ impl Exchange {
         }
     }
 
-    /// Length of its request: in HTTP that of the name and of the client's headers vary.
+    /// Returns the length of the request. In HTTP, the lengths of the name and of the client's headers vary.
     fn request_len(self) -> u32 {
         match self.kind {
             Kind::ReadCall => remote_files::READ_CALL_BYTES,
@@ -150,7 +150,7 @@ impl Exchange {
         }
     }
 
-    /// Bytes of its request by which the server knows the client.
+    /// Returns the number of bytes of the request that identify the client.
     fn cookie_len(self) -> u32 {
         match self.program {
             Some(Program::Advertisement | Program::Post) => COOKIE_BYTES,
@@ -158,7 +158,7 @@ impl Exchange {
         }
     }
 
-    /// Bytes behind the header of its request.
+    /// Returns the number of bytes after the header of the request.
     fn form_len(self) -> u32 {
         match self.program {
             Some(Program::Post) => FORM_BYTES,
@@ -166,7 +166,7 @@ impl Exchange {
         }
     }
 
-    /// The header of the response. That to a write has no content behind it.
+    /// Returns the header of the response. The response to a write has no content after the header.
     fn head(self) -> Symbolic {
         let (kind, content_len, len) = match self.kind {
             Kind::ReadCall => (
@@ -188,7 +188,7 @@ impl Exchange {
         }
     }
 
-    /// Bytes of content in the response.
+    /// Returns the number of content bytes in the response.
     fn response_len(self) -> u64 {
         match self.kind {
             Kind::WriteCall => 0,
@@ -215,7 +215,7 @@ impl Exchange {
 const REVISION_SHIFT: u32 = 32;
 const OFFSET_MASK: u64 = (1 << REVISION_SHIFT) - 1;
 
-/// The name of content of a file: `len` bytes from `offset` on, as they are since `revision`.
+/// Returns the range for content of a file: `len` bytes from `offset` on, unchanged since `revision`.
 fn file_content(file: u32, revision: u32, offset: u64, len: u32) -> Symbolic {
     debug_assert!(
         offset + u64::from(len) <= CONTENT_LIMIT,
@@ -228,24 +228,24 @@ fn file_content(file: u32, revision: u32, offset: u64, len: u32) -> Symbolic {
     }
 }
 
-/// The revision since which content of a file is what it is; 0 for everything else.
+/// Returns the revision in which content of a file was last changed; 0 for all other ranges.
 pub fn revision(data: &Symbolic) -> u32 {
     (data.offset >> REVISION_SHIFT) as u32
 }
 
-/// The offset within its file, header or request.
+/// Returns the offset within the file, header or request.
 pub fn offset(data: &Symbolic) -> u64 {
     data.offset & OFFSET_MASK
 }
 
-/// What a range is part of. Panics when it has not been made here.
+/// Returns the kind of a range. Panics if the range was not created by this module.
 pub fn kind(data: &Symbolic) -> Kind {
     Exchange::of(data.source)
         .expect("a range of an exchange")
         .kind
 }
 
-/// The file a range has to do with. Panics when it has not been made here.
+/// Returns the file to which a range belongs. Panics if the range was not created by this module.
 pub fn file(data: &Symbolic) -> FileId {
     FileId(
         Exchange::of(data.source)
@@ -254,8 +254,8 @@ pub fn file(data: &Symbolic) -> FileId {
     )
 }
 
-/// A request for `content_len` bytes of `file`, or for as many of what a program makes of it. Panics when `file` is not below [`FILES`]
-/// or `content_len` not below [`CONTENT_LIMIT`].
+/// Returns a request for `content_len` bytes of `file`, or of the output of `program` for it. Panics when `file` is not below [`FILES`] or
+/// `content_len` not below [`CONTENT_LIMIT`].
 pub fn request(file: u32, content_len: u64, program: Option<Program>) -> Symbolic {
     assert!(file < FILES, "file {file} has a number below {FILES}");
     assert!(
@@ -275,7 +275,7 @@ pub fn request(file: u32, content_len: u64, program: Option<Program>) -> Symboli
     }
 }
 
-/// HTTP in symbols, for [`crate::web::Server`].
+/// Symbolic HTTP for [`crate::web::Server`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SymbolicHttp;
 
@@ -292,7 +292,7 @@ impl Http<Symbolic> for SymbolicHttp {
         };
         let len = exchange.request_len();
         if first.len < len {
-            // More of it may stand in a range of its own; any other range behind it is a breach.
+            // The rest of the request may be in a range of its own; any other range after the first is an error.
             let broken = received.len() > 1;
             return if broken {
                 Parsed::Bad

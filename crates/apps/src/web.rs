@@ -1,5 +1,5 @@
-//! An event-driven web server in the manner of Flash: one process, non-blocking sockets, `sendfile` for static content;
-//! headers and dynamic content are copied.
+//! An event-driven web server in the style of Flash: one process, non-blocking sockets, `sendfile` for static content; headers and dynamic
+//! content are copied.
 
 mod connection;
 mod http;
@@ -17,11 +17,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// What one event touches of the server's global data (event list, free lists, clock), bytes.
+/// Bytes of the server's global data (event list, free lists, clock) that handling one event touches.
 const GLOBAL_BYTES: u32 = 192;
-/// What one event touches of a connection's block, bytes.
+/// Bytes of a connection's block that handling one event touches.
 const CONNECTION_BYTES: u32 = 192;
-/// What is initialised of a connection's block, bytes.
+/// Bytes of a connection's block that are initialised.
 const NEW_CONNECTION_BYTES: u32 = 512;
 
 /// Parameters of the server.
@@ -55,26 +55,26 @@ impl Default for Config {
     }
 }
 
-/// Totals of a server since it was made.
+/// Counters of a server since its creation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Stats {
     /// Connections accepted.
     pub accepted: u64,
-    /// Responses wholly given to the socket.
+    /// Responses that were completely given to the socket.
     pub responses: u64,
-    /// Of these, responses with dynamic content.
+    /// Responses with dynamic content, included in `responses`.
     pub dynamic: u64,
     /// Content bytes given to sockets.
     pub content_bytes: u64,
-    /// Connections ended in order.
+    /// Connections that ended in an orderly way.
     pub closed: u64,
-    /// Connections that went away with a response under way, or by a reset.
+    /// Connections that were reset, or that ended while a response was in progress.
     pub lost: u64,
-    /// Connections closed because of a request that makes no sense.
+    /// Connections closed because of an invalid request.
     pub bad_requests: u64,
-    /// Connections given up because content changed while it was sent.
+    /// Connections aborted because content changed while it was sent.
     pub changed_content: u64,
-    /// Connections closed because nothing happened on them for too long.
+    /// Connections closed because they were idle for too long.
     pub idle_closed: u64,
 }
 
@@ -82,23 +82,23 @@ pub struct Stats {
 pub struct Server<P, H: Http<P>> {
     config: Config,
     http: H,
-    /// By socket.
+    /// Connections by socket.
     connections: Vec<Connection<P, H::Session>>,
     open: u32,
-    /// Connections that wait for their next turn: they have more to send, and their sockets take more.
+    /// Connections that wait for their next turn: they have more to send, and their sockets accept more.
     turns: VecDeque<SocketId>,
-    /// Seconds, as last told.
+    /// Current time in seconds, as last set.
     clock_s: u32,
     stats: Stats,
 }
 
 impl<P: Payload, H: Http<P>> Server<P, H> {
-    /// A server that speaks `http`.
+    /// Creates a server that uses the protocol `http`.
     pub fn new(http: H) -> Self {
         Self::with_config(Config::default(), http)
     }
 
-    /// A server with other than the usual parameters.
+    /// Creates a server with the given parameters.
     pub fn with_config(config: Config, http: H) -> Self {
         Self {
             config,
@@ -111,17 +111,17 @@ impl<P: Payload, H: Http<P>> Server<P, H> {
         }
     }
 
-    /// Totals.
+    /// Returns the server's counters.
     pub fn stats(&self) -> &Stats {
         &self.stats
     }
 
-    /// Connections it has open.
+    /// Returns the number of open connections.
     pub fn connections(&self) -> u32 {
         self.open
     }
 
-    /// The sockets of the connections it has open.
+    /// Returns the sockets of the open connections.
     pub fn sockets(&self) -> impl Iterator<Item = SocketId> {
         let connections = (0..).zip(&self.connections);
         connections
@@ -129,23 +129,23 @@ impl<P: Payload, H: Http<P>> Server<P, H> {
             .map(|(socket, _)| SocketId(socket))
     }
 
-    /// What it speaks.
+    /// Returns the server's protocol.
     pub fn http(&self) -> &H {
         &self.http
     }
 
-    /// The same, to be told the time or to be changed.
+    /// Returns the server's protocol for modification.
     pub fn http_mut(&mut self) -> &mut H {
         &mut self.http
     }
 
-    /// Tells the time, in seconds from any start. Needed only for [`Server::close_idle`].
+    /// Sets the time, in seconds from any start. Needed only for [`Server::close_idle`].
     pub fn set_clock(&mut self, clock_s: u32) {
         self.clock_s = clock_s;
     }
 
-    /// Closes connections on which nothing has happened for `limit_s` seconds. One that has begun a request is told so;
-    /// one that takes nothing of its response is reset, and so is one that does not close when asked to.
+    /// Closes connections that were idle for `limit_s` seconds. A client that has started a request gets a response that says so. A client
+    /// that does not accept its response is reset, as is a client that does not close the connection after the server has.
     pub fn close_idle(&mut self, sockets: &mut impl Sockets<P>, limit_s: u32) {
         let Some(latest) = self.clock_s.checked_sub(limit_s) else {
             return;
@@ -168,7 +168,7 @@ impl<P: Payload, H: Http<P>> Server<P, H> {
         }
     }
 
-    /// Closes all connections on which no response is under way, and the others too, by a reset, if `at_once`.
+    /// Closes all connections without a response in progress. If `at_once`, resets all other connections.
     pub fn close_all(&mut self, sockets: &mut impl Sockets<P>, at_once: bool) {
         for index in 0..self.connections.len() {
             let connection = &mut self.connections[index];
@@ -187,20 +187,20 @@ impl<P: Payload, H: Http<P>> Server<P, H> {
         }
     }
 
-    /// Whether connections wait for their next turn.
+    /// Reports whether connections wait for their next turn.
     pub fn has_turn(&self) -> bool {
         !self.turns.is_empty()
     }
 
-    /// The connection that has waited longest for its next turn: its socket is writable, as a wait that tells of levels would say. There are
-    /// none unless [`Config::turn_bytes`] is given.
+    /// Returns the connection that has waited longest for its next turn. Its socket is writable, as a level-triggered wait would report.
+    /// There are none unless [`Config::turn_bytes`] is set.
     pub fn next_turn(&mut self) -> Option<SocketId> {
         let socket = self.turns.pop_front()?;
         self.connections[socket.0 as usize].take_turn();
         Some(socket)
     }
 
-    /// Handles one event, as far as that goes without waiting.
+    /// Handles one event, as far as possible without waiting.
     pub fn step(&mut self, sockets: &mut impl Sockets<P>, ready: Ready) {
         sockets.work(Op::AppLoop, 1);
         sockets.touch(Pool::AppGlobal, 0, 0, GLOBAL_BYTES, Access::Write);
@@ -234,7 +234,7 @@ impl<P: Payload, H: Http<P>> Server<P, H> {
     }
 
     fn serve(&mut self, sockets: &mut impl Sockets<P>, socket: SocketId) {
-        // An event may have been waiting while the connection was closed.
+        // The event may have been pending when the connection was closed.
         let Some(connection) = self
             .connections
             .get_mut(socket.0 as usize)
@@ -263,7 +263,7 @@ impl<P: Payload, H: Http<P>> Server<P, H> {
             Progress::Lost => self.stats.lost += 1,
             Progress::Bad => self.stats.bad_requests += 1,
             Progress::Changed => {
-                // An orderly end would look like the end of the content to a client that does not count.
+                // To a client that does not count bytes, an orderly close would look like the end of the content.
                 self.stats.changed_content += 1;
                 self.forget(socket);
                 sockets.abort(socket);

@@ -1,4 +1,4 @@
-//! What can be typed.
+//! Arguments of the program.
 
 #[cfg(live)]
 mod adapter;
@@ -68,7 +68,7 @@ use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-/// Hands TCP connections between a host and its network interface: a server whose NIC takes over connections, simulated.
+/// Hands TCP connections between a host and its network interface: simulates a server whose NIC takes over connections.
 #[derive(Debug, Parser)]
 #[command(
     name = "baton",
@@ -83,7 +83,7 @@ pub struct Cli {
     /// Show neither progress nor notes
     #[arg(long, short, global = true)]
     pub quiet: bool,
-    /// What to do.
+    /// Command to run.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -91,21 +91,21 @@ pub struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Tell the whole story in one table; needs no input, writes nothing
+    /// Show the main results in one table; needs no input, writes nothing
     Demo(DemoArgs),
     /// Run an experiment: a name, a file, or a shorthand such as W-1024-P-N-FCFS-400
     Run(RunArgs),
-    /// Run a study: an experiment file with lists of values to combine; goes on where it stopped
+    /// Run a study: an experiment file with lists of values to combine; resumes where it stopped
     Sweep(SweepArgs),
-    /// Say how two studies differ, and whether by more than chance
+    /// Compare two studies: how they differ, and whether by more than chance
     Compare(CompareArgs),
     /// Write a page of HTML about results: verdict, tables, figures, configuration; needs no network
     Report(ReportArgs),
     /// Write a page of HTML in which the simulator runs, to try other machines and loads; needs no network
     Explore(ExploreArgs),
-    /// Say how response times grow with the load, where the knee is and which load meets a goal
+    /// Measure how response times grow with the load, where the knee is and which load meets a goal
     Load(LoadArgs),
-    /// Say what a NIC is good at: how fast it sends and receives, and what limits it
+    /// Measure how fast a NIC sends and receives, and what limits it
     #[command(
         subcommand,
         after_help = "Examples:\n  baton bench nic nic-3com --test udp-receive-1472\n  baton bench nic eth1 --partner eth2 --test udp-receive-1472"
@@ -115,19 +115,19 @@ pub enum Command {
     Reproduce(ReproduceArgs),
     /// Derive the fitted constants of a machine again from published numbers
     Calibrate(CalibrateArgs),
-    /// Say whether handoff, a cache on the NIC or batching would help with the traffic of a log
+    /// Find out whether handoff, a cache on the NIC or batching would help with the traffic of a log
     Advise(AdviseArgs),
-    /// Say what is in an access log
+    /// Analyse an access log
     Trace(TraceArgs),
     /// Write a synthetic access log
     Generate(GenerateArgs),
     #[cfg(live)]
-    /// Use the engine on a real interface: serve files, fetch one, look at connections
+    /// Use the engine on a real interface: serve files, fetch a file, look at connections
     #[command(subcommand, after_help = live::EXAMPLE)]
     Live(Box<LiveCommand>),
-    /// List what has a name: experiments, profiles, presets, policies, formats of logs, reproductions
+    /// List everything that has a name: experiments, profiles, presets, policies, formats of logs, reproductions
     List(ListArgs),
-    /// List the keys of experiments: what each means, and what it may be
+    /// List the keys of experiments: their meanings and their possible values
     Keys(KeysArgs),
     /// Print a completion script for a shell
     #[command(
@@ -142,31 +142,31 @@ pub enum Command {
         after_help = "Examples:\n  baton man | man -l -\n  baton man run | man -l -\n  baton man trace locality | man -l -"
     )]
     Man {
-        /// The command, with the command in it if it has several; without, baton itself
+        /// The command and, if it has several, its subcommand; without, baton itself
         command: Vec<String>,
     },
 }
 
-/// How many runs at a time.
+/// Number of simultaneous runs.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct ThreadsArg {
-    /// Runs at the same time; results do not depend on it [default: all processors]
+    /// Simultaneous runs; results do not depend on their number [default: all processors]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     threads: Option<NonZeroUsize>,
 }
 
 impl ThreadsArg {
-    /// The number to use.
+    /// Returns the number of runs to use.
     pub fn get(self) -> usize {
         let all = || std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
         self.threads.unwrap_or_else(all).get()
     }
 }
 
-/// The seed of a command that has one of its own.
+/// Seed of a command that has a seed of its own.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct SeedArg {
-    /// Seed of everything that is drawn
+    /// Seed of all random numbers
     #[arg(
         long,
         value_name = "N",
@@ -177,7 +177,7 @@ pub struct SeedArg {
 }
 
 impl SeedArg {
-    /// The number to use.
+    /// Returns the seed to use.
     pub const fn get(self) -> u64 {
         self.seed
     }
@@ -187,10 +187,10 @@ impl SeedArg {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  baton demo --seed 7")]
 pub struct DemoArgs {
-    /// The seed.
+    /// Seed of the runs.
     #[command(flatten)]
     pub seed: SeedArg,
-    /// Threads.
+    /// Number of simultaneous runs.
     #[command(flatten)]
     pub threads: ThreadsArg,
 }
@@ -208,33 +208,33 @@ pub struct AdviseArgs {
     /// The access log
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub log: PathBuf,
-    /// How it is read.
+    /// Options for reading the log.
     #[command(flatten)]
     pub reading: LogArgs,
     /// Name or path of the machine [default: handoff-2006]
     #[arg(long, value_name = "PROFILE", add = ArgValueCompleter::new(complete::profiles))]
     pub machine: Option<String>,
-    /// Set one value of all runs, as in --set nic.mips=600; may be given again
+    /// Set one value in all runs, as in --set nic.mips=600; may be given again
     #[arg(long, value_name = "KEY=VALUE", add = ArgValueCompleter::new(complete::settings))]
     pub set: Vec<Setting>,
-    /// Begin no further question after so many seconds, and say what was left out
+    /// Begin no further question after this many seconds, and report which were left out
     #[arg(long, value_name = "S", default_value_t = 40)]
     pub seconds: u64,
-    /// The seed.
+    /// Seed of the runs.
     #[command(flatten)]
     pub seed: SeedArg,
     /// Write the verdict, with all numbers, to this file; `-` for stdout
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub json: Option<PathBuf>,
-    /// Threads.
+    /// Number of simultaneous runs.
     #[command(flatten)]
     pub threads: ThreadsArg,
 }
 
-/// How much is measured.
+/// Length of the measured part.
 #[derive(Debug, Args)]
 pub struct LengthArgs {
-    /// Packets that are measured (run.measured_packets)
+    /// Packets to measure (run.measured_packets)
     #[arg(
         long,
         value_name = "N",
@@ -242,7 +242,7 @@ pub struct LengthArgs {
         allow_negative_numbers = true
     )]
     pub packets: Option<u64>,
-    /// Responses that are measured (run.measured_responses)
+    /// Responses to measure (run.measured_responses)
     #[arg(
         long,
         value_name = "N",
@@ -250,7 +250,7 @@ pub struct LengthArgs {
         allow_negative_numbers = true
     )]
     pub requests: Option<u64>,
-    /// Simulated seconds that are measured (run.measured_seconds)
+    /// Simulated seconds to measure (run.measured_seconds)
     #[arg(
         long,
         value_name = "S",
@@ -258,7 +258,7 @@ pub struct LengthArgs {
         allow_negative_numbers = true
     )]
     pub seconds: Option<f64>,
-    /// Passes over the log that are measured (run.measured_passes)
+    /// Passes over the log to measure (run.measured_passes)
     #[arg(
         long,
         value_name = "P",
@@ -266,7 +266,7 @@ pub struct LengthArgs {
         allow_negative_numbers = true
     )]
     pub passes: Option<f64>,
-    /// Measure on until half of the 95 % interval is this narrow, as in ci=2% (run.until_ci_percent)
+    /// Measure until half of the 95 % interval is this narrow, as in ci=2% (run.until_ci_percent)
     #[arg(long, value_name = "ci=PERCENT", value_parser = parse_until)]
     pub until: Option<f64>,
 }
@@ -301,19 +301,19 @@ fn parse_until(text: &str) -> Result<f64, String> {
     percent.ok_or_else(|| "expected ci=PERCENT%, as in ci=2%".to_owned())
 }
 
-/// What of an experiment may be changed from the command line.
+/// Changes to experiments from the command line.
 #[derive(Debug, Args)]
 pub struct ExperimentArgs {
     /// Replay this access log (of nearly any server; plain, bzip2, gzip, xz or Zstandard); `-` for stdin
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub log: Option<PathBuf>,
-    /// How it is read.
+    /// Options for reading the log.
     #[command(flatten)]
     pub reading: LogArgs,
     /// Set one value, as in --set nic.mips=600 or --set host.l2.size_kib=2048; may be given again; `baton keys` lists all
     #[arg(long, value_name = "KEY=VALUE", add = ArgValueCompleter::new(complete::settings))]
     pub set: Vec<Setting>,
-    /// Seed of everything that is drawn (run.seed)
+    /// Seed of all random numbers (run.seed)
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub seed: Option<u64>,
     /// Packets before measurement starts (run.warmup_packets)
@@ -322,7 +322,7 @@ pub struct ExperimentArgs {
     /// Length of the measured part.
     #[command(flatten)]
     pub length: LengthArgs,
-    /// When requests are due.
+    /// Options for arrivals of requests.
     #[command(flatten)]
     pub arrivals: ArrivalArgs,
     /// Name or path of a machine, in place of the experiment's own
@@ -331,7 +331,7 @@ pub struct ExperimentArgs {
 }
 
 impl ExperimentArgs {
-    /// All single values, `--set` last.
+    /// Returns all single values, `--set` last.
     pub fn settings(&self) -> Vec<Setting> {
         let flags = [
             ("--seed", "run.seed", self.seed),
@@ -373,10 +373,10 @@ pub struct RunArgs {
     /// An experiment: a name that `baton list experiments` shows, a file (TOML), or a shorthand
     #[arg(add = ArgValueCompleter::new(complete::experiments))]
     pub experiment: String,
-    /// Changes.
+    /// Changes to the experiment.
     #[command(flatten)]
     pub changes: ExperimentArgs,
-    /// Run with so many seeds, one after the other from the seed on, and show means with 95 % intervals over them
+    /// Run with this many consecutive seeds, and show means with 95 % intervals over them
     #[arg(long, value_name = "N", default_value = "1", hide_default_value = true, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub seeds: u32,
     /// Run only this variant of the file; may be given again
@@ -391,16 +391,16 @@ pub struct RunArgs {
     /// Which link to capture: server, or client:N
     #[arg(long, value_name = "LINK", default_value = "server", requires = "pcap", value_parser = parse_link)]
     pub pcap_link: Link,
-    /// The timeline.
+    /// Options for the timeline.
     #[command(flatten)]
     pub timeline: TimelineArgs,
-    /// Show where cycles went for each run, also if there are several
+    /// Show where cycles went for each run, even if there are several
     #[arg(long)]
     pub details: bool,
     /// Print the experiment as TOML and run nothing: `short` what differs from profile and defaults, `full` all of it
     #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "short")]
     pub print_config: Option<PrintConfig>,
-    /// Threads.
+    /// Number of simultaneous runs.
     #[command(flatten)]
     pub threads: ThreadsArg,
 }
@@ -408,9 +408,9 @@ pub struct RunArgs {
 /// How much of a configuration to print.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum PrintConfig {
-    /// What differs from profile and defaults.
+    /// Values that differ from profile and defaults.
     Short,
-    /// All of it.
+    /// All values.
     Full,
 }
 
@@ -438,53 +438,55 @@ Examples:
   baton reproduce nic-applications --data logs/ --trace link.pcap --figure applications.svg
   baton reproduce nic-correlation --json correlation.json")]
 pub struct ReproduceArgs {
-    /// Which one; without, all are listed
+    /// Reproduction to run; without, all are listed
     #[arg(add = ArgValueCandidates::new(complete::reproductions))]
     pub name: Option<String>,
     /// The log of the published experiment, or an excerpt of it
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub log: Option<PathBuf>,
-    /// How it is read.
+    /// Options for reading the log.
     #[command(flatten)]
     pub reading: LogArgs,
     /// A folder with public excerpts of the published experiments' logs, under their public names
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     pub data: Option<PathBuf>,
-    /// A packet capture (pcap, pcapng, ERF) that routers forward in place of the stand-ins of nic-applications and nic-correlation
+    /// A packet capture (pcap, pcapng, ERF) that routers forward instead of the stand-ins of nic-applications and nic-correlation
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub trace: Option<PathBuf>,
-    /// Draw the figure of the experiment, if it has one, to this file, .svg, .pdf or .png; its data go beside it
+    /// Draw the figure of the experiment, if it has one, into this file, .svg, .pdf or .png; its data go into files next to it
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub figure: Option<PathBuf>,
-    /// Write rows of configuration, metric, published and simulated value to this file; `-` for stdout
+    /// Write rows of configuration, metric, published value and simulated value to this file; `-` for stdout
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub json: Option<PathBuf>,
-    /// The seed.
+    /// Seed of the runs.
     #[command(flatten)]
     pub seed: SeedArg,
     /// Packets before measurement starts, in each run (run.warmup_packets)
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub warmup: Option<u64>,
-    /// Packets that are measured in each run (run.measured_packets), or in each trial of nic-microbench, nic-applications and nic-correlation; of a web server there, as many responses
+    /// Packets to measure in each run (run.measured_packets), or in each trial of nic-microbench, nic-applications and nic-correlation; for
+    /// a web server in these, responses
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub packets: Option<u64>,
-    /// What only `batching` has.
+    /// Options of `batching`.
     #[command(flatten)]
     pub batching: BatchingArgs,
-    /// Threads.
+    /// Number of simultaneous runs.
     #[command(flatten)]
     pub threads: ThreadsArg,
 }
 
-/// What only `baton reproduce batching` has.
+/// Options of `baton reproduce batching`.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Options of `batching`")]
 pub struct BatchingArgs {
     #[cfg(live)]
-    /// Measure the paper's tables on this machine, as in `baton reproduce batching --live --json live.json`: httperf against a web server and an adapter, two processes. Needs root and httperf
+    /// Measure the paper's tables on this machine, as in `baton reproduce batching --live --json live.json`: httperf against a web server
+    /// and an adapter, two processes. Needs root and httperf
     #[arg(long, conflicts_with_all = ["study", "profile"])]
     pub live: bool,
-    /// Run a study of a setting that the paper leaves open, in place of its tables; may be given again
+    /// Run a study of a setting that the paper leaves open, instead of its tables; may be given again
     #[arg(long, value_name = "NAME", value_parser = crate::commands::reproduce::BATCHING_STUDIES)]
     pub study: Vec<String>,
     /// Write the figures of the studies into this folder
@@ -493,16 +495,16 @@ pub struct BatchingArgs {
     /// Name or path of the machine: batching (the paper's) or offload-pcie [default: batching]
     #[arg(long, value_name = "NAME", add = ArgValueCompleter::new(complete::profiles))]
     pub profile: Option<String>,
-    /// Runs of each configuration, with seeds one after the other [default: 5, with --live 3]
+    /// Runs of each configuration, with consecutive seeds [default: 5, with --live 3]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub seeds: Option<u32>,
-    /// Replies that are measured in each run [default: the machine's, with --live 20 to 100]
+    /// Replies to measure in each run [default: the machine's, with --live 20 to 100]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub responses: Option<u32>,
 }
 
 impl BatchingArgs {
-    /// Whether this machine is to be measured.
+    /// Returns whether this machine is to be measured.
     pub fn measures_this_machine(&self) -> bool {
         #[cfg(live)]
         return self.live;
@@ -530,25 +532,25 @@ pub struct CalibrateArgs {
     /// The log of the published experiment, or an excerpt of it; without, a generated one
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub log: Option<PathBuf>,
-    /// How it is read.
+    /// Options for reading the log.
     #[command(flatten)]
     pub reading: LogArgs,
-    /// Write constants, and published and simulated values of every round, to this file; `-` for stdout
+    /// Write constants, and published and simulated values of each round, to this file; `-` for stdout
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub json: Option<PathBuf>,
-    /// Rounds at most
+    /// Maximum number of rounds
     #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..))]
     pub rounds: u32,
-    /// The seed.
+    /// Seed of the runs.
     #[command(flatten)]
     pub seed: SeedArg,
     /// Packets before measurement starts, in each run (run.warmup_packets)
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub warmup: Option<u64>,
-    /// Packets that are measured in each run (run.measured_packets)
+    /// Packets to measure in each run (run.measured_packets)
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub packets: Option<u64>,
-    /// Threads.
+    /// Number of simultaneous runs.
     #[command(flatten)]
     pub threads: ThreadsArg,
 }
@@ -575,16 +577,16 @@ pub struct TraceArgs {
     /// The access log; `-` for stdin
     #[arg(value_hint = ValueHint::FilePath, required = true)]
     pub log: Option<PathBuf>,
-    /// How it is read.
+    /// Options for reading the log.
     #[command(flatten)]
     pub reading: LogArgs,
-    /// Requests of one client closer than this share a connection, seconds
+    /// Requests of one client that are closer than this share a connection, seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 15)]
     pub persistent: u32,
     /// Write the analysis to this file; `-` for stdout
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub json: Option<PathBuf>,
-    /// A question of its own.
+    /// Part of the analysis with a command of its own.
     #[command(subcommand)]
     pub part: Option<TracePart>,
 }
@@ -592,9 +594,9 @@ pub struct TraceArgs {
 /// Parts of `baton trace` that take longer.
 #[derive(Debug, Subcommand)]
 pub enum TracePart {
-    /// Say what share of content caches of all sizes on the NIC would keep off the bus, for many policies
+    /// Compute the share of content that caches of all sizes on the NIC would keep off the bus, for many policies
     Locality(Box<LocalityArgs>),
-    /// Say how long connections live and what they carry, in a packet capture
+    /// Show how long connections live and how much they carry, in a packet capture
     Lifetimes(LifetimesArgs),
 }
 
@@ -610,7 +612,7 @@ pub struct LifetimesArgs {
     /// The capture; `-` for stdin
     #[arg(value_hint = ValueHint::FilePath)]
     pub capture: PathBuf,
-    /// Write what was found to this file; `-` for stdout
+    /// Write the results to this file; `-` for stdout
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub json: Option<PathBuf>,
 }
@@ -629,34 +631,34 @@ pub struct LocalityArgs {
     /// The access log; `-` for stdin
     #[arg(value_hint = ValueHint::FilePath)]
     pub log: PathBuf,
-    /// How it is read.
+    /// Options for reading the log.
     #[command(flatten)]
     pub reading: LogArgs,
-    /// Which policies, separated by commas [default: all]
+    /// Policies, separated by commas [default: all]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub policies: Vec<String>,
     /// Sizes of a cache in bytes, or with K, M or G for powers of 1024, separated by commas [default: 64K to 1G]
     #[arg(long, value_name = "SIZES", value_delimiter = ',')]
     pub sizes: Vec<String>,
-    /// How many independent caches, separated by commas
+    /// Numbers of independent caches, separated by commas
     #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [1, 2], value_parser = clap::value_parser!(u8).range(1..=64))]
     pub caches: Vec<u8>,
-    /// Bytes of a block, a power of two; K and M as above
+    /// Size of a block in bytes, a power of two; K and M as above
     #[arg(long, value_name = "BYTES", default_value = "4096")]
     pub block_size: String,
-    /// What enters a cache: all, second-request or tinylfu
+    /// Blocks that enter a cache: all, second-request or tinylfu
     #[arg(long, value_name = "NAME", default_value = "all")]
     pub admission: String,
-    /// Requests of one client closer than this share a connection, seconds
+    /// Requests of one client that are closer than this share a connection, seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 15)]
     pub persistent: u32,
     /// Write the curves to this file; `-` for stdout
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub json: Option<PathBuf>,
-    /// The figure: solid lines for one cache, dashed for more.
+    /// Options for the figure: solid lines for one cache, dashed for more.
     #[command(flatten)]
     pub figure: FigureArgs,
-    /// Threads.
+    /// Number of simultaneous runs.
     #[command(flatten)]
     pub threads: ThreadsArg,
 }
@@ -675,19 +677,19 @@ pub struct GenerateArgs {
     /// Fit the generator to this access log instead
     #[arg(long, value_name = "LOG", value_hint = ValueHint::FilePath)]
     pub fit: Option<PathBuf>,
-    /// How that is read.
+    /// Options for reading the log.
     #[command(flatten)]
     pub reading: LogArgs,
     /// Requests to generate [default: those of the preset, or of the log]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
     pub requests: Option<u32>,
-    /// The seed.
+    /// Seed of the generator.
     #[command(flatten)]
     pub seed: SeedArg,
     /// The file to write, in Common Log Format
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub out: PathBuf,
-    /// Write Combined format instead, referer and user agent `-`
+    /// Write Combined format instead, with `-` for referer and user agent
     #[arg(long)]
     pub combined: bool,
 }

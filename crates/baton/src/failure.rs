@@ -1,27 +1,27 @@
-//! How the program ends when it does not end well.
+//! Unsuccessful ends of the program.
 
 use baton_study::StoreError;
 use std::process::ExitCode;
 
-/// Why a command gave no result.
+/// Why a command has no results.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    /// What the user gave cannot be used; the message says what, where and what was expected. Exit code 2.
+    /// The input cannot be used. The message names the error, its place and the expected input. Exit code 2.
     #[error("error: {0}")]
     BadInput(String),
-    /// Something failed on the way. Exit code 1.
+    /// An operation failed. Exit code 1.
     #[error("error: {0}")]
     Failed(String),
-    /// The user interrupted it. Exit code 130, as shells give for SIGINT.
+    /// The user interrupted the command. Exit code 130, as shells report for SIGINT.
     #[error("interrupted; nothing was written")]
     Interrupted,
-    /// The user interrupted it, and what was done is kept, as the message says. Exit code 130.
+    /// The user interrupted the command, and the results so far are kept, as the message says. Exit code 130.
     #[error("interrupted; {0}")]
     Paused(String),
 }
 
 impl Failure {
-    /// The exit code that tells a script which of them it was.
+    /// Returns the exit code, which distinguishes the kinds of failures for scripts.
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::BadInput(_) => ExitCode::from(2),

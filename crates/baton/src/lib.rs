@@ -1,5 +1,5 @@
-//! The command line: reads what the user wants, runs it, and says what came out. A library, so that tests and fuzzers
-//! reach its parts; the program is [`run`].
+//! The command line: parses the arguments, runs the command, and reports the results. It is a library, so that tests and fuzzers can use
+//! its parts; the program is [`run`].
 //!
 //! Exit codes: 0 done, 1 failed, 2 bad input, 130 interrupted.
 

@@ -1,4 +1,4 @@
-//! Access logs that the user gives, read for any command.
+//! Reads the user's access logs, for all commands.
 
 use crate::cli::LogArgs;
 use crate::failure::Failure;
@@ -11,13 +11,13 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// All that were read: commands look at a log before they replay it, many times.
+/// All logs that were read, because commands analyse a log before they replay it many times.
 pub static LOGS: Logs = Logs::new();
 
-/// Reads a log as `arguments` say and makes something of it, until the user interrupts.
+/// Reads a log with the options in `arguments` and passes it to `then`, until the user interrupts.
 ///
 /// # Errors
-/// It cannot be read, `then` fails, or the user interrupted.
+/// Fails if the log cannot be read, if `then` fails, or if the user interrupts.
 pub fn read_then<R: Send + 'static>(
     path: &Path,
     arguments: &LogArgs,
@@ -32,20 +32,20 @@ pub fn read_then<R: Send + 'static>(
     })?
 }
 
-/// Reads a log as `arguments` say, and says on stderr what makes results with it doubtful.
+/// Reads a log with the options in `arguments`, and prints warnings about it to stderr.
 ///
 /// # Errors
-/// It cannot be read, or the user interrupted.
+/// Fails if the log cannot be read, or if the user interrupts.
 pub fn read(path: &Path, arguments: &LogArgs, interrupt: &Interrupt) -> Result<Arc<Log>, Failure> {
     let log = read_then(path, arguments, interrupt, Ok)?;
     warn(log.warnings());
     Ok(log)
 }
 
-/// The same of a log that is to be replayed or measured.
+/// Reads a log that is to be replayed or measured, like [`read`].
 ///
 /// # Errors
-/// As [`read`], or it cannot be replayed.
+/// Fails like [`read`], or if the log cannot be replayed.
 pub fn read_replayable(
     path: &Path,
     arguments: &LogArgs,
@@ -57,7 +57,7 @@ pub fn read_replayable(
     Ok(log)
 }
 
-/// Says on stderr what makes results with a log doubtful, each thing once: a log may be read for many runs.
+/// Prints warnings about a log to stderr. Each warning is printed only once, although a log may be read for many runs.
 pub fn warn(found: impl IntoIterator<Item = String>) {
     static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
@@ -66,7 +66,7 @@ pub fn warn(found: impl IntoIterator<Item = String>) {
     tell(&warnings(&new));
 }
 
-/// What makes results with a log doubtful, for people.
+/// Formats warnings about a log for people.
 pub fn warnings(warnings: &[String]) -> String {
     let warning = |text: &String| report::wrapped(&format!("WARNING: {text}."), report::width(), 2);
     warnings.iter().map(warning).collect()

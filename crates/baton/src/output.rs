@@ -1,4 +1,4 @@
-//! Output: text to the terminal, files written whole or not at all.
+//! Output: text to the terminal, and files that are written completely or not at all.
 
 mod figure;
 mod part;
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use tempfile::NamedTempFile;
 
-/// Columns that text may take: `COLUMNS` if that is set, else those of `terminal`; where it is none, 100.
+/// Returns the width of text in columns: `COLUMNS` if it is set, else the width of `terminal`, or 100 if there is no terminal.
 pub fn width(terminal: &Term) -> usize {
     let columns = std::env::var("COLUMNS").ok();
     let columns = columns.and_then(|columns| columns.parse().ok());
@@ -31,10 +31,10 @@ pub fn width(terminal: &Term) -> usize {
         .unwrap_or(DEFAULT_WIDTH)
 }
 
-/// Prints to stdout. That nobody reads on (as in `baton ... | head`) is no failure.
+/// Prints to stdout. A reader that has closed the pipe (as in `baton ... | head`) is not a failure.
 ///
 /// # Errors
-/// Stdout cannot be written for any other reason.
+/// Fails if stdout cannot be written for another reason.
 pub fn print(text: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     match stdout
@@ -49,15 +49,15 @@ pub fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Prints text for people to stdout, as wide as that is.
+/// Prints text for people to stdout, folded to its width.
 ///
 /// # Errors
-/// As [`print`].
+/// Fails like [`print`].
 pub fn print_text(text: &str) -> Result<(), Failure> {
     print(&baton_report::folded(text))
 }
 
-/// Prints to stderr, for people. Nothing depends on it, so that it cannot be written is no failure.
+/// Prints a message for people to stderr. Errors are ignored, because nothing depends on the message.
 pub fn tell(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
 }
@@ -65,32 +65,32 @@ pub fn tell(text: &str) {
 /// Whether the user wants to see neither progress nor notes.
 static QUIET: AtomicBool = AtomicBool::new(false);
 
-/// Shows neither progress nor notes from now on, or both.
+/// Switches progress and notes off or on.
 pub fn set_quiet(quiet: bool) {
     QUIET.store(quiet, Ordering::Relaxed);
 }
 
-/// Whether neither progress nor notes are to be shown.
+/// Returns whether progress and notes are off.
 pub fn is_quiet() -> bool {
     QUIET.load(Ordering::Relaxed)
 }
 
-/// What the user should know, on stderr.
+/// Prints a note for the user to stderr.
 pub fn note(text: &str) {
     if !is_quiet() {
         tell(&format!("note: {text}\n"));
     }
 }
 
-/// Refuses to write over what the command reads; `flag` is what the user asked for `output` with.
+/// Refuses to overwrite a file that the command reads; `flag` is the option that names `output`.
 ///
 /// # Errors
-/// They are the same file.
+/// Fails if they are the same file.
 pub fn spare(input: &Path, flag: &str, output: Option<&Path>) -> Result<(), Failure> {
     let Some(output) = output else {
         return Ok(());
     };
-    // What does not exist cannot be overwritten.
+    // A file that does not exist cannot be overwritten.
     let same = fs::canonicalize(output)
         .is_ok_and(|output| fs::canonicalize(input).is_ok_and(|input| input == output));
     if !same {
@@ -102,7 +102,7 @@ pub fn spare(input: &Path, flag: &str, output: Option<&Path>) -> Result<(), Fail
     )))
 }
 
-/// A file that is to be written. Until [`Self::commit`] the target is untouched; when dropped before, nothing is left.
+/// A file that will be written. The target does not change until [`Self::commit`]; if the value is dropped before that, no file is left.
 #[derive(Debug)]
 pub struct Pending {
     flag: &'static str,
@@ -112,17 +112,17 @@ pub struct Pending {
 
 #[derive(Debug)]
 enum Place {
-    /// A file beside the target, to be renamed over it.
+    /// A file next to the target, which will be renamed to it.
     Beside(Part),
-    /// The target is no regular file (a device, a pipe) and must not be renamed over.
+    /// The target is not a regular file (but a device or a pipe), and must not be replaced.
     Target,
 }
 
 impl Pending {
-    /// Sees that `target` can be written, before anything long begins.
+    /// Checks that `target` can be written, before any long work.
     ///
     /// # Errors
-    /// It cannot; `flag` is what the user asked for it with.
+    /// Fails if it cannot; `flag` is the option that names it.
     pub fn new(flag: &'static str, target: &Path) -> Result<Self, Failure> {
         let refuse = |reason: String| {
             let target = target.display();
@@ -156,7 +156,7 @@ impl Pending {
         })
     }
 
-    /// Where the content is to be written now.
+    /// Returns the path to write the content to.
     pub fn path(&self) -> &Path {
         match &self.place {
             Place::Beside(file) => file.path(),
@@ -164,7 +164,7 @@ impl Pending {
         }
     }
 
-    /// Where it is to be in the end.
+    /// Returns the final path.
     pub fn target(&self) -> &Path {
         &self.target
     }
@@ -172,15 +172,15 @@ impl Pending {
     /// Writes `content` and commits it.
     ///
     /// # Errors
-    /// It cannot be written; the target is as it was.
+    /// Fails if the content cannot be written; the target is unchanged.
     pub fn write(self, content: &[u8]) -> Result<(), Failure> {
         self.write_with(|file| file.write_all(content))
     }
 
-    /// Lets `write` write the content and commits it.
+    /// Calls `write` to write the content, and commits it.
     ///
     /// # Errors
-    /// It cannot be written; the target is as it was.
+    /// Fails if the content cannot be written; the target is unchanged.
     pub fn write_with(
         self,
         write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
@@ -197,10 +197,10 @@ impl Pending {
         self.commit()
     }
 
-    /// Puts what was written to [`Self::path`] in its place.
+    /// Moves the content at [`Self::path`] to the target.
     ///
     /// # Errors
-    /// It cannot be put there; the target is as it was.
+    /// Fails if the content cannot be moved; the target is unchanged.
     pub fn commit(self) -> Result<(), Failure> {
         match self.place {
             Place::Beside(file) => file
@@ -228,10 +228,10 @@ impl Pending {
     }
 }
 
-/// `value` as JSON, with a newline at its end.
+/// Returns `value` as JSON that ends with a newline.
 ///
 /// # Errors
-/// It cannot be JSON.
+/// Fails if the value cannot be represented as JSON.
 pub fn to_json(value: &impl Serialize) -> Result<String, Failure> {
     let mut json = serde_json::to_string_pretty(value)
         .map_err(|error| Failure::Failed(format!("cannot write JSON: {error}")))?;
@@ -239,20 +239,20 @@ pub fn to_json(value: &impl Serialize) -> Result<String, Failure> {
     Ok(json)
 }
 
-/// Where `--json` goes.
+/// Destination of `--json`.
 #[derive(Debug)]
 pub enum JsonOutput {
-    /// To stdout; tables then go to stderr.
+    /// Stdout; tables then go to stderr.
     Stdout,
-    /// To a file; tables go to stdout as ever.
+    /// A file; tables go to stdout as usual.
     File(Pending),
 }
 
 impl JsonOutput {
-    /// Sees that `path` can be written; `-` is stdout.
+    /// Checks that `path` can be written; `-` is stdout.
     ///
     /// # Errors
-    /// It cannot.
+    /// Fails if it cannot.
     pub fn new(path: &Path) -> Result<Self, Failure> {
         if path == Path::new("-") {
             baton_report::set_width(width(&Term::stderr()));
@@ -265,7 +265,7 @@ impl JsonOutput {
     /// Writes `value` as JSON, and `tables` for people.
     ///
     /// # Errors
-    /// One of the two cannot be written.
+    /// Fails if either cannot be written.
     pub fn write(self, value: &impl Serialize, tables: &str) -> Result<(), Failure> {
         let json = to_json(value)?;
         match self {
@@ -283,7 +283,7 @@ impl JsonOutput {
     }
 }
 
-/// A file of a name of its own in the folder of `target`, readable as any other new file would be.
+/// Creates a file with a unique name in the folder of `target`, with the usual permissions of a new file.
 fn beside(target: &Path) -> io::Result<NamedTempFile> {
     let folder = match target.parent() {
         Some(folder) if folder.as_os_str().is_empty() => Path::new("."),

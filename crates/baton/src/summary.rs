@@ -1,4 +1,4 @@
-//! What several runs of one configuration say together, and how configurations differ.
+//! Summarises several runs of one configuration, and the differences between configurations.
 
 use baton_sim::results::Results;
 use baton_stats::Estimate;
@@ -6,36 +6,36 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Of a result: what is no measured number.
+/// Parts of results that are not measured numbers.
 const LEFT_OUT: [&str; 4] = ["version", "experiment", "commit", "series"];
 
 /// One configuration with all its seeds.
 #[derive(Clone, Debug, Serialize)]
 pub struct Summary {
-    /// What the experiment calls it.
+    /// Name of the configuration in the experiment.
     pub name: String,
-    /// Seeds that it was run with.
+    /// Number of seeds that it was run with.
     pub seeds: usize,
-    /// Every number of its results, by its path: means over the seeds, with 95 % intervals where there are several seeds.
+    /// All numbers of its results, by their paths: means over the seeds, with 95 % intervals if there are several seeds.
     pub metrics: BTreeMap<String, Estimate>,
-    /// How it differs from the first configuration; none of the first itself, or where the requests are others.
+    /// Difference from the first configuration; `None` for the first itself, or if the requests are different.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub against_first: Option<Difference>,
 }
 
-/// How a configuration differs from another that serves the same requests, per cent of the other.
+/// Difference of a configuration from another that serves the same requests, per cent of the other.
 ///
-/// With several seeds, each is compared with the other's run of the same seed, so that what both have in common does not widen the
-/// interval. With one, the intervals of both runs are put together.
+/// With several seeds, each run is compared with the other configuration's run of the same seed, so that common effects do not widen the
+/// interval. With one seed, the intervals of both runs are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Difference {
-    /// Of the request rate.
+    /// Difference of the request rate.
     pub request_rate_percent: Estimate,
-    /// Of the throughput.
+    /// Difference of the throughput.
     pub content_mbps_percent: Estimate,
 }
 
-/// Of all configurations, in order, from the runs of each with each seed.
+/// Returns the summaries of all configurations, in order. `groups` holds, for each, its runs with all seeds.
 pub fn of(groups: &[&[Results]]) -> Vec<Summary> {
     let first = groups.first().copied().unwrap_or_default();
     let summary = |(number, runs): (usize, &&[Results])| {

@@ -1,4 +1,4 @@
-//! From results to the rows of tables.
+//! Formats results as tables.
 
 mod delays;
 mod metrics;
@@ -16,7 +16,7 @@ pub use metrics::runs_table;
 use std::collections::BTreeMap;
 pub use steadiness::{count, notes};
 
-/// What crosses a bus, and what tables call it.
+/// Categories of bytes on a bus, with their names in tables.
 const CATEGORIES: [(&str, Category); 7] = [
     ("content", Category::Content),
     ("HTTP headers", Category::HttpHeader),
@@ -27,16 +27,17 @@ const CATEGORIES: [(&str, Category); 7] = [
     ("overhead", Category::Overhead),
 ];
 
-/// The most columns of a drawn time series.
+/// Maximum width of a drawn time series, columns.
 const SERIES_WIDTH: usize = 60;
 
-/// Columns beside it for mean and largest value.
+/// Columns next to a series, for mean and maximum.
 const SERIES_NUMBERS: usize = "    mean 1,000,000, most 1,000,000".len();
 
-/// Where what does not fit is to be seen.
+/// Where to find values that do not fit into a table.
 const ELSEWHERE: &str = "--details shows each run whole, --json all numbers";
 
-/// All configurations side by side, each with all its seeds; of a single run, or if asked for, all its details too.
+/// Describes all configurations next to each other, each with all its seeds. For a single run, or if `details` are wanted, the text
+/// includes all details.
 pub fn describe(groups: &[&[Results]], summaries: &[Summary], details: bool) -> String {
     let results = &groups.concat();
     let runs = runs_table(groups, ELSEWHERE);
@@ -62,7 +63,7 @@ pub fn describe(groups: &[&[Results]], summaries: &[Summary], details: bool) -> 
     text
 }
 
-/// How each configuration differs from the first, where both serve the same requests.
+/// Describes the difference of each configuration from the first, where both serve the same requests.
 fn differences(summaries: &[Summary]) -> String {
     let Some(first) = summaries.first() else {
         return String::new();
@@ -88,7 +89,7 @@ fn differences(summaries: &[Summary]) -> String {
     }
 }
 
-/// What several runs share: workload, seed, length. Nothing if they differ, or for a single run, whose details say it.
+/// Describes what several runs share: workload, seed, length. Empty if these differ, or for a single run, whose details include them.
 fn common_facts(results: &[Results]) -> String {
     let [first, rest @ ..] = results else {
         return String::new();
@@ -120,7 +121,7 @@ fn length_text(length: Length) -> String {
     }
 }
 
-/// Says so if a run is shorter than it was to be.
+/// Returns a note if a run is shorter than planned.
 fn ended_note(result: &Results) -> String {
     let experiment = &result.experiment;
     let why = match result.ended {
@@ -141,7 +142,7 @@ fn ended_note(result: &Results) -> String {
     report::wrapped(&note, report::width(), 2)
 }
 
-/// Says why percentiles are missing of runs that had some responses.
+/// Returns a note that explains why percentiles are missing in runs that had some responses.
 fn few_note(results: &[Results]) -> String {
     let is_few = |run: &Results| run.waited_ms().count > 0 && run.waited_ms().p999.is_none();
     if !results.iter().any(is_few) {
@@ -152,7 +153,7 @@ fn few_note(results: &[Results]) -> String {
     report::wrapped(note, report::width(), 2)
 }
 
-/// A message for people about runs in which nothing was measured; nothing if there are none.
+/// Returns a message about runs in which nothing was measured, or `None` if there are none.
 pub fn measured_nothing(results: &[Results]) -> Option<String> {
     let nothing: Vec<String> = results
         .iter()
@@ -276,12 +277,12 @@ fn facts(result: &Results) -> Vec<(String, String)> {
     facts
 }
 
-/// A number, or that there is none.
+/// Formats a number, or `-` if there is none.
 pub fn number(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_owned(), report::significant)
 }
 
-/// The facts about a workload, their names as words and their numbers grouped. Warnings were told when the runs ended.
+/// Returns the facts about a workload, with names in words and grouped numbers. Warnings were printed when the runs ended.
 fn workload_facts(result: &Results) -> Vec<(String, String)> {
     let facts = result.workload.iter().filter(|(name, _)| *name != WARNINGS);
     let words = |(name, fact): (&String, &Fact)| {
@@ -450,7 +451,7 @@ fn bus(result: &Results) -> String {
     table.render()
 }
 
-/// What load control did: connections on the NIC, its queue, its limit; and the request rate beside them.
+/// Draws the course of load control: connections on the NIC, the NIC's queue, its limit, and the request rate.
 fn series(result: &Results) -> String {
     let samples = &result.series;
     let (Some(first), Some(last)) = (samples.first(), samples.last()) else {

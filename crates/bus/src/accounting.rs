@@ -1,11 +1,11 @@
-//! What crosses the bus, counted.
+//! Accounting of bus traffic.
 
 use std::ops::{Add, AddAssign};
 
 use baton_wire::Span;
 use serde::{Deserialize, Serialize};
 
-/// Which way bytes move. Either side may start the transfer.
+/// Direction in which bytes move. Either side may start the transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
@@ -15,7 +15,7 @@ pub enum Direction {
     ToHost,
 }
 
-/// What bytes on the bus are for.
+/// Purpose of bytes on the bus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Category {
@@ -29,9 +29,9 @@ pub enum Category {
     Descriptor,
     /// Events from the NIC.
     Event,
-    /// Anything else: doorbells, traffic of other devices.
+    /// All other bytes: doorbells, traffic of other devices.
     Other,
-    /// What the interconnect itself adds: addresses, transaction headers, turnaround.
+    /// Overhead of the interconnect: addresses, transaction headers, turnaround.
     Overhead,
 }
 
@@ -68,20 +68,20 @@ pub struct ByCategory<T> {
     pub overhead: T,
 }
 
-/// Bytes by what they are for.
+/// Number of bytes by category.
 pub type BytesByCategory = ByCategory<u64>;
 
-/// Time on the bus by what it is for. Written as picoseconds.
+/// Time on the bus by category. Serialised as picoseconds.
 pub type TimeByCategory = ByCategory<Span>;
 
 impl<T: Copy + Default + Add<Output = T>> ByCategory<T> {
-    /// Nothing but `value` of `category`.
+    /// Returns values that are zero except for `value` in `category`.
     #[inline]
     pub fn of(category: Category, value: T) -> Self {
         Self::default().with(category, value)
     }
 
-    /// The same with `value` added to `category`.
+    /// Adds `value` to `category` and returns the result.
     #[must_use]
     #[inline]
     pub fn with(mut self, category: Category, value: T) -> Self {
@@ -96,7 +96,7 @@ impl<T: Copy + Default + Add<Output = T>> ByCategory<T> {
         *slot = *slot + value;
     }
 
-    /// The value of one category.
+    /// Returns the value of one category.
     pub fn get(&self, category: Category) -> T {
         match category {
             Category::Content => self.content,
@@ -109,7 +109,7 @@ impl<T: Copy + Default + Add<Output = T>> ByCategory<T> {
         }
     }
 
-    /// The sum of all categories.
+    /// Returns the sum of all categories.
     #[inline]
     pub fn total(&self) -> T {
         self.content
@@ -136,7 +136,7 @@ impl<T: Copy + Default + Add<Output = T>> ByCategory<T> {
 }
 
 impl BytesByCategory {
-    /// Takes away up to `bytes`, headers before content as they stand in a packet, and says which they were.
+    /// Removes up to `bytes`, headers before content as in a packet, and returns the removed bytes by category.
     pub fn take(&mut self, bytes: u64) -> Self {
         if bytes >= self.total() {
             return std::mem::take(self);
@@ -148,7 +148,7 @@ impl BytesByCategory {
             left -= part;
             part
         };
-        // The order of these lines is that of taking.
+        // The order of these fields is the order of removal.
         Self {
             descriptor: part(&mut self.descriptor),
             event: part(&mut self.event),
@@ -174,16 +174,16 @@ impl<T: AddAssign> AddAssign for ByCategory<T> {
     }
 }
 
-/// What crossed the bus in one direction.
+/// Traffic in one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DirectionAccount {
-    /// DMA operations.
+    /// Number of DMA operations.
     pub crossings: u64,
-    /// Bytes they moved.
+    /// Bytes that these operations moved.
     pub bytes: BytesByCategory,
 }
 
-/// What crossed the bus.
+/// Traffic on the bus, in both directions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Accounting {
     /// From host memory to the NIC.
@@ -193,24 +193,24 @@ pub struct Accounting {
 }
 
 impl Accounting {
-    /// Counts one DMA operation that moves `bytes` of one category. Bytes of other categories that the same
-    /// operation moves are added with [`Accounting::add_bytes`].
+    /// Counts one DMA operation that moves `bytes` of one category. [`Accounting::add_bytes`] adds bytes of other categories that the same
+    /// operation moves.
     pub fn cross(&mut self, direction: Direction, category: Category, bytes: u64) {
         self.direction_mut(direction).crossings += 1;
         self.add_bytes(direction, category, bytes);
     }
 
-    /// Counts bytes of an operation that is already counted.
+    /// Counts bytes of an operation that has already been counted.
     pub fn add_bytes(&mut self, direction: Direction, category: Category, bytes: u64) {
         self.direction_mut(direction).bytes.add(category, bytes);
     }
 
-    /// Counts bytes of all categories of an operation that is already counted.
+    /// Counts bytes of several categories of an operation that has already been counted.
     pub fn add(&mut self, direction: Direction, bytes: BytesByCategory) {
         self.direction_mut(direction).bytes += bytes;
     }
 
-    /// What crossed in `direction`.
+    /// Returns the traffic in `direction`.
     pub fn direction(&self, direction: Direction) -> &DirectionAccount {
         match direction {
             Direction::ToNic => &self.to_nic,
@@ -218,12 +218,12 @@ impl Accounting {
         }
     }
 
-    /// DMA operations in both directions.
+    /// Returns the number of DMA operations in both directions.
     pub fn crossings(&self) -> u64 {
         self.to_nic.crossings + self.to_host.crossings
     }
 
-    /// Bytes in both directions.
+    /// Returns the number of bytes in both directions.
     pub fn bytes(&self) -> u64 {
         self.to_nic.bytes.total() + self.to_host.bytes.total()
     }
@@ -253,21 +253,21 @@ impl AddAssign for Accounting {
 /// Number of buckets of [`EntriesPerTransfer`].
 const BUCKETS: usize = 17;
 
-/// How many ring entries each transfer moved: the histogram of batching section 3.2, in powers of two.
+/// Number of ring entries per transfer: the histogram of batching section 3.2, in powers of two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EntriesPerTransfer {
-    /// Transfers.
+    /// Number of transfers.
     pub transfers: u64,
-    /// Entries they moved.
+    /// Number of entries in all transfers.
     pub entries: u64,
-    /// The most entries in one transfer.
+    /// Largest number of entries in one transfer.
     pub largest: u64,
     /// Bucket 0 counts transfers of 1 entry, bucket n those of more than 2^(n-1) and at most 2^n; the last has no upper bound.
     pub buckets: [u64; BUCKETS],
 }
 
 impl EntriesPerTransfer {
-    /// Counts a transfer of `entries` ring entries, at least one.
+    /// Counts a transfer of `entries` ring entries. There must be at least one.
     pub fn record(&mut self, entries: u64) {
         debug_assert!(entries > 0, "a transfer of nothing");
         self.transfers += 1;
@@ -277,7 +277,7 @@ impl EntriesPerTransfer {
         self.buckets[bucket.min(BUCKETS - 1)] += 1;
     }
 
-    /// What was recorded since this was `earlier`; the largest is that of all.
+    /// Returns the counts since `earlier`. The largest transfer is that of the whole time.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let mut buckets = self.buckets;
@@ -292,7 +292,7 @@ impl EntriesPerTransfer {
         }
     }
 
-    /// Mean number of entries in a transfer, 0 without transfers.
+    /// Returns the mean number of entries per transfer, or 0 without transfers.
     pub fn mean(&self) -> f64 {
         if self.transfers == 0 {
             0.0

@@ -1,11 +1,12 @@
-//! Queues that share one store: an idle socket has several, and none takes memory of its own; none allocates once the store has grown.
+//! Queues that share one store. An idle socket has several queues, which take no memory of their own; none allocates once the store has
+//! grown.
 
 use slab::Slab;
 
-/// No node.
+/// Marks the absence of a node.
 const NONE: u32 = u32::MAX;
 
-/// One queue; its nodes are in [`Chains`]. It belongs to the store that it was first used with.
+/// One queue, whose nodes are in [`Chains`]. A queue belongs to the store with which it was first used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chain {
     head: u32,
@@ -24,12 +25,12 @@ impl Default for Chain {
 }
 
 impl Chain {
-    /// How many are in it.
+    /// Returns the number of nodes in the queue.
     pub fn len(&self) -> u32 {
         self.len
     }
 
-    /// Whether there is none.
+    /// Returns whether the queue is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -41,7 +42,7 @@ struct Node<T> {
     next: u32,
 }
 
-/// The nodes of all queues of one kind. It grows to the most there were at one time and never shrinks.
+/// The nodes of all queues of one kind. The store grows to the largest number of nodes so far and never shrinks.
 #[derive(Clone, Debug)]
 pub struct Chains<T> {
     nodes: Slab<Node<T>>,
@@ -54,88 +55,88 @@ impl<T> Default for Chains<T> {
 }
 
 impl<T> Chains<T> {
-    /// No nodes.
+    /// Creates an empty store.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Nodes of all queues.
+    /// Returns the number of nodes in all queues.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Whether all queues are empty.
+    /// Returns whether all queues are empty.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
-    /// Appends to a queue; gives the node's number, which stays the same as long as it is queued.
+    /// Appends `value` to a queue. Returns the node's number, which stays the same while the node is queued.
     pub fn push(&mut self, chain: &mut Chain, value: T) -> u32 {
         let node = self.nodes.insert(Node { value, next: NONE }) as u32;
         self.append(chain, node);
         node
     }
 
-    /// What is first in a queue.
+    /// Returns the first value of a queue.
     pub fn front(&self, chain: &Chain) -> Option<&T> {
         Some(&self.nodes.get(chain.head as usize)?.value)
     }
 
-    /// What is first in a queue, to be changed.
+    /// Returns the first value of a queue mutably.
     pub fn front_mut(&mut self, chain: &Chain) -> Option<&mut T> {
         Some(&mut self.nodes.get_mut(chain.head as usize)?.value)
     }
 
-    /// What is last in a queue, to be changed.
+    /// Returns the last value of a queue mutably.
     pub fn back_mut(&mut self, chain: &Chain) -> Option<&mut T> {
         Some(&mut self.nodes.get_mut(chain.tail as usize)?.value)
     }
 
-    /// Takes what is first in a queue.
+    /// Removes and returns the first value of a queue.
     pub fn pop(&mut self, chain: &mut Chain) -> Option<T> {
         let node = self.unlink_first(chain)?;
         Some(self.nodes.remove(node as usize).value)
     }
 
-    /// Moves the first node of one queue to the end of another; gives its number.
+    /// Moves the first node of one queue to the end of another. Returns the node's number.
     pub fn move_front(&mut self, from: &mut Chain, to: &mut Chain) -> Option<u32> {
         let node = self.unlink_first(from)?;
         self.append(to, node);
         Some(node)
     }
 
-    /// What a node holds, of whatever queue.
+    /// Returns the value of a node in any queue.
     pub fn get(&self, node: u32) -> Option<&T> {
         Some(&self.nodes.get(node as usize)?.value)
     }
 
-    /// What a node holds, to be changed.
+    /// Returns the value of a node mutably.
     pub fn get_mut(&mut self, node: u32) -> Option<&mut T> {
         Some(&mut self.nodes.get_mut(node as usize)?.value)
     }
 
-    /// Takes a node out of the queue that it is in; none when it is in another. Looks through the queue, which is short.
+    /// Removes a node from its queue, or returns `None` if the node is in another queue. Searches the queue, which should be short.
     pub fn remove(&mut self, chain: &mut Chain, node: u32) -> Option<T> {
         self.take_node(chain, |number, _| number == node)
     }
 
-    /// Takes the first for which `wanted` holds. Looks through the queue, which is short.
+    /// Removes and returns the first value that satisfies `wanted`. Searches the queue, which should be short.
     pub fn take(&mut self, chain: &mut Chain, mut wanted: impl FnMut(&T) -> bool) -> Option<T> {
         self.take_node(chain, |_, value| wanted(value))
     }
 
-    /// All that is in a queue, in order.
+    /// Returns the values of a queue, in order.
     pub fn iter<'a>(&'a self, chain: &Chain) -> impl Iterator<Item = &'a T> {
         self.numbers(chain)
             .map(|node| &self.nodes[node as usize].value)
     }
 
-    /// The number of the node that is first in a queue.
+    /// Returns the number of the first node of a queue.
     pub fn first(&self, chain: &Chain) -> Option<u32> {
         (!chain.is_empty()).then_some(chain.head)
     }
 
-    /// The numbers of a queue's nodes, in order.
+    /// Returns the numbers of a queue's nodes, in order.
     pub fn numbers(&self, chain: &Chain) -> impl Iterator<Item = u32> + '_ {
         let first = self.first(chain);
         std::iter::successors(first, |&node| {
@@ -144,12 +145,12 @@ impl<T> Chains<T> {
         })
     }
 
-    /// Drops all that is in a queue.
+    /// Removes all nodes of a queue.
     pub fn clear(&mut self, chain: &mut Chain) {
         while self.pop(chain).is_some() {}
     }
 
-    /// Asserts that a queue is whole; gives how many are in it.
+    /// Asserts that a queue is consistent. Returns its length.
     pub fn check(&self, chain: &Chain) -> usize {
         let walked = self
             .numbers(chain)
@@ -167,7 +168,7 @@ impl<T> Chains<T> {
         chain.len += 1;
     }
 
-    /// Takes the first node out of its queue; it stays in the store.
+    /// Unlinks the first node from its queue. The node stays in the store.
     fn unlink_first(&mut self, chain: &mut Chain) -> Option<u32> {
         let node = chain.head;
         let first = self.nodes.get_mut(node as usize)?;
@@ -238,7 +239,7 @@ mod tests {
     }
 
     proptest! {
-        /// Two queues of one store behave as two of their own.
+        /// Two queues in one store behave like two independent queues.
         #[test]
         fn chains_are_queues(steps in prop::collection::vec((0_u8..6, 0_usize..2), 0..300)) {
             let mut store = Chains::new();

@@ -1,42 +1,42 @@
-//! Descriptors on their way to the other side: they wait, and go in batches.
+//! Queues descriptors for the other side and transfers them in batches.
 
 use crate::descriptor::{Descriptor, entries_within};
 use crate::{Batcher, Batching, BatchingError, BatchingRule, EntriesPerTransfer, Ring, Urgency};
 use baton_wire::Time;
 
-/// The descriptors of one side that have not yet been transferred, and when they are. An entry, a descriptor and its
-/// continuations, is never divided.
+/// The descriptors of one side that have not yet been transferred. An entry, which consists of a descriptor and its continuations, is never
+/// divided.
 ///
-/// Order of calls: [`DescriptorQueue::push`] as entries come; [`DescriptorQueue::next_transfer`] and, for what the link took of it,
-/// [`DescriptorQueue::transferred`], until there is none; again at [`DescriptorQueue::poll_timeout`].
+/// The caller calls [`DescriptorQueue::push`] for each entry; then [`DescriptorQueue::next_transfer`] and, for the part that the link took,
+/// [`DescriptorQueue::transferred`], until no transfer is due; and so again at [`DescriptorQueue::poll_timeout`].
 #[derive(Debug)]
 pub struct DescriptorQueue {
     ring: Ring<Descriptor>,
     batcher: Batcher,
-    /// Descriptors at the head of the ring that are due.
+    /// Number of descriptors at the head of the ring that are due.
     due: usize,
-    /// Descriptors at the head of the ring up to the last that somebody waits for.
+    /// Number of descriptors at the head of the ring up to the last awaited one.
     awaited: usize,
     most_per_transfer: usize,
     stats: QueueStats,
 }
 
-/// What a queue counts.
+/// Counters of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueStats {
-    /// Descriptors in each transfer.
+    /// Number of descriptors in each transfer.
     pub per_transfer: EntriesPerTransfer,
-    /// Entries that found no room.
+    /// Number of entries for which the queue had no space.
     pub full: u64,
-    /// Times that the other side had no room for all of a transfer.
+    /// Number of times that the other side had no space for all of a transfer.
     pub held_up: u64,
 }
 
 impl DescriptorQueue {
-    /// An empty queue of `depth` descriptors.
+    /// Creates an empty queue of `depth` descriptors.
     ///
     /// # Errors
-    /// Says which parameter cannot work, and what was expected.
+    /// Names the invalid parameter and the accepted values.
     pub fn new(config: &Batching, depth: u32) -> Result<Self, BatchingError> {
         let batcher = Batcher::new(config, depth, Descriptor::BYTES)?;
         Ok(Self {
@@ -49,12 +49,12 @@ impl DescriptorQueue {
         })
     }
 
-    /// Batching by a rule of the caller's own in place of what the parameters say, before anything waits.
+    /// Replaces the configured batching by the caller's own rule. Must be called before any entry waits.
     pub fn set_batching(&mut self, rule: Box<dyn BatchingRule>) {
         self.batcher.set_rule(rule);
     }
 
-    /// Appends an entry that tells of `data_bytes` of data; false when there is no room for all of it.
+    /// Appends an entry that refers to `data_bytes` of data. Returns false if the queue has no space for all of it.
     pub fn push(
         &mut self,
         now: Time,
@@ -65,7 +65,7 @@ impl DescriptorQueue {
         debug_assert_eq!(entry.len(), 1 + entry[0].continuations());
         if !self.ring.try_extend(entry) {
             self.stats.full += 1;
-            // There will be no room before what waits is gone.
+            // There is no space until waiting entries have left.
             self.batcher.flush();
             return false;
         }
@@ -77,12 +77,12 @@ impl DescriptorQueue {
         true
     }
 
-    /// All that waits is to go at once.
+    /// Makes all waiting entries due at once.
     pub fn flush(&mut self) {
         self.batcher.flush();
     }
 
-    /// What is to be transferred next at `now`; empty when nothing is due.
+    /// Returns the descriptors to transfer next at `now`. Empty if none are due.
     #[inline]
     pub fn next_transfer(&mut self, now: Time) -> &[Descriptor] {
         if self.batcher.is_due(now) {
@@ -93,12 +93,12 @@ impl DescriptorQueue {
         let Some(first) = due.first() else {
             return due;
         };
-        // An entry longer than a transfer goes alone.
+        // An entry that is longer than a transfer goes alone.
         let most = self.most_per_transfer.max(1 + first.continuations());
         &due[..entries_within(due, most)]
     }
 
-    /// The link has taken the first `taken` descriptors of the transfer of `offered` that was next.
+    /// Records that the link has taken the first `taken` of the `offered` descriptors of the next transfer.
     pub fn transferred(&mut self, taken: usize, offered: usize) {
         debug_assert!(taken <= offered && offered <= self.due);
         self.stats.held_up += u64::from(taken < offered);
@@ -110,55 +110,56 @@ impl DescriptorQueue {
         self.awaited = self.awaited.saturating_sub(taken);
     }
 
-    /// Whether somebody waits for what is transferred next, or for what comes after it.
+    /// Returns whether the next transfer or a later one contains awaited entries.
     pub fn is_awaited(&self) -> bool {
         self.awaited > 0
     }
 
-    /// Whether something is due at `now`, or was before and the link did not take it.
+    /// Returns whether entries are due at `now`, or were due earlier and the link did not take them.
     pub fn is_due(&self, now: Time) -> bool {
         self.due > 0 || self.batcher.is_due(now)
     }
 
-    /// Forgets all that waits: the link that it was for is no more.
+    /// Discards all entries because their link no longer exists.
     pub fn clear(&mut self) {
         self.ring.clear();
         self.batcher.clear();
         (self.due, self.awaited) = (0, 0);
     }
 
-    /// When something will be due that is not yet, if anything is.
+    /// Returns when the waiting entries become due, if there are any.
     pub fn poll_timeout(&self) -> Option<Time> {
         self.batcher.deadline()
     }
 
-    /// Whether something was due that the link did not take.
+    /// Returns whether entries were due that the link did not take.
     pub fn is_held_up(&self) -> bool {
         self.due > 0
     }
 
-    /// Descriptors of the first entry that was due and that the link did not take: it takes no less. None when there is no such entry.
+    /// Returns the number of descriptors in the first due entry that the link did not take, which is the least that the link can take.
+    /// `None` if there is no such entry.
     pub fn first_held_up(&self) -> Option<usize> {
         let due = &self.ring.as_slice()[..self.due];
         due.first().map(|first| 1 + first.continuations())
     }
 
-    /// Descriptors that wait.
+    /// Returns the number of waiting descriptors.
     pub fn len(&self) -> usize {
         self.ring.len()
     }
 
-    /// Whether nothing waits.
+    /// Returns whether no descriptor waits.
     pub fn is_empty(&self) -> bool {
         self.ring.is_empty()
     }
 
-    /// Descriptors for which there is room.
+    /// Returns the number of descriptors for which there is space.
     pub fn room(&self) -> usize {
         self.ring.free()
     }
 
-    /// Totals.
+    /// Returns the totals.
     pub fn stats(&self) -> &QueueStats {
         &self.stats
     }
@@ -229,7 +230,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the link takes, all descriptors go, in order, and only whole entries are offered.
+        /// However much the link takes, all descriptors leave in order, and only whole entries are offered.
         #[test]
         fn all_go_in_order(level in 1_u32..8, steps in prop::collection::vec((0_u16..=240, 0_usize..20, 0_u64..30), 1..100)) {
             let config = Batching { level, timer_us: 20, max_descriptors: 6, ..Batching::default() };
@@ -256,7 +257,7 @@ mod tests {
                     }
                     prop_assert_eq!(at, transfer.len(), "whole entries");
                     prop_assert!(transfer.len() <= 6 || transfer.len() == 1 + transfer[0].continuations());
-                    // The link takes whole entries, too.
+                    // The link takes only whole entries, too.
                     let mut taken = 0;
                     while taken < transfer.len() && taken + 1 + transfer[taken].continuations() <= room {
                         taken += 1 + transfer[taken].continuations();

@@ -1,10 +1,10 @@
-//! A queue that stays in few cache lines.
+//! A queue that touches few cache lines.
 
 use std::collections::VecDeque;
 use std::ops::{Deref, Index, IndexMut};
 
-/// A first-in, first-out queue that begins again at the front of its memory whenever it is empty. A [`VecDeque`] goes round through
-/// all the memory it ever needed, so that its next entry is never in the processor's cache, however few there are.
+/// A first-in, first-out queue that starts again at the front of its memory whenever it becomes empty. A plain [`VecDeque`] cycles through
+/// all memory it has ever needed, so that its next entry is never in the processor's cache, however few entries there are.
 ///
 /// ```
 /// use baton_bus::Fifo;
@@ -18,7 +18,7 @@ use std::ops::{Deref, Index, IndexMut};
 pub struct Fifo<T>(VecDeque<T>);
 
 impl<T> Fifo<T> {
-    /// An empty queue. It takes memory as it grows.
+    /// Creates an empty queue, which allocates memory as it grows.
     pub const fn new() -> Self {
         Self(VecDeque::new())
     }
@@ -32,29 +32,29 @@ impl<T> Fifo<T> {
         self.0.push_back(entry);
     }
 
-    /// Takes the oldest entry.
+    /// Removes and returns the oldest entry.
     #[inline]
     pub fn pop(&mut self) -> Option<T> {
         self.0.pop_front()
     }
 
-    /// Takes the oldest `count` entries, of which there are so many.
+    /// Removes and returns the oldest `count` entries. The queue must hold that many.
     pub fn take(&mut self, count: usize) -> impl Iterator<Item = T> {
         self.0.drain(..count)
     }
 
-    /// The oldest entry.
+    /// Returns the oldest entry mutably.
     #[inline]
     pub fn front_mut(&mut self) -> Option<&mut T> {
         self.0.front_mut()
     }
 
-    /// All entries, oldest first.
+    /// Returns all entries mutably, oldest first.
     pub fn iter_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut T> {
         self.0.iter_mut()
     }
 
-    /// Takes all out.
+    /// Removes all entries.
     pub fn clear(&mut self) {
         self.0.clear();
     }
@@ -66,7 +66,7 @@ impl<T> Default for Fifo<T> {
     }
 }
 
-/// To look at what waits.
+/// Gives read access to the entries.
 impl<T> Deref for Fifo<T> {
     type Target = VecDeque<T>;
     #[inline]

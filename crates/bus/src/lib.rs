@@ -1,8 +1,8 @@
-//! Where host and NIC meet.
+//! The interface between host and NIC.
 //!
-//! Descriptors wait in a [`Ring`] on their way to the other side. A [`Batcher`] says when those that wait are transferred.
-//! [`descriptor`] is what both say. [`Accounting`] counts every crossing of the bus (one DMA operation each) and the bytes that cross, by what they are for.
-//! An [`interconnect`] says how long each transfer takes when several devices want the bus.
+//! Descriptors wait in a [`Ring`] on their way to the other side. A [`Batcher`] decides when waiting descriptors are transferred.
+//! [`descriptor`] defines the messages of both sides. [`Accounting`] counts every crossing of the bus (one DMA operation each) and the
+//! bytes that cross, by category. An [`interconnect`] computes how long each transfer takes when several devices compete for the bus.
 
 mod accounting;
 mod batch;

@@ -1,10 +1,9 @@
 //! A bounded queue of descriptors.
 
-/// Entries that were taken and are not forgotten, while at least as many wait.
+/// Taken entries that may remain in memory while at least as many wait.
 const MOST_TAKEN: usize = 32;
 
-/// A bounded first-in, first-out queue whose entries lie one behind the other. It never grows beyond its capacity: what does not fit is
-/// given back.
+/// A bounded first-in, first-out queue whose entries are contiguous in memory. The queue rejects entries that exceed its capacity.
 ///
 /// ```
 /// use baton_bus::Ring;
@@ -18,14 +17,14 @@ const MOST_TAKEN: usize = 32;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Ring<T> {
-    /// Those that were taken, which are forgotten from time to time, and those that wait.
+    /// Entries already taken, which are removed from time to time, followed by the waiting entries.
     entries: Vec<T>,
     taken: usize,
     capacity: usize,
 }
 
 impl<T: Copy> Ring<T> {
-    /// An empty ring for `capacity` entries, at least one. Memory is taken as it fills for the first time.
+    /// Creates an empty ring for `capacity` entries, at least one. Memory is allocated as the ring first fills.
     pub fn new(capacity: usize) -> Self {
         assert!(capacity > 0, "a ring holds at least one entry");
         Self {
@@ -35,26 +34,26 @@ impl<T: Copy> Ring<T> {
         }
     }
 
-    /// Appends all of `entries`; false, and none of them, if there is no room for that.
+    /// Appends all of `entries`, or returns false and appends none if they do not all fit.
     #[inline]
     pub fn try_extend(&mut self, entries: &[T]) -> bool {
         if self.free() < entries.len() {
             return false;
         }
-        // Each that was taken makes way for at most one that waits to be moved.
+        // At most one waiting entry is moved for each entry that was taken.
         if self.taken >= MOST_TAKEN && self.taken >= self.len() {
             self.entries.drain(..self.taken);
             self.taken = 0;
         }
         match entries {
-            // Mostly it is one.
+            // Usually there is one entry.
             [entry] => self.entries.push(*entry),
             all => self.entries.extend_from_slice(all),
         }
         true
     }
 
-    /// Drops the oldest `count` entries, of which there are so many.
+    /// Removes the oldest `count` entries. The ring must hold that many.
     #[inline]
     pub fn drop_front(&mut self, count: usize) {
         self.taken += count;
@@ -64,40 +63,40 @@ impl<T: Copy> Ring<T> {
         }
     }
 
-    /// Takes all out.
+    /// Removes all entries.
     pub fn clear(&mut self) {
         self.entries.clear();
         self.taken = 0;
     }
 
-    /// The oldest entry.
+    /// Returns the oldest entry.
     pub fn front(&self) -> Option<&T> {
         self.entries.get(self.taken)
     }
 
-    /// All entries, oldest first.
+    /// Returns all entries, oldest first.
     #[inline]
     pub fn as_slice(&self) -> &[T] {
         &self.entries[self.taken..]
     }
 
-    /// Entries waiting.
+    /// Returns the number of waiting entries.
     #[inline]
     pub fn len(&self) -> usize {
         self.entries.len() - self.taken
     }
 
-    /// Whether no entry waits.
+    /// Returns whether no entry waits.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The most entries it holds.
+    /// Returns the maximum number of entries.
     pub fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// Entries for which there is room.
+    /// Returns the number of entries for which there is space.
     #[inline]
     pub fn free(&self) -> usize {
         self.capacity - self.len()
@@ -135,7 +134,8 @@ mod tests {
                 prop_assert!(ring.as_slice().iter().eq(&model));
                 prop_assert_eq!((ring.front(), ring.is_empty()), (model.front(), model.is_empty()));
                 prop_assert_eq!((ring.len(), ring.free()), (model.len(), capacity - model.len()));
-                // When an entry was appended last it was less than one of these, and no more was taken since than waited then.
+                // At the last append, `taken` was less than one of these, and since then no more entries were taken than waited at that
+                // time.
                 let bound = MOST_TAKEN.max(capacity) + capacity;
                 prop_assert!(ring.taken <= bound, "its memory is bounded, too");
             }

@@ -4,7 +4,7 @@ use crate::Admission;
 use crate::ghost::Ghosts;
 use crate::sketch::Sketch;
 
-/// Every block is worth a slot, as in the network interface data caching paper.
+/// Admits every block, as in the network interface data caching paper.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct AdmitAll;
 
@@ -16,16 +16,15 @@ impl Admission for AdmitAll {
     fn used(&mut self, _key: u64) {}
 }
 
-/// A block is worth a slot when it is asked for a second time, while its first request is remembered: what is asked for
-/// once never enters (the cache-on-second-hit rule of Maggs and Sitaraman, "Algorithmic nuggets in content delivery",
-/// Computer Communication Review 2015).
+/// Admits a block at its second request, while the first is remembered: a block that is requested once never enters (the
+/// cache-on-second-hit rule of Maggs and Sitaraman, "Algorithmic nuggets in content delivery", Computer Communication Review 2015).
 #[derive(Clone, Debug)]
 pub struct SecondRequest {
     requested: Ghosts,
 }
 
 impl SecondRequest {
-    /// Remembers the last `remembered` blocks that were asked for and not admitted.
+    /// Creates a policy that remembers the last `remembered` blocks that were requested and not admitted.
     pub fn new(remembered: u32) -> Self {
         Self {
             requested: Ghosts::new(remembered),
@@ -45,8 +44,8 @@ impl Admission for SecondRequest {
     fn used(&mut self, _key: u64) {}
 }
 
-/// A full cache admits a block that was asked for often enough lately, counted by TinyLFU's sketch (see
-/// [`crate::WTinyLfu`]). A cache with room admits every block.
+/// A full cache admits a block that was requested often enough recently, as counted by TinyLFU's sketch (see [`crate::WTinyLfu`]). A cache
+/// with free slots admits every block.
 #[derive(Debug)]
 pub struct TinyLfuAdmission {
     sketch: Sketch,
@@ -54,7 +53,7 @@ pub struct TinyLfuAdmission {
 }
 
 impl TinyLfuAdmission {
-    /// For a cache of `slots` slots; asks for `requests` requests, this one included.
+    /// Creates a policy for a cache of `slots` slots that requires `requests` requests, including the current one.
     pub fn new(slots: u32, requests: u8) -> Self {
         Self {
             sketch: Sketch::new(slots),

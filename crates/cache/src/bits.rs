@@ -1,17 +1,17 @@
 //! Large sets of small numbers, as bits.
 
 const WORD: usize = 64;
-/// Children of a node in the counters over words.
+/// Number of children of a node in the counters over words.
 const FAN: usize = 64;
-/// Words under the lowest counter.
+/// Number of words per counter of the lowest level.
 const WORDS: usize = 8;
-/// Bits under a counter of each level.
+/// Number of bits per counter of each level.
 const SPAN: [usize; 3] = [WORDS * WORD, FAN * WORDS * WORD, FAN * FAN * WORDS * WORD];
 
-/// A set that counts its members above one of them.
+/// A set that counts its members above a given number.
 ///
-/// Three levels of counters lie over the bits. A count sums less than 64 neighbours on each, which compilers turn into
-/// vector instructions; an update touches one counter on each. Both are faster than the tree of a logarithmic method.
+/// Three levels of counters summarize the bits. A count sums fewer than 64 neighbours on each level, which compilers turn into vector
+/// instructions; an update touches one counter on each level. Both are faster than a tree with logarithmic operations.
 #[derive(Clone, Debug)]
 pub struct CountingSet {
     words: Vec<u64>,
@@ -21,7 +21,7 @@ pub struct CountingSet {
 }
 
 impl CountingSet {
-    /// An empty set of numbers below [`Self::len`], which is `len` rounded up.
+    /// Creates an empty set of numbers below [`Self::len`], which is `len` rounded up.
     pub fn new(len: usize) -> Self {
         let middle = len.div_ceil(SPAN[1]).max(1);
         Self {
@@ -32,12 +32,12 @@ impl CountingSet {
         }
     }
 
-    /// Members are less than this.
+    /// Returns the exclusive upper limit of members.
     pub fn len(&self) -> usize {
         self.words.len() * WORD
     }
 
-    /// Adds `number`, which is not in the set.
+    /// Adds `number`, which must not be in the set.
     pub fn insert(&mut self, number: usize) {
         debug_assert!(self.words[number / WORD] >> (number % WORD) & 1 == 0);
         self.words[number / WORD] |= 1 << (number % WORD);
@@ -46,7 +46,7 @@ impl CountingSet {
         self.high[number / SPAN[2]] += 1;
     }
 
-    /// Removes `number`, which is in the set.
+    /// Removes `number`, which must be in the set.
     pub fn remove(&mut self, number: usize) {
         debug_assert!(self.words[number / WORD] >> (number % WORD) & 1 == 1);
         self.words[number / WORD] &= !(1 << (number % WORD));
@@ -55,10 +55,10 @@ impl CountingSet {
         self.high[number / SPAN[2]] -= 1;
     }
 
-    /// How many members are greater than `number`.
+    /// Returns the number of members greater than `number`.
     pub fn count_above(&self, number: usize) -> u32 {
         let word = number / WORD;
-        // In two steps: a shift by all 64 bits is none.
+        // Two shifts, because shifting by all 64 bits at once would overflow.
         let mut count = (self.words[word] >> (number % WORD) >> 1).count_ones();
         count += self.words[siblings(word, WORDS)]
             .iter()
@@ -74,7 +74,7 @@ impl CountingSet {
         count + self.high[number / SPAN[2] + 1..].iter().sum::<u32>()
     }
 
-    /// For each word of 64 numbers, how many members come before it: with [`Self::rank`], the rank of any.
+    /// Returns the number of members before each word of 64 numbers. With [`Self::rank`], this gives the rank of any number.
     pub fn ranks_of_words(&self) -> Vec<u32> {
         let before = |before: &mut u32, word: &u64| {
             let rank = *before;
@@ -84,13 +84,13 @@ impl CountingSet {
         self.words.iter().scan(0, before).collect()
     }
 
-    /// How many members are less than `number`, given [`Self::ranks_of_words`].
+    /// Returns the number of members less than `number`, given [`Self::ranks_of_words`].
     pub fn rank(&self, ranks_of_words: &[u32], number: usize) -> u32 {
         let below = self.words[number / WORD] & ((1 << (number % WORD)) - 1);
         ranks_of_words[number / WORD] + below.count_ones()
     }
 
-    /// Makes it the set of the numbers less than `members`.
+    /// Replaces the members by the numbers less than `members`.
     pub fn fill(&mut self, members: usize) {
         debug_assert!(members <= self.len());
         fill(&mut self.words, WORD, members, |count| {
@@ -106,26 +106,27 @@ impl CountingSet {
     }
 }
 
-/// The younger siblings of a node: those after it under the same parent.
+/// Returns the siblings after a node under the same parent.
 const fn siblings(node: usize, fan: usize) -> std::ops::Range<usize> {
     node + 1..(node / fan + 1) * fan
 }
 
-/// Gives each node, `span` bits wide, the `value` of the number of its bits that are below `members`.
+/// Sets each node, which covers `span` bits, to the `value` of the number of its bits that are below `members`.
 fn fill<T>(nodes: &mut [T], span: usize, members: usize, value: impl Fn(usize) -> T) {
     for (i, node) in nodes.iter_mut().enumerate() {
         *node = value(members.saturating_sub(i * span).min(span));
     }
 }
 
-/// A set that finds the greatest member below a number. Each level has a bit for every word below that is not empty.
+/// A set that finds the greatest member below a number. Each level has one bit for every word of the level below, set if that word is not
+/// zero.
 #[derive(Clone, Debug)]
 pub struct OrderedSet {
     levels: Vec<Vec<u64>>,
 }
 
 impl OrderedSet {
-    /// An empty set of numbers below `len`.
+    /// Creates an empty set of numbers below `len`.
     pub fn new(len: usize) -> Self {
         let mut levels = Vec::new();
         let mut bits = len.max(1);
@@ -166,12 +167,12 @@ impl OrderedSet {
         }
     }
 
-    /// The greatest member less than `number`.
+    /// Returns the greatest member less than `number`.
     pub fn below(&self, number: usize) -> Option<usize> {
         let mut index = number;
         for (height, level) in self.levels.iter().enumerate() {
             let below = match index % WORD {
-                // A number may be one past the last word.
+                // `number` may be one past the last word.
                 0 => 0,
                 bit => level[index / WORD] & ((1 << bit) - 1),
             };
@@ -184,7 +185,7 @@ impl OrderedSet {
         None
     }
 
-    /// The greatest member under bit `index` of level `height`, which is set.
+    /// Returns the greatest member under bit `index` of level `height`, which must be set.
     fn greatest_under(&self, height: usize, mut index: usize) -> usize {
         for level in self.levels[..height].iter().rev() {
             index = index * WORD + level[index].ilog2() as usize;
@@ -199,7 +200,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
-    /// Numbers that meet the edges of words and of all counters.
+    /// Generates numbers near the boundaries of words and counters.
     fn number() -> impl Strategy<Value = usize> {
         prop_oneof![
             0usize..200,

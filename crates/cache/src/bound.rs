@@ -1,34 +1,32 @@
-//! A bound on the bytes that any policy can hit.
+//! An upper bound of the bytes that any policy can hit.
 
 use crate::{Optimum, Reference};
 use std::cmp::Reverse;
 
-/// Layers into which bytes are cut.
+/// Number of layers into which bytes are divided.
 const LAYERS: usize = 16;
-/// Marks a block that was not referenced yet.
+/// Marks a block that has not been referenced yet.
 const NEVER: u32 = u32::MAX;
 
-/// The most bytes that any policy can hit, or a little more: an upper bound where hits are worth different numbers of
-/// bytes (the last block of a file is partial), for which the exact optimum would be a minimum-cost flow through the
-/// whole string.
+/// An upper bound of the bytes that any policy can hit, for hits that are worth different numbers of bytes (the last block of a file is
+/// partial). The exact optimum would be a minimum-cost flow through the whole string.
 ///
-/// The bytes of all hits are summed layer by layer, as areas are by horizontal slices: a hit of `b` bytes adds to every
-/// layer below `b`. The hits that reach into a layer are some of the references that do, and of those no policy can hit
-/// more than [`Optimum`] does when all others are left out: so many of the largest references bound what the layer adds.
-/// Exact if all hits are worth the same, and where everything fits; otherwise too high, because every layer has its own
-/// best choice.
+/// The bytes of all hits are summed layer by layer, like areas by horizontal slices: a hit of `b` bytes adds to every layer below `b`. The
+/// hits that reach into a layer are a subset of the references that do, and no policy can hit more of these than [`Optimum`] does if all
+/// others are omitted. That number of the largest references bounds what the layer adds. The bound is exact if all hits are worth the same,
+/// and if everything fits; otherwise it is too high, because every layer makes its own best choice.
 ///
-/// The optimum itself is between [`Self::hits_of_optimum`], which a cache can really reach, and [`Self::hit_bytes`].
+/// The optimum itself is between [`Self::hits_of_optimum`], which a cache can actually reach, and [`Self::hit_bytes`].
 #[derive(Clone, Debug)]
 pub struct ByteBound {
     /// Each reference to a block that was referenced before.
     again: Vec<Again>,
     references: usize,
-    /// The bytes of each of these, the largest first.
+    /// The bytes of each of these, largest first.
     bytes: Vec<u32>,
-    /// The sum of so many of them.
+    /// Prefix sums of `bytes`: entry `n` is the sum of the first `n`.
     sums: Vec<u64>,
-    /// The upper ends of the layers in bytes, ascending.
+    /// The upper limits of the layers in bytes, ascending.
     layers: Vec<u32>,
 }
 
@@ -40,7 +38,7 @@ struct Again {
 }
 
 impl ByteBound {
-    /// For these references, to blocks that are small numbers.
+    /// Creates the bound for these references. Blocks must be small numbers.
     pub fn new(references: &[Reference]) -> Self {
         let mut latest = Vec::new();
         let mut again = Vec::new();
@@ -75,7 +73,7 @@ impl ByteBound {
         }
     }
 
-    /// No policy hits more bytes than this in a cache of `slots` slots.
+    /// Returns an upper bound of the bytes that any policy hits in a cache of `slots` slots.
     pub fn hit_bytes(&self, slots: u32) -> u64 {
         let below = std::iter::once(0).chain(self.layers.iter().copied());
         let layers = below.zip(&self.layers);
@@ -84,7 +82,7 @@ impl ByteBound {
             .sum()
     }
 
-    /// What the largest `count` references have between `bottom` and `top` together. All of them reach above `bottom`.
+    /// Returns the total of the largest `count` references between `bottom` and `top`. All of them reach above `bottom`.
     fn largest(&self, count: usize, bottom: u32, top: u32) -> u64 {
         let through = self.bytes.partition_point(|&bytes| bytes >= top).min(count);
         let whole = through as u64 * u64::from(top - bottom);
@@ -92,7 +90,7 @@ impl ByteBound {
         whole + (self.sums[count] - self.sums[through]) - partial
     }
 
-    /// The most of the references of more than `bytes` bytes that can be hits when no others are.
+    /// Returns the maximum number of hits among the references of more than `bytes` bytes, if all others are omitted.
     fn hits_above(&self, slots: u32, bytes: u32) -> usize {
         let mut optimum = Optimum::new(slots, self.references);
         let reach = self.again.iter().filter(|again| again.bytes > bytes);
@@ -100,7 +98,7 @@ impl ByteBound {
         hits.count()
     }
 
-    /// The bytes that the policy of most hits ([`Optimum`]) hits.
+    /// Returns the bytes hit by the policy with the maximum number of hits ([`Optimum`]).
     pub fn hits_of_optimum(&self, slots: u32) -> u64 {
         let mut optimum = Optimum::new(slots, self.references);
         let hits = self
@@ -111,14 +109,14 @@ impl ByteBound {
     }
 }
 
-/// The upper ends of the layers for `bytes` in descending order: all values that occur, or values with about equally
-/// many references in between.
+/// Returns the upper limits of the layers for `bytes`, which must be in descending order: all values that occur, or values with about
+/// equally many references in between.
 fn layers(bytes: &[u32]) -> Vec<u32> {
     let mut values = bytes.to_vec();
     values.dedup();
     values.retain(|&value| value > 0);
     if values.len() > LAYERS {
-        // Full blocks are many and need one layer only: the others are spread over the partial ones.
+        // Full blocks are many and need only one layer; the other layers are spread over the partial blocks.
         let most = values[0];
         let partial = &bytes[bytes.partition_point(|&b| b == most)..];
         let quantile = |i: usize| partial[i * partial.len() / (LAYERS - 1)];

@@ -1,4 +1,4 @@
-//! Policies as data.
+//! Configuration of policies.
 
 use crate::{
     Admission, AdmitAll, Fifo, Gdsf, Lfu, Lru, Replacement, S3Fifo, SecondRequest, Sieve,
@@ -7,7 +7,7 @@ use crate::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which replacement policy a cache has.
+/// Replacement policy of a cache.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReplacementConfig {
@@ -18,11 +18,11 @@ pub enum ReplacementConfig {
     Lfu,
     /// First in, first out: [`Fifo`].
     Fifo,
-    /// First in, first out, but spares what was asked for since: [`Sieve`].
+    /// First in, first out, but spares entries that were used since they came in or were last spared: [`Sieve`].
     Sieve,
-    /// Three queues: a small one for what is new, the main one, and names of what left: [`S3Fifo`].
+    /// Three queues: a small one for new entries, the main one, and the names of evicted entries: [`S3Fifo`].
     S3Fifo,
-    /// Least recently used behind a window, entered by counted frequency: [`WTinyLfu`].
+    /// Least recently used behind a window, whose entries move on by counted frequency: [`WTinyLfu`].
     #[serde(rename = "w-tinylfu")]
     WTinyLfu,
     /// Greedy dual, by size and frequency: [`Gdsf`].
@@ -41,7 +41,7 @@ impl ReplacementConfig {
         Self::Gdsf,
     ];
 
-    /// The name in configurations and on the command line.
+    /// Returns the name in configurations and on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Lru => "lru",
@@ -54,12 +54,12 @@ impl ReplacementConfig {
         }
     }
 
-    /// The policy of this name.
+    /// Returns the policy with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|policy| policy.name() == name)
     }
 
-    /// The policy for a cache of `slots` slots, all empty.
+    /// Builds the policy for a cache of `slots` slots, all empty.
     pub fn build(self, slots: u32) -> Box<dyn Replacement> {
         match self {
             Self::Lru => Box::new(Lru::new(slots)),
@@ -73,49 +73,49 @@ impl ReplacementConfig {
     }
 }
 
-/// Which admission policy a cache has.
+/// Admission policy of a cache.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum AdmissionConfig {
-    /// Every block: [`AdmitAll`].
+    /// Admits every block: [`AdmitAll`].
     #[default]
     All,
-    /// At the second request: [`SecondRequest`].
+    /// Admits a block at its second request: [`SecondRequest`].
     SecondRequest {
-        /// Requests remembered, in per cent of the slots: 1 to 10,000.
+        /// Number of requests remembered, in per cent of the slots: 1 to 10,000.
         #[serde(default = "remembered_percent")]
         #[schemars(range(min = 1, max = 10000))]
         remembered_percent: u32,
     },
-    /// When asked for often enough lately: [`TinyLfuAdmission`].
+    /// Admits a block that was requested often enough lately: [`TinyLfuAdmission`].
     #[serde(rename = "tinylfu")]
     TinyLfu {
-        /// Requests asked for, the present one included: 1 to 255.
+        /// Number of recent requests needed, including the present one: 1 to 255.
         #[serde(default = "requests")]
         #[schemars(range(min = 1))]
         requests: u8,
     },
 }
 
-/// As many names as blocks.
+/// By default, remembers as many names as there are slots.
 const fn remembered_percent() -> u32 {
     100
 }
 
-/// Not a one-hit wonder.
+/// By default, refuses blocks that are requested only once.
 const fn requests() -> u8 {
     2
 }
 
-/// What is wrong with an [`AdmissionConfig`].
+/// An invalid [`AdmissionConfig`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{field}: found {found}; expected {expected}")]
 pub struct Invalid {
-    /// The field.
+    /// Name of the field.
     pub field: &'static str,
-    /// Its value.
+    /// The rejected value.
     pub found: u32,
-    /// What would be right.
+    /// The accepted values.
     pub expected: &'static str,
 }
 
@@ -124,12 +124,12 @@ impl AdmissionConfig {
     pub const SECOND_REQUEST: Self = Self::SecondRequest {
         remembered_percent: remembered_percent(),
     };
-    /// [`TinyLfuAdmission`] that keeps out what is asked for once.
+    /// [`TinyLfuAdmission`] that refuses blocks that are requested only once.
     pub const TINY_LFU: Self = Self::TinyLfu {
         requests: requests(),
     };
 
-    /// The value of `kind` in configurations, which is the name on the command line.
+    /// Returns the value of `kind` in configurations, which is also the name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::All => "all",
@@ -141,7 +141,7 @@ impl AdmissionConfig {
     /// Checks the parameters.
     ///
     /// # Errors
-    /// The first one that makes no sense.
+    /// Reports the first invalid parameter.
     pub const fn validate(self) -> Result<(), Invalid> {
         let (field, found, expected, ok) = match self {
             Self::All => return Ok(()),
@@ -163,7 +163,7 @@ impl AdmissionConfig {
         })
     }
 
-    /// The policy for a cache of `slots` slots.
+    /// Builds the policy for a cache of `slots` slots.
     pub fn build(self, slots: u32) -> Box<dyn Admission> {
         match self {
             Self::All => Box::new(AdmitAll),

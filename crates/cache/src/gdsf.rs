@@ -3,12 +3,12 @@
 use crate::Replacement;
 use std::collections::BTreeSet;
 
-/// Greedy-Dual-Size with Frequency (Cherkasova, "Improving WWW proxies performance with Greedy-Dual-Size-Frequency
-/// caching policy", HP Labs 1998; Arlitt et al., Performance Evaluation Review 2000).
+/// Greedy-Dual-Size with Frequency (Cherkasova, "Improving WWW proxies performance with Greedy-Dual-Size-Frequency caching policy", HP Labs
+/// 1998; Arlitt et al., Performance Evaluation Review 2000).
 ///
-/// A block's priority is `L + uses * cost / size`. Here the cost of a miss is the bytes that cross the bus, and the size
-/// is that of a slot, the same for all blocks, so that it can be left out: a block of 4096 content bytes is worth as much
-/// as four of 1024 that are used as often. `L` is the priority of the last victim: what is no longer used ages.
+/// A block's priority is `L + uses * cost / size`. Here the cost of a miss is the number of bytes that cross the bus. The size is that of a
+/// slot, which is the same for all blocks and therefore omitted: a block of 4096 content bytes is worth as much as four of 1024 that are
+/// used as often. `L` is the priority of the last victim, so that unused blocks age.
 #[derive(Clone, Debug)]
 pub struct Gdsf {
     blocks: Vec<Option<Block>>,
@@ -28,7 +28,7 @@ struct Block {
 }
 
 impl Gdsf {
-    /// For slots below `slots`.
+    /// Creates a policy for slots below `slots`.
     pub fn new(slots: u32) -> Self {
         Self {
             blocks: vec![None; slots as usize],

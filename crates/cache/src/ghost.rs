@@ -3,19 +3,19 @@
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 
-/// The names added last, at most a fixed number.
+/// The most recently added names, at most a fixed number.
 #[derive(Clone, Debug)]
 pub struct Ghosts {
-    /// In order of arrival, with the arrival's number; entries that [`Self::take`] has taken stay until their turn.
+    /// Names in order of arrival, with the number of the arrival. Entries that [`Self::take`] has removed stay until they are the oldest.
     queue: VecDeque<(u64, u64)>,
-    /// The arrival of each name that is present.
+    /// The number of the latest arrival of each name that is present.
     arrivals: FxHashMap<u64, u64>,
     limit: usize,
     next: u64,
 }
 
 impl Ghosts {
-    /// At most `limit` names.
+    /// Creates an empty set of at most `limit` names.
     pub fn new(limit: u32) -> Self {
         Self {
             queue: VecDeque::new(),
@@ -25,7 +25,7 @@ impl Ghosts {
         }
     }
 
-    /// Adds `key`; the oldest goes if there is no room. A name that is present already becomes the newest.
+    /// Adds `key`, and removes the oldest name if the limit is exceeded. A name that is already present becomes the newest.
     pub fn add(&mut self, key: u64) {
         if self.limit == 0 {
             return;
@@ -33,7 +33,7 @@ impl Ghosts {
         self.queue.push_back((key, self.next));
         self.arrivals.insert(key, self.next);
         self.next += 1;
-        // Names taken out may leave the queue longer than the limit of names: it is bounded, too.
+        // Removed names may leave the queue longer than the set of names, so the queue is limited, too.
         while self.queue.len() > self.limit {
             self.drop_oldest();
         }
@@ -47,15 +47,15 @@ impl Ghosts {
         }
     }
 
-    /// Takes out `key`; true if it was there.
+    /// Removes `key`. Returns whether it was present.
     pub fn take(&mut self, key: u64) -> bool {
         self.arrivals.remove(&key).is_some()
     }
 
-    /// Checks the limit.
+    /// Asserts the limit.
     ///
     /// # Panics
-    /// If it is not kept.
+    /// Panics if the limit is exceeded.
     pub fn check(&self) {
         assert!(self.queue.len() <= self.limit, "too many ghosts");
         assert!(

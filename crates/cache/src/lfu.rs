@@ -3,18 +3,18 @@
 use crate::Replacement;
 use std::collections::BTreeSet;
 
-/// Least frequently used among the cached blocks: counts begin anew when a block comes back. Of equally frequent
-/// blocks the least recently used one goes.
+/// Least frequently used among the cached blocks. The count of a block restarts when the block returns to the cache. Among equally frequent
+/// blocks, the least recently used is evicted.
 #[derive(Clone, Debug)]
 pub struct Lfu {
-    /// Of each slot in use: its place in `order`.
+    /// Rank of each slot in use: its position in `order`.
     ranks: Vec<Option<Rank>>,
     order: BTreeSet<(Rank, u32)>,
-    /// Uses of any block so far: the time.
+    /// Number of uses of all blocks so far, which serves as the time.
     now: u64,
 }
 
-/// Less means sooner out.
+/// Rank of a block; the lowest rank is evicted first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Rank {
     uses: u64,
@@ -22,7 +22,7 @@ struct Rank {
 }
 
 impl Lfu {
-    /// For slots below `slots`.
+    /// Creates a policy for slots below `slots`.
     pub fn new(slots: u32) -> Self {
         Self {
             ranks: vec![None; slots as usize],

@@ -1,9 +1,9 @@
-//! Doubly linked lists of slots: what nearly all policies keep their blocks in.
+//! Doubly linked lists of slots, in which nearly all policies keep their blocks.
 
-/// No slot.
+/// Marks the absence of a slot.
 const NONE: u32 = u32::MAX;
 
-/// The neighbours of every slot, in whatever [`List`] it is. Several lists may share them: a slot is in at most one.
+/// The neighbours of every slot in its [`List`]. Several lists may share the links: a slot is in at most one of them.
 #[derive(Clone, Debug)]
 pub struct Links(Vec<Link>);
 
@@ -15,7 +15,7 @@ struct Link {
 }
 
 impl Links {
-    /// For slots below `slots`, none of which is in a list.
+    /// Creates links for slots below `slots`, none of which is in a list.
     pub fn new(slots: u32) -> Self {
         let unlinked = Link {
             newer: NONE,
@@ -25,17 +25,17 @@ impl Links {
         Self(vec![unlinked; slots as usize])
     }
 
-    /// The slot pushed next after `slot` into its list.
+    /// Returns the slot pushed next after `slot` into its list.
     pub fn newer(&self, slot: u32) -> Option<u32> {
         some(self.0[slot as usize].newer)
     }
 
-    /// Whether `slot` is in a list.
+    /// Returns whether `slot` is in a list.
     pub fn is_linked(&self, slot: u32) -> bool {
         self.0[slot as usize].linked
     }
 
-    /// Number of slots in all lists together.
+    /// Returns the number of slots in all lists together.
     pub fn linked(&self) -> usize {
         self.0.iter().filter(|link| link.linked).count()
     }
@@ -54,7 +54,7 @@ pub struct List {
 }
 
 impl List {
-    /// Without slots.
+    /// Creates an empty list.
     pub const fn new() -> Self {
         Self {
             newest: NONE,
@@ -63,17 +63,17 @@ impl List {
         }
     }
 
-    /// Number of slots.
+    /// Returns the number of slots.
     pub const fn len(&self) -> u32 {
         self.len
     }
 
-    /// The slot that was pushed first.
+    /// Returns the slot that was pushed first.
     pub const fn oldest(&self) -> Option<u32> {
         some(self.oldest)
     }
 
-    /// Adds `slot`, which is in no list, as the newest.
+    /// Adds `slot`, which must be in no list, as the newest.
     pub fn push(&mut self, links: &mut Links, slot: u32) {
         debug_assert!(!links.is_linked(slot), "slot {slot} is in a list");
         links.0[slot as usize] = Link {
@@ -89,7 +89,7 @@ impl List {
         self.len += 1;
     }
 
-    /// Takes out `slot`, which is in this list.
+    /// Removes `slot`, which must be in this list.
     pub fn remove(&mut self, links: &mut Links, slot: u32) {
         let Link {
             newer,
@@ -109,14 +109,14 @@ impl List {
         self.len -= 1;
     }
 
-    /// Takes out the oldest.
+    /// Removes and returns the oldest slot.
     pub fn pop_oldest(&mut self, links: &mut Links) -> Option<u32> {
         let slot = self.oldest()?;
         self.remove(links, slot);
         Some(slot)
     }
 
-    /// Makes `slot`, which is in this list, the newest.
+    /// Makes `slot`, which must be in this list, the newest.
     pub fn renew(&mut self, links: &mut Links, slot: u32) {
         if self.newest != slot {
             self.remove(links, slot);
@@ -124,15 +124,15 @@ impl List {
         }
     }
 
-    /// All slots, the oldest first.
+    /// Returns all slots, oldest first.
     pub fn iter<'a>(&self, links: &'a Links) -> impl Iterator<Item = u32> + use<'a> {
         std::iter::successors(self.oldest(), |&slot| links.newer(slot))
     }
 
-    /// Checks that both directions agree.
+    /// Asserts that both directions agree.
     ///
     /// # Panics
-    /// If they do not.
+    /// Panics if they do not.
     pub fn check(&self, links: &Links) {
         let (mut previous, mut len) = (NONE, 0);
         for slot in self.iter(links) {

@@ -11,7 +11,7 @@ pub struct Lru {
 }
 
 impl Lru {
-    /// For slots below `slots`.
+    /// Creates a policy for slots below `slots`.
     pub fn new(slots: u32) -> Self {
         Self {
             links: Links::new(slots),

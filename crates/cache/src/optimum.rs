@@ -1,20 +1,20 @@
-//! The policy that knows the future.
+//! The optimal policy, which knows the future.
 
 use crate::bits::OrderedSet;
 
-/// The most hits that any policy can have in a cache of equal slots where every hit is worth the same: Belady's MIN
-/// ("A study of replacement algorithms for a virtual-storage computer", IBM Systems Journal 1966), which may also let a
-/// block pass by, as admission policies do.
+/// The maximum number of hits of any policy in a cache of equal slots where every hit is worth the same: Belady's MIN ("A study of
+/// replacement algorithms for a virtual-storage computer", IBM Systems Journal 1966), in a version that may also bypass the cache, as
+/// admission policies do.
 ///
-/// No cache is simulated. A block that is to be a hit must be kept from its previous reference to this one, which is an
-/// interval of time; a choice of intervals is possible if nowhere more than `slots` overlap. Taking intervals by their
-/// ends, each that is still possible, gives the greatest number of them (as in the OPTgen of Jain and Lin, "Back to the
-/// future: leveraging Belady's algorithm for improved cache replacement", ISCA 2016).
+/// This does not simulate a cache. For a block to be a hit, the cache must keep it from its previous reference to this one, which is an
+/// interval of time. A set of intervals is feasible if nowhere more than `slots` overlap. Taking intervals in the order of their ends, each
+/// that is still feasible, yields the greatest number of them (as in the OPTgen of Jain and Lin, "Back to the future: leveraging Belady's
+/// algorithm for improved cache replacement", ISCA 2016).
 ///
-/// Let `M(t)` be the largest overlap at `t` or later. It never grows with `t` and ends at 0, so that it is described by
-/// the set of times after which it falls. Taking the interval from `a` to now raises `M` by one from `a` on, and before
-/// `a` as far back as `M` was the same: the fall nearest before `a` is filled up, and there is a new one before now.
-/// Without a fall before `a`, the greatest overlap of all would grow, which is possible only below `slots`.
+/// Let `M(t)` be the largest overlap at `t` or later. `M` never grows with `t` and ends at 0, so the set of times after which it falls
+/// describes it. Taking the interval from `a` to now raises `M` by one from `a` on, and before `a` as far back as `M` had the same value:
+/// the nearest fall before `a` disappears, and a new one appears before now. Without a fall before `a`, the greatest overlap of all would
+/// grow, which is feasible only below `slots`.
 #[derive(Clone, Debug)]
 pub struct Optimum {
     falls: OrderedSet,
@@ -23,7 +23,7 @@ pub struct Optimum {
 }
 
 impl Optimum {
-    /// For a cache of `slots` slots and a string of `references` references.
+    /// Creates the computation for a cache of `slots` slots and a string of `references` references.
     pub fn new(slots: u32, references: usize) -> Self {
         Self {
             falls: OrderedSet::new(references),
@@ -32,9 +32,8 @@ impl Optimum {
         }
     }
 
-    /// Reference `now` is to the block that reference `previous` was to, and to which there was none in between.
-    /// References are numbered from 0, come in ascending order, and the first ones to a block may be left out. Returns
-    /// whether it is a hit.
+    /// Processes reference `now` to a block whose previous reference was `previous`. References are numbered from 0 and must come in
+    /// ascending order; the first reference to each block may be omitted. Returns whether the reference is a hit.
     pub fn reference(&mut self, previous: u32, now: u32) -> bool {
         debug_assert!(previous < now, "time goes forward");
         if let Some(fall) = self.falls.below(previous as usize) {

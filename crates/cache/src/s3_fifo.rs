@@ -4,18 +4,17 @@ use crate::Replacement;
 use crate::ghost::Ghosts;
 use crate::list::{Links, List};
 
-/// Share of the slots that the small queue may have before blocks leave it, one in ten (paper, section 4.1).
+/// The small queue has one in this many slots before blocks leave it (paper, section 4.1).
 const SMALL_SHARE: u32 = 10;
-/// Uses are counted up to this (two bits a block).
+/// Maximum count of uses (two bits per block).
 const MOST_USES: u8 = 3;
-/// Uses while in the small queue with which a block moves on to the main queue (paper, algorithm 1: more than one).
+/// Number of uses in the small queue after which a block moves to the main queue (paper, algorithm 1: more than one).
 const USES_TO_MOVE: u8 = 2;
 
 /// S3-FIFO (Yang, Zhang, Qiu, Yue and Rashmi, "FIFO queues are all you need for cache eviction", SOSP 2023).
 ///
-/// New blocks enter a small queue; what was hardly used by its end is thrown out early and remembered as a ghost, the
-/// rest moves to the main queue, where used blocks go around again. A block that comes back while its ghost is
-/// remembered enters the main queue at once.
+/// New blocks enter a small queue. Blocks that were hardly used by its end are evicted early and remembered as ghosts; the others move to
+/// the main queue, where used blocks are reinserted. A block that returns while its ghost is remembered enters the main queue at once.
 #[derive(Clone, Debug)]
 pub struct S3Fifo {
     links: Links,
@@ -35,7 +34,7 @@ struct Block {
 }
 
 impl S3Fifo {
-    /// For slots below `slots`. Remembers as many ghosts as the main queue has slots.
+    /// Creates a policy for slots below `slots`, which remembers as many ghosts as the main queue has slots.
     pub fn new(slots: u32) -> Self {
         let small_target = (slots / SMALL_SHARE).max(1);
         let main_target = slots.saturating_sub(small_target);
@@ -57,7 +56,7 @@ impl S3Fifo {
         self.main.push(&mut self.links, slot);
     }
 
-    /// Moves used blocks from the end of the small queue to the main one until a victim is found in either.
+    /// Moves used blocks from the end of the small queue to the main one until either queue has a victim.
     fn victim_of_small(&mut self) -> Option<u32> {
         while let Some(slot) = self.small.pop_oldest(&mut self.links) {
             let Block { key, uses, .. } = self.blocks[slot as usize];
@@ -74,7 +73,7 @@ impl S3Fifo {
     }
 
     fn victim_of_main(&mut self) -> Option<u32> {
-        // Ends: every round takes away uses.
+        // This terminates, because every round decrements uses.
         loop {
             let slot = self.main.oldest()?;
             let uses = &mut self.blocks[slot as usize].uses;

@@ -5,20 +5,19 @@ use crate::list::{Links, List};
 
 /// SIEVE (Zhang, Yang, Yue, Vigfusson and Rashmi, "SIEVE is simpler than LRU", NSDI 2024).
 ///
-/// A queue of blocks that hits only mark. A hand walks from the oldest to the newest and around; it clears marks and
-/// throws out the first block without one. Unlike in CLOCK, what it leaves stays where it is, so that new blocks are
-/// looked at soon.
+/// A queue of blocks that hits only mark. A hand moves from the oldest to the newest block and starts over; it clears marks and evicts the
+/// first block without one. Unlike in CLOCK, surviving blocks keep their positions, so that the hand soon reaches new blocks.
 #[derive(Clone, Debug)]
 pub struct Sieve {
     links: Links,
     queue: List,
     visited: Vec<bool>,
-    /// Where the hand goes on; `None`: at the oldest.
+    /// Position of the hand; `None` means the oldest block.
     hand: Option<u32>,
 }
 
 impl Sieve {
-    /// For slots below `slots`.
+    /// Creates a policy for slots below `slots`.
     pub fn new(slots: u32) -> Self {
         Self {
             links: Links::new(slots),
@@ -50,7 +49,7 @@ impl Replacement for Sieve {
     fn victim(&mut self) -> Option<u32> {
         let oldest = self.queue.oldest()?;
         let mut slot = self.hand.unwrap_or(oldest);
-        // Ends within two rounds: the first clears every mark.
+        // This terminates within two rounds: the first clears every mark.
         while self.visited[slot as usize] {
             self.visited[slot as usize] = false;
             slot = self.links.newer(slot).unwrap_or(oldest);

@@ -1,25 +1,25 @@
-//! One cache, replayed.
+//! Replays references through one cache.
 
 use crate::{Admission, AdmissionConfig, Replacement, ReplacementConfig};
 
-/// No slot.
+/// Marks the absence of a slot.
 const NONE: u32 = u32::MAX;
 
 /// A request for a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reference {
-    /// The block; blocks are numbered densely from 0.
+    /// Number of the block; blocks are numbered densely from 0.
     pub block: u32,
-    /// Content bytes asked for: what a hit saves.
+    /// Number of content bytes requested, which a hit saves.
     pub bytes: u32,
 }
 
-/// What a cache did.
+/// Counts of hits.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Hits {
-    /// References that found their block.
+    /// Number of references that found their block in the cache.
     pub hits: u64,
-    /// Bytes of these.
+    /// Bytes of these references.
     pub bytes: u64,
 }
 
@@ -28,16 +28,16 @@ pub struct Hits {
 pub struct Simulation {
     replacement: Box<dyn Replacement>,
     admission: Box<dyn Admission>,
-    /// By block.
+    /// Slot of each block.
     slots: Vec<u32>,
-    /// By slot, of those that were ever used.
+    /// Block in each slot that was ever used.
     blocks: Vec<u32>,
     capacity: u32,
     hits: Hits,
 }
 
 impl Simulation {
-    /// An empty cache of `capacity` slots for blocks below `blocks`.
+    /// Creates an empty cache of `capacity` slots for blocks below `blocks`.
     pub fn new(
         capacity: u32,
         blocks: usize,
@@ -54,7 +54,7 @@ impl Simulation {
         }
     }
 
-    /// References a block; true if it was a hit. If not, the block is in the cache now, unless it was not admitted.
+    /// References a block. Returns whether it was a hit. If not, the block is now in the cache, unless it was not admitted.
     pub fn reference(&mut self, reference: Reference) -> bool {
         let Reference { block, bytes } = reference;
         let slot = self.slots[block as usize];
@@ -76,7 +76,7 @@ impl Simulation {
         false
     }
 
-    /// An empty slot; `None` if the cache has no slots at all.
+    /// Returns an empty slot, or `None` if the cache has no slots at all.
     fn room(&mut self, full: bool) -> Option<u32> {
         if !full {
             self.blocks.push(NONE);
@@ -87,15 +87,15 @@ impl Simulation {
         Some(slot)
     }
 
-    /// What was hit so far.
+    /// Returns the hits so far.
     pub const fn hits(&self) -> Hits {
         self.hits
     }
 
-    /// Checks that slots and blocks agree, and the policy's invariants.
+    /// Asserts that slots and blocks agree, and the policy's invariants.
     ///
     /// # Panics
-    /// If something does not hold.
+    /// Panics if they are violated.
     pub fn check(&self) {
         for (slot, &block) in (0u32..).zip(&self.blocks) {
             assert_eq!(self.slots[block as usize], slot, "block {block}");

@@ -1,17 +1,17 @@
-//! How often a block was asked for lately, roughly.
+//! Estimates how often a block was requested recently.
 
 use cmsketch::CMSketchU8;
 
-/// Counters per row, for each slot of the cache.
+/// Counters per row for each slot of the cache.
 const COUNTERS_PER_SLOT: u32 = 8;
-/// References until counts are halved, for each slot of the cache (TinyLFU paper, section 3.3: sample size over cache
-/// size; Caffeine takes 10).
+/// Number of references until counts are halved, for each slot of the cache (TinyLFU paper, section 3.3: sample size over cache size;
+/// Caffeine uses 10).
 const SAMPLE_PER_SLOT: u64 = 10;
-/// Gives four rows: the probability that an estimate is far off is 1 - 0.9 (2^-4).
+/// Results in four rows: the probability that an estimate is far off is at most 1 - 0.9 (2^-4).
 const CONFIDENCE: f64 = 0.9;
 
-/// TinyLFU's approximate counts with aging (Einziger, Friedman and Manes, "TinyLFU: a highly efficient cache admission
-/// policy", ACM Transactions on Storage 2017): a count-min sketch whose counters are halved every so many references.
+/// TinyLFU's approximate counts with aging (Einziger, Friedman and Manes, "TinyLFU: a highly efficient cache admission policy", ACM
+/// Transactions on Storage 2017): a count-min sketch whose counters are halved periodically.
 #[derive(Debug)]
 pub struct Sketch {
     counts: CMSketchU8,
@@ -20,7 +20,7 @@ pub struct Sketch {
 }
 
 impl Sketch {
-    /// For a cache of `slots` slots.
+    /// Creates a sketch for a cache of `slots` slots.
     pub fn new(slots: u32) -> Self {
         let width = COUNTERS_PER_SLOT * slots.clamp(64, 1 << 26);
         Self {
@@ -40,7 +40,7 @@ impl Sketch {
         }
     }
 
-    /// References to `key` lately; never too few (but for halving), seldom too many.
+    /// Returns the estimated number of recent references to `key`: never too low (except for halving), seldom too high.
     pub fn estimate(&self, key: u64) -> u8 {
         self.counts.estimate(mix(key))
     }
@@ -68,7 +68,7 @@ mod tests {
         }
         assert_eq!(sketch.estimate(7), 20);
         assert!(sketch.estimate(8) <= 1);
-        // 120 so far; the counts are halved at 1000.
+        // There are 120 references so far; the counts are halved at 1000.
         for key in 2000..2880 {
             sketch.count(key);
         }

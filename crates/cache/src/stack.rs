@@ -1,21 +1,21 @@
-//! LRU stack distances: one pass over a reference string tells the hits of every cache size (Mattson, Gecsei, Slutz
-//! and Traiger, "Evaluation techniques for storage hierarchies", IBM Systems Journal 1970).
+//! LRU stack distances: one pass over a reference string computes the hits of every cache size (Mattson, Gecsei, Slutz and Traiger,
+//! "Evaluation techniques for storage hierarchies", IBM Systems Journal 1970).
 
 use crate::bits::CountingSet;
 
-/// Fewest positions, so that small reference strings do not renumber all the time.
+/// Minimum number of positions, so that small reference strings do not renumber all the time.
 const MIN_POSITIONS: usize = 1 << 15;
-/// Marks a key that was not referenced yet. Nought, so that memory for keys that never come is never touched.
+/// Marks a key that has not been referenced yet. The value is zero, so that memory for keys that never occur is never touched.
 const NEVER: u32 = 0;
 
-/// Computes the LRU stack distance of each reference to keys that are small numbers, in nearly constant time.
+/// Computes the LRU stack distance of each reference in nearly constant time. Keys must be small numbers.
 ///
-/// Every key has a position, higher the later it was referenced; a set of bits counts the occupied positions. The
-/// distance of a key is the number of occupied positions above its own. Positions only grow; when they run out, the
-/// keys are renumbered in order, which costs about as much as one reference for each key.
+/// Every key has a position, which is higher the later it was referenced; a set of bits counts the occupied positions. The distance of a
+/// key is the number of occupied positions above its own. Positions only grow; when they run out, the keys are renumbered in order, which
+/// costs about as much as one reference for each key.
 #[derive(Clone, Debug)]
 pub struct StackDistance {
-    /// By key, counted from 1.
+    /// Position of each key, counted from 1.
     positions: Vec<u32>,
     occupied: CountingSet,
     next: usize,
@@ -29,7 +29,7 @@ impl Default for StackDistance {
 }
 
 impl StackDistance {
-    /// An empty stack, with room for keys below `keys`. Greater keys make room for themselves: keys should be dense.
+    /// Creates an empty stack with space for keys below `keys`. The stack grows for greater keys, so keys should be dense.
     pub fn new(keys: usize) -> Self {
         Self {
             positions: vec![NEVER; keys],
@@ -39,8 +39,8 @@ impl StackDistance {
         }
     }
 
-    /// References `key`. Returns how many distinct other keys were referenced since its last reference: an LRU cache
-    /// of `c` keys has it exactly if that is less than `c`. `None` at the first reference.
+    /// References `key`. Returns how many distinct other keys were referenced since its last reference: an LRU cache of `c` keys holds the
+    /// key exactly if that is less than `c`. `None` at the first reference.
     pub fn reference(&mut self, key: u32) -> Option<u32> {
         if self.next == self.occupied.len() {
             self.renumber();
@@ -64,12 +64,12 @@ impl StackDistance {
         distance
     }
 
-    /// Number of distinct keys referenced so far.
+    /// Returns the number of distinct keys referenced so far.
     pub const fn distinct(&self) -> usize {
         self.distinct
     }
 
-    /// Gives the keys positions 0, 1, 2... in their order, and makes room for as many references again.
+    /// Assigns the positions 0, 1, 2... to the keys in order, and ensures space for as many further references.
     fn renumber(&mut self) {
         let ranks = self.occupied.ranks_of_words();
         for position in &mut self.positions {
@@ -131,7 +131,7 @@ mod tests {
             x = x
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1_442_695_040_888_963_407);
-            // Mostly a few hundred keys, sometimes one of a thousand.
+            // Mostly one of a few hundred keys, sometimes one of more than a thousand.
             let key = (x >> 33) as u32 % if x >> 60 == 0 { 1500 } else { 300 };
             assert_eq!(stack.reference(key), naive.reference(key));
         }

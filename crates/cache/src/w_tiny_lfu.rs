@@ -4,20 +4,20 @@ use crate::Replacement;
 use crate::list::{Links, List};
 use crate::sketch::Sketch;
 
-/// One slot in a hundred is the window's (paper, section 5.2).
+/// The window has one in this many slots (paper, section 5.2).
 const WINDOW_SHARE: u32 = 100;
 /// Percentage of the main area that is protected (paper, section 5.2: 80 per cent).
 const PROTECTED_PERCENT: u64 = 80;
 
-/// Window TinyLFU (Einziger, Friedman and Manes, "TinyLFU: a highly efficient cache admission policy", ACM Transactions
-/// on Storage 2017, section 4).
+/// Window TinyLFU (Einziger, Friedman and Manes, "TinyLFU: a highly efficient cache admission policy", ACM Transactions on Storage 2017,
+/// section 4).
 ///
-/// New blocks enter a small LRU window. The block that falls out of it competes with the victim of the main area, a
-/// segmented LRU: the one that was asked for more often lately stays. Of equals the one in the main area stays.
+/// New blocks enter a small LRU window. The block that leaves the window competes with the victim of the main area, a segmented LRU: the
+/// one that was requested more often recently stays. If both are equal, the one in the main area stays.
 #[derive(Debug)]
 pub struct WTinyLfu {
     links: Links,
-    /// By [`Area`].
+    /// Lists by [`Area`].
     lists: [List; 3],
     blocks: Vec<Block>,
     sketch: Sketch,
@@ -40,7 +40,7 @@ enum Area {
 }
 
 impl WTinyLfu {
-    /// For slots below `slots`.
+    /// Creates a policy for slots below `slots`.
     pub fn new(slots: u32) -> Self {
         let window_target = (slots / WINDOW_SHARE).max(1);
         let main = u64::from(slots.saturating_sub(window_target));
@@ -77,8 +77,8 @@ impl WTinyLfu {
         self.push(slot, area);
     }
 
-    /// Moves what the window has too much of to probation. That happens only while the cache fills: after that, room for
-    /// every new block is made by a victim.
+    /// Moves a block from a window above its target to probation. That happens only while the cache fills: after that, a victim leaves for
+    /// every new block.
     fn shrink_window(&mut self) {
         if self.len(Area::Window) > self.window_target
             && let Some(slot) = self.oldest(Area::Window)
@@ -87,7 +87,7 @@ impl WTinyLfu {
         }
     }
 
-    /// What leaves the main area next.
+    /// Returns the next victim of the main area.
     fn main_victim(&self) -> Option<u32> {
         self.oldest(Area::Probation)
             .or(self.oldest(Area::Protected))

@@ -1,4 +1,4 @@
-//! An experiment file or a shorthand, taken apart.
+//! Reads an experiment file or a shorthand, and splits it into its parts.
 
 use super::report::Sections;
 use super::shipped::{self, EXPERIMENTS, Shipped};
@@ -11,26 +11,26 @@ use crate::failure::{Failure, reason};
 use std::fs;
 use std::path::Path;
 
-/// An experiment file or shorthand, taken apart.
+/// The parts of an experiment file or shorthand.
 pub struct Base {
     /// Name or path of the profile.
     pub profile_name: String,
-    /// The program's defaults with the profile over them.
+    /// The program's defaults, overridden by the profile.
     pub machine: Node,
     /// The document itself.
     pub document: Node,
-    /// At least one.
+    /// The variants, at least one.
     pub variants: Vec<Variant>,
-    /// `[sweep]`, as it stands there.
+    /// The table `[sweep]`, if the document has it.
     pub sweep: Option<Entry>,
-    /// What the document says of results, as it stands there.
+    /// The sections about results.
     pub report: Sections,
 }
 
-/// Reads the experiment that was asked for, and the machine it is for.
+/// Reads the requested experiment and its machine.
 ///
 /// # Errors
-/// One of them cannot be used.
+/// Fails if the experiment or the machine cannot be used.
 pub fn load(
     sources: &mut Sources,
     request: &Request,
@@ -125,7 +125,7 @@ fn read_shorthand(
     }
     let shorthand: Shorthand = name.parse().map_err(|error| {
         Failure::BadInput(match error {
-            // Was it meant as one?
+            // Was the name meant as a shorthand?
             NotShorthand::Part { .. } => error.to_string(),
             NotShorthand::Parts { .. } if WorkloadLetter::begins(name) => error.to_string(),
             NotShorthand::Parts { .. } => unknown(name),
@@ -151,7 +151,7 @@ fn read_shorthand(
         .map_err(|diagnostic| Failure::BadInput(diagnostic.to_string()))
 }
 
-/// Says that nothing is called `name`.
+/// Returns the message that nothing is called `name`.
 fn unknown(name: &str) -> String {
     let meant = suggest::name(name, EXPERIMENTS.iter().map(|shipped| shipped.name));
     let meant = meant.map_or(String::new(), |meant| format!("; did you mean `{meant}`?"));
@@ -162,7 +162,7 @@ fn unknown(name: &str) -> String {
     )
 }
 
-/// Marks, in the name of a run, that a generated log took the place of the real one.
+/// Marks the name of a run in which a generated log replaces the real one.
 pub const STAND_IN: &str = "(generated log)";
 
 fn stand_in_note(shorthand: Shorthand) -> String {
@@ -180,7 +180,7 @@ fn stand_in_note(shorthand: Shorthand) -> String {
     )
 }
 
-/// A log's path is relative to the file that names it.
+/// Resolves a log's path, which is relative to the file that names it.
 fn resolve_log(layer: &mut Node, folder: &Path) {
     if let Some(Node {
         value: Value::String(path),

@@ -1,15 +1,15 @@
-//! The command that repeats a run.
+//! Command lines that repeat runs.
 
 use super::{Planned, Request};
 use std::borrow::Cow;
 
 impl Request {
-    /// A command line that asks for one of its experiments again.
+    /// Returns a command line that repeats one run of this request.
     pub fn command_of(&self, run: &Planned) -> String {
         self.command(run.is_variant.then_some(&*run.experiment.name))
     }
 
-    /// A command line that asks for the same again, or for one variant of it.
+    /// Returns a command line that repeats this request, or one variant of it.
     pub fn command(&self, variant: Option<&str>) -> String {
         let mut words = vec![format!("baton run {}", quoted(&self.experiment))];
         if let Some(variant) = variant {
@@ -32,7 +32,7 @@ impl Request {
     }
 }
 
-/// A command line of these words.
+/// Joins words into a command line.
 pub fn command_line(words: impl Iterator<Item = String>) -> String {
     words
         .map(|word| quoted(&word).into_owned())
@@ -40,7 +40,7 @@ pub fn command_line(words: impl Iterator<Item = String>) -> String {
         .join(" ")
 }
 
-/// A word that a shell takes as one.
+/// Quotes a word for a shell if necessary.
 fn quoted(word: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

@@ -1,4 +1,4 @@
-//! Deserialises a [`Node`], and says of an error at which key it is, what was found and what was expected.
+//! Deserialises a [`Node`]. Errors name the key, the value that was found and the values that were expected.
 
 use super::source::Origin;
 use super::tree::{Entry, Node, Table, Value};
@@ -8,40 +8,40 @@ use serde::de::{
 use std::collections::btree_map;
 use std::fmt;
 
-/// What is wrong with a tree, and where.
+/// An error in a tree, with its place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mismatch {
-    /// What is wrong.
+    /// The error itself.
     pub wrong: Wrong,
     /// Keys from the root to the value, or to the table that holds the key.
     pub path: Vec<String>,
-    /// Where the value, or the key, was written.
+    /// Where the value or the key was written.
     pub origin: Option<Origin>,
 }
 
-/// What is wrong with a value or a key.
+/// An error in a value or a key.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Wrong {
-    /// No such key in this table.
+    /// The table has no such key.
     UnknownKey {
         /// The key.
         key: String,
-        /// The keys that there are.
+        /// The keys that the table may have.
         known: Vec<&'static str>,
     },
-    /// A key that must be there is not.
+    /// A required key is missing.
     MissingKey {
         /// The key.
         key: &'static str,
     },
-    /// A value of the wrong type, or one that cannot be.
+    /// The value has the wrong type, or is not accepted.
     Value {
-        /// What was found.
+        /// The value that was found.
         found: String,
-        /// What was expected.
+        /// The values that were expected.
         expected: String,
     },
-    /// Anything else, in words.
+    /// Any other error, in words.
     Other(String),
 }
 
@@ -54,7 +54,7 @@ impl Mismatch {
         }
     }
 
-    /// This error seen from `key` of the table around it; an error that has no origin yet is at that value.
+    /// Returns this error as seen from the table that holds `key`. An error without an origin gets that of the value.
     fn under(mut self, key: &str, entry: &Entry) -> Self {
         self.path.insert(0, key.to_owned());
         if self.origin.is_none() {
@@ -69,9 +69,8 @@ impl Mismatch {
         self
     }
 
-    /// A table that is told apart by its `kind` is buffered by serde, and what is wrong inside is reported for the
-    /// table as a whole: finds the entry that is meant, by its key or by its value, there or further down. Gives the
-    /// path to the value, or to the table that holds the key.
+    /// Finds the entry that an error in a tagged table is about, at any depth, by its key or its value. Serde buffers such tables and
+    /// reports the error for the whole table. Returns the path to the value, or to the table that holds the key.
     fn culprit(&self, node: &Node) -> Option<(Vec<String>, Origin)> {
         let table = node.table()?;
         let here = match &self.wrong {
@@ -93,7 +92,7 @@ impl Mismatch {
         })
     }
 
-    /// Where it is, said to someone who writes TOML.
+    /// Describes the place of the error for somebody who writes TOML.
     fn table(&self) -> String {
         if self.path.is_empty() {
             "an experiment".to_owned()
@@ -102,7 +101,7 @@ impl Mismatch {
         }
     }
 
-    /// "unknown key ... in ...", without the keys that there are.
+    /// Returns "unknown key ... in ...", without the known keys.
     pub fn unknown_key(&self) -> String {
         match &self.wrong {
             Wrong::UnknownKey { key, .. } => format!("unknown key `{key}` in {}", self.table()),
@@ -181,14 +180,14 @@ impl de::Error for Mismatch {
     }
 }
 
-/// What serde expects, said to someone who writes TOML.
+/// Translates what serde expects for somebody who writes TOML.
 fn in_words(expected: &str) -> String {
     let range = |low: i128, high: u128| format!("a whole number from {low} to {high}");
     match expected {
         "u8" => range(0, u8::MAX.into()),
         "u16" => range(0, u16::MAX.into()),
         "u32" => range(0, u32::MAX.into()),
-        // TOML has no larger one.
+        // TOML has no larger number.
         "u64" | "usize" => range(0, i64::MAX as u128),
         "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number".to_owned(),
         "f32" | "f64" => "a number".to_owned(),
@@ -216,7 +215,7 @@ fn describe_unexpected(found: &Unexpected<'_>) -> String {
     }
 }
 
-/// A value in the words of [`describe_unexpected`].
+/// Describes a value in the words of [`describe_unexpected`].
 pub fn describe(value: &Value) -> String {
     describe_unexpected(&match value {
         Value::String(text) => Unexpected::Str(text),
@@ -306,7 +305,7 @@ fn quoted(variants: &[&str]) -> String {
     }
 }
 
-/// Hands out the entries of a table and marks errors with the key they are at.
+/// Hands out the entries of a table and adds their keys to errors.
 struct Entries<'de> {
     rest: btree_map::Iter<'de, String, Entry>,
     current: Option<(&'de String, &'de Entry)>,
@@ -347,7 +346,7 @@ impl<'de> de::MapAccess<'de> for Entries<'de> {
     }
 }
 
-/// A key; one that is asked for as a number (a port) is read as one.
+/// A key. If serde asks for a number (a port), the key is parsed as a number.
 struct Key<'de>(&'de str);
 
 impl<'de> Deserializer<'de> for Key<'de> {

@@ -1,13 +1,13 @@
-//! Which of the keys that were set change anything.
+//! Finds the keys that were set but change nothing.
 
 use super::Planned;
 use super::keys::{self, Condition};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A key that was set, and where.
+/// A key that was set, and the place where it was set.
 type Place = (String, String);
 
-/// What keys did in the runs seen so far.
+/// The effects of keys in the runs seen so far.
 #[derive(Clone, Debug, Default)]
 pub struct Effects {
     in_effect: BTreeSet<Place>,
@@ -15,7 +15,7 @@ pub struct Effects {
 }
 
 impl Effects {
-    /// Sees what keys do in a run.
+    /// Records the effects of keys in a run.
     pub fn see(&mut self, run: &Planned) {
         let place = |set: &super::Set| (set.path.clone(), set.place.clone());
         let changes = run.set.iter().filter(|set| set.is_change);
@@ -30,7 +30,7 @@ impl Effects {
         };
         let unknown: Vec<_> = unknown.collect();
         for set in unknown {
-            // Who sets the other key as well, in the same place or above, knows what it does.
+            // A user who also sets the other key, in the same layer or in a later one, knows the effect.
             let is_known = |condition: &Condition| {
                 let mut others = run.set.iter();
                 others.any(|other| other.path == condition.path && other.kind >= set.kind)
@@ -46,13 +46,13 @@ impl Effects {
         }
     }
 
-    /// Takes what another saw in other runs.
+    /// Adds the effects that `other` recorded in other runs.
     pub fn join(&mut self, other: Self) {
         self.in_effect.extend(other.in_effect);
         self.without.extend(other.without);
     }
 
-    /// Keys that did nothing in any run, and what they need.
+    /// Returns messages about the keys that had no effect in any run, with the conditions that they need.
     pub fn without(mut self) -> Vec<String> {
         let in_effect = self.in_effect;
         self.without.retain(|place, _| !in_effect.contains(place));

@@ -1,18 +1,18 @@
-//! Why there is no experiment, or are no results.
+//! Errors that prevent experiments or results.
 
 use baton_study::StoreError;
 use std::io;
 
-/// Why what the user said makes no experiment, or an experiment no results.
+/// Why a request gives no experiment, or an experiment gives no results.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    /// It cannot be used; the message says what, where and what was expected.
+    /// The input cannot be used. The message names the place, the error and the expected input.
     #[error("{0}")]
     BadInput(String),
-    /// Something failed on the way.
+    /// An operation failed.
     #[error("{0}")]
     Failed(String),
-    /// The user does not want it any more.
+    /// The user interrupted the operation.
     #[error("interrupted")]
     Interrupted,
 }
@@ -29,7 +29,7 @@ impl From<StoreError> for Failure {
     }
 }
 
-/// Why something cannot be read or written, without numbers and names that say nothing to the user.
+/// Describes why something cannot be read or written, without error numbers and names that mean nothing to the user.
 pub fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" at path ").next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `[figure]`: what to draw of a study.
+//! `[figure]`: the figures of a study.
 
 use super::keys;
 use super::report::{self, Places};
@@ -8,37 +8,37 @@ use super::sweep::Sweep;
 use super::tree::{Node, Value};
 use baton_study::table::metrics::Metric;
 
-/// What to draw of a study: metrics over a key that is swept, with a line for each value of the other keys; bars for each variant; or a stack
-/// of parts for each point.
+/// A figure of a study: metrics over a swept key, with a line for each combination of the other keys; bars for each variant; or a stack of
+/// parts for each point.
 #[derive(Clone, Debug)]
 pub struct FigurePlan {
-    /// What tells it from other figures of the study.
+    /// Name that distinguishes the figure from other figures of the study.
     pub name: Option<String>,
-    /// Above it.
+    /// Title above the figure.
     pub title: String,
-    /// The key of the horizontal axis; none if that has the variants or all points.
+    /// Key on the horizontal axis; `None` if that axis shows the variants or all points.
     pub x: Option<String>,
-    /// Below that.
+    /// Label of the horizontal axis.
     pub x_label: String,
-    /// Beside the vertical axis of stacks.
+    /// Label of the vertical axis of stacks.
     pub y_label: Option<String>,
-    /// A panel for each; of stacks, the parts from below.
+    /// Metrics with a panel each; for stacks, the parts from below.
     pub y: Vec<&'static Metric>,
-    /// Whether a stack is drawn of each point.
+    /// Whether a stack is drawn for each point.
     pub stacks: bool,
-    /// Swept keys that tell lines apart, beside the variant.
+    /// Swept keys that distinguish lines, besides the variant.
     pub series: Vec<String>,
-    /// Whether the horizontal axis is one of logarithms.
+    /// Whether the horizontal axis is logarithmic.
     pub log_x: bool,
-    /// Whether the vertical ones are.
+    /// Whether the vertical axes are logarithmic.
     pub log_y: bool,
-    /// Conditions by their numbers: which points are drawn, and what they are compared with.
+    /// Numbers of the conditions that choose the points to draw, and the points to compare with.
     pub(super) only: Option<usize>,
     pub(super) beside: Option<usize>,
-    /// The points that are drawn, when they are known.
+    /// The points to draw, once they are known.
     pub points: Vec<usize>,
-    /// What each point is compared with; without, values are drawn and not by how much they differ or, of stacks, their per cent of the
-    /// whole there.
+    /// The point that each point is compared with. If empty, values are drawn instead of differences or, for stacks, percentages of the
+    /// other point's total.
     pub against: Vec<Option<usize>>,
 }
 
@@ -47,10 +47,10 @@ const KEYS: [&str; 10] = [
 ];
 
 impl FigurePlan {
-    /// Reads a figure of a study of this name.
+    /// Reads a figure of the study `name`.
     ///
     /// # Errors
-    /// It cannot be drawn.
+    /// Fails if the figure cannot be drawn.
     pub fn read(
         sources: &Sources,
         node: &Node,
@@ -88,7 +88,7 @@ impl FigurePlan {
             Some(Value::Boolean(truth)) => Ok(*truth),
             Some(_) => Err(wrong(key, "true or false")),
         };
-        // Keys that are zipped with that of the axis say the same as it does.
+        // Keys that are zipped with the key of the axis carry the same information.
         let others = sweep.axes.iter().filter(|axis| !axis.has(x));
         let unit = keys::all().iter().find(|key| key.path == x);
         let unit = unit.and_then(|key| key.unit.as_deref());
@@ -114,5 +114,5 @@ impl FigurePlan {
     }
 }
 
-/// What the horizontal axis of bars is called.
+/// Name of the horizontal axis of bars.
 const VARIANTS: &str = "name";

@@ -1,8 +1,8 @@
-//! From what the user says to experiments that can run.
+//! Turns the user's input into experiments that can run.
 //!
-//! Layers, each over the one before: the program's defaults, a profile (a machine), an experiment file or a shorthand,
-//! one of the file's variants, the flags. They are joined as trees that remember where each value was written, so that
-//! an error in the joined whole still points to a file and line, or to a flag.
+//! There are several layers, each of which overrides the one before: the program's defaults, a profile (a machine), an experiment file or a
+//! shorthand, one of the file's variants, the flags. They are joined as trees that remember where each value was written, so that an error
+//! in the joined tree still points to a file and line, or to a flag.
 
 mod base;
 mod command;
@@ -48,48 +48,48 @@ use std::path::{Path, PathBuf};
 use tree::{Node, Value};
 use variants::Variant;
 
-/// The commit that the program was built from.
+/// Commit that the program was built from.
 pub const COMMIT: &str = env!("BATON_COMMIT");
 
-/// A digest of the sources of all that decides a result: programs with the same one give the same results.
+/// Digest of all sources that determine results: programs with equal digests give equal results.
 pub const SOURCES: &str = env!("BATON_SOURCES");
 
-/// What the user asked for.
+/// The user's request.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
-    /// A path or a shorthand; of an experiment that is given as text, what errors call it.
+    /// A path or a shorthand. For an experiment that is given as text, its name in errors.
     pub experiment: String,
-    /// What an experiment file would say, where there is none. Paths in it are relative to the current folder.
+    /// Content of the experiment file, if there is no file. Paths in it are relative to the current folder.
     pub text: Option<String>,
-    /// Name or path of a profile, in place of the experiment's own.
+    /// Name or path of a profile that replaces the experiment's own.
     pub profile: Option<String>,
-    /// A log to replay, in place of the experiment's own workload or, of a study that says so, beside them.
+    /// A log to replay instead of the experiment's own workload or, in a study that says so, in addition to its workloads.
     pub log: Option<PathBuf>,
-    /// Of a study that runs logs beside its own loads: more of them.
+    /// Further logs, for a study that runs logs in addition to its own loads.
     pub logs: Vec<GivenLog>,
     /// Single values, in order.
     pub settings: Vec<Setting>,
-    /// Run only these variants; empty: all.
+    /// Variants to run; empty: all.
     pub variants: Vec<String>,
-    /// Of a study: runs of each point, in place of what it says.
+    /// Runs of each point of a study, instead of the number in the study.
     pub seeds: Option<u64>,
-    /// Of a study: what the user measured, to stand beside what is published.
+    /// The user's measurements for a study, to compare with in addition to the published numbers.
     pub measured: Option<PathBuf>,
 }
 
-/// A log that a study runs beside its own loads.
+/// A log that a study runs in addition to its own loads.
 #[derive(Clone, Debug)]
 pub struct GivenLog {
-    /// What its variant is called.
+    /// Name of its variant.
     pub name: String,
     /// The file.
     pub path: PathBuf,
-    /// How it is read.
+    /// Settings for reading the log.
     pub reading: Vec<Setting>,
 }
 
 impl Request {
-    /// Takes all logs, to be run beside the loads of a study.
+    /// Takes all logs, which the study is to run in addition to its own loads.
     fn take_logs(&mut self) -> Vec<GivenLog> {
         let mut logs = std::mem::take(&mut self.logs);
         if let Some(path) = self.log.take() {
@@ -108,7 +108,7 @@ impl Request {
 }
 
 impl GivenLog {
-    /// It as a variant.
+    /// Returns the log as a variant.
     fn variant(&self, sources: &mut Sources) -> Variant {
         let mut layer = log_layer(sources, &self.path);
         for setting in &self.reading {
@@ -129,25 +129,25 @@ impl GivenLog {
 /// Experiments that can run.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// In the order of the file.
+    /// The runs, in the order of the file.
     pub runs: Vec<Planned>,
-    /// What the user should know before they run.
+    /// Notes for the user before the runs.
     pub notes: Vec<String>,
 }
 
-/// Half of the 95 % interval to which a log is measured where nobody says how long, per cent.
+/// Half of the 95 % interval to which a log is measured if the user specifies no length, per cent.
 const UNTIL_CI_PERCENT: f64 = 2.0;
 
 /// One experiment.
 #[derive(Clone, Debug)]
 pub struct Planned {
-    /// The experiment, complete.
+    /// The complete experiment.
     pub experiment: Experiment,
-    /// Whether it is one of a file's variants, of the experiment's name.
+    /// Whether the experiment is a variant of a file, with the name of the variant.
     pub is_variant: bool,
-    /// What stands for it in an experiment file: all that neither default nor profile says.
+    /// Values for an experiment file: all values that neither the defaults nor the profile set.
     pub short: toml::Table,
-    /// What the user set.
+    /// Keys that the user set.
     set: Vec<Set>,
 }
 
@@ -155,16 +155,16 @@ pub struct Planned {
 #[derive(Clone, Debug)]
 struct Set {
     path: String,
-    /// Where, for messages.
+    /// The place, for messages.
     place: String,
-    /// In which layer.
+    /// The layer.
     kind: Kind,
     /// Whether the machine has another value.
     is_change: bool,
 }
 
 impl Plan {
-    /// Keys that were set and change nothing in any run, because of what other keys say.
+    /// Returns messages about keys that were set but change nothing in any run, because of the values of other keys.
     pub fn without_effect(&self) -> Vec<String> {
         let mut effects = Effects::default();
         self.runs.iter().for_each(|run| effects.see(run));
@@ -173,7 +173,7 @@ impl Plan {
 }
 
 impl Planned {
-    /// Whether a length of the run is given, in place of the usual.
+    /// Returns whether a length of the run is given that replaces the usual length.
     pub fn says_how_long(&self) -> bool {
         let run = self.short.get("run").and_then(toml::Value::as_table);
         let says_how_long =
@@ -181,7 +181,7 @@ impl Planned {
         run.is_some_and(|run| run.keys().any(says_how_long))
     }
 
-    /// Measures a log until it is known well enough, if nobody says how long: how long it takes depends on what is in it.
+    /// Measures a log until the result is precise enough, unless a length is given: how long that takes depends on the content of the log.
     pub fn measure_logs_long_enough(&mut self) {
         let is_log = matches!(self.experiment.workload, WorkloadConfig::Log { .. });
         if !is_log || self.says_how_long() {
@@ -198,7 +198,7 @@ impl Planned {
 /// Joins all layers.
 ///
 /// # Errors
-/// What the user gave cannot be used.
+/// Fails if the user's input cannot be used.
 pub fn plan(request: &Request) -> Result<Plan, Failure> {
     let mut sources = Sources::new();
     let mut notes = Vec::new();
@@ -227,7 +227,7 @@ pub fn plan(request: &Request) -> Result<Plan, Failure> {
     Ok(Plan { runs, notes })
 }
 
-/// What the flags say.
+/// Returns the layer of the flags.
 fn flag_layer(sources: &mut Sources, request: &Request) -> Node {
     let mut flags = Node::empty(Sources::default_origin());
     if let Some(path) = &request.log {
@@ -261,10 +261,10 @@ fn log_layer(sources: &mut Sources, path: &Path) -> Node {
     layer
 }
 
-/// The only experiment of a request that has no variants.
+/// Returns the only experiment of a request without variants.
 ///
 /// # Errors
-/// What was asked for cannot be used.
+/// Fails if the request cannot be used.
 pub fn plan_one(request: &Request) -> Result<Experiment, Failure> {
     match plan(request)?.runs.as_slice() {
         [run] => Ok(run.experiment.clone()),
@@ -276,10 +276,10 @@ pub fn plan_one(request: &Request) -> Result<Experiment, Failure> {
     }
 }
 
-/// The machine of a profile, by name or path, with nothing over it.
+/// Returns the machine of a profile, by name or path, without further layers.
 ///
 /// # Errors
-/// There is none, or it cannot be used.
+/// Fails if there is no such profile, or if it cannot be used.
 pub fn profile(name: &str) -> Result<Experiment, Failure> {
     let mut sources = Sources::new();
     let request = Request {
@@ -302,7 +302,7 @@ pub fn profile(name: &str) -> Result<Experiment, Failure> {
         .map_err(|diagnostic| Failure::BadInput(diagnostic.to_string()))
 }
 
-/// Lays a document over its machine and makes an experiment of it.
+/// Overrides a machine with a document and makes an experiment of the result.
 fn complete(
     sources: &Sources,
     base: &Base,
@@ -347,7 +347,8 @@ fn complete(
     })
 }
 
-/// What made a value at `path` impossible: that value or, if it was there before, a later one beside it.
+/// Returns the origin of the value that makes the value at `path` impossible: this value or, if this value was set earlier, a later one in
+/// the same table.
 fn blamed<'a>(sources: &Sources, tree: &'a Node, path: &str) -> &'a Origin {
     let own = tree.origin_of(path);
     let beside = path
@@ -356,7 +357,7 @@ fn blamed<'a>(sources: &Sources, tree: &'a Node, path: &str) -> &'a Origin {
     let origins = beside
         .into_iter()
         .flat_map(|table| table.values().map(|entry| &entry.node.origin));
-    // The first of equals stays, so the value itself.
+    // Of equals the first stays, which is the value itself.
     origins.fold(own, |latest, origin| {
         if sources.rank(origin) > sources.rank(latest) {
             origin
@@ -366,7 +367,7 @@ fn blamed<'a>(sources: &Sources, tree: &'a Node, path: &str) -> &'a Origin {
     })
 }
 
-/// Sees what the workload names: a log that can be opened, a preset that exists.
+/// Checks what the workload names: that a log can be opened, and that a preset exists.
 fn check_workload(
     sources: &Sources,
     tree: &Node,
@@ -386,7 +387,7 @@ fn check_workload(
     }
 }
 
-/// Whether a log can be opened at all; what is in it is seen when it is read.
+/// Checks that a log can be opened. Its content is checked when it is read.
 fn check_readable(path: &Path) -> Result<(), String> {
     if path == Path::new("-") {
         return Ok(());
@@ -399,7 +400,7 @@ fn check_readable(path: &Path) -> Result<(), String> {
     }
 }
 
-/// Says what is wrong with a tree, where, and what may have been meant.
+/// Describes an error in a tree, its place, and the key that may have been meant.
 fn explain(sources: &Sources, tree: &Node, mismatch: &Mismatch) -> Diagnostic {
     let origin = mismatch.origin.as_ref().unwrap_or(&tree.origin);
     let message = match &mismatch.wrong {

@@ -1,4 +1,4 @@
-//! The machine of an experiment: a profile over the program's defaults.
+//! The machine of an experiment: the program's defaults, overridden by a profile.
 
 use super::shipped::{self, PROFILES};
 use super::source::{Diagnostic, Kind, Origin, Sources};
@@ -11,25 +11,25 @@ use std::path::{Path, PathBuf};
 
 const NOT_A_NAME: &str = "profile: expected the name or path of a profile in quotes";
 
-/// The text of the profile of this name.
+/// Returns the text of the shipped profile `name`.
 fn text(name: &str) -> Option<&'static str> {
     shipped::find(PROFILES, name).map(|profile| profile.text)
 }
 
-/// All names, for messages.
+/// Returns all names of shipped profiles, for messages.
 fn names() -> String {
     let names: Vec<&str> = PROFILES.iter().map(|profile| profile.name).collect();
     names.join(", ")
 }
 
-/// Says that a document names no profile.
+/// Returns the error for a document that names no profile.
 fn missing(sources: &Sources, document: &Node) -> Diagnostic {
     let message = format!(
         "`profile` is missing, the machine to run on; expected profile = \"NAME\" with one of {} (see `baton list profiles`), or the \
          path of a profile file",
         names()
     );
-    // A key that is no key may be a misspelt one.
+    // An unknown key may be a misspelt `profile`.
     let keys = document.table().into_iter().flatten();
     let misspelt = keys.map(|(key, entry)| (suggest::distance(key, "profile"), entry));
     match misspelt
@@ -44,11 +44,11 @@ fn missing(sources: &Sources, document: &Node) -> Diagnostic {
     }
 }
 
-/// The profile from the flag, else the one that `document`, from which it was taken, names; over the defaults. Also returns its name, as
-/// it is from the current folder.
+/// Loads the profile that the flag names, or else the one that `document` named, which was taken from it; the profile overrides the
+/// defaults. Also returns the name of the profile, relative to the current folder.
 ///
 /// # Errors
-/// There is none, or it cannot be used.
+/// Fails if there is no such profile, or if it cannot be used.
 pub fn load(
     sources: &mut Sources,
     request: &Request,
@@ -91,10 +91,10 @@ pub fn load(
     Ok((name, machine))
 }
 
-/// Profiles that a profile is laid over, one over the other, at most.
+/// Maximum number of profiles that override each other.
 const MOST_LAYERS: usize = 8;
 
-/// A profile, and before it what it is laid over, as its own `profile` says.
+/// Loads a profile and, before it, the profiles that it overrides, as its own `profile` says.
 fn load_layers(
     sources: &mut Sources,
     (name, origin): (&str, &Origin),
@@ -136,9 +136,9 @@ fn load_layers(
 }
 
 enum ProfileProblem {
-    /// It cannot be read.
+    /// The profile cannot be read.
     Missing(String),
-    /// It is no TOML.
+    /// The profile is not valid TOML.
     Content(Diagnostic),
 }
 

@@ -1,4 +1,4 @@
-//! Runs of experiments, by whatever program: what kept one from its results, and under which key a study keeps them.
+//! Runs of experiments, by any program: why a run has no results, and the key under which a study keeps results.
 
 use crate::{Failure, SOURCES, StudyPlan, complete_text};
 use baton_sim::RunError;
@@ -8,7 +8,7 @@ use baton_study::{Inputs, Key, Outcome, Store, Study, StudyRun, identify};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-/// What a store says of the program that did a run.
+/// Description of the running program in stores.
 pub const PROGRAM: &str = concat!(
     env!("CARGO_PKG_VERSION"),
     " ",
@@ -17,11 +17,11 @@ pub const PROGRAM: &str = concat!(
     env!("BATON_COMMIT")
 );
 
-/// The results of `run`, which simulates `experiment`, or why there are none. A broken rule of the simulator, which panics, is one of the
-/// reasons; `again` is the command that shows it again.
+/// Runs `run`, which simulates `experiment`, and returns its results or the reason why there are none. One reason is a panic, that is, a
+/// violated invariant of the simulator; `again` is the command that reproduces it.
 ///
 /// # Errors
-/// There are no results.
+/// Fails if there are no results.
 pub fn attempt(
     experiment: &Experiment,
     again: &str,
@@ -60,7 +60,7 @@ pub fn attempt(
     }
 }
 
-/// What is wrong with a workload, with the log's name if it is one.
+/// Returns the message about a workload, with the name of the log if the workload is a log.
 fn of_log(workload: &WorkloadConfig, message: String) -> String {
     match workload {
         WorkloadConfig::Log { path, .. } if !message.contains(&path.display().to_string()) => {
@@ -70,10 +70,10 @@ fn of_log(workload: &WorkloadConfig, message: String) -> String {
     }
 }
 
-/// How a run of a study ended, which `run` simulates. That of one that failed is written beside the results: it would fail again.
+/// Returns the outcome of `run`, a run of a study. The experiment of a failed run is written into the store, because it would fail again.
 ///
 /// # Errors
-/// It cannot be begun, or was interrupted.
+/// Fails if the run cannot be started, or was interrupted.
 pub fn outcome(
     store: &Store,
     key: Key,
@@ -93,16 +93,16 @@ pub fn outcome(
     }
 }
 
-/// Whether an experiment's log is what comes on standard input.
+/// Returns whether an experiment reads its log from standard input.
 pub fn reads_standard_input(experiment: &Experiment) -> bool {
     matches!(&experiment.workload, WorkloadConfig::Log { path, .. } if path == Path::new("-"))
 }
 
 impl StudyPlan {
-    /// Gives each run its key, for results to be kept in a store.
+    /// Computes the key of each run, under which a store keeps the results.
     ///
     /// # Errors
-    /// A log cannot be read.
+    /// Fails if a log cannot be read.
     pub fn identified(self, store: &Store) -> Result<(Study, Vec<(Key, Experiment)>), Failure> {
         let mut inputs = Inputs::load(store);
         let mut study = Study {
@@ -127,10 +127,10 @@ impl StudyPlan {
         Ok((study, runs))
     }
 
-    /// Refuses standard input as a log: a study that is started again has to find the same.
+    /// Refuses standard input as a log, because a study that is started again must find the same log.
     ///
     /// # Errors
-    /// A run reads it.
+    /// Fails if a run reads standard input.
     pub fn refuse_standard_input(&self) -> Result<(), Failure> {
         let mut points = self.points.iter();
         match points.any(|point| reads_standard_input(&point.experiment)) {

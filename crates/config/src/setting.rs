@@ -1,10 +1,10 @@
-//! A single value given by a flag.
+//! Single values that flags set.
 
 use super::source::Sources;
 use super::tree::Node;
 use std::str::FromStr;
 
-/// A value for one key, from `--set KEY=VALUE` or from a flag that stands for that.
+/// A value for one key, from `--set KEY=VALUE` or from a flag that stands for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
     flag: String,
@@ -13,7 +13,7 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// A value given by a flag of its own, named as `--seed`.
+    /// Creates a value that is given by a flag of its own, such as `--seed`.
     pub fn of_flag(flag: &str, path: &str, value: impl ToString) -> Self {
         let value = value.to_string();
         Self {
@@ -23,7 +23,7 @@ impl Setting {
         }
     }
 
-    /// A value as `--set` gives it.
+    /// Creates a value as if it were given by `--set`.
     pub fn of_set(path: &str, value: impl ToString) -> Self {
         let value = value.to_string();
         Self {
@@ -33,12 +33,12 @@ impl Setting {
         }
     }
 
-    /// Replays a log as it stands, as the papers did.
+    /// Replays a log in its own order, as the papers did.
     pub fn log_in_order() -> Self {
         Self::of_set("workload.order", "log")
     }
 
-    /// Whether only logs have its key.
+    /// Returns whether the key concerns only logs.
     pub(super) fn says_how_logs_are_read(&self) -> bool {
         let of_logs = [
             "workload.format",
@@ -48,12 +48,12 @@ impl Setting {
         of_logs.contains(&self.path.as_str())
     }
 
-    /// The flag as it was written.
+    /// Returns the flag as it was written.
     pub fn flag(&self) -> &str {
         &self.flag
     }
 
-    /// The value at its place.
+    /// Returns a tree with only this value.
     pub(super) fn to_node(&self, sources: &mut Sources) -> Node {
         Node::at_path(
             &self.path,
@@ -62,7 +62,7 @@ impl Setting {
     }
 }
 
-/// `KEY=VALUE`, the key as a path with dots, the value as TOML or else as a string.
+/// Parses `KEY=VALUE`: the key is a path with dots, the value TOML or else a string.
 impl FromStr for Setting {
     type Err = String;
 

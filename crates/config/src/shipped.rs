@@ -1,21 +1,21 @@
-//! What ships with the program: experiments and profiles, which the build finds in their folders.
+//! Experiments and profiles that ship with the program. The build finds them in their folders.
 
 /// A TOML file that is part of the program.
 #[derive(Clone, Copy, Debug)]
 pub struct Shipped {
-    /// Its name without `.toml`.
+    /// File name without `.toml`.
     pub name: &'static str,
-    /// What is in it.
+    /// Content of the file.
     pub text: &'static str,
 }
 
 include!(concat!(env!("OUT_DIR"), "/shipped.rs"));
 
-/// The profile that says nothing.
+/// Name of the profile that sets nothing.
 pub const DEFAULTS: &str = "defaults";
 
 impl Shipped {
-    /// What the comment at its head says first, a sentence.
+    /// Returns the first sentence of the comment at the head of the file.
     pub fn about(&self) -> String {
         let head = self.text.lines().map_while(|line| line.strip_prefix('#'));
         let paragraph: Vec<&str> = head
@@ -26,10 +26,10 @@ impl Shipped {
     }
 }
 
-/// The text up to the first full stop or question mark that ends a sentence, or all of it.
+/// Returns the text up to the first full stop or question mark that ends a sentence, or the whole text.
 pub fn first_sentence(text: &str) -> &str {
     let ends = text.match_indices(['.', '?']).map(|(at, _)| at + 1);
-    // Abbreviations and numbers go on.
+    // Abbreviations and numbers do not end a sentence.
     let mut ends = ends.filter(|&end| {
         let mut rest = text[end..].chars();
         let abbreviated = text[..end].ends_with("al.");
@@ -43,7 +43,7 @@ pub fn first_sentence(text: &str) -> &str {
         .map_or(text, |end| text[..end].trim_end_matches('.'))
 }
 
-/// The one of this name.
+/// Returns the file of this name.
 pub fn find(all: &[Shipped], name: &str) -> Option<Shipped> {
     all.iter().copied().find(|shipped| shipped.name == name)
 }

@@ -1,6 +1,6 @@
 //! The shorthand of the handoff-policies paper, section 5: Workload-Connections-Priority-LoadControl-Selection-MIPS.
 //!
-//! A shorthand is only a short way to write an experiment file: [`Shorthand::to_toml`].
+//! A shorthand is only a short form of an experiment file: [`Shorthand::to_toml`].
 
 use std::fmt;
 use std::fmt::Write as _;
@@ -9,17 +9,17 @@ use std::str::FromStr;
 /// An experiment of the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shorthand {
-    /// What the clients ask for.
+    /// Workload that the clients request.
     pub workload: WorkloadLetter,
-    /// The most connections that the NIC may hold; 0 for no handoff.
+    /// Maximum number of connections on the NIC; 0 for no handoff.
     pub connections: u32,
     /// Host packets before NIC packets (`P`), or first come, first served (`N`).
     pub host_first: bool,
     /// Load control (`L`) or not (`N`).
     pub load_control: bool,
-    /// Which connections to hand off.
+    /// Policy that chooses connections to hand off.
     pub selection: Selection,
-    /// The NIC's instruction rate, millions a second.
+    /// Instruction rate of the NIC, millions a second.
     pub mips: u32,
 }
 
@@ -30,7 +30,7 @@ pub enum WorkloadLetter {
     WorldCup,
     /// `I`: IBM log, 2048 clients.
     Ibm,
-    /// `D`: SPECweb99 with 30 % dynamic content, 4096 connections: 2048 at 400 kb/s each could not ask for what the paper measured.
+    /// `D`: SPECweb99 with 30 % dynamic content, 4096 connections, because 2048 at 400 kb/s each could not request what the paper measured.
     Specweb,
     /// `S`: SPECweb99 with static content only, 4096 connections.
     SpecwebStatic,
@@ -45,7 +45,7 @@ pub enum Selection {
     Threshold(u32),
 }
 
-/// The parts in order, with what each may be.
+/// The parts in order, with their accepted values.
 const PARTS: [(&str, &str); 6] = [
     (
         "workload",
@@ -67,10 +67,10 @@ const PARTS: [(&str, &str); 6] = [
     ),
 ];
 
-/// Why a text is no shorthand.
+/// Why a text is not a shorthand.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotShorthand {
-    /// It has not six parts.
+    /// The text does not have six parts.
     #[error(
         "{text:?} has {found} of the 6 parts of a shorthand; expected \
          WORKLOAD-CONNECTIONS-PRIORITY-LOADCONTROL-SELECTION-MIPS, as in W-1024-P-N-FCFS-400"
@@ -78,21 +78,21 @@ pub enum NotShorthand {
     Parts {
         /// The text.
         text: String,
-        /// How many parts it has.
+        /// Number of parts.
         found: usize,
     },
-    /// One part is not among those that it may be.
+    /// A part has a value that is not accepted.
     #[error("{text}: part {number}, the {name}, is {found:?}; expected {expected}")]
     Part {
         /// The text.
         text: String,
-        /// Which part, from 1.
+        /// Number of the part, from 1.
         number: usize,
-        /// What the part says.
+        /// Name of the part.
         name: &'static str,
-        /// What was found.
+        /// Value of the part.
         found: String,
-        /// What it may be.
+        /// Accepted values.
         expected: &'static str,
     },
 }
@@ -140,7 +140,7 @@ impl FromStr for Shorthand {
     }
 }
 
-/// A number in digits only; `parse` would accept a sign.
+/// Parses a number of digits only; `parse` would accept a sign.
 fn number(text: &str) -> Option<u32> {
     text.bytes()
         .all(|b| b.is_ascii_digit())
@@ -166,13 +166,13 @@ impl WorkloadLetter {
         }
     }
 
-    /// Whether a text begins with one, as shorthands do.
+    /// Returns whether a text begins with the letter of a workload, as shorthands do.
     pub fn begins(text: &str) -> bool {
         let first = text.split('-').next();
         first.is_some_and(|letter| Self::from_text(letter).is_some())
     }
 
-    /// Whether it is the replay of a log.
+    /// Returns whether the workload replays a log.
     pub const fn is_log(self) -> bool {
         matches!(self, Self::WorldCup | Self::Ibm)
     }
@@ -184,7 +184,7 @@ impl WorkloadLetter {
         }
     }
 
-    /// The workload section. Logs are not part of the program: a generated stand-in is replayed unless one is given.
+    /// Returns the workload section. Logs are not part of the program: unless a log is given, a generated one is replayed.
     const fn section(self) -> &'static str {
         match self {
             Self::WorldCup => "kind = \"generated\"\npreset = \"worldcup-lifetimes\"",
@@ -206,7 +206,7 @@ impl Selection {
 }
 
 impl Shorthand {
-    /// The experiment file that it stands for.
+    /// Returns the experiment file that the shorthand stands for.
     pub fn to_toml(self) -> String {
         let scheduler = if self.host_first {
             "host-first"
@@ -214,7 +214,7 @@ impl Shorthand {
             "fcfs"
         };
         let selection = match self.selection {
-            // With no place on the NIC nothing is to be selected, and nothing is to be attempted in vain.
+            // Without a place on the NIC, no connection is selected, so that no attempt fails.
             _ if self.connections == 0 => "policy = \"never\"".to_owned(),
             Selection::Fcfs => "policy = \"fcfs\"".to_owned(),
             Selection::Threshold(n) => format!("policy = \"threshold\"\nenqueues = {n}"),

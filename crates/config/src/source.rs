@@ -1,29 +1,29 @@
-//! Where values come from, and how an error points there.
+//! Sources of values, and errors that point to them.
 
 use std::fmt;
 use std::ops::Range;
 
-/// What a text is that holds values. The later one overrides the earlier.
+/// Kinds of texts that hold values. Later kinds override earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// The program's own defaults; has no text.
+    /// The program's own defaults, which have no text.
     Default,
     /// A machine: a file, or part of the program.
     Profile,
     /// An experiment file.
     File,
-    /// What a shorthand stands for, named by it.
+    /// The experiment file that a shorthand stands for; named by the shorthand.
     Shorthand,
-    /// A flag of the command line, as `--set nic.mips=600`.
+    /// A flag of the command line, such as `--set nic.mips=600`.
     Flag,
 }
 
-/// One text that holds values.
+/// A text that holds values.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// What it is.
+    /// Kind of the text.
     pub kind: Kind,
-    /// What errors call it.
+    /// Name in errors.
     pub name: String,
     /// The text itself.
     pub text: String,
@@ -36,12 +36,12 @@ pub struct Origin {
     span: Range<usize>,
 }
 
-/// All texts read so far. The first is the program's defaults.
+/// All texts read so far. The first stands for the program's defaults.
 #[derive(Clone, Debug)]
 pub struct Sources(Vec<Source>);
 
 impl Sources {
-    /// Only the defaults.
+    /// Creates a collection that holds only the defaults.
     pub fn new() -> Self {
         Self(vec![Source {
             kind: Kind::Default,
@@ -50,7 +50,7 @@ impl Sources {
         }])
     }
 
-    /// The origin of what the program says by itself.
+    /// Returns the origin of the program's defaults.
     pub const fn default_origin() -> Origin {
         Origin {
             source: 0,
@@ -58,7 +58,7 @@ impl Sources {
         }
     }
 
-    /// Adds a text; its values are at [`Self::at`] of the returned number.
+    /// Adds a text and returns its number, for [`Self::at`].
     pub fn add(&mut self, kind: Kind, name: impl Into<String>, text: impl Into<String>) -> usize {
         self.0.push(Source {
             kind,
@@ -68,27 +68,27 @@ impl Sources {
         self.0.len() - 1
     }
 
-    /// A place in text number `source`.
+    /// Returns a place in text number `source`.
     pub const fn at(source: usize, span: Range<usize>) -> Origin {
         Origin { source, span }
     }
 
-    /// The text that a place lies in.
+    /// Returns the text that holds a place.
     pub fn source(&self, origin: &Origin) -> &Source {
         &self.0[origin.source]
     }
 
-    /// Where in its text a place begins, bytes.
+    /// Returns the offset of a place in its text, bytes.
     pub const fn start(&self, origin: &Origin) -> usize {
         origin.span.start
     }
 
-    /// How late in the order of layers a value was written.
+    /// Returns the rank of a value in the order of layers; later layers have higher ranks.
     pub fn rank(&self, origin: &Origin) -> (Kind, usize) {
         (self.source(origin).kind, origin.source)
     }
 
-    /// How messages name a place, as `FILE:LINE:COLUMN` or by the flag.
+    /// Returns the name of a place for messages: `FILE:LINE:COLUMN` or the flag.
     pub fn place(&self, origin: &Origin) -> String {
         let Diagnostic { source, place, .. } = self.diagnose(origin, "");
         match place {
@@ -97,7 +97,7 @@ impl Sources {
         }
     }
 
-    /// A diagnostic about what stands at `origin`.
+    /// Creates a diagnostic about the text at `origin`.
     pub fn diagnose(&self, origin: &Origin, message: impl Into<String>) -> Diagnostic {
         let source = self.source(origin);
         let place = match source.kind {
@@ -112,7 +112,7 @@ impl Sources {
     }
 }
 
-/// What is wrong, and where.
+/// An error with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     source: String,
@@ -120,7 +120,7 @@ pub struct Diagnostic {
     message: String,
 }
 
-/// A place in a file as people count.
+/// A place in a file, with line and column counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Place {
     line: usize,
@@ -148,7 +148,7 @@ impl Place {
     }
 }
 
-/// `FILE:LINE:COLUMN: MESSAGE` with the line below it, or `FLAG: MESSAGE`.
+/// Writes `FILE:LINE:COLUMN: MESSAGE` with the line below it, or `FLAG: MESSAGE`.
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {

@@ -1,4 +1,4 @@
-//! From an experiment file with `[sweep]` to all runs of a study.
+//! Plans all runs of a study from an experiment file with `[sweep]`.
 
 use super::base::{self, Base};
 use super::effects::Effects;
@@ -19,41 +19,41 @@ use std::thread;
 /// All runs of a study.
 #[derive(Clone, Debug)]
 pub struct StudyPlan {
-    /// What it is called: a name that a file may have.
+    /// Name of the study, which is valid as a file name.
     pub name: String,
-    /// Keys that it sets.
+    /// Keys that the study sets.
     pub columns: Vec<ConfigColumn>,
-    /// Its points, each with as many seeds as it says, one after the other.
+    /// The points; all seeds of a point follow each other.
     pub points: Vec<Point>,
     /// Combinations that `[[sweep.except]]` leaves out.
     pub left_out: usize,
-    /// What to say of it.
+    /// The report on the study.
     pub report: ReportPlan,
-    /// What the user should know before they run.
+    /// Notes for the user before the runs.
     pub notes: Vec<String>,
-    /// Keys that were set and change nothing in any run.
+    /// Messages about keys that were set but change nothing in any run.
     pub without_effect: Vec<String>,
 }
 
 /// One run.
 #[derive(Clone, Debug)]
 pub struct Point {
-    /// The variant that it is of, if there are any.
+    /// Name of the variant, if there are variants.
     pub variant: Option<String>,
-    /// What is run.
+    /// The experiment to run.
     pub experiment: Experiment,
-    /// What the study calls the values of each axis, where it does.
+    /// The study's name for the value on each axis, where it has one.
     pub(super) names: Vec<Option<String>>,
     /// The value of each of the study's columns.
     pub values: Vec<Cell>,
-    /// Which of the report's conditions hold.
+    /// Which conditions of the report hold.
     pub(super) holds: Vec<bool>,
 }
 
-/// Plans a study. It takes as many threads as it is given: complete experiments are long.
+/// Plans a study on at most `threads` threads, because complete experiments are large.
 ///
 /// # Errors
-/// What the user gave cannot be used.
+/// Fails if the user's input cannot be used.
 pub fn study(request: &Request, threads: usize) -> Result<StudyPlan, Failure> {
     let mut sources = Sources::new();
     let mut notes = Vec::new();
@@ -73,7 +73,7 @@ pub fn study(request: &Request, threads: usize) -> Result<StudyPlan, Failure> {
     } else if request.log.is_some()
         && base.document.get("workload.kind").and_then(Node::string) != Some("log")
     {
-        // The log is the load of all points.
+        // The log replaces the workload of all points.
         sweep.leave("workload");
     }
     let flags = flag_layer(&mut sources, &request);
@@ -137,7 +137,7 @@ pub fn study(request: &Request, threads: usize) -> Result<StudyPlan, Failure> {
     })
 }
 
-/// A name that a file may have.
+/// Turns a name into a valid file name.
 pub(super) fn file_name(name: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "-_. ".contains(c);
     let name: String = name
@@ -150,7 +150,7 @@ pub(super) fn file_name(name: &str) -> String {
     }
 }
 
-/// The keys that any run sets, but for the name and the seed, which have columns anyway.
+/// Returns the keys that any run sets, except the name and the seed, which always have columns.
 fn columns_of(base: &Base, sweep: &Sweep, flags: &Node) -> Vec<String> {
     let variants = base
         .variants
@@ -184,7 +184,7 @@ struct Planner<'a> {
 }
 
 impl Planner<'_> {
-    /// Refuses what would make points that are all alike, or that are not what a variant says.
+    /// Refuses swept keys that a variant or a flag sets too.
     fn check(&self) -> Result<(), Diagnostic> {
         for (path, key) in self.sweep.own_keys() {
             let layers = self
@@ -204,7 +204,7 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// All points in order, and what their keys do.
+    /// Returns all points in order, and the effects of their keys.
     fn points(&self, threads: usize) -> Result<(Vec<Point>, Effects), Diagnostic> {
         let combinations = self.sweep.combinations();
         let all = combinations * self.base.variants.len();
@@ -236,7 +236,7 @@ impl Planner<'_> {
         Ok(all)
     }
 
-    /// A point, if it is not left out.
+    /// Returns a point, unless it is left out.
     fn point(
         &self,
         variant: &Variant,
@@ -271,7 +271,7 @@ impl Planner<'_> {
     }
 }
 
-/// A value as it stands in a table.
+/// Converts a value into a cell of a table.
 fn cell(node: &Node) -> Cell {
     match &node.value {
         Value::Boolean(truth) => Cell::Boolean(*truth),
@@ -282,7 +282,7 @@ fn cell(node: &Node) -> Cell {
     }
 }
 
-/// Makes all values of a column the same kind, and says which.
+/// Converts all values of a column to the same kind, and returns the kind.
 fn unite<'a>(path: &str, cells: impl Iterator<Item = &'a mut Cell>) -> Kind {
     let cells: Vec<&mut Cell> = cells.filter(|cell| **cell != Cell::Nothing).collect();
     let all = |is: fn(&Cell) -> bool| cells.iter().all(|cell| is(cell));

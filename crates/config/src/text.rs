@@ -1,4 +1,4 @@
-//! Runs as the experiment file that gives them again.
+//! Writes runs as an experiment file that reproduces them.
 
 use super::shipped;
 use super::tree::TAGS;
@@ -7,10 +7,10 @@ use crate::failure::Failure;
 use baton_sim::config::Experiment;
 use toml::{Table, Value};
 
-/// The experiment file that gives these runs: what differs from profile and defaults or, if `full`, all of it.
+/// Returns the experiment file that reproduces these runs: the values that differ from profile and defaults or, if `full`, all values.
 ///
 /// # Errors
-/// There is something that TOML cannot say.
+/// Fails if a value cannot be written as TOML.
 pub fn to_text(plan: &Plan, full: bool) -> Result<String, Failure> {
     let table = |run: &Planned| match full {
         true => complete(&run.experiment),
@@ -21,10 +21,10 @@ pub fn to_text(plan: &Plan, full: bool) -> Result<String, Failure> {
     toml::to_string(&document).map_err(refused)
 }
 
-/// The experiment file that says all of an experiment.
+/// Returns an experiment file with all values of an experiment.
 ///
 /// # Errors
-/// There is something that TOML cannot say.
+/// Fails if a value cannot be written as TOML.
 pub fn complete_text(experiment: &Experiment) -> Result<String, Failure> {
     let table = complete(experiment).map_err(refused)?;
     toml::to_string(&table).map_err(refused)
@@ -32,7 +32,7 @@ pub fn complete_text(experiment: &Experiment) -> Result<String, Failure> {
 
 fn complete(experiment: &Experiment) -> Result<Table, toml::ser::Error> {
     let mut table = Table::try_from(experiment)?;
-    // All is said, so that no profile has to be.
+    // All values are in the file, so that the profile need not set any.
     let defaults = Value::String(shipped::DEFAULTS.to_owned());
     table.insert("profile".to_owned(), defaults);
     Ok(table)
@@ -42,7 +42,7 @@ fn refused(error: toml::ser::Error) -> Failure {
     Failure::Failed(format!("cannot write the experiment as TOML: {error}"))
 }
 
-/// One table, or what all have in common with a variant for each.
+/// Returns the only table, or the values that all tables share with a variant for each table.
 fn document(mut tables: Vec<Table>) -> Table {
     if tables.len() == 1 {
         return tables.remove(0);
@@ -63,7 +63,7 @@ fn document(mut tables: Vec<Table>) -> Table {
     document
 }
 
-/// Takes out of all tables what they all say.
+/// Removes the values that all tables share, and returns them.
 fn take_common(tables: &mut [&mut Table]) -> Table {
     let mut common = Table::new();
     let Some(first) = tables.first() else {
@@ -89,7 +89,7 @@ fn take_common(tables: &mut [&mut Table]) -> Table {
     common
 }
 
-/// Whether both are tables that can be joined: those of different kinds replace each other.
+/// Returns whether both are tables that can be joined: tables of different kinds replace each other.
 fn same_kind(one: &Value, other: &Value) -> bool {
     let both_tables = one.is_table() && other.is_table();
     both_tables && TAGS.iter().all(|tag| one.get(tag) == other.get(tag))

@@ -9,9 +9,9 @@ use toml::de::{DeTable, DeValue};
 /// A value and where it was written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
-    /// Where.
+    /// Where the value was written.
     pub origin: Origin,
-    /// What.
+    /// The value.
     pub value: Value,
 }
 
@@ -23,14 +23,14 @@ pub enum Value {
     Integer(i64),
     Float(f64),
     Boolean(bool),
-    /// As it was written.
+    /// A date or time, as it was written.
     Datetime(String),
     Array(Vec<Node>),
     Table(Table),
 }
 
 impl Value {
-    /// It as a number that is finite.
+    /// Returns the value as a finite number.
     pub const fn number(&self) -> Option<f64> {
         match self {
             Self::Integer(number) => Some(*number as f64),
@@ -48,12 +48,12 @@ pub type Table = BTreeMap<String, Entry>;
 pub struct Entry {
     /// Where the key was written.
     pub key: Origin,
-    /// Its value.
+    /// The value of the entry.
     pub node: Node,
 }
 
 impl Node {
-    /// An empty table.
+    /// Creates an empty table.
     pub const fn empty(origin: Origin) -> Self {
         Self {
             origin,
@@ -61,10 +61,10 @@ impl Node {
         }
     }
 
-    /// Reads a TOML document.
+    /// Parses a TOML document.
     ///
     /// # Errors
-    /// If it is none.
+    /// Fails if the text is not valid TOML.
     pub fn parse(
         sources: &mut Sources,
         kind: Kind,
@@ -90,7 +90,7 @@ impl Node {
         }
     }
 
-    /// Reads the value of a flag: TOML if it is that, else a string.
+    /// Parses the value of a flag: as TOML if possible, else as a string.
     pub fn parse_flag(sources: &mut Sources, name: &str, text: &str) -> Self {
         let source = sources.add(Kind::Flag, name, text);
         let origin = Sources::at(source, 0..text.len());
@@ -103,7 +103,7 @@ impl Node {
         })
     }
 
-    /// A tree of values that the program gives by itself.
+    /// Creates a tree of the program's own values.
     pub fn from_default(value: &toml::Value) -> Self {
         let origin = Sources::default_origin();
         let value = match value {
@@ -133,7 +133,7 @@ impl Node {
         Self { origin, value }
     }
 
-    /// The value as plain TOML.
+    /// Returns the value as plain TOML.
     pub fn to_toml(&self) -> toml::Value {
         match &self.value {
             Value::String(text) | Value::Datetime(text) => toml::Value::String(text.clone()),
@@ -150,7 +150,7 @@ impl Node {
         }
     }
 
-    /// Its entries, if it is a table.
+    /// Returns the entries, if the node is a table.
     pub const fn table(&self) -> Option<&Table> {
         match &self.value {
             Value::Table(table) => Some(table),
@@ -158,12 +158,12 @@ impl Node {
         }
     }
 
-    /// Its value, if it is a number.
+    /// Returns the value, if it is a number.
     pub const fn number(&self) -> Option<f64> {
         self.value.number()
     }
 
-    /// Its text, if it is a string.
+    /// Returns the text, if the value is a string.
     pub fn string(&self) -> Option<&str> {
         match &self.value {
             Value::String(text) => Some(text),
@@ -171,7 +171,7 @@ impl Node {
         }
     }
 
-    /// Takes an entry out, if this is a table that has it.
+    /// Removes an entry, if the node is a table that has it.
     pub fn take(&mut self, key: &str) -> Option<Entry> {
         match &mut self.value {
             Value::Table(table) => table.remove(key),
@@ -179,7 +179,7 @@ impl Node {
         }
     }
 
-    /// What stands under a key of this table, or at a place of this list.
+    /// Returns the node under a key of this table, or at an index of this list.
     fn child(&self, key: &str) -> Option<&Self> {
         match &self.value {
             Value::Table(table) => table.get(key).map(|entry| &entry.node),
@@ -188,12 +188,12 @@ impl Node {
         }
     }
 
-    /// The node at a dotted path.
+    /// Returns the node at a dotted path.
     pub fn get(&self, path: &str) -> Option<&Self> {
         path.split('.').try_fold(self, Self::child)
     }
 
-    /// All that stands at a dotted path in which `[]` means each item of a list, with the paths to them below `above`.
+    /// Finds all nodes at a dotted path in which `[]` means each item of a list, with their paths below `above`.
     pub fn find<'a>(
         &'a self,
         path: &str,
@@ -232,7 +232,7 @@ impl Node {
         above.pop();
     }
 
-    /// As [`Self::get`], to change it.
+    /// Returns the node at a dotted path, for changes.
     pub fn get_mut(&mut self, path: &str) -> Option<&mut Self> {
         path.split('.')
             .try_fold(self, |node, key| match &mut node.value {
@@ -241,7 +241,7 @@ impl Node {
             })
     }
 
-    /// The origin of what stands at a dotted path or, if nothing does, of what is nearest around it.
+    /// Returns the origin of the node at a dotted path or, if there is none, of the nearest node around it.
     pub fn origin_of(&self, path: &str) -> &Origin {
         let mut node = self;
         for key in path.split('.') {
@@ -251,7 +251,7 @@ impl Node {
         &node.origin
     }
 
-    /// A tree that holds only `leaf`, at a dotted path; the tables on the way are written where the leaf is.
+    /// Creates a tree that holds only `leaf`, at a dotted path. The tables on the way get the origin of the leaf.
     pub fn at_path(path: &str, leaf: Self) -> Self {
         path.rsplit('.').fold(leaf, |node, key| {
             let origin = node.origin.clone();
@@ -266,8 +266,8 @@ impl Node {
         })
     }
 
-    /// Lays `upper` over this tree: tables are joined, everything else is replaced. A table whose kind
-    /// changes is replaced as a whole, because the keys of one kind mean nothing to another.
+    /// Overrides this tree with `upper`: tables are joined, other values are replaced. A table whose kind changes is replaced as a whole,
+    /// because the keys of one kind mean nothing to another.
     pub fn merge(&mut self, upper: Self) {
         match (&mut self.value, upper.value) {
             (Value::Table(lower), Value::Table(upper_table))
@@ -292,7 +292,8 @@ impl Node {
         }
     }
 
-    /// The same for a layer of an experiment: of keys that stand in place of one another those of `upper` hold alone.
+    /// Overrides this tree with a layer of an experiment, like [`merge`](Self::merge). If `upper` has one of several alternative keys, this
+    /// tree loses all of them.
     pub fn lay_over(&mut self, upper: Self) {
         for alternatives in ALTERNATIVES {
             let named = |key: &&str| upper.get(&format!("run.{key}")).is_some();
@@ -319,7 +320,7 @@ impl Node {
         expanded
     }
 
-    /// The same with all keys along `path` written at `origin`.
+    /// Sets the origin of all keys along `path`.
     #[must_use]
     pub fn with_keys_at(mut self, path: &str, origin: &Origin) -> Self {
         let mut node = &mut self;
@@ -336,7 +337,7 @@ impl Node {
         self
     }
 
-    /// The dotted paths of all leaves.
+    /// Returns the dotted paths of all leaves.
     pub fn paths(&self) -> Vec<String> {
         let mut paths = Vec::new();
         self.collect_paths("", &mut paths);
@@ -360,7 +361,7 @@ impl Node {
     }
 }
 
-/// Keys of `run` of which one says how long it is, and how long it warms up.
+/// Alternative keys of `run`: for its length, and for the length of the warm-up.
 const ALTERNATIVES: [&[&str]; 2] = [
     &[
         "measured_packets",
@@ -371,7 +372,7 @@ const ALTERNATIVES: [&[&str]; 2] = [
     &["warmup_packets", "warmup_responses"],
 ];
 
-/// Keys that say of what kind a table is, and so which other keys it may have.
+/// Keys that specify the kind of a table, and thereby which other keys it may have.
 pub const TAGS: [&str; 2] = ["kind", "policy"];
 
 fn kind_changes(lower: &Table, upper: &Table) -> bool {

@@ -5,18 +5,18 @@ use super::source::{Diagnostic, Sources};
 use super::tree::{Node, Value};
 use crate::failure::Failure;
 
-/// What one variant says, its name included.
+/// The values of one variant, including its name.
 pub struct Variant {
-    /// Its name; absent if the document has no variants.
+    /// Name of the variant; `None` if the document has no variants.
     pub name: Option<String>,
-    /// What it sets.
+    /// Values that the variant sets.
     pub layer: Node,
 }
 
-/// Takes `[[variants]]` out of a document; a document without is its own only variant.
+/// Takes `[[variants]]` out of a document. A document without variants is its own only variant.
 ///
 /// # Errors
-/// They are not as they must be.
+/// Fails if the variants are not valid.
 pub fn take(sources: &Sources, document: &mut Node) -> Result<Vec<Variant>, Diagnostic> {
     let Some(entry) = document.take("variants") else {
         return Ok(vec![Variant {
@@ -76,10 +76,10 @@ fn take_variant(sources: &Sources, mut item: Node) -> Result<Variant, Diagnostic
     })
 }
 
-/// The variants that were asked for.
+/// Returns the requested variants.
 ///
 /// # Errors
-/// One of them does not exist.
+/// Fails if a requested variant does not exist.
 pub fn choose(variants: Vec<Variant>, request: &Request) -> Result<Vec<Variant>, Failure> {
     if request.variants.is_empty() {
         return Ok(variants);

@@ -1,4 +1,5 @@
-//! What a page calls. There is one buffer: the page asks for room in it, puts a log or a question there, and finds the answer in it.
+//! Functions that a page calls. There is one buffer: the page asks for space in it, writes a log or a question there, and reads the answer
+//! from it.
 
 #![allow(
     unsafe_code,
@@ -13,14 +14,14 @@ use std::panic;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 static BUFFER: Mutex<Vec<u8>> = Mutex::new(Vec::new());
-/// A log is read once, however many runs replay it.
+/// Logs already read, so that each is read once, however many runs replay it.
 static LOGS: Logs = Logs::new();
 
 #[link(wasm_import_module = "page")]
 unsafe extern "C" {
-    /// This share of the run has been simulated.
+    /// Reports which share of the run has been simulated.
     safe fn progress(share: f64);
-    /// A rule of the simulator was broken, as this text says, of so many bytes. The module ends.
+    /// Reports a panic, with its message of `bytes` bytes. The module cannot be used afterwards.
     fn panicked(text: *const u8, bytes: usize);
 }
 
@@ -36,7 +37,7 @@ fn lock() -> MutexGuard<'static, Vec<u8>> {
     BUFFER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Where the buffer is, which has so many bytes from now on; those that it had stay.
+/// Resizes the buffer to `bytes` bytes, keeping its content, and returns its address.
 #[unsafe(no_mangle)]
 pub extern "C" fn buffer(bytes: usize) -> *mut u8 {
     let mut buffer = lock();
@@ -44,18 +45,18 @@ pub extern "C" fn buffer(bytes: usize) -> *mut u8 {
     buffer.as_mut_ptr()
 }
 
-/// What is in the buffer is the user's log. Once, before the first question.
+/// Takes the buffer's content as the user's log. Call this once, before the first question.
 #[unsafe(no_mangle)]
 pub extern "C" fn give_log() {
     give_standard_input(mem::take(&mut lock()));
 }
 
-/// Answers the question in the buffer. The answer is there instead, and its length is returned.
+/// Answers the question in the buffer. Replaces the question by the answer, and returns the answer's length.
 #[unsafe(no_mangle)]
 pub extern "C" fn ask() -> usize {
     panic::set_hook(Box::new(|what| {
         let text = what.to_string();
-        // SAFETY: the text lives until the call returns, and the page reads no more than its length.
+        // SAFETY: the text lives until the call returns, and the page does not read beyond its length.
         unsafe { panicked(text.as_ptr(), text.len()) }
     }));
     let question = mem::take(&mut *lock());

@@ -1,9 +1,8 @@
-//! The simulator in a page: [`answer`] takes an experiment as text and gives its results as text. Everything that ships is found
-//! without files, and a log is given as bytes.
+//! The simulator in a web page: [`answer`] takes an experiment as text and returns its results as text. Everything that ships with the
+//! program is found without files, and a log is given as bytes.
 //!
-//! For WebAssembly it is a module of its own (`exports`), which a page has inside and runs on a worker:
-//! `cargo rustc --release --target wasm32-unknown-unknown -p baton-explorer --crate-type cdylib`. Equal questions have equal answers there
-//! and here, byte for byte.
+//! For WebAssembly, a separate module (`exports`) is embedded in a page and runs on a worker: `cargo rustc --release --target
+//! wasm32-unknown-unknown -p baton-explorer --crate-type cdylib`. Equal questions get byte-identical answers in WebAssembly and natively.
 
 #[cfg(target_family = "wasm")]
 pub mod exports;
@@ -18,58 +17,58 @@ use baton_workload::log::Logs;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What errors call the experiment, and the file that a page offers.
+/// Name of the experiment in errors, and of the file that a page offers.
 pub const FILE: &str = "explored.toml";
 
-/// What is to be run.
+/// A request to run an experiment.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Question {
     /// An experiment file with one run.
     pub text: String,
-    /// Keys and values over it, in order, as `--set` takes them.
+    /// Keys and values that override the experiment's, in order, as `--set` takes them.
     #[serde(default)]
     pub settings: Vec<(String, String)>,
-    /// The name of the log that is replayed in place of the experiment's workload. Its content is what standard input has.
+    /// Name of the log to replay instead of the experiment's workload. The log's content is read from standard input.
     #[serde(default)]
     pub log: Option<String>,
 }
 
-/// What came out.
+/// Answer to a question.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Answer {
     /// The experiment was run.
     Ran(Box<Ran>),
-    /// It cannot be, and why.
+    /// The experiment could not be run; the text gives the reason.
     Refused(String),
 }
 
 #[derive(Clone, Debug, Serialize)]
 struct Ran {
-    /// A sentence.
+    /// One sentence that sums up the result.
     verdict: String,
-    /// What to know about it.
+    /// Remarks on the run.
     notes: Vec<String>,
-    /// The run as pages have it, but for its cycles.
+    /// The run in the form that pages need, without its cycles.
     run: page::Run,
     /// Shares of the host's cycles by layer, per cent.
     cycles_percent: BTreeMap<String, f64>,
-    /// The experiment file that gives the same again.
+    /// The experiment file that gives the same result again.
     toml: String,
-    /// What `baton run --json` writes of the run, as text: a page would lose digits of large numbers.
+    /// Output of `baton run --json` for the run, as text, since JavaScript would lose digits of large numbers.
     results: String,
-    /// Version, sources and commit of the simulator.
+    /// Version, source and commit of the simulator.
     program: &'static str,
 }
 
-/// What `baton run --json` writes, without what compares several runs.
+/// Output of `baton run --json`, without the comparison of several runs.
 #[derive(Serialize)]
 struct Document<'a> {
     runs: [&'a Results; 1],
 }
 
-/// Runs what a question in JSON asks for. The answer is JSON, too: what came out, or why nothing did.
+/// Runs the experiment of a question in JSON. Returns JSON, too: the results, or the reason why there are none.
 pub fn answer(question: &[u8], logs: &Logs, observer: &mut dyn Observer) -> String {
     let question = serde_json::from_slice(question);
     let question = question.map_err(|error| Failure::BadInput(format!("the question: {error}")));
@@ -121,7 +120,7 @@ fn ran(question: &Question, logs: &Logs, observer: &mut dyn Observer) -> Result<
     })
 }
 
-/// Where the log is when the file is run elsewhere.
+/// Sets the log's path for when the file is run elsewhere.
 fn name_log(planned: &mut Planned, name: &str) {
     let replays_log = matches!(planned.experiment.workload, WorkloadConfig::Log { .. });
     let workload = planned.short.get_mut("workload");

@@ -1,16 +1,16 @@
-//! A run as pages have it.
+//! Runs, in the form that pages need.
 
 use baton_report::page::{Measure, Run, Samples};
 use baton_sim::results::{Limit, NotSteady, Results, Sample};
 use baton_study::table::{Cell, metrics};
 use std::collections::BTreeMap;
 
-/// The part of the host's time in which it has nothing to do.
+/// The part of the host's time in which it is idle.
 pub const IDLE: &str = "idle";
-/// Samples of one run.
+/// Maximum number of samples of one run.
 pub const MOST_SAMPLES: usize = 400;
 
-/// What the table shows before somebody asks for more.
+/// Columns that the table shows by default.
 const SHOWN: [&str; 7] = [
     "request_rate_per_s",
     "content_mbps",
@@ -21,7 +21,7 @@ const SHOWN: [&str; 7] = [
     "nic_connections",
 ];
 
-/// A metric as the page has it.
+/// Returns a metric in the form that pages need.
 pub fn measure(metric: &metrics::Metric) -> Measure {
     Measure {
         name: metric.name.to_owned(),
@@ -31,7 +31,7 @@ pub fn measure(metric: &metrics::Metric) -> Measure {
     }
 }
 
-/// All but what depends on other runs.
+/// Returns a run in the form that pages need, except for the parts that depend on other runs.
 pub fn of(source: &str, name: &str, results: &Results) -> Run {
     let values = metrics::of(results);
     let value = |metric: &metrics::Metric| values.get(metric.name).and_then(Cell::as_number);
@@ -55,7 +55,7 @@ pub fn of(source: &str, name: &str, results: &Results) -> Run {
     }
 }
 
-/// Shares of the host's cycles by layer and idle, per cent; nothing where it had none.
+/// Returns the shares of the host's cycles by layer and idle, in per cent; empty if the host had no cycles.
 pub fn cycles_percent(results: &Results) -> BTreeMap<String, f64> {
     let host = &results.host;
     let layers = host
@@ -72,7 +72,7 @@ pub fn cycles_percent(results: &Results) -> BTreeMap<String, f64> {
     }
 }
 
-/// At most so many samples. Each stands for some in a row: it is the last of them, with the most that waited in any.
+/// Reduces samples to at most `most`. Each stands for several in a row: it is the last of them, with the maximum queue of all.
 pub fn thinned(samples: &[Sample], most: usize) -> Vec<Sample> {
     let step = samples.len().div_ceil(most).max(1);
     let of_several = |several: &[Sample]| {
@@ -86,7 +86,7 @@ pub fn thinned(samples: &[Sample], most: usize) -> Vec<Sample> {
     samples.chunks(step).filter_map(of_several).collect()
 }
 
-/// Samples as the page has them.
+/// Returns samples in the form that pages need.
 pub fn samples(samples: &[Sample]) -> Samples {
     let of = |value: fn(&Sample) -> u32| samples.iter().map(value).collect();
     let has_unanswered = samples.iter().any(|sample| sample.unanswered > 0);

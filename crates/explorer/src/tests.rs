@@ -44,7 +44,7 @@ fn results_are_those_of_the_experiment_with_the_settings() {
     let rate = results.request_rate();
     let verdict = ran["verdict"].as_str().expect("a sentence");
     assert!(verdict.starts_with(&estimated(rate)), "{verdict}");
-    // The file gives the same.
+    // The returned file gives the same results.
     let again = ask(&json!({ "text": ran["toml"] }));
     assert_eq!(again["ran"]["results"], ran["results"]);
 }

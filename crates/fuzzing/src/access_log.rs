@@ -1,4 +1,4 @@
-//! Access logs of any format, compressed or not.
+//! Access logs in any format, compressed or not.
 
 use baton_workload::Log;
 use baton_workload::log::{Format, FormatSpec, ReadOptions};
@@ -7,8 +7,7 @@ use std::path::Path;
 /// The first byte of an input whose first line is the format, as `--format` has it.
 pub const SPELLED: u8 = 0xfe;
 
-/// Reads the input as a log: in the format that the first byte names, in the one that its first line spells out, or in the one that its
-/// lines fit.
+/// Reads the input as a log in the format that the first byte selects, in the format of its first line, or in the detected format.
 pub fn access_log(data: &[u8]) {
     let Some((&choice, text)) = data.split_first() else {
         return;

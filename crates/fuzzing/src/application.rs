@@ -1,5 +1,6 @@
-//! Applications that may break every rule, at an adapter with a network behind it. Whatever they ask for and whatever the network does:
-//! every request is answered once, every byte arrives in order, every invariant holds, and nothing is left of those that are gone.
+//! Applications that may break every rule, using an adapter that is connected to a network. Whatever they request and the network does,
+//! every request is answered once, every byte arrives in order, every invariant holds, and applications that leave do not leave anything
+//! behind.
 
 use arbitrary::{Arbitrary, Unstructured};
 use baton_bus::descriptor::{Action, Buffer, Close, Opcode, Outcome, SocketOption, Status};
@@ -16,21 +17,21 @@ use world::{ADAPTER, ANY, App, PEER, PEER_V6, Received, World, accept, set};
 #[path = "../../nic/tests/adapter/world.rs"]
 mod world;
 
-/// Steps of one run at most.
+/// Maximum number of steps in a run.
 const MOST_STEPS: usize = 400;
-/// Sockets have numbers below this.
+/// Upper bound of socket numbers.
 const NUMBERS: u32 = 12;
-/// Ports at which applications listen.
+/// First of the ports at which applications listen.
 const FIRST_PORT: u16 = 1000;
 const PORTS: u16 = 3;
-/// Where the peer listens.
+/// Port at which the peer listens.
 const PEER_PORT: u16 = 80;
-/// Marks names of what is put into caches.
+/// Bit that marks the sources of data in caches.
 const INSERTED: u64 = 1 << 61;
-/// Buffers of each application.
+/// Number of buffers of each application.
 const BUFFERS: usize = 1024;
 
-/// Gives an adapter whatever stands in the input as requests, breaches of the rules, work of the network, and time.
+/// Interprets the input as requests, rule violations, network activity and time, and applies them to an adapter.
 pub fn application(data: &[u8]) {
     let mut input = Unstructured::new(data);
     let Ok(settings) = input.arbitrary() else {
@@ -53,7 +54,7 @@ struct Settings {
     level: u8,
 }
 
-/// What may happen next. Of two applications one has a number that is even, the other one that is odd.
+/// The next action. An even number selects one of the two applications, an odd number the other.
 #[derive(Debug, Arbitrary)]
 enum Step {
     Ask([Ask; 3]),
@@ -63,7 +64,7 @@ enum Step {
     Wait {
         us: u32,
     },
-    /// SOCKET and CONNECT.
+    /// Requests SOCKET and CONNECT.
     Open {
         app: u8,
         socket: u8,
@@ -72,10 +73,10 @@ enum Step {
     Rare(Rare),
 }
 
-/// What happens now and then.
+/// An action that happens rarely.
 #[derive(Debug, Arbitrary)]
 enum Rare {
-    /// One application leaves and another comes in its place.
+    /// One application leaves and another one replaces it.
     Replace {
         app: u8,
         drains: bool,
@@ -89,7 +90,7 @@ enum Rare {
         polls: u8,
     },
     Lose(u8),
-    /// An application that breaks the rules may be cut off, and with it all that came before: not every one is meant.
+    /// An application that breaks the rules may be disconnected, which ends all that came before, so only some breaches are carried out.
     Break {
         app: u8,
         how: Breach,
@@ -97,28 +98,28 @@ enum Rare {
     },
 }
 
-/// How an application breaks the rules: by any four words, or by a transfer that nobody has asked for.
+/// Violation of the rules by an application: any four words, or the completion of a transfer that was not requested.
 #[derive(Debug, Arbitrary)]
 enum Breach {
     Words([u64; 4]),
     Dma { id: u8, len: u16, is_read: bool },
 }
 
-/// Below this a breach is meant.
+/// Breaches with a smaller `is_meant` are carried out.
 const MEANT: u8 = 16;
 
 #[derive(Debug, Arbitrary)]
 struct Ask {
     app: u8,
     socket: u8,
-    /// Below [`ANY_SOCKET`]: any socket, not one that there is as far as the application knows.
+    /// If below [`ANY_SOCKET`], use any socket instead of one that the application knows.
     chosen: u8,
     what: Asked,
 }
 
 const ANY_SOCKET: u8 = 36;
 
-/// What an application may ask for.
+/// A request by an application.
 #[derive(Debug, Arbitrary)]
 enum Asked {
     Plain(Plain),
@@ -128,20 +129,20 @@ enum Asked {
     Odd(Odd),
 }
 
-/// What is asked for more rarely.
+/// A rarer request.
 #[derive(Debug, Arbitrary)]
 enum Odd {
-    /// A SEND with the data inside.
+    /// A SEND with inline data.
     Inline(u8),
-    /// With something in a buffer that is no packet and no state.
+    /// A request with a buffer whose content is not a packet or state.
     Buffer { len: u16, how: u8 },
-    /// Cancels the request of so many before.
+    /// Cancels the request that was `back` requests earlier.
     Cancel { back: u8 },
-    /// Something with the data cache.
+    /// A request for the data cache.
     Cache { how: u8, unit: u8, len: u16 },
 }
 
-/// What takes no buffer.
+/// A request without a buffer.
 #[derive(Debug, Arbitrary)]
 enum Plain {
     Socket,
@@ -154,21 +155,21 @@ enum Plain {
     PacketSocket,
 }
 
-/// What the peer may do with a connection.
+/// An action of the peer on a connection.
 #[derive(Debug, Arbitrary)]
 enum PeerDoes {
     Write(u16),
     Read,
     WriteAndRead(u16),
-    /// Shuts down, closes or aborts, or not.
+    /// Shuts down, closes or aborts the connection, or does nothing.
     End(u8),
 }
 
 const CLOSES: [Close; 3] = [Close::Write, Close::Both, Close::Abort];
-/// The last of them.
+/// Index of [`Close::Abort`] in [`CLOSES`].
 const ABORT: u8 = 2;
 
-/// One of them.
+/// Returns the element with index `which`, modulo their number.
 fn one_of<T: Copy>(all: &[T], which: u8) -> T {
     all[usize::from(which) % all.len()]
 }
@@ -183,7 +184,7 @@ fn remote(which: u8) -> Endpoint {
     Endpoint::new(addr, port)
 }
 
-/// Nearly always in bounds.
+/// Returns a length that is nearly always within a buffer.
 fn buffer_len(len: u16) -> u32 {
     match len {
         0xff00.. => len.into(),
@@ -207,7 +208,7 @@ impl Plain {
             },
             Self::Connect(which) => Action::Connect(remote(which)),
             Self::Close(how) => Action::Close(one_of(&CLOSES, how)),
-            // Each of the three bits that mean something.
+            // Any combination of the three flags, or the undefined bit above them.
             Self::SetOption { which, value }
                 if one_of(&SocketOption::ALL, which) == SocketOption::Times =>
             {
@@ -223,11 +224,11 @@ impl Plain {
     }
 }
 
-/// What an application waits for.
+/// A request that has not been answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waiting {
     Plain,
-    /// An ACCEPT, and the first number that it reserves.
+    /// An ACCEPT, with the first socket number that it reserves.
     Accept {
         first: u32,
     },
@@ -238,14 +239,14 @@ enum Waiting {
     Send {
         address: u64,
     },
-    /// A SEND with the data inside.
+    /// A SEND with inline data.
     Inline,
     Receive {
         address: u64,
     },
-    /// A SEND from the cache. Its bytes are an INSERT's.
+    /// A SEND from the cache, with the bytes of an earlier INSERT.
     Cached,
-    /// Anything else that has a buffer.
+    /// Any other request with a buffer.
     Buffer {
         address: u64,
     },
@@ -271,36 +272,36 @@ impl Waiting {
     }
 }
 
-/// What is known of an application.
+/// Expected state of an application.
 #[derive(Default)]
 struct Model {
-    /// Number of the application in the world.
+    /// Index of the application in the world.
     app: usize,
-    /// It has said what nobody knows: what it is told means nothing, as long as the adapter goes on with it.
+    /// Whether the application has violated the rules. Responses to it are then not checked, as long as the adapter keeps the session.
     is_unruly: bool,
-    /// Socket and kind of each request that was not answered, by tag.
+    /// Socket and kind of each unanswered request, by tag.
     waiting: BTreeMap<u32, (u32, Waiting)>,
-    /// SENDs that were answered with `Ok`: their sockets, by tag.
+    /// Sockets of SENDs that were answered with `Ok`, by tag.
     sent: BTreeMap<u32, u32>,
-    /// Whose bytes each socket has received, and how many.
+    /// Source and number of the bytes that each socket has received.
     received: BTreeMap<u32, (u64, u64)>,
     last_tag: u32,
-    /// Sockets that there may be.
+    /// Sockets that may exist.
     known: BTreeSet<u32>,
-    /// Those of them that have a connection.
+    /// Sockets in `known` that have a connection.
     open: BTreeSet<u32>,
-    /// Those that have been told times.
+    /// Sockets for which times were requested successfully.
     timed: BTreeSet<u32>,
 }
 
-/// When the adapter's clock began.
+/// Start of the adapter's clock.
 const EPOCH_NS: u64 = 1 << 40;
 
-/// What is known of a connection at the peer.
+/// Expected state of a connection at the peer.
 struct PeerConn {
     id: ConnId,
     is_open: bool,
-    /// What it sends has this name.
+    /// Source of the data that the peer sends on it.
     source: u64,
     written: u64,
     read: Vec<Symbolic>,
@@ -419,7 +420,7 @@ impl Play {
         let (now, app) = (self.world.now, self.models[model].app);
         match how {
             Breach::Words(words) => {
-                // What stands behind it is data of some kind.
+                // The entry continues with arbitrary data.
                 let head = Descriptor(words);
                 let mut entry = vec![Descriptor::default(); 1 + head.continuations()];
                 entry[0] = head;
@@ -454,7 +455,7 @@ impl Play {
         self.world.apps[model.app].is_unruly = true;
     }
 
-    /// ACCEPTs are mostly asked of the listener, socket 0, and everything else of others.
+    /// Chooses a socket. ACCEPTs mostly use the listener, socket 0, and all other requests use other sockets.
     fn choose(&self, model: usize, index: u8, what: &Asked) -> u32 {
         if matches!(what, Asked::Accept { .. }) {
             return 0;
@@ -473,7 +474,7 @@ impl Play {
         index.map_or(0, |index| known[index])
     }
 
-    /// The application listens, as most do: socket 0.
+    /// Makes the application listen on socket 0, as most applications do.
     fn begin(&mut self, model: usize) {
         let (port, any_addr) = (model as u16, true);
         for plain in [
@@ -489,7 +490,7 @@ impl Play {
     fn ask(&mut self, model: usize, socket: u32, what: Asked) {
         let known = &self.models[model];
         let (app, next_tag) = (known.app, known.last_tag + 1);
-        // The data tells which SEND it is of.
+        // The source identifies the SEND that the data belongs to.
         let source = (app as u64) << 32 | u64::from(next_tag);
         let link = &mut self.world.apps[app].link;
         let (action, waiting) = match what {
@@ -588,7 +589,7 @@ impl Play {
         self.note(model, socket, tag, action, waiting);
     }
 
-    /// Takes note of a request, if the ring had room for it.
+    /// Records a request if the ring had space for it; otherwise frees its buffer.
     fn note(
         &mut self,
         model: usize,
@@ -656,11 +657,11 @@ impl Play {
 
     fn replace(&mut self, model: usize, ending: Ending) {
         let app = self.models[model].app;
-        // The adapter may have done it itself.
+        // The adapter may have disconnected the application itself.
         if self.world.apps[app].session.is_some() {
             self.world.detach(app, ending);
         }
-        // What was answered and not heard of any more may have been sent.
+        // Unanswered SENDs may have been sent.
         let sent = std::mem::take(&mut self.models[model].waiting);
         let sent = sent.into_iter().filter_map(|(tag, (socket, waiting))| {
             let is_send = matches!(waiting, Waiting::Send { .. } | Waiting::Inline);
@@ -679,7 +680,7 @@ impl Play {
         self.begin(model);
     }
 
-    /// Takes note of everything that was told.
+    /// Processes all responses and events.
     fn absorb(&mut self) {
         for index in 0..self.models.len() {
             let model = &mut self.models[index];
@@ -714,8 +715,8 @@ impl Play {
         }
     }
 
-    /// What the peer has read of an application is whole SENDs that were answered with `Ok`, or may have been, in the order in
-    /// which they were asked for, without one left out; the last may be a part.
+    /// Checks that the data which the peer has read from an application consists of whole SENDs that were answered with `Ok`, or may have
+    /// been, in the order in which they were requested and without gaps; the last one may be incomplete.
     fn check_sent(&self, model: usize, maybe: &BTreeMap<u32, u32>) {
         let model = &self.models[model];
         for conn in &self.peers {
@@ -746,7 +747,7 @@ impl Play {
         }
     }
 
-    /// Everything is closed; then everything has been answered, and nothing is left.
+    /// Closes everything, and checks that all requests have been answered and nothing remains.
     fn end(mut self) {
         self.world.loss_percent = 0;
         for model in 0..2 {
@@ -760,7 +761,7 @@ impl Play {
         self.absorb();
         for model in 0..2 {
             for socket in 0..NUMBERS + 4 {
-                // What is moving is closed by the last part of its move.
+                // A connection that is being moved is closed by the last part of its move.
                 let (len, abort) = (4095, Asked::Plain(Plain::Close(ABORT)));
                 let [import, export] = [1, 2].map(|how| Asked::Odd(Odd::Buffer { len, how }));
                 for what in [abort, import, export] {
@@ -785,7 +786,7 @@ impl Play {
             self.world.detach(self.models[model].app, Ending::Reset);
         }
         assert_eq!(self.world.stack.listeners().count(), 0);
-        // Those that drain have a time for it.
+        // Draining connections have limited time.
         self.world.wait(Span::from_secs(2));
         self.world.adapter.check();
         assert_eq!(self.world.adapter.orphans(), 0);
@@ -889,7 +890,7 @@ impl Model {
         }
     }
 
-    /// A cumulative answer stands for all earlier SENDs of the socket.
+    /// Handles a cumulative response, which also answers all earlier SENDs of the socket.
     fn sent_before(&mut self, app: &mut App, tag: u32, socket: u32) {
         let earlier = self.waiting.extract_if(..tag, |_, (of, waiting)| {
             let is_send = matches!(
@@ -908,7 +909,7 @@ impl Model {
         }
     }
 
-    /// The next bytes of one peer, or the first of another.
+    /// Checks that the data is the next of the same peer, or the first of another.
     fn take_in(&mut self, socket: u32, piece: Symbolic) {
         let (source, expected) = match self.received.get(&socket) {
             Some(&(source, next)) if source == piece.source => (source, next),
@@ -919,7 +920,7 @@ impl Model {
         self.received.insert(socket, (source, next));
     }
 
-    /// The end comes after everything.
+    /// Checks that the end of the stream comes after all data.
     fn check_complete(&self, peers: &[PeerConn], socket: u32) {
         if let Some(&(source, next)) = self.received.get(&socket) {
             let peer = peers.iter().find(|conn| conn.source == source);
@@ -928,7 +929,7 @@ impl Model {
     }
 }
 
-/// An application has the adapter's clock.
+/// Gives an application the adapter's clock.
 fn share_clock(world: &mut World, app: usize) {
     let session = world.apps[app].session.expect("it is attached");
     world.adapter.set_epoch(session, EPOCH_NS);

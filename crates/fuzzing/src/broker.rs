@@ -1,4 +1,4 @@
-//! What an application tells the broker of an adapter, and the broker an application.
+//! Messages from an application to the broker, and from the broker to an application.
 
 use arbitrary::{Arbitrary, Unstructured};
 use baton_host::SelectionConfig;
@@ -14,18 +14,18 @@ use std::io::Write;
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 
-/// Bytes that a socket takes without a reader.
+/// Number of bytes that a socket accepts without a reader.
 const MOST_BYTES: usize = 64 * 1024;
 
-/// A message of one side, in its form.
+/// A well-formed message of either side.
 #[derive(Debug, Arbitrary)]
 struct Said {
     kind: u8,
     body: Vec<u8>,
 }
 
-/// Any bytes are messages, or the end of the stream; messages in their form arrive as they were sent. What is in them is read as their
-/// receivers do.
+/// Checks that any bytes are parsed as messages or as the end of the stream, and that well-formed messages arrive unchanged. Parses the
+/// contents as their receivers do.
 pub fn broker(data: &[u8]) {
     let data = &data[..data.len().min(MOST_BYTES)];
     let (application, broker) = pair();
@@ -52,7 +52,7 @@ pub fn broker(data: &[u8]) {
     assert!(messages::receive(&broker).expect("an end").is_none());
 }
 
-/// Any words that an adapter leaves behind are a state that can be gone on with, or none.
+/// Checks that any words that an adapter leaves behind are either a state with which the connection can continue, or rejected.
 fn remains(data: &[u8]) {
     let mut words = [0; WORDS];
     let (state, data) = data.split_at(data.len().min(4 * WORDS));

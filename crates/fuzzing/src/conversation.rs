@@ -1,4 +1,4 @@
-//! Connections in any state, and peers and an owner who do anything.
+//! Connections in any state, with arbitrary peers and an arbitrary owner.
 
 mod input;
 mod peer;
@@ -16,22 +16,22 @@ pub(crate) use input::Step;
 use input::{Happening, Start};
 use rules::{Rules, change, config};
 
-/// Steps of one run at most.
+/// Maximum number of steps in a run.
 const MOST_STEPS: usize = 300;
-/// Segments that one step may call forth at most: a full window of tiny segments, twice.
+/// Maximum number of segments that one step may cause: a full window of tiny segments, twice.
 const MOST_OUTPUT: usize = 20_000;
-/// The peer's initial sequence number: near the wrap.
+/// The peer's initial sequence number, which is close to the wrap-around.
 const PEER_ISS: SeqNr = SeqNr(0xffff_f000);
-/// A run ends here: clocks of 64 bits in picoseconds end after 213 days.
+/// End of a run: 64-bit clocks in picoseconds overflow after 213 days.
 const LAST_DAY: Time = Time::from_ps(Span::from_secs(200 * 24 * 3600).as_ps());
-/// Buffers, bytes.
+/// Size of buffers, bytes.
 const BUFFER: u32 = 20_000;
 
-/// Peers, and so four-tuples.
+/// Maximum number of peers, and therefore of four-tuples.
 const MOST_PEERS: u16 = 3;
 
-/// Brings a connection into the state that the input asks for, then sends it the segments and calls that follow, and others beside it.
-/// In the end the owner leaves everything and nobody answers any more: then nothing is left.
+/// Brings a connection into the state that the input selects, then applies the segments and calls that follow to it and to other
+/// connections. At the end, the owner closes everything and no peer responds any more; then nothing may remain.
 pub fn segments(data: &[u8]) {
     let mut input = Unstructured::new(data);
     let Ok(mut conversation) = Conversation::begin(&mut input) else {
@@ -53,25 +53,25 @@ pub(crate) struct Conversation {
     now: Time,
     peers: Vec<Peer>,
     current: usize,
-    /// Connections that were over and are left, and have not told of their end.
+    /// Connections that the owner has closed because another replaced them, and whose end has not been reported yet.
     left: Vec<ConnId>,
-    /// The owner takes connections that wait.
+    /// Whether the owner accepts pending connections.
     accepts: bool,
-    /// The last cookie of Fast Open that the stack gave.
+    /// Last Fast Open cookie that the stack issued.
     cookie: FastOpenCookie,
 }
 
 /// One four-tuple.
 #[derive(Debug)]
 struct Peer {
-    /// As the stack names it.
+    /// Flow from the point of view of the stack.
     flow: Flow,
     id: Option<ConnId>,
-    /// What the stack sent last.
+    /// Header of the last segment that the stack sent.
     received: Header,
-    /// The number after the last that the stack sent.
+    /// Sequence number after the last segment that the stack sent.
     received_end: SeqNr,
-    /// Bytes taken by `read` and not yet consumed.
+    /// Bytes returned by `read` and not yet consumed.
     unconsumed: usize,
     offset: u64,
 }
@@ -90,7 +90,7 @@ impl Peer {
 }
 
 impl Conversation {
-    /// A stack and, unless it only listens, a connection in the state that the input asks for.
+    /// Creates a stack and, unless it only listens, a connection in the state that the input selects.
     pub(crate) fn begin(input: &mut Unstructured<'_>) -> Result<Self> {
         let start = Start::arbitrary(input)?;
         let config = config(input)?;
@@ -156,7 +156,7 @@ impl Conversation {
             Start::FinWait2 => self.step(Step::Acknowledge),
             Start::CloseWait => self.send(PEER_ISS + 1, Flags::ACK | Flags::FIN, 0, self.usual()),
             Start::Closing => {
-                // The FIN crosses ours: it does not acknowledge it.
+                // The FIN crosses the stack's own FIN, so it does not acknowledge that one.
                 let ack = self.peer().received_end - 1;
                 self.send_acknowledging(ack, PEER_ISS + 1, Flags::ACK | Flags::FIN, 0);
             }
@@ -180,7 +180,7 @@ impl Conversation {
         }
     }
 
-    /// The connection is that of the peer with this number; one of before is over, and its owner leaves it.
+    /// Assigns the connection to the peer with this number; the owner closes the peer's previous connection.
     fn own(&mut self, peer: usize, id: ConnId) {
         if let Some(before) = self.peers[peer].id.replace(id) {
             self.stack.close(before);
@@ -266,7 +266,7 @@ impl Conversation {
         self.listener = Some(self.stack.listen_with(local, 2, config));
     }
 
-    /// The owner leaves everything and nobody answers any more.
+    /// Closes everything, without further responses of peers.
     fn end(mut self) {
         self.accepts = true;
         let end = self.now + Span::from_secs(100_000);
@@ -286,7 +286,7 @@ impl Conversation {
         assert!(self.stack.is_empty(), "{} are left", self.stack.len());
     }
 
-    /// Plays at most `most` of the steps that the input holds.
+    /// Executes at most `most` of the steps in the input.
     pub(crate) fn go_on(&mut self, input: &mut Unstructured<'_>, most: usize) {
         for _ in 0..most {
             if input.is_empty() {
@@ -299,7 +299,7 @@ impl Conversation {
         }
     }
 
-    /// Plays one step, lets the stack answer, and checks it.
+    /// Executes one step, lets the stack respond, and checks it.
     pub(crate) fn step(&mut self, step: Step) {
         match step {
             Step::Segment(sent) => self.send_any(&sent),
@@ -327,7 +327,7 @@ impl Conversation {
         self.settle();
     }
 
-    /// A system call of the owner.
+    /// Executes a system call of the owner.
     fn call(&mut self, id: ConnId, step: Step) {
         let (stack, peer) = (&mut self.stack, &mut self.peers[self.current]);
         match step {
@@ -375,7 +375,7 @@ impl Conversation {
         }
     }
 
-    /// Takes the connection out of the stack, as bytes.
+    /// Removes the connection from the stack, as bytes.
     pub(crate) fn take_out(&mut self) -> Option<Vec<u8>> {
         let id = self.peer().id.take()?;
         let bytes = self.stack.export(self.now, id).to_bytes();
@@ -383,10 +383,10 @@ impl Conversation {
         Some(bytes)
     }
 
-    /// Puts a connection in; false when the stack will not have it.
+    /// Adds a connection to the stack; returns false if the stack rejects it.
     pub(crate) fn put_in(&mut self, state: Portable<Symbolic>) -> bool {
         let id = self.stack.import(self.now, state).ok();
-        // Whose it is now may have changed with the damage.
+        // The damage may have changed the flow.
         let flow = id.map_or(self.peer().flow, |id| self.stack.flow(id));
         let peer = self.peer();
         (peer.id, peer.flow, peer.unconsumed) = (id, flow, 0);
@@ -394,7 +394,7 @@ impl Conversation {
         self.peer().id.is_some()
     }
 
-    /// Lets time pass; timers run at their moments.
+    /// Lets time pass, and runs timers when they are due.
     fn wait(&mut self, span: Span) {
         let until = (self.now + span).min(LAST_DAY);
         for _ in 0..1000 {
@@ -410,7 +410,7 @@ impl Conversation {
         self.settle();
     }
 
-    /// Takes what the stack gives, and checks it.
+    /// Processes the output and events of the stack, and checks it.
     fn settle(&mut self) {
         self.stack.check();
         for count in 0.. {
@@ -461,7 +461,7 @@ impl Conversation {
         }
     }
 
-    /// Takes all connections that wait.
+    /// Accepts all pending connections.
     fn accept(&mut self) {
         let Some(listener) = self.listener else {
             return;

@@ -1,4 +1,4 @@
-//! Descriptors as they stand in a ring that somebody else has written.
+//! Descriptors in a ring that an untrusted side has written.
 
 use baton_bus::Descriptor;
 use baton_bus::descriptor::{
@@ -8,7 +8,7 @@ use baton_bus::link::{embed, extract};
 use baton_wire::Symbolic;
 use bytes::Bytes;
 
-/// Reads the bytes as a ring in every way there is. What makes sense means the same when it is written again.
+/// Decodes the bytes as a ring in all possible ways. Valid entries must not change when they are encoded and decoded again.
 pub fn descriptors(data: &[u8]) {
     let (records, _) = data.as_chunks();
     let ring: Vec<_> = records.iter().map(Descriptor::from_bytes).collect();

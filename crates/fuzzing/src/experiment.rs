@@ -1,9 +1,9 @@
-//! Experiment files: TOML that people write.
+//! Experiment files: TOML that users write.
 
 use baton_config::{Failure, Request, plan};
 use std::io::Write;
 
-/// Plans the input as an experiment file. It is taken, or it is bad input with a message that names the file.
+/// Plans the input as an experiment file. The file must be accepted, or rejected as bad input with a message that names it.
 pub fn experiment(data: &[u8]) {
     let mut file = tempfile::Builder::new()
         .suffix(".toml")

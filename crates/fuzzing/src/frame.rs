@@ -1,4 +1,4 @@
-//! Frames from a link, for a whole host, and for a router.
+//! Frames from a link, for a host and for a router.
 
 mod router;
 
@@ -8,32 +8,32 @@ use baton_tcp::Config;
 use baton_wire::{Endpoint, Flow, Span, Time};
 use bytes::Bytes;
 
-/// Longest frame.
+/// Length of the longest frame.
 const MOST_BYTES: usize = 1514;
-/// Frames that one frame may call forth at most.
+/// Maximum number of frames that one frame may cause.
 const MOST_OUTPUT: usize = 10_000;
-/// A run ends here.
+/// Maximum number of steps in a run.
 const MOST_STEPS: usize = 100;
 
-/// What happens to the host.
+/// An event for the host.
 #[derive(Debug, Arbitrary)]
 enum Step {
-    /// Any bytes, as a frame to the host's own address.
+    /// Arbitrary bytes in a frame to the host's own address.
     Frame {
         ether_type: EtherType,
         len: u16,
     },
-    /// Any bytes at all.
+    /// Arbitrary bytes.
     Bytes {
         len: u16,
     },
-    /// A right frame for it with some bytes changed, and perhaps cut.
+    /// A valid frame with some bytes changed, and possibly truncated.
     Spoiled {
         which: u8,
         changes: [(u16, u8); 3],
         cut: Option<u16>,
     },
-    /// The host's own last frame comes back, ends exchanged and a byte changed.
+    /// The host's own last frame, returned with addresses swapped and a byte changed.
     Echo {
         place: u16,
         pattern: u8,
@@ -65,13 +65,13 @@ impl EtherType {
 const MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
 const NEIGHBOUR: [u8; 6] = [2, 0, 0, 0, 0, 1];
 
-/// Frames between the two as the RFCs define them.
+/// Frames between the two hosts in the formats that the RFCs define.
 const RIGHT: &str = include_str!("../../inet/tests/formats.txt");
-/// Where an Ethernet header has its type. Most changes spare what stands before that, or it would all end there.
+/// Offset of the type in an Ethernet header. Changes usually spare the bytes before it, since the host would otherwise discard the frame.
 const ETHER_TYPE: usize = 12;
 
-/// Gives a host with a listener and a connection under way the frames of the input. It checks no checksums, or the fuzzer
-/// would never get past them.
+/// Passes the frames of the input to a host with a listener and connections that are being established. Checksum verification may be
+/// disabled, because the fuzzer would hardly ever produce valid ones.
 pub fn frame(data: &[u8]) {
     let mut input = Unstructured::new(data);
     let Ok(switches) = <[bool; 2]>::arbitrary(&mut input) else {
@@ -172,7 +172,7 @@ impl World {
         );
     }
 
-    /// What the host sent last, as if a neighbour had: Ethernet and IP addresses and TCP ports exchanged.
+    /// Returns the host's last frame as if a neighbour had sent it: with Ethernet and IP addresses and TCP ports swapped.
     fn returned(&self) -> Vec<u8> {
         let mut frame = self.last_sent.clone();
         let fields: &[(usize, usize, usize)] = match frame.get(12..14) {

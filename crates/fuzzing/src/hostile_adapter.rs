@@ -1,4 +1,4 @@
-//! Any bytes as responses: the host's half believes none of them before it has checked them.
+//! Arbitrary bytes as responses: the host's half validates all of them.
 
 use arbitrary::{Arbitrary, Unstructured};
 use baton_bus::descriptor::{Action, Opcode, Request, Response, Status, Times, entries};
@@ -10,20 +10,20 @@ use baton_testkit::symbolic;
 use baton_wire::{Endpoint, Span, Stages, Symbolic, Time};
 use std::net::{IpAddr, Ipv4Addr};
 
-/// Steps of one run.
+/// Maximum number of steps in a run.
 const MOST_STEPS: usize = 200;
 
-/// The longest transfer: a block of the cache.
+/// Size of the longest transfer: a block of the cache.
 const BUFFER_BYTES: u32 = 512;
-/// The length of each file.
+/// Length of each file.
 const FILE_BYTES: u64 = 2000;
 
-/// What happens next.
+/// The next action.
 #[derive(Debug, Arbitrary)]
 enum Step {
-    /// The adapter writes any descriptor.
+    /// The adapter writes an arbitrary descriptor.
     Write([u64; 4]),
-    /// It answers a request, in its own way.
+    /// The adapter answers a request arbitrarily.
     Completion {
         which: u8,
         opcode: u8,
@@ -61,12 +61,12 @@ struct Host {
     adapter: MemoryAdapter<Symbolic>,
     now: Time,
     sockets: Vec<SocketId>,
-    /// What the adapter was asked, answered or not.
+    /// Requests that the adapter has received, answered or not.
     requests: Vec<Request>,
 }
 
-/// An application does its work while the adapter answers what it likes. Whatever it says, the invariants hold, and when it is found out
-/// the host goes on with another.
+/// Runs an application while the adapter gives arbitrary answers. The invariants must always hold. When the host detects a violation, it
+/// continues with another adapter.
 pub fn hostile_adapter(data: &[u8]) {
     let mut input = Unstructured::new(data);
     let Ok(mut host) = Host::new(&mut input) else {
@@ -203,7 +203,7 @@ impl Host {
         }
     }
 
-    /// An answer that fits a request, but for what it says. Most of them say nothing wrong, so that much comes after them.
+    /// Writes an answer that matches a request except for its content. Most answers are valid, so that runs do not end early.
     fn answer(&mut self, which: u8, opcode: u8, flags: u8, status: u8, len: u16) {
         let Some(&request) = self
             .requests
@@ -224,12 +224,12 @@ impl Host {
             return self.put(Descriptor(words));
         }
         if request.action == Action::CacheInit {
-            // INSERTs that may wait.
+            // Number of INSERTs that may be pending.
             words[2] = 4;
         }
         let flags = if flags < 200 { 1 } else { u64::from(flags) | 1 };
         let third = match request.action {
-            // The number of connections.
+            // Number of connections.
             Action::Accept { .. } => u64::from(status) % 3,
             _ if status < 160 => 0,
             _ => u64::from(status) % (Status::ALL.len() as u64 + 1),
@@ -244,11 +244,11 @@ impl Host {
         }
     }
 
-    /// Data for a RECV, mostly as long as its buffer allows; gives what is to be said of its length.
+    /// Writes data for a RECV, mostly as long as its buffer allows; returns the length for the answer.
     fn write_data(&mut self, request: &Request, len: u16) -> Option<u64> {
         let (address, room) = match request.action {
             Action::Receive { address, len } => (address, len),
-            // The size of the cache.
+            // Size of the cache.
             Action::CacheInit => return Some(len.into()),
             _ => return None,
         };
@@ -267,7 +267,7 @@ impl Host {
         let _ = self.adapter.put(self.now, &entry);
     }
 
-    /// The host ends its work and looks what has come.
+    /// Completes the host's work and processes what has arrived.
     fn settle(&mut self) {
         while let Some(ready) = self.os.next_ready() {
             if ready == Ready::Acceptable {

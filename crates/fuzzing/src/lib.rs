@@ -1,7 +1,7 @@
-//! What the fuzz targets do with their input. Each function takes any bytes and panics only where something is wrong.
+//! Implementation of the fuzz targets. Each function accepts arbitrary bytes and panics only on errors.
 //!
-//! The targets themselves are in `fuzz/`, which needs a nightly compiler; with any compiler the test `replay` runs every input of
-//! `fuzz/corpus` through these functions, and the test `random` inputs drawn from seeds.
+//! The targets themselves are in `fuzz/`, which requires a nightly compiler. With any compiler, the test `replay` passes every input of
+//! `fuzz/corpus` to these functions, and the test `random` passes inputs drawn from seeds.
 
 mod access_log;
 mod application;
@@ -31,10 +31,10 @@ pub use portable::portable;
 pub use shared_memory::shared_memory;
 pub use stream::stream;
 
-/// A fuzz target: its name, which is that of its corpus, and what it does.
+/// A fuzz target: its name, which is also that of its corpus, and its function.
 pub type Target = (&'static str, fn(&[u8]));
 
-/// All of them.
+/// All fuzz targets.
 pub const TARGETS: &[Target] = &[
     ("packet", packet),
     ("frame", frame),

@@ -2,7 +2,7 @@
 
 use baton_wire::{Link, decode_frame, decode_packet, encode_frame, encode_packet};
 
-/// Decodes the input as a packet and as a frame. What is taken says the same after it was written and read again.
+/// Decodes the input as a packet and as a frame. Valid ones must not change when they are encoded and decoded again.
 pub fn packet(data: &[u8]) {
     if let Ok((packet, payload)) = decode_packet(data) {
         let mut bytes = Vec::new();

@@ -1,22 +1,22 @@
-//! States of connections as bytes, whole and damaged.
+//! Serialized states of connections, intact and damaged.
 
 use crate::conversation::{Conversation, Step};
 use arbitrary::{Arbitrary, Unstructured};
 use baton_tcp::Portable;
 use baton_wire::Symbolic;
 
-/// A flipped bit pattern somewhere in a state.
+/// A bit pattern to flip at some position in a state.
 #[derive(Debug, Arbitrary)]
 struct Damage {
     place: u16,
     pattern: u8,
 }
 
-/// Most places that are damaged.
+/// Maximum number of damaged positions.
 const MOST_DAMAGE: usize = 4;
 
-/// Leads a connection to some state, takes it out, damages its bytes, and puts it in again if that can be done: then it
-/// keeps every invariant, whatever comes.
+/// Brings a connection into some state, removes it from the stack, damages its bytes, and adds it to the stack again if possible. The stack
+/// must then keep every invariant, whatever happens.
 pub fn portable(data: &[u8]) {
     let _ = Portable::<Symbolic>::from_bytes(data);
     let mut input = Unstructured::new(data);
@@ -38,7 +38,7 @@ pub fn portable(data: &[u8]) {
     let Ok(state) = Portable::from_bytes(&bytes) else {
         return;
     };
-    // Another system's TCP may be given it instead.
+    // Another system's TCP may receive the state instead.
     let _ = state.essentials();
     if conversation.put_in(state) {
         conversation.go_on(&mut input, 100);

@@ -1,4 +1,4 @@
-//! Host and adapter over shared memory to which somebody else writes as well.
+//! Host and adapter over shared memory to which a third party writes, too.
 
 use arbitrary::{Arbitrary, Unstructured};
 use baton_bus::Descriptor;
@@ -16,23 +16,23 @@ const GEOMETRY: Geometry = Geometry {
     buffer_bytes: 64,
     most_sends: 4,
 };
-/// Where the words of the rings begin and the buffers end.
+/// Range from the words of the rings to the end of the buffers.
 const MEMORY: std::ops::Range<u64> = 128..4096 + 4 * 64;
 
-/// What happens next.
+/// The next action.
 #[derive(Debug, Arbitrary)]
 enum Step {
-    /// Somebody writes somewhere.
+    /// The third party writes anywhere.
     Spoil {
         at: u16,
         bytes: [u8; 4],
     },
-    /// Somebody writes to one of the words that are looked at most: indices and words of who sleeps.
+    /// The third party writes to one of the most important words: ring indices and sleep flags.
     SpoilWord {
         word: u8,
         value: u8,
     },
-    /// Somebody writes to a slot.
+    /// The third party writes to a slot.
     SpoilSlot {
         slot: u8,
         words: [u64; 4],
@@ -71,8 +71,8 @@ enum Step {
     AdapterSleeps,
 }
 
-/// Both sides, and whether they still have to do with each other. They stay until the end: a doorbell that nobody can hear raises a
-/// signal that a fuzzer, other than a Rust program, does not ignore.
+/// Both sides, and whether each still uses the link. They exist until the end, because a doorbell without a receiver raises a signal, which
+/// a fuzzer, unlike a Rust program, does not ignore.
 struct Link {
     host: ShmHost,
     host_goes_on: bool,
@@ -84,7 +84,8 @@ struct Link {
     now: Time,
 }
 
-/// Host and adapter do what they may, in any order, while any bytes appear in their memory: each gets values, or names what is wrong.
+/// Executes permitted actions of host and adapter in any order, while arbitrary bytes appear in their memory. Each side must return values
+/// or report the violation.
 pub fn shared_memory(data: &[u8]) {
     let (host, adapter, memory) = pair(GEOMETRY).expect("memory");
     let mut link = Link {
@@ -125,7 +126,7 @@ impl Link {
     }
 
     fn act(&mut self, step: Step) {
-        // A side that names a violation is through with the other.
+        // A side that reports a violation stops using the link.
         if self.host_goes_on {
             let did = Self::host(&mut self.host, &mut self.used, self.now, &step);
             self.host_goes_on = did.is_ok();
@@ -158,7 +159,7 @@ impl Link {
             },
             Step::HostReserves => used.extend(host.reserve()),
             Step::HostTakes { address, len } => {
-                // Low addresses are those of buffers.
+                // Even numbers select addresses of buffers.
                 let address = if address % 2 == 0 {
                     address / 2 % 5 * 64
                 } else {
@@ -227,7 +228,7 @@ impl Link {
     }
 }
 
-/// A transfer within bounds is done, and any other is named.
+/// Checks that a transfer within bounds is done, and any other is reported.
 fn in_bounds(result: Result<(), LinkError>, address: u64, len: u32) -> Result<(), LinkError> {
     let inside = len <= 64 && u128::from(address) + u128::from(len) <= 4 * 64;
     match result {
@@ -240,7 +241,7 @@ fn in_bounds(result: Result<(), LinkError>, address: u64, len: u32) -> Result<()
     result
 }
 
-/// Whole entries that this side might put: each is cut or filled up to its length.
+/// Returns complete entries that a side might put; each is padded to its length.
 fn entries(words: &[[u64; 4]]) -> Vec<Descriptor> {
     let mut entries = Vec::new();
     for &words in words.iter().take(8) {
@@ -254,7 +255,7 @@ fn entries(words: &[[u64; 4]]) -> Vec<Descriptor> {
     entries
 }
 
-/// Reads descriptors as either side would.
+/// Decodes descriptors as either side would.
 fn look_at(descriptors: &[Descriptor]) {
     assert!(
         descriptors.len() <= 16,

@@ -1,4 +1,4 @@
-//! Host and adapter at streams through which anything comes.
+//! Host and adapter at streams with arbitrary content.
 
 use arbitrary::{Arbitrary, Unstructured};
 use baton_bus::link::{AdapterLink, DmaId, HostLink, LinkError};
@@ -16,22 +16,22 @@ const GEOMETRY: Geometry = Geometry {
 };
 const NOW: Time = Time::ZERO;
 
-/// What comes through the stream.
+/// A part of the stream.
 #[derive(Debug, Arbitrary)]
 enum Piece {
-    /// A message, as far as its head goes.
+    /// A message with a consistent length in its header.
     Message { kind: u8, len: u8, rest: Vec<u8> },
-    /// A read that may be in bounds.
+    /// A read that may be within bounds.
     Read { id: u8, address: u8, len: u8 },
-    /// Anything.
+    /// Arbitrary bytes.
     Bytes(Vec<u8>),
-    /// Nothing more for now.
+    /// No more data for now.
     Pause,
-    /// The stream takes so much.
+    /// The stream accepts this many more bytes.
     Room(u8),
 }
 
-/// A stream that somebody else has written to.
+/// A stream with predefined content.
 #[derive(Debug, Default)]
 struct Script {
     comes: VecDeque<u8>,
@@ -63,8 +63,8 @@ impl Write for Script {
     }
 }
 
-/// Any pieces of messages, to a host and to an adapter that do something meanwhile: each gets values, names what is wrong, or finds
-/// that it is over.
+/// Sends arbitrary pieces of messages to a host or an adapter that uses the stream meanwhile. It must return values, report a violation, or
+/// detect the end of the stream.
 pub fn stream(data: &[u8]) {
     let mut input = Unstructured::new(data);
     let Ok(to_host) = bool::arbitrary(&mut input) else {
@@ -81,7 +81,7 @@ pub fn stream(data: &[u8]) {
     }
 }
 
-/// Adds a piece to what comes; true when it is to be looked at.
+/// Adds a piece to the content; returns true if the side should read now.
 fn add(script: &mut Script, piece: Piece) -> bool {
     match piece {
         Piece::Message { kind, len, rest } => {
@@ -142,7 +142,7 @@ fn adapter(pieces: impl Iterator<Item = Piece>) {
     assert!(ends(|| adapter.get(NOW, 9, &mut requests)), "it ends");
 }
 
-/// What is there is got in the end, and then the link is of no use.
+/// Returns whether all remaining data is read eventually and the link then reports an error.
 fn ends(mut get: impl FnMut() -> Result<(), LinkError>) -> bool {
     (0..10_000).any(|_| get().is_err())
 }

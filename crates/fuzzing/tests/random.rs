@@ -1,9 +1,9 @@
-//! Random inputs go through every target, which are so the random tests of what they drive.
+//! Passes random inputs to every target, which makes the targets random tests of the code that they use.
 
 use baton_fuzzing::TARGETS;
 use baton_testkit::{Random, for_each_seed};
 
-/// Inputs of each target, and the longest, bytes.
+/// Number of inputs for each target. [`MOST_BYTES`] is the length limit of an input.
 const INPUTS: u64 = 2000;
 const MOST_BYTES: u64 = 16_000;
 

@@ -1,4 +1,4 @@
-//! Every input of every corpus goes through its target.
+//! Passes every input of every corpus to its target.
 
 use baton_fuzzing::TARGETS;
 use std::fs;

@@ -1,9 +1,9 @@
-//! Which NIC answers a connection (data-caching 6.3).
+//! Chooses the NIC that answers a connection (data-caching 6.3).
 //!
-//! A system with several NICs whose clients are reached by each of them may answer on another NIC than the one a connection came
-//! on, to make better use of the NICs' caches. The source address stays, so that the client notices nothing; its packets still
-//! arrive where they did. The choice is made once, at the first response, before any data is under way. A connection that is
-//! answered elsewhere is not handed off: no one NIC sees both directions.
+//! A system with several NICs, each of which reaches all clients, may answer a connection on another NIC than the one on which its packets
+//! arrive, to make better use of the NICs' caches. The source address stays unchanged, so the client does not notice; its packets still
+//! arrive on the original NIC. The choice is made once, at the first response, before any data is in flight. A connection that is answered
+//! on another NIC is not handed off, because no single NIC sees both directions.
 
 use crate::nic_cache::NicId;
 use crate::sockets::FileId;
@@ -11,24 +11,24 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 
-/// What a policy sees of a first response.
+/// Information about a first response that a policy bases its choice on.
 #[derive(Clone, Copy, Debug)]
 pub struct AffinityView<'a> {
-    /// The NIC on which the connection came.
+    /// The NIC on which the connection's packets arrive.
     pub arrival: NicId,
-    /// The file that is sent.
+    /// The file to send.
     pub file: FileId,
-    /// Its first blocks that each NIC's cache holds.
+    /// For each NIC, the number of the file's first blocks that its cache holds.
     pub cached: &'a [u32],
 }
 
 /// A policy that chooses the NIC for a connection.
 pub trait Affinity: Debug + Send {
-    /// The NIC by which the connection is answered from now on.
+    /// Returns the NIC on which the connection is answered from now on.
     fn choose(&mut self, view: &AffinityView<'_>) -> NicId;
 }
 
-/// The NIC that has most of the file; the one the connection came on if no other has more.
+/// Chooses the NIC that caches most of the file, and the NIC of arrival if no other NIC caches more.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MostCached;
 
@@ -46,7 +46,7 @@ impl Affinity for MostCached {
     }
 }
 
-/// Each file has a NIC of its own, so that no two caches hold the same.
+/// Assigns each file to one NIC, so that no two caches hold the same content.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ByFile;
 
@@ -57,21 +57,21 @@ impl Affinity for ByFile {
     }
 }
 
-/// A policy as a configuration names it.
+/// Configuration of an affinity policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum AffinityConfig {
-    /// The NIC on which the connection came, whatever is cached.
+    /// The NIC on which the connection arrived, whatever is cached.
     #[default]
     Arrival,
-    /// The NIC that has most of the file: [`MostCached`].
+    /// The NIC whose cache holds most of the file: [`MostCached`].
     MostCached,
-    /// Each file has a NIC of its own: [`ByFile`].
+    /// The NIC of the file, of which each file has one: [`ByFile`].
     ByFile,
 }
 
 impl AffinityConfig {
-    /// As configurations name it.
+    /// Returns the policy's name in configurations.
     pub fn name(self) -> &'static str {
         match self {
             Self::Arrival => "arrival",
@@ -80,7 +80,7 @@ impl AffinityConfig {
         }
     }
 
-    /// The policy itself; none where there is nothing to choose.
+    /// Creates the policy, or returns `None` if connections are always answered on the NIC of arrival.
     pub fn build(self) -> Option<Box<dyn Affinity>> {
         match self {
             Self::Arrival => None,

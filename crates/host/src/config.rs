@@ -7,17 +7,17 @@ use crate::selection::SelectionConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Parameters of the kernel. Socket-buffer sizes are TCP's ([`baton_tcp::Config`]): both owners of a connection share them.
+/// Parameters of the kernel. Socket-buffer sizes belong to TCP ([`baton_tcp::Config`]): both owners of a connection share them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Connections that may wait for the application to accept them, and as many again whose handshake is not over.
+    /// Connections that may wait for the application to accept them, and as many again whose handshake is in progress.
     #[schemars(range(min = 1), extend("x-unit" = "connections"))]
     pub backlog: u32,
-    /// The most mbufs (256-byte buffers) the kernel allocates.
+    /// Maximum number of mbufs (256-byte buffers) that the kernel allocates.
     #[schemars(range(min = LEAST_BUFFERS))]
     pub mbufs: u32,
-    /// The most clusters (2 KiB buffers) the kernel allocates.
+    /// Maximum number of clusters (2 KiB buffers) that the kernel allocates.
     #[schemars(range(min = LEAST_BUFFERS))]
     pub clusters: u32,
     /// Buckets of the connection hash table.
@@ -56,52 +56,52 @@ impl Default for Config {
     }
 }
 
-/// A parameter that no kernel can work with.
+/// A parameter value with which no kernel can work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field} = {value}: expected {expected}")]
 pub struct ConfigError {
     /// Name of the field.
     pub field: &'static str,
-    /// What it was set to.
+    /// Value of the field.
     pub value: u32,
-    /// What it must be.
+    /// Constraint that the value violates.
     pub expected: Expected,
 }
 
-/// What a parameter must be.
+/// Constraint on a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Expected {
-    /// No less than this.
+    /// At least this value.
     #[error("at least {0}")]
     AtLeast(u32),
-    /// Zero, or no less than this.
+    /// Zero, or at least this value.
     #[error("0 or at least {0}")]
     ZeroOrAtLeast(u32),
-    /// No less than this, which is what the receive ring takes and some more.
+    /// At least this value, which is the number of buffers on the receive ring plus a minimum.
     #[error("at least {0}, receive_ring_entries and {LEAST_BUFFERS} more")]
     Buffers(u32),
-    /// From and to, both included.
+    /// A range that includes both ends.
     #[error("{0} to {1}")]
     Range(u32, u32),
-    /// A power of two, and no less than this.
+    /// A power of two that is at least this value.
     #[error("a power of two of at least {0}")]
     PowerOfTwo(u32),
-    /// In words.
+    /// A constraint described in words.
     #[error("{0}")]
     Words(&'static str),
 }
 
-/// Buffers that a kernel needs beside those on the receive ring, to get anywhere at all.
+/// Minimum number of buffers that a kernel needs in addition to those on the receive ring.
 const LEAST_BUFFERS: u32 = 64;
 
-/// Buckets are allocated at once: a slip of the finger must not ask for all memory.
+/// Maximum number of hash buckets. Buckets are allocated at once, so a typing error must not request all memory.
 const MOST_HASH_BUCKETS: u32 = 1 << 24;
 
 impl Config {
-    /// Whether a kernel can work with these parameters.
+    /// Checks that a kernel can work with these parameters.
     ///
     /// # Errors
-    /// Names the first field with which it cannot.
+    /// Returns the first field whose value is invalid.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let buffers = self.receive_ring_entries.saturating_add(LEAST_BUFFERS);
         let fields = [

@@ -1,4 +1,4 @@
-//! The NIC's driver: two rings, the buffers posted for packets, and what waits for a place on the ring.
+//! The NIC's driver: its two rings, the buffers posted for received packets, and the packets that the NIC has not yet sent.
 
 use crate::config::Config;
 use crate::footprint::{self, Storage};
@@ -7,41 +7,41 @@ use crate::meter::Meter;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 
-/// The mbufs of one packet: headers first, then one for each run of data.
+/// The mbufs of one packet: first the headers, then one mbuf for each run of data.
 pub(crate) type PacketMbufs = SmallVec<[u32; 4]>;
 
-/// A packet that the NIC has been given.
+/// A packet that was given to the NIC and is not yet reported as sent.
 #[derive(Debug)]
 struct Unsent {
     mbufs: PacketMbufs,
-    /// What its data stands in.
+    /// Memory that holds the packet's data.
     data: PacketData,
-    /// Its first entry of the ring.
+    /// Number of the packet's first ring entry.
     first_entry: u32,
 }
 
-/// What the data of one packet stands in.
+/// Memory that holds the data of one packet.
 pub(crate) type PacketData = SmallVec<[Storage; 2]>;
 
 /// The driver of one NIC.
 #[derive(Debug)]
 pub(crate) struct Driver {
-    /// mbuf and cluster behind each entry of the receive ring.
+    /// The mbuf and the cluster behind each entry of the receive ring.
     posted: Vec<(u32, u32)>,
     next_posted: usize,
     receive_ring_entries: u32,
     next_received: u32,
     transmit_ring_entries: u32,
     next_transmit: u32,
-    /// Numbers of the entries of its rings among those of all NICs' rings: where its own begin.
+    /// Number of this driver's first receive ring entry in a numbering over the rings of all NICs.
     first_received: u32,
     first_transmit: u32,
-    /// Packets given to the NIC that it has not reported as sent.
+    /// Packets that the NIC was given and has not reported as sent.
     unsent: VecDeque<Unsent>,
 }
 
 impl Driver {
-    /// The driver of the NIC with this number.
+    /// Creates the driver of NIC number `nic`.
     pub fn new(config: &Config, nic: u32, buffers: &mut Buffers) -> Self {
         let posted = (0..config.receive_ring_entries.max(1))
             .map(|_| buffers.allocate_reserved_pair())
@@ -59,7 +59,7 @@ impl Driver {
         }
     }
 
-    /// mbufs that the driver holds.
+    /// Returns the number of mbufs that the driver holds.
     pub fn mbufs_held(&self) -> usize {
         self.posted.len()
             + self
@@ -69,12 +69,12 @@ impl Driver {
                 .sum::<usize>()
     }
 
-    /// Clusters that the driver holds.
+    /// Returns the number of clusters that the driver holds.
     pub fn clusters_held(&self) -> usize {
         self.posted.len()
     }
 
-    /// Reads the next entry of the receive ring, whatever it is; gives its number.
+    /// Reads the next entry of the receive ring, of whatever kind, and returns its number.
     pub fn next_entry<M: Meter>(&mut self, m: &mut M) -> u32 {
         let slot = self.first_received + self.next_received;
         self.next_received = (self.next_received + 1) % self.receive_ring_entries;
@@ -82,7 +82,8 @@ impl Driver {
         slot
     }
 
-    /// Takes the packet of ring entry `slot` and posts a fresh buffer. Without one the packet is dropped: its buffer stays.
+    /// Takes the packet from ring entry `slot` and posts a fresh buffer. If no buffer is free, the packet is dropped and its buffer stays
+    /// posted.
     pub fn receive<M: Meter>(
         &mut self,
         slot: u32,
@@ -110,7 +111,7 @@ impl Driver {
         });
     }
 
-    /// The numbers of so many entries of the transmit ring from this one on, among those of all NICs.
+    /// Returns the numbers of `count` transmit ring entries, starting at `first`, in the numbering over all NICs.
     fn transmit_entries(&self, first: u32, count: u32) -> impl Iterator<Item = u32> + use<> {
         let (base, ring) = (self.first_transmit, self.transmit_ring_entries);
         (first..first + count).map(move |entry| base + entry % ring)

@@ -1,9 +1,8 @@
-//! Files: what the kernel knows of them beside what their store holds, and the memory that caches their pages.
+//! Files: what the kernel knows about files in addition to their content, and the memory that caches their pages.
 //!
-//! A file has a revision, which every change makes anew; what `sendfile` puts into a send buffer is annotated with file, offset
-//! and revision (data-caching 4.2). A page that is being sent never changes: a change makes a new page, and send buffers keep
-//! referring to the old one until it is acknowledged. So nobody ever receives a page that is partly of one revision and partly
-//! of another.
+//! Every change gives a file a new revision. Content that `sendfile` puts into a send buffer is annotated with file, offset and revision
+//! (data-caching 4.2). A page that is being sent never changes: a change creates a new page, and send buffers keep referring to the old
+//! page until it is acknowledged. So no peer ever receives a page that mixes two revisions.
 
 mod cache;
 mod change;
@@ -30,36 +29,36 @@ use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::fmt::Debug;
 
-/// Where the content of files comes from: what is on the disk.
+/// Source of the content of files, that is, the content of the disk.
 pub trait FileStore<P>: Debug + Send {
-    /// The present length of a file, bytes. `asked` is the end of what somebody asks for: a store that makes its files up may
-    /// let them be as long as that.
+    /// Returns the current length of a file in bytes. `asked` is the end of the requested range: a store that synthesizes its files may
+    /// make a file that long.
     fn len(&mut self, file: FileId, asked: u64) -> u64;
 
-    /// `len` bytes from `offset` on as they are now. The range lies within the file and within one page.
+    /// Returns the current content of `len` bytes from `offset` on. The range lies within the file and within one page.
     fn read(&self, file: FileId, offset: u64, len: u32) -> P;
 
-    /// `len` bytes from `offset` on are other ones from now on, which makes `revision` of the file. It grows if need be.
+    /// Replaces `len` bytes from `offset` on, which creates `revision` of the file. The file grows if necessary.
     fn edit(&mut self, file: FileId, revision: u32, offset: u64, len: u64);
 
-    /// The file ends at `len` from now on, which makes `revision` of it.
+    /// Truncates the file to `len` bytes, which creates `revision` of the file.
     fn truncate(&mut self, file: FileId, revision: u32, len: u64);
 }
 
-/// What a system knows of files.
+/// What a system knows about files.
 #[derive(Debug)]
 pub(crate) struct Files<P> {
-    /// Without a store `sendfile` sends what the application gives it.
+    /// Content of the files. Without a store, `sendfile` sends the data that the application passes.
     pub(crate) store: Option<Box<dyn FileStore<P>>>,
-    /// Revisions of the files that were ever changed.
+    /// Revisions of all files that have ever been changed.
     revisions: FxHashMap<FileId, Revisions>,
-    /// The pages in memory; without it all pages of all files are.
+    /// The cache of pages in memory. Without a cache all pages of all files are in memory.
     pub(crate) cache: Option<FileCache>,
-    /// Who wants a page that is not in memory sleeps until it is.
+    /// Whether a caller that needs a page that is not in memory sleeps until the page is read.
     blocking: bool,
-    /// The read of the disk that the application sleeps for.
+    /// The disk read that the application is waiting for.
     sleeps_for: Option<u64>,
-    /// Pages that have left memory.
+    /// Pages that were evicted from memory.
     evicted: VecDeque<(FileId, u32)>,
 }
 
@@ -75,9 +74,9 @@ impl<P> Files<P> {
         }
     }
 
-    /// The present revision of a file.
+    /// Returns the current revision of a file.
     pub(crate) fn revision(&self, file: FileId) -> u32 {
-        // Most servers never change a file: then nothing is looked up.
+        // Most servers never change a file, so avoid the lookup.
         if self.revisions.is_empty() {
             return 0;
         }
@@ -85,7 +84,7 @@ impl<P> Files<P> {
         revisions.map_or(0, |revisions| revisions.current)
     }
 
-    /// A file changes. `appends`: nothing that it had does.
+    /// Starts a new revision of a file. `appends` says that the change leaves the existing content as it is.
     fn next_revision(&mut self, file: FileId, appends: bool) -> u32 {
         let revisions = self.revisions.entry(file).or_default();
         revisions.current += 1;
@@ -95,18 +94,18 @@ impl<P> Files<P> {
         revisions.current
     }
 
-    /// Whether anything that a file had at `revision` has changed since.
+    /// Reports whether any content that the file had at `revision` has changed since.
     fn rewritten_since(&self, file: FileId, revision: u32) -> bool {
         let revisions = self.revisions.get(&file);
         revisions.is_some_and(|revisions| revisions.rewritten > revision)
     }
 
-    /// The next page that has left memory, in order.
+    /// Returns the next page that was evicted from memory, in order of eviction.
     pub(crate) fn poll_evicted(&mut self) -> Option<(FileId, u32)> {
         self.evicted.pop_front()
     }
 
-    /// The page of memory that holds this offset of a file, if one does.
+    /// Returns the page of memory that holds this offset of a file, or `None` if the page is not in memory.
     pub(crate) fn frame(&self, file: FileId, offset: u64) -> Option<u32> {
         match &self.cache {
             None => Some(memory_page(file, offset)),
@@ -114,7 +113,7 @@ impl<P> Files<P> {
         }
     }
 
-    /// Whether all pages of `len` bytes at `offset` of a file, at least one, are in memory.
+    /// Reports whether all pages of `len` bytes (at least one) at `offset` of a file are in memory.
     pub(crate) fn resident(&self, file: FileId, offset: u64, len: u32) -> bool {
         let page_bytes = u64::from(PAGE_BYTES);
         let last = offset + u64::from(len.max(1)) - 1;
@@ -127,14 +126,14 @@ impl<P> Files<P> {
 #[derive(Clone, Copy, Debug, Default)]
 struct Revisions {
     current: u32,
-    /// The last one that was more than an append.
+    /// The last revision that was not just an append.
     rewritten: u32,
 }
 
-/// A run of bytes in one page of a file, as `sendfile` found it.
+/// A run of bytes within one page of a file, as `sendfile` found it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FilePage {
-    /// The page of memory.
+    /// Number of the page of memory.
     pub(crate) frame: u32,
     pub(crate) file: FileId,
     /// Number of the page within the file.
@@ -146,7 +145,7 @@ pub(crate) struct FilePage {
 }
 
 impl FilePage {
-    /// Offset of its `skipped`-th byte within the file.
+    /// Returns the offset within the file of the run's byte number `skipped`.
     pub(crate) fn offset(&self, skipped: u32) -> u64 {
         u64::from(self.number) * u64::from(PAGE_BYTES) + u64::from(self.start) + u64::from(skipped)
     }

@@ -1,8 +1,8 @@
-//! What each action of the kernel runs and which parts of which structures it touches.
+//! The operations that each action of the kernel runs, and the parts of structures that it touches.
 //!
-//! The shapes follow FreeBSD 4.x, the system of the handoff papers. Instruction counts belong to the machine around the
-//! kernel ([`Op`]); how often a touch misses is an outcome. All sizes and offsets are bytes. Lines have 64 bytes, so a
-//! field here is a group of members that share lines, not one member.
+//! The layouts follow FreeBSD 4.x, the system of the handoff papers. The machine around the kernel defines instruction counts ([`Op`]); the
+//! number of cache misses is a result. All sizes and offsets are in bytes. Lines have 64 bytes, so a field here is a group of members that
+//! share lines, not a single member.
 
 use crate::files::{memory_page, pages};
 use crate::meter::{Access, Layer, Meter, Op, Pool};
@@ -21,26 +21,26 @@ const fn field(offset: u32, len: u32) -> Field {
     Field { offset, len }
 }
 
-// A connection block as on i386 (`struct inp_tp`, tcp_subr.c): `struct inpcb`, padded to 192 bytes, `struct tcpcb` with 232, and callouts. With what
-// belongs to its socket it is "around 1KB per connection" (handoff-policies 2).
+// A connection block on i386 (`struct inp_tp`, tcp_subr.c): `struct inpcb`, padded to 192 bytes, `struct tcpcb` with 232 bytes, and
+// callouts. Together with its socket it takes "around 1KB per connection" (handoff-policies 2).
 /// inpcb: links of the hash chain and of the list of all blocks, ports and addresses.
 const PCB_TUPLE: Field = field(0, 60);
-/// inpcb: the cached route that output goes by.
+/// inpcb: the cached route of outgoing packets.
 const PCB_ROUTE: Field = field(60, 32);
 /// inpcb: pointers to tcpcb and socket, flags.
 const PCB_HEAD: Field = field(92, 20);
-/// inpcb: `inp_vflag`, whether it is of IPv4: a search looks at it before it compares, in a line behind that of the addresses.
+/// inpcb: `inp_vflag`, the IP version, which a search checks before it compares addresses, in the line after that of the addresses.
 const PCB_VERSION: Field = field(112, 1);
 /// inpcb: the links in the list of its port.
 const PCB_PORT_LINKS: Field = field(156, 8);
-/// tcpcb: sequence space, windows, congestion state, RTT estimate, options: nearly all of it is used for each segment.
+/// tcpcb: sequence space, windows, congestion state, RTT estimate, options; nearly all of it is used for each segment.
 const TCPCB: Field = field(192, 232);
 /// tcpcb: the part that output reads and changes, from its state to `last_ack_sent`.
 const TCPCB_SEND: Field = field(228, 172);
-/// tcpcb: the part that tells whether a window update is due, from its state to the receive window.
+/// tcpcb: the part that determines whether a window update is due, from the state to the receive window.
 const TCPCB_WINDOW: Field = field(228, 60);
-/// The five callouts behind the tcpcb: rexmt, persist, keep, 2msl, delack. Each has 24 bytes (`struct callout`): links, time, argument, function,
-/// flags. Input and output look at the first and the last.
+/// The five callouts after the tcpcb: rexmt, persist, keep, 2msl, delack. Each has 24 bytes (`struct callout`): links, time, argument,
+/// function, flags. Input and output access the first and the last.
 const TIMERS: Field = field(424, 5 * CALLOUT_BYTES);
 const CALLOUT_BYTES: u32 = 24;
 /// The links of a callout.
@@ -48,23 +48,23 @@ const CALLOUT_LINK_BYTES: u32 = 8;
 /// All of a connection block.
 const WHOLE_CONNECTION: Field = field(0, 544);
 
-// `struct socket` as on i386 (socketvar.h), 184 bytes, which the zone allocator makes 192; behind it its file descriptor and its knote.
+// `struct socket` on i386 (socketvar.h), 184 bytes, which the zone allocator rounds up to 192; its file descriptor and its knote follow.
 /// State, options, queue links, pointer to the connection block.
 const SOCKET_HEAD: Field = field(0, 64);
 /// so_rcv.
 const SOCKET_RECEIVE: Field = field(76, 40);
 /// so_snd.
 const SOCKET_SEND: Field = field(116, 40);
-/// `struct file`, 44 bytes, of which malloc makes 64.
+/// `struct file`, 44 bytes, which malloc rounds up to 64.
 const SOCKET_FILE: Field = field(192, 44);
 /// The knote through which the application waits, 68 bytes.
 const SOCKET_KNOTE: Field = field(256, 68);
-/// What is initialised when a socket is made.
+/// The part that is initialised when a socket is created.
 const WHOLE_SOCKET: Field = field(0, 324);
 
-/// What the bypass keeps of an offloaded connection: handle, socket, credits, counters.
+/// The bypass's state of an offloaded connection: handle, socket, credits, counters.
 const BYPASS: Field = field(0, 64);
-/// All of it, when it is made.
+/// The whole state, which is initialised at creation.
 const WHOLE_BYPASS: Field = field(0, 128);
 
 /// mbuf: header and packet header.
@@ -72,19 +72,19 @@ const MBUF_HEAD: Field = field(0, 64);
 /// mbuf: where protocol headers are built, in front of the data (Ethernet, IP, TCP with timestamps).
 const MBUF_HEADERS: Field = field(128, 66);
 
-/// A received packet in its cluster: Ethernet and IP headers, from the driver's 2-byte alignment on.
+/// A received packet in its cluster: Ethernet and IP headers, after the driver's 2 bytes of alignment.
 const PACKET_IP: Field = field(2, 34);
 /// A received packet in its cluster: TCP header with timestamps.
 const PACKET_TCP: Field = field(36, 32);
-/// Where a received packet's data begins in its cluster.
+/// Offset of a received packet's data in its cluster.
 pub const PACKET_DATA_OFFSET: u32 = 68;
-/// Most bytes of data that one receive buffer is charged for.
+/// Maximum number of data bytes in one receive buffer.
 pub const RECEIVE_BUFFER_BYTES: u32 = 2048 - PACKET_DATA_OFFSET;
 /// Size of a cluster.
 pub const CLUSTER_BYTES: u32 = 2048;
-/// `write` copies up to so much into a bare mbuf, more into clusters (MINCLSIZE).
+/// Maximum number of bytes that `write` copies into a bare mbuf; more data goes into clusters (MINCLSIZE).
 pub const MBUF_DATA_BYTES: u32 = 200;
-/// Where data begins in a bare mbuf.
+/// Offset of the data in a bare mbuf.
 const MBUF_DATA_OFFSET: u32 = 56;
 /// Unit of `sendfile`.
 pub const PAGE_BYTES: u32 = 4096;
@@ -104,10 +104,11 @@ const GLOBAL_WAIT: Field = field(1280, 64);
 const GLOBAL_PAGES: Field = field(1536, 64);
 const GLOBAL_MBUFS: Field = field(1792, 64);
 
-// An open file that `sendfile` sends from (uipc_syscalls.c): held, its vnode referred to, its object's pages looked up.
+// An open file from which `sendfile` sends (uipc_syscalls.c): it is held, its vnode is referenced, and the pages of its object are looked
+// up.
 /// `struct file`, 44 bytes: type, count, pointer to the vnode.
 const OPEN_FILE: Field = field(0, 44);
-/// `struct vnode`: type, use count, object, of 3 lines the first and the last.
+/// `struct vnode`: type, use count, object; the first and the last of its 3 lines.
 const VNODE_HEAD: Field = field(64, 64);
 const VNODE_OBJECT: Field = field(192, 64);
 /// `struct vm_object`: reference count, paging in progress, size, 2 lines.
@@ -123,29 +124,29 @@ const VM_PAGE_LINKS: Field = field(0, 8);
 const SF_BUF: Field = field(0, 16);
 /// A page-table entry of the kernel's.
 const PAGE_TABLE_ENTRY: Field = field(0, 4);
-/// The count of references to a cluster (`mclrefcnt`).
+/// Reference count of a cluster (`mclrefcnt`).
 const CLUSTER_REFERENCES: Field = field(0, 1);
-/// What the driver keeps beside a ring entry: its mbuf and the map of its DMA.
+/// The driver's own state for a ring entry: its mbuf and its DMA map.
 const SOFT_ENTRY: Field = field(0, 8);
 
 /// Pointer of a hash bucket.
 const HASH_POINTER: Field = field(0, 16);
-/// Buckets of the tables of blocks: more than there are of them, up to a limit.
+/// Number of buckets of a directory's hash table.
 const TABLE_BUCKETS: u32 = 1 << 16;
-/// A bucket of the table of pages, a pointer; there are as many as pages in 2 GB (`vm_page_startup`).
+/// A bucket of the table of pages, a pointer; there are as many buckets as pages in 2 GB (`vm_page_startup`).
 const PAGE_BUCKET: Field = field(0, 4);
 const PAGE_BUCKETS: u32 = 1 << 19;
-/// A directory's entry.
+/// An entry of a directory.
 const DIRECTORY_BLOCK: Field = field(0, 64);
-/// The structures of one NIC's directory stand so far from those of the next.
+/// Distance, in slots, between the structures of one NIC's directory and those of the next.
 const DIRECTORY_SLOTS: u32 = 1 << 22;
 
-/// The application's buffer of a connection, `Pool::AppBuffer`, has the number of the connection's socket. Received data
-/// is copied to its start ...
+/// Offset in the application's buffer of a connection (`Pool::AppBuffer`, numbered by the connection's socket) to which received data is
+/// copied.
 pub const APP_RECEIVE_OFFSET: u32 = 0;
-/// ... and what is to be sent stands from here on: headers and dynamic content.
+/// Offset in the same buffer of data to send: headers and dynamic content.
 pub const APP_SEND_OFFSET: u32 = 8192;
-/// Room of each of the two halves; longer transfers go over it again.
+/// Size of each of the two halves; longer transfers overwrite the half again.
 pub const APP_HALF_BYTES: u32 = 8192;
 
 fn at<M: Meter>(m: &mut M, layer: Layer, pool: Pool, slot: u32, field: Field, access: Access) {
@@ -162,7 +163,7 @@ pub fn interrupt<M: Meter>(m: &mut M) {
     global(m, Layer::Interrupt, GLOBAL_INTERRUPT);
 }
 
-/// The device wrote a ring entry; the driver reads it.
+/// The device writes a ring entry and the driver reads it.
 pub fn ring_read<M: Meter>(m: &mut M, ring_slot: u32) {
     m.dma(
         Pool::ReceiveRing,
@@ -220,7 +221,7 @@ pub fn driver_event<M: Meter>(m: &mut M) {
     global(m, Layer::Driver, GLOBAL_DRIVER);
 }
 
-/// The driver puts one packet on the ring, an entry for each of its buffers, and the device reads these and the headers.
+/// The driver puts one packet on the ring, with an entry for each of its buffers, and the device reads the entries and the headers.
 pub fn driver_transmit<M: Meter>(m: &mut M, ring_slots: impl Iterator<Item = u32>, mbuf: u32) {
     m.run(Op::DriverTransmit, 1);
     global(m, Layer::Driver, GLOBAL_DRIVER);
@@ -262,7 +263,7 @@ pub fn driver_command<M: Meter>(m: &mut M, ring_slot: u32) {
     );
 }
 
-/// The driver frees the mbufs of one transmitted packet, one for each ring entry, and lets go of what they refer to.
+/// The driver frees the mbufs of one transmitted packet, one for each ring entry, and drops the references to the data.
 pub(crate) fn driver_complete<M: Meter>(
     m: &mut M,
     ring_slots: impl Iterator<Item = u32>,
@@ -279,7 +280,7 @@ pub(crate) fn driver_complete<M: Meter>(
     }
 }
 
-/// What an mbuf's data stands in, where that is not the mbuf.
+/// Memory outside an mbuf that holds the mbuf's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Storage {
     /// This cluster.
@@ -288,12 +289,12 @@ pub(crate) enum Storage {
     Page {
         /// The page's number.
         frame: u32,
-        /// The sf_buf's.
+        /// The number of the sf_buf.
         sf_buf: u32,
     },
 }
 
-/// Somebody more, or less, refers to it.
+/// The reference count of a cluster or sf_buf changes.
 fn count_reference<M: Meter>(m: &mut M, layer: Layer, storage: Storage) {
     let (pool, slot, field) = match storage {
         Storage::Cluster(cluster) => (Pool::ClusterReferences, cluster, CLUSTER_REFERENCES),
@@ -302,12 +303,13 @@ fn count_reference<M: Meter>(m: &mut M, layer: Layer, storage: Storage) {
     at(m, layer, pool, slot, field, Write);
 }
 
-/// The send buffer is walked from its head on to what is sent (`m_copym`): this mbuf lies before that.
+/// The walk of the send buffer from its head to the data to send (`m_copym`) passes this mbuf.
 pub fn copy_passes<M: Meter>(m: &mut M, mbuf: u32) {
     at(m, Layer::Tcp, Pool::Mbuf, mbuf, MBUF_HEAD, Read);
 }
 
-/// `len` bytes of what this mbuf of the send buffer holds are sent: referred to where it stands in other memory, and read there by the device.
+/// `len` bytes of this mbuf of the send buffer are sent. If they are in other memory, the packet refers to that memory and the device reads
+/// it.
 pub(crate) fn copy_of<M: Meter>(m: &mut M, mbuf: u32, storage: Option<Storage>, len: u32) {
     at(m, Layer::Tcp, Pool::Mbuf, mbuf, MBUF_HEAD, Read);
     match storage {
@@ -317,7 +319,7 @@ pub(crate) fn copy_of<M: Meter>(m: &mut M, mbuf: u32, storage: Option<Storage>, 
         }
         Some(storage) => {
             count_reference(m, Layer::Tcp, storage);
-            // Which part of it the device reads makes no difference to main memory's rows.
+            // Which part the device reads makes no difference to the rows of main memory.
             match storage {
                 Storage::Cluster(cluster) => m.dma(Pool::Cluster, cluster, 0, len, Read),
                 Storage::Page { frame, .. } => m.dma(Pool::FilePage, frame, 0, len, Read),
@@ -326,18 +328,18 @@ pub(crate) fn copy_of<M: Meter>(m: &mut M, mbuf: u32, storage: Option<Storage>, 
     }
 }
 
-/// An mbuf goes back to its free list.
+/// An mbuf returns to its free list.
 pub fn free_mbuf<M: Meter>(m: &mut M, layer: Layer, mbuf: u32) {
     at(m, layer, Pool::Mbuf, mbuf, MBUF_HEAD, Write);
     global(m, layer, GLOBAL_MBUFS);
 }
 
-/// An mbuf's cluster is let go of.
+/// An mbuf drops the reference to its cluster.
 pub fn free_cluster<M: Meter>(m: &mut M, layer: Layer, cluster: u32) {
     count_reference(m, layer, Storage::Cluster(cluster));
 }
 
-/// A page that sendfile has wrapped is unmapped and unwired (`sf_buf_free`).
+/// A page that sendfile wrapped is unmapped and unwired (`sf_buf_free`).
 pub fn free_page<M: Meter>(m: &mut M, sf_buf: u32, page: u32) {
     at(m, Layer::Socket, Pool::SfBuf, sf_buf, SF_BUF, Write);
     let entry = PAGE_TABLE_ENTRY;
@@ -345,7 +347,7 @@ pub fn free_page<M: Meter>(m: &mut M, sf_buf: u32, page: u32) {
     at(m, Layer::Socket, Pool::VmPage, page, VM_PAGE, Write);
 }
 
-/// A page gets another neighbour in its queue, as one before or behind it is wired or unwired.
+/// A page gets another neighbour in its queue, because the page before or after it is wired or unwired.
 pub fn page_link<M: Meter>(m: &mut M, layer: Layer, page: u32) {
     at(m, layer, Pool::VmPage, page, VM_PAGE_LINKS, Write);
 }
@@ -359,19 +361,19 @@ pub fn ip_input<M: Meter>(m: &mut M, packet: (u32, u32)) {
     at(m, Layer::Ip, Pool::Cluster, cluster, PACKET_IP, Read);
 }
 
-/// Finding a connection by its four-tuple.
+/// A connection is looked up by its four-tuple.
 pub fn tcp_lookup<M: Meter>(m: &mut M, cluster: u32, bucket: u32) {
     global(m, Layer::Tcp, GLOBAL_TCP);
     at(m, Layer::Tcp, Pool::Cluster, cluster, PACKET_TCP, Read);
     tcp_bucket(m, bucket);
 }
 
-/// A search begins at a hash bucket.
+/// A search starts at a hash bucket.
 pub fn tcp_bucket<M: Meter>(m: &mut M, bucket: u32) {
     at(m, Layer::Tcp, Pool::HashBucket, bucket, BUCKET, Read);
 }
 
-/// A search along a hash chain passes a connection that is not the one (`in_pcblookup_hash` of a kernel with IPv6, as GENERIC is).
+/// A search along a hash chain passes another connection (`in_pcblookup_hash` of a kernel with IPv6, such as GENERIC).
 pub fn tcp_compare<M: Meter>(m: &mut M, connection: u32) {
     at(
         m,
@@ -384,7 +386,7 @@ pub fn tcp_compare<M: Meter>(m: &mut M, connection: u32) {
     at(m, Layer::Tcp, Pool::Connection, connection, PCB_TUPLE, Read);
 }
 
-/// A callout of a connection, by its place.
+/// A callout of a connection, by its index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Callout {
     Retransmit = 0,
@@ -413,9 +415,9 @@ pub fn tcp_chain_link<M: Meter>(m: &mut M, connection: u32) {
     );
 }
 
-/// A connection block gets another neighbour in the list of all blocks, and in that of its port.
+/// A connection block gets another neighbour in the list of all blocks and in the list of its port.
 pub fn tcp_list_links<M: Meter>(m: &mut M, connection: u32) {
-    // The links of all lists but that of the port lie beside those of the chain.
+    // The links of all lists except the port's are next to those of the chain.
     tcp_chain_link(m, connection);
     at(
         m,
@@ -427,7 +429,7 @@ pub fn tcp_list_links<M: Meter>(m: &mut M, connection: u32) {
     );
 }
 
-/// TCP input of one segment of connection `connection`, if there is one.
+/// TCP input of one segment, of a connection if there is one.
 pub fn tcp_input<M: Meter>(m: &mut M, connection: Option<u32>) {
     m.run(Op::TcpInput, 1);
     if let Some(slot) = connection {
@@ -438,7 +440,7 @@ pub fn tcp_input<M: Meter>(m: &mut M, connection: Option<u32>) {
     }
 }
 
-/// The third packet of a handshake made a connection: in place of what a segment of one that is there costs.
+/// The third packet of a handshake creates a connection; charged instead of the cost of a segment of an existing connection.
 pub fn tcp_open<M: Meter>(m: &mut M, connection: u32, bucket: u32) {
     m.run(Op::TcpOpen, 1);
     at(
@@ -452,7 +454,7 @@ pub fn tcp_open<M: Meter>(m: &mut M, connection: u32, bucket: u32) {
     at(m, Layer::Tcp, Pool::HashBucket, bucket, BUCKET, Write);
 }
 
-/// TCP's input looks at options and state of the connection's socket, and how much room there is where data comes.
+/// TCP's input reads options and state of the connection's socket, and the free space of its receive buffer if data arrives.
 pub fn tcp_input_socket<M: Meter>(m: &mut M, socket: u32, has_data: bool) {
     at(m, Layer::Tcp, Pool::Socket, socket, SOCKET_HEAD, Read);
     if has_data {
@@ -460,14 +462,14 @@ pub fn tcp_input_socket<M: Meter>(m: &mut M, socket: u32, has_data: bool) {
     }
 }
 
-/// TCP's output looks at options of the connection's socket, how much there is to send, and the room that makes the window.
+/// TCP's output reads options of the connection's socket, the amount of data to send, and the free space that determines the window.
 pub fn tcp_output_socket<M: Meter>(m: &mut M, socket: u32) {
     at(m, Layer::Tcp, Pool::Socket, socket, SOCKET_HEAD, Read);
     at(m, Layer::Tcp, Pool::Socket, socket, SOCKET_SEND, Read);
     at(m, Layer::Tcp, Pool::Socket, socket, SOCKET_RECEIVE, Read);
 }
 
-/// A connection is over: what taking it apart takes, also of one whose block stays for a while.
+/// A connection ends: the cost of tearing it down, also if its block remains for a while.
 pub fn tcp_close<M: Meter>(m: &mut M) {
     m.run(Op::TcpClose, 1);
 }
@@ -487,13 +489,13 @@ pub fn tcp_free<M: Meter>(m: &mut M, connection: u32, bucket: u32) {
     at(m, Layer::Tcp, Pool::HashBucket, bucket, BUCKET, Write);
 }
 
-/// Timers of `count` connections ran. What they send is charged as output.
+/// Timers of `count` connections ran. Segments that they send are charged as output.
 pub fn tcp_timers<M: Meter>(m: &mut M, count: u32) {
     m.run(Op::TcpTimer, count);
     global(m, Layer::Tcp, GLOBAL_TCP);
 }
 
-/// TCP output of one segment: its headers are built in a fresh mbuf, its data is referred to by `data_mbufs` more.
+/// TCP output of one segment: its headers are built in the first of the fresh `mbufs`, and the others refer to its data.
 pub fn tcp_output<M: Meter>(m: &mut M, connection: Option<u32>, mbufs: &[u32]) {
     m.run(Op::TcpOutput, 1);
     if let Some(slot) = connection {
@@ -508,7 +510,7 @@ pub fn tcp_output<M: Meter>(m: &mut M, connection: Option<u32>, mbufs: &[u32]) {
     at(m, Layer::Tcp, Pool::Mbuf, mbufs[0], MBUF_HEADERS, Write);
 }
 
-/// IP output of one packet by its connection's cached route.
+/// IP output of one packet along its connection's cached route.
 pub fn ip_output<M: Meter>(m: &mut M, connection: Option<u32>, mbuf: u32) {
     m.run(Op::IpOutput, 1);
     if let Some(slot) = connection {
@@ -518,7 +520,7 @@ pub fn ip_output<M: Meter>(m: &mut M, connection: Option<u32>, mbuf: u32) {
     at(m, Layer::Ip, Pool::Mbuf, mbuf, MBUF_HEADERS, Write);
 }
 
-/// After a read TCP looks whether the window has opened enough to tell the peer.
+/// After a read, TCP checks whether the window has opened enough for a window update.
 pub fn tcp_window<M: Meter>(m: &mut M, connection: u32) {
     at(m, Layer::Tcp, Pool::Connection, connection, PCB_HEAD, Read);
     at(
@@ -543,7 +545,7 @@ pub fn bypass_event<M: Meter>(m: &mut M, handle: u32) {
     at(m, Layer::Bypass, Pool::Bypass, handle, BYPASS, Write);
 }
 
-/// A connection's state is packed and its protocol becomes the bypass.
+/// A connection's state is packed and its protocol is switched to the bypass.
 pub fn hand_off<M: Meter>(m: &mut M, connection: u32, socket: u32, handle: u32, bucket: u32) {
     m.run(Op::HandoffOut, 1);
     at(
@@ -559,7 +561,7 @@ pub fn hand_off<M: Meter>(m: &mut M, connection: u32, socket: u32, handle: u32, 
     at(m, Layer::Handoff, Pool::Socket, socket, SOCKET_HEAD, Write);
 }
 
-/// A connection's state comes back and its protocol becomes TCP.
+/// A connection's state is unpacked and its protocol is switched to TCP.
 pub fn hand_back<M: Meter>(m: &mut M, connection: u32, socket: u32, handle: u32, bucket: u32) {
     m.run(Op::HandoffBack, 1);
     at(m, Layer::Handoff, Pool::Bypass, handle, BYPASS, Read);
@@ -575,7 +577,7 @@ pub fn hand_back<M: Meter>(m: &mut M, connection: u32, socket: u32, handle: u32,
     at(m, Layer::Handoff, Pool::Socket, socket, SOCKET_HEAD, Write);
 }
 
-/// A socket is made for a new connection and put into the listener's queue.
+/// A socket is created for a new connection and put into the listener's queue.
 pub fn socket_create<M: Meter>(m: &mut M, socket: u32) {
     m.run(Op::SocketCreate, 1);
     at(m, Layer::Socket, Pool::Socket, socket, WHOLE_SOCKET, Write);
@@ -613,13 +615,13 @@ pub fn send_append<M: Meter>(m: &mut M, socket: u32) {
     at(m, Layer::Socket, Pool::Socket, socket, SOCKET_SEND, Write);
 }
 
-/// Acknowledged bytes are dropped from the send buffer; the buffers that held them are freed one by one.
+/// Acknowledged bytes are dropped from the send buffer; the buffers that held the bytes are freed one by one.
 pub fn send_drop<M: Meter>(m: &mut M, socket: u32) {
     m.run(Op::SocketBuffer, 1);
     at(m, Layer::Socket, Pool::Socket, socket, SOCKET_SEND, Write);
 }
 
-/// The owner of a socket is woken: its knote becomes active.
+/// The owner of a socket is woken up: its knote becomes active.
 pub fn wakeup<M: Meter>(m: &mut M, socket: u32) {
     m.run(Op::SocketWakeup, 1);
     at(m, Layer::Socket, Pool::Socket, socket, SOCKET_HEAD, Read);
@@ -638,7 +640,7 @@ pub fn syscall<M: Meter>(m: &mut M, body: Op, socket: Option<u32>) {
     }
 }
 
-/// accept gives a socket a descriptor.
+/// accept allocates a descriptor for a socket.
 pub fn accept<M: Meter>(m: &mut M, socket: u32) {
     at(
         m,
@@ -653,7 +655,7 @@ pub fn accept<M: Meter>(m: &mut M, socket: u32) {
     at(m, Layer::Syscall, Pool::Socket, socket, SOCKET_HEAD, Write);
 }
 
-/// Entry of a wait.
+/// A wait starts.
 pub fn wait<M: Meter>(m: &mut M) {
     m.run(Op::SyscallEntry, 1);
     m.run(Op::SyscallWait, 1);
@@ -670,7 +672,7 @@ pub fn wait_event<M: Meter>(m: &mut M, socket: Option<u32>) {
     }
 }
 
-/// `len` bytes at `offset` of a received buffer's data are copied to the application, to `to` in its receive half.
+/// `len` bytes at `offset` of a received buffer's data are copied to the application, to offset `to` of its receive half.
 pub fn copy_out<M: Meter>(m: &mut M, socket: u32, cluster: u32, offset: u32, len: u32, to: u32) {
     m.touch(
         Layer::Syscall,
@@ -691,7 +693,7 @@ pub fn copy_out<M: Meter>(m: &mut M, socket: u32, cluster: u32, offset: u32, len
     );
 }
 
-/// Bytes leave the receive buffer.
+/// Bytes are removed from the receive buffer.
 pub fn receive_drop<M: Meter>(m: &mut M, socket: u32) {
     m.run(Op::SocketBuffer, 1);
     at(
@@ -704,7 +706,7 @@ pub fn receive_drop<M: Meter>(m: &mut M, socket: u32) {
     );
 }
 
-/// `len` bytes at `from` in the application's send half are copied into a fresh mbuf, or into its cluster.
+/// `len` bytes at offset `from` of the application's send half are copied into a fresh mbuf, or into its cluster.
 pub fn copy_in<M: Meter>(
     m: &mut M,
     socket: u32,
@@ -749,7 +751,7 @@ pub fn file_lookup<M: Meter>(m: &mut M, file: u32) {
     }
 }
 
-/// sendfile looks one page up, wires and maps it and wraps it into an mbuf. The page's content is not touched.
+/// sendfile looks one page up, wires it, maps it, and wraps it into an mbuf. The page's content is not touched.
 pub fn file_page<M: Meter>(m: &mut M, (mbuf, sf_buf): (u32, u32), page: u32) {
     m.run(Op::SyscallSendfilePage, 1);
     global(m, Layer::Syscall, GLOBAL_PAGES);
@@ -760,8 +762,8 @@ pub fn file_page<M: Meter>(m: &mut M, (mbuf, sf_buf): (u32, u32), page: u32) {
     at(m, Layer::Syscall, Pool::Mbuf, mbuf, MBUF_HEAD, Write);
 }
 
-/// The device read content of a file from its pages. No processor has touched them: where they lie matters to main memory alone, so each
-/// lies where it would if all files were in memory.
+/// The device reads content of a file from its pages. No processor has touched these pages. Their location matters only to main memory, so
+/// each page is assumed to be where it would be if all files were in memory.
 pub fn file_read_by_dma<M: Meter>(m: &mut M, file: FileId, offset: u64, len: u32) {
     for (start, run) in pages(offset, len as usize) {
         let at = offset + start as u64;
@@ -776,7 +778,7 @@ pub fn file_read_by_dma<M: Meter>(m: &mut M, file: FileId, offset: u64, len: u32
     }
 }
 
-/// sendfile finds a page by its file and number (`vm_page_lookup`): pages that follow each other are in buckets that do.
+/// sendfile finds a page by its file and number (`vm_page_lookup`); consecutive pages are in consecutive buckets.
 pub fn page_bucket<M: Meter>(m: &mut M, file: u32, number: u32) {
     let bucket = file.wrapping_mul(0x9e37_79b1).wrapping_add(number) % PAGE_BUCKETS;
     at(
@@ -789,18 +791,18 @@ pub fn page_bucket<M: Meter>(m: &mut M, file: u32, number: u32) {
     );
 }
 
-/// The file cache is asked for a page.
+/// A page is looked up in the file cache.
 pub fn file_page_lookup<M: Meter>(m: &mut M) {
     m.run(Op::FilePageLookup, 1);
 }
 
-/// A read of the disk is started.
+/// A disk read starts.
 pub fn disk_read<M: Meter>(m: &mut M) {
     m.run(Op::DiskRead, 1);
     global(m, Layer::Syscall, GLOBAL_PAGES);
 }
 
-/// A read of the disk is over: so many pages came, and so many went for them.
+/// A disk read ends: `came` pages were read, and `went` pages were evicted for them.
 pub fn disk_done<M: Meter>(m: &mut M, came: u32, went: u32) {
     m.run(Op::DiskDone, 1);
     if came + went > 0 {
@@ -824,7 +826,7 @@ fn directory_block<M: Meter>(m: &mut M, nic: NicId, slot: u32) {
     );
 }
 
-/// The driver looks a block up in a directory, and finds it in `slot` or not.
+/// The driver looks a block up in a directory; `slot` is the block's slot if it is found.
 pub fn directory_lookup<M: Meter>(m: &mut M, nic: NicId, name: u32, slot: Option<u32>) {
     m.run(Op::CacheLookup, 1);
     let bucket = name.wrapping_mul(0x9e37_79b1) % TABLE_BUCKETS;

@@ -1,9 +1,10 @@
-//! The operating system's half: sockets on a stack of its own or on adapters, files, the selection policies, and what of it is modelled.
+//! The operating system's half of Baton: sockets on a stack of its own or on adapters, files, selection policies, and a model of the
+//! kernel's memory.
 //!
-//! All of it is sans-I/O. [`layer::SocketLayer`] has the sockets of a host with a stack of its own, [`adapter::OsLayer`] those on one adapter.
-//! [`FileSystem`] and [`NetworkMemory`] are what a kernel keeps beside them: a [`Meter`] hears of every operation and every structure touched,
-//! so that a simulated machine can charge them; live there is none. Applications see [`Sockets`] and never learn which connections are on
-//! a NIC.
+//! The whole crate is sans-I/O. [`layer::SocketLayer`] holds the sockets of a host with a stack of its own, [`adapter::OsLayer`] the
+//! sockets on one adapter. [`FileSystem`] and [`NetworkMemory`] model the other structures of a kernel: they report every operation and
+//! every access to a structure to a [`Meter`], so that a simulated machine can charge for them; a live host has no meter. Applications see
+//! [`Sockets`] and never learn which connections are on a NIC.
 
 pub mod adapter;
 mod affinity;

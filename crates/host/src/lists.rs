@@ -1,15 +1,15 @@
-//! Doubly linked lists of the kernel's structures, and hash tables whose chains are such lists. Changing one touches its neighbours, which were
-//! last used long ago.
+//! Linked lists of the kernel's structures, and hash tables whose chains are such lists. Changing a list touches the neighbours of the
+//! changed structure, which were last used long ago.
 
 use baton_wire::Flow;
 use std::net::IpAddr;
 
 const NONE: u32 = u32::MAX;
 
-/// One list of structures by their numbers, oldest first.
+/// A list of structures, identified by number, oldest first.
 #[derive(Debug)]
 pub(crate) struct List {
-    /// Neighbours of each structure, while it is in the list.
+    /// Neighbours of each structure that is in the list.
     links: Vec<Option<Links>>,
     latest: u32,
 }
@@ -30,12 +30,12 @@ impl Default for List {
 }
 
 impl List {
-    /// Whether it is in the list.
+    /// Reports whether a structure is in the list.
     pub fn contains(&self, one: u32) -> bool {
         self.links.get(one as usize).is_some_and(Option::is_some)
     }
 
-    /// Makes it the latest; hears of each other structure that is touched.
+    /// Moves a structure to the end of the list, or adds it there. Calls `touched` for every other structure that changes.
     pub fn push(&mut self, one: u32, mut touched: impl FnMut(u32)) {
         if self.latest == one {
             return;
@@ -51,7 +51,7 @@ impl List {
         self.latest = one;
     }
 
-    /// Takes it out, if it is there; hears of each other structure that is touched.
+    /// Removes a structure if it is in the list. Calls `touched` for every other structure that changes.
     pub fn remove(&mut self, one: u32, mut touched: impl FnMut(u32)) {
         let taken = self.links.get_mut(one as usize).and_then(Option::take);
         let Some(Links { older, newer }) = taken else {
@@ -75,17 +75,17 @@ impl List {
     }
 }
 
-/// Structures by their numbers in the chains of a hash table whose size does not grow.
+/// A hash table of fixed size whose chains hold structures, identified by number.
 #[derive(Debug)]
 pub(crate) struct Chains {
-    /// Those of each bucket, the latest last.
+    /// Structures of each bucket, the latest last.
     chains: Vec<Vec<u32>>,
-    /// The bucket of each, [`NONE`] for one that is not in the table.
+    /// Bucket of each structure, or [`NONE`] if the structure is not in the table.
     bucket_of: Vec<u32>,
 }
 
 impl Chains {
-    /// A table of so many buckets, at least one.
+    /// Creates a table with `buckets` buckets, at least one.
     pub fn new(buckets: u32) -> Self {
         Self {
             chains: vec![Vec::new(); buckets.max(1) as usize],
@@ -93,12 +93,12 @@ impl Chains {
         }
     }
 
-    /// The bucket of a connection: FreeBSD's `INP_PCBHASH`, taken modulo any number of buckets.
+    /// Returns the bucket of a connection: FreeBSD's `INP_PCBHASH`, but modulo any number of buckets.
     pub fn bucket(&self, flow: &Flow) -> u32 {
         self.bucket_by(folded(flow.remote.addr), flow.local.port ^ flow.remote.port)
     }
 
-    /// The bucket of who listens at a port, at all addresses and for all peers.
+    /// Returns the bucket of a socket that listens at a port, on all addresses and for all peers.
     pub fn bucket_of_listener(&self, port: u16) -> u32 {
         self.bucket_by(0, port)
     }
@@ -107,18 +107,18 @@ impl Chains {
         (addr ^ (addr >> 16) ^ u32::from(ports)) % self.chains.len() as u32
     }
 
-    /// The bucket that it is in, if it is in the table.
+    /// Returns the bucket that contains a structure, or `None` if the structure is not in the table.
     pub fn bucket_of(&self, one: u32) -> Option<u32> {
         let bucket = self.bucket_of.get(one as usize).copied();
         bucket.filter(|&bucket| bucket != NONE)
     }
 
-    /// Those of a bucket, oldest first.
+    /// Returns the structures of a bucket, oldest first.
     pub fn chain(&self, bucket: u32) -> &[u32] {
         &self.chains[bucket as usize]
     }
 
-    /// Puts it behind the others of its bucket, where it is in none; hears of the one before it.
+    /// Appends a structure that is in no chain to its bucket. Calls `touched` for its predecessor.
     pub fn push(&mut self, one: u32, bucket: u32, touched: impl FnMut(u32)) {
         let index = one as usize;
         if index >= self.bucket_of.len() {
@@ -131,7 +131,7 @@ impl Chains {
         chain.push(one);
     }
 
-    /// Takes it out, if it is there, and gives its bucket; hears of its neighbours.
+    /// Removes a structure and returns its bucket, or returns `None` if it is not in the table. Calls `touched` for its neighbours.
     pub fn remove(&mut self, one: u32, touched: impl FnMut(u32)) -> Option<u32> {
         let bucket = self.bucket_of(one)?;
         self.bucket_of[one as usize] = NONE;
@@ -145,7 +145,7 @@ impl Chains {
         Some(bucket)
     }
 
-    /// Asserts that chains and buckets agree.
+    /// Asserts that chains and buckets are consistent.
     pub fn check(&self) {
         let chained: usize = self.chains.iter().map(Vec::len).sum();
         let held = self.bucket_of.iter().filter(|&&bucket| bucket != NONE);
@@ -159,7 +159,7 @@ impl Chains {
     }
 }
 
-/// An address as a hash function takes it.
+/// Folds an address into 32 bits for the hash function.
 fn folded(addr: IpAddr) -> u32 {
     match addr {
         IpAddr::V4(addr) => addr.to_bits(),

@@ -1,7 +1,7 @@
-//! The kernel's modelled allocators: which slot of a pool a structure gets decides which cache lines it touches.
+//! Models of the kernel's allocators. The slot of a pool that a structure gets determines which cache lines it touches.
 
-/// An allocator of slots that gives out the one freed last, as a kernel's per-processor free lists do: it is the most
-/// likely to be in the cache.
+/// An allocator of slots that reuses the most recently freed slot first, like a kernel's per-processor free lists, because that slot is
+/// most likely to be in the cache.
 #[derive(Debug)]
 pub(crate) struct Slots {
     free: Vec<u32>,
@@ -10,7 +10,7 @@ pub(crate) struct Slots {
 }
 
 impl Slots {
-    /// An allocator of at most `limit` slots.
+    /// Creates an allocator with at most `limit` slots.
     pub fn new(limit: u32) -> Self {
         Self {
             free: Vec::new(),
@@ -19,7 +19,7 @@ impl Slots {
         }
     }
 
-    /// Takes a slot; none when as many as the limit are in use.
+    /// Takes a slot, or returns `None` if `limit` slots are in use.
     pub fn allocate(&mut self) -> Option<u32> {
         if self.in_use() < self.limit {
             Some(self.allocate_reserved())
@@ -28,7 +28,7 @@ impl Slots {
         }
     }
 
-    /// Takes a slot even over the limit, for what was promised memory ahead of time.
+    /// Takes a slot even beyond the limit, for a structure whose memory was reserved in advance.
     pub fn allocate_reserved(&mut self) -> u32 {
         self.free.pop().unwrap_or_else(|| {
             self.next += 1;
@@ -36,24 +36,24 @@ impl Slots {
         })
     }
 
-    /// Gives a slot back.
+    /// Frees a slot.
     pub fn release(&mut self, slot: u32) {
         debug_assert!(slot < self.next, "slot {slot} was given out");
         debug_assert!(self.in_use() > 0, "a slot is in use");
         self.free.push(slot);
     }
 
-    /// Slots in use.
+    /// Returns the number of slots in use.
     pub fn in_use(&self) -> u32 {
         self.next - self.free.len() as u32
     }
 
-    /// Slots that may still be taken.
+    /// Returns the number of slots that may still be taken.
     pub fn available(&self) -> u32 {
         self.limit.saturating_sub(self.in_use())
     }
 
-    /// Asserts that no slot is free twice. Takes time in proportion to the free list.
+    /// Asserts that no slot is in the free list twice. Takes time proportional to the length of the list.
     pub fn check(&self) {
         let mut seen = vec![false; self.next as usize];
         for &slot in &self.free {
@@ -65,11 +65,11 @@ impl Slots {
     }
 }
 
-/// Buffers of each kind that writers leave alone. Without them writers could take the last ones, and the acknowledgments that
-/// would free some could not be received any more.
+/// Buffers of each kind that writers must leave free. Without this reserve, writers could take the last buffers, and the host could no
+/// longer receive the acknowledgments that free some.
 const RESERVE: u32 = 16;
 
-/// What a page is wrapped into by `sendfile`.
+/// The mbuf and the mapping with which `sendfile` wraps a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PageBuffer {
     pub(crate) mbuf: u32,
@@ -83,12 +83,12 @@ pub struct Buffers {
     pub(crate) mbufs: Slots,
     /// 2 KiB buffers.
     pub(crate) clusters: Slots,
-    /// Addresses at which pages are mapped for `sendfile`, as many as mbufs may need.
+    /// Addresses at which pages are mapped for `sendfile`, at most one per mbuf.
     pub(crate) sf_bufs: Slots,
 }
 
 impl Buffers {
-    /// At most so many of each kind.
+    /// Creates pools with at most `mbufs` mbufs and `clusters` clusters.
     pub fn new(mbufs: u32, clusters: u32) -> Self {
         Self {
             mbufs: Slots::new(mbufs),
@@ -97,12 +97,12 @@ impl Buffers {
         }
     }
 
-    /// Mbufs and clusters that are free.
+    /// Returns the numbers of free mbufs and free clusters.
     pub fn free(&self) -> (u32, u32) {
         (self.mbufs.available(), self.clusters.available())
     }
 
-    /// Takes an mbuf with a cluster: all or nothing.
+    /// Takes an mbuf together with a cluster, or neither.
     pub(crate) fn allocate_pair(&mut self) -> Option<(u32, u32)> {
         let mbuf = self.mbufs.allocate()?;
         let Some(cluster) = self.clusters.allocate() else {
@@ -112,12 +112,12 @@ impl Buffers {
         Some((mbuf, cluster))
     }
 
-    /// Whether writers may have buffers.
+    /// Reports whether writers may take buffers.
     pub(crate) fn has_some_for_writers(&self) -> bool {
         self.mbufs.available() > RESERVE && self.clusters.available() > RESERVE
     }
 
-    /// Takes an mbuf, if writers may have one.
+    /// Takes an mbuf for a writer, unless only the reserve is free.
     pub(crate) fn allocate_mbuf_for_writer(&mut self) -> Option<u32> {
         if self.mbufs.available() > RESERVE {
             self.mbufs.allocate()
@@ -126,7 +126,7 @@ impl Buffers {
         }
     }
 
-    /// Takes an mbuf with a cluster, if writers may have them.
+    /// Takes an mbuf with a cluster for a writer, unless only the reserve is free.
     pub(crate) fn allocate_pair_for_writer(&mut self) -> Option<(u32, u32)> {
         if self.has_some_for_writers() {
             self.allocate_pair()
@@ -135,20 +135,20 @@ impl Buffers {
         }
     }
 
-    /// Takes an mbuf and what maps a page for it, if writers may have them.
+    /// Takes an mbuf and a mapping for a page for a writer, unless only the reserve is free.
     pub(crate) fn allocate_page_for_writer(&mut self) -> Option<PageBuffer> {
         let mbuf = self.allocate_mbuf_for_writer()?;
         let sf_buf = self.sf_bufs.allocate_reserved();
         Some(PageBuffer { mbuf, sf_buf })
     }
 
-    /// Gives them back.
+    /// Frees the mbuf and the mapping of a page.
     pub(crate) fn release_page(&mut self, PageBuffer { mbuf, sf_buf }: PageBuffer) {
         self.sf_bufs.release(sf_buf);
         self.mbufs.release(mbuf);
     }
 
-    /// Gives an mbuf back, and its cluster if it has one.
+    /// Frees an mbuf, and its cluster if it has one.
     pub(crate) fn release(&mut self, mbuf: u32, cluster: Option<u32>) {
         if let Some(cluster) = cluster {
             self.clusters.release(cluster);
@@ -156,14 +156,14 @@ impl Buffers {
         self.mbufs.release(mbuf);
     }
 
-    /// Asserts that no buffer is free twice.
+    /// Asserts that no buffer is in a free list twice.
     pub(crate) fn check(&self) {
         self.mbufs.check();
         self.clusters.check();
         self.sf_bufs.check();
     }
 
-    /// Takes an mbuf with a cluster that was promised ahead of time.
+    /// Takes an mbuf with a cluster that was reserved in advance.
     pub(crate) fn allocate_reserved_pair(&mut self) -> (u32, u32) {
         (
             self.mbufs.allocate_reserved(),
@@ -171,7 +171,7 @@ impl Buffers {
         )
     }
 
-    /// Gives an mbuf and its cluster back.
+    /// Frees an mbuf and its cluster.
     pub(crate) fn release_pair(&mut self, (mbuf, cluster): (u32, u32)) {
         self.clusters.release(cluster);
         self.mbufs.release(mbuf);

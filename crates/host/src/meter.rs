@@ -1,7 +1,7 @@
-//! What kernel and application work costs is for the machine around it to say: the host reports each operation it
-//! performs and each structure it touches; the simulated machine turns them into cycles and cache misses.
+//! The machine around the kernel decides what the work of kernel and application costs. The host reports each operation that it performs
+//! and each structure that it touches; the simulated machine converts these reports into cycles and cache misses.
 
-/// Where cycles are spent: the kernel's layers from the wire up, then the application.
+/// Layers in which cycles are spent: the kernel's layers from the wire up, then the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Layer {
@@ -39,13 +39,13 @@ pub const LAYERS: [Layer; 9] = [
 ];
 
 impl Layer {
-    /// Part of the network stack below the system-call layer.
+    /// Returns whether this layer is part of the network stack, below the system-call layer.
     pub const fn is_network_stack(self) -> bool {
         !matches!(self, Self::Syscall | Self::Application)
     }
 }
 
-/// Operations with an instruction cost. The layer of each is fixed: [`Op::layer`].
+/// Operations with an instruction cost. Each operation belongs to a fixed layer, see [`Op::layer`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Op {
@@ -69,9 +69,9 @@ pub enum Op {
     TcpInput,
     /// TCP output of one segment.
     TcpOutput,
-    /// Make a connection of an entry of the SYN cache.
+    /// Create a connection from an entry of the SYN cache.
     TcpOpen,
-    /// Take a connection apart.
+    /// Tear a connection down.
     TcpClose,
     /// Run one timer of a connection.
     TcpTimer,
@@ -87,11 +87,11 @@ pub enum Op {
     SocketBuffer,
     /// Wake the owner of a socket.
     SocketWakeup,
-    /// Make or free a socket.
+    /// Create or free a socket.
     SocketCreate,
     /// Enter and leave the kernel.
     SyscallEntry,
-    /// accept: a descriptor for a new connection.
+    /// accept: allocate a descriptor for a new connection.
     SyscallAccept,
     /// Body of read.
     SyscallRead,
@@ -119,17 +119,17 @@ pub enum Op {
     AppLookup,
     /// Application: make the response header.
     AppHeader,
-    /// Go on with another process.
+    /// Switch to another process.
     ContextSwitch,
-    /// Application: begin a program that makes content: take its query apart, make what stands around the page.
+    /// Application: start a program that generates content: parse its query and generate the frame of the page.
     AppProgram,
-    /// Application: make a process for a request, and see its end.
+    /// Application: create a process for a request and reap the process when it exits.
     AppProcess,
     /// Application: choose an advertisement for a client.
     AppAdvertisement,
-    /// Application: look where an advertisement is to stand, per KiB.
+    /// Application: find the places for advertisements, per KiB.
     AppSearch,
-    /// Application: take a form apart, make an entry of a log of it.
+    /// Application: parse a form and log it.
     AppForm,
     /// Application: produce dynamic content, per KiB.
     AppDynamic,
@@ -137,21 +137,21 @@ pub enum Op {
     AppFinish,
     /// Driver: look one block up in the directory of a NIC's cache.
     CacheLookup,
-    /// Driver: give a block a place in the directory of a NIC's cache, and take out the one that makes room.
+    /// Driver: insert a block into the directory of a NIC's cache, and remove the block that it replaces.
     CacheInsert,
-    /// Driver: take a block out of a directory.
+    /// Driver: remove a block from a directory.
     CacheRemove,
-    /// File system: find a page's memory in the file cache.
+    /// File system: find a page in the file cache.
     FilePageLookup,
-    /// File system: start a read of the disk.
+    /// File system: start a disk read.
     DiskRead,
-    /// Disk controller's driver: take the interrupt that ends a read, wake who waits.
+    /// Disk controller's driver: handle the interrupt that ends a read and wake up the waiting process.
     DiskDone,
-    /// File system: enter one page that was read into the file cache, or take one out.
+    /// File system: insert a page that was read into the file cache, or remove a page.
     FilePageEnter,
-    /// Driver: begin a transfer of commands, by the doorbell.
+    /// Driver: start a transfer of commands by ringing the doorbell.
     DriverDoorbell,
-    /// Copy a KiB between the application and a buffer of the link to an adapter.
+    /// Copy one KiB between the application and a buffer of the link to an adapter.
     CopyKilobyte,
 }
 
@@ -212,8 +212,8 @@ pub const OPS: [Op; 52] = [
 ];
 
 impl Op {
-    /// Whether its instructions were counted in this program, and not estimated for a layer of a kernel or an application: no scale
-    /// that was fitted to that layer tells anything of them.
+    /// Returns whether the operation's instructions were counted in this program rather than estimated for a layer of a kernel or an
+    /// application. Scales that were fitted to the operation's layer do not apply to counted operations.
     pub const fn is_counted(self) -> bool {
         matches!(
             self,
@@ -221,7 +221,7 @@ impl Op {
         )
     }
 
-    /// The layer that an operation's cycles belong to.
+    /// Returns the layer to which the operation's cycles are charged.
     pub const fn layer(self) -> Layer {
         match self {
             Self::InterruptEntry => Layer::Interrupt,
@@ -281,7 +281,7 @@ pub enum Pool {
     Socket,
     /// TCP connection block (inpcb and tcpcb).
     Connection,
-    /// What the bypass keeps of an offloaded connection.
+    /// The bypass's state of an offloaded connection.
     Bypass,
     /// Small buffer: packet header and short data.
     Mbuf,
@@ -297,9 +297,9 @@ pub enum Pool {
     File,
     /// `struct vm_page` of one page of memory; `slot` is the page's number. A file's pages lie anywhere.
     VmPage,
-    /// What maps a page that `sendfile` has wrapped: `struct sf_buf`.
+    /// Mapping of a page that `sendfile` has wrapped: `struct sf_buf`.
     SfBuf,
-    /// Kernel statistics, routes, run queues: what every packet touches.
+    /// Kernel statistics, routes and run queues, which every packet touches.
     KernelGlobal,
     /// Application's block of one connection.
     AppConnection,
@@ -313,19 +313,19 @@ pub enum Pool {
     DirectoryBucket,
     /// Entry of the directory of a NIC's cache: file, offset, revision, place, links of the replacement policy.
     DirectoryBlock,
-    /// Bucket of the table by which the file cache finds pages.
+    /// Bucket of the table in which the file cache looks pages up.
     PageBucket,
-    /// A page of memory with content of a file.
+    /// A page of memory that holds content of a file.
     FilePage,
-    /// The page-table entry of an sf_buf's address; `slot` is the sf_buf's.
+    /// The page-table entry of an sf_buf's address; `slot` is the number of the sf_buf.
     PageTable,
-    /// How often a cluster is referred to; `slot` is the cluster's.
+    /// Reference count of a cluster; `slot` is the number of the cluster.
     ClusterReferences,
-    /// What the driver keeps beside an entry of the receive ring.
+    /// The driver's own state for an entry of the receive ring.
     ReceiveSoft,
-    /// What the driver keeps beside an entry of the transmit ring.
+    /// The driver's own state for an entry of the transmit ring.
     TransmitSoft,
-    /// The process's table of open files; `slot` is a socket's.
+    /// The process's table of open files; `slot` is the number of a socket.
     Descriptor,
     /// Buckets of the SYN cache.
     SyncacheBucket,
@@ -373,7 +373,7 @@ pub enum Access {
     Write,
 }
 
-/// For whose packets the kernel is working.
+/// Owner of the connection whose packets the kernel is processing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Owner {
@@ -383,22 +383,22 @@ pub enum Owner {
     Nic,
 }
 
-/// Hears of every operation and every touch. Implemented by the machine; [`NoMeter`] for when nobody counts.
+/// Receives reports of all operations and memory accesses. Implemented by the simulated machine; [`NoMeter`] discards the reports.
 pub trait Meter {
-    /// What follows is done for a connection of `owner`, until the next call.
+    /// Attributes all work until the next call to a connection of `owner`.
     fn owner(&mut self, owner: Owner);
 
-    /// `count` operations were performed.
+    /// Reports that `count` operations were performed.
     fn run(&mut self, op: Op, count: u32);
 
-    /// `len` bytes from `offset` on in `slot` of `pool` were touched on behalf of `layer`.
+    /// Reports an access to `len` bytes, starting at `offset`, in `slot` of `pool` on behalf of `layer`.
     fn touch(&mut self, layer: Layer, pool: Pool, slot: u32, offset: u32, len: u32, access: Access);
 
-    /// The device wrote (`Access::Write`) or read this memory by DMA. The processor does not stall; its caches may lose lines.
+    /// Reports that the device wrote (`Access::Write`) or read this memory by DMA. The processor does not stall; its caches may lose lines.
     fn dma(&mut self, pool: Pool, slot: u32, offset: u32, len: u32, access: Access);
 }
 
-/// A meter that takes no notice.
+/// A meter that ignores all reports.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoMeter;
 

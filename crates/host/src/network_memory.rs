@@ -1,7 +1,8 @@
-//! What packets and sockets of a host's TCP take of its memory, for a stack that somebody else drives: buffers of the driver's rings, of
-//! what was received and is not read, and of what was written and is not acknowledged; and the lists that connection blocks are on.
+//! The memory that packets and sockets of a host's TCP occupy, for a stack that another component drives: buffers of the driver's rings,
+//! buffers of received data that is not yet read and of written data that is not yet acknowledged, and the lists that contain connection
+//! blocks.
 //!
-//! Pages of files have their buffers with whoever lends them: see [`FileSystem`](crate::FileSystem).
+//! Buffers that wrap pages of files belong to the lender of the pages, see [`FileSystem`](crate::FileSystem).
 
 use crate::config::Config;
 use crate::driver::{Driver, PacketData, PacketMbufs};
@@ -22,35 +23,35 @@ mod tests;
 
 /// The memory of a host's network code.
 ///
-/// Each packet: [`NetworkMemory::packet_received`]; if it is for the stack [`NetworkMemory::segment_handled`] once that has it; and
-/// [`NetworkMemory::packet_handled`].
+/// For each packet, call [`NetworkMemory::packet_received`], then [`NetworkMemory::segment_handled`] once the stack has processed the
+/// packet (if the packet is for the stack), and finally [`NetworkMemory::packet_handled`].
 #[derive(Debug)]
 pub struct NetworkMemory {
     buffers: Buffers,
-    /// By adapter.
+    /// Drivers by adapter.
     drivers: Vec<Driver>,
     blocks: PcbLists,
-    /// Numbers of blocks.
+    /// Allocator of block numbers.
     block_slots: Slots,
     syncache: Syncache,
     time_waits: TimeWaits,
-    /// By the connection's number.
+    /// Connections by number.
     connections: Vec<Connection>,
-    /// Buffer of the packet that is being handled, until somebody keeps it.
+    /// Buffer of the packet that is being handled, until a connection keeps the buffer.
     arriving: Option<(u32, u32)>,
     drops: NetworkDrops,
 }
 
-/// Packets dropped for want of memory.
+/// Numbers of packets that were dropped because memory was exhausted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NetworkDrops {
-    /// Received: there was no fresh buffer to put in their place on the ring.
+    /// Received packets for which there was no fresh buffer to replace theirs on the ring.
     pub receive_buffers: u64,
-    /// To be sent: there was no mbuf for their headers.
+    /// Outgoing packets for which there were not enough mbufs.
     pub transmit_buffers: u64,
 }
 
-/// A receive buffer (mbuf with cluster) and how much unread data it holds.
+/// A receive buffer (mbuf with cluster), and where its unread data is.
 #[derive(Clone, Copy, Debug)]
 struct ReceiveBuffer {
     mbuf: u32,
@@ -59,25 +60,25 @@ struct ReceiveBuffer {
     len: u32,
 }
 
-/// What a connection's socket holds. Its queues keep their memory when the number is used again.
+/// Memory that a connection's socket holds. The queues keep their allocation when the number is reused.
 #[derive(Debug, Default)]
 struct Connection {
-    /// Its entry of the SYN cache, before it has a block.
+    /// Entry of the SYN cache, before the connection has a block.
     syn: Option<u32>,
-    /// Its block, and which connection that is of.
+    /// The block, and the connection to which it belongs.
     block: Option<(u32, Flow)>,
-    /// Its socket, once the application has it, and as long.
+    /// The socket, while the application has one for the connection.
     socket: Option<SocketId>,
-    /// The application has let go of it: what comes is not kept.
+    /// Whether the application has closed the socket, so that received data is not kept.
     closed: bool,
     received: VecDeque<ReceiveBuffer>,
     received_len: usize,
-    /// Buffers of what was written: the sequence number behind each, the mbuf, and its cluster.
+    /// Buffers of written data: the sequence number after each buffer, its mbuf, and its cluster.
     written: VecDeque<(SeqNr, u32, Option<u32>)>,
 }
 
 impl NetworkMemory {
-    /// That of a host with so many adapters from which packets come.
+    /// Creates the memory of a host that receives packets from `adapters` adapters.
     pub fn new(config: &Config, adapters: u32) -> Self {
         let mut buffers = Buffers::new(config.mbufs, config.clusters);
         let drivers = (0..adapters).map(|adapter| Driver::new(config, adapter, &mut buffers));
@@ -94,24 +95,24 @@ impl NetworkMemory {
         }
     }
 
-    /// Its buffers.
+    /// Returns the host's buffers.
     pub fn buffers(&mut self) -> &mut Buffers {
         &mut self.buffers
     }
 
-    /// Mbufs and clusters that are free.
+    /// Returns the numbers of free mbufs and free clusters.
     pub fn free(&self) -> (u32, u32) {
         self.buffers.free()
     }
 
-    /// Packets dropped for want of memory.
+    /// Returns the numbers of packets dropped because memory was exhausted.
     pub fn drops(&self) -> NetworkDrops {
         self.drops
     }
 
     // --- packets in ---
 
-    /// A packet has come on an adapter; false when it is dropped for want of a fresh buffer.
+    /// Handles the arrival of a packet on an adapter. Returns false if the packet is dropped because there is no fresh buffer.
     pub fn packet_received<M: Meter>(
         &mut self,
         adapter: usize,
@@ -128,7 +129,7 @@ impl NetworkMemory {
         self.arriving.is_some()
     }
 
-    /// The stack has taken it in.
+    /// Accounts for a segment that the stack has processed.
     pub fn segment_handled<P: Payload, M: Meter>(
         &mut self,
         stack: &Stack<P>,
@@ -191,7 +192,7 @@ impl NetworkMemory {
         }
     }
 
-    /// Nothing more is to be done about a packet: where nobody keeps its buffer, that is free again.
+    /// Ends the handling of a packet, and frees its buffer unless a connection keeps the buffer.
     pub fn packet_handled<M: Meter>(&mut self, m: &mut M) {
         if let Some(packet) = self.arriving.take() {
             footprint::free_mbuf(m, Layer::Tcp, packet.0);
@@ -200,15 +201,15 @@ impl NetworkMemory {
         }
     }
 
-    /// A packet is of a connection that has moved: it goes on as it came.
+    /// Ends the handling of a packet for a connection that has moved; the packet is forwarded unchanged.
     pub fn packet_forwarded(&mut self) {
         if let Some(packet) = self.arriving.take() {
             self.buffers.release_pair(packet);
         }
     }
 
-    /// So many bytes of a connection can be read: they are in the buffers in which they came. Data out of order has none until the gap
-    /// before it closes.
+    /// Keeps the buffers of newly readable data; `readable` is the total number of readable bytes. Data that arrived out of order gets a
+    /// buffer only when the gap before it closes.
     fn keep_received<M: Meter>(&mut self, conn: ConnId, readable: usize, m: &mut M) {
         let connection = entry(&mut self.connections, conn);
         if connection.closed || readable <= connection.received_len {
@@ -235,8 +236,8 @@ impl NetworkMemory {
 
     // --- packets out ---
 
-    /// The stack sends a packet by an adapter, its connection with these pages in its send buffer; false when it is dropped for want of
-    /// mbufs: one for its headers and one for each piece of data.
+    /// Accounts for a packet that the stack sends on an adapter; `pages` are the pages in the connection's send buffer. Returns false if
+    /// the packet is dropped because there are not enough mbufs: one for the headers and one for each piece of data.
     pub fn transmit<P: Payload, M: Meter>(
         &mut self,
         adapter: usize,
@@ -273,7 +274,7 @@ impl NetworkMemory {
         true
     }
 
-    /// Finds what a segment's data stands in, from the head of the send buffer on, which are what was written and pages.
+    /// Finds the memory that holds a segment's data. Walks the send buffer, which consists of written data and pages, from its head.
     fn refer_to_data<P: Payload, M: Meter>(
         &self,
         conn: ConnId,
@@ -323,7 +324,7 @@ impl NetworkMemory {
         data
     }
 
-    /// An adapter is done with the `count` oldest packets that it was given, at least one.
+    /// Frees the `count` oldest packets (at least one) that an adapter was given and has sent.
     pub fn transmitted<M: Meter>(&mut self, adapter: usize, count: u32, m: &mut M) {
         let driver = &mut self.drivers[adapter];
         driver.next_entry(m);
@@ -332,7 +333,7 @@ impl NetworkMemory {
 
     // --- sockets ---
 
-    /// The application has a connection as this socket: what has come before is told now.
+    /// Attaches a socket to an accepted connection, and wakes up the application if data has already arrived.
     pub fn accepted<M: Meter>(&mut self, conn: ConnId, socket: SocketId, m: &mut M) {
         let connection = entry(&mut self.connections, conn);
         connection.socket = Some(socket);
@@ -344,14 +345,14 @@ impl NetworkMemory {
         }
     }
 
-    /// The application is told something about a connection.
+    /// Wakes up the application because of an event of a connection.
     pub fn wake<M: Meter>(&self, conn: ConnId, m: &mut M) {
         if let Some(socket) = self.socket_of(conn) {
             footprint::wakeup(m, socket.0);
         }
     }
 
-    /// The application reads `len` bytes.
+    /// Frees `len` bytes that the application reads.
     pub fn read<M: Meter>(&mut self, conn: ConnId, socket: SocketId, len: u32, m: &mut M) {
         footprint::receive_drop(m, socket.0);
         let block = self.block_of(conn);
@@ -379,7 +380,8 @@ impl NetworkMemory {
         }
     }
 
-    /// The application writes `len` bytes, from this sequence number on; gives for how many there is memory.
+    /// Accounts for `len` bytes that the application writes, from sequence number `from` on. Returns the number of bytes for which there is
+    /// memory.
     pub fn write<M: Meter>(
         &mut self,
         conn: ConnId,
@@ -412,7 +414,7 @@ impl NetworkMemory {
         copied
     }
 
-    /// The peer has acknowledged something: all before a sequence number of which `is_acknowledged` says so.
+    /// Frees the buffers of acknowledged data; `is_acknowledged` reports whether all data before a sequence number is acknowledged.
     pub fn acknowledged<M: Meter>(
         &mut self,
         conn: ConnId,
@@ -435,7 +437,7 @@ impl NetworkMemory {
         }
     }
 
-    /// The application lets go of a connection that lives on.
+    /// Frees the received data of a connection that the application has closed and that still exists.
     pub fn closed_by_application(&mut self, conn: ConnId) {
         let connection = entry(&mut self.connections, conn);
         connection.closed = true;
@@ -446,9 +448,9 @@ impl NetworkMemory {
 
     // --- connections ---
 
-    /// A connection is over; `waits` says until when, if it is in TIME-WAIT.
+    /// Releases a connection that has ended. `waits` returns the end of its TIME-WAIT, if it is in that state.
     ///
-    /// What taking it apart costs is charged now: a run is over before a wait of a minute is.
+    /// The cost of tearing the connection down is charged now, because a run ends before a TIME-WAIT of a minute does.
     pub fn closed<M: Meter>(
         &mut self,
         conn: ConnId,
@@ -476,7 +478,8 @@ impl NetworkMemory {
         self.forget(conn, m);
     }
 
-    /// The connection of a socket leaves the stack for an adapter, where it will have this number; none if it does not get there.
+    /// Moves the connection of a socket from the stack to an adapter, where it gets number `handle`, or `None` if the handoff does not
+    /// succeed.
     pub fn handed_off<M: Meter>(
         &mut self,
         conn: ConnId,
@@ -490,7 +493,7 @@ impl NetworkMemory {
         self.forget(conn, m);
     }
 
-    /// It is in the stack again, with so many bytes to be read.
+    /// Moves a connection back to the stack, with `readable` bytes to be read.
     pub fn handed_back<M: Meter>(
         &mut self,
         (conn, flow): (ConnId, &Flow),
@@ -508,7 +511,7 @@ impl NetworkMemory {
         self.keep_received(conn, readable, m);
     }
 
-    /// Frees all that a connection holds; its number may be used again. One whose handshake fails is forgotten only then.
+    /// Frees everything that a connection holds, so that its number can be reused. A connection whose handshake failed is freed only then.
     fn forget<M: Meter>(&mut self, conn: ConnId, m: &mut M) {
         let connection = entry(&mut self.connections, conn);
         if let Some(syn) = connection.syn.take() {
@@ -528,7 +531,7 @@ impl NetworkMemory {
         connection.received_len = 0;
     }
 
-    /// A connection gets a block, which goes into its lists.
+    /// Creates a connection's block and adds it to the lists.
     fn make_block<M: Meter>(&mut self, conn: ConnId, flow: &Flow, m: &mut M) -> u32 {
         let block = self.block_slots.allocate_reserved();
         self.blocks.insert(block, self.blocks.bucket(flow), m);
@@ -536,7 +539,7 @@ impl NetworkMemory {
         block
     }
 
-    /// A block leaves its lists and is freed.
+    /// Removes a block from the lists and frees it.
     fn free_block<M: Meter>(&mut self, block: u32, m: &mut M) {
         let bucket = self.blocks.bucket_of(block);
         self.blocks.remove(block, m);
@@ -564,7 +567,7 @@ impl NetworkMemory {
         self.connections.get(conn.0 as usize)?.socket
     }
 
-    /// Asserts that each buffer belongs to somebody, where so many mbufs are lent with pages.
+    /// Asserts that each buffer has an owner, where `with_pages` mbufs are lent with pages.
     pub fn check(&self, with_pages: usize) {
         self.buffers.check();
         self.blocks.check();

@@ -1,8 +1,8 @@
-//! The host's half of the NICs' data caches: the host decides everything (data-caching 4.2).
+//! The host's half of the NICs' data caches: the host makes all decisions (data-caching 4.2).
 //!
-//! There is a directory for each NIC. The driver looks up each part of a packet that is content of a file; what is cached goes
-//! as a reference into the NIC's memory, and what is not may be put there first. Everything else (headers, dynamic content)
-//! bypasses the cache.
+//! The host keeps a directory of each NIC's cache. The driver looks up each part of a packet that is content of a file; it sends cached
+//! content as a reference into the NIC's memory, and may first put other content there. All other data (headers, dynamic content) bypasses
+//! the cache.
 
 mod choice;
 mod coherence;
@@ -31,16 +31,16 @@ pub struct NicId(pub u8);
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct NicCacheConfig {
-    /// Whether it uses them at all.
+    /// Whether the host uses the caches at all.
     pub enabled: bool,
     /// Size of a block, bytes: a power of two, at least [`baton_bus::descriptor::CACHE_UNIT_BYTES`].
     #[schemars(range(min = baton_bus::descriptor::CACHE_UNIT_BYTES), extend("x-power-of-two" = true))]
     pub block_bytes: u32,
-    /// Which block goes when a cache is full.
+    /// Which block leaves when a cache is full.
     pub replacement: ReplacementConfig,
-    /// Which blocks are worth a place.
+    /// Which blocks a cache admits.
     pub admission: AdmissionConfig,
-    /// What becomes of cached blocks when their files change.
+    /// What happens to cached blocks when their files change.
     pub coherence: CoherenceConfig,
 }
 
@@ -56,11 +56,11 @@ impl Default for NicCacheConfig {
     }
 }
 
-/// What the host knows of the cache of one NIC.
+/// The host's knowledge about the cache of one NIC.
 #[derive(Debug)]
 pub(crate) struct NicCache {
     config: NicCacheConfig,
-    /// `None` until the NIC has said how large its cache is.
+    /// Directory of the cache, or `None` until the NIC has reported the size of its cache.
     directory: Option<Directory>,
     stats: NicCacheStats,
 }
@@ -74,7 +74,7 @@ impl NicCache {
         }
     }
 
-    /// How many of the first `most` blocks that `len` bytes at `offset` of a file lie in are cached, whatever their revision.
+    /// Returns how many of the first `most` blocks that cover `len` bytes at `offset` of a file are cached, of any revision.
     pub(crate) fn count_cached(&self, file: FileId, offset: u64, len: u64, most: u32) -> u32 {
         let Some(directory) = &self.directory else {
             return 0;
@@ -85,8 +85,8 @@ impl NicCache {
             .count() as u32
     }
 
-    /// The number of the block that has the byte at `offset` of a file, and what of the block comes before. Blocks are as long as a
-    /// power of two.
+    /// Returns the number of the block that contains the byte at `offset` of a file, and the byte's offset within the block. The block size
+    /// is a power of two.
     #[inline]
     fn block_at(&self, offset: u64) -> (u32, u32) {
         let block = self.config.block_bytes;
@@ -94,7 +94,7 @@ impl NicCache {
         ((offset >> block.trailing_zeros()) as u32, within as u32)
     }
 
-    /// The numbers of the blocks that `len` bytes at `offset`, at least one, lie in.
+    /// Returns the numbers of the blocks that cover `len` bytes (at least one) at `offset`.
     fn blocks(&self, offset: u64, len: u64) -> std::ops::RangeInclusive<u32> {
         let (first, _) = self.block_at(offset);
         let (last, _) = self.block_at(offset + len.max(1) - 1);
@@ -102,7 +102,7 @@ impl NicCache {
     }
 }
 
-/// Makes a replacement policy for a cache of so many blocks.
+/// Creates a replacement policy for a cache with the given number of blocks.
 pub(crate) struct MakeReplacement(pub(crate) Box<dyn Fn(u32) -> Box<dyn Replacement> + Send>);
 
 impl fmt::Debug for MakeReplacement {

@@ -1,17 +1,18 @@
-//! The lists that connection blocks are on. Walking or changing one touches the blocks of *other* connections, which is
-//! where many connections hurt most: those blocks were last used long ago.
+//! The lists that contain connection blocks. Walking or changing a list touches the blocks of *other* connections. This is where many
+//! connections cost most, because those blocks were last used long ago.
 //!
-//! As in FreeBSD 4.x: chains of a hash table whose size does not grow (`TCBHASHSIZE`), searched from the latest entry on; the list of all
-//! blocks of the protocol and that of its port, which are the same where one server has them all (`in_pcb.c`); and timers as doubly linked
-//! callouts (`kern_timeout.c`). Entering a list changes the entry before it, leaving it both neighbours.
-//! Every segment received restarts the keepalive timer, every one that acknowledges restarts the retransmission timer.
+//! The lists follow FreeBSD 4.x: chains of a hash table of fixed size (`TCBHASHSIZE`), searched from the latest entry on; the list of all
+//! blocks of the protocol and the list of blocks of a port, which are identical if one server has all connections (`in_pcb.c`); and timers
+//! as doubly linked callouts (`kern_timeout.c`). Adding an entry to a list changes the entry before it; removing an entry changes both
+//! neighbours. Every received segment restarts the keepalive timer, and every segment that acknowledges data restarts the retransmission
+//! timer.
 
 use crate::footprint::{self, Callout};
 use crate::lists::{Chains, List};
 use crate::meter::Meter;
 use baton_wire::Flow;
 
-/// Hash chains and callout lists of all connection blocks, by the number of the block.
+/// Hash chains and callout lists of all connection blocks, which are identified by number.
 #[derive(Debug)]
 pub struct PcbLists {
     chains: Chains,
@@ -24,7 +25,7 @@ pub struct PcbLists {
 }
 
 impl PcbLists {
-    /// No blocks, and so many hash buckets.
+    /// Creates empty lists with `buckets` hash buckets.
     pub fn new(buckets: u32) -> Self {
         Self {
             chains: Chains::new(buckets),
@@ -35,24 +36,24 @@ impl PcbLists {
         }
     }
 
-    /// The hash bucket of a connection.
+    /// Returns the hash bucket of a connection.
     pub fn bucket(&self, flow: &Flow) -> u32 {
         self.chains.bucket(flow)
     }
 
-    /// The bucket that a block is in, if it is in use.
+    /// Returns the bucket that contains a block, or `None` if the block is not in use.
     pub fn bucket_of(&self, block: u32) -> Option<u32> {
         self.chains.bucket_of(block)
     }
 
-    /// A block goes into its lists.
+    /// Adds a block to the hash chain and to the list of all blocks.
     pub fn insert<M: Meter>(&mut self, block: u32, bucket: u32, m: &mut M) {
         (self.chains).push(block, bucket, |latest| footprint::tcp_chain_link(m, latest));
         self.all
             .push(block, |other| footprint::tcp_list_links(m, other));
     }
 
-    /// A block leaves all its lists.
+    /// Removes a block from all lists.
     pub fn remove<M: Meter>(&mut self, block: u32, m: &mut M) {
         let link = |other| footprint::tcp_chain_link(m, other);
         if self.chains.remove(block, link).is_none() {
@@ -64,7 +65,7 @@ impl PcbLists {
         self.two_msl.remove(block, links(m, Callout::TwoMsl));
     }
 
-    /// A block enters TIME-WAIT, where it stays in its chain and the lists of blocks, or that begins anew.
+    /// Starts or restarts the TIME-WAIT of a block, which stays in its hash chain and in the lists of blocks.
     pub fn wait<M: Meter>(&mut self, block: u32, m: &mut M) {
         self.stop_timers(block, m);
         self.two_msl.push(block, links(m, Callout::TwoMsl));
@@ -75,8 +76,8 @@ impl PcbLists {
         self.retransmit.remove(block, links(m, Callout::Retransmit));
     }
 
-    /// A search for the connection of a flow, of which there is no block yet: all of its chain are compared, and then those in the chain of who
-    /// listens at its port.
+    /// Charges a search for a connection that has no block yet: it compares all blocks of the connection's chain and then all blocks in the
+    /// chain of the socket that listens at the port.
     pub fn search_listener<M: Meter>(&self, flow: &Flow, m: &mut M) {
         self.search(self.bucket(flow), None, m);
         let bucket = self.chains.bucket_of_listener(flow.local.port);
@@ -84,7 +85,7 @@ impl PcbLists {
         self.search(bucket, None, m);
     }
 
-    /// A search for `block`, or for one that is not there, compares the blocks before it.
+    /// Charges a search for `block`, which compares the blocks before it, or all blocks of the chain if `block` is not there.
     pub fn search<M: Meter>(&self, bucket: u32, block: Option<u32>, m: &mut M) {
         for &other in self.chains.chain(bucket).iter().rev() {
             if Some(other) == block {
@@ -94,7 +95,7 @@ impl PcbLists {
         }
     }
 
-    /// The block's connection received a segment, which may have acknowledged data.
+    /// Restarts timers after the block's connection has received a segment, which may have acknowledged data.
     pub fn received<M: Meter>(
         &mut self,
         block: u32,
@@ -112,20 +113,20 @@ impl PcbLists {
         }
     }
 
-    /// The block's connection sent data.
+    /// Starts the retransmission timer after the block's connection has sent data.
     pub fn sent<M: Meter>(&mut self, block: u32, m: &mut M) {
         if !self.retransmit.contains(block) {
             self.retransmit.push(block, links(m, Callout::Retransmit));
         }
     }
 
-    /// Asserts that chains and blocks agree.
+    /// Asserts that chains and blocks are consistent.
     pub fn check(&self) {
         self.chains.check();
     }
 }
 
-/// Touches the links of such a callout of other connections.
+/// Returns a closure that touches the links of the given callout of other connections.
 fn links<M: Meter>(m: &mut M, callout: Callout) -> impl FnMut(u32) {
     move |block| footprint::callout_link(m, block, callout)
 }
@@ -135,7 +136,7 @@ mod tests {
     use super::*;
     use crate::meter::{Access, Layer, NoMeter, Op, Owner, Pool};
 
-    /// Counts touches of other connections' blocks.
+    /// Records touches of other connections' blocks.
     #[derive(Default)]
     struct Touched(Vec<u32>);
 

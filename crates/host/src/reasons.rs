@@ -1,22 +1,23 @@
-//! Why a connection is not on a NIC. Every refusal and fallback has a name.
+//! Reasons why a connection is not on a NIC. Every refusal and every fallback has a name.
 
 use serde::Serialize;
 
-/// Why a connection is not on the NIC.
+/// Reason why a connection is not on the NIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NotOffloaded {
-    /// The selection policy has not chosen it (yet).
+    /// The selection policy has not chosen the connection (yet).
     Policy,
     /// Chosen, but the host knew that the NIC holds as many connections as its Soft_Limit allows.
     SoftLimit,
-    /// Chosen, but the host knew that there is no memory for it: the NIC's is full, or no buffer of its own is left.
+    /// Chosen, but the host knew that there is no memory for the connection: either the NIC's memory is full, or no buffer is free for the
+    /// data that the connection will receive.
     Memory,
-    /// Chosen, but its state does not allow a handoff (closing, moving already, or over).
+    /// Chosen, but its state does not allow a handoff (closing, closed, or already moving).
     State,
     /// Chosen, but no handle was free.
     Handles,
-    /// Chosen, but it is answered by another NIC than the one on which it came.
+    /// Chosen, but another NIC than the one on which its packets arrive answers the connection.
     Affinity,
     /// Refused by the NIC: Soft_Limit reached.
     RefusedSoftLimit,
@@ -28,16 +29,17 @@ pub enum NotOffloaded {
     RefusedState,
     /// Refused by the NIC: four-tuple or handle in use.
     RefusedDuplicate,
-    /// Chosen, but the peer did not acknowledge in time what was sent: on a live host a connection leaves only when it has.
+    /// Chosen, but the peer did not acknowledge all sent data in time. On a live host a connection can leave only when no data is in
+    /// flight.
     UnderWay,
-    /// Another process has its socket, too.
+    /// Another process shares the connection's socket.
     Shared,
-    /// It was on the NIC and the host took it back.
+    /// The connection was on the NIC and the host took it back.
     Restored,
 }
 
 impl NotOffloaded {
-    /// Those that results of the simulator list. There [`UnderWay`](Self::UnderWay) never occurs.
+    /// The reasons that results of the simulator list. [`UnderWay`](Self::UnderWay) never occurs in the simulator.
     pub const ALL: [Self; 13] = [
         Self::Policy,
         Self::SoftLimit,
@@ -54,7 +56,7 @@ impl NotOffloaded {
         Self::Restored,
     ];
 
-    /// Its name in results.
+    /// Returns the reason's name in results.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Policy => "policy",

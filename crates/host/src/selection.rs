@@ -1,70 +1,72 @@
-//! Which connections to hand off (handoff-policies 3.3).
+//! Policies that select the connections to hand off (handoff-policies 3.3).
 //!
-//! The kernel asks a [`Selection`] when a connection is established, whenever the application enqueues data to send, and when it has read some.
-//! The kernel, not the policy, keeps the framework's rules: an attempt is made only while the NIC is known to have room,
-//! and a connection whose attempt failed (refused by the NIC, or the NIC known to be full at the moment the policy chose
-//! it), or that came back from the NIC, is not considered again, unless the policy [reconsiders](Selection::reconsiders).
-//! A policy may also change its mind about a connection that is on the NIC ([`Selection::takes_back`]).
+//! The kernel asks a [`Selection`] when a connection is established, whenever the application enqueues data to send, and when the
+//! application has read data. The kernel, not the policy, enforces the rules of the framework: the kernel attempts a handoff only while the
+//! NIC is known to have capacity. It does not consider a connection again if an attempt failed (the NIC refused the connection, or was
+//! known to be full when the policy chose it) or if the connection came back from the NIC, unless the policy
+//! [reconsiders](Selection::reconsiders). A policy may also change its mind about a connection that is on the NIC
+//! ([`Selection::takes_back`]).
 
 use baton_wire::{Endpoint, Span};
 use std::fmt::Debug;
 
-/// What an operating system can see of a connection and its NIC when it must decide.
+/// What an operating system knows about a connection and its NIC at the time of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct View {
-    /// This end; its port tells the application.
+    /// Local endpoint; its port identifies the application.
     pub local: Endpoint,
-    /// The other end.
+    /// Remote endpoint.
     pub remote: Endpoint,
-    /// Time since it was established.
+    /// Time since the connection was established.
     pub age: Span,
-    /// Send requests made by the application, this one included.
+    /// Send requests made by the application, including this one.
     pub requests: u32,
-    /// Enqueues to its send buffer before this request: one a `write`, one a page of `sendfile`.
+    /// Enqueues to the send buffer before this request: one per `write`, one per page of `sendfile`.
     pub enqueues_before: u32,
-    /// Enqueues to its send buffer, those of this request included.
+    /// Enqueues to the send buffer, including those of this request.
     pub enqueues: u32,
-    /// Bytes enqueued to its send buffer, those of this request included.
+    /// Bytes enqueued to the send buffer, including those of this request.
     pub bytes_sent: u64,
     /// Bytes enqueued and not yet acknowledged.
     pub bytes_in_send_buffer: u32,
-    /// Times that the application has read data from it, this one included.
+    /// Number of times the application has read data from the connection, including this one.
     pub receives: u32,
-    /// Enqueues to its send buffer in all its life, about: only a simulator that replays a log can tell.
+    /// Approximate number of enqueues to the send buffer during the connection's whole life. Only a simulator that replays a log knows this
+    /// number.
     pub foreseen_enqueues: Option<u32>,
-    /// Attempts to hand it off that failed.
+    /// Number of failed attempts to hand the connection off.
     pub failures: u32,
-    /// It was on the NIC before and came back.
+    /// Whether the connection was on the NIC before and came back.
     pub was_offloaded: bool,
-    /// Connections that are on the NIC or on their way to or from it.
+    /// Number of connections that are on the NIC, or moving to it or from it.
     pub nic_connections: u32,
-    /// Soft_Limit, as the NIC told it last.
+    /// Soft_Limit, as the NIC last reported it.
     pub nic_soft_limit: u32,
 }
 
 impl View {
-    /// Whether the NIC, as far as is known, would refuse another connection.
+    /// Reports whether the NIC would refuse another connection, as far as the host knows.
     pub fn nic_is_full(&self) -> bool {
         self.nic_connections >= self.nic_soft_limit
     }
 }
 
-/// What a connection has been, when its socket is gone.
+/// Summary of a connection, available when its socket is freed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Life {
-    /// This end.
+    /// Local endpoint.
     pub local: Endpoint,
-    /// The other end.
+    /// Remote endpoint.
     pub remote: Endpoint,
     /// Send requests made by the application.
     pub requests: u32,
-    /// Enqueues to its send buffer.
+    /// Enqueues to the send buffer.
     pub enqueues: u32,
-    /// Bytes enqueued to its send buffer.
+    /// Bytes enqueued to the send buffer.
     pub bytes_sent: u64,
 }
 
-/// What a policy decides.
+/// Decision of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// Attempt to hand the connection off now.
@@ -74,7 +76,7 @@ pub enum Decision {
 }
 
 impl Decision {
-    /// To hand off where this holds.
+    /// Returns [`Decision::HandOff`] if the condition holds.
     pub fn hand_off_if(holds: bool) -> Self {
         match holds {
             true => Self::HandOff,
@@ -83,28 +85,28 @@ impl Decision {
     }
 }
 
-/// When a policy is to be asked next about a connection: once so much has happened in all its life. `u32::MAX`: never.
+/// Totals of a connection at which the kernel asks the policy again; reaching either suffices. `u32::MAX` means never.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NextLook {
-    /// Enqueues to its send buffer.
+    /// Enqueues to the send buffer.
     pub enqueues: u32,
-    /// Times that the application has read data from it.
+    /// Number of times the application has read data.
     pub receives: u32,
 }
 
 impl NextLook {
-    /// Whatever happens next.
+    /// Ask at the next event.
     pub const AT_ONCE: Self = Self {
         enqueues: 0,
         receives: 0,
     };
-    /// Not whatever happens.
+    /// Never ask again.
     pub const NEVER: Self = Self {
         enqueues: u32::MAX,
         receives: u32::MAX,
     };
 
-    /// When so much has been sent, if that is to come.
+    /// Returns when `enqueues` enqueues are reached, or never if they were reached already.
     fn at_enqueues(enqueues: u32, view: &View) -> Self {
         let enqueues = match enqueues > view.enqueues {
             true => enqueues,
@@ -119,30 +121,30 @@ impl NextLook {
 
 /// A connection selection policy.
 pub trait Selection: Debug + Send {
-    /// Asked once, when the connection has been established.
+    /// Decides once, when the connection has been established.
     fn on_established(&mut self, view: &View) -> Decision;
 
-    /// Asked at each send request, after its data was enqueued.
+    /// Decides at each send request, after its data was enqueued.
     fn on_send(&mut self, view: &View) -> Decision;
 
-    /// Asked when the application has read data that came. The published framework does not ask then, though it names the moment.
+    /// Decides when the application has read received data. The published framework does not ask then, though it mentions the possibility.
     fn on_receive(&mut self, view: &View) -> Decision {
         let _ = view;
         Decision::Stay
     }
 
-    /// Told when a socket is gone, for policies that learn.
+    /// Informs policies that learn about a connection whose socket is freed.
     fn on_closed(&mut self, life: &Life) {
         let _ = life;
     }
 
-    /// Whether a connection that had its chance is considered again. The published framework does not.
+    /// Reports whether a connection whose handoff failed, or which came back, is considered again. The published framework never does.
     fn reconsiders(&self, view: &View) -> bool {
         let _ = view;
         false
     }
 
-    /// When it is to be asked next about a connection that stays: not before so much has been sent or received on it that it may choose it.
+    /// Returns when to ask next about a connection that stays: the earliest totals at which the policy may choose it.
     fn next_look(&self, view: &View) -> NextLook {
         NextLook {
             enqueues: view.enqueues + 1,
@@ -150,15 +152,15 @@ pub trait Selection: Debug + Send {
         }
     }
 
-    /// Asked at each send request of a connection that is on the NIC: whether the host is to take it back. The published framework
-    /// leaves that to the NIC's load control.
+    /// Decides at each send request of a connection that is on the NIC whether the host takes the connection back. The published framework
+    /// leaves this to the NIC's load control.
     fn takes_back(&mut self, view: &View) -> bool {
         let _ = view;
         false
     }
 }
 
-/// First come, first served: every connection is attempted as soon as it is established, and only then.
+/// First come, first served: attempts to hand off every connection once, as soon as it is established.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Fcfs;
 
@@ -176,7 +178,7 @@ impl Selection for Fcfs {
     }
 }
 
-/// Tn: a connection is attempted at the n-th enqueue to its send buffer, and only then.
+/// Tn: attempts to hand off a connection once, at the n-th enqueue to its send buffer.
 #[derive(Clone, Copy, Debug)]
 pub struct Threshold {
     /// n.
@@ -198,8 +200,8 @@ impl Selection for Threshold {
     }
 }
 
-/// Every connection changes sides at each n-th enqueue to its send buffer. It is no good policy: it shows what moving costs, and that
-/// nothing is lost by it.
+/// Moves every connection to the other side at each n-th enqueue to its send buffer. This is not a good policy: it shows what moving costs,
+/// and that no data is lost.
 #[derive(Clone, Copy, Debug)]
 pub struct Alternate {
     /// n.
@@ -239,7 +241,7 @@ impl Selection for Alternate {
     }
 }
 
-/// No handoff.
+/// Never hands off a connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Never;
 
@@ -257,7 +259,7 @@ impl Selection for Never {
     }
 }
 
-/// A policy for each of several ports, and one for all others: applications are known by their ports.
+/// Uses a separate policy for each of several ports, and one policy for all other ports. Ports identify applications.
 #[derive(Debug)]
 pub struct PerPort {
     ports: Vec<(u16, Box<dyn Selection>)>,
@@ -265,7 +267,7 @@ pub struct PerPort {
 }
 
 impl PerPort {
-    /// Policies by local port, and the one for ports that are not among them. Of two for one port the first counts.
+    /// Takes policies by local port, and a default for all other ports. If a port is listed twice, the first policy applies.
     pub fn new(ports: Vec<(u16, Box<dyn Selection>)>, default: Box<dyn Selection>) -> Self {
         Self { ports, default }
     }

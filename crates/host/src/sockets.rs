@@ -1,8 +1,8 @@
-//! The socket layer as an application sees it: non-blocking sockets and readiness.
+//! The socket layer as applications see it: non-blocking sockets and readiness.
 
 use crate::meter::{Access, Op, Pool};
 
-/// A socket's slot; reused after close.
+/// A socket's slot, which is reused after close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SocketId(pub u32);
 
@@ -15,18 +15,18 @@ pub struct FileId(pub u32);
 pub struct FileContent {
     /// The file.
     pub file: FileId,
-    /// Which state of the file it is: another number with each change. Where the system sees changes itself it means nothing.
+    /// State of the file: every change increments this number. Meaningless if the system detects changes itself.
     pub revision: u32,
-    /// Bytes that the file has in this state.
+    /// Length of the file in this state, in bytes.
     pub file_len: u64,
-    /// First byte, from the start of the file.
+    /// Offset of the first byte in the file.
     pub offset: u64,
-    /// Bytes that are to be sent from there on; more than are given at one time, perhaps.
+    /// Number of bytes to send from there on, which may be more than one call supplies.
     pub len: u64,
 }
 
 impl FileContent {
-    /// Content of a file whose changes the system sees itself.
+    /// Describes content of a file whose changes the system detects itself.
     pub fn new(file: FileId, offset: u64, len: u64) -> Self {
         Self {
             file,
@@ -37,7 +37,7 @@ impl FileContent {
         }
     }
 
-    /// What is left after the first `taken` bytes.
+    /// Returns the rest of the content after the first `taken` bytes.
     #[must_use]
     pub fn after(&self, taken: u64) -> Self {
         Self {
@@ -48,73 +48,74 @@ impl FileContent {
     }
 }
 
-/// What was sent of a file without being read.
+/// Result of sending a part of a file that did not have to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FromCache {
-    /// Bytes.
+    /// Number of bytes taken.
     pub taken: u64,
-    /// What follows them could be sent now, but has to be read. If not, the socket becomes writable later.
+    /// Whether the send buffer has space for the next bytes, which must be read first. If not, the socket becomes writable later.
     pub has_room: bool,
 }
 
 impl FromCache {
-    /// Nothing: all has to be read.
+    /// Nothing was sent, because all content must be read first.
     pub const NOTHING: Self = Self {
         taken: 0,
         has_room: true,
     };
 }
 
-/// What a wait returns. Connections to accept are reported at each wait while there are any; the state of a connection
-/// once per change, so an application that leaves something unread must remember it.
+/// Events that a wait returns. A wait reports that connections can be accepted for as long as there are any, but reports the state of a
+/// connection once per change, so an application that leaves data unread must remember to read it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ready {
     /// A listener has connections to accept.
     Acceptable,
     /// A connection has data, or end of stream, or an error, to read.
     Readable(SocketId),
-    /// A connection whose send buffer was full has room again.
+    /// A connection whose send buffer was full has free space again.
     Writable(SocketId),
 }
 
-/// What a receive gives.
+/// Result of a receive.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Receive<P> {
-    /// Bytes, in order.
+    /// Received bytes, in order.
     Data(P),
-    /// Nothing there now.
+    /// No data is available now.
     WouldBlock,
-    /// The peer will send no more.
+    /// The peer has closed its direction of the connection.
     EndOfStream,
-    /// The connection is gone (reset, timed out).
+    /// The connection no longer exists (reset, timed out).
     Gone,
 }
 
-/// What waits in a socket's receive buffer.
+/// Data that waits in a socket's receive buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unread {
-    /// Bytes.
+    /// Number of bytes.
     pub len: usize,
-    /// Nothing will follow them: end of stream, or the connection is gone.
+    /// Whether no more data will follow, because of an end of stream or because the connection no longer exists.
     pub ended: bool,
 }
 
-/// A send could not be done because the connection is gone or closed for writing.
+/// A send failed because the connection no longer exists or is closed for writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the connection is gone")]
 pub struct Gone;
 
-/// System calls, as an event-driven application makes them. The same application code runs simulated and live.
+/// System calls of an event-driven application. The same application code runs simulated and live.
 pub trait Sockets<P> {
-    /// Takes the oldest connection off the listener's queue.
+    /// Accepts the oldest connection in the listener's queue.
     fn accept(&mut self) -> Option<SocketId>;
-    /// Takes at most `max` received bytes, copied to user memory.
+    /// Receives at most `max` bytes, copied to user memory.
     fn receive(&mut self, socket: SocketId, max: usize) -> Receive<P>;
-    /// What there is to receive. A wait reports it along with the event (kevent's `data` and `EV_EOF`), so it costs nothing.
+    /// Returns how much there is to receive. A wait reports this along with the event (kevent's `data` and `EV_EOF`), so the call costs
+    /// nothing.
     fn unread(&self, socket: SocketId) -> Unread;
-    /// Copies `data` into the send buffer; gives how many bytes were taken.
+    /// Copies `data` into the send buffer and returns the number of bytes taken.
     fn send(&mut self, socket: SocketId, data: P) -> Result<usize, Gone>;
-    /// Sends `data`, with which `content` begins, without a copy where that can be; gives how many bytes were taken.
+    /// Sends `data`, which is the beginning of `content`, without a copy where possible. Returns the number of bytes taken.
     fn send_file(
         &mut self,
         socket: SocketId,
@@ -123,7 +124,7 @@ pub trait Sockets<P> {
     ) -> Result<usize, Gone> {
         self.send(socket, data)
     }
-    /// Sends what of `content`, from its start on, stands where it can be sent from without being read here.
+    /// Sends the beginning of `content`, as far as the system can send it without the application reading it.
     fn send_cached(
         &mut self,
         _socket: SocketId,
@@ -131,23 +132,23 @@ pub trait Sockets<P> {
     ) -> Result<FromCache, Gone> {
         Ok(FromCache::NOTHING)
     }
-    /// Holds partial segments back while set.
+    /// Holds partial segments back while `cork` is set.
     fn set_cork(&mut self, socket: SocketId, cork: bool);
-    /// Says that nothing more will be sent; what the peer sends can still be received. False where there is no such thing:
-    /// then only [`Sockets::close`] ends the connection.
+    /// Closes the sending direction; data from the peer can still be received. Returns false if the system has no such operation: then only
+    /// [`Sockets::close`] ends the connection.
     fn shutdown(&mut self, _socket: SocketId) -> bool {
         false
     }
-    /// Closes the socket; its id may be reused.
+    /// Closes the socket, whose id may then be reused.
     fn close(&mut self, socket: SocketId);
-    /// Closes the socket, by a reset where that can be; its id may be reused.
+    /// Closes the socket with a reset, where possible; its id may then be reused.
     fn abort(&mut self, socket: SocketId) {
         self.close(socket);
     }
-    /// Says that the application performed `count` operations of its own, for whoever models what that costs.
+    /// Reports that the application performed `count` operations of its own, for a system that models their cost.
     fn work(&mut self, _op: Op, _count: u32) {}
-    /// Says that the application read a part of a file that is mapped into its memory, for whoever models what that costs.
+    /// Reports that the application read a part of a file that is mapped into its memory, for a system that models the cost.
     fn read_file(&mut self, _content: &FileContent) {}
-    /// Says that the application touched memory of its own, for whoever models what that costs.
+    /// Reports that the application touched memory of its own, for a system that models the cost.
     fn touch(&mut self, _pool: Pool, _slot: u32, _offset: u32, _len: u32, _access: Access) {}
 }

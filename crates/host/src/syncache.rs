@@ -1,7 +1,8 @@
-//! The SYN cache: what the kernel keeps of a connection until its handshake is over, in place of a connection block.
+//! The SYN cache: a small entry that the kernel keeps for a connection during its handshake, instead of a connection block.
 //!
-//! As in FreeBSD from 4.5 on (`tcp_syncache.c`), in the sizes of `tcp_var.h` on i386: a hash table of its own, and a queue of entries whose SYN|ACK is to
-//! be sent again. The block is made when the third packet comes, which looks the connection up among the blocks in vain.
+//! The cache follows FreeBSD 4.5 and later (`tcp_syncache.c`), with the sizes of `tcp_var.h` on i386: a separate hash table, and a queue of
+//! entries whose SYN|ACK may have to be retransmitted. The third packet of the handshake creates the block, after a search for the
+//! connection among the blocks that finds nothing.
 
 use crate::lists::{Chains, List};
 use crate::memory::Slots;
@@ -10,15 +11,15 @@ use baton_wire::Flow;
 
 /// `TCP_SYNCACHE_HASHSIZE`.
 const BUCKETS: u32 = 512;
-/// `struct syncache`: 136 bytes, which the zone allocator makes 160.
+/// Size of `struct syncache`; the zone allocator rounds these 136 bytes up to 160.
 const ENTRY_BYTES: u32 = 136;
-/// Ports and addresses in its `sc_inc`, compared by a search.
+/// Ports and addresses in `sc_inc`, which a search compares.
 const ENDPOINTS: (u32, u32) = (20, 36);
 /// `sc_hash`: links in the chain.
 const CHAIN_LINKS: (u32, u32) = (120, 8);
 /// `sc_timerq`: links in the queue.
 const QUEUE_LINKS: (u32, u32) = (128, 8);
-/// `struct syncache_head`: ends of the chain, its length.
+/// Size of `struct syncache_head`: ends of the chain and its length.
 const BUCKET_BYTES: u32 = 12;
 
 /// Entries of the SYN cache.
@@ -26,12 +27,12 @@ const BUCKET_BYTES: u32 = 12;
 pub(crate) struct Syncache {
     slots: Slots,
     chains: Chains,
-    /// Those whose SYN|ACK was sent once, in order.
+    /// Entries whose SYN|ACK was sent once, in order.
     queue: List,
 }
 
 impl Syncache {
-    /// Without an entry.
+    /// Creates an empty cache.
     pub fn new() -> Self {
         Self {
             slots: Slots::new(u32::MAX),
@@ -40,7 +41,7 @@ impl Syncache {
         }
     }
 
-    /// A SYN came: it gets an entry.
+    /// Adds an entry for a received SYN.
     pub fn add<M: Meter>(&mut self, flow: &Flow, m: &mut M) -> u32 {
         let bucket = self.chains.bucket(flow);
         self.search(bucket, None, m);
@@ -51,19 +52,19 @@ impl Syncache {
         entry
     }
 
-    /// The SYN|ACK of an entry is made.
+    /// Charges the construction of an entry's SYN|ACK.
     pub fn respond<M: Meter>(entry: u32, m: &mut M) {
         touch(m, entry, (0, ENTRY_BYTES));
     }
 
-    /// The third packet came, and a block is made of the entry.
+    /// Removes an entry when the third packet of the handshake turns it into a connection block.
     pub fn expand<M: Meter>(&mut self, flow: &Flow, entry: u32, m: &mut M) {
         self.search(self.chains.bucket(flow), Some(entry), m);
         touch(m, entry, (0, ENTRY_BYTES));
         self.remove(entry, m);
     }
 
-    /// An entry is freed.
+    /// Frees an entry.
     pub fn remove<M: Meter>(&mut self, entry: u32, m: &mut M) {
         let link = |other| touch(m, other, CHAIN_LINKS);
         if let Some(bucket) = self.chains.remove(entry, link) {
@@ -74,7 +75,7 @@ impl Syncache {
         }
     }
 
-    /// Compares those of a chain, oldest first, up to the one that is sought.
+    /// Compares the entries of a chain, oldest first, up to the entry that is searched for.
     fn search<M: Meter>(&self, bucket: u32, entry: Option<u32>, m: &mut M) {
         touch_bucket(m, bucket);
         let passed = self.chains.chain(bucket).iter();
@@ -83,12 +84,12 @@ impl Syncache {
         }
     }
 
-    /// Entries in use.
+    /// Returns the number of entries in use.
     pub fn in_use(&self) -> u32 {
         self.slots.in_use()
     }
 
-    /// Asserts that all agree.
+    /// Asserts that slots and chains are consistent.
     pub fn check(&self) {
         self.slots.check();
         self.chains.check();
@@ -111,7 +112,7 @@ mod tests {
     use crate::meter::{NoMeter, Op, Owner};
     use baton_testkit::endpoint;
 
-    /// Hears which part of which entry is touched.
+    /// Records which part of which entry is touched.
     #[derive(Default)]
     struct Touched(Vec<(u32, u32)>);
 

@@ -1,11 +1,11 @@
-//! What an Internet address says about itself, and the interface's own addresses.
+//! Classification of Internet addresses, and the interface's own addresses.
 
 use crate::Cidr;
 use crate::config::is_broadcast_of;
 use baton_wire::Time;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The Ethernet address of all on a link.
+/// The Ethernet broadcast address.
 pub(crate) const BROADCAST_MAC: [u8; 6] = [0xff; 6];
 
 /// All nodes of a link (RFC 4291 2.7.1).
@@ -14,7 +14,7 @@ pub(crate) const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1
 /// All routers of a link (RFC 4291 2.7.1).
 pub(crate) const ALL_ROUTERS: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 2);
 
-/// The group where the owner of `addr` is asked for (RFC 4291 2.7.1).
+/// The solicited-node group, to which requests for the owner of `addr` are sent (RFC 4291 2.7.1).
 pub(crate) fn solicited_node(addr: Ipv6Addr) -> Ipv6Addr {
     const PREFIX: u128 = 0xff02_0000_0000_0000_0000_0001_ff00_0000;
     Ipv6Addr::from_bits(PREFIX | addr.to_bits() & 0x00ff_ffff)
@@ -26,21 +26,21 @@ pub(crate) fn group_mac(group: Ipv6Addr) -> [u8; 6] {
     [0x33, 0x33, a, b, c, d]
 }
 
-/// True for an Ethernet address of more than one (IEEE 802: the group bit).
+/// Reports whether an Ethernet address is a group's (IEEE 802: the group bit).
 pub(crate) fn is_group_mac(mac: [u8; 6]) -> bool {
     mac[0] & 1 == 1
 }
 
-/// True when no host on a link can have sent from `addr` (RFC 1122 3.2.1.3). The limited broadcast lies in class E.
+/// Reports whether `addr` cannot be the source of a packet on a link (RFC 1122 3.2.1.3). The limited broadcast address lies in class E.
 pub(crate) fn is_bad_source_v4(addr: Ipv4Addr) -> bool {
     let [first, ..] = addr.octets();
     first == 0 || addr.is_loopback() || first >= 224
 }
 
-/// How far the interface is with one of its addresses.
+/// State of one of the interface's addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// Not known to be unique yet (RFC 4862 5.4): the answer to the question, if any, comes before this moment.
+    /// Not known to be unique yet (RFC 4862 5.4): the answer to the request, if any, comes before `until`.
     Tentative { asked: bool, until: Time },
     /// In use.
     Preferred,
@@ -55,7 +55,7 @@ pub(crate) struct Assigned {
     pub(crate) standing: Standing,
 }
 
-/// To whom a packet is addressed, as seen by the interface.
+/// Destination of a packet, as seen by the interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Destination {
     /// To the interface alone.
@@ -64,13 +64,13 @@ pub(crate) enum Destination {
     NotInUse,
     /// To a group the interface belongs to.
     Group,
-    /// To everybody on the link.
+    /// To all hosts on the link.
     Broadcast,
-    /// To somebody else.
+    /// To another host.
     Other,
 }
 
-/// The interface's own addresses. There are few, so they are looked through.
+/// The interface's own addresses. There are few, so lookup is linear.
 #[derive(Clone, Debug)]
 pub(crate) struct Addresses {
     assigned: Vec<Assigned>,
@@ -112,19 +112,19 @@ impl Addresses {
             .map(|assigned| &assigned.cidr)
     }
 
-    /// True when `addr` is the interface's and in use.
+    /// Reports whether `addr` is the interface's and in use.
     pub(crate) fn owns(&self, addr: IpAddr) -> bool {
         self.preferred().any(|cidr| cidr.addr() == addr)
     }
 
-    /// True when `addr` is the interface's, in use or not.
+    /// Reports whether `addr` is the interface's, in use or not.
     pub(crate) fn knows(&self, addr: IpAddr) -> bool {
         self.assigned
             .iter()
             .any(|assigned| assigned.cidr.addr() == addr)
     }
 
-    /// What `addr` means as a destination.
+    /// Classifies `addr` as a destination.
     pub(crate) fn destination(&self, addr: IpAddr) -> Destination {
         if self.owns(addr) {
             return Destination::Own;
@@ -159,14 +159,14 @@ impl Addresses {
         }
     }
 
-    /// True when `addr` can be reached without a router.
+    /// Reports whether `addr` can be reached without a router.
     pub(crate) fn on_link(&self, addr: IpAddr) -> bool {
         self.assigned
             .iter()
             .any(|assigned| assigned.cidr.contains(&addr))
     }
 
-    /// The address to speak from to `remote`, whose next hop is `next_hop` (RFC 1122 3.3.4.3; RFC 6724 5, rules 2 and 8: the
+    /// The source address for packets to `remote`, whose next hop is `next_hop` (RFC 1122 3.3.4.3; RFC 6724 5, rules 2 and 8: the
     /// same scope, then the longest common prefix).
     pub(crate) fn source_for(&self, remote: IpAddr, next_hop: IpAddr) -> Option<IpAddr> {
         let rank = |cidr: &&Cidr| match (cidr.addr(), remote) {
@@ -183,7 +183,7 @@ impl Addresses {
             _ => None,
         };
         let candidates = self.preferred().filter(|cidr| rank(cidr).is_some());
-        // The first of equals, which is what whoever listed them expects.
+        // The first of equals, as the order of the configuration suggests.
         let best = candidates.reduce(|best, cidr| {
             if rank(&cidr) > rank(&best) {
                 cidr

@@ -7,7 +7,7 @@ use etherparse::{
 };
 use std::net::Ipv4Addr;
 
-/// Reads the message of a frame, without the Ethernet header. Padding is ignored.
+/// Reads the message of a frame without its Ethernet header. Ignores padding.
 pub(crate) fn read(bytes: &[u8]) -> Result<ArpEthIpv4Packet, Refusal> {
     let arp = ArpPacketSlice::from_slice(bytes).map_err(|_| Refusal::BadArp)?;
     let right_kind =
@@ -31,7 +31,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<ArpEthIpv4Packet, Refusal> {
     }
 }
 
-/// Appends the frame that asks who has `target`, to one neighbour or to all.
+/// Appends a request for the owner of `target`, to one neighbour or to all.
 pub(crate) fn write_request(
     mac: [u8; 6],
     addr: Ipv4Addr,
@@ -49,7 +49,7 @@ pub(crate) fn write_request(
     write(to.unwrap_or(BROADCAST_MAC), &message, frame);
 }
 
-/// Appends the frame that answers `request`, which is for `addr`.
+/// Appends the reply to `request`, which is for `addr`.
 pub(crate) fn write_reply(
     mac: [u8; 6],
     addr: Ipv4Addr,

@@ -9,21 +9,21 @@ const LEAST_MTU_V6: u16 = 1280;
 /// Least MTU of a link that carries IPv4, bytes (RFC 791 3.2).
 const LEAST_MTU_V4: u16 = 68;
 
-/// What the frames of a link are.
+/// Format of the frames of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Medium {
     /// Ethernet frames without check sequence.
     Ethernet,
-    /// IP packets with nothing around them; there are no neighbours to find.
+    /// Bare IP packets; there are no neighbours to find.
     Ip,
 }
 
-/// Where packets to a network go.
+/// A route to a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {
     /// The network; `0.0.0.0/0` and `::/0` make a default route.
     pub destination: Cidr,
-    /// The neighbour that forwards them; `None` when the network is on the link.
+    /// The neighbour that forwards packets; `None` if the network is on the link.
     pub gateway: Option<IpAddr>,
 }
 
@@ -46,25 +46,25 @@ impl Route {
 pub struct InterfaceConfig {
     /// Ethernet address; without meaning on [`Medium::Ip`].
     pub mac: [u8; 6],
-    /// Its addresses, with the networks that are on the link.
+    /// Addresses of the interface, with the networks that are on the link.
     pub addresses: Vec<Cidr>,
     /// Routes beyond the link.
     pub routes: Vec<Route>,
-    /// Largest IP packet the link takes, bytes.
+    /// Largest IP packet that the link carries, bytes.
     pub mtu: u16,
-    /// Verify IP, TCP and ICMP checksums of what arrives. Off where the other end of a virtual link leaves them to hardware that
-    /// is not there.
+    /// Verify IP, TCP and ICMP checksums of arriving packets. Off where the other end of a virtual link leaves them to hardware that
+    /// does not exist.
     pub verify_checksums: bool,
-    /// What frames are.
+    /// Format of frames.
     pub medium: Medium,
-    /// Make sure that nobody has an IPv6 address before it is used (RFC 4862 5.4); takes a second.
+    /// Check that no other host has an IPv6 address before it is used (RFC 4862 5.4); takes a second.
     pub duplicate_address_detection: bool,
-    /// Ask for routers, and take default routes and the MTU from their advertisements (RFC 4861 6.3).
+    /// Solicit routers, and take default routes and the MTU from their advertisements (RFC 4861 6.3).
     pub router_discovery: bool,
     /// Announce IPv4 addresses by gratuitous ARP at the start (RFC 5227 2.3).
     pub announce: bool,
-    /// Find neighbours by ARP and neighbour discovery. Where somebody else does, a kernel on the same interface, it is asked instead: by
-    /// [`Interface::poll_sought`](crate::Interface::poll_sought).
+    /// Find neighbours by ARP and neighbour discovery. If off, the owner finds them, for example by asking the kernel on the same
+    /// interface: see [`Interface::poll_sought`](crate::Interface::poll_sought).
     pub finds_neighbours: bool,
     /// Most ICMP errors sent per second (RFC 1812 4.3.2.8, RFC 4443 2.4(f)).
     pub icmp_errors_per_second: u32,
@@ -88,15 +88,15 @@ pub enum ConfigError {
     /// An MTU with which IP does not work.
     #[error("an MTU of {mtu} bytes is less than the {least} that this version of IP needs")]
     SmallMtu {
-        /// What was asked for, bytes.
+        /// Configured MTU, bytes.
         mtu: u16,
-        /// What is needed, bytes.
+        /// Least MTU, bytes.
         least: u16,
     },
     /// A gateway of the other IP version than its route's.
     #[error("the route to {0} has a gateway of the other IP version")]
     MixedRoute(Cidr),
-    /// A router's interface without frames to write addresses into.
+    /// A router's interface whose medium is not Ethernet.
     #[error("a router forwards between Ethernet interfaces alone")]
     NoLinkToForward,
     /// A gateway that is not a neighbour.
@@ -122,10 +122,10 @@ impl InterfaceConfig {
         }
     }
 
-    /// The first thing wrong with it.
+    /// Checks the parameters.
     ///
     /// # Errors
-    /// When an interface cannot work with these parameters.
+    /// Returns the first reason why an interface cannot work with these parameters.
     pub fn check(&self) -> Result<(), ConfigError> {
         if self.medium == Medium::Ethernet && self.mac[0] & 1 == 1 {
             return Err(ConfigError::GroupMac);
@@ -173,13 +173,13 @@ impl InterfaceConfig {
     }
 }
 
-/// True for an IPv6 address that every link has of its own (RFC 4291 2.5.6).
+/// Reports whether `addr` is an IPv6 link-local address (RFC 4291 2.5.6).
 pub(crate) fn is_link_local(addr: IpAddr) -> bool {
     matches!(addr, IpAddr::V6(addr) if Ipv6Addr::is_unicast_link_local(&addr))
 }
 
-/// True when `addr` stands for all hosts of the network (RFC 1122 3.2.1.3). Networks of one or two have no such address
-/// (RFC 3021).
+/// Reports whether `addr` stands for all hosts of the network (RFC 1122 3.2.1.3). Networks of one or two hosts have no such
+/// address (RFC 3021).
 pub(crate) fn is_broadcast_of(cidr: &Cidr, addr: IpAddr) -> bool {
     match (cidr, addr) {
         (_, IpAddr::V4(addr)) if addr.is_broadcast() => true,

@@ -1,4 +1,4 @@
-//! An interface and a stack joined: frames in, frames out, connections between.
+//! A host: an interface and a TCP stack, between frames and connections.
 
 mod lookup;
 
@@ -15,49 +15,49 @@ use std::collections::VecDeque;
 /// Packets for somebody else, or from there, that wait to be polled.
 const MOST_PACKETS: usize = 4096;
 
-/// Packets for or from somebody else that were dropped, by reason.
+/// Packets for or from another stack that were dropped, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PacketDrops {
-    /// Too many waited for whoever takes [unclaimed](Host::pass_unclaimed) packets.
+    /// Too many [unclaimed](Host::pass_unclaimed) packets waited to be polled.
     pub host_receive_queue: u64,
     /// Too many waited to be [sent](Host::send_packet).
     pub host_send_queue: u64,
-    /// It came back for a connection that is not here either.
+    /// The packet came back for a connection that this stack does not have either.
     pub no_connection: u64,
 }
 
-/// Most segments that are cut as one: more than 64 KiB would not be gained by.
+/// Most segments of a run: runs longer than 64 KiB gain nothing.
 const MOST_RUN: usize = 64;
 
-/// What a frame was to a host.
+/// Result of processing a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrived {
     /// A segment, and what the stack did with it.
     Segment(Handled),
-    /// News of a segment that this host sent, and why the stack did not take it in, if it did not.
+    /// An ICMP error about a segment that this host sent, and why the stack refused it, if it did.
     PathError(Result<(), baton_tcp::Refusal>),
-    /// Something the interface sees to itself.
+    /// The interface handled the frame itself.
     Consumed,
-    /// Not taken in by the interface.
+    /// The interface refused the frame.
     Refused(Refusal),
-    /// A segment, or news of one, of which the stack knows nothing: for whoever takes [unclaimed](Host::pass_unclaimed) packets.
+    /// A segment, or an ICMP error about one, that does not belong to the stack: see [`Host::pass_unclaimed`].
     Unclaimed,
 }
 
-/// A packet of TCP for an address of the interface that the stack knows nothing of.
+/// A TCP packet for an address of the interface that does not belong to the stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unclaimed {
-    /// Its connection, as this host would name it.
+    /// The packet's connection, as this host would name it.
     pub flow: Flow,
-    /// The IP packet, of which it is a part without a copy. Its checksums were verified, if the interface does that.
+    /// The IP packet, a part of the frame without a copy. Its checksums were verified, if the interface does that.
     pub packet: Bytes,
 }
 
 /// A host with one interface.
 ///
-/// Calling order: after `handle_frame`, `handle_frames`, `handle_timeouts` or anything done to the stack, poll the stack's events and
-/// [`Host::poll_frames`] until each gives nothing, and the events once more: a segment that cannot be sent may end a connection.
-/// Call [`Host::handle_timeouts`] when [`Host::poll_timeout`]'s moment has come.
+/// Calling order: after `handle_frame`, `handle_frames`, `handle_timeouts` or a mutator of the stack, poll the stack's events and
+/// [`Host::poll_frames`] until there are none, and then the events again, since a segment that cannot be sent may end a connection.
+/// Call [`Host::handle_timeouts`] at the time that [`Host::poll_timeout`] returns.
 /// Time never goes back.
 ///
 /// ```
@@ -94,21 +94,21 @@ pub struct Unclaimed {
 pub struct Host {
     stack: Stack<Bytes>,
     interface: Interface,
-    /// The segment that arrived last, without its data: segments are too large to be moved about.
+    /// The segment that arrived last, kept here because segments are too large to be moved.
     arrived: Segment<Bytes>,
     passes: bool,
     unclaimed: VecDeque<Unclaimed>,
-    /// Packets made elsewhere, to be sent.
+    /// Packets of another stack, to be sent.
     outgoing: VecDeque<Bytes>,
     drops: PacketDrops,
 }
 
 impl Host {
-    /// A host whose connections have parameters `config`, as long as they are not given others. `secret` seeds what must not
-    /// be guessed.
+    /// Creates a host whose connections have the parameters `config` unless they are given others. `secret` seeds everything that
+    /// must not be guessed.
     ///
     /// # Errors
-    /// When the interface cannot work with its parameters.
+    /// Fails if the interface cannot work with its parameters.
     pub fn new(
         interface: InterfaceConfig,
         config: Config,
@@ -133,46 +133,46 @@ impl Host {
 
     // --- getters ---
 
-    /// Its connections.
+    /// The host's TCP stack.
     pub fn stack(&self) -> &Stack<Bytes> {
         &self.stack
     }
 
-    /// Its connections, to work with. Poll frames afterwards.
+    /// The host's TCP stack, mutably. Poll frames afterwards.
     pub fn stack_mut(&mut self) -> &mut Stack<Bytes> {
         &mut self.stack
     }
 
-    /// Its interface.
+    /// The host's interface.
     pub fn interface(&self) -> &Interface {
         &self.interface
     }
 
-    /// Its interface, to work with. Poll frames afterwards.
+    /// The host's interface, mutably. Poll frames afterwards.
     pub fn interface_mut(&mut self) -> &mut Interface {
         &mut self.interface
     }
 
-    /// When [`Host::handle_timeouts`] must next be called, if ever. May be early, never late.
+    /// When [`Host::handle_timeouts`] must be called next, if ever. May be early, never late.
     pub fn poll_timeout(&self) -> Option<Time> {
         let (stack, interface) = (self.stack.poll_timeout(), self.interface.poll_timeout());
         [stack, interface].into_iter().flatten().min()
     }
 
-    /// Packets for or from somebody else that were dropped.
+    /// Packets for or from another stack that were dropped.
     pub fn packet_drops(&self) -> PacketDrops {
         self.drops
     }
 
     // --- mutators ---
 
-    /// Whether segments of which the stack knows nothing are kept for [`Host::poll_unclaimed`]; otherwise the stack refuses them by
-    /// resets.
+    /// Sets whether segments that do not belong to the stack are kept for [`Host::poll_unclaimed`]; otherwise the stack answers them
+    /// by resets.
     pub fn pass_unclaimed(&mut self, passes: bool) {
         self.passes = passes;
     }
 
-    /// Sends an IP packet that was made elsewhere, from an address of the interface.
+    /// Sends an IP packet of another stack, from an address of the interface.
     pub fn send_packet(&mut self, packet: Bytes) {
         match self.outgoing.len() < MOST_PACKETS {
             true => self.outgoing.push_back(packet),
@@ -182,7 +182,7 @@ impl Host {
 
     // --- events in ---
 
-    /// Takes in a frame, and hands what it carries to the stack.
+    /// Processes a frame, and passes its content to the stack.
     pub fn handle_frame(&mut self, now: Time, frame: Bytes) -> Arrived {
         if self.passes {
             let whole = frame.clone();
@@ -194,7 +194,7 @@ impl Host {
         self.handle_received(now, received)
     }
 
-    /// The stack knows something of what arrived, or it is nothing for a stack.
+    /// Reports whether the content belongs to the stack, or to no stack.
     fn is_own(&mut self, now: Time, received: &Received) -> bool {
         match received {
             Received::Segment => self.stack.claims(now, &self.arrived),
@@ -203,7 +203,7 @@ impl Host {
         }
     }
 
-    /// Takes in a frame, unless it is of a connection that is elsewhere: then [`Host::poll_unclaimed`] gives it.
+    /// Processes a frame, unless its connection is in another stack: [`Host::poll_unclaimed`] then returns it.
     pub fn handle_frame_unless(
         &mut self,
         now: Time,
@@ -242,7 +242,7 @@ impl Host {
         Arrived::Unclaimed
     }
 
-    /// Takes in an IP packet that arrived elsewhere and is for a connection that is here now; one that is not is dropped.
+    /// Processes an IP packet that arrived at another stack, for a connection of this stack; drops other packets.
     pub fn handle_packet(&mut self, now: Time, packet: Bytes) -> Arrived {
         let received = self
             .interface
@@ -257,7 +257,7 @@ impl Host {
         }
     }
 
-    /// Takes in an IP packet of a connection that nobody knows: the stack answers it as it always does.
+    /// Processes an IP packet of a connection that no stack has: the stack answers it as usual.
     pub fn handle_stray(&mut self, now: Time, packet: Bytes) -> Arrived {
         let received = self
             .interface
@@ -282,8 +282,8 @@ impl Host {
         }
     }
 
-    /// Takes in frames that arrived together, and hands what they carry to the stack: segments of one connection that follow
-    /// each other as one arrival. What they come to is as if they were handled one by one, but for the time it takes.
+    /// Processes frames that arrived together, and passes consecutive segments of one connection to the stack at once. The result is
+    /// the same as if they were handled one by one, but takes less time.
     pub fn handle_frames(&mut self, now: Time, frames: impl IntoIterator<Item = Bytes>) {
         let mut arrivals = self.arrivals(now);
         for frame in frames {
@@ -291,7 +291,7 @@ impl Host {
         }
     }
 
-    /// The same for frames that are given one after the other.
+    /// Processes frames that arrived together and are given one after the other.
     pub fn arrivals(&mut self, now: Time) -> Arrivals<'_> {
         Arrivals {
             host: self,
@@ -301,7 +301,7 @@ impl Host {
         }
     }
 
-    /// What arrived goes to the stack.
+    /// Passes the segment that arrived to the stack.
     #[inline(always)]
     fn hand_over(&mut self, now: Time) {
         let handled = match self.arrived.payload.len() {
@@ -322,12 +322,12 @@ impl Host {
         self.stack.handle_timeouts(now);
     }
 
-    /// Tells the stack of a segment that could not be sent. It counts those that it has no use for.
+    /// Reports a segment that could not be sent to the stack, which counts reports that it refuses.
     fn report(&mut self, now: Time, flow: &Flow, seq: SeqNr, error: PathError) {
         let _ = self.stack.handle_path_error(now, flow, seq, error);
     }
 
-    /// Tells the stack that a segment was refused, if that means anything for its connection.
+    /// Reports a refused segment to the stack, if the refusal matters to the segment's connection.
     #[cold]
     fn report_refused(&mut self, now: Time, refused: RefusedSegment) {
         if let Some(error) = refused.reason.path_error(self.interface.mtu()) {
@@ -337,18 +337,18 @@ impl Host {
 
     // --- effects out ---
 
-    /// The next packet that is for somebody else.
+    /// Returns the next packet that does not belong to the stack.
     pub fn poll_unclaimed(&mut self) -> Option<Unclaimed> {
         self.unclaimed.pop_front()
     }
 
-    /// Appends the next frame to send to `frame`; false when there is none.
+    /// Appends the next frame to send to `frame`. Returns false if there is none.
     pub fn poll_frame(&mut self, now: Time, frame: &mut impl Buffer) -> bool {
         self.poll_frames(now, 1, frame, |_| {}) > 0
     }
 
-    /// Appends the next frames to send to `frames`, at most `most` of them, and calls `end` after each; gives how many there
-    /// were. Segments of one connection that follow each other are cut as one.
+    /// Appends at most `most` frames to send to `frames`, and calls `end` after each. Returns their number. Consecutive segments of
+    /// one connection are encoded as one run.
     pub fn poll_frames<B: Buffer>(
         &mut self,
         now: Time,
@@ -387,7 +387,7 @@ impl Host {
                     end(frames);
                     count += 1;
                 }
-                // The request for its neighbour comes next, if this was the first.
+                // The request for the neighbour comes next, if this was the first packet to it.
                 Sent::Waits => {}
                 Sent::Refused(reason) => {
                     let refused = RefusedSegment::new(&run.first, reason);
@@ -398,7 +398,7 @@ impl Host {
         count
     }
 
-    /// The same for frames that are no segments of the stack: what the interface sends by itself, and packets made elsewhere.
+    /// Appends frames that are not segments of the stack: the interface's own frames, and packets of another stack.
     #[inline]
     pub fn poll_packets<B: Buffer>(
         &mut self,
@@ -431,19 +431,19 @@ impl Host {
     }
 }
 
-/// Frames that arrive together (see [`Host::handle_frames`]). All are taken in when this is dropped.
+/// Frames that arrive together (see [`Host::handle_frames`]). All of them have been processed once this is dropped.
 #[derive(Debug)]
 pub struct Arrivals<'a> {
     host: &'a mut Host,
     now: Time,
-    /// The host's `arrived` was not handed over yet.
+    /// The host's `arrived` was not passed to the stack yet.
     waiting: bool,
-    /// What may follow it, once another frame came to be compared with it.
+    /// What may follow it; computed when another frame is compared with it.
     run: Option<Option<Run>>,
 }
 
 impl Arrivals<'_> {
-    /// Takes in the next frame.
+    /// Processes the next frame.
     #[inline]
     pub fn push(&mut self, frame: Bytes) {
         let Host {
@@ -511,7 +511,7 @@ impl RefusedSegment {
     }
 }
 
-/// Sends the segments of a run each by itself; gives how many frames were appended, and the first segment that was refused.
+/// Sends the segments of a run one by one. Returns how many frames were appended, and the first segment that was refused.
 fn send_apart<B: Buffer>(
     interface: &mut Interface,
     now: Time,

@@ -1,4 +1,4 @@
-//! ICMP errors: what they mean for a connection, which segment they are about, and how they are written.
+//! ICMP errors: their meaning for a connection, the segments that they quote, and their encoding.
 
 use baton_tcp::PathError;
 use baton_wire::{Endpoint, Flow, HOP_LIMIT, SeqNr};
@@ -19,7 +19,7 @@ const LONGEST_ERROR_V6: usize = 1280;
 /// Bytes of an ICMP header (RFC 792, RFC 4443).
 const ICMP_HEADER_LEN: usize = 8;
 
-/// The segment that an error is about, as far as errors tell.
+/// The segment that an error quotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Quote {
     /// The connection as the sender of the segment, this host, names it.
@@ -28,7 +28,7 @@ pub(crate) struct Quote {
 }
 
 impl Quote {
-    /// Reads the beginning of an IP packet; `None` when it is no segment, or too little of one.
+    /// Reads the beginning of an IP packet. Returns `None` if it is not a segment, or too short.
     pub(crate) fn read(packet: &[u8]) -> Option<Self> {
         match packet.first()? >> 4 {
             4 => {
@@ -48,7 +48,7 @@ impl Quote {
         }
     }
 
-    /// Eight bytes of the TCP header, which is all that errors must quote (RFC 792), are its ports and sequence number.
+    /// Reads the first eight bytes of the TCP header, ports and sequence number: errors need not quote more (RFC 792).
     fn of(src: IpAddr, dst: IpAddr, tcp: &[u8]) -> Option<Self> {
         let [a, b, c, d, seq @ ..] = tcp.first_chunk::<8>()?;
         let port = |high: u8, low: u8| u16::from_be_bytes([high, low]);
@@ -62,7 +62,7 @@ impl Quote {
     }
 }
 
-/// What an ICMPv4 message means for a connection; `None` when it is no error (RFC 1122 3.2.2, 4.2.3.9).
+/// Converts an ICMPv4 message to an error for a connection; `None` if the message is no error (RFC 1122 3.2.2, 4.2.3.9).
 pub(crate) fn path_error_v4(message: &Icmpv4Type) -> Option<PathError> {
     use DestUnreachableHeader as Unreachable;
     match message {
@@ -92,7 +92,7 @@ pub(crate) fn path_error_v4(message: &Icmpv4Type) -> Option<PathError> {
     }
 }
 
-/// What an ICMPv6 message means for a connection; `None` when it is no error (RFC 4443 3).
+/// Converts an ICMPv6 message to an error for a connection; `None` if the message is no error (RFC 4443 3).
 pub(crate) fn path_error_v6(message: &Icmpv6Type) -> Option<PathError> {
     use DestUnreachableCode as Unreachable;
     match message {
@@ -108,7 +108,7 @@ pub(crate) fn path_error_v6(message: &Icmpv6Type) -> Option<PathError> {
             mtu: u16::try_from(*mtu).unwrap_or(u16::MAX),
         }),
         Icmpv6Type::TimeExceeded(_) => Some(PathError::TimeExceeded),
-        // "Unrecognized next header" is how IPv6 says that nobody speaks the protocol.
+        // "Unrecognized next header" is IPv6's "protocol unreachable".
         Icmpv6Type::ParameterProblem(problem)
             if problem.code == ParameterProblemCode::UnrecognizedNextHeader =>
         {
@@ -119,7 +119,7 @@ pub(crate) fn path_error_v6(message: &Icmpv6Type) -> Option<PathError> {
     }
 }
 
-/// An IPv4 packet that carries an ICMP message.
+/// Creates an IPv4 packet that carries an ICMP message.
 pub(crate) fn packet_v4(
     src: Ipv4Addr,
     dst: Ipv4Addr,
@@ -136,7 +136,7 @@ pub(crate) fn packet_v4(
     [&ip.to_bytes()[..], &icmp_bytes, content].concat()
 }
 
-/// An IPv6 packet that carries an ICMP message.
+/// Creates an IPv6 packet that carries an ICMP message.
 pub(crate) fn packet_v6(
     src: Ipv6Addr,
     dst: Ipv6Addr,
@@ -160,13 +160,13 @@ pub(crate) fn packet_v6(
     [&ip.to_bytes()[..], &icmp_bytes, content].concat()
 }
 
-/// As much of `packet` as an error over IPv4 quotes.
+/// The part of `packet` that an error over IPv4 quotes.
 pub(crate) fn quoted_v4(packet: &[u8]) -> &[u8] {
     let room = LONGEST_ERROR_V4 - Ipv4Header::MIN_LEN - ICMP_HEADER_LEN;
     &packet[..packet.len().min(room)]
 }
 
-/// As much of `packet` as an error over IPv6 quotes.
+/// The part of `packet` that an error over IPv6 quotes.
 pub(crate) fn quoted_v6(packet: &[u8]) -> &[u8] {
     let room = LONGEST_ERROR_V6 - Ipv6Header::LEN - ICMP_HEADER_LEN;
     &packet[..packet.len().min(room)]

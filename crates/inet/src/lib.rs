@@ -1,25 +1,24 @@
-//! A host's IP layer below TCP, without I/O: frames go in, segments come out, and the other way round.
+//! A host's IP layer below TCP, without I/O: it converts frames to segments and segments to frames.
 //!
-//! An [`Interface`] stands between a link and a [`Stack`](baton_tcp::Stack): it finds neighbours (ARP, RFC 826; neighbour
+//! An [`Interface`] is between a link and a [`Stack`](baton_tcp::Stack): it finds neighbours (ARP, RFC 826; neighbour
 //! discovery, RFC 4861), chooses routes, applies the header rules for hosts (RFC 1122 3.2, RFC 8200), answers echo requests,
-//! sends the ICMP errors that a host must send and turns those that arrive into [`PathError`](baton_tcp::PathError)s. A
-//! [`Host`] is an interface and a stack joined. Time is an argument everywhere; whatever bytes come in, nothing panics, and
-//! everything that is refused has a [`Refusal`] that is counted.
+//! sends the ICMP errors that a host must send and converts arriving ones to [`PathError`](baton_tcp::PathError)s. A
+//! [`Host`] combines an interface and a stack. Time is an argument everywhere; no input causes a panic, and each refused frame is
+//! counted by its [`Refusal`].
 //!
-//! Frames go best in batches ([`Host::handle_frames`], [`Host::poll_frames`]): segments of one connection that follow each other
-//! are cut as one and taken in as one, as by Linux's segmentation and receive offload. On the wire nothing shows it but, as with
-//! Linux, one thing that is so without merging too: acknowledgments are sent when frames are polled, so that what arrived before
-//! is acknowledged together, however many segments it was. Who polls after every second full segment acknowledges every second
-//! one (RFC 9293 3.8.6.3, RFC 5681 4.2).
+//! Frames are best processed in batches ([`Host::handle_frames`], [`Host::poll_frames`]): consecutive segments of one connection are
+//! sent and received as one, as with Linux's segmentation and receive offload. This is not visible on the wire. Independently of
+//! merging, and as in Linux, acknowledgments are sent when frames are polled, so that all segments that arrived before are
+//! acknowledged together. An owner that polls after every second full segment acknowledges every second one (RFC 9293 3.8.6.3, RFC
+//! 5681 4.2).
 //!
-//! A [`Router`] is several interfaces and a table: it forwards from one to another (RFC 1812).
+//! A [`Router`] is several interfaces and a routing table: it forwards from one interface to another (RFC 1812).
 //!
-//! Not there, on purpose: fragments (a host refuses them by name; TCP never makes any), multicast groups (no MLD reports:
-//! on a link whose switches snoop for them, neighbour discovery needs a flood), address autoconfiguration, redirects.
+//! Deliberately not supported: fragments (a host refuses them explicitly; TCP never creates any), multicast groups (no MLD reports:
+//! on a link whose switches snoop for them, neighbour discovery needs flooding), address autoconfiguration, redirects.
 //!
-//! Where to look: `interface` holds the parts together, with a file each for what arrives by IPv4 and by IPv6, for ICMP, for
-//! neighbours and for what is sent; `neighbours` is the state machine of address resolution; `arp`, `ndp` and `icmp`
-//! read and write messages.
+//! Module `interface` combines the parts, with a file each for arriving IPv4 and IPv6 packets, for neighbour discovery and for
+//! output; `neighbours` is the state machine of address resolution; `arp`, `ndp` and `icmp` read and write messages.
 
 mod addresses;
 mod arp;

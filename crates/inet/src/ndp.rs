@@ -11,33 +11,33 @@ use etherparse::icmpv6::{
 use etherparse::{Icmpv6Slice, Icmpv6Type};
 use std::net::Ipv6Addr;
 
-/// Hop limit of every message: a router would have lowered it, so it comes from the link (RFC 4861 11.2).
+/// Hop limit of every message. A router would have lowered it, so the message comes from the link (RFC 4861 11.2).
 pub(crate) const HOP_LIMIT: u8 = 255;
 
-/// What a message says.
+/// A neighbour discovery message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Message {
-    /// Who has `target`?
+    /// Asks for the owner of `target`.
     Solicitation {
         target: Ipv6Addr,
         source_mac: Option<[u8; 6]>,
     },
-    /// I have it.
+    /// Announces the owner of an address.
     Advertisement(Advertisement),
-    /// I am a router.
+    /// Announces a router.
     Router(RouterWord),
     /// For routers; a host ignores it (RFC 4861 6.2.6).
     RouterSolicitation,
 }
 
-/// What a router advertises and a host takes (RFC 4861 4.2).
+/// The parts of a router advertisement that a host uses (RFC 4861 4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RouterWord {
-    /// How long it may be a default router; `None` when it is none.
+    /// How long the router may be a default router; `None` if it is not one.
     pub(crate) lifetime: Option<Span>,
-    /// How long a neighbour's confirmation holds, if it says.
+    /// How long a neighbour's confirmation is valid, if advertised.
     pub(crate) reachable_time: Option<Span>,
-    /// Largest packet for the link, bytes, if it says.
+    /// Largest packet for the link, bytes, if advertised.
     pub(crate) mtu: Option<u32>,
     pub(crate) source_mac: Option<[u8; 6]>,
 }
@@ -50,8 +50,8 @@ struct Known {
     mtu: Option<u32>,
 }
 
-/// Reads a message that came from `src` to `dst` with this hop limit; `None` when it is not neighbour discovery.
-/// The checksum was verified.
+/// Reads a message from `src` to `dst` with this hop limit, whose checksum was verified. Returns `None` if it is not neighbour
+/// discovery.
 pub(crate) fn read(
     icmp: &Icmpv6Slice<'_>,
     src: Ipv6Addr,
@@ -123,7 +123,7 @@ pub(crate) fn read(
     Ok(Some(message))
 }
 
-/// Options that are not known are skipped; one without length makes the message invalid (RFC 4861 4.6, 7.1).
+/// Reads the options and skips unknown ones. An option of length zero makes the message invalid (RFC 4861 4.6, 7.1).
 fn read_options(options: NdpOptionsIterator<'_>) -> Result<Known, Refusal> {
     let mut known = Known::default();
     for option in options {
@@ -145,7 +145,7 @@ fn unicast_mac(bytes: &[u8]) -> Option<[u8; 6]> {
     bytes.try_into().ok().filter(|&mac| !is_group_mac(mac))
 }
 
-/// The content of a solicitation, after the ICMP header. Without `source_mac` it asks whether an address is free.
+/// The content of a solicitation after the ICMP header. Without `source_mac` the message probes whether an address is free.
 pub(crate) fn solicitation(target: Ipv6Addr, source_mac: Option<[u8; 6]>) -> Vec<u8> {
     let mut content = NeighborSolicitationPayload {
         target_address: target,
@@ -178,7 +178,7 @@ pub(crate) fn advertisement(
     (Icmpv6Type::NeighborAdvertisement(flags), content)
 }
 
-/// The content of a router solicitation, after the ICMP header; `source_mac` only from an address (RFC 4861 4.1).
+/// The content of a router solicitation after the ICMP header; with `source_mac` only if it has a source address (RFC 4861 4.1).
 pub(crate) fn router_solicitation(source_mac: Option<[u8; 6]>) -> Vec<u8> {
     let mut content = Vec::new();
     if let Some(mac) = source_mac {

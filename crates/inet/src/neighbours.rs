@@ -1,5 +1,5 @@
-//! Neighbours and how sure the interface is of their Ethernet addresses: the states of RFC 4861 7.3.2, for IPv6 and, as
-//! Linux does, for ARP as well (RFC 826 says nothing of time; RFC 1122 2.3.2 asks for it).
+//! Neighbours and the reachability states of RFC 4861 7.3.2, for IPv6 and, as in Linux, for ARP too (RFC 826 says nothing about
+//! time; RFC 1122 2.3.2 requires it).
 
 use crate::stats::Stats;
 use baton_wire::{Span, Time};
@@ -7,44 +7,44 @@ use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
-/// Most neighbours known at a time; for a new one the least useful is forgotten.
+/// Most neighbours; for a new one the least useful is dropped.
 const MOST_NEIGHBOURS: usize = 1024;
 
-/// Most packets that wait for one neighbour; the oldest goes first (RFC 1122 2.3.2.2, RFC 4861 7.2.2).
+/// Most packets that wait for one neighbour; the oldest is dropped first (RFC 1122 2.3.2.2, RFC 4861 7.2.2).
 const MOST_WAITING: usize = 16;
 
 /// Time between requests: RETRANS_TIMER (RFC 4861 10), and no more than one per second (RFC 1122 2.3.2.1).
 const RETRANSMIT: Span = Span::from_secs(1);
 
-/// Requests to all before giving up: MAX_MULTICAST_SOLICIT (RFC 4861 10).
+/// Broadcast or multicast requests before giving up: MAX_MULTICAST_SOLICIT (RFC 4861 10).
 const MOST_REQUESTS: u8 = 3;
 
 /// Requests to a known Ethernet address before giving up: MAX_UNICAST_SOLICIT (RFC 4861 10).
 const MOST_PROBES: u8 = 3;
 
-/// Time for TCP to confirm a stale neighbour before it is asked: DELAY_FIRST_PROBE_TIME (RFC 4861 10).
+/// Time for TCP to confirm a stale neighbour before it is probed: DELAY_FIRST_PROBE_TIME (RFC 4861 10).
 const DELAY_FIRST_PROBE: Span = Span::from_secs(5);
 
-/// How long a neighbour that did not answer is not asked again (RFC 1122 2.3.2.1).
+/// Time for which a neighbour that did not answer is not requested again (RFC 1122 2.3.2.1).
 const HOLD_DOWN: Span = Span::from_secs(1);
 
-/// Time that a confirmation holds if nobody says otherwise: REACHABLE_TIME (RFC 4861 10).
+/// Default validity of a confirmation: REACHABLE_TIME (RFC 4861 10).
 pub(crate) const REACHABLE_TIME: Span = Span::from_secs(30);
 
-/// How sure the interface is of a neighbour (RFC 4861 7.3.2).
+/// Reachability state of a neighbour (RFC 4861 7.3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NeighbourState {
-    /// It was asked for and has not answered.
+    /// A request was sent, and there is no answer yet.
     Incomplete,
-    /// It was there a short time ago.
+    /// The neighbour was reachable a short time ago.
     Reachable,
-    /// It was there once; the next packet starts to find out.
+    /// The neighbour was reachable before; the next packet starts a check.
     Stale,
-    /// A packet went; now there is some time for TCP to confirm it.
+    /// A packet was sent, and TCP has some time to confirm the neighbour.
     Delay,
-    /// It is being asked directly.
+    /// Requests are being sent directly to the neighbour.
     Probe,
-    /// It did not answer.
+    /// The neighbour did not answer.
     Failed,
 }
 
@@ -53,42 +53,42 @@ pub enum NeighbourState {
 pub struct Neighbour {
     /// Internet address.
     pub addr: IpAddr,
-    /// Ethernet address; `None` when it is not known.
+    /// Ethernet address, if known.
     pub mac: Option<[u8; 6]>,
     /// State.
     pub state: NeighbourState,
-    /// It said that it is a router.
+    /// The neighbour advertised that it is a router.
     pub router: bool,
-    /// Packets that wait for it.
+    /// Packets that wait for the neighbour.
     pub waiting: usize,
 }
 
-/// What is known of a way to a neighbour.
+/// Result of resolving a neighbour's Ethernet address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Resolution {
     /// Send to this Ethernet address.
     Known([u8; 6]),
-    /// It is being asked for; packets may wait.
+    /// A request is pending; packets may wait.
     Asked,
-    /// It did not answer.
+    /// The neighbour did not answer.
     Failed,
 }
 
-/// A request to be sent: who has `target`? To `to`, or to all.
+/// A request for the owner of `target`, to be sent to `to`, or to all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Solicitation {
     pub(crate) target: IpAddr,
     pub(crate) to: Option<[u8; 6]>,
 }
 
-/// What a neighbour says of itself (RFC 4861 4.4). An ARP reply says it as an override, solicited if it was asked for.
+/// A neighbour's advertisement (RFC 4861 4.4). An ARP reply counts as one that overrides, solicited if it was requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Advertisement {
     pub(crate) addr: IpAddr,
     pub(crate) mac: Option<[u8; 6]>,
     pub(crate) solicited: bool,
     pub(crate) overrides: bool,
-    /// `None` when it says nothing of being a router.
+    /// `None` if the message does not say whether the neighbour is a router.
     pub(crate) router: Option<bool>,
 }
 
@@ -99,7 +99,7 @@ pub(crate) struct Released {
     pub(crate) packets: VecDeque<Vec<u8>>,
 }
 
-/// A neighbour that did not answer, and what waited for it.
+/// A neighbour that did not answer, and the packets that waited for it.
 #[derive(Debug)]
 pub(crate) struct Lost {
     pub(crate) addr: IpAddr,
@@ -109,14 +109,14 @@ pub(crate) struct Lost {
 #[derive(Clone, Debug)]
 struct Entry {
     state: NeighbourState,
-    /// All zeros while it is not known.
+    /// All zeros while unknown.
     mac: [u8; 6],
     router: bool,
     /// When the state ends by itself.
     deadline: Time,
     /// Requests since the last answer.
     requests: u8,
-    /// When a packet last went there, or it was last heard of.
+    /// When a packet was last sent to the neighbour, or it last advertised itself.
     used: Time,
     waiting: VecDeque<Vec<u8>>,
 }
@@ -160,7 +160,7 @@ impl Entry {
         }
     }
 
-    /// How little is lost with it: failed ones first, then stale ones, then those that were used longest ago.
+    /// Order in which entries are dropped: failed ones first, then stale ones, then the least recently used.
     fn worth(&self) -> (u8, Time) {
         let class = match self.state {
             NeighbourState::Failed => 0,
@@ -210,14 +210,14 @@ impl Neighbours {
         self.deadline
     }
 
-    /// A request waits to be sent.
+    /// Reports whether a request waits to be sent.
     pub(crate) fn solicits(&self) -> bool {
         !self.solicitations.is_empty()
     }
 
-    // --- what the interface wants ---
+    // --- calls of the interface ---
 
-    /// How to reach `addr` for a packet that goes now; asks for it when it is not known.
+    /// Resolves `addr` for a packet that is sent now, and requests its Ethernet address if unknown.
     pub(crate) fn resolve(&mut self, now: Time, addr: IpAddr, stats: &mut Stats) -> Resolution {
         let Some(entry) = self.entries.get_mut(&addr) else {
             self.make_room(stats);
@@ -244,7 +244,7 @@ impl Neighbours {
         Resolution::Known(entry.mac)
     }
 
-    /// Lets a packet wait for a neighbour that was [`Resolution::Asked`] for.
+    /// Lets a packet wait for a neighbour whose resolution was [`Resolution::Asked`].
     pub(crate) fn wait(&mut self, addr: IpAddr, packet: Vec<u8>, stats: &mut Stats) {
         let Some(entry) = self.entries.get_mut(&addr) else {
             return;
@@ -256,7 +256,7 @@ impl Neighbours {
         entry.waiting.push_back(packet);
     }
 
-    /// TCP got an acknowledgment of something new by way of `addr`: it is there (RFC 4861 7.3.1).
+    /// Marks `addr` as reachable, since TCP got an acknowledgment of new data through it (RFC 4861 7.3.1).
     pub(crate) fn confirm(&mut self, now: Time, addr: IpAddr) {
         let reachable_time = self.reachable_time;
         if let Some(entry) = self.entries.get_mut(&addr)
@@ -269,15 +269,15 @@ impl Neighbours {
         }
     }
 
-    /// Sets how long a confirmation holds, as a router advertised it (RFC 4861 6.3.4).
+    /// Sets the validity of confirmations, as a router advertised it (RFC 4861 6.3.4).
     pub(crate) fn set_reachable_time(&mut self, time: Span) {
         self.reachable_time = time;
     }
 
-    // --- what neighbours say ---
+    // --- messages of neighbours ---
 
-    /// A neighbour told its Ethernet address while asking for something: good enough to answer, not a proof that it can be
-    /// reached (RFC 4861 7.2.3; RFC 826: merge).
+    /// Takes the Ethernet address in a neighbour's request, which suffices to answer but does not prove that the neighbour is
+    /// reachable (RFC 4861 7.2.3; RFC 826: merge).
     pub(crate) fn heard(
         &mut self,
         now: Time,
@@ -305,7 +305,7 @@ impl Neighbours {
         entry.release()
     }
 
-    /// A neighbour advertised itself (RFC 4861 7.2.5).
+    /// Processes a neighbour's advertisement (RFC 4861 7.2.5).
     pub(crate) fn advertised(&mut self, now: Time, said: Advertisement) -> Released {
         let reachable_until = now + self.reachable_time;
         let Some(entry) = self.entries.get_mut(&said.addr) else {
@@ -344,7 +344,7 @@ impl Neighbours {
 
     // --- time ---
 
-    /// Asks again, and gives up on those that do not answer.
+    /// Repeats requests, and gives up on neighbours that do not answer.
     pub(crate) fn handle_timeouts(&mut self, now: Time, stats: &mut Stats) -> Vec<Lost> {
         let mut lost = Vec::new();
         if self.deadline > now {
@@ -394,13 +394,13 @@ impl Neighbours {
         lost
     }
 
-    /// The next request to be sent.
+    /// Returns the next request to be sent.
     pub(crate) fn poll_solicitation(&mut self) -> Option<Solicitation> {
         self.solicitations.pop_front()
     }
 
     fn solicit(&mut self, target: IpAddr, to: Option<[u8; 6]>) {
-        // A request that waits to be sent asks for this one too.
+        // An equal request may already wait to be sent.
         let request = Solicitation { target, to };
         if !self.solicitations.contains(&request) {
             self.solicitations.push_back(request);
@@ -452,7 +452,7 @@ impl Neighbours {
 }
 
 impl Entry {
-    /// Sends one more request: to its Ethernet address if that is known.
+    /// Adds another request, to the neighbour's Ethernet address if that is known.
     fn ask(&mut self, now: Time, addr: IpAddr, requests: &mut Vec<(IpAddr, Option<[u8; 6]>)>) {
         self.requests += 1;
         self.deadline = now + RETRANSMIT;

@@ -1,18 +1,18 @@
-//! A token bucket for messages that others can make this host send.
+//! A token bucket for messages that other hosts can trigger.
 
 use baton_wire::{Span, Time};
 
-/// Lets so many through per second, and a tenth of a second's worth (ten at least) at once, as RFC 4443 2.4(f) suggests.
+/// Allows `per_second` messages, and a tenth of a second's worth (at least ten) in a burst, as RFC 4443 2.4(f) suggests.
 #[derive(Clone, Debug)]
 pub(crate) struct RateLimit {
     per_second: u32,
     tokens: u32,
-    /// The tokens that were earned until this moment are in the bucket.
+    /// Time up to which earned tokens are in the bucket.
     filled_at: Time,
 }
 
 impl RateLimit {
-    /// A full bucket.
+    /// Creates a full bucket.
     pub(crate) fn new(per_second: u32) -> Self {
         Self {
             per_second,
@@ -25,7 +25,7 @@ impl RateLimit {
         (per_second / 10).max(10).min(per_second)
     }
 
-    /// True when one more may go now; it counts as gone.
+    /// Reports whether a message may be sent now, and if so takes a token.
     pub(crate) fn allow(&mut self, now: Time) -> bool {
         let most = Self::most(self.per_second);
         if self.per_second > 0 {

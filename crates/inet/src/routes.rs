@@ -1,4 +1,4 @@
-//! Where packets go next: the longest prefix wins (RFC 1122 3.3.1, RFC 4861 5.2).
+//! Next hops of packets: the longest prefix wins (RFC 1122 3.3.1, RFC 4861 5.2).
 
 use crate::addresses::Addresses;
 use crate::config::is_link_local;
@@ -16,7 +16,7 @@ struct Advertised {
     until: Time,
 }
 
-/// Routes given and learnt.
+/// Configured and learnt routes.
 #[derive(Clone, Debug)]
 pub(crate) struct Routes {
     /// Longest prefix first.
@@ -33,7 +33,7 @@ impl Routes {
         }
     }
 
-    /// The neighbour that packets to `dst` go to: `dst` itself when it is on the link.
+    /// The next hop of packets to `dst`: `dst` itself if it is on the link.
     pub(crate) fn next_hop(&self, dst: IpAddr, own: &Addresses) -> Option<IpAddr> {
         if own.on_link(dst) || is_link_local(dst) {
             return Some(dst);
@@ -51,7 +51,7 @@ impl Routes {
         }
     }
 
-    /// Takes a router's word that it is a default router until `until`; `None` when it no longer is (RFC 4861 6.3.4).
+    /// Records that a router advertised itself as a default router until `until`, or no longer if `None` (RFC 4861 6.3.4).
     pub(crate) fn advertise(&mut self, router: Ipv6Addr, until: Option<Time>) {
         let known = self
             .advertised
@@ -69,7 +69,7 @@ impl Routes {
         }
     }
 
-    /// A router does not answer: another one, if there is, gets its turn (RFC 4861 6.3.6).
+    /// Records that a router does not answer, so that another one is used, if there is one (RFC 4861 6.3.6).
     pub(crate) fn router_failed(&mut self, router: IpAddr) {
         if let Some(at) = self
             .advertised
@@ -81,18 +81,18 @@ impl Routes {
         }
     }
 
-    /// Forgets routers whose time is over.
+    /// Drops routers whose lifetime has expired.
     pub(crate) fn handle_timeouts(&mut self, now: Time) {
         self.advertised.retain(|router| router.until > now);
     }
 
-    /// When the next router's time is over.
+    /// When the next router's lifetime expires.
     pub(crate) fn deadline(&self) -> Time {
         let ends = self.advertised.iter().map(|router| router.until);
         ends.min().unwrap_or(Time::NEVER)
     }
 
-    /// The routes in force, longest prefix first; advertised default routes last.
+    /// All routes, longest prefix first; advertised default routes last.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Route> + '_ {
         let learnt = self.advertised.iter().map(|router| Route {
             destination: Cidr::V6(ipnet::Ipv6Net::default()),

@@ -1,8 +1,8 @@
-//! What was counted, and the names of the reasons.
+//! Counters, and the reasons for refusals.
 
 use std::fmt;
 
-/// Reasons, named once, and their counts.
+/// Defines reasons and their counters.
 macro_rules! reasons {
     (
         $(#[$reason_doc:meta])* $reason:ident { $($(#[$variant_doc:meta])* $variant:ident,)+ }
@@ -13,7 +13,7 @@ macro_rules! reasons {
         pub enum $reason { $($(#[$variant_doc])* $variant,)+ }
 
         impl $reason {
-            /// All of them.
+            /// All reasons.
             pub const ALL: &[Self] = &[$(Self::$variant),+];
         }
 
@@ -22,12 +22,12 @@ macro_rules! reasons {
         pub struct $name([u64; $reason::ALL.len()]);
 
         impl $name {
-            /// How many for this reason.
+            /// Count for this reason.
             pub fn get(&self, reason: $reason) -> u64 {
                 self.0[reason as usize]
             }
 
-            /// How many for any reason.
+            /// Count for all reasons.
             pub fn total(&self) -> u64 {
                 self.0.iter().sum()
             }
@@ -52,7 +52,7 @@ macro_rules! reasons {
 }
 
 reasons! {
-    /// Why a frame was not taken in.
+    /// Why a frame was refused.
     Refusal {
         /// Shorter than an Ethernet header, or its source is a group.
         BadFrame,
@@ -60,7 +60,7 @@ reasons! {
         OtherMac,
         /// Neither IPv4, IPv6 nor ARP.
         UnknownEtherType,
-        /// An IP header or a length in it breaks the format.
+        /// The IP header or a length in it is malformed.
         BadIpHeader,
         /// The IPv4 header's checksum is wrong (RFC 1122 3.2.1.2).
         IpChecksum,
@@ -70,23 +70,23 @@ reasons! {
         OwnSource,
         /// To another Internet address: a host does not forward (RFC 1122 3.3.1).
         OtherDestination,
-        /// To all or many, in a protocol that speaks to one (RFC 9293 3.9.2.3, RFC 1122 3.2.2.6).
+        /// To a broadcast or group address, in a unicast protocol (RFC 9293 3.9.2.3, RFC 1122 3.2.2.6).
         ToMany,
-        /// To one Internet address in a frame to all (RFC 1122 3.3.6).
+        /// To a unicast Internet address in a broadcast frame (RFC 1122 3.3.6).
         UnicastInBroadcast,
         /// A fragment.
         Fragment,
-        /// Routed by its source (RFC 1122 3.2.1.8, RFC 5095).
+        /// With a source route (RFC 1122 3.2.1.8, RFC 5095).
         SourceRoute,
-        /// An IPv6 extension header that is too long a chain, out of place or cut off.
+        /// IPv6 extension headers that are too many, out of place or cut off.
         BadExtension,
         /// An IPv6 option that must not be skipped (RFC 8200 4.2).
         UnknownOption,
-        /// A protocol that nobody here speaks.
+        /// A protocol that this host does not support.
         UnknownProtocol,
-        /// UDP, which nobody here listens to.
+        /// UDP, for which there is no listener.
         NoUdpPort,
-        /// The TCP header breaks its format.
+        /// The TCP header is malformed.
         BadTcpHeader,
         /// The TCP checksum is wrong (RFC 9293 3.1).
         TcpChecksum,
@@ -100,13 +100,13 @@ reasons! {
         ForeignQuote,
         /// ARP about another kind of network, or cut off.
         BadArp,
-        /// ARP for another host, from one that is no neighbour of note.
+        /// ARP for another host.
         OtherArpTarget,
-        /// Somebody else says that an address of this host is theirs (RFC 5227 2.4).
+        /// Another host claims an address of this host (RFC 5227 2.4).
         AddressConflict,
-        /// Neighbour discovery that may have come from beyond the link, or breaks its rules (RFC 4861 7.1, 6.1.2).
+        /// Neighbour discovery that may come from beyond the link, or is invalid (RFC 4861 7.1, 6.1.2).
         BadDiscovery,
-        /// Neighbour discovery for an address that is not here.
+        /// Neighbour discovery for an address that is not this interface's.
         OtherDiscoveryTarget,
         /// To an address that is not known to be unique yet, or is not (RFC 4862 5.4).
         TentativeAddress,
@@ -120,11 +120,11 @@ reasons! {
     SendRefusal {
         /// No route to its destination.
         NoRoute,
-        /// It claims to come from an address that is not the interface's (RFC 1122 3.2.1.3), or that is not known to be unique.
+        /// The source address is not the interface's (RFC 1122 3.2.1.3), or is not known to be unique.
         NotOwnSource,
-        /// It is longer than the link takes.
+        /// The packet is longer than the link's MTU.
         TooLong,
-        /// It has no encoding: addresses of two versions, or too many options.
+        /// The segment cannot be encoded: addresses of two IP versions, or too many options.
         Unencodable,
         /// The neighbour it should go to does not answer.
         NeighbourFailed,
@@ -134,43 +134,43 @@ reasons! {
 }
 
 reasons! {
-    /// Why a router forwards a packet no further.
+    /// Why a router does not forward a packet.
     ForwardRefusal {
-        /// The header or a length in it breaks the format.
+        /// The header or a length in it is malformed.
         BadIpHeader,
         /// The IPv4 header's checksum is wrong (RFC 1812 5.2.2).
         IpChecksum,
-        /// No host can have sent it (RFC 1812 5.3.7).
+        /// The source address cannot be a host's (RFC 1812 5.3.7).
         BadSource,
-        /// Its sender routes it: others could get around filters by it.
+        /// The packet has a source route, which could bypass filters.
         SourceRoute,
-        /// The table has nothing for its destination.
+        /// The table has no route to the destination.
         NoRoute,
-        /// It has come as far as its time to live or hop limit lets it.
+        /// The time to live or hop limit is used up.
         HopsExceeded,
-        /// The next link does not take it in one piece, and it may not be cut.
+        /// The packet is too long for the next link, and may not be fragmented.
         TooLong,
         /// The neighbour it should go to does not answer.
         NeighbourFailed,
-        /// From an address that means nothing beyond its link (RFC 4291 2.5.6).
+        /// From an address that is not valid beyond its link (RFC 4291 2.5.6).
         BeyondScope,
     }
     /// Packets not forwarded, by reason.
     ForwardRefused
 }
 
-/// Totals of an interface since it was made.
+/// Totals of an interface since it was created.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Frames given to [`handle_frame`](crate::Interface::handle_frame).
+    /// Frames received by [`handle_frame`](crate::Interface::handle_frame).
     pub frames_received: u64,
     /// Their bytes.
     pub bytes_received: u64,
-    /// Frames given out.
+    /// Frames sent.
     pub frames_sent: u64,
     /// Their bytes.
     pub bytes_sent: u64,
-    /// Segments handed up.
+    /// Segments passed to the stack.
     pub segments_received: u64,
     /// Segments that had to wait for their neighbour.
     pub segments_waited: u64,
@@ -178,9 +178,9 @@ pub struct Stats {
     pub echoes_answered: u64,
     /// ICMP errors sent.
     pub icmp_errors_sent: u64,
-    /// ICMP errors that were due and not sent because there were too many.
+    /// ICMP errors that the rate limit suppressed.
     pub icmp_errors_limited: u64,
-    /// ICMP errors received that name a connection.
+    /// ICMP errors received that quote a segment of this host.
     pub path_errors: u64,
     /// Requests for a neighbour's Ethernet address sent: ARP requests and neighbour solicitations.
     pub solicitations_sent: u64,
@@ -188,9 +188,9 @@ pub struct Stats {
     pub advertisements_sent: u64,
     /// Neighbours that did not answer.
     pub neighbours_failed: u64,
-    /// Neighbours that were forgotten to make room for others.
+    /// Neighbours that were dropped in favour of others.
     pub neighbours_evicted: u64,
-    /// Packets dropped because too many waited for the same neighbour; the oldest goes first.
+    /// Packets dropped because too many waited for the same neighbour; the oldest is dropped first.
     pub waiting_dropped: u64,
     /// Packets dropped because the neighbour did not answer.
     pub waiting_failed: u64,

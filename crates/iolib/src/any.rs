@@ -1,4 +1,4 @@
-//! Links whose kind is known only when the program runs.
+//! Links whose kind is only known at run time.
 
 use crate::application::Application;
 use crate::connect::ConnectError;
@@ -17,7 +17,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Where an adapter listens: the path of a Unix socket, or `tcp://HOST:PORT`.
+/// Address at which an adapter listens: the path of a Unix socket, or `tcp://HOST:PORT`.
 ///
 /// ```
 /// use baton_iolib::AdapterAddress;
@@ -29,13 +29,13 @@ use std::str::FromStr;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AdapterAddress {
-    /// On this machine.
+    /// A Unix socket on this machine.
     Unix(PathBuf),
-    /// Anywhere: host and port.
+    /// The host and port of any machine.
     Tcp(String),
 }
 
-/// A text that is no address of an adapter.
+/// A text that is not the address of an adapter.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?}: expected a path, as /run/baton/adapter.sock, or tcp://HOST:PORT")]
 pub struct AddressError(String);
@@ -88,7 +88,7 @@ pub enum AnyAdapterLink {
     Tcp(Box<TcpAdapter>),
 }
 
-/// Calls a method of whatever link it is.
+/// Calls a method of the link, whichever kind it has.
 macro_rules! either {
     ($link:expr, $name:ident => $call:expr) => {
         match $link {
@@ -102,7 +102,7 @@ impl AnyHostLink {
     /// Attaches to the adapter at `address`.
     ///
     /// # Errors
-    /// Says why not, and what to do.
+    /// The error explains the reason and what to do about it.
     pub fn connect(address: &AdapterAddress, wishes: &Geometry) -> Result<Self, ConnectError> {
         match address {
             AdapterAddress::Unix(path) => Ok(ShmHost::connect(path, wishes)?.into()),
@@ -110,29 +110,29 @@ impl AnyHostLink {
         }
     }
 
-    /// How large rings and buffers are.
+    /// Returns the sizes of rings and buffers.
     pub fn geometry(&self) -> &Geometry {
         either!(self, link => link.geometry())
     }
 }
 
 impl AnyAdapterLink {
-    /// Who is at the other end.
+    /// Returns the application at the other end.
     pub fn application(&self) -> &Application {
         either!(self, link => link.application())
     }
 
-    /// How large rings and buffers are.
+    /// Returns the sizes of rings and buffers.
     pub fn geometry(&self) -> &Geometry {
         either!(self, link => link.geometry())
     }
 
-    /// Whether the application is on this machine.
+    /// Returns whether the application runs on this machine.
     pub fn is_local(&self) -> bool {
         matches!(self, Self::Shm(_))
     }
 
-    /// The name of its kind.
+    /// Returns the name of the link's kind.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Shm(_) => "shared memory",
@@ -228,7 +228,7 @@ impl AdapterLink for AnyAdapterLink {
     }
 }
 
-/// What both enums pass on alike.
+/// Forwards the traits that both enums implement.
 macro_rules! pass_on {
     ($name:ty) => {
         impl LiveLink for $name {

@@ -1,26 +1,26 @@
-//! Buffers that frames are received into, without an allocation for each.
+//! Buffers to receive frames into without an allocation for each frame.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use std::collections::VecDeque;
 use std::io;
 use std::mem::MaybeUninit;
 
-/// Bytes of one chunk. A frame that is kept for long keeps a whole chunk, so it is small.
+/// Size of a chunk, bytes.
 const CHUNK_BYTES: usize = 64 * 1024;
 /// Chunks that are kept to be used again; what is beyond them is given back to the allocator.
 const MOST_SPARE_CHUNKS: usize = 64;
 
-/// Hands out frames as counted slices of chunks, and uses a chunk again when all its frames are gone.
+/// Hands out frames as reference-counted slices of chunks, and reuses a chunk once all its frames are dropped.
 #[derive(Debug, Default)]
 pub struct Arena {
     current: BytesMut,
-    /// Chunks of which frames may still be about, oldest first.
+    /// Chunks some of whose frames may still exist, oldest first.
     used: VecDeque<BytesMut>,
     allocated: u64,
 }
 
 impl Arena {
-    /// Chunks allocated since it was made: stands still once there are enough.
+    /// Returns the number of chunks.
     pub fn allocated(&self) -> u64 {
         self.allocated
     }
@@ -32,8 +32,8 @@ impl Arena {
         self.current.split().freeze()
     }
 
-    /// Lets `read` write a frame of at most `limit` bytes, and keeps what it gives back: the bytes at the start of the room that it
-    /// was given, which it has initialised. System calls that receive into such room give just that.
+    /// Lets `read` write a frame of at most `limit` bytes into a buffer, and keeps the bytes that `read` returns, which it has initialised
+    /// at the start of the buffer. System calls that receive into such a buffer return exactly these.
     ///
     /// ```
     /// # use baton_iolib::Arena;
@@ -44,7 +44,7 @@ impl Arena {
     /// assert_eq!(frame.expect("it was written"), "hello");
     /// ```
     ///
-    /// Bytes that stand elsewhere cannot be given back, unless they are static:
+    /// Bytes that are stored elsewhere cannot be returned, unless they are static:
     ///
     /// ```compile_fail
     /// # use baton_iolib::Arena;
@@ -53,10 +53,10 @@ impl Arena {
     /// ```
     ///
     /// # Errors
-    /// Those of `read`.
+    /// Errors of `read`.
     ///
     /// # Panics
-    /// `read` gives other bytes than those at the start of its room.
+    /// If `read` returns other bytes than those at the start of its buffer.
     #[allow(unsafe_code)]
     pub fn fill(
         &mut self,
@@ -109,7 +109,7 @@ impl Arena {
 mod tests {
     use super::*;
 
-    /// Enough to go around the chunks; an interpreter of Rust takes its time.
+    /// Enough rounds to use all chunks; Miri is slow.
     const ROUNDS: usize = if cfg!(miri) { 100 } else { 5_000 };
 
     #[test]

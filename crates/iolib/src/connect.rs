@@ -1,28 +1,28 @@
-//! Why an application is not attached to an adapter.
+//! Errors of attaching an application to an adapter.
 
 use crate::handshake::Refusal;
 use std::io;
 use std::time::Duration;
 
-/// An adapter that lives answers sooner.
+/// Maximum time to wait for an adapter; a running one answers sooner.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Why there is no link to an adapter. Each says what to do.
+/// The reason why there is no link to an adapter. Each message says what to do about it.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// Nobody could be reached.
+    /// Nobody could be reached at the address.
     #[error("{0}")]
     Unreachable(String),
-    /// The adapter refuses.
+    /// The adapter refuses the application.
     #[error("the adapter refuses: {0}")]
     Refused(#[from] Refusal),
     /// There was no answer, or it broke off.
     #[error("no answer: {0}; see whether the adapter is alive")]
     NoAnswer(io::Error),
-    /// What came is not what an adapter gives.
+    /// The answer is not one that an adapter gives.
     #[error("what answers there is no adapter: {0}")]
     NoAdapter(&'static str),
-    /// This process has no room for the link.
+    /// This process lacks memory or descriptors for the link.
     #[error("no room for the link: {0}")]
     NoRoom(io::Error),
 }

@@ -1,20 +1,20 @@
-//! What a live link counts.
+//! Counters of a live link.
 
-/// Counts of one side.
+/// Counters of one side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkCounters {
-    /// Transfers of descriptors that this side has made.
+    /// Number of transfers of descriptors by this side.
     pub transfers: u64,
-    /// Doorbells it has rung.
+    /// Number of doorbells that this side has rung.
     pub doorbells_rung: u64,
-    /// Transfers for which it did not have to: the other side was awake.
+    /// Number of transfers without a doorbell, because the other side was awake.
     pub doorbells_saved: u64,
-    /// Times that it was about to sleep and found something to do.
+    /// Number of times that this side was about to sleep and found something to do.
     pub sleeps_saved: u64,
-    /// Times that it slept.
+    /// Number of times that this side slept.
     pub sleeps: u64,
-    /// Data that it has put where the other side reads it, bytes.
+    /// Data written for the other side to read, bytes.
     pub bytes_out: u64,
-    /// Data that it has taken from where the other side put it, bytes.
+    /// Data read that the other side has written, bytes.
     pub bytes_in: u64,
 }

@@ -1,6 +1,7 @@
-//! What is said before a link is there: the host's wishes, and the adapter's answer. The same over every transport.
+//! The handshake that precedes a link: the host's wishes and the adapter's answer, which are the same on every transport.
 //!
-//! A frame is `BATON` and the version's byte, the length of the rest as two bytes, little-endian, and the rest in postcard's format.
+//! A frame consists of `BATON`, a byte for the version, two bytes (little-endian) for the length of the rest, and the rest in postcard's
+//! format.
 
 use crate::connect::ConnectError;
 use baton_bus::descriptor::MOST_INLINE_BYTES;
@@ -15,26 +16,26 @@ pub const VERSION: u8 = 5;
 /// How a frame begins, before the version.
 const MAGIC: &[u8; 5] = b"BATON";
 const HEADER_BYTES: usize = 8;
-/// The longest frame, bytes.
+/// Maximum length of a frame, bytes.
 const MOST_FRAME_BYTES: usize = 256;
-/// The longest name of an application, bytes; what is longer is cut off.
+/// Maximum length of an application's name, bytes; longer names are truncated.
 const MOST_NAME_BYTES: usize = 32;
 
-/// How large rings and buffers are.
+/// Sizes of rings and buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Geometry {
-    /// Descriptors in each ring, a power of two.
+    /// Number of descriptors in each ring, a power of two.
     pub ring_depth: u32,
-    /// Buffers of the host.
+    /// Number of the host's buffers.
     pub buffers: u32,
-    /// Bytes of each buffer: the most that one transfer moves.
+    /// Size of each buffer, bytes, which is also the maximum of one transfer.
     pub buffer_bytes: u32,
-    /// SENDs of one connection that may wait to be fetched.
+    /// Maximum number of SENDs per connection that wait until the adapter fetches them.
     pub most_sends: u32,
 }
 
-/// Rings of 128 descriptors (batching 3.1), and 2048 buffers as long as the largest transfer: 8 MiB.
+/// Rings of 128 descriptors (batching 3.1), and 2048 buffers of the size of the largest transfer: 8 MiB.
 impl Default for Geometry {
     fn default() -> Self {
         Self {
@@ -47,12 +48,12 @@ impl Default for Geometry {
 }
 
 impl Geometry {
-    /// Memory of all buffers, bytes.
+    /// Returns the size of all buffers together, bytes.
     pub fn pool_bytes(&self) -> u64 {
         u64::from(self.buffers) * u64::from(self.buffer_bytes)
     }
 
-    /// Whether it is what an adapter may give for `wishes`.
+    /// Returns whether an adapter may grant this for `wishes`.
     fn fits(&self, wishes: &Self) -> bool {
         let granted = Limits::NONE.grant(wishes);
         let fewer_sends = (1..=wishes.most_sends).contains(&self.most_sends);
@@ -66,7 +67,7 @@ impl Geometry {
         })
     }
 
-    /// Whether `len` bytes at `address` may be transferred.
+    /// Returns the offset of `len` bytes at `address`, if they may be transferred.
     pub(crate) fn check_range(&self, address: u64, len: u32) -> Result<usize, Violation> {
         if len > self.buffer_bytes {
             return Err(Violation::Length(len));
@@ -78,23 +79,23 @@ impl Geometry {
     }
 }
 
-/// The most that an adapter gives one application.
+/// Upper limits of what an adapter grants to one application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// Applications at the same time.
+    /// Maximum number of attached applications.
     pub applications: u32,
-    /// Of one user who is neither root nor the adapter's own, who may have all.
+    /// Maximum number of applications of one user; does not apply to root and the adapter's own user.
     pub applications_of_user: u32,
-    /// Of these places so many are left to root and the adapter's own user.
+    /// Number of places that are reserved for root and the adapter's own user.
     pub reserved_applications: u32,
-    /// Descriptors in a ring.
+    /// Maximum number of descriptors in a ring.
     pub ring_depth: u32,
-    /// Bytes of one buffer.
+    /// Maximum size of a buffer, bytes.
     pub buffer_bytes: u32,
-    /// Bytes of all buffers.
+    /// Maximum size of all buffers together, bytes.
     pub pool_bytes: u64,
-    /// SENDs of one connection that may wait to be fetched.
+    /// Maximum number of SENDs per connection that wait until the adapter fetches them.
     pub most_sends: u32,
 }
 
@@ -113,7 +114,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// As much as can be said.
+    /// Limits that allow everything that can be encoded.
     const NONE: Self = Self {
         applications: u32::MAX,
         applications_of_user: u32::MAX,
@@ -124,7 +125,8 @@ impl Limits {
         most_sends: u32::MAX,
     };
 
-    /// Whether there is room for one of this user, none if it is of another machine, beside those of these users.
+    /// Checks whether another application of `user` may attach. `attached` has the users of the attached applications; `None` stands for
+    /// applications on other machines.
     pub(crate) fn check_attached(
         &self,
         user: Option<u32>,
@@ -146,8 +148,8 @@ impl Limits {
         }
     }
 
-    /// What is given for `wishes`: a ring's depth is rounded up to a power of two, a buffer's length to a multiple of a cache line;
-    /// of sends there are as many as both sides have room for.
+    /// Returns the geometry to grant for `wishes`. Rounds the ring depth up to a power of two, and the buffer size up to a multiple of a
+    /// cache line; limits the sends to what both sides support.
     pub(crate) fn grant(&self, wishes: &Geometry) -> Result<Geometry, Refusal> {
         let ring_depth = wishes.ring_depth.checked_next_power_of_two();
         let buffer_bytes = wishes.buffer_bytes.checked_next_multiple_of(64);
@@ -182,79 +184,79 @@ impl Limits {
     }
 }
 
-/// Why an application is not attached.
+/// The reason why an application is not attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, thiserror::Error)]
 pub enum Refusal {
-    /// It does not speak this protocol.
+    /// The application does not speak this protocol.
     #[error("the application does not speak Baton's protocol")]
     NoHello,
-    /// It speaks another version.
+    /// The application speaks another version.
     #[error(
         "the application speaks version {spoken} of the protocol, the adapter {known}; use both of the same release"
     )]
     Version {
-        /// The application's.
+        /// Version of the application.
         spoken: u8,
-        /// The adapter's.
+        /// Version of the adapter.
         known: u8,
     },
-    /// The adapter serves as many as it may.
+    /// The adapter serves its maximum number of applications.
     #[error("the adapter serves {most} applications already, the most it may")]
     TooMany {
-        /// The most it may.
+        /// That maximum.
         most: u32,
     },
     /// The ring is too short or too long.
     #[error("rings of {wished} descriptors: expected {least} to {most}")]
     RingDepth {
-        /// What was asked for.
+        /// Requested depth.
         wished: u32,
-        /// The shortest.
+        /// Minimum depth.
         least: u32,
-        /// The longest.
+        /// Maximum depth.
         most: u32,
     },
-    /// A buffer is too long, or empty.
+    /// The buffers are too large or empty.
     #[error("buffers of {wished} bytes: expected 1 to {most}")]
     BufferBytes {
-        /// What was asked for.
+        /// Requested size, bytes.
         wished: u32,
-        /// The longest.
+        /// Maximum size, bytes.
         most: u32,
     },
-    /// All buffers together are too much, or none.
+    /// All buffers together are too large or empty.
     #[error("{wished} bytes for all buffers: expected 1 to {most}")]
     PoolBytes {
-        /// What was asked for.
+        /// Requested size, bytes.
         wished: u64,
-        /// The most.
+        /// Maximum size, bytes.
         most: u64,
     },
-    /// The adapter could not make the shared memory or the doorbells.
+    /// The adapter could not create the shared memory or the doorbells.
     #[error("the adapter has no memory or files for another application")]
     NoMemory,
-    /// The adapter serves as many of the user as it may.
+    /// The adapter serves its maximum number of this user's applications.
     #[error("the adapter serves {most} applications of this user already, the most it may")]
     TooManyOfUser {
-        /// The most it may.
+        /// That maximum.
         most: u32,
     },
-    /// The user has others that have come and not said what they want: the oldest of them made room.
+    /// The user had too many connections without a hello, so the oldest of them was closed.
     #[error("too many applications of this user have come and said nothing")]
     TooManySilent,
 }
 
-/// What a host says first.
+/// The host's first message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Hello {
-    /// What the application calls itself.
+    /// Name that the application gives itself.
     pub name: String,
-    /// What it would like.
+    /// Sizes that the application would like.
     pub wishes: Geometry,
 }
 
 impl Hello {
-    /// The hello of this process: the name is the program's.
+    /// Returns the hello of this process, with the name of the program.
     pub fn new(wishes: &Geometry) -> Self {
         let program = std::env::args_os().next().unwrap_or_default();
         let name = std::path::Path::new(&program).file_name();
@@ -265,7 +267,7 @@ impl Hello {
     }
 }
 
-/// A name as it may be shown: of bounded length, nothing in it that a terminal obeys.
+/// Makes a name safe to display: limits its length, and removes control characters, which a terminal would obey.
 fn presentable(name: &str) -> String {
     let shown = name.chars().filter(|char| !char.is_control());
     let mut name = String::new();
@@ -278,13 +280,13 @@ fn presentable(name: &str) -> String {
     name
 }
 
-/// What the adapter answers.
+/// The adapter's answer.
 pub(crate) type Answer = Result<Geometry, Refusal>;
 
-/// Says hello on a stream that blocks, and hears the answer.
+/// Sends the hello on a blocking stream, and waits for the answer.
 ///
 /// # Errors
-/// There is no answer, or it is no.
+/// There is no answer, or the adapter refuses.
 pub(crate) fn shake_hands(
     mut stream: impl Read + Write,
     wishes: &Geometry,
@@ -302,7 +304,7 @@ pub(crate) fn shake_hands(
     Ok(geometry)
 }
 
-/// A value as a frame.
+/// Encodes a value as a frame.
 pub(crate) fn frame<T: Serialize>(value: &T) -> Vec<u8> {
     let mut bytes = [&MAGIC[..], &[VERSION, 0, 0]].concat();
     bytes = postcard::to_extend(value, bytes).expect("memory takes everything");
@@ -312,14 +314,14 @@ pub(crate) fn frame<T: Serialize>(value: &T) -> Vec<u8> {
     bytes
 }
 
-/// A frame that comes in, piece by piece.
+/// A frame that arrives in pieces.
 #[derive(Debug, Default)]
 pub(crate) struct FrameReader {
     bytes: Vec<u8>,
 }
 
 impl FrameReader {
-    /// Bytes that are still to come, as far as is known; zero when the frame is there.
+    /// Returns the number of bytes known to be missing; 0 if the frame is complete.
     fn missing(&self) -> Result<usize, Refusal> {
         let expected = if self.bytes.len() < HEADER_BYTES {
             HEADER_BYTES
@@ -340,10 +342,10 @@ impl FrameReader {
         Ok(expected - self.bytes.len())
     }
 
-    /// Reads on, and not beyond the frame's end. Gives the value when it is there, and none when nothing more can be read now.
+    /// Reads more of the frame, but never beyond its end. Returns the value once it is complete, or `None` if the stream would block.
     ///
     /// # Errors
-    /// Those of the stream.
+    /// Errors of the stream.
     pub fn read<T: for<'a> Deserialize<'a>>(
         &mut self,
         mut stream: impl Read,
@@ -367,10 +369,10 @@ impl FrameReader {
         Ok(Some(value.map_err(|_| Refusal::NoHello)))
     }
 
-    /// Takes the first hello of a host; see [`FrameReader::read`].
+    /// Reads a host's hello, as [`FrameReader::read`] does.
     ///
     /// # Errors
-    /// Those of the stream.
+    /// Errors of the stream.
     pub fn read_hello(&mut self, stream: impl Read) -> io::Result<Option<Result<Hello, Refusal>>> {
         let hello = self.read::<Hello>(stream)?;
         Ok(hello.map(|hello| {

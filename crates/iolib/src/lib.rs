@@ -1,9 +1,9 @@
-//! IOLib (batching 2.1) between processes: links that join a host and an adapter through put, get and transfers of data.
+//! IOLib (batching 2.1) between processes: links that join a host and an adapter by put, get and data transfers.
 //!
-//! [`ShmHost`] and [`ShmAdapter`] share memory on one machine; applications come to an [`AdapterListener`]. [`TcpHost`] and
-//! [`TcpAdapter`] are joined by a TCP connection, so that they can be on two machines. [`AnyHostLink`] and [`AnyAdapterLink`] are
-//! either of them. All implement the traits of [`baton_bus::link`], so host and adapter are the same code as in the simulator, and
-//! [`LiveLink`], by which they can be waited for: spinning first as long as that pays off ([`Spin`]), sleeping then ([`wait`]).
+//! [`ShmHost`] and [`ShmAdapter`] share memory on one machine; applications attach at an [`AdapterListener`]. A TCP connection joins
+//! [`TcpHost`] and [`TcpAdapter`], which may run on two machines. [`AnyHostLink`] and [`AnyAdapterLink`] are either kind. All implement the
+//! traits of [`baton_bus::link`], so host and adapter run the same code as in the simulator, and [`LiveLink`], for waiting: by spinning
+//! while that pays off ([`Spin`]), and by sleeping after that ([`wait`]).
 
 mod any;
 mod application;

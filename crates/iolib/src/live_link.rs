@@ -1,36 +1,38 @@
-//! What live links can do beside carrying descriptors and data: be waited for.
+//! The additional abilities of live links: they can be waited for.
 
 use crate::counters::LinkCounters;
 use baton_bus::link::LinkError;
 use rustix::event::PollFlags;
 use std::os::fd::AsFd;
 
-/// A link that can be waited for, alone ([`wait`](crate::wait)) or beside others.
+/// A link that can be waited for, alone ([`wait`](crate::wait)) or together with others.
 ///
-/// To wait: [`LiveLink::prepare_to_sleep`], and only if it says so, wait until [`AsFd::as_fd`] is ready for
-/// [`LiveLink::interest`]; then use the link again, which wakes it up. Whoever can, spins before, and looks at [`LiveLink::has_news`].
+/// To wait, call [`LiveLink::prepare_to_sleep`]. If it returns `true`, wait until [`AsFd::as_fd`] is ready for [`LiveLink::interest`]; the
+/// next use of the link marks this side as awake. Callers that can afford to spin poll [`LiveLink::has_news`] first.
 pub trait LiveLink: AsFd {
-    /// Whether there is something to get, or something goes on that was held up: a look at memory where memory is shared.
+    /// Returns whether there is something to get, or work that was blocked can continue. With shared memory, this is only a memory access.
     ///
     /// # Errors
-    /// The other side breaks the rules.
+    /// The other side violates the protocol.
     fn has_news(&mut self) -> Result<bool, LinkError>;
 
-    /// Says to the other side that it has to wake this one. False when there is something to do already, and nothing will wake it.
+    /// Announces to the other side that this side sleeps and has to be woken up. Returns `false` if there is something to do already; then
+    /// nothing will wake it.
     ///
     /// # Errors
-    /// The other side breaks the rules.
+    /// The other side violates the protocol.
     fn prepare_to_sleep(&mut self) -> Result<bool, LinkError>;
 
-    /// The same for a side whose last put fell short and that can get nothing before there is room: whatever comes, it sleeps on.
+    /// Prepares to sleep until there is space: for a side whose last put was incomplete and that can get nothing before. Data that arrives
+    /// does not wake it.
     ///
     /// # Errors
-    /// The other side breaks the rules.
+    /// The other side violates the protocol.
     fn prepare_to_sleep_for_room(&mut self) -> Result<bool, LinkError>;
 
-    /// What to wait for at the file descriptor.
+    /// Returns the events to wait for at the file descriptor.
     fn interest(&self) -> PollFlags;
 
-    /// What it has counted.
+    /// Returns the counters of this side.
     fn counters(&self) -> &LinkCounters;
 }

@@ -1,4 +1,4 @@
-//! Applications that have come and not yet said what they want.
+//! Applications that have connected and not yet sent their hello.
 
 use crate::handshake::{FrameReader, Hello, Refusal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -8,16 +8,16 @@ use std::mem::discriminant;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
-/// Clients at the same time; more have to wait.
+/// Maximum number of waiting clients; others stay in the backlog.
 const MOST_PENDING: usize = 16;
-/// Of one user.
+/// Maximum number of waiting clients of one user.
 const MOST_OF_USER: usize = 4;
-/// Clients that come in at one look: whoever comes and goes all the time does not keep the adapter busy.
+/// Maximum number of clients that are accepted at one look, so that clients that keep reconnecting do not keep the adapter busy.
 const MOST_AT_ONCE: usize = 16;
-/// A client that says nothing is sent away after this.
+/// Time after which a client without a hello is disconnected.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A stream on which reading does not block.
+/// A stream that can be made nonblocking.
 pub(crate) trait NonBlocking: AsFd {
     fn set_nonblocking(&self) -> io::Result<()>;
 }
@@ -34,27 +34,27 @@ impl NonBlocking for std::net::TcpStream {
     }
 }
 
-/// One that has spoken.
+/// A client that has sent its hello.
 pub(crate) struct Greeted<S> {
     pub stream: S,
     pub hello: Result<Hello, Refusal>,
 }
 
-/// One that has not.
+/// A client that has not sent its hello yet.
 #[derive(Debug)]
 struct Silent<S> {
     stream: S,
     hello: FrameReader,
-    /// None where that is not known.
+    /// `None` if the user is not known.
     user: Option<u32>,
     since: Instant,
 }
 
-/// All of them, and how many were refused.
+/// All waiting clients, and the number of refusals.
 #[derive(Debug)]
 pub(crate) struct Pending<S> {
     silent: Vec<Silent<S>>,
-    /// Clients that have come in at this look.
+    /// Number of clients accepted at this look.
     came: usize,
     refusals: Vec<(Refusal, u64)>,
 }
@@ -73,7 +73,8 @@ impl<S: NonBlocking> Pending<S>
 where
     for<'a> &'a S: Read,
 {
-    /// Lets in those that `accept` gives, and finds the next that has spoken. None when those are served that this look found.
+    /// Accepts clients by `accept`, and returns the next client that has sent its hello. Returns `None` once all clients that this look
+    /// found are served.
     pub fn next(
         &mut self,
         accept: impl Fn() -> io::Result<S>,
@@ -103,7 +104,7 @@ where
                     return Some(Greeted { stream, hello });
                 }
                 Ok(None) if waiting.since.elapsed() < HELLO_TIMEOUT => at += 1,
-                // It has gone, or says nothing.
+                // The client is gone, or has sent no hello in time.
                 Ok(None) | Err(_) => {
                     self.silent.remove(at);
                     self.count(&Refusal::NoHello);
@@ -114,7 +115,7 @@ where
         None
     }
 
-    /// The oldest of a user that has as many as it may goes, unless it has just spoken.
+    /// If the user has the maximum number of waiting clients, disconnects the oldest of them whose hello is not already here.
     fn make_room(&mut self, user: Option<u32>) {
         let is_of_user = |waiting: &Silent<S>| user.is_some() && waiting.user == user;
         let of_user = self.silent.iter().filter(|waiting| is_of_user(waiting));
@@ -135,7 +136,7 @@ where
         }
     }
 
-    /// What to wait for: `listener`, while more can be let in, and those that have not spoken.
+    /// Returns the events to wait for: `listener`, while more clients can be accepted, and the waiting clients.
     pub fn fds<'a>(
         &'a self,
         listener: BorrowedFd<'a>,
@@ -151,7 +152,7 @@ where
 }
 
 impl<S> Pending<S> {
-    /// Counts a refusal by its reason; what it was about is kept of the last one.
+    /// Counts a refusal by its reason; keeps the details of the latest.
     pub fn count(&mut self, refusal: &Refusal) {
         let mut refusals = self.refusals.iter_mut();
         match refusals.find(|(known, _)| discriminant(known) == discriminant(refusal)) {

@@ -1,23 +1,23 @@
-//! Which of the host's buffers are free.
+//! Records which of the host's buffers are free.
 
 use baton_bus::link::Violation;
 
-/// What a buffer is used for.
+/// The use of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Usage {
-    /// Nothing.
+    /// Not in use.
     Free,
-    /// Data that the adapter may fetch.
+    /// Holds data that the adapter may fetch.
     Placed,
-    /// Data that the adapter may write.
+    /// Reserved for data that the adapter will write.
     Reserved,
 }
 
-/// The host's own account of its buffers, in memory that the other side does not see. Addresses count from the beginning of the pool.
+/// The host's own record of its buffers, in memory that the other side cannot access. Addresses count from the start of the pool.
 #[derive(Debug)]
 pub(crate) struct BufferPool {
     usage: Vec<Usage>,
-    /// The one that was freed last is used first: it is in the processor's cache.
+    /// Last in, first out: the buffer that was freed last is still in the processor's cache.
     free: Vec<u32>,
     buffer_bytes: u32,
 }
@@ -39,7 +39,7 @@ impl BufferPool {
         self.free.len()
     }
 
-    /// The address of a free buffer, which is used from now on.
+    /// Allocates a buffer, and returns its address.
     pub fn allocate(&mut self, usage: Usage) -> Option<u64> {
         debug_assert_ne!(usage, Usage::Free);
         let index = self.free.pop()?;
@@ -47,7 +47,7 @@ impl BufferPool {
         Some(u64::from(index) * u64::from(self.buffer_bytes))
     }
 
-    /// Frees a buffer. An address that is none, or that is free already, comes of a mistake of this side; it changes nothing.
+    /// Frees a buffer. An address that is invalid or already free is a bug of this side, and changes nothing.
     pub fn release(&mut self, address: u64) {
         let index = self
             .index(address)
@@ -59,7 +59,7 @@ impl BufferPool {
         }
     }
 
-    /// Whether the other side may have written `len` bytes to a reserved buffer that begins at `address`.
+    /// Checks that the other side may have written `len` bytes to a reserved buffer that begins at `address`.
     pub fn check_reserved(&self, address: u64, len: u32) -> Result<(), Violation> {
         let usage = self.index(address).map(|index| self.usage[index]);
         if usage != Some(Usage::Reserved) {
@@ -71,7 +71,7 @@ impl BufferPool {
         Ok(())
     }
 
-    /// The buffer that begins at `address`.
+    /// Returns the index of the buffer that begins at `address`.
     fn index(&self, address: u64) -> Option<usize> {
         let bytes = u64::from(self.buffer_bytes);
         let index = usize::try_from(address / bytes).ok()?;

@@ -1,4 +1,4 @@
-//! Unix sockets that processes meet at, and what to do when they do not.
+//! Unix sockets at which processes meet, and advice for when that fails.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -6,30 +6,30 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
-/// Why a socket cannot be made at a path.
+/// The reason why a socket cannot be created at a path.
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
-    /// There is something else.
+    /// Another kind of file exists at the path.
     #[error("exists and is no socket; give another path")]
     NoSocket,
-    /// A process answers there.
+    /// Another process answers at the path.
     #[error("another process answers there; end it or give another path")]
     InUse,
-    /// A socket that nobody answers at cannot be removed.
+    /// A socket at which nobody answers cannot be removed.
     #[error("{0}; remove the file or give another path")]
     Stale(io::Error),
-    /// The system refuses.
+    /// The system refuses to create the socket.
     #[error("{0}; give a path in a folder that can be written")]
     Failed(io::Error),
-    /// The system refuses an address of TCP.
+    /// The system refuses a TCP address.
     #[error("{0}; give an address of this machine and a free port")]
     Address(io::Error),
 }
 
-/// Connects to who listens at `path`, whatever signals come meanwhile.
+/// Connects to the process that listens at `path`, and retries after signals.
 ///
 /// # Errors
-/// Nobody does, or this process may not.
+/// Nobody listens there, or this process has no permission.
 pub fn connect(path: &Path) -> io::Result<UnixStream> {
     loop {
         match UnixStream::connect(path) {
@@ -39,12 +39,12 @@ pub fn connect(path: &Path) -> io::Result<UnixStream> {
     }
 }
 
-/// A socket that listens; its file goes when it is dropped.
+/// A listening socket whose file is removed when this is dropped.
 #[derive(Debug)]
 pub struct SocketFile {
     listener: UnixListener,
     path: PathBuf,
-    /// Which file that is: another process may have made one there since.
+    /// Identity of the file: another process may have created a new one at the path.
     file: Option<(u64, u64)>,
 }
 
@@ -54,10 +54,10 @@ fn file_at(path: &Path) -> Option<(u64, u64)> {
 }
 
 impl SocketFile {
-    /// Makes a socket at `path` that does not block. A file that a killed process has left is replaced.
+    /// Creates a nonblocking socket at `path`. Replaces a file that a killed process has left behind.
     ///
     /// # Errors
-    /// A running process has it, the file is no socket, or it cannot be made.
+    /// A running process uses the path, the file is not a socket, or it cannot be created.
     pub fn bind(path: &Path) -> Result<Self, BindError> {
         match fs::symlink_metadata(path) {
             Ok(metadata) if !metadata.file_type().is_socket() => return Err(BindError::NoSocket),
@@ -76,7 +76,7 @@ impl SocketFile {
         })
     }
 
-    /// The socket.
+    /// Returns the listening socket.
     pub fn listener(&self) -> &UnixListener {
         &self.listener
     }
@@ -85,14 +85,14 @@ impl SocketFile {
 impl Drop for SocketFile {
     fn drop(&mut self) {
         if file_at(&self.path) == self.file {
-            // That somebody has removed it is no failure.
+            // It is no failure if somebody else has removed the file.
             let _ = fs::remove_file(&self.path);
         }
     }
 }
 
-/// Why nobody could be reached at a socket, and what to do: `server` is the command that would answer there, in backticks, `option` the
-/// one that names another path.
+/// Explains why nobody could be reached at a socket, and what to do about it. `server` is the command that would answer there, in
+/// backticks; `option` is the option that names another path.
 pub fn explain(error: &io::Error, server: &str, option: &str) -> String {
     match error.kind() {
         ErrorKind::NotFound => {

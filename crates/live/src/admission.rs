@@ -1,4 +1,4 @@
-//! Who may connect to the Unix sockets of a process, beside its own user.
+//! Decides who may connect to the Unix sockets of a process, in addition to the process's own user.
 
 use crate::privileges::ServiceUser;
 use nix::unistd::Group;
@@ -10,23 +10,23 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::str::FromStr;
 
-/// Owner and group may connect, others not.
+/// Owner and group may connect, others may not.
 const OF_GROUP: u32 = 0o660;
 
-/// A group of the system whose members may connect.
+/// A system group whose members may connect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Admission {
     name: String,
     id: u32,
 }
 
-/// Why a group cannot be had.
+/// The reason why a group cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AdmissionError {
-    /// There is none of that name.
+    /// There is no group of that name.
     #[error("there is no such group; expected one that `getent group` lists")]
     Absent,
-    /// The system does not say.
+    /// The lookup failed.
     #[error("cannot look it up: {0}")]
     Unknown(String),
 }
@@ -44,22 +44,22 @@ impl FromStr for Admission {
 }
 
 impl Admission {
-    /// The group's name.
+    /// Returns the group's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 }
 
-/// Gives the socket at `path` to the user who is to serve there, and lets the members of a group connect, as far as they are given.
+/// Makes `user` the owner of the socket at `path`, and lets the members of `group` connect; both are optional.
 ///
 /// # Errors
-/// The process may not, or it is no socket.
+/// The process lacks the permission, or the file is not a socket.
 pub fn give_socket(
     path: &Path,
     user: Option<&ServiceUser>,
     group: Option<&Admission>,
 ) -> io::Result<()> {
-    // Whoever owns the folder could have put something else there meanwhile.
+    // The owner of the folder could have replaced the file in the meantime.
     let socket = open(
         path,
         OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC,
@@ -70,7 +70,7 @@ pub fn give_socket(
     }
     let uid = user.map(|user| Uid::from_raw(user.uid()));
     let gid = group.map(|group| group.id).or(user.map(ServiceUser::gid));
-    // The group comes first: no other gets what the mode gives.
+    // Change the group first: otherwise the mode would admit the previous group.
     chownat(
         &socket,
         "",

@@ -1,23 +1,23 @@
-//! Which processor a thread runs on.
+//! Selects the processor on which a thread runs.
 
 use crate::error::LiveError;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::io;
 
-/// Processors that this thread may use, in order.
+/// Returns the processors that this thread may use, in ascending order.
 ///
 /// # Errors
-/// The system does not say.
+/// The system does not report them.
 pub fn allowed_cores() -> io::Result<Vec<usize>> {
     let allowed = sched_getaffinity(None)?;
     let all = 0..CpuSet::MAX_CPU;
     Ok(all.filter(|&core| allowed.is_set(core)).collect())
 }
 
-/// Lets the calling thread run on `core` only, or, without, on the last that it may use. Gives which it was.
+/// Restricts the calling thread to `core`, or to the last core that it may use if `core` is `None`. Returns the core.
 ///
 /// # Errors
-/// There is no such core, or it is not for this process.
+/// The core does not exist, or this process may not use it.
 pub fn pin_to_core(core: Option<usize>) -> Result<usize, LiveError> {
     let failed = || LiveError::failed("cannot choose a core for the engine");
     let cores = allowed_cores().map_err(failed())?;
@@ -35,7 +35,7 @@ pub fn pin_to_core(core: Option<usize>) -> Result<usize, LiveError> {
     Ok(core)
 }
 
-/// Numbers in order as people write them: `0-3, 8`.
+/// Formats ascending numbers as people write them: `0-3, 8`.
 fn ranges(numbers: &[usize]) -> String {
     let runs = numbers.chunk_by(|a, b| a + 1 == *b);
     let text = |run: &[usize]| match *run {

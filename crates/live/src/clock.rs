@@ -1,4 +1,4 @@
-//! The engine's time.
+//! The clock of the engine.
 
 use baton_wire::{Span, Time};
 use rustix::time::{ClockId, clock_gettime};
@@ -8,14 +8,14 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     start: Instant,
-    /// The same on CLOCK_MONOTONIC, which all processes have in common.
+    /// CLOCK_MONOTONIC, which all processes share, at the start.
     monotonic: Duration,
-    /// Wall-clock time of the start.
+    /// Wall-clock time at the start.
     epoch: Duration,
 }
 
 impl Clock {
-    /// Starts now.
+    /// Starts the clock at [`Time::ZERO`].
     pub fn start() -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         Self {
@@ -27,17 +27,17 @@ impl Clock {
         }
     }
 
-    /// The time.
+    /// Returns the time since the start.
     pub fn now(&self) -> Time {
         Time::ZERO + Span::from(self.start.elapsed())
     }
 
-    /// CLOCK_MONOTONIC at [`Time::ZERO`].
+    /// Returns CLOCK_MONOTONIC at [`Time::ZERO`].
     pub fn monotonic(&self) -> Duration {
         self.monotonic
     }
 
-    /// Wall-clock time of [`Time::ZERO`] since 1970.
+    /// Returns the wall-clock time of [`Time::ZERO`], since 1970.
     pub fn epoch(&self) -> Duration {
         self.epoch
     }

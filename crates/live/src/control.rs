@@ -1,4 +1,5 @@
-//! A Unix socket on which a running engine answers what goes on in it. A client connects and gets one JSON document.
+//! A Unix socket on which a running engine answers questions about its state. A client connects, sends its question in a line, and receives
+//! an answer.
 
 use crate::error::LiveError;
 use crate::places::Places;
@@ -24,7 +25,7 @@ struct Client {
     sent: usize,
 }
 
-/// The socket; its file goes when it is dropped.
+/// The control socket; dropping it removes the socket file.
 #[derive(Debug)]
 pub struct ControlSocket {
     socket: SocketFile,
@@ -32,10 +33,10 @@ pub struct ControlSocket {
 }
 
 impl ControlSocket {
-    /// Makes the socket at `path`. A file that a killed process has left is replaced.
+    /// Creates the socket at `path`. A file that a killed process has left behind is replaced.
     ///
     /// # Errors
-    /// A running process has it, the file is no socket, or it cannot be made.
+    /// A running process uses the socket, the file is not a socket, or it cannot be created.
     pub fn bind(path: &Path) -> Result<Self, LiveError> {
         let shown = path.display();
         let bad = |reason: String| LiveError::BadInput(format!("--control {shown}: {reason}"));
@@ -68,7 +69,7 @@ impl ControlSocket {
         self.clients.retain_mut(Client::go_on);
     }
 
-    /// What it waits for.
+    /// Returns the descriptors to wait for.
     pub fn fds(&self) -> SmallVec<[(BorrowedFd<'_>, PollFlags); 4]> {
         let mut fds = SmallVec::new();
         if self.clients.len() < MOST_CLIENTS {
@@ -95,7 +96,8 @@ impl Client {
     }
 }
 
-/// Asks the process that answers at `path`; gives its answer. `server` is the command that would have started it, in backticks.
+/// Sends a question to the process that answers at `path` and returns the stream, which carries the answer up to its end. `server` is the
+/// command that would have started the process, in backticks.
 ///
 /// # Errors
 /// None answers there, or the answer is cut off.
@@ -115,7 +117,7 @@ pub fn ask(path: &Path, server: &str) -> Result<Vec<u8>, LiveError> {
     Ok(answer)
 }
 
-/// The error of a time that is over, in words.
+/// Replaces the error of an expired timeout by an explanation.
 fn silent_for_long(error: io::Error) -> io::Error {
     if error.kind() != ErrorKind::WouldBlock {
         return error;

@@ -1,28 +1,28 @@
-//! How servers end: connections under way have some time, and what is left then is reset.
+//! The shutdown of servers: open connections get some time to finish, then the remaining ones are reset.
 
 use baton_wire::{Span, Time};
 use std::fmt::{self, Display};
 
-/// Connections under way at the end are waited for so long at most.
+/// Maximum time that a shutdown waits for open connections.
 const LONGEST: Span = Span::from_secs(5);
-/// What takes no longer than this to come to its end is not worth a word.
+/// A shutdown that takes no longer than this is not reported.
 const UNTOLD: Span = Span::from_ms(200);
 
-/// What a server is asked to do.
+/// A request to a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// To go on.
+    /// Continue.
     No,
-    /// To end when what is under way has come to its end.
+    /// Stop when the open connections have finished.
     InOrder,
-    /// To end now.
+    /// Stop now.
     AtOnce,
 }
 
-/// What a server that is to end waits for.
+/// The state of a shutdown that waits, for the operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waiting {
-    /// Connections that are left.
+    /// Number of connections that remain.
     pub connections: usize,
 }
 
@@ -40,17 +40,17 @@ impl Display for Waiting {
     }
 }
 
-/// The end of a server.
+/// The shutdown of a server.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct End {
-    /// When what is left is reset; none before the end begins.
+    /// When the remaining connections are reset; `None` before the shutdown starts.
     limit: Option<Time>,
-    /// When to say that there is a wait; none before the end, and after it was said.
+    /// When to report the wait; `None` before the shutdown and after the report.
     tell_at: Option<Time>,
 }
 
 impl End {
-    /// Does what it is asked for; true when the end begins by that.
+    /// Handles a request; returns true if it starts the shutdown.
     pub(crate) fn handle(&mut self, now: Time, stop: Stop) -> bool {
         let begins = stop != Stop::No && self.limit.is_none();
         if begins {
@@ -68,12 +68,12 @@ impl End {
         self.limit.is_some()
     }
 
-    /// Whether what is left is to be reset.
+    /// Returns whether the remaining connections must be reset now.
     pub(crate) fn is_over(&self, now: Time) -> bool {
         self.limit.is_some_and(|limit| limit <= now)
     }
 
-    /// What to say of the wait for so many connections: once, if it takes longer than a moment.
+    /// Returns a report of the wait for `connections` connections: once, if the shutdown takes longer than a moment.
     pub(crate) fn poll_waiting(&mut self, now: Time, connections: usize) -> Option<Waiting> {
         self.tell_at.take_if(|at| *at <= now && connections > 0)?;
         Some(Waiting { connections })

@@ -1,4 +1,4 @@
-//! The loop: frames in, timers, application, frames out, wait.
+//! The loop: receive frames, run timers, run the application, send frames, wait.
 
 use crate::clock::Clock;
 use crate::port::{Batch, CounterSink, Port};
@@ -12,29 +12,29 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::vec::Drain;
 
-/// Frames that are gathered before the port is given them.
+/// Number of frames that are collected before they are passed to the port.
 const TRANSMIT_BATCH: usize = 64;
-/// Batches that are sent before it is time to receive again: acknowledgments wait there.
+/// Maximum number of batches sent before frames are received again: acknowledgments may be among these.
 const MOST_BATCHES: usize = 4;
-/// The loop looks at least so often whether it is to end.
+/// Maximum time until the loop checks again whether to stop.
 const LONGEST_WAIT: Span = Span::from_ms(100);
 
-/// After resets the loop goes on for so long: an interface that goes takes with it what the kernel has not looked at yet.
+/// How long the loop continues after resets: removing an interface discards the frames that the kernel has not processed yet.
 const LINGER: Span = Span::from_ms(20);
-/// And for so long at most, where the port holds frames back.
+/// Maximum of that time if the port holds frames back.
 const LONGEST_LINGER: Span = Span::from_secs(1);
 
-/// What runs on an engine. In each turn it is called in the order of its methods.
+/// A program that runs on an engine. Each turn calls its methods in the order in which they are declared here.
 pub trait Application {
-    /// Frames have come, and timers may be due: by default the host is given all of them at once, and runs its timers.
+    /// Handles received frames and due timers. By default, passes all frames to the host at once and runs its timers.
     fn receive(&mut self, now: Time, host: &mut Host, frames: Drain<'_, Bytes>) {
         take_in(now, host, frames);
     }
 
-    /// Takes note of what happened to connections, and acts. Called after frames came in and timers ran.
+    /// Handles events of connections. Called after frames were received and timers ran.
     fn handle(&mut self, now: Time, host: &mut Host);
 
-    /// Appends what is to be sent to `frames`, at most `most` frames, and calls `end` after each: by default what the host has.
+    /// Appends at most `most` frames that are to be sent to `frames`, and calls `end` after each. By default, takes them from the host.
     fn poll_frames(
         &mut self,
         now: Time,
@@ -52,7 +52,7 @@ pub trait Application {
     }
 }
 
-/// Frames have come for a host, and its timers may be due.
+/// Passes received frames to a host, and runs its timers if they are due.
 pub(crate) fn take_in(now: Time, host: &mut Host, frames: Drain<'_, Bytes>) {
     host.handle_frames(now, frames);
     if host.poll_timeout().is_some_and(|due| due <= now) {
@@ -60,14 +60,14 @@ pub(crate) fn take_in(now: Time, host: &mut Host, frames: Drain<'_, Bytes>) {
     }
 }
 
-/// What the loop counts.
+/// Counters of the loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EngineStats {
     /// Turns of the loop.
     pub turns: u64,
-    /// Waits.
+    /// Number of waits.
     pub waits: u64,
-    /// Times that the port had no room for what was to be sent.
+    /// Number of times that the port had no space for frames that were to be sent.
     pub port_full: u64,
 }
 
@@ -78,13 +78,13 @@ pub struct Engine<T> {
     clock: Clock,
     received: Vec<Bytes>,
     batch: Batch,
-    /// Frames came or went in the last turn.
+    /// Whether frames were received or sent in the last turn.
     busy: bool,
     stats: EngineStats,
 }
 
 impl<T: Port> Engine<T> {
-    /// Joins them.
+    /// Creates an engine that drives `host` on `port`.
     pub fn new(host: Host, port: T, clock: Clock) -> Self {
         Self {
             host,
@@ -97,27 +97,27 @@ impl<T: Port> Engine<T> {
         }
     }
 
-    /// What the time is told by.
+    /// Returns the engine's clock.
     pub fn clock(&self) -> &Clock {
         &self.clock
     }
 
-    /// The time.
+    /// Returns the current time.
     pub fn now(&self) -> Time {
         self.clock.now()
     }
 
-    /// The host.
+    /// Returns the host.
     pub fn host(&self) -> &Host {
         &self.host
     }
 
-    /// The host, to work with; a turn follows.
+    /// Returns the host for changes; call [`turn`](Self::turn) afterwards.
     pub fn host_mut(&mut self) -> &mut Host {
         &mut self.host
     }
 
-    /// The port.
+    /// Returns the port.
     pub fn port(&self) -> &T {
         &self.port
     }
@@ -127,17 +127,17 @@ impl<T: Port> Engine<T> {
         &mut self.port
     }
 
-    /// Whether frames came or went in the last turn.
+    /// Returns whether frames were received or sent in the last turn.
     pub fn was_busy(&self) -> bool {
         self.busy
     }
 
-    /// Totals.
+    /// Returns the counters of the loop.
     pub fn stats(&self) -> EngineStats {
         self.stats
     }
 
-    /// Tells what the loop and the port have counted.
+    /// Reports the counters of the loop, the captures and the port.
     pub fn counters(&self, sink: &mut dyn CounterSink) {
         sink.counter("engine.turns", self.stats.turns);
         sink.counter("engine.waits", self.stats.waits);
@@ -145,7 +145,7 @@ impl<T: Port> Engine<T> {
         self.port.counters(sink);
     }
 
-    /// Takes in what has come, lets the application act and sends what follows. True when there may be more at once.
+    /// Receives frames, lets the application act, and sends the frames that result. Returns true if there may be more to do immediately.
     ///
     /// # Errors
     /// The port is gone.
@@ -153,7 +153,7 @@ impl<T: Port> Engine<T> {
         self.turn_at(self.clock.now(), application)
     }
 
-    /// The same, at a time of the caller's choice.
+    /// Does what [`turn`](Self::turn) does, at a time that the caller chooses.
     ///
     /// # Errors
     /// The port is gone.
@@ -171,7 +171,7 @@ impl<T: Port> Engine<T> {
         Ok(full || more)
     }
 
-    /// Sends what there is to send; true when there is more.
+    /// Sends pending frames; returns true if there are more.
     fn transmit(&mut self, now: Time, application: &mut impl Application) -> io::Result<bool> {
         for _ in 0..MOST_BATCHES {
             let host = &mut self.host;
@@ -193,7 +193,7 @@ impl<T: Port> Engine<T> {
         Ok(true)
     }
 
-    /// Resets all connections that the application does not end by itself in a turn, and sees to it that the resets leave.
+    /// Resets all connections that the application does not end by itself within a turn, and waits until the resets are sent.
     ///
     /// # Errors
     /// The port is gone.
@@ -221,8 +221,8 @@ impl<T: Port> Engine<T> {
         }
     }
 
-    /// Waits until something can have happened: on the port, by a timer, by `due`, or on one of `others`; at most a tenth
-    /// of a second. Gives which of `others` are ready, in their order.
+    /// Waits until the port, a timer, `due` or a descriptor in `others` needs attention, for 100 ms at most. Returns which of `others` are
+    /// ready, in their order.
     ///
     /// # Errors
     /// The system cannot wait.

@@ -1,27 +1,27 @@
-//! What can go wrong between a command and its link.
+//! Errors of live commands.
 
 use crate::port::InterfaceError;
 use crate::xdp::XdpError;
 use std::io;
 
-/// Why a live command cannot go on.
+/// The error of a live command.
 #[derive(Debug, thiserror::Error)]
 pub enum LiveError {
-    /// What the user asked for cannot be done; the message says what to do instead.
+    /// The user's request cannot be carried out; the message says what to do instead.
     #[error("{0}")]
     BadInput(String),
-    /// Something failed on the way.
+    /// An operation failed.
     #[error("{what}: {error}")]
     Failed {
-        /// What was being done.
+        /// The operation.
         what: String,
-        /// What the system said.
+        /// The error that the system reported.
         error: io::Error,
     },
 }
 
 impl LiveError {
-    /// The error of an operation, described by `what`.
+    /// Returns a function that makes the error of an operation, described by `what`.
     pub fn failed(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let what = what.into();
         move |error| Self::Failed { what, error }

@@ -1,4 +1,4 @@
-//! A client on an engine: fetches one file.
+//! A client on an engine, which fetches one file.
 
 use crate::engine::Application;
 use crate::http::{BadResponse, Framing, ResponseReader};
@@ -10,35 +10,35 @@ use std::io::{self, Write};
 use std::net::IpAddr;
 use std::str::FromStr;
 
-/// First of the ports that connections are opened from (RFC 6335 6).
+/// First port of the range from which connections are opened (RFC 6335 6).
 const FIRST_LOCAL_PORT: u16 = 49_152;
 
-/// What to fetch from where.
+/// A file and the server to fetch it from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Url {
-    /// The server.
+    /// Endpoint of the server.
     pub remote: Endpoint,
-    /// The server as the URL names it.
+    /// The server as written in the URL.
     pub authority: String,
     /// Path and query.
     pub target: String,
 }
 
-/// Why text is no URL that can be fetched.
+/// The reason why a text is not a URL that can be fetched.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UrlError {
-    /// Another scheme.
+    /// The scheme is not `http`.
     #[error("expected a URL that starts with http://")]
     Scheme,
-    /// A name instead of an address.
+    /// The host is a name instead of an address.
     #[error(
         "{0:?} is no address; names are not looked up: expected one such as 10.9.0.1 or [fd00::1]"
     )]
     NotAnAddress(String),
-    /// No port.
+    /// The port is invalid.
     #[error("{0:?} is no port: expected 1 to 65535")]
     BadPort(String),
-    /// Something that cannot stand in a request.
+    /// The path contains something that is not allowed in a request.
     #[error("the path has blanks or control characters; write them as %20 and the like")]
     BadPath,
 }
@@ -86,50 +86,50 @@ impl FromStr for Url {
     }
 }
 
-/// Why a file was not fetched.
+/// The reason why a file was not fetched.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
-    /// The engine has no address on the way there.
+    /// The engine has no route to the server.
     #[error("no route to {0}; give the engine an address of that network, or a gateway")]
     NoRoute(IpAddr),
-    /// All ports have connections to the server, or had them a minute ago.
+    /// All local ports have connections to the server, or had one within the last minute.
     #[error("no port is free for another connection to {0}")]
     NoPort(Endpoint),
     /// The connection could not be opened.
     #[error("cannot connect to {remote}: {reason}{}", advice(*reason))]
     NotConnected {
-        /// The server.
+        /// Endpoint of the server.
         remote: Endpoint,
-        /// Why.
+        /// The reason.
         reason: CloseReason,
     },
     /// The connection broke.
     #[error("the connection broke after {received} bytes of content: {reason}")]
     Broken {
-        /// How.
+        /// The reason.
         reason: CloseReason,
-        /// Content that came before.
+        /// Number of content bytes received before.
         received: u64,
     },
-    /// The server does not give it.
+    /// The server refused the request.
     #[error("the server answered {code} {phrase}{}", location.as_ref().map_or(String::new(), |l| format!(" (it is at {l})")))]
     Refused {
-        /// Status.
+        /// Status code.
         code: u16,
-        /// Its phrase.
+        /// Reason phrase.
         phrase: String,
-        /// Where it is instead.
+        /// Location that the server gave instead.
         location: Option<String>,
     },
-    /// The response cannot be understood, or is cut off.
+    /// The response is malformed or cut off.
     #[error(transparent)]
     Response(#[from] BadResponse),
-    /// The content cannot be written.
+    /// The content could not be written.
     #[error("cannot write the content: {0}")]
     Output(io::Error),
 }
 
-/// What may help who could not connect.
+/// Returns advice for a connection that could not be opened.
 fn advice(reason: CloseReason) -> &'static str {
     match reason {
         CloseReason::Refused => "; start a server there, or name another port",
@@ -147,16 +147,16 @@ pub struct Fetch<W> {
     conn: Option<ConnId>,
     connected: bool,
     reader: ResponseReader,
-    /// What of the request the socket has not taken yet.
+    /// The part of the request that the socket has not accepted yet.
     request: Bytes,
     outcome: Option<Result<(), FetchError>>,
 }
 
 impl<W: Write> Fetch<W> {
-    /// Opens a connection; the content goes to `out`. `random` chooses the local port.
+    /// Opens a connection; the content is written to `out`. `random` selects the local port.
     ///
     /// # Errors
-    /// There is no way to the server.
+    /// There is no route to the server, or no port is free.
     pub fn start(
         url: Url,
         out: W,
@@ -183,12 +183,12 @@ impl<W: Write> Fetch<W> {
         })
     }
 
-    /// Content bytes so far.
+    /// Returns the number of content bytes received so far.
     pub fn received(&self) -> u64 {
         self.reader.received()
     }
 
-    /// Content bytes of the whole response, once the server has said so.
+    /// Returns the number of content bytes of the whole response, once the server has announced it.
     pub fn expected(&self) -> Option<u64> {
         match self.reader.head()?.framing {
             Framing::Length(len) => Some(len),
@@ -196,12 +196,12 @@ impl<W: Write> Fetch<W> {
         }
     }
 
-    /// What came of it, when it is over; the connection may still be closing.
+    /// Returns the outcome once the fetch has finished; the connection may still be closing.
     pub fn outcome(&mut self) -> Option<Result<(), FetchError>> {
         self.outcome.take()
     }
 
-    /// The writer.
+    /// Returns the writer.
     pub fn into_inner(self) -> W {
         self.out
     }
@@ -253,14 +253,14 @@ impl<W: Write> Fetch<W> {
     }
 
     fn send_request(&mut self, conn: ConnId, host: &mut Host) {
-        // A request is shorter than any send buffer, so it is taken as a whole, unless the connection just ended.
+        // A request is shorter than any send buffer, so the socket accepts it as a whole, unless the connection has just ended.
         let taken = host.stack_mut().write(conn, self.request.clone());
         let taken = taken.unwrap_or_default();
         self.request = self.request.slice(taken..);
     }
 }
 
-/// Opens a connection from a port of the dynamic range: one that `random` chooses, or the next that is free.
+/// Opens a connection from a port of the dynamic range: the port that `random` selects, or the next free one.
 fn connect(
     source: IpAddr,
     remote: Endpoint,

@@ -1,4 +1,4 @@
-//! A router on ports: the loop that takes frames from each of them and gives them to the one by which they leave.
+//! A router on ports: the loop that receives frames from each port and passes them to the port through which they leave.
 
 use crate::clock::Clock;
 use crate::error::LiveError;
@@ -11,20 +11,20 @@ use bytes::Bytes;
 use rustix::event::{PollFd, PollFlags};
 use std::io;
 
-/// The loop looks at least so often whether it is to end.
+/// Maximum time until the loop checks again whether to stop.
 const LONGEST_WAIT: Span = Span::from_ms(100);
-/// Frames that wait for room at a port; what comes for it then is dropped, as by a full queue.
+/// Maximum number of frames that wait for a port; further ones are dropped, as by a full queue.
 const MOST_WAITING: usize = 1024;
 
-/// One of the router's ends.
+/// A port of the router with its queue.
 struct End<T> {
     port: T,
     batch: Batch,
-    /// By which interface the last frame left that came by this one: the next mostly does, too.
+    /// The interface through which the previous frame from this port left; the next frame usually leaves through it too.
     leads_to: usize,
 }
 
-/// A router on ports, each by the number of its interface.
+/// A router on ports; each port has the number of its interface.
 pub struct Forwarding<T> {
     router: Router,
     /// What forwards most packets before they come to a port.
@@ -32,17 +32,17 @@ pub struct Forwarding<T> {
     ends: Vec<End<T>>,
     clock: Clock,
     received: Vec<Bytes>,
-    /// A frame that leaves by another interface than expected.
+    /// Buffer for a frame that leaves through another interface than predicted.
     stray: Vec<u8>,
-    /// Frames dropped because too many waited for the port.
+    /// Number of frames dropped because too many waited for the port.
     queue_full: u64,
 }
 
 impl<T: Port> Forwarding<T> {
-    /// Joins them.
+    /// Creates a router on ports.
     ///
     /// # Panics
-    /// When there are not as many ports as interfaces.
+    /// Panics if there are not as many ports as interfaces.
     pub fn new(router: Router, ports: Vec<T>, clock: Clock) -> Self {
         assert_eq!(router.interfaces().len(), ports.len(), "a port for each");
         let end = |port| End {
@@ -72,7 +72,7 @@ impl<T: Port> Forwarding<T> {
         &self.router
     }
 
-    /// Tells what it has counted, and what its ports have, `0.` and so on before the names of these.
+    /// Reports the counters of the router and of its ports; the names of the latter start with `0.` and so on.
     pub fn counters(&mut self, sink: &mut dyn CounterSink) {
         let stats = self.router.stats();
         let past = self.fast_path.as_ref().map_or(0, FastPath::forwarded);
@@ -93,7 +93,7 @@ impl<T: Port> Forwarding<T> {
         }
     }
 
-    /// Forwards until `stop` says so.
+    /// Forwards until `stop` returns true.
     ///
     /// # Errors
     /// A port is gone.
@@ -108,7 +108,7 @@ impl<T: Port> Forwarding<T> {
         Ok(())
     }
 
-    /// Takes in what has come and sends what follows. True when there may be more at once.
+    /// Receives and forwards frames. Returns true if there may be more to do immediately.
     ///
     /// # Errors
     /// A port is gone.
@@ -141,7 +141,8 @@ impl<T: Port> Forwarding<T> {
         Ok(more)
     }
 
-    /// A frame has come. It is copied to where it is expected to be sent from, and rewritten there: ports lend theirs.
+    /// Handles a received frame. The frame is copied to the port that it is expected to leave through, and rewritten there, since ports
+    /// only lend their frames.
     fn take(&mut self, now: Time, at: usize, frame: &[u8]) {
         let Self {
             router,
@@ -183,7 +184,7 @@ impl<T: Port> Forwarding<T> {
         batch.push(stray);
     }
 
-    /// Waits until something can have happened, at most a tenth of a second.
+    /// Waits until a port or a timer needs attention, for 100 ms at most.
     fn wait(&mut self) -> io::Result<()> {
         let now = self.clock.now();
         let ports = self.ends.iter().filter_map(|end| end.port.poll_timeout());
@@ -217,7 +218,7 @@ mod tests {
         [2, 0, 0, 0, kind, number]
     }
 
-    /// A host on a link of its own with the router.
+    /// Returns a host that has a link of its own to the router.
     fn host(number: u8) -> Host {
         let address: Cidr = format!("10.0.{number}.2/24").parse().expect("an address");
         let router: std::net::IpAddr = [10, 0, number, 1].into();
@@ -256,7 +257,7 @@ mod tests {
                 stack.listen(port_of(number), 16)
             })
             .collect();
-        // The first opens connections to the others in turn: every second frame leaves by another interface than the one before.
+        // The first host opens connections to the others in turn: successive frames leave through different interfaces.
         const EACH: u16 = 8;
         for step in 0..2 * EACH {
             let local = Endpoint::new([10, 0, 0, 2].into(), 50_000 + step);

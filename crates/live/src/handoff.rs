@@ -1,6 +1,7 @@
-//! A host with a stack of its own and an adapter in another process: each connection lives on one of them (handoff-policies 2).
+//! A host with a stack of its own and an adapter in another process: each connection is located on one of the two (handoff-policies 2).
 //!
-//! The adapter has the interface. What is of no connection of its own it passes here as packets, and packets made here it sends.
+//! The adapter owns the interface. It passes packets that belong to none of its connections to the host, and sends the packets that the
+//! host makes.
 
 use crate::adapter::ApplicationRow;
 use crate::remote::{
@@ -22,27 +23,27 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::slice;
 
-/// The longest packet that the host's stack makes, bytes: Ethernet's.
+/// Maximum length of a packet that the host's stack makes, bytes: that of Ethernet.
 const MTU: u16 = 1500;
-/// The only one.
+/// The host has a single adapter.
 const ADAPTER: AdapterId = AdapterId(0);
 /// Memory for packets to send: so many buffers of so many bytes, each of which holds dozens.
 const PACKET_BUFFERS: (usize, usize) = (4, 64 * 1024);
 
-/// What a host does with its adapter.
+/// Configuration of a host with an adapter.
 #[derive(Debug)]
 pub struct HandoffConfig {
-    /// Which connections go to the adapter.
+    /// Selects the connections that are handed off to the adapter.
     pub selection: Box<dyn Selection>,
     /// Parameters of connections.
     pub tcp: Config,
-    /// Where the server listens.
+    /// Port on which the server listens.
     pub port: u16,
-    /// Connections that may wait to be accepted.
+    /// Maximum number of connections that wait to be accepted.
     pub backlog: usize,
-    /// Sockets at most.
+    /// Maximum number of sockets.
     pub most_sockets: usize,
-    /// Seeds what must not be guessed.
+    /// Seed for values that must not be guessable.
     pub secret: u64,
 }
 
@@ -51,7 +52,7 @@ pub struct HandoffSockets<N> {
     driver: Driver,
     host: Host,
     layer: SocketLayer<Bytes>,
-    /// Packet sockets, by version of IP.
+    /// Packet sockets, one per IP version.
     packets: Vec<SocketId>,
     pool: FramePool,
     watch: LinkWatch<N>,
@@ -61,7 +62,7 @@ impl<N: FnMut(&LinkNews)> HandoffSockets<N> {
     /// Attaches to the adapter behind `driver`, and listens at its addresses.
     ///
     /// # Errors
-    /// The adapter does not let this process have packets for the port.
+    /// The adapter does not let this process receive packets for the port.
     pub fn new(mut driver: Driver, config: HandoffConfig, tell: N) -> Result<Self, CannotListen> {
         let mut packets = Vec::new();
         let mut addresses = Vec::new();
@@ -103,18 +104,18 @@ impl<N: FnMut(&LinkNews)> HandoffSockets<N> {
         })
     }
 
-    /// Where it listens.
+    /// Returns the endpoints at which the host listens.
     pub fn listening(&self) -> impl Iterator<Item = Endpoint> + '_ {
         let stack = self.host.stack();
         stack.listeners().map(|id| stack.listening_at(id))
     }
 
-    /// Its sockets.
+    /// Returns the socket layer.
     pub fn layer(&self) -> &SocketLayer<Bytes> {
         &self.layer
     }
 
-    /// Takes the packets that have come.
+    /// Processes received packets.
     fn take_packets(&mut self, now: Time) {
         for index in 0..self.packets.len() {
             while let Some(packet) = self.driver.os_mut().next_packet(self.packets[index]) {
@@ -134,7 +135,7 @@ impl<N: FnMut(&LinkNews)> HandoffSockets<N> {
         }
     }
 
-    /// Moves what is to move between the stack and the adapter.
+    /// Moves connections that are due to move between the stack and the adapter.
     fn move_connections(&mut self, now: Time) {
         let adapters = slice::from_mut(self.driver.adapter_end());
         self.layer
@@ -147,7 +148,7 @@ impl<N: FnMut(&LinkNews)> HandoffSockets<N> {
         }
     }
 
-    /// What the stack has to say, and to send as long as there is room.
+    /// Handles the stack's events, and sends its packets as long as the queues have space.
     fn settle(&mut self, now: Time) {
         loop {
             while let Some((conn, event)) = self.host.stack_mut().poll_event() {
@@ -169,7 +170,7 @@ impl<N: FnMut(&LinkNews)> HandoffSockets<N> {
         }
     }
 
-    /// A packet for which there is no room is lost, and counted, as on a wire.
+    /// Sends a packet. If the queue has no space, the packet is lost and counted, as on a wire.
     fn send(&mut self, now: Time, packet: Bytes, forward: bool) {
         let AdapterEnd { os, link } = self.driver.adapter_end();
         if let Some(&socket) = self.packets.first() {
@@ -178,7 +179,7 @@ impl<N: FnMut(&LinkNews)> HandoffSockets<N> {
     }
 }
 
-/// Makes a packet socket; gives it with the adapter's address of its version of IP.
+/// Creates a packet socket; returns it with the adapter's address of that IP version.
 fn packet_socket(driver: &mut Driver, at: Endpoint) -> Result<(SocketId, IpAddr), CannotListen> {
     let now = driver.now();
     let refused = |status| CannotListen { at, status };
@@ -191,13 +192,13 @@ fn packet_socket(driver: &mut Driver, at: Endpoint) -> Result<(SocketId, IpAddr)
     Ok((socket, own?.addr))
 }
 
-/// The host's own stack. To it all the world is on the other side of the adapter.
+/// Creates the host with its own stack. To this host, all other addresses are on the adapter's side.
 fn host(addresses: &[IpAddr], tcp: Config, secret: u64) -> Option<Host> {
     let cidrs = addresses.iter().map(|&addr| Cidr::new(addr, 0).ok());
     let config = InterfaceConfig {
         medium: Medium::Ip,
         mtu: MTU,
-        // The adapter has verified them.
+        // The adapter has verified the checksums.
         verify_checksums: false,
         ..InterfaceConfig::new([0; 6], cidrs.collect::<Option<_>>()?)
     };

@@ -1,12 +1,11 @@
-//! The engine on real interfaces.
+//! Runs the engine on real interfaces.
 //!
-//! [`port`] is where frames come from and go to; [`Link`] makes the interfaces and namespaces that a command needs and takes
-//! them away again; [`Engine`] is the loop that drives a host on a port; [`Forwarding`] does the same for a router on several;
-//! [`WebService`], [`Fetch`] and the [`adapter`] are applications; [`ControlSocket`] answers what is going on in a
-//! [`Snapshot`]. Links between host and adapter are in [`bus`]. [`xdp`] looks flows up in the kernel, and [`repair`] takes connections
-//! out of it and puts them back.
+//! A [`port`] receives and sends frames; [`Link`] creates the interfaces and namespaces that a command needs and removes them afterwards;
+//! [`Engine`] is the loop that drives a host on a port; [`Forwarding`] does the same for a router on several ports. [`WebService`],
+//! [`Fetch`] and the [`adapter`] are applications. [`ControlSocket`] answers status requests with a [`Snapshot`]. Links between host and
+//! adapter are in [`bus`]. [`xdp`] looks up flows in the kernel, and [`repair`] takes connections out of the kernel and puts them back.
 //!
-//! One thread does everything. In steady state nothing is allocated per segment, and payload is copied once each way.
+//! Everything runs in one thread. In steady state no segment causes an allocation, and payload is copied once in each direction.
 
 pub mod adapter;
 mod admission;

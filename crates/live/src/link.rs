@@ -1,4 +1,4 @@
-//! The link that a command runs on: made when it starts, taken away when it ends.
+//! The link that a command runs on: created when the command starts, removed when it ends.
 
 use crate::error::LiveError;
 use crate::namespace::{Namespace, ip, within};
@@ -9,72 +9,72 @@ use crate::xdp::Steering;
 use baton_inet::Cidr;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 
-/// A port that is asked for nothing (RFC 863).
+/// A port on which no server is expected (RFC 863).
 const DISCARD: u16 = 9;
 
-/// Longest name of an interface.
+/// Maximum length of an interface's name.
 const LONGEST_NAME: usize = 15;
 
-/// Which interface the engine uses, and how.
+/// The interface that the engine uses, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Attachment {
-    /// A TAP device of this name, which is made if there is none. The kernel's end is in the namespace.
+    /// A TAP device of this name, which is created if it does not exist. The kernel's end is in the namespace.
     Tap(String),
-    /// A pair of veth interfaces, made: one of this name, which the engine uses, and one with a `p` behind the name, which is the
-    /// kernel's and in the namespace.
+    /// A new pair of veth interfaces: one of this name, which the engine uses, and one with a `p` appended to the name, which the kernel
+    /// uses and which is in the namespace.
     Veth(String),
-    /// An interface that exists, in the namespace.
+    /// An existing interface in the namespace.
     Interface(String),
 }
 
-/// A link as the user wants it.
+/// A link as the user specified it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkSpec {
     /// The interface.
     pub attachment: Attachment,
-    /// The network namespace of the kernel's end; made if there is none. Without, the one that the process is in.
+    /// Network namespace of the kernel's end; created if it does not exist. `None` is the namespace of the process.
     pub namespace: Option<String>,
     /// Addresses that the kernel's end is given.
     pub host_addresses: Vec<Cidr>,
-    /// How the engine gets frames of an interface; a TAP device is a port itself.
+    /// How the engine receives and sends the interface's frames; a TAP device is itself a port.
     pub port: PortConfig,
-    /// Addresses that the engine will have: nobody else may have them.
+    /// Addresses of the engine: the kernel may not have them.
     pub engine_addresses: Vec<Cidr>,
 }
 
-/// A link that is up. What was made for it goes when it is dropped.
+/// A link that is up. Dropping it removes everything that was created for it.
 pub struct Link {
-    /// The engine's end. Dropped first: a TAP device goes with it.
+    /// The engine's end. Dropped first: a TAP device disappears with it.
     port: Box<dyn Port>,
-    /// What the user should know.
+    /// Messages for the user.
     pub notes: Vec<String>,
     _made: Made,
 }
 
-/// What goes with the link, in this order.
+/// What is removed with the link, in this order.
 #[derive(Debug, Default)]
 struct Made {
     commands: Vec<Undo>,
     namespace: Option<Namespace>,
 }
 
-/// A command that takes back another.
+/// A command that undoes another.
 #[derive(Debug)]
 struct Undo(Vec<String>);
 
 impl Drop for Undo {
     fn drop(&mut self) {
         let arguments: Vec<&str> = self.0.iter().map(String::as_str).collect();
-        // What is gone already need not be taken away.
+        // The object may be gone already.
         let _ = ip(&arguments);
     }
 }
 
 impl Link {
-    /// Makes what `spec` says and attaches to it.
+    /// Creates the link that `spec` describes and attaches to it.
     ///
     /// # Errors
-    /// There is no permission, an interface is absent or busy, or an address is somebody else's.
+    /// The process lacks the permission, an interface is absent or busy, or the kernel has one of the engine's addresses.
     pub fn up(spec: &LinkSpec) -> Result<Self, LiveError> {
         Self::up_behind(spec, None)
     }
@@ -114,12 +114,12 @@ impl Link {
         })
     }
 
-    /// The engine's end.
+    /// Returns the properties of the engine's end.
     pub fn info(&self) -> &LinkInfo {
         self.port.link()
     }
 
-    /// The port, and what must be kept as long as it is used.
+    /// Returns the port, and a value that the caller must keep as long as it uses the port.
     pub fn into_parts(self) -> (Box<dyn Port>, impl Sized) {
         (self.port, self._made)
     }
@@ -131,7 +131,7 @@ impl Made {
         self.commands.push(Undo(arguments));
     }
 
-    /// Brings the kernel's end up and gives it its addresses. They go with the interface, unless it was there before.
+    /// Brings the kernel's end up and adds its addresses. They are removed with the interface, or one by one if it existed before.
     fn configure(
         &mut self,
         namespace: Option<&str>,
@@ -145,7 +145,7 @@ impl Made {
             let text = address.to_string();
             let mut add = vec!["addr", "add", &text, "dev", name];
             if matches!(address, Cidr::V6(_)) {
-                // Nobody else is on this link; without, the address would be of no use for a second.
+                // There are no other hosts on this link, and duplicate address detection would make the address unusable for a second.
                 add.push("nodad");
             }
             run(&add)?;
@@ -191,10 +191,10 @@ impl Made {
         }
         ip(&add)?;
         self.undo(&["link", "del", name]);
-        // What the kernel sends must be as on a wire.
+        // The kernel's packets must look as on a wire.
         let switch_off = || Offloads::of(&peer).switch_off(&Offload::OF_PEER);
         within(namespace, switch_off)??;
-        // The kernel has no business on the engine's end.
+        // The kernel should not use the engine's end.
         let quiet = format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6");
         let _ = std::fs::write(quiet, "1");
         ip(&["link", "set", name, "up"])?;
@@ -203,7 +203,7 @@ impl Made {
     }
 }
 
-/// An address that the kernel has cannot be the engine's too: both would answer.
+/// Checks that the kernel has none of the engine's addresses: otherwise both would answer.
 fn check_addresses(namespace: Option<&str>, addresses: &[Cidr]) -> Result<(), LiveError> {
     for address in addresses {
         let addr = address.addr();
@@ -216,7 +216,8 @@ fn check_addresses(namespace: Option<&str>, addresses: &[Cidr]) -> Result<(), Li
     Ok(())
 }
 
-/// Who sends to an own address sends from it. That one can be bound to says nothing: a namespace without addresses lets any.
+/// Packets to one of the kernel's own addresses have that address as their source. A successful bind would prove nothing: a namespace
+/// without addresses allows any.
 fn is_of_kernel(addr: IpAddr) -> bool {
     let unspecified: IpAddr = match addr {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -230,7 +231,7 @@ fn is_of_kernel(addr: IpAddr) -> bool {
     from.is_ok_and(|from| from.ip() == addr)
 }
 
-/// A locally administered Ethernet address for the engine's end, from the name of the interface (FNV-1a).
+/// Derives a locally administered Ethernet address for the engine's end from the name of the interface (FNV-1a).
 pub fn mac_for(name: &str) -> [u8; 6] {
     let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)

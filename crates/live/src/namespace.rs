@@ -1,4 +1,4 @@
-//! Network namespaces, as `ip netns` names them.
+//! Network namespaces, with the names that `ip netns` uses.
 
 use crate::error::LiveError;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -10,10 +10,10 @@ use std::process::{Command, Output};
 use std::sync::Mutex;
 use std::thread;
 
-/// Namespaces that this process has made and not yet deleted.
+/// Namespaces that this process has created and not yet deleted.
 static MADE: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// A network namespace; deleted when dropped, if it was made here.
+/// A network namespace; dropping it deletes the namespace if it was created here.
 #[derive(Debug)]
 pub struct Namespace {
     name: String,
@@ -21,7 +21,7 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// The namespace `name`; it is made if there is none.
+    /// Returns the namespace `name`, and creates it if it does not exist.
     ///
     /// # Errors
     /// There is no permission, or no `ip` command.
@@ -50,7 +50,7 @@ impl Drop for Namespace {
     }
 }
 
-/// Deletes all namespaces that this process has made: for an end that nobody can wait for.
+/// Deletes all namespaces that this process has created: for an exit that does not wait for destructors.
 pub fn remove_all_namespaces() {
     let names = MADE.lock().map(|names| names.clone()).unwrap_or_default();
     for name in names {
@@ -65,7 +65,7 @@ fn remember(name: &str) {
 }
 
 fn delete(name: &str) {
-    // That it is gone already is no failure, and there is nobody left to tell of another.
+    // The namespace may already be gone, and another failure can no longer be reported.
     let _ = ip(&["netns", "delete", name]);
     if let Ok(mut made) = MADE.lock() {
         made.retain(|other| other != name);
@@ -76,7 +76,8 @@ fn path_of(name: &str) -> PathBuf {
     PathBuf::from("/run/netns").join(name)
 }
 
-/// Does `work` in the namespace, or in this one if there is none, in a thread of its own: what it opens there it can bring back.
+/// Runs `work` in the namespace, in a thread of its own, or in the caller's namespace if `namespace` is `None`. `work` can return
+/// descriptors that it opened there.
 ///
 /// # Errors
 /// There is no such namespace, or no permission to enter it.
@@ -99,7 +100,7 @@ pub fn within<T: Send>(
     })
 }
 
-/// This thread is in the namespace from now on, and so are those that it starts.
+/// Moves the calling thread, and all threads that it starts later, to the namespace.
 ///
 /// # Errors
 /// There is no such namespace, or no permission to enter it.
@@ -123,7 +124,7 @@ pub fn enter(name: &str) -> Result<(), LiveError> {
 /// Runs `ip` with these arguments.
 ///
 /// # Errors
-/// It cannot be run, or it fails.
+/// The command cannot be run, or it fails.
 pub fn ip(arguments: &[&str]) -> Result<(), LiveError> {
     let what = || format!("`ip {}`", arguments.join(" "));
     let output = match Command::new("ip").args(arguments).output() {

@@ -1,4 +1,5 @@
-//! What the kernel knows of an interface's addresses and of the ways from there: an engine beside it has no answers to requests of its own.
+//! The kernel's addresses, routes and neighbours of an interface. An engine that shares the interface with the kernel receives no answers
+//! to requests of its own.
 
 use crate::netlink::{self, Attributes, HEADER_BYTES};
 use crate::port::interface_index;
@@ -28,15 +29,15 @@ const ROUTE_INTERFACE: u16 = 4;
 const ROUTE_GATEWAY: u16 = 5;
 const NEIGHBOUR_ADDRESS: u16 = 1;
 const NEIGHBOUR_MAC: u16 = 2;
-/// The entry is to be looked for as if a packet went there (NTF_USE).
+/// Asks the kernel to resolve the entry as if a packet were sent to it (NTF_USE).
 const USE: u8 = 1;
 const FAMILY_IPV4: u8 = libc::AF_INET as u8;
 const FAMILY_IPV6: u8 = libc::AF_INET6 as u8;
 
-/// An answer fits, and so does each part of a long one.
+/// Buffer size, bytes: an answer fits, and so does each part of a long one.
 const ANSWER_BYTES: usize = 32 * 1024;
 
-/// Asks the kernel about one interface.
+/// Queries the kernel about one interface.
 #[derive(Debug)]
 pub struct Neighbourhood {
     socket: OwnedFd,
@@ -45,7 +46,7 @@ pub struct Neighbourhood {
 }
 
 impl Neighbourhood {
-    /// Of the interface `name` in this thread's network namespace.
+    /// Opens a query socket for the interface `name` in this thread's network namespace.
     ///
     /// # Errors
     /// There is no such interface.
@@ -57,10 +58,10 @@ impl Neighbourhood {
         })
     }
 
-    /// The interface's addresses.
+    /// Returns the interface's addresses.
     ///
     /// # Errors
-    /// The kernel does not tell.
+    /// The kernel refuses.
     pub fn addresses(&mut self) -> io::Result<Vec<IpAddr>> {
         let mut found = Vec::new();
         self.send(GET_ADDRESS, DUMP, &[0; ADDRESS_BYTES])?;
@@ -77,7 +78,7 @@ impl Neighbourhood {
                     continue;
                 }
                 let attributes = body.get(ADDRESS_BYTES..).unwrap_or_default();
-                // That of the other end, where there is a single one.
+                // On a point-to-point interface, ADDRESS is that of the peer.
                 let own = netlink::attribute(attributes, LOCAL)
                     .or_else(|| netlink::attribute(attributes, ADDRESS));
                 found.extend(own.and_then(address));
@@ -88,11 +89,11 @@ impl Neighbourhood {
         }
     }
 
-    /// The Ethernet address that packets to `remote` go to from this interface. None when the kernel does not know it yet: it finds
-    /// out, and is to be asked again.
+    /// Returns the Ethernet address to which this interface sends packets for `remote`, or `None` if the kernel does not know it yet: the
+    /// kernel then resolves it, and the caller should ask again.
     ///
     /// # Errors
-    /// There is no way by this interface.
+    /// There is no route through this interface.
     pub fn way_to(&mut self, remote: IpAddr) -> io::Result<Option<[u8; 6]>> {
         let hop = self.next_hop(remote)?;
         let found = self.mac_of(hop);
@@ -134,7 +135,7 @@ impl Neighbourhood {
         Ok(mac.and_then(|mac| mac.try_into().ok()))
     }
 
-    /// A message about a neighbour.
+    /// Builds a message about a neighbour.
     fn neighbour(&self, addr: IpAddr, flags: u8) -> Vec<u8> {
         let (family, bytes) = parts(addr);
         let mut body = vec![0; NEIGHBOUR_BYTES];
@@ -151,7 +152,7 @@ impl Neighbourhood {
         Ok(())
     }
 
-    /// The kernel answers at once.
+    /// Receives an answer, which the kernel sends immediately.
     fn receive(&mut self) -> io::Result<&[u8]> {
         let (len, _) = recv(&self.socket, self.answer.as_mut_slice(), RecvFlags::empty())?;
         let answer = &self.answer[..len];

@@ -1,31 +1,31 @@
-//! What all messages of netlink(7) have in common.
+//! The common parts of all netlink(7) messages.
 
 use rustix::net::{AddressFamily, Protocol, SocketFlags, SocketType, netlink, socket_with};
 use std::io;
 use std::os::fd::OwnedFd;
 
-/// Bytes of a message's header (`struct nlmsghdr`).
+/// Length of a message's header, bytes (`struct nlmsghdr`).
 pub(crate) const HEADER_BYTES: usize = 16;
 
-/// The flag of what the kernel is asked for.
+/// Flag of a request to the kernel (NLM_F_REQUEST).
 const REQUEST: u16 = 1;
 
 /// Bytes of an attribute's header (`struct nlattr`).
 const ATTRIBUTE_BYTES: usize = 4;
 
-/// The kind of an answer that says how it went.
+/// Kind of an answer that reports success or an error (NLMSG_ERROR).
 const ERROR: u16 = 2;
 
-/// A socket for routes and interfaces of this thread's network namespace.
+/// Opens a socket for the routes and interfaces of this thread's network namespace.
 ///
 /// # Errors
-/// Those of the call.
+/// Errors of the system call.
 pub(crate) fn socket() -> io::Result<OwnedFd> {
-    // Without a number it is NETLINK_ROUTE.
+    // The default protocol, 0, is NETLINK_ROUTE.
     socket_for(None)
 }
 
-/// A socket for families that the kernel numbers when it starts (NETLINK_GENERIC).
+/// Opens a socket for questions about sockets (NETLINK_SOCK_DIAG).
 ///
 /// # Errors
 /// Those of the call.
@@ -38,12 +38,12 @@ fn socket_for(protocol: Option<Protocol>) -> io::Result<OwnedFd> {
     Ok(socket_with(family, SocketType::RAW, flags, protocol)?)
 }
 
-/// A request, with more flags than that it is one.
+/// Builds a request with `flags` in addition to NLM_F_REQUEST.
 pub(crate) fn request(kind: u16, flags: u16, body: &[u8]) -> Vec<u8> {
     let mut message = Vec::from(((HEADER_BYTES + body.len()) as u32).to_ne_bytes());
     message.extend(kind.to_ne_bytes());
     message.extend((flags | REQUEST).to_ne_bytes());
-    // Neither a number of the message nor one of this process.
+    // Sequence number and port number are 0.
     message.extend([0; 8]);
     message.extend(body);
     message
@@ -55,7 +55,7 @@ pub(crate) fn kind(answer: &[u8]) -> Option<u16> {
     Some(u16::from_ne_bytes(*bytes))
 }
 
-/// How it went, if the answer is about that.
+/// Returns whether the request succeeded, or `None` if the answer does not report that.
 pub(crate) fn outcome(answer: &[u8]) -> Option<io::Result<()>> {
     if kind(answer)? != ERROR {
         return None;
@@ -70,12 +70,12 @@ pub(crate) fn outcome(answer: &[u8]) -> Option<io::Result<()>> {
     })
 }
 
-/// Attributes, one behind the other.
+/// Attributes, one after the other.
 #[derive(Debug, Default)]
 pub(crate) struct Attributes(pub(crate) Vec<u8>);
 
 impl Attributes {
-    /// And one more.
+    /// Appends an attribute.
     pub(crate) fn with(mut self, kind: u16, value: &[u8]) -> Self {
         let len = (ATTRIBUTE_BYTES + value.len()) as u16;
         self.0.extend(len.to_ne_bytes());
@@ -86,7 +86,7 @@ impl Attributes {
     }
 }
 
-/// The value of the attribute `wanted`.
+/// Returns the value of the attribute `wanted`.
 pub(crate) fn attribute(mut attributes: &[u8], wanted: u16) -> Option<&[u8]> {
     loop {
         let header = attributes.first_chunk::<4>()?;

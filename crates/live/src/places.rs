@@ -1,5 +1,5 @@
-//! Where the sockets of adapters, brokers and servers are unless a path is given. Each network namespace has its own: an adapter serves the
-//! interfaces of one, and its broker refuses sockets of another.
+//! Default paths of the sockets of adapters, brokers and servers. Each network namespace has its own: an adapter serves the interfaces of
+//! one namespace, and its broker refuses sockets of other namespaces.
 
 use crate::error::LiveError;
 use crate::namespace::within;
@@ -10,7 +10,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The folder of the network namespace that process 1 is in. Others have one beside it, with the namespace's number behind the name.
+/// Folder of the network namespace of process 1. The folders of other namespaces have the namespace's number appended to this name.
 const FOLDER: &str = "/run/baton";
 
 /// The default paths of one network namespace.
@@ -20,7 +20,7 @@ pub struct Places {
 }
 
 impl Places {
-    /// Those of the network namespace that this thread is in.
+    /// Returns the paths of this thread's network namespace.
     pub fn here() -> Self {
         let folder = match own_number() {
             Some(number) if !is_of_first_process() => format!("{FOLDER}-{number}"),
@@ -30,7 +30,7 @@ impl Places {
         Self { folder }
     }
 
-    /// Those of the network namespace `name`, or of this thread's.
+    /// Returns the paths of the network namespace `name`, or of this thread's.
     ///
     /// # Errors
     /// There is no such namespace, or no permission to enter it.
@@ -38,30 +38,30 @@ impl Places {
         within(name, Self::here)
     }
 
-    /// Where an adapter takes applications in.
+    /// Path at which applications attach to an adapter.
     pub fn adapter(&self) -> PathBuf {
         self.folder.join("adapter.sock")
     }
 
-    /// Where an adapter answers `baton live stat`.
+    /// Path at which an adapter answers `baton live stat`.
     pub fn control(&self) -> PathBuf {
         self.folder.join("control.sock")
     }
 
-    /// Where a broker listens.
+    /// Path at which a broker listens.
     pub fn broker(&self) -> PathBuf {
         self.folder.join("broker.sock")
     }
 
-    /// Where a web server answers `baton live stat`.
+    /// Path at which a web server answers `baton live stat`.
     pub fn serve(&self) -> PathBuf {
         self.folder.join("serve.sock")
     }
 
-    /// Makes the folder if it is missing and `path` is in it, and gives it to the user who is to remove sockets there.
+    /// If `path` is in the folder, creates the folder if necessary and makes `owner`, the user who will remove sockets there, its owner.
     ///
     /// # Errors
-    /// The process may not.
+    /// The process lacks the permission.
     pub fn make_for(&self, path: &Path, owner: Option<&ServiceUser>) -> Result<(), LiveError> {
         if path.parent() != Some(&self.folder) {
             return Ok(());
@@ -89,7 +89,7 @@ impl Places {
         Ok(fchown(folder, Some(uid), Some(gid))?)
     }
 
-    /// What to say where nobody is at `path`: how it was chosen, if it is one of these.
+    /// Returns a hint for a failed connection to `path` if that is a default path: it says how the path was chosen.
     pub fn hint(&self, path: &Path) -> String {
         if path.parent() != Some(&self.folder) {
             return String::new();
@@ -100,14 +100,14 @@ impl Places {
     }
 }
 
-/// The number of this thread's network namespace, as `lsns -t net` shows it.
+/// Returns the number of this thread's network namespace, as `lsns -t net` shows it.
 pub(crate) fn own_number() -> Option<u64> {
     let namespace = std::fs::metadata("/proc/thread-self/ns/net");
     namespace.ok().map(|namespace| namespace.ino())
 }
 
-/// Whether process 1 is in the same network namespace. Its link to that (`/proc/1/ns/net`) only root may follow, but everybody may look at
-/// the files about it, which are the same for processes of the same namespace.
+/// Returns whether process 1 is in the same network namespace. Only root may follow its link to the namespace (`/proc/1/ns/net`), but every
+/// user may inspect the files in `/proc/1/net`, which are identical for processes of the same namespace.
 fn is_of_first_process() -> bool {
     let of = |process: &str| {
         let file = std::fs::metadata(format!("/proc/{process}/net/dev")).ok()?;

@@ -1,5 +1,5 @@
-//! What a daemon may do beyond an ordinary user, of which it needs little once it is set up: it drops capabilities (capabilities(7)) and
-//! user 0, and confines itself to the system calls that it makes.
+//! Drops the privileges of a daemon, which needs few of them once it is set up: it drops capabilities (capabilities(7)) and user 0, and
+//! confines itself to the system calls that it makes.
 
 mod calls;
 mod filter;
@@ -19,31 +19,31 @@ use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What a broker needs: repair mode, injected packets and programs at the interface; ports below 1024 for connections that come back;
-/// packets with headers of its own; maps and programs.
+/// Capabilities of a broker: for repair mode, injected packets and programs at the interface; for binding returning connections to ports
+/// below 1024; for packets with their own headers; for maps and programs.
 const OF_BROKER: CapabilitySet = CapabilitySet::NET_ADMIN
     .union(CapabilitySet::NET_BIND_SERVICE)
     .union(CapabilitySet::NET_RAW)
     .union(CapabilitySet::BPF);
 
-/// A thread that has ended is gone from the kernel's list by then.
+/// Time within which a thread that has ended disappears from the kernel's list.
 const LONGEST_EXIT: Duration = Duration::from_secs(5);
-/// Bits that a set of capabilities has room for.
+/// Number of bits in a set of capabilities.
 const MOST_CAPABILITIES: u32 = 64;
 
-/// This process, and all threads that it starts from now on, may do what a broker needs, as far as it might before, and no more; as `user`,
-/// if one is given.
+/// Reduces the capabilities of this process, and of all threads that it starts from now on, to those that a broker needs, as far as it has
+/// them. Switches to `user`, if given.
 ///
 /// # Errors
-/// It has more than one thread, as others would keep what they have; or the system refuses.
+/// The process has more than one thread, whose privileges would remain, or the system refuses.
 pub fn keep_privileges_of_broker(user: Option<&ServiceUser>) -> Result<(), LiveError> {
     keep(OF_BROKER, user)
 }
 
-/// The same with nothing beyond an ordinary user.
+/// Drops all capabilities, and switches to `user`, if given.
 ///
 /// # Errors
-/// As [`keep_privileges_of_broker`].
+/// See [`keep_privileges_of_broker`].
 pub fn keep_no_privileges(user: Option<&ServiceUser>) -> Result<(), LiveError> {
     keep(CapabilitySet::empty(), user)
 }
@@ -54,21 +54,21 @@ fn keep(kept: CapabilitySet, user: Option<&ServiceUser>) -> Result<(), LiveError
         empty_bounding_set()?;
         clear_ambient_capability_set()?;
         if let Some(user) = user {
-            // Without it the kernel drops all capabilities with user 0.
+            // Otherwise the kernel drops all capabilities when the process stops being user 0.
             set_keep_capabilities(true)?;
             user.become_it()?;
             set_keep_capabilities(false)?;
         }
         keep_capabilities(kept)?;
         set_no_new_privs(true)?;
-        // Other processes of the user may neither trace it nor read its memory.
+        // Other processes of the user may neither trace the process nor read its memory.
         set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
         Ok(())
     };
     keep().map_err(LiveError::failed("cannot drop privileges"))
 }
 
-/// Does `work` in a thread that has no capability. Those that it starts have none either.
+/// Runs `work` in a thread without capabilities. Threads that it starts have none either.
 ///
 /// # Errors
 /// The system refuses.
@@ -95,7 +95,7 @@ fn keep_capabilities(kept: CapabilitySet) -> io::Result<()> {
     Ok(set_capabilities(None, sets)?)
 }
 
-/// Capabilities belong to threads, and a thread can drop only its own.
+/// Waits until the process has only one thread, because capabilities belong to threads and a thread can drop only its own.
 fn await_single_thread() -> io::Result<()> {
     let limit = Instant::now() + LONGEST_EXIT;
     loop {
@@ -111,14 +111,14 @@ fn await_single_thread() -> io::Result<()> {
     }
 }
 
-/// No program that is executed can get any capability. Takes CAP_SETPCAP; without it nothing is executed all the same, as the filter of system
-/// calls forbids it.
+/// Prevents executed programs from getting any capability. This takes CAP_SETPCAP; without it, programs cannot be executed anyway, because
+/// the filter of system calls forbids it.
 fn empty_bounding_set() -> io::Result<()> {
     for bit in 0..MOST_CAPABILITIES {
         let capability = CapabilitySet::from_bits_retain(1 << bit);
         match remove_capability_from_bounding_set(capability) {
             Ok(()) => {}
-            // The kernel has no more, or the process may not.
+            // The kernel has no more capabilities, or the process lacks the permission.
             Err(Errno::INVAL | Errno::PERM) => break,
             Err(error) => return Err(error.into()),
         }

@@ -13,25 +13,25 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 
-/// An answer of the adapter is looked for at least so often.
+/// Maximum time until the driver is checked again for an answer of the adapter.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
 
-/// Why there are no sockets.
+/// The error of a listener that the adapter refuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the adapter does not let this process listen at {at}: {status}")]
 pub struct CannotListen {
-    /// Where.
+    /// Endpoint of the listener.
     pub at: Endpoint,
-    /// What the adapter says.
+    /// Status that the adapter reported.
     pub status: Status,
 }
 
-/// What befalls the link, for people.
+/// An event of the link, for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinkNews {
-    /// It is lost; the text says why.
+    /// The link is lost; the text gives the reason.
     Lost(String),
-    /// There is a new one.
+    /// The application is attached again.
     Attached,
 }
 
@@ -42,21 +42,21 @@ pub struct AdapterSockets<N> {
     watch: LinkWatch<N>,
 }
 
-/// Tells when the link is lost, and when there is another.
+/// Reports the loss of the link, and the next attachment.
 pub(crate) struct LinkWatch<N> {
     tell: N,
-    /// As last told.
+    /// State of the link that was last reported.
     attached: bool,
 }
 
 impl<N: FnMut(&LinkNews)> LinkWatch<N> {
-    /// There is a link now.
+    /// Creates a watch of a link that is attached.
     pub(crate) fn new(tell: N) -> Self {
         let attached = true;
         Self { tell, attached }
     }
 
-    /// Looks whether that has changed; true when the link has just been lost.
+    /// Checks whether the state of the link has changed; returns true if the link has just been lost.
     pub(crate) fn look(&mut self, driver: &Driver) -> bool {
         let attached = driver.is_attached();
         if attached == self.attached {
@@ -72,10 +72,10 @@ impl<N: FnMut(&LinkNews)> LinkWatch<N> {
     }
 }
 
-/// Waits until the adapter has agreed to a socket at `at`, which `agreed` finds out.
+/// Waits until the adapter has agreed to a socket at `at`, which `agreed` checks.
 ///
 /// # Errors
-/// The adapter does not agree, or is gone.
+/// The adapter refuses, or is gone.
 pub(crate) fn until_agreed<T>(
     driver: &mut Driver,
     socket: SocketId,
@@ -91,7 +91,7 @@ pub(crate) fn until_agreed<T>(
         if let Some(status) = refused.or_else(lost) {
             return Err(CannotListen { at, status });
         }
-        // That the system cannot wait is no reason not to ask.
+        // If the wait fails, the loop polls instead.
         if !driver.turn() {
             let _ = driver.wait(Some(LONGEST_WAIT));
         }
@@ -99,7 +99,7 @@ pub(crate) fn until_agreed<T>(
 }
 
 impl<N: FnMut(&LinkNews)> AdapterSockets<N> {
-    /// Without listeners. What befalls the link is told to `tell`.
+    /// Creates sockets without listeners. Events of the link are reported to `tell`.
     pub fn new(driver: Driver, tell: N) -> Self {
         Self {
             driver,
@@ -108,10 +108,10 @@ impl<N: FnMut(&LinkNews)> AdapterSockets<N> {
         }
     }
 
-    /// Listens there, and again on each adapter that is found after this one is lost.
+    /// Listens at `at`, and does so again on each adapter that is found after this one is lost.
     ///
     /// # Errors
-    /// The adapter does not let this process, or is gone.
+    /// The adapter refuses, or is gone.
     pub fn listen(&mut self, at: Endpoint, backlog: u32) -> Result<(), CannotListen> {
         let now = self.driver.now();
         let listening = self.driver.os_mut().listen(now, at, backlog);
@@ -122,7 +122,7 @@ impl<N: FnMut(&LinkNews)> AdapterSockets<N> {
         })
     }
 
-    /// The layer below.
+    /// Returns the driver of the sockets.
     pub fn driver(&self) -> &Driver {
         &self.driver
     }
@@ -193,7 +193,7 @@ impl<N: FnMut(&LinkNews)> SnapshotSource for AdapterSockets<N> {
     }
 }
 
-/// What the host's half and its link have counted.
+/// Adds the counters of the host's half of the sockets and of its link.
 pub(crate) fn link_counters(driver: &Driver, counters: &mut BTreeMap<String, u64>) {
     let link = driver.link().counters();
     let spins = driver.spins();
@@ -224,7 +224,7 @@ pub(crate) fn link_counters(driver: &Driver, counters: &mut BTreeMap<String, u64
     }
 }
 
-/// This process, as an application of its adapter; so many of its sockets are no connections.
+/// Returns the row of this process as an application of its adapter; `others` of its sockets are not connections.
 pub(crate) fn application_row(driver: &Driver, now: Time, others: u64) -> ApplicationRow {
     let os = driver.os();
     let link = driver.link();

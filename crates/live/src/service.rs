@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// All connections are on the engine's own stack.
+/// Returns no adapters: all connections are on the engine's own stack.
 fn no_adapters() -> &'static mut [AdapterEnd<Bytes, HostEnd>] {
     &mut []
 }
@@ -31,12 +31,12 @@ pub struct WebService {
 }
 
 impl WebService {
-    /// A server that listens on all addresses of `host`.
+    /// Creates a server that listens on all addresses of `host`.
     ///
     /// # Errors
-    /// The root cannot be served.
+    /// The root folder cannot be served.
     pub fn start(config: &ServiceConfig, host: &mut Host) -> io::Result<Self> {
-        // What is written between two polls of the stack leaves in whole segments anyway: there is nothing to cork.
+        // Data written between two polls of the stack leaves in full segments anyway: corking would gain nothing.
         let web = Web::new(config, false)?;
         let mut sockets = SocketLayer::new(config.most_connections, None);
         for addr in [
@@ -50,13 +50,13 @@ impl WebService {
         Ok(Self { web, sockets })
     }
 
-    /// The server.
+    /// Returns the server.
     pub fn server(&self) -> &Server<Bytes, FileHttp> {
         self.web.server()
     }
 
-    /// Does what it is asked for; true when the end begins by that: it takes no more connections and ends those there are, idle ones at
-    /// once, others when their response is complete.
+    /// Handles a request to stop. Returns true if this call starts the shutdown: the server then accepts no more connections, and ends idle
+    /// connections immediately and others when their response is complete.
     pub fn handle_stop(&mut self, now: Time, host: &mut Host, stop: Stop) -> bool {
         let begins = self.web.handle_stop(now, stop);
         if begins {
@@ -67,7 +67,7 @@ impl WebService {
         begins
     }
 
-    /// Whether the end was asked for and nothing is left.
+    /// Returns whether the shutdown has started and no connection remains.
     pub fn has_ended(&self, host: &Host) -> bool {
         self.web.is_done() && host.stack().is_empty()
     }
@@ -120,7 +120,8 @@ impl SnapshotSource for WebService {
     }
 }
 
-/// Serves until `stop` says so, then ends what is under way, and tells `operator` if that takes a while; answers who asks at `control`.
+/// Serves until `stop` requests the end, then finishes the open connections, and calls `operator` if that takes a while. Answers requests
+/// that arrive at `control`.
 ///
 /// # Errors
 /// The port is gone.

@@ -1,4 +1,4 @@
-//! What goes on in an engine, for people and programs.
+//! The state of an engine, for people and programs.
 
 use crate::adapter::ApplicationRow;
 use crate::engine::Engine;
@@ -16,99 +16,99 @@ use std::fmt::Debug;
 /// Everything that `baton live stat` shows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
-    /// The process.
+    /// Number of the process.
     pub pid: u32,
-    /// Time since it was started, ms.
+    /// Time since the process was started, ms.
     pub uptime_ms: u64,
-    /// The interface.
+    /// Name of the interface.
     pub interface: String,
     /// The engine's Ethernet address; empty where there is no interface.
     pub mac: String,
-    /// MTU of the link, bytes; 0 where there is none.
+    /// MTU of the link, bytes; 0 where there is no link.
     pub mtu: u16,
-    /// Connections, without those in TIME-WAIT.
+    /// Connections, except those in TIME-WAIT.
     pub connections: Vec<ConnectionRow>,
-    /// Connections in TIME-WAIT.
+    /// Number of connections in TIME-WAIT.
     pub time_wait: u64,
     /// Listeners.
     pub listeners: Vec<ListenerRow>,
     /// Neighbours on the link.
     pub neighbours: Vec<NeighbourRow>,
-    /// Applications, of an adapter.
+    /// Applications of an adapter; empty for other processes.
     #[serde(default)]
     pub applications: Vec<ApplicationRow>,
-    /// Where each connection lives, of a host with an adapter.
+    /// Where each connection is located, for a host with an adapter.
     #[serde(default)]
     pub places: Vec<PlaceRow>,
-    /// Counters of all layers by name, the layer first.
+    /// Counters of all layers by name; a name starts with its layer.
     pub counters: BTreeMap<String, u64>,
 }
 
-/// One connection.
+/// A connection.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ConnectionRow {
-    /// This end.
+    /// Local endpoint.
     pub local: Endpoint,
-    /// The other end.
+    /// Remote endpoint.
     pub remote: Endpoint,
     /// Bytes received and not yet read by the application.
     pub receive_queue: u64,
     /// Bytes written by the application and not yet acknowledged.
     pub send_queue: u64,
-    /// Congestion control.
+    /// Name of the congestion control algorithm.
     pub congestion: String,
-    /// Number of the application whose it is, of an adapter.
+    /// Number of the application that owns the connection, on an adapter.
     #[serde(default)]
     pub application: Option<u32>,
-    /// All the rest.
+    /// State and counters of the connection.
     pub info: Info,
 }
 
 /// One listener.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ListenerRow {
-    /// Where it listens.
+    /// Local endpoint.
     pub local: Endpoint,
     /// Connections that wait to be accepted.
     pub accept_queue: u64,
 }
 
-/// One neighbour.
+/// A neighbour.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NeighbourRow {
     /// Internet address.
     pub addr: String,
     /// Ethernet address, if known.
     pub mac: Option<String>,
-    /// State of RFC 4861 7.3.2.
+    /// State, as in RFC 4861 7.3.2.
     pub state: String,
-    /// Packets that wait for its Ethernet address.
+    /// Number of packets that wait for the neighbour's Ethernet address.
     pub waiting: u64,
 }
 
-/// Something that has counters to tell.
+/// A source of counters for a snapshot.
 pub trait SnapshotSource {
-    /// Adds its counters.
+    /// Adds the counters of this source.
     fn add_counters(&self, counters: &mut BTreeMap<String, u64>);
 
-    /// Its applications, if it is an adapter.
+    /// Returns the applications of an adapter.
     fn applications(&self, _now: Time) -> Vec<ApplicationRow> {
         Vec::new()
     }
 
-    /// Where each of its connections lives, if it is a host with an adapter.
+    /// Returns where each connection of a host with an adapter is located.
     fn places(&self, _now: Time) -> Vec<PlaceRow> {
         Vec::new()
     }
 
-    /// Number of the application that a connection belongs to, if it is an adapter's.
+    /// Returns the number of the application that owns a connection of an adapter.
     fn application_of(&self, _conn: ConnId) -> Option<u32> {
         None
     }
 }
 
 impl Snapshot {
-    /// Takes one.
+    /// Takes a snapshot of `engine` and `source`.
     pub fn take<T: Port>(engine: &Engine<T>, source: &impl SnapshotSource) -> Self {
         let (now, host) = (engine.now(), engine.host());
         let link = engine.port().link();
@@ -130,7 +130,7 @@ impl Snapshot {
         }
     }
 
-    /// Its counters alone.
+    /// Returns the counters of `engine` and `source` alone.
     pub fn counters<T: Port>(
         engine: &Engine<T>,
         source: &impl SnapshotSource,
@@ -144,7 +144,7 @@ impl Snapshot {
         counters
     }
 
-    /// One of a process whose TCP is elsewhere, behind sockets called `name`: it has counters only.
+    /// Takes a snapshot of a process whose TCP runs elsewhere, behind sockets called `name`: it has no interface of its own.
     pub fn of_sockets(now: Time, name: String, source: &impl SnapshotSource) -> Self {
         let mut counters = BTreeMap::new();
         source.add_counters(&mut counters);
@@ -209,7 +209,7 @@ fn neighbour(neighbour: Neighbour) -> NeighbourRow {
     }
 }
 
-/// Adds what a host's IP layer and TCP have counted.
+/// Adds the counters of a host's IP layer and TCP.
 pub(crate) fn add_host_counters(host: &Host, counters: &mut BTreeMap<String, u64>) {
     let inet = host.interface().stats();
     let mut add = |layer: &str, name: &str, value| {
@@ -263,7 +263,7 @@ pub(crate) fn add_host_counters(host: &Host, counters: &mut BTreeMap<String, u64
     }
 }
 
-/// Adds the fields of a structure that are numbers, under the name of its layer.
+/// Adds the numeric fields of a structure, with the name of its layer in front.
 pub(crate) fn add_fields(
     layer: &str,
     stats: &impl Serialize,
@@ -280,7 +280,7 @@ pub(crate) fn add_fields(
     }
 }
 
-/// Adds what a socket layer counts of handoffs to an adapter with this Soft_Limit.
+/// Adds the counters of a socket layer about handoffs to an adapter with this Soft_Limit.
 pub(crate) fn add_handoffs(
     layer: &SocketLayer<Bytes>,
     soft_limit: Option<u32>,
@@ -295,7 +295,7 @@ pub(crate) fn add_handoffs(
     counters.insert("handoff.soft_limit".to_owned(), limit.into());
 }
 
-/// A variant's name as counters have it: `NoConnection` is `no_connection`.
+/// Converts the name of a variant to the name of its counter: `NoConnection` becomes `no_connection`.
 pub(crate) fn snake_case(variant: impl Debug) -> String {
     let name = format!("{variant:?}");
     let mut text = String::with_capacity(name.len() + 4);

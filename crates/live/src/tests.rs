@@ -1,4 +1,4 @@
-//! A server and a client, both on the engine, joined by ports in memory.
+//! A server and a client, both on the engine, connected by in-memory ports.
 
 use crate::http::HttpConfig;
 use crate::port::{Capture, Faults, MemoryPort, Port, memory_pair};
@@ -22,7 +22,7 @@ fn engine<T: Port>(port: T, address: &[&str], seed: u64) -> Engine<T> {
     Engine::new(host, port, Clock::start())
 }
 
-/// A server of `root` on one end of a cable and a client on the other, on virtual time.
+/// A server of `root` at one end of a cable and a client at the other, on virtual time.
 struct World<S, C> {
     now: Time,
     server: Engine<S>,
@@ -44,7 +44,7 @@ impl<S: Port, C: Port> World<S, C> {
         }
     }
 
-    /// One turn of both, then on to the next moment at which something is due.
+    /// Runs one turn of both, then advances the time by 100 us.
     fn step(&mut self, application: &mut impl Application) {
         self.server
             .turn_at(self.now, &mut self.service)
@@ -235,7 +235,7 @@ fn what_is_left_at_the_end_is_reset() {
         .reset_all(&mut service)
         .expect("memory does not fail");
     assert!(server.host().stack().is_empty());
-    // The server is gone: what it has sent is all there will be.
+    // The server is gone: it sends nothing more.
     drop((server, service));
     let outcome = loop {
         client.turn(&mut fetch).expect("memory does not fail");

@@ -1,4 +1,4 @@
-//! When to look after what is rarely asked for.
+//! Decides when to check for something rare.
 
 use baton_wire::{Span, Time};
 
@@ -7,18 +7,18 @@ const INTERVAL: Span = Span::from_ms(1);
 /// It is looked at so often whatever waits have seen: whoever asks may give up.
 const LONGEST: Span = Span::from_ms(100);
 
-/// When to look after something that is rarely asked for, and that takes system calls to see: when a wait has seen it, and now and then
-/// while there is so much to do that nothing is waited for.
+/// Schedules checks for something that is rare and costs system calls to check: after a wait has seen it, and at intervals while the loop
+/// is too busy to wait.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Throttle {
-    /// When it is looked at next.
+    /// Time of the next check.
     at: Time,
     /// When it is looked at whatever waits have seen.
     latest: Time,
 }
 
 impl Throttle {
-    /// Whether to look now.
+    /// Returns whether to check now.
     pub(crate) fn is_due(&mut self, now: Time) -> bool {
         let is_due = now >= self.at;
         if is_due {

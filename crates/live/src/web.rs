@@ -1,4 +1,4 @@
-//! The web server with its clock and its end, on whatever sockets.
+//! The web server with its clock and its shutdown, on any kind of sockets.
 
 use crate::ending::{End, Stop, Waiting};
 use crate::http::{FileHttp, HttpConfig, Status};
@@ -14,20 +14,20 @@ use std::time::SystemTime;
 /// Parameters of the service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceConfig {
-    /// What is served, and how.
+    /// The files that are served, and how.
     pub http: HttpConfig,
     /// TCP port.
     pub port: u16,
-    /// Connections that may wait to be accepted, and as many again whose handshake is not over.
+    /// Maximum number of connections that wait to be accepted, and of connections whose handshake is in progress.
     pub backlog: usize,
-    /// Connections at most; more wait to be accepted.
+    /// Maximum number of connections; further connections wait to be accepted.
     pub most_connections: usize,
-    /// A connection on which nothing happens for so long is closed, seconds.
+    /// Time after which an idle connection is closed, seconds.
     pub idle_timeout_s: u32,
 }
 
 impl ServiceConfig {
-    /// The usual parameters.
+    /// Returns the usual parameters.
     pub fn new(http: HttpConfig) -> Self {
         Self {
             http,
@@ -39,20 +39,20 @@ impl ServiceConfig {
     }
 }
 
-/// A web server, its clock, and how it ends.
+/// A web server with its clock and its shutdown.
 pub(crate) struct Web {
     server: Server<Bytes, FileHttp>,
     idle_timeout_s: u32,
-    /// When the clock is looked at next.
+    /// Time at which the clock is next updated.
     next_second: Time,
     end: End,
 }
 
 impl Web {
-    /// A server, whose responses are held back until they are whole if `cork`.
+    /// Creates a server. If `cork` is set, responses are held back until they are complete.
     ///
     /// # Errors
-    /// The root cannot be served.
+    /// The root folder cannot be served.
     pub(crate) fn new(config: &ServiceConfig, cork: bool) -> io::Result<Self> {
         let http = FileHttp::new(config.http.clone())?;
         let web = Config {
@@ -71,12 +71,12 @@ impl Web {
         &self.server
     }
 
-    /// Acts on one event.
+    /// Handles one event.
     pub(crate) fn step(&mut self, calls: &mut impl Sockets<Bytes>, ready: Ready) {
         self.server.step(calls, ready);
     }
 
-    /// Does what is due at `now`.
+    /// Does everything that is due at `now`.
     pub(crate) fn handle_timeouts(&mut self, now: Time, calls: &mut impl Sockets<Bytes>) {
         if now >= self.next_second {
             self.next_second = now + Span::from_secs(1);
@@ -90,39 +90,39 @@ impl Web {
         }
     }
 
-    /// When something will be due.
+    /// Returns the time at which something will be due.
     pub(crate) fn poll_timeout(&self) -> Time {
         self.next_second
     }
 
-    /// Does what it is asked for; true when the end begins by that: from now on connections are closed, idle ones at once, others when
-    /// their response is complete.
+    /// Handles a request to stop. Returns true if this call starts the shutdown: from then on, idle connections are closed immediately, and
+    /// others when their response is complete.
     pub(crate) fn handle_stop(&mut self, now: Time, stop: Stop) -> bool {
         self.end.handle(now, stop)
     }
 
-    /// What to say of the wait for the end, of connections of its own and of `closing` others.
+    /// Returns a report of a long wait for the end. The wait is for the server's connections, or for `closing` connections if these are more.
     pub(crate) fn poll_waiting(&mut self, now: Time, closing: usize) -> Option<Waiting> {
         let left = closing.max(self.server.connections() as usize);
         self.end.poll_waiting(now, left)
     }
 
-    /// Whether the end was asked for.
+    /// Returns whether the shutdown has started.
     pub(crate) fn is_ending(&self) -> bool {
         self.end.has_begun()
     }
 
-    /// Whether the end was asked for and no connection is left.
+    /// Returns whether the shutdown has started and no connection remains.
     pub(crate) fn is_done(&self) -> bool {
         self.is_ending() && self.server.connections() == 0
     }
 
-    /// Whether what is left is to be reset.
+    /// Returns whether the remaining connections must be reset now.
     pub(crate) fn is_overdue(&self, now: Time) -> bool {
         self.end.is_over(now)
     }
 
-    /// Adds what the server has counted.
+    /// Adds the counters of the server.
     pub(crate) fn add_counters(&self, counters: &mut BTreeMap<String, u64>) {
         let mut add = |name: &str, value| {
             counters.insert(name.to_owned(), value);

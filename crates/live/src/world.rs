@@ -1,4 +1,4 @@
-//! The web server on sockets that somebody else's TCP is behind: the kernel's, or an adapter's.
+//! The web server on sockets whose TCP runs elsewhere: in the kernel, or on an adapter.
 
 use crate::adapter::ApplicationRow;
 use crate::control::ControlSocket;
@@ -15,47 +15,47 @@ use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::io;
 
-/// Whoever asks for a snapshot, or for the end, is heard after so long at the latest. Asking costs system calls, which are
-/// not to be paid for at each turn.
+/// Longest time until a request for a snapshot, or to stop, is noticed. Checking costs system calls, which are too expensive for every
+/// turn.
 const CONTROL_INTERVAL: Span = Span::from_ms(50);
 
-/// The sockets of an application, and the wait for them.
+/// The sockets of an application, and the means to wait for them.
 pub trait SocketWorld: SnapshotSource {
-    /// The calls that the application can make.
+    /// The socket calls that the application can make.
     type Calls<'a>: Sockets<Bytes>
     where
         Self: 'a;
 
-    /// What connections are made through, for people.
+    /// Returns a human-readable name of the TCP implementation behind the sockets.
     fn name(&self) -> String;
 
-    /// The time.
+    /// Returns the current time.
     fn now(&self) -> Time;
 
-    /// Takes in what has happened, and sees to it that what was asked for is carried out.
+    /// Processes everything that has happened, and carries out what was requested.
     ///
     /// # Errors
-    /// There will be no more sockets.
+    /// No sockets will work any more.
     fn turn(&mut self) -> io::Result<()>;
 
-    /// The next socket that has something to say.
+    /// Returns the next socket that has an event.
     fn next_ready(&mut self) -> Option<Ready>;
 
-    /// The calls.
+    /// Returns the socket calls.
     fn calls(&mut self) -> Self::Calls<'_>;
 
-    /// Accepts no more connections.
+    /// Stops accepting connections.
     fn unlisten(&mut self);
 
-    /// Connections for which something may have to be sent, those that the application has closed among them.
+    /// Returns the number of connections that may still have data to send, including those that the application has closed.
     fn undrained(&self) -> usize {
         0
     }
 
-    /// Resets them.
+    /// Resets all connections.
     fn reset_all(&mut self) {}
 
-    /// Waits until something has happened, or until `due`.
+    /// Waits until something happens, or until `due`.
     ///
     /// # Errors
     /// The system cannot wait.
@@ -69,35 +69,36 @@ pub struct WorldService<W> {
 }
 
 impl<W: SocketWorld> WorldService<W> {
-    /// A server on these sockets, which listen already.
+    /// Creates a server on `world`, whose sockets already listen.
     ///
     /// # Errors
-    /// The root cannot be served.
+    /// The root folder cannot be served.
     pub fn start(config: &ServiceConfig, world: W) -> io::Result<Self> {
-        // A header that left by itself would be a segment, or a descriptor, of its own.
+        // A header sent on its own would be a separate segment, or a separate descriptor.
         let web = Web::new(config, true)?;
         Ok(Self { web, world })
     }
 
-    /// The server.
+    /// Returns the server.
     pub fn server(&self) -> &Server<Bytes, FileHttp> {
         self.web.server()
     }
 
-    /// Its sockets.
+    /// Returns the server's sockets.
     pub fn world(&self) -> &W {
         &self.world
     }
 
-    /// What goes on.
+    /// Returns a snapshot of the current state.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot::of_sockets(self.world.now(), self.world.name(), self)
     }
 
-    /// Serves until `stop` says so, then ends what is under way, and tells `operator` if that takes a while; answers who asks at `control`.
+    /// Serves until `stop` requests the end, then finishes the open connections, and calls `operator` if that takes a while. Answers
+    /// requests that arrive at `control`.
     ///
     /// # Errors
-    /// There are no more sockets.
+    /// No sockets work any more.
     pub fn serve(
         &mut self,
         mut control: Option<&mut ControlSocket>,
@@ -114,7 +115,7 @@ impl<W: SocketWorld> WorldService<W> {
                 return Ok(());
             }
             if self.web.is_overdue(now) {
-                // What the server resets is asked for by a turn, what it has closed already is not.
+                // A turn issues the resets of the server's own connections; connections that the server has closed already are reset below.
                 self.turn().map_err(no_more())?;
                 self.world.reset_all();
                 return self.world.turn().map_err(no_more());

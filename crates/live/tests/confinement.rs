@@ -1,5 +1,5 @@
-//! What the filters of system calls forbid kills a process, and what daemons need they allow. Each call is made by this program itself, started
-//! again.
+//! Checks that system calls which the filters forbid kill a process, and that the filters allow the calls that daemons need. Each call is
+//! made by this program, started again as a child.
 #![allow(unsafe_code)]
 
 use baton_live::{Confinement, confine};
@@ -12,13 +12,13 @@ use std::process::{Command, exit};
 use std::thread;
 use std::time::Duration;
 
-/// Which call this program is to make, in which confinement.
+/// Environment variable with the call that this program is to make, and its confinement.
 const ROLE: &str = "BATON_TEST_ROLE";
 const BOTH: &[Confinement] = &[Confinement::Adapter, Confinement::Broker];
 const ADAPTER: &[Confinement] = &[Confinement::Adapter];
 const BROKER: &[Confinement] = &[Confinement::Broker];
 
-/// A name, who is confined, what he does, and whether he lives.
+/// A name, the confinements, the call, and whether the process survives it.
 type Case = (&'static str, &'static [Confinement], fn(), bool);
 
 const CASES: &[Case] = &[
@@ -172,7 +172,7 @@ fn main() {
         let kind = case.1.iter().find(|of| format!("{of:?}") == kind);
         confine(*kind.expect("one of the case's")).expect("the kernel has filters");
         case.2();
-        // Past what runs at the end of a process with a usual start.
+        // Exit directly, without the code that runs at the end of the test harness.
         exit(0);
     }
     let trials = CASES.iter().flat_map(|&(name, kinds, _, lives)| {
@@ -198,11 +198,11 @@ fn main() {
 
 fn call(number: c_long, arguments: [c_long; 3]) {
     let [first, second, third] = arguments;
-    // SAFETY: the arguments are numbers, null, or an empty string: the kernel writes to no memory, whatever it makes of them.
+    // SAFETY: the arguments are numbers, null, or an empty string: the kernel does not write to memory, whatever the call.
     let _ = unsafe { libc::syscall(number, first, second, third, 0, 0, 0) };
 }
 
-/// The address of an empty string.
+/// Returns the address of an empty string.
 fn empty() -> c_long {
     c"".as_ptr().expose_provenance() as c_long
 }

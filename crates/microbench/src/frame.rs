@@ -1,27 +1,27 @@
-//! The frames of the tests, and what an Ethernet lets through of them.
+//! The frames of the tests, and how many of them an Ethernet link can carry.
 
 use baton_wire::{frame_len, line_len};
 use etherparse::PacketBuilder;
 use serde::{Deserialize, Serialize};
 
-/// How fast an Ethernet link is.
+/// Rate of an Ethernet link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LinkRate {
-    /// Its rate each way, Mb/s.
+    /// Rate in each direction, in Mb/s.
     pub mbps: u32,
 }
 
 impl LinkRate {
-    /// The link of the report.
+    /// The rate of the report's links.
     pub const GIGABIT: Self = Self { mbps: 1_000 };
 
-    /// Bits that pass in a second, each way.
+    /// Returns the bits per second in each direction.
     pub const fn bits_per_second(self) -> u64 {
         self.mbps as u64 * 1_000_000
     }
 
-    /// Connections that it lets through, whole ones a millisecond.
+    /// Returns how many whole connections per millisecond fit the link.
     pub const fn connections_per_ms(self) -> u64 {
         Carried::Tcp(0).frames_per_second(self) / FRAMES_PER_CONNECTION / 1_000
     }
@@ -33,24 +33,24 @@ const UDP_HEADERS: usize = 20 + 8;
 /// Bytes of IPv4 and TCP headers without options.
 const TCP_HEADERS: usize = 20 + 20;
 
-/// What the frames of a test carry.
+/// Payload of the frames of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carried {
-    /// A UDP datagram with so many bytes of data.
+    /// A UDP datagram with this many bytes of data.
     Udp(u16),
-    /// A TCP segment with so many bytes of data and no options.
+    /// A TCP segment with this many bytes of data and no options.
     Tcp(u16),
 }
 
 impl Carried {
-    /// Bytes of data.
+    /// Returns the number of bytes of data.
     pub const fn payload_len(self) -> usize {
         match self {
             Self::Udp(len) | Self::Tcp(len) => len as usize,
         }
     }
 
-    /// Bytes of the Ethernet frame, check sequence included.
+    /// Returns the length of the Ethernet frame in bytes, including the check sequence.
     pub const fn frame_len(self) -> usize {
         match self {
             Self::Udp(len) => frame_len(UDP_HEADERS + len as usize),
@@ -58,22 +58,22 @@ impl Carried {
         }
     }
 
-    /// Bytes of line time: with preamble and gap.
+    /// Returns the bytes of line time that the frame takes, including preamble and gap.
     pub const fn line_len(self) -> usize {
         line_len(self.frame_len())
     }
 
-    /// Frames that a link lets through, whole ones a second.
+    /// Returns how many whole frames per second a link can carry.
     pub const fn frames_per_second(self, link: LinkRate) -> u64 {
         link.bits_per_second() / (8 * self.line_len() as u64)
     }
 
-    /// Data that a link lets through one way, whole Mb/s.
+    /// Returns the rate of data that a link can carry in one direction, in whole Mb/s.
     pub const fn payload_mbps(self, link: LinkRate) -> u64 {
         link.mbps as u64 * self.payload_len() as u64 / self.line_len() as u64
     }
 
-    /// The same both ways together, whole Mb/s.
+    /// Returns the rate of data that a link can carry in both directions together, in whole Mb/s.
     pub const fn payload_mbps_both_ways(self, link: LinkRate) -> u64 {
         2 * link.mbps as u64 * self.payload_len() as u64 / self.line_len() as u64
     }
@@ -82,14 +82,14 @@ impl Carried {
 /// Frames in one direction for each connection that is opened and closed: SYN, ACK, FIN and ACK.
 const FRAMES_PER_CONNECTION: u64 = 4;
 
-/// That of the report.
+/// The rate of the report's links.
 impl Default for LinkRate {
     fn default() -> Self {
         Self::GIGABIT
     }
 }
 
-/// Where a frame comes from and goes to.
+/// Addresses of a frame's sender and receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ends {
     /// Ethernet addresses, sender first.
@@ -100,7 +100,7 @@ pub struct Ends {
     pub ports: [u16; 2],
 }
 
-/// The bytes of a frame with `payload_len` bytes of UDP data, as a driver takes them: padded to the least length, without check sequence.
+/// Returns a frame with `payload_len` bytes of UDP data as a driver takes it: padded to the minimum length, without check sequence.
 pub fn udp_frame(ends: &Ends, payload_len: u16) -> Vec<u8> {
     const HOPS: u8 = 64;
     const LEAST: usize = 60;
@@ -125,7 +125,7 @@ mod tests {
         EthernetFrame, EthernetProtocol, Ipv4Packet, Ipv4Repr, UdpPacket, UdpRepr,
     };
 
-    /// At 1 Gb/s, with preamble and gap (IEEE 802.3).
+    /// Values for 1 Gb/s, with preamble and gap (IEEE 802.3).
     #[test]
     fn limits_are_those_of_ethernet() {
         let large = Carried::Udp(1_472);
@@ -160,7 +160,7 @@ mod tests {
         let ack = Carried::Tcp(0);
         assert_eq!((ack.frame_len(), ack.line_len()), (64, 84));
         assert_eq!(LinkRate::GIGABIT.connections_per_ms(), 372);
-        // What is called 148.8 million packets a second.
+        // Commonly quoted as 148.8 million packets per second.
         let fast = LinkRate { mbps: 100_000 };
         assert_eq!(small.frames_per_second(fast), 148_809_523);
     }
@@ -174,7 +174,7 @@ mod tests {
         };
         for payload_len in [0, 1, 17, 18, 19, 1_472] {
             let bytes = udp_frame(&ends, payload_len);
-            // The check sequence is the NIC's to add.
+            // The NIC adds the check sequence.
             assert_eq!(bytes.len() + 4, Carried::Udp(payload_len).frame_len());
             let ethernet = EthernetFrame::new_checked(&bytes[..]).expect("an Ethernet frame");
             assert_eq!(ethernet.src_addr().0, ends.ethernet[0]);

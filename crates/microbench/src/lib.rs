@@ -1,8 +1,8 @@
-//! What a network interface is good at.
+//! Microbenchmarks of network interfaces.
 //!
 //! The ten tests of "Isolating the Performance Impacts of Network Interface Cards through Microbenchmarks" (Pai, Rixner, Kim; Rice
-//! University, TR EE0401): frames are replayed at the driver, below sockets, and what is sent or received is counted. A test is made on a
-//! [`Port`]: a simulated NIC ([`simulated`]) or an interface. A [`search`] finds the highest rate.
+//! University, TR EE0401) replay frames at the driver, below sockets, and count what is sent or received. A test runs on a [`Port`], which
+//! is a simulated NIC ([`simulated`]) or a real interface. A [`search`] finds the highest rate.
 
 pub mod applications;
 pub mod frame;

@@ -1,4 +1,4 @@
-//! One test, searched.
+//! Searches for the best result of one test.
 
 use crate::frame::LinkRate;
 use crate::port::{Load, Port, Request, Trial};
@@ -7,7 +7,7 @@ use crate::test::{Test, Unit};
 use baton_wire::Span;
 use serde::Serialize;
 
-/// How rates are searched.
+/// Search algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
     /// All goals in one search ([`multiple`]).
@@ -16,44 +16,44 @@ pub enum Algorithm {
     Bisection,
 }
 
-/// How to search.
+/// Parameters of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// Shares of frames that may be lost.
     pub goals: Vec<Goal>,
     /// The algorithm.
     pub algorithm: Algorithm,
-    /// Bounds are no further apart than this share of the upper one at the end.
+    /// The search ends when the bounds differ by at most this share of the upper bound.
     pub width: f64,
-    /// How long trials are.
+    /// Length of the trials.
     pub trials: TrialLength,
-    /// Numbers of TCP connections that are tried.
+    /// Numbers of TCP connections to try.
     pub connections: Vec<u32>,
 }
 
-/// How long trials are.
+/// Length of the trials.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum TrialLength {
-    /// Always the same.
+    /// All trials have the same length.
     Fixed {
-        /// Before anything is counted.
+        /// Time before counting starts.
         warm_up: Span,
-        /// What is counted.
+        /// Time during which frames are counted.
         duration: Span,
     },
-    /// As long as so many frames take, within limits: enough to tell loads apart, and no more.
+    /// A trial takes as long as this many frames need, within limits: enough to distinguish loads, and not more.
     Frames {
-        /// Frames at the rate of the trial.
+        /// Number of frames at the rate of the trial.
         frames: u32,
-        /// The shortest time that is counted.
+        /// Shortest time during which frames are counted.
         least: Span,
-        /// The longest.
+        /// Longest time during which frames are counted.
         most: Span,
     },
 }
 
 impl Settings {
-    /// For simulated NICs on a link, which do the same in each trial. What happens on a faster link happens sooner.
+    /// Returns settings for simulated NICs, which behave the same in each trial, on a link. Trials on a faster link can be shorter.
     pub fn simulated_on(link: LinkRate) -> Self {
         let mut settings = Self::simulated();
         if link > LinkRate::GIGABIT {
@@ -66,7 +66,7 @@ impl Settings {
         settings
     }
 
-    /// For those of the report.
+    /// Returns settings for the report's simulated NICs.
     pub fn simulated() -> Self {
         Self {
             goals: vec![Goal::deterministic(0.0), Goal::deterministic(0.005)],
@@ -81,7 +81,7 @@ impl Settings {
         }
     }
 
-    /// For interfaces, of which no two trials are alike: so many at each load, of which half may lose more.
+    /// Returns settings for real interfaces, whose trials vary: each load is tried `trials` times, and half of the trials may lose more.
     pub fn live(trials: u32, warm_up: Span, duration: Span) -> Self {
         let goal = |loss_ratio| Goal {
             trials,
@@ -96,7 +96,7 @@ impl Settings {
 }
 
 impl TrialLength {
-    /// As long as `frames` take, between the 5 ms that coalesced interrupts need and 160 ms.
+    /// Returns the length of a trial that takes as long as `frames` need, between 5 ms (needed for coalesced interrupts) and 160 ms.
     pub fn of_frames(frames: u64) -> Self {
         Self::Frames {
             frames: u32::try_from(frames).unwrap_or(u32::MAX).max(1),
@@ -105,7 +105,7 @@ impl TrialLength {
         }
     }
 
-    /// Warm-up and duration of a trial at `rate` frames a second.
+    /// Returns the warm-up and the duration of a trial at `rate` frames per second.
     pub(crate) fn of(&self, rate: f64) -> (Span, Span) {
         match *self {
             Self::Fixed { warm_up, duration } => (warm_up, duration),
@@ -122,38 +122,39 @@ impl TrialLength {
     }
 }
 
-/// What was found of one test.
+/// Result of the search for one test.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Measurement {
     /// The test.
     pub test: Test,
-    /// The most that any trial counted, in the test's unit: the report's way.
+    /// Highest result of any trial, in the test's unit, as the report defines it.
     pub best: f64,
-    /// Which trial that was.
+    /// Index of the trial with the highest result.
     pub best_trial: usize,
-    /// The rates for each goal, frames or connections a second; none of tests that vary the number of connections.
+    /// Rates found for each goal, in frames or connections per second. Empty for tests that vary the number of connections.
     pub goals: Vec<GoalResult>,
-    /// All trials, in their order.
+    /// All trials, in the order in which they were made.
     pub trials: Vec<Trial>,
 }
 
 impl Measurement {
-    /// The trial with the best result.
+    /// Returns the trial with the best result.
     pub fn best_trial(&self) -> &Trial {
         &self.trials[self.best_trial]
     }
 }
 
-/// What TCP delivers is read by the interrupt, hundreds of microseconds' worth at once: trials are so long that this makes no difference.
+/// Shortest trial with TCP. The interrupt handler reads hundreds of microseconds' worth of data at once; a trial this long makes that
+/// negligible.
 const SHORTEST_WITH_TCP: Span = Span::from_ms(50);
 
-/// The same on the fastest links, where connections still have to open and to find their windows.
+/// Shortest trial with TCP on the fastest links, where connections still have to open and to grow their windows.
 const SHORTEST: Span = Span::from_ms(2);
 
-/// Searches the best result of a test.
+/// Searches for the best result of a test.
 ///
 /// # Errors
-/// Those of trials.
+/// Those of the trials.
 pub fn measure<P: Port>(
     port: &mut P,
     test: Test,
@@ -211,7 +212,7 @@ pub fn measure<P: Port>(
     })
 }
 
-/// Frames each way for each that is counted.
+/// Returns the number of frames in each direction for each counted frame or connection.
 fn frames_for_one(test: Test) -> f64 {
     match test.unit() {
         Unit::PayloadMbps => 1.0,
@@ -219,7 +220,7 @@ fn frames_for_one(test: Test) -> f64 {
     }
 }
 
-/// Rates that are tried: from a thousandth of the link's, or of a gigabit link's if that is less.
+/// Returns the range of rates to try: from a thousandth of the link's rate, or of a gigabit link's if that is less.
 fn range(test: Test, link: LinkRate, width: f64) -> Range {
     let most = test.line_rate(link);
     let gigabits = f64::from(link.mbps) / f64::from(LinkRate::GIGABIT.mbps);

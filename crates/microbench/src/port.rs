@@ -1,82 +1,82 @@
-//! Where a test is made: a simulated NIC, or an interface.
+//! Ports: the simulated NIC or real interface on which a test runs.
 
 use crate::frame::LinkRate;
 use crate::test::{Test, Unit};
 use baton_wire::Span;
 use serde::{Deserialize, Serialize};
 
-/// A NIC under test with its partners. One trial after the other is made on it.
+/// A NIC under test with its partners. Trials run on the port one after the other.
 pub trait Port {
-    /// Why a trial could not be made.
+    /// Reason why a trial could not be made.
     type Error;
 
-    /// How fast the link is that frames pass.
+    /// Returns the rate of the link that frames pass.
     fn link_rate(&self) -> LinkRate;
 
-    /// Offers a load for a time, and says what became of it.
+    /// Offers a load for some time, and returns what happened to it.
     ///
     /// # Errors
-    /// The trial could not be made: what came of it says nothing of the NIC.
+    /// The trial could not be made, so its result would not say anything about the NIC.
     fn trial(&mut self, request: &Request) -> Result<Trial, Self::Error>;
 }
 
-/// What is offered.
+/// Load that is offered.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Load {
-    /// Frames a second each way, or connections a second.
+    /// Frames per second in each direction, or connections per second.
     Rate(f64),
-    /// So many TCP connections that send as fast as they may.
+    /// This many TCP connections that send as fast as they can.
     Connections(u32),
-    /// So many frames, one behind the other (RFC 2544, 26.4).
+    /// This many frames back to back (RFC 2544, 26.4).
     Burst(u64),
 }
 
 /// A trial to be made.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Request {
-    /// Which test.
+    /// The test.
     pub test: Test,
-    /// What to offer.
+    /// The load to offer.
     pub load: Load,
-    /// How long to offer it before anything is counted.
+    /// How long to offer the load before counting starts.
     pub warm_up: Span,
-    /// How long to count. A burst is counted until nothing more of it comes.
+    /// How long to count. A burst is counted until no more of its frames arrive.
     pub duration: Span,
 }
 
-/// Where a frame was lost, from its sender to its receiver.
+/// Place where a frame was lost, ordered from sender to receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Place {
-    /// It was never given to the driver: the sender's processor had no time.
+    /// The frame was never given to the driver: the sender's processor had no time.
     Sender,
-    /// The driver refused it: no free descriptor in its ring.
+    /// The driver refused the frame because its ring had no free descriptor.
     DriverRing,
-    /// The driver refused it, because the partner had paused the sender.
+    /// The driver refused the frame because the partner had paused the sender.
     Pause,
     /// The sending NIC's buffer was full.
     TransmitBuffer,
-    /// The wire lost it.
+    /// The frame was lost on the wire.
     Wire,
-    /// The switch had no room for it, or a router in its place.
+    /// The switch, or a router in its place, had no buffer for the frame.
     Switch,
-    /// It came with a wrong check sequence.
+    /// The frame arrived with a wrong check sequence.
     Crc,
     /// The receiving NIC's buffer was full.
     ReceiveFifo,
-    /// The receiving NIC's buffer was full, because the driver had given it no descriptor for what waited there.
+    /// The receiving NIC's buffer was full because the driver had not given it descriptors for the frames in it.
     NoDescriptor,
     /// The receiving kernel's queue between driver and protocols was full.
     KernelQueue,
-    /// The receiving program's socket was full: its processor had no time.
+    /// The receiving program's socket was full because its processor had no time.
     Socket,
-    /// Nobody has counted it.
+    /// The place is unknown: nothing counted the loss.
     Unplaced,
 }
 
 impl Place {
-    /// All of them.
+    /// All places.
     pub const ALL: [Self; 12] = [
         Self::Sender,
         Self::DriverRing,
@@ -92,12 +92,12 @@ impl Place {
         Self::Unplaced,
     ];
 
-    /// Whether the frame never left its sender.
+    /// Returns whether the frame never left its sender.
     pub fn is_at_sender(self) -> bool {
         self <= Self::TransmitBuffer
     }
 
-    /// Its name.
+    /// Returns the name of the place.
     pub fn name(self) -> &'static str {
         match self {
             Self::Sender => "sender",
@@ -121,24 +121,24 @@ impl Place {
 pub struct Losses([u64; Place::ALL.len()]);
 
 impl Losses {
-    /// Adds `frames`.
+    /// Adds `frames` lost at `place`.
     pub fn add(&mut self, place: Place, frames: u64) {
         self.0[place as usize] += frames;
     }
 
-    /// Adds all that `others` has.
+    /// Adds all losses of `others`.
     pub(crate) fn add_all(&mut self, others: &Self) {
         for (sum, frames) in self.0.iter_mut().zip(others.0) {
             *sum += frames;
         }
     }
 
-    /// How many were lost there.
+    /// Returns the number of frames lost at `place`.
     pub fn at(&self, place: Place) -> u64 {
         self.0[place as usize]
     }
 
-    /// Places with losses.
+    /// Iterates over the places with losses.
     pub fn iter(&self) -> impl Iterator<Item = (Place, u64)> + '_ {
         Place::ALL
             .into_iter()
@@ -146,12 +146,12 @@ impl Losses {
             .filter(|(_, frames)| *frames > 0)
     }
 
-    /// All that were lost.
+    /// Returns the total number of frames lost.
     pub fn total(&self) -> u64 {
         self.0.iter().sum()
     }
 
-    /// What was lost since `before`.
+    /// Returns the losses since `before`.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         let mut since = *self;
@@ -162,7 +162,7 @@ impl Losses {
     }
 }
 
-/// What became of the frames of one sender.
+/// Counts of the frames of one sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Stream {
     /// Frames that the test asked for.
@@ -171,11 +171,11 @@ pub struct Stream {
     pub sent: u64,
     /// Frames that reached the memory of the receiver's host.
     pub delivered: u64,
-    /// Those that did not, as far as they were counted somewhere.
+    /// Frames that were not delivered, as far as a counter recorded their loss.
     pub losses: Losses,
 }
 
-/// What may be full.
+/// Resource that a load may use up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Resource {
@@ -183,13 +183,13 @@ pub enum Resource {
     Host,
     /// The I/O bus.
     Bus,
-    /// The processor or state machine of the NIC that was busiest.
+    /// The busiest processor or state machine of the NIC.
     NicProcessor,
-    /// What starts the NIC's DMA.
+    /// The unit that starts the NIC's DMA.
     NicDma,
-    /// The NIC's packet memory: its bandwidth.
+    /// The bandwidth of the NIC's packet memory.
     NicMemory,
-    /// The wire away from the NIC.
+    /// The wire that leaves the NIC.
     Wire,
 }
 
@@ -197,75 +197,75 @@ pub enum Resource {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Machine {
-    /// That of the NIC under test.
+    /// The machine with the NIC under test.
     UnderTest,
-    /// The partner that sends, or the only one.
+    /// The partner that sends, or the only partner.
     Partner,
-    /// The partner that receives where there are two.
+    /// The partner that receives, in tests with two.
     Receiver,
 }
 
-/// How much of the time something was busy.
+/// Utilisation of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Use {
-    /// Whose it is.
+    /// The machine that has the resource.
     pub machine: Machine,
-    /// What it is.
+    /// The resource.
     pub resource: Resource,
-    /// Share of the time, 0 to 1.
+    /// Share of the time in which the resource was busy, 0 to 1.
     pub share: f64,
 }
 
 impl Use {
-    /// What is busy for so much of the time is full.
+    /// Share from which on a resource counts as fully used.
     const FULL: f64 = 0.97;
 
-    /// Whether there is no room for more.
+    /// Returns whether the resource was fully used.
     pub fn is_full(&self) -> bool {
         self.share >= Self::FULL
     }
 }
 
-/// Time from the driver that sends a frame to the memory of the host that receives it, microseconds.
+/// Time from the driver that sends a frame to the memory of the host that receives it, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
-    /// Of the fastest frame.
+    /// Latency of the fastest frame.
     pub least_us: f64,
-    /// On average.
+    /// Mean latency.
     pub mean_us: f64,
-    /// Of the slowest frame.
+    /// Latency of the slowest frame.
     pub most_us: f64,
 }
 
-/// What came of a trial.
+/// Result of a trial.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Trial {
-    /// Which test.
+    /// The test.
     pub test: Test,
-    /// What was offered.
+    /// The load that was offered.
     pub load: Load,
-    /// How long was counted, seconds.
+    /// Length of the counted part, in seconds.
     pub seconds: f64,
-    /// What the NIC under test sent to its partner.
+    /// Frames that the NIC under test sent to its partner.
     pub sent: Stream,
-    /// What a partner sent to the NIC under test.
+    /// Frames that a partner sent to the NIC under test.
     pub received: Stream,
     /// Bytes that TCP delivered in order.
     pub goodput_bytes: u64,
     /// Connections that were opened and closed.
     pub connections: u64,
-    /// From driver to host memory, of datagrams; `None` if that is not known.
+    /// Latency of datagrams; `None` if it is not known.
     pub latency: Option<Latency>,
-    /// Interrupts that the machine under test had.
+    /// Interrupts at the machine under test.
     pub interrupts: u64,
-    /// How busy what was.
+    /// How busy each resource was.
     pub uses: Vec<Use>,
-    /// More frames than offered and counted may differ by without a loss: what waits in queues comes and goes.
+    /// How far the numbers of offered and counted frames may differ without a loss, because queue lengths vary.
     pub tolerance: u64,
 }
 
 impl Trial {
-    /// What the test is about: datagrams that the NIC under test put on the wire, and those that it delivered; connections.
+    /// Returns the count that the test measures: datagrams that the NIC under test sent and received, or connections.
     pub fn counted(&self) -> u64 {
         match self.test.unit() {
             Unit::ConnectionsPerMs => self.connections,
@@ -285,7 +285,7 @@ impl Trial {
         }
     }
 
-    /// How many of them there would have been had nothing been lost.
+    /// Returns what [`counted`](Self::counted) would have been without losses.
     pub fn offered(&self) -> u64 {
         let sent = if self.test.receives_datagrams() && !self.test.is_three_way() {
             0
@@ -304,8 +304,8 @@ impl Trial {
         }
     }
 
-    /// The share that was lost of what the test is about, 0 to 1. Where more was offered than counted though nothing was lost yet,
-    /// queues grow, and the rest is only a matter of time.
+    /// Returns the share that was lost of the frames or connections that the test measures, 0 to 1. If more was offered than counted, the
+    /// difference counts as lost even if nothing was dropped yet: queues grow, and will overflow sooner or later.
     pub fn loss_ratio(&self) -> f64 {
         let offered = self.offered();
         let missing = offered.saturating_sub(self.counted());
@@ -321,7 +321,7 @@ impl Trial {
         }
     }
 
-    /// Losses that the test is about.
+    /// Returns the recorded losses in the directions that the test measures.
     fn named_losses(&self) -> u64 {
         let at_sender = |losses: &Losses| {
             let places = losses.iter().filter(|(place, _)| place.is_at_sender());
@@ -347,13 +347,13 @@ impl Trial {
         }
     }
 
-    /// Frames, or connections, counted a second, for each way that frames go.
+    /// Returns the frames or connections counted per second, for each direction that frames go.
     pub fn forwarding_rate(&self) -> f64 {
         let ways = if self.test.is_three_way() { 2.0 } else { 1.0 };
         self.counted() as f64 / self.seconds / ways
     }
 
-    /// The result, in the test's unit: Mb/s of data, or connections a millisecond.
+    /// Returns the result in the test's unit: Mb/s of data, or connections per millisecond.
     pub fn result(&self) -> f64 {
         match self.test.unit() {
             Unit::ConnectionsPerMs => self.connections as f64 / self.seconds / 1e3,
@@ -367,14 +367,14 @@ impl Trial {
         }
     }
 
-    /// What was full, busiest first.
+    /// Returns the resources that were fully used, busiest first.
     pub fn full(&self) -> Vec<Use> {
         let mut full: Vec<Use> = self.uses.iter().copied().filter(Use::is_full).collect();
         full.sort_by(|a, b| b.share.total_cmp(&a.share));
         full
     }
 
-    /// How much of the time the processor of the machine under test had nothing to do, 0 to 1.
+    /// Returns the share of the time in which the processor of the machine under test was idle, 0 to 1.
     pub fn host_idle(&self) -> Option<f64> {
         let of_host =
             |one: &&Use| (one.machine, one.resource) == (Machine::UnderTest, Resource::Host);

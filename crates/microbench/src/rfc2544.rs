@@ -1,4 +1,4 @@
-//! The benchmarks of RFC 2544, for those who expect them: throughput, latency and back-to-back frames.
+//! The benchmarks of RFC 2544, for users who expect them: throughput, latency and back-to-back frames.
 
 use crate::measure::{Algorithm, Measurement, Settings, measure};
 use crate::port::{Latency, Load, Port, Request};
@@ -7,29 +7,29 @@ use crate::test::Test;
 use baton_wire::Span;
 use serde::Serialize;
 
-/// The longest burst that is tried, seconds at the rate of the line (RFC 2544, 26.4: at least 2).
+/// Longest burst that is tried, in seconds at line rate (RFC 2544, 26.4: at least 2).
 const LONGEST_BURST_S: f64 = 2.0;
 
-/// What RFC 2544 says of a test with datagrams.
+/// Results of the benchmarks of RFC 2544 for a test with datagrams.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Rfc2544 {
-    /// The highest rate at which nothing is lost, frames a second each way (26.1); `None` if there is none.
+    /// Highest rate without loss, in frames per second each way (26.1); `None` if there is none.
     pub throughput: Option<f64>,
     /// Latency at that rate (26.2).
     pub latency: Option<Latency>,
-    /// Frames of the longest burst at the rate of the line of which nothing is lost (26.4).
+    /// Length in frames of the longest burst at line rate without loss (26.4).
     pub back_to_back: u64,
-    /// Trials that were made.
+    /// Number of trials made.
     pub trials: u32,
 }
 
-/// Makes the benchmarks of RFC 2544 with binary searches, as it is usually done.
+/// Runs the benchmarks of RFC 2544 with binary searches, as is usual.
 ///
 /// # Panics
-/// When the test is none with datagrams.
+/// When the test has no datagrams.
 ///
 /// # Errors
-/// Those of trials.
+/// Those of the trials.
 pub fn rfc2544<P: Port>(
     port: &mut P,
     test: Test,
@@ -46,7 +46,7 @@ pub fn rfc2544<P: Port>(
     };
     let Measurement { goals, trials, .. } = measure(port, test, &settings)?;
     let throughput = goals.first().and_then(|result| result.lower);
-    // The search has made a trial there.
+    // The search has made a trial at this rate.
     let at_throughput =
         throughput.and_then(|rate| trials.iter().find(|one| one.load == Load::Rate(rate)));
     let latency = at_throughput.and_then(|trial| trial.latency);
@@ -56,7 +56,7 @@ pub fn rfc2544<P: Port>(
     });
     let line_rate = test.line_rate(port.link_rate());
     let fastest = fastest.fold(0.0, f64::max);
-    // With a sender that comes nowhere near the rate of the line two seconds would become minutes.
+    // With a sender far slower than line rate, two seconds' worth of frames would take minutes.
     let burst_rate = match fastest < line_rate / 2.0 {
         true => fastest,
         false => line_rate,
@@ -70,7 +70,7 @@ pub fn rfc2544<P: Port>(
     })
 }
 
-/// The longest burst without loss, and how many trials it took to find: exactly.
+/// Returns the exact length of the longest burst without loss, and the number of trials needed.
 fn longest_burst<P: Port>(
     port: &mut P,
     test: Test,
@@ -89,7 +89,7 @@ fn longest_burst<P: Port>(
         Ok(port.trial(&request)?.loss_ratio() == 0.0)
     };
     let most = (LONGEST_BURST_S * line_rate) as u64;
-    // From short ones on: bursts that overflow something are mostly short.
+    // Begins with short bursts: a burst that overflows a buffer is usually short.
     let (mut good, mut bad) = (0, 1);
     while bad < most && is_lossless(bad)? {
         (good, bad) = (bad, 4 * bad);
@@ -118,7 +118,7 @@ mod tests {
     use crate::port::{Losses, Place, Stream, Trial};
     use std::convert::Infallible;
 
-    /// A receiver that takes so many frames a second, and holds so many more; each takes 5 us and what it waits.
+    /// A receiver that processes `rate` frames per second and buffers `holds` frames. Each frame takes 5 us plus the time it waits.
     struct Receiver {
         rate: f64,
         holds: u64,
@@ -186,7 +186,7 @@ mod tests {
             "{throughput}"
         );
         assert_eq!(found.latency.map(|latency| latency.mean_us), Some(6.0));
-        // A burst is lost in part when it is longer than what is held and what goes meanwhile.
+        // Frames of a burst are lost if it is longer than the buffer plus the frames processed meanwhile.
         let exact = (1.0 - port.rate / test.line_rate(LinkRate::GIGABIT)).recip() * 1_000.0;
         assert!(
             (found.back_to_back as f64 - exact).abs() <= 2.0,

@@ -1,4 +1,4 @@
-//! The ten tests.
+//! The ten tests of the report.
 
 use crate::frame::{Carried, LinkRate};
 use serde::{Deserialize, Serialize};
@@ -25,22 +25,22 @@ pub enum Test {
     TcpReceive,
     /// TCP connections that a partner opens and closes.
     Accept,
-    /// TCP connections to a partner that are opened and closed.
+    /// TCP connections that the NIC under test opens to a partner and closes.
     Initiate,
 }
 
-/// What a test counts.
+/// Unit of a test's result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
-    /// Data, Mb/s.
+    /// Rate of data, in Mb/s.
     PayloadMbps,
-    /// Connections that were opened and closed, a millisecond.
+    /// Connections opened and closed per millisecond.
     ConnectionsPerMs,
 }
 
 impl Test {
-    /// All of them.
+    /// All tests, in the report's order.
     pub const ALL: [Self; 10] = [
         Self::UdpSend1472,
         Self::UdpReceive1472,
@@ -54,12 +54,12 @@ impl Test {
         Self::Initiate,
     ];
 
-    /// Its number in the report.
+    /// Returns the test's number in the report.
     pub fn number(self) -> u8 {
         self as u8 + 1
     }
 
-    /// Its name.
+    /// Returns the test's name.
     pub fn name(self) -> &'static str {
         match self {
             Self::UdpSend1472 => "udp-send-1472",
@@ -75,7 +75,7 @@ impl Test {
         }
     }
 
-    /// What its frames carry; those of connections carry nothing.
+    /// Returns the payload of the test's frames; those of connections are empty.
     pub fn carried(self) -> Carried {
         match self {
             Self::UdpSend1472 | Self::UdpReceive1472 | Self::UdpThreeWay1472 => Carried::Udp(1_472),
@@ -85,7 +85,7 @@ impl Test {
         }
     }
 
-    /// What it counts.
+    /// Returns the unit of the test's result.
     pub fn unit(self) -> Unit {
         match self {
             Self::Accept | Self::Initiate => Unit::ConnectionsPerMs,
@@ -93,27 +93,27 @@ impl Test {
         }
     }
 
-    /// Whether the NIC under test sends datagrams.
+    /// Returns whether the NIC under test sends datagrams.
     pub fn sends_datagrams(self) -> bool {
         matches!(self, Self::UdpSend1472 | Self::UdpSend18) || self.is_three_way()
     }
 
-    /// Whether the NIC under test receives datagrams.
+    /// Returns whether the NIC under test receives datagrams.
     pub fn receives_datagrams(self) -> bool {
         matches!(self, Self::UdpReceive1472 | Self::UdpReceive18) || self.is_three_way()
     }
 
-    /// Whether there are two partners, one to send and one to receive.
+    /// Returns whether there are two partners, one that sends and one that receives.
     pub fn is_three_way(self) -> bool {
         matches!(self, Self::UdpThreeWay1472 | Self::UdpThreeWay18)
     }
 
-    /// Whether what is varied is the number of connections, not a rate.
+    /// Returns whether the test varies the number of connections instead of a rate.
     pub fn has_connections(self) -> bool {
         matches!(self, Self::TcpSend | Self::TcpReceive)
     }
 
-    /// The highest rate that can be offered on a link: frames a second each way, or connections a second.
+    /// Returns the highest rate that can be offered on a link, in frames per second each way or connections per second.
     pub fn line_rate(self, link: LinkRate) -> f64 {
         match self.unit() {
             Unit::PayloadMbps => {
@@ -124,7 +124,7 @@ impl Test {
         }
     }
 
-    /// The most that a link lets through, in [`unit`](Self::unit).
+    /// Returns the highest result that a link allows, in [`unit`](Self::unit).
     pub fn limit(self, link: LinkRate) -> u64 {
         match self {
             Self::Accept | Self::Initiate => link.connections_per_ms(),

@@ -1,4 +1,4 @@
-//! Latency under load: at rates below the highest without loss, where queues are short, up to it, where they are not.
+//! Latency under load, at shares of the highest rate without loss: queues are short at low rates and long near the highest.
 
 use crate::measure::Settings;
 use crate::port::{Latency, Load, Port, Request};
@@ -13,16 +13,16 @@ pub const SHARES: [f64; 5] = [0.1, 0.5, 0.9, 0.95, 1.0];
 pub struct UnderLoad {
     /// The share of the highest rate without loss.
     pub share: f64,
-    /// Frames a second each way.
+    /// Frames per second in each direction.
     pub rate: f64,
-    /// Latency of datagrams there; `None` if it is not known.
+    /// Latency of datagrams at this load; `None` if it is not known.
     pub latency: Option<Latency>,
 }
 
-/// Measures it, for a test with datagrams of which so many a second are the most without loss.
+/// Measures latency under load for a test with datagrams, given the highest rate without loss in frames per second.
 ///
 /// # Errors
-/// Those of trials.
+/// Those of the trials.
 pub fn under_load<P: Port>(
     port: &mut P,
     test: Test,

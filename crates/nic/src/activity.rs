@@ -1,11 +1,11 @@
-//! How busy connections are: active relief asks the host to take the busiest back, which ends an overload sooner (handoff-policies 3.2 names
-//! the idea and leaves the mechanism open).
+//! Measures how busy connections are. Active relief asks the host to take the busiest connections back, which ends an overload sooner
+//! (handoff-policies 3.2 mentions the idea and leaves the mechanism open).
 
-/// Packets of all connections after which every connection's recent count is halved.
+/// Number of packets, over all connections, after which the recent count of every connection is halved.
 const HALF_LIFE_PACKETS: u32 = 8192;
 
-/// Counts the packets of all connections to tell when recent counts are due to be halved. Measuring age in packets needs no
-/// clock and compares connections over the same stretch of traffic, fast or slow.
+/// Counts the packets of all connections to determine when recent counts must be halved. Measuring age in packets needs no clock and
+/// compares all connections over the same stretch of traffic, fast or slow.
 #[derive(Debug, Default)]
 pub(crate) struct ActivityClock {
     packets: u32,
@@ -14,7 +14,7 @@ pub(crate) struct ActivityClock {
 }
 
 impl ActivityClock {
-    /// Packets of all connections since the start.
+    /// Returns the number of packets of all connections since the start.
     pub(crate) fn total(&self) -> u64 {
         self.total
     }
@@ -31,7 +31,7 @@ impl ActivityClock {
     }
 }
 
-/// Recent packets of one connection; halved as the [`ActivityClock`] moves on, but only when looked at.
+/// Recent packets of one connection. The count is halved as the [`ActivityClock`] advances, but only when it is read.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Activity {
     packets: u32,
@@ -39,7 +39,7 @@ pub(crate) struct Activity {
 }
 
 impl Activity {
-    /// Packets lately, older ones counting for less.
+    /// Returns the number of recent packets, in which older packets count for less.
     pub(crate) fn recent_packets(&self, clock: &ActivityClock) -> u32 {
         self.packets
             .checked_shr(clock.epoch.wrapping_sub(self.epoch))

@@ -1,7 +1,7 @@
-//! Cache memory as blocks: each keeps what one insert brought, in a counted buffer of its own.
+//! Cache memory as a set of blocks: each holds the data of one insert, in a reference-counted buffer of its own.
 //!
-//! Whoever refers to a part of a block has it for as long as it needs it, whatever is put in its place meanwhile: TCP sends, and sends
-//! again, what stood there when it was told to.
+//! A reference to a part of a block stays valid when another insert replaces the block. TCP therefore sends, and retransmits, the data that
+//! the cache held when the SEND was requested.
 
 use baton_bus::descriptor::CACHE_UNIT_BYTES;
 use baton_bus::descriptor::MOST_BLOCKS_SENT;
@@ -11,18 +11,18 @@ use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-/// What one insert brings.
+/// The data of one insert.
 #[derive(Debug)]
 pub(crate) struct Block<P> {
-    /// The number of the insert.
+    /// Number of the insert.
     insert: u64,
     len: u32,
-    /// Nothing until it has been fetched.
+    /// Empty until the data has been fetched.
     data: OnceLock<P>,
 }
 
 impl<P: Payload + Inline> Block<P> {
-    /// The data is here.
+    /// Stores the data once it has been fetched.
     pub(crate) fn fill(&self, data: P) {
         debug_assert_eq!(data.len(), self.len as usize);
         let filled = self.data.set(data.stored());
@@ -38,25 +38,25 @@ pub(crate) struct Reference<P> {
     len: u32,
 }
 
-/// A range of the cache, as parts of the blocks that it lies in.
+/// A range of the cache, as the parts of blocks that make it up.
 pub(crate) type References<P> = SmallVec<[Reference<P>; MOST_BLOCKS_SENT as usize]>;
 
-/// A part that is so many times shorter than its block is copied: otherwise one byte that waits for its acknowledgment could keep
-/// a block that has left the cache.
+/// A part that is more than this many times shorter than its block is copied. Otherwise one unacknowledged byte could keep a whole block in
+/// memory after it has left the cache.
 const KEPT_FOR: usize = 4;
 
 impl<P: Payload + Inline> Reference<P> {
-    /// Bytes.
+    /// Returns the length in bytes.
     pub(crate) fn len(&self) -> u32 {
         self.len
     }
 
-    /// The insert that it waits for, if it has not been fetched yet.
+    /// Returns the number of the insert whose data has not been fetched yet, or `None` if the data is available.
     pub(crate) fn awaits(&self) -> Option<u64> {
         self.block.data.get().is_none().then_some(self.block.insert)
     }
 
-    /// Takes the first bytes off, at most `most`; nothing before they have been fetched.
+    /// Removes and returns the first bytes, at most `most`, or returns `None` if the data has not been fetched yet.
     pub(crate) fn take(&mut self, most: usize) -> Option<P> {
         let len = (self.len as usize).min(most);
         let block = self.block.data.get()?;
@@ -70,37 +70,37 @@ impl<P: Payload + Inline> Reference<P> {
     }
 }
 
-/// A region of cache memory. Blocks do not overlap, so that what it holds is never more than its size.
+/// A region of cache memory. Blocks do not overlap, so the region never holds more than its size.
 #[derive(Debug)]
 pub(crate) struct Blocks<P> {
     bytes: u32,
-    /// By their first byte.
+    /// Blocks by the offset of their first byte.
     blocks: BTreeMap<u32, Arc<Block<P>>>,
 }
 
 impl<P: Payload + Inline> Blocks<P> {
-    /// An empty region.
+    /// Creates an empty region.
     pub(crate) fn new(bytes: u32) -> Self {
         let blocks = BTreeMap::new();
         Self { bytes, blocks }
     }
 
-    /// Its size.
+    /// Returns the size of the region in bytes.
     pub(crate) fn bytes(&self) -> u32 {
         self.bytes
     }
 
-    /// Bytes that blocks take.
+    /// Returns the number of bytes in blocks.
     pub(crate) fn used(&self) -> u32 {
         self.blocks.values().map(|block| block.len).sum()
     }
 
-    /// Whether a range lies within it.
+    /// Returns whether a range lies within the region.
     pub(crate) fn admits(&self, offset: u32, len: u32) -> bool {
         is_inside(offset, len, self.bytes)
     }
 
-    /// Puts a block at `offset` for the insert of this number, in place of all that overlap it.
+    /// Adds a block at `offset` for the insert with this number and removes all blocks that overlap it.
     pub(crate) fn insert(&mut self, offset: u32, len: u32, insert: u64) -> Arc<Block<P>> {
         debug_assert!(len > 0 && self.admits(offset, len));
         let end = offset + len;
@@ -115,7 +115,7 @@ impl<P: Payload + Inline> Blocks<P> {
         block
     }
 
-    /// The `len` bytes at `offset`; nothing when not all of them are in blocks.
+    /// Returns references to the `len` bytes at `offset`, or `None` unless blocks cover all of them.
     pub(crate) fn refer(&self, offset: u32, len: u32) -> Option<References<P>> {
         let (mut at, end) = (offset, offset.checked_add(len)?);
         let (&first, _) = self.blocks.range(..=offset).next_back()?;
@@ -135,7 +135,7 @@ impl<P: Payload + Inline> Blocks<P> {
         (at == end).then_some(parts)
     }
 
-    /// Asserts its invariants.
+    /// Asserts the invariants of the region.
     pub(crate) fn check(&self) {
         let mut free = 0;
         for (&start, block) in &self.blocks {

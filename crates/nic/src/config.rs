@@ -3,17 +3,17 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// In which order queued work is done (handoff-policies 3.1).
+/// Order in which queued work is done (handoff-policies 3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scheduler {
     /// First come, first served over all queues.
     Fcfs,
-    /// Received host packets and host packets to send before commands, commands before NIC packets.
+    /// Received host packets and host packets to send before commands, and commands before NIC packets.
     HostFirst,
 }
 
-/// What the NIC does to get out of overload (handoff-policies 3.2).
+/// How the NIC gets out of overload (handoff-policies 3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Relief {
@@ -23,7 +23,7 @@ pub enum Relief {
     Active,
 }
 
-/// What tells load control that the NIC has too much or too little to do (handoff-policies 3.2).
+/// Measure by which load control finds that the NIC has too much or too little to do (handoff-policies 3.2).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(
     tag = "kind",
@@ -32,18 +32,18 @@ pub enum Relief {
     deny_unknown_fields
 )]
 pub enum LoadMeasure {
-    /// Qlen, the NIC packets that wait: Hiwat and Lowat are `high_water_packets` and `low_water_packets`.
+    /// Qlen, the number of waiting NIC packets. Hiwat and Lowat are `high_water_packets` and `low_water_packets`.
     #[default]
     Queue,
-    /// The share of its time that the NIC's processor works. Where nobody knows that, load control does nothing.
+    /// Share of its time during which the NIC's processor works. Where this share is unknown, load control does nothing.
     Busy {
         /// Hiwat, per cent of the time.
         high_percent: u32,
         /// Lowat, per cent of the time.
         low_percent: u32,
     },
-    /// The packets of hosts that it handles in a second, and the events of its own connections, about two for a packet that came for one,
-    /// each with a weight.
+    /// Weighted number of events in a second: packets of hosts that the NIC handles, and events of its own connections, about two for each
+    /// packet that arrives for one.
     PacketRate {
         /// Hiwat, weighted packets a second.
         high_per_s: u32,
@@ -56,31 +56,31 @@ pub enum LoadMeasure {
     },
 }
 
-/// Load control: Hiwat, Lowat and the step sizes; Qlen, Cnum and Soft_Limit are state, Hard_Limit is `Config::connections`.
+/// Load control: Hiwat, Lowat and the step sizes. Qlen, Cnum and Soft_Limit are state; Hard_Limit is `Config::hard_limit`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LoadControl {
-    /// Whether it runs at all.
+    /// Whether load control runs at all.
     pub enabled: bool,
-    /// What it goes by.
+    /// Measure that load control goes by.
     pub measure: LoadMeasure,
-    /// What is not a queue is measured over so long at a time.
+    /// Interval over which every measure but the queue is taken, microseconds.
     #[schemars(range(min = 1))]
     pub measure_us: u32,
     /// Hiwat, packets on the NIC receive queue.
     pub high_water_packets: u32,
     /// Lowat, packets on the NIC receive queue.
     pub low_water_packets: u32,
-    /// Soft_Limit falls to Cnum less this many per cent of Cnum (at least one) on overload.
+    /// Soft_Limit falls to Cnum minus this percentage of Cnum (at least one) on overload.
     pub decrease_percent: u32,
-    /// Soft_Limit rises by this many per cent of Hard_Limit (at least one) on underload.
+    /// Soft_Limit rises by this percentage of Hard_Limit (at least one) on underload.
     pub increase_percent: u32,
-    /// Passive waits, active asks for relief.
+    /// What happens on overload: passive waits, active asks for relief.
     pub relief: Relief,
 }
 
 impl LoadControl {
-    /// Lowat and Hiwat of what it goes by, each with its name.
+    /// Returns Lowat and Hiwat of the configured measure, each with its name.
     pub fn marks(&self) -> [(&'static str, u32); 2] {
         match self.measure {
             LoadMeasure::Queue => [
@@ -125,7 +125,7 @@ impl Default for LoadControl {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Transmit {
-    /// The engine that sends gathers a packet from disjoint regions of on-board memory: nothing is copied.
+    /// The transmit engine gathers a packet from disjoint regions of on-board memory, without copies.
     Gather,
     /// The NIC's processor copies cached data into the transmit buffer.
     Copy,
@@ -135,7 +135,7 @@ pub enum Transmit {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CacheConfig {
-    /// On-board memory set aside for it, KiB; 0: there is no cache.
+    /// On-board memory reserved for the cache, KiB; 0: there is no cache.
     #[schemars(range(max = MOST_CACHE_KIB))]
     pub kib: u32,
     /// How cached data is sent.
@@ -143,7 +143,7 @@ pub struct CacheConfig {
 }
 
 impl CacheConfig {
-    /// Its size in bytes.
+    /// Returns the size of the cache in bytes.
     pub fn bytes(&self) -> u32 {
         self.kib.saturating_mul(1024)
     }
@@ -158,33 +158,33 @@ impl Default for CacheConfig {
     }
 }
 
-/// A parameter that no firmware can work with.
+/// A parameter with which the firmware cannot work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field} = {value}: expected {expected}")]
 pub struct ConfigError {
     /// Name of the field.
     pub field: &'static str,
-    /// What it was set to.
+    /// The rejected value.
     pub value: u32,
-    /// What it must be.
+    /// The accepted values.
     pub expected: &'static str,
 }
 
-/// The largest cache, KiB: offsets in it are 32-bit numbers.
+/// Size of the largest cache, KiB. Offsets in the cache are 32-bit numbers.
 const MOST_CACHE_KIB: u32 = (1 << 22) - 1;
 
 /// Parameters of the firmware. Times and rates belong to the machine around it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Hard_Limit: the most connections the NIC holds; 0 turns handoff off.
+    /// Hard_Limit: maximum number of connections on the NIC; 0 turns handoff off.
     #[schemars(extend("x-unit" = "connections"))]
     pub hard_limit: u32,
-    /// Scheduler.
+    /// Order in which queued work is done.
     pub scheduler: Scheduler,
     /// Load control.
     pub load_control: LoadControl,
-    /// On-board memory, KiB: connection blocks and received packets. Connections leave an eighth of it, and at least 16 KiB, to
+    /// On-board memory, KiB, for connection blocks and received packets. Connections leave an eighth of it, and at least 16 KiB, to
     /// packets.
     pub memory_kib: u32,
     /// Memory of one connection, bytes.
@@ -192,10 +192,10 @@ pub struct Config {
     /// Received packets that may wait after lookup, in each of the two queues.
     #[schemars(range(min = 1))]
     pub receive_queue_packets: u32,
-    /// Received packets that may wait for lookup. Under FCFS, where lookup waits its turn, this is *the* receive queue.
+    /// Received packets that may wait for lookup. Under FCFS, where lookup waits too, this is *the* receive queue.
     #[schemars(range(min = 1))]
     pub arrival_queue_packets: u32,
-    /// Packets of a host that may wait to be sent, and as many of its commands that may wait to be carried out.
+    /// Packets of a host that may wait to be sent. As many of its commands may wait to be carried out.
     #[schemars(range(min = 1))]
     pub descriptor_queue_entries: u32,
     /// Segments that the NIC's TCP sends in one piece of work, which nothing interrupts.
@@ -206,10 +206,10 @@ pub struct Config {
 }
 
 impl Config {
-    /// Whether the data cache fits: connections need their memory, and packets need some too.
+    /// Checks that the data cache fits into memory, along with the connections and the minimum for packets.
     ///
     /// # Errors
-    /// Names the first field with which it does not.
+    /// Names the first invalid field.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let connections = u64::from(self.hard_limit) * u64::from(self.connection_bytes);
         let left = (u64::from(self.memory_kib) * 1024)

@@ -20,7 +20,7 @@ pub enum Drop {
 }
 
 impl Drop {
-    /// Its name in results.
+    /// Returns the name of the reason in results.
     pub const fn name(self) -> &'static str {
         match self {
             Self::ArrivalQueue => "arrival_queue",
@@ -54,7 +54,7 @@ impl Drops {
         } += 1;
     }
 
-    /// Each reason by name, as it is serialised.
+    /// Returns the count of each reason with its name, as in the serialised form.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
         [
             (Drop::ArrivalQueue, self.arrival_queue),

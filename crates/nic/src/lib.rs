@@ -1,7 +1,8 @@
-//! NIC firmware: lookup, queues, scheduler, load control, data cache, and the sockets that hosts have here.
+//! NIC firmware: packet lookup, queues, scheduler, load control, data cache, and the sockets that hosts open on the adapter.
 //!
-//! [`adapter::Adapter`] is sans-I/O: frames, requests and time go in; frames and responses come out. [`adapter::Dispatch`] lets it do one piece
-//! of work at a time, as the firmware of the papers does. A [`Meter`] hears of every task, so that a simulated machine can charge it.
+//! [`adapter::Adapter`] is sans-I/O: the caller passes in frames, requests and the time, and takes out frames and responses.
+//! [`adapter::Dispatch`] makes the adapter do one piece of work at a time, as the firmware of the papers does. A [`Meter`] is called for
+//! every task, so that a simulated machine can charge for it.
 
 mod activity;
 pub mod adapter;

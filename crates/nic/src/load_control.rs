@@ -11,29 +11,29 @@ use std::fmt::Debug;
 /// State of load control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoadState {
-    /// Watch Qlen.
+    /// Watches Qlen.
     Monitor,
-    /// Soft_Limit was lowered: wait for Cnum to drop below it.
+    /// Soft_Limit was lowered. Waits until Cnum is below it.
     Decrease,
-    /// Soft_Limit was raised: wait for Cnum to reach it, or for Qlen to pass Hiwat.
+    /// Soft_Limit was raised. Waits until Cnum reaches it or Qlen exceeds Hiwat.
     Increase,
 }
 
-/// Load control: finds Soft_Limit, the most connections that may be on the NIC. [`Watermarks`] is the paper's.
+/// Load control: determines Soft_Limit, the maximum number of connections on the NIC. [`Watermarks`] is the algorithm of the paper.
 pub trait Governor: Debug + Send {
-    /// Looks at the load and at Cnum, the connections on the NIC. It runs when a packet has arrived, a connection was handed off or one has
-    /// left, and only then.
+    /// Updates the state from the load and from Cnum, the number of connections on the NIC. The adapter calls this only when a packet has
+    /// arrived, or a connection was handed off or has left.
     fn run(&mut self, load: &Load, cnum: u32);
 
-    /// Soft_Limit. What is above Hard_Limit counts as that.
+    /// Returns Soft_Limit. Values above Hard_Limit count as Hard_Limit.
     fn soft_limit(&self) -> u32;
 
-    /// While it is [`LoadState::Decrease`] connections that are too many may be asked to leave.
+    /// Returns the state. In [`LoadState::Decrease`] the adapter may ask surplus connections to leave.
     fn state(&self) -> LoadState {
         LoadState::Monitor
     }
 
-    /// How many connections must leave before DECREASE is over.
+    /// Returns the number of connections that must leave before the DECREASE state ends.
     fn surplus(&self, cnum: u32) -> u32 {
         match self.state() {
             LoadState::Decrease => (cnum + 1).saturating_sub(self.soft_limit()),
@@ -41,12 +41,12 @@ pub trait Governor: Debug + Send {
         }
     }
 
-    /// Asserts what always holds.
+    /// Asserts the invariants of the governor.
     fn check(&self) {}
 }
 
-/// The state machine of the paper (figure 3): Soft_Limit falls when Qlen passes Hiwat, and rises when it is below Lowat. In place of
-/// Qlen it goes by what its [measure](crate::LoadMeasure) says.
+/// The state machine of the paper (figure 3): Soft_Limit falls when Qlen exceeds Hiwat, and rises when Qlen is below Lowat. The configured
+/// [measure](crate::LoadMeasure) may take the place of Qlen.
 #[derive(Clone, Debug)]
 pub struct Watermarks {
     config: LoadControl,
@@ -57,7 +57,7 @@ pub struct Watermarks {
 }
 
 impl Watermarks {
-    /// Soft_Limit is `hard_limit` at first, and never more.
+    /// Creates a governor whose Soft_Limit starts at `hard_limit` and never exceeds it.
     pub fn new(config: LoadControl, hard_limit: u32) -> Self {
         Self {
             gauge: Gauge::new(&config),
@@ -68,7 +68,7 @@ impl Watermarks {
         }
     }
 
-    /// Soft_Limit falls below Cnum, but not below one: at zero no Cnum could ever be below it.
+    /// Lowers Soft_Limit below Cnum, but not below one: with a limit of zero, Cnum could never be below it.
     fn lower(&mut self, cnum: u32) {
         self.state = LoadState::Decrease;
         let lowered = cnum
@@ -77,7 +77,7 @@ impl Watermarks {
         self.soft_limit = self.soft_limit.min(lowered);
     }
 
-    /// Soft_Limit rises, but not above Hard_Limit; already there, nothing is raised and MONITOR goes on.
+    /// Raises Soft_Limit up to Hard_Limit. If it is already there, the state stays MONITOR.
     fn raise(&mut self) {
         if self.soft_limit < self.hard_limit {
             let step = share(self.hard_limit, self.config.increase_percent);
@@ -88,7 +88,7 @@ impl Watermarks {
 }
 
 impl Governor for Watermarks {
-    /// At most one transition a run.
+    /// Makes at most one transition per call.
     fn run(&mut self, load: &Load, cnum: u32) {
         if !self.config.enabled {
             return;
@@ -98,7 +98,7 @@ impl Governor for Watermarks {
             (LoadState::Monitor | LoadState::Increase, Level::Over) => self.lower(cnum),
             (LoadState::Monitor, Level::Under) => self.raise(),
             (LoadState::Decrease, _) if cnum < self.soft_limit => {
-                // What was measured before was of more connections.
+                // Earlier measurements included the connections that have left.
                 self.gauge.restart(load);
                 self.state = LoadState::Monitor;
             }
@@ -129,7 +129,7 @@ impl Governor for Watermarks {
     }
 }
 
-/// `percent` per cent of `n`, at least one.
+/// Returns `percent` per cent of `n`, but at least one.
 fn share(n: u32, percent: u32) -> u32 {
     u32::try_from(u64::from(n) * u64::from(percent) / 100)
         .unwrap_or(u32::MAX)
@@ -161,7 +161,7 @@ mod tests {
         }
     }
 
-    /// Before: state, Soft_Limit. Seen: Qlen, Cnum. After: state, Soft_Limit.
+    /// State and Soft_Limit before; Qlen and Cnum passed in; state and Soft_Limit after.
     type Row = ((LoadState, u32), (u32, u32), (LoadState, u32));
 
     #[test]
@@ -170,19 +170,19 @@ mod tests {
             // MONITOR: between the watermarks, both included, nothing happens.
             ((Monitor, 800), (LOWAT, 700), (Monitor, 800)),
             ((Monitor, 800), (HIWAT, 700), (Monitor, 800)),
-            // MONITOR, overload: to Cnum less 10 %.
+            // MONITOR, overload: Soft_Limit falls to Cnum less 10 %.
             ((Monitor, 1000), (HIWAT + 1, 1000), (Decrease, 900)),
             ((Monitor, 1000), (HIWAT + 1, 500), (Decrease, 450)),
             ((Monitor, 1000), (HIWAT + 1, 5), (Decrease, 4)),
             ((Monitor, 1000), (HIWAT + 1, 0), (Decrease, 1)),
-            // Nothing left to lower.
+            // Soft_Limit cannot fall further.
             ((Monitor, 1), (HIWAT + 1, 0), (Decrease, 1)),
-            // MONITOR, underload: up by 2 % of Hard_Limit.
+            // MONITOR, underload: Soft_Limit rises by 2 % of Hard_Limit.
             ((Monitor, 800), (LOWAT - 1, 800), (Increase, 820)),
             ((Monitor, 990), (LOWAT - 1, 990), (Increase, 1000)),
-            // Nothing left to raise.
+            // Soft_Limit cannot rise further.
             ((Monitor, 1000), (0, 1000), (Monitor, 1000)),
-            // DECREASE waits for Cnum whatever Qlen is.
+            // DECREASE waits for Cnum, whatever the value of Qlen.
             ((Decrease, 900), (HIWAT + 1, 900), (Decrease, 900)),
             ((Decrease, 900), (0, 900), (Decrease, 900)),
             ((Decrease, 900), (HIWAT + 1, 899), (Monitor, 900)),
@@ -191,7 +191,7 @@ mod tests {
             ((Increase, 820), (0, 819), (Increase, 820)),
             ((Increase, 820), (HIWAT, 819), (Increase, 820)),
             ((Increase, 820), (0, 820), (Monitor, 820)),
-            // INCREASE, overload: lowered again, even when Cnum has just arrived.
+            // INCREASE, overload: Soft_Limit falls again, even if Cnum has just reached it.
             ((Increase, 820), (HIWAT + 1, 810), (Decrease, 729)),
             ((Increase, 820), (HIWAT + 1, 820), (Decrease, 738)),
         ];

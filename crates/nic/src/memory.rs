@@ -1,23 +1,23 @@
-//! On-board memory: connection blocks and received packets share it, but packets are never left without.
+//! On-board memory, which connection blocks and received packets share. Some of it is always reserved for packets.
 
-/// Connections leave at least this part of the memory to packets ...
+/// Connections leave at least one part in this many to packets ...
 const PACKETS_SHARE: u64 = 8;
 
-/// ... and at least this many bytes: a few frames of any size. Were connections to take it all, no packet could reach them
-/// (nor the host), and none would ever end.
+/// ... and at least this many bytes: a few frames of any size. If connections could take all memory, no packet could reach them or the
+/// host, and no connection would ever end.
 pub(crate) const PACKETS_LEAST: u64 = 16 * 1024;
 
-/// Accounts of on-board memory, in bytes.
+/// Accounts for the use of on-board memory, in bytes.
 #[derive(Debug)]
 pub(crate) struct Memory {
-    /// All but what the data cache takes.
+    /// On-board memory without the data cache.
     size: u64,
     connections: u64,
     packets: u64,
 }
 
 impl Memory {
-    /// Memory of `size_kib` of which `cache_kib` is set aside for the data cache.
+    /// Creates the account of `size_kib` of memory, of which the data cache takes `cache_kib`.
     pub(crate) fn new(size_kib: u32, cache_kib: u32) -> Self {
         Self {
             size: u64::from(size_kib.saturating_sub(cache_kib)) * 1024,
@@ -30,7 +30,7 @@ impl Memory {
         self.size - self.connections - self.packets
     }
 
-    /// How many more connection blocks of `bytes` there is room for.
+    /// Returns the number of further connection blocks of `bytes` that fit.
     pub(crate) fn room_for_connections(&self, bytes: u32) -> u32 {
         let kept_for_packets = (self.size / PACKETS_SHARE).max(PACKETS_LEAST);
         let left = self
@@ -40,7 +40,7 @@ impl Memory {
         u32::try_from(room).unwrap_or(u32::MAX)
     }
 
-    /// Takes memory for a connection block, if it is there.
+    /// Reserves memory for a connection block. Returns whether there was enough.
     pub(crate) fn reserve_connection(&mut self, bytes: u32) -> bool {
         let fits = self.room_for_connections(bytes) > 0;
         if fits {
@@ -57,7 +57,7 @@ impl Memory {
         self.connections -= u64::from(bytes);
     }
 
-    /// Takes memory for a received packet, if it is there.
+    /// Reserves memory for a received packet. Returns whether there was enough.
     pub(crate) fn reserve_packet(&mut self, bytes: u32) -> bool {
         let fits = self.free() >= u64::from(bytes);
         if fits {
@@ -74,7 +74,7 @@ impl Memory {
         self.packets -= u64::from(bytes);
     }
 
-    /// Asserts that the accounts match what is really held.
+    /// Asserts that the accounts match the memory that connections and packets actually hold.
     pub(crate) fn check(&self, connection_bytes: u64, packet_bytes: u64) {
         assert_eq!(self.connections, connection_bytes, "memory of connections");
         assert_eq!(self.packets, packet_bytes, "memory of packets");

@@ -1,10 +1,10 @@
-//! What firmware work costs is for the machine around it to say.
+//! Reports firmware work. The machine that runs the firmware decides how much each task costs.
 
-/// Pieces of firmware work that take time on the NIC's processor.
+/// Tasks of the firmware that take time on the NIC's processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Task {
-    /// Decide whether a received packet belongs to a connection on the NIC.
+    /// Determine whether a received packet belongs to a connection on the NIC.
     Lookup,
     /// Pass a received packet to the host.
     HostReceive,
@@ -14,31 +14,31 @@ pub enum Task {
     Receive,
     /// TCP output of one segment.
     Transmit,
-    /// Read and carry out a command other than handoff and restore.
+    /// Read and execute a command other than handoff and restore.
     Command,
-    /// Take over a connection.
+    /// Take over a connection from the host.
     Handoff,
-    /// Give a connection back.
+    /// Give a connection back to the host.
     Restore,
     /// Post an event to the host.
     Event,
     /// Run a timer of a connection.
     Timer,
-    /// Carry out a nic_cache_init or nic_cache_insert.
+    /// Execute a nic_cache_init or nic_cache_insert.
     CacheInsert,
-    /// Append a part in host memory to a packet, headers aside.
+    /// Append a part in host memory to a packet, not counting headers.
     AppendMemory,
     /// Append a part in the cache to a packet.
     AppendCache,
-    /// Copy 64 bytes within on-board memory, where the transmit engine cannot gather.
+    /// Copy 64 bytes within on-board memory, if the transmit engine cannot gather.
     CopyLine,
-    /// Begin a transfer of responses to the host.
+    /// Start a transfer of responses to the host.
     Transfer,
-    /// Begin a transfer of data, or take note that it is over.
+    /// Start a transfer of data, or handle its completion.
     Dma,
 }
 
-/// Bytes that [`Task::CopyLine`] copies.
+/// Number of bytes that one [`Task::CopyLine`] copies.
 pub const LINE_BYTES: u32 = 64;
 
 /// All tasks, in order of their discriminants.
@@ -61,12 +61,12 @@ pub const TASKS: [Task; 16] = [
     Task::Dma,
 ];
 
-/// Receives every task as it is done. The simulated machine charges instructions; the live one counts.
+/// Is called for every task that the firmware performs. The simulated machine charges instructions; the live one counts tasks.
 pub trait Meter {
-    /// One `task` was done.
+    /// Records one `task`.
     fn run(&mut self, task: Task);
 
-    /// The same `task` was done `count` times.
+    /// Records `count` tasks of the same kind.
     fn run_many(&mut self, task: Task, count: u32) {
         for _ in 0..count {
             self.run(task);
@@ -74,7 +74,7 @@ pub trait Meter {
     }
 }
 
-/// A meter that takes no notice.
+/// A meter that ignores all tasks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoMeter;
 

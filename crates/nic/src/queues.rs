@@ -1,16 +1,16 @@
-//! Where work waits: finite queues whose entries remember when they arrived.
+//! Bounded queues of pending work, whose entries record when they arrived.
 
 use crate::drops::Drop;
 use crate::scheduler::{Heads, Source};
 use baton_bus::Fifo;
 use std::num::NonZeroU64;
 
-/// The place of an arrival among all arrivals at the NIC, from the MAC and from the host alike.
-/// First come, first served means: lowest stamp first.
+/// Position of an arrival among all arrivals at the NIC, from the MAC and from the host. First come, first served serves the lowest stamp
+/// first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Stamp(NonZeroU64);
 
-/// The first.
+/// Returns the first stamp.
 impl Default for Stamp {
     fn default() -> Self {
         Self(NonZeroU64::MIN)
@@ -18,25 +18,25 @@ impl Default for Stamp {
 }
 
 impl Stamp {
-    /// This stamp; the clock moves on to the next.
+    /// Returns the current stamp and advances to the next one.
     pub(crate) fn take(&mut self) -> Self {
         let stamp = *self;
         self.0 = self.0.saturating_add(1);
         stamp
     }
 
-    /// It comes after all with a lower one.
+    /// Returns the stamp as a number, which is larger than that of any earlier stamp.
     #[inline]
     pub(crate) fn place(self) -> u64 {
         self.0.get()
     }
 }
 
-/// A first-in, first-out queue with a limit. It grows to its longest so far and never shrinks, so that a steady one does not
-/// allocate.
+/// A first-in, first-out queue with a limit. Its memory grows to the largest length so far and never shrinks, so that a queue of steady
+/// length does not allocate.
 #[derive(Debug)]
 pub(crate) struct Queue<T> {
-    /// When the oldest entry arrived: most who look at a queue want to know only that.
+    /// Arrival of the oldest entry. Most readers of a queue need nothing else.
     head: Option<Stamp>,
     entries: Fifo<(Stamp, T)>,
     limit: usize,
@@ -59,7 +59,7 @@ impl<T> Queue<T> {
         self.len() >= self.limit
     }
 
-    /// Appends `item`, for which there is room.
+    /// Appends `item`. The queue must not be full.
     #[inline]
     pub(crate) fn push(&mut self, stamp: Stamp, item: T) {
         debug_assert!(
@@ -71,7 +71,7 @@ impl<T> Queue<T> {
         self.entries.push((stamp, item));
     }
 
-    /// Takes the oldest entry, which arrived at [`Queue::head`].
+    /// Removes and returns the oldest entry, which arrived at [`Queue::head`].
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<T> {
         let (_, item) = self.entries.pop()?;
@@ -79,7 +79,7 @@ impl<T> Queue<T> {
         Some(item)
     }
 
-    /// Takes the oldest entries out for which this holds, at most so many.
+    /// Removes and returns the oldest entries that satisfy the predicate, at most `most`.
     fn take_where(&mut self, most: usize, mut holds: impl FnMut(&T) -> bool) -> Vec<(Stamp, T)> {
         let mut taken = Vec::new();
         for (stamp, item) in self.take_all() {
@@ -91,7 +91,7 @@ impl<T> Queue<T> {
         taken
     }
 
-    /// Puts entries, for which there is room, among its own by when they arrived.
+    /// Inserts entries in order of arrival. The queue must have space for them.
     fn merge(&mut self, mut entries: Vec<(Stamp, T)>) {
         entries.extend(self.take_all());
         entries.sort_unstable_by_key(|(stamp, _)| *stamp);
@@ -105,18 +105,18 @@ impl<T> Queue<T> {
         self.entries.take(self.entries.len()).collect()
     }
 
-    /// When its oldest entry arrived.
+    /// Returns the arrival of the oldest entry.
     #[inline]
     pub(crate) fn head(&self) -> Option<Stamp> {
         self.head
     }
 
-    /// Its oldest entry.
+    /// Returns the oldest entry.
     pub(crate) fn front(&self) -> Option<&T> {
         self.entries.front().map(|(_, item)| item)
     }
 
-    /// Entries for which there is room.
+    /// Returns the number of entries that can be added.
     pub(crate) fn room(&self) -> usize {
         self.limit - self.len()
     }
@@ -125,7 +125,7 @@ impl<T> Queue<T> {
         self.entries.iter().map(|(_, item)| item)
     }
 
-    /// Asserts its limit and its order.
+    /// Asserts the limit and the order of the queue.
     pub(crate) fn check(&self) {
         assert!(self.len() <= self.limit, "a queue keeps to its limit");
         let stamps = self.entries.iter().map(|(stamp, _)| *stamp);
@@ -137,12 +137,12 @@ impl<T> Queue<T> {
     }
 }
 
-/// How many entries wait in each queue.
+/// Number of entries in each queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueLengths {
     /// Received packets that wait for lookup.
     pub arrivals: usize,
-    /// Received packets on their way to the host.
+    /// Received packets that wait to be passed to the host.
     pub host_receive: usize,
     /// Received packets of connections on the NIC: Qlen.
     pub nic_receive: usize,
@@ -178,7 +178,7 @@ impl<R> Queues<R> {
         }
     }
 
-    /// When the oldest entry of each queue arrived.
+    /// Returns the arrival of the oldest entry of each queue.
     #[inline]
     pub(crate) fn heads(&self) -> Heads {
         Heads::default()
@@ -187,7 +187,7 @@ impl<R> Queues<R> {
             .with(Source::NicReceive, self.nic_receive.head())
     }
 
-    /// Whether anything waits.
+    /// Returns whether any queue has an entry.
     #[inline]
     pub(crate) fn any(&self) -> bool {
         (self.arrivals.head())
@@ -196,7 +196,8 @@ impl<R> Queues<R> {
             .is_some()
     }
 
-    /// Qlen: packets that wait on the receive queue of the NIC. Under FCFS, where lookup waits too, all packets that wait there.
+    /// Returns Qlen: the number of packets on the NIC's receive queue. Under FCFS, where lookup waits too, this includes all packets that
+    /// wait for lookup.
     pub(crate) fn qlen(&self, looks_up_first: bool) -> u32 {
         let unknown = match looks_up_first {
             true => 0,
@@ -205,10 +206,10 @@ impl<R> Queues<R> {
         (self.nic_receive.len() + unknown) as u32
     }
 
-    /// Lookup has found whose a packet is, which arrived at `stamp`.
+    /// Queues a packet that arrived at `stamp`, after lookup has found out whether it belongs to a connection on the NIC (`ours`).
     ///
     /// # Errors
-    /// Its queue is full: the packet is to be dropped, for this reason.
+    /// Returns the packet, which the caller must drop, and the reason if the queue is full.
     #[inline]
     pub(crate) fn sort(&mut self, stamp: Stamp, packet: R, ours: bool) -> Result<(), (Drop, R)> {
         let (queue, reason) = match ours {
@@ -222,8 +223,8 @@ impl<R> Queues<R> {
         Ok(())
     }
 
-    /// Of the packets that wait for TCP here, those of hosts go to their queue, as far as it has room: what stays is found out when its
-    /// turn comes. Gives how many went.
+    /// Moves packets of hosts from the NIC's queue to the host's queue, as far as the latter has space; the rest are recognized when their
+    /// turn comes. Returns the number of packets moved.
     pub(crate) fn sort_again(&mut self, is_of_host: impl FnMut(&R) -> bool) -> u32 {
         let room = self.host_receive.room();
         let taken = self.nic_receive.take_where(room, is_of_host);

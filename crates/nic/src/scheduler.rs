@@ -1,41 +1,41 @@
-//! Which piece of work is done next (handoff-policies 3.1).
+//! Selects the next piece of work (handoff-policies 3.1).
 
 use crate::config::Scheduler;
 use crate::queues::Stamp;
 use std::fmt::Debug;
 
-/// Where work waits.
+/// A kind of pending work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// Transfers of data between host and adapter that are over; they count as arrived with what began them.
+    /// Completed data transfers between host and adapter. Each has the arrival time of the request that started it.
     Transfers,
     /// Received packets that wait for lookup.
     Arrivals,
     /// Received packets for the host.
     HostReceive,
-    /// Packets of the host to be sent, and what else it asks of a socket for packets.
+    /// Packets of the host to be sent, and its other requests to packet sockets.
     HostSend,
     /// Received packets of connections on the NIC.
     NicReceive,
     /// Commands of the host.
     Commands,
-    /// Segments that the NIC's TCP may send; they count as arrived with what triggered them.
+    /// Segments that the NIC's TCP may send. Each has the arrival time of the event that triggered it.
     Transmit,
     /// TCP timers that are due.
     Timers,
-    /// Connections to be relieved of.
+    /// Connections that load control asks to leave.
     Relief,
 }
 
 const SOURCES: usize = 9;
 
-/// Of which nobody knows whose they are before a little work has been done.
+/// Work whose owner is unknown until a little processing has been done.
 const UNKNOWN: [Source; 2] = [Source::Transfers, Source::Arrivals];
 
-/// Packets that pass through to or from the host: little work each.
+/// Packets that pass through to or from the host, each of which needs little work.
 const HOST: [Source; 2] = [Source::HostReceive, Source::HostSend];
 
-/// TCP and handoff. `Transmit` stands first: at equal stamps, output of the past goes before new input.
+/// TCP and handoff. `Transmit` comes first: at equal stamps, output for earlier input goes before new input.
 const NIC: [Source; 5] = [
     Source::Transmit,
     Source::NicReceive,
@@ -44,30 +44,30 @@ const NIC: [Source; 5] = [
     Source::Relief,
 ];
 
-/// All of them, in the order in which they go at equal stamps.
+/// All sources, in the order of service at equal stamps.
 const ANY: [Source; SOURCES] = [
     HOST[0], HOST[1], NIC[0], NIC[1], NIC[2], NIC[3], NIC[4], UNKNOWN[0], UNKNOWN[1],
 ];
 
-/// When the oldest work of each source arrived.
+/// Arrival of the oldest work of each source.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Heads([Option<Stamp>; SOURCES]);
 
 impl Heads {
-    /// That of one source; `None` where there is none.
+    /// Returns the arrival of the oldest work of a source, or `None` if the source has no work.
     #[inline]
     pub fn of(&self, source: Source) -> Option<Stamp> {
         self.0[source as usize]
     }
 
-    /// The same, but for that of one source.
+    /// Sets the arrival of a source.
     #[inline]
     pub(crate) fn with(mut self, source: Source, stamp: Option<Stamp>) -> Self {
         self.0[source as usize] = stamp;
         self
     }
 
-    /// The same, but for one source that has work of that place too, if any.
+    /// Sets the arrival of a source to `stamp` if that is earlier than the current one.
     #[inline]
     pub(crate) fn with_sooner(self, source: Source, stamp: Option<Stamp>) -> Self {
         match (self.of(source), stamp) {
@@ -77,7 +77,7 @@ impl Heads {
         }
     }
 
-    /// The one of `sources` with the lowest stamp; the first named one at equal stamps.
+    /// Returns the source in `sources` with the lowest stamp. Of sources with equal stamps, the first one in `sources` wins.
     #[inline]
     fn oldest(&self, sources: &[Source]) -> Option<Source> {
         let turn = |source: Source| self.of(source).map_or(u64::MAX, Stamp::place);
@@ -86,12 +86,13 @@ impl Heads {
     }
 }
 
-/// Says which piece of work is done next (handoff-policies 3.1). [`Scheduler`](crate::Scheduler) names the paper's two.
+/// Selects the next piece of work (handoff-policies 3.1). [`Scheduler`](crate::Scheduler) implements the two schedulers of the paper.
 pub trait Schedule: Debug + Send {
-    /// The source whose oldest work is done next. If that has none, or for `None`, it is the paper's scheduler that says.
+    /// Returns the source whose oldest work is done next. If that source has no work, or for `None`, the configured scheduler of the paper
+    /// decides.
     fn next(&self, heads: &Heads) -> Option<Source>;
 
-    /// Whether lookup is done as soon as a packet arrives. If not, all that waits for it counts in Qlen.
+    /// Returns whether lookup is done as soon as a packet arrives. If not, all packets that wait for lookup count in Qlen.
     fn looks_up_first(&self) -> bool;
 }
 
@@ -105,7 +106,7 @@ impl Schedule for Scheduler {
     }
 }
 
-/// One of the paper's schedulers, or the caller's own.
+/// One of the paper's schedulers, optionally preceded by a schedule of the caller.
 #[derive(Debug)]
 pub(crate) struct Order {
     known: Scheduler,
@@ -136,13 +137,13 @@ impl Order {
     }
 }
 
-/// The source whose oldest work is to be done next, if there is any work.
+/// Returns the source whose oldest work is done next, if there is any work.
 ///
-/// Under host first commands go before NIC packets: so work in excess waits where load control looks for it, on the receive
-/// queue (handoff-policies 3.2), and a NIC short of time still takes connections back.
+/// Under host first, commands go before NIC packets. Excess work therefore waits on the receive queue, where load control looks for it
+/// (handoff-policies 3.2), and an overloaded NIC still takes commands that hand connections back.
 ///
-/// Host first needs lookup before anything else: until it is done nobody knows whose packet it is, nor whose a transfer that is over. First
-/// come, first served has no use for that, so a packet waits where it arrived and is looked up when its turn comes.
+/// Host first needs lookup before anything else, because only lookup reveals to whom a packet or a completed transfer belongs. First come,
+/// first served does not need that, so a packet stays in the arrival queue and is looked up when its turn comes.
 #[inline]
 fn pick(scheduler: Scheduler, heads: &Heads) -> Option<Source> {
     match scheduler {
@@ -158,7 +159,7 @@ fn pick(scheduler: Scheduler, heads: &Heads) -> Option<Source> {
 mod tests {
     use super::*;
 
-    /// Heads stamped in the order of `sources`.
+    /// Returns heads stamped in the order of `sources`.
     fn heads(sources: &[Source]) -> Heads {
         let mut clock = Stamp::default();
         let mut heads = Heads::default();
@@ -168,7 +169,7 @@ mod tests {
         heads
     }
 
-    /// Nothing is left undone because somebody's own scheduler does not see it.
+    /// Work is not left undone because the caller's schedule ignores its source.
     #[test]
     fn a_schedule_that_names_a_source_without_work_is_not_followed() {
         #[derive(Debug)]
@@ -196,7 +197,7 @@ mod tests {
         }
     }
 
-    /// The order in which one entry of each source is served.
+    /// Returns the order in which one entry of each source is served.
     fn served(scheduler: Scheduler, mut heads: Heads) -> Vec<Source> {
         let mut order = Vec::new();
         while let Some(source) = pick(scheduler, &heads) {

@@ -1,10 +1,10 @@
 //! A model of the protocol by which one connection moves between the kernel and an adapter.
 //!
-//! A model checker tries each order of the steps of application, kernel, broker and adapter, with a kill between any two of them, and
-//! successors of broker and adapter. A process that is stopped is one whose next step comes late, so each order covers it. The peer and the
-//! application exchange requests and responses of one byte. Only numbers of bytes are modelled: what a byte is follows from its position.
+//! A model checker tries every order of the steps of application, kernel, broker and adapter, with a kill after any step, and with
+//! successors of broker and adapter. A stopped process is one whose next step comes late, so these orders include it. The peer and the
+//! application exchange requests and responses of one byte. The model only counts bytes: a byte's value follows from its position.
 //!
-//! The steps have the names of what they do in `crates/live/src/broker` and `crates/live/src/adapter`.
+//! The steps are named after what they do in `crates/live/src/broker` and `crates/live/src/adapter`.
 #![cfg(feature = "model")]
 
 mod properties;
@@ -18,39 +18,39 @@ pub use steps::Step;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
-/// Rules of the protocol that can be left out, to see that each is needed.
+/// Rules of the protocol. Each can be left out, to show that it is needed.
 #[derive(Clone, Debug)]
 pub struct Rules {
-    /// Whoever takes a connection on claims its place by compare-and-swap first: the adapter before it makes the connection, the broker before it
-    /// puts one back or resets it.
+    /// Whoever takes over a connection first claims its place by compare-and-swap: the adapter before it creates the connection, the broker
+    /// before it restores or resets the connection.
     pub claims: bool,
-    /// A state can be used once: a place knows whether its connection was on the adapter.
+    /// A state can be used only once: the place records whether its connection was on the adapter.
     pub kinds: bool,
-    /// The adapter gives the place to the application before the application gets the state.
+    /// The adapter makes the application the owner of the place before it sends the state to the application.
     pub passes_first: bool,
-    /// A packet leaves the adapter only after what it says stands in the record.
+    /// A packet leaves the adapter only after the record contains what the packet acknowledges and carries.
     pub records_first: bool,
-    /// The broker has the peer asked before it gives the place free.
+    /// The broker probes the peer before it frees the place: a kernel without a socket resets the connection when the peer answers.
     pub asks_first: bool,
-    /// Each connection that nobody brings back is reset, and its peer asked; not only forgotten.
+    /// The broker resets every connection that nobody brings back, and probes its peer, instead of only forgetting the connection.
     pub asks_late: bool,
     /// A broker that finds places of its predecessor resets those that the predecessor had claimed.
     pub resets_claimed: bool,
-    /// It has the peer asked of a connection that an application wants back and nobody knows.
+    /// The broker probes the peer of a connection that an application wants back and that nobody knows.
     pub asks_for_unknown: bool,
-    /// An application is told that its connection is lost once the peer was asked, not before.
+    /// An application learns that its connection is lost only after the peer was probed.
     pub answers_last: bool,
-    /// A restored socket is reset, not closed, if it goes before the application has it.
+    /// A restored socket is reset, not closed, if it is dropped before the application has it.
     pub lingers: bool,
-    /// A state that the adapter has not taken can be brought back also after the adapter has ended.
+    /// A state that the adapter has not taken can be given back even after the adapter has ended.
     pub gives_back_after_end: bool,
-    /// An application asks the next broker again for what it has no answer about.
+    /// An application repeats unanswered requests to the next broker.
     pub asks_again: bool,
-    /// An application whose request to take a connection was not answered finds out whether the kernel still has it.
+    /// An application whose TAKE was not answered finds out whether the kernel still has the connection.
     pub doubts: bool,
-    /// What an adapter had claimed and not begun, can be brought back after the adapter was killed; it is not taken for one that has ended.
+    /// A connection that a killed adapter had claimed but not begun can be given back; it does not count as one that has ended.
     pub tells_claimed: bool,
-    /// An adapter without a broker resets connections that are neither its own nor brought back.
+    /// An adapter without a broker resets connections that it does not own and that nobody has given back.
     pub resets_alone: bool,
 }
 
@@ -76,40 +76,40 @@ impl Default for Rules {
     }
 }
 
-/// How much may happen in a run.
+/// Limits of what may happen in a run.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Bounds {
-    /// Requests of the peer, each with a response.
+    /// Number of the peer's requests, each of which has a response.
     pub requests: u8,
-    /// Times that the application begins to move the connection.
+    /// Number of times that the application begins to move the connection.
     pub moves: u8,
-    /// Kills of application, broker and adapter; all together at most `most_kills`.
+    /// Number of kills of application, broker and adapter; in total at most `most_kills`.
     pub kills: [u8; 3],
-    /// See `kills`.
+    /// Maximum total number of kills.
     pub most_kills: u8,
-    /// Brokers and adapters that are started later.
+    /// Number of brokers and adapters that are started later.
     pub successors: [u8; 2],
-    /// Imports that the adapter refuses, and sockets that the broker cannot repair.
+    /// Number of imports that the adapter refuses and of sockets that the broker fails to repair.
     pub failures: u8,
-    /// Requests that no library of ours makes: an old state, or one that is also on its way to the adapter.
+    /// Number of requests that our library would not make: with an old state, or with one that is also on its way to the adapter.
     pub forged: u8,
-    /// Time limits pass only when nothing else can happen. Otherwise they pass at any moment, as they do where processes are stopped.
+    /// Whether timeouts expire only when nothing else can happen. Otherwise they expire at any moment, as with stopped processes.
     pub patient: bool,
 }
 
-/// A protocol and what is tried of it.
+/// A protocol, with the limits of what the model checker tries.
 #[derive(Debug)]
 pub struct Protocol {
-    /// What it consists of.
+    /// The rules in force.
     pub rules: Rules,
-    /// What happens.
+    /// The limits of a run.
     pub bounds: Bounds,
-    /// Who was killed first, and where the connection was, with each way in which it ended.
+    /// For each first victim and location of the connection at that time, the ways in which runs ended.
     pub endings: Mutex<BTreeMap<(Victim, &'static str), BTreeSet<Ending>>>,
 }
 
 impl Protocol {
-    /// Nothing was tried yet.
+    /// Creates a protocol of which nothing was tried yet.
     pub fn new(rules: Rules, bounds: Bounds) -> Self {
         let endings = Mutex::default();
         Self {

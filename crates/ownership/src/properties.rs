@@ -1,25 +1,25 @@
-//! What must hold.
+//! Properties that must hold in every state.
 
 use crate::Protocol;
 use crate::state::*;
 use crate::steps::{FAULTS, LIMITS, ORDINARY, Step};
 use stateright::{Model, Property};
 
-/// At most one TCP can go on with the connection.
+/// At most one TCP stack can continue the connection.
 pub const ONE_OWNER: &str = "one owner";
-/// No byte is lost or comes twice, and no end is announced as orderly that is not.
+/// No byte is lost or duplicated, and no end is reported as orderly that is not.
 pub const RIGHT_BYTES: &str = "no byte is lost or doubled";
-/// Nobody waits for ever: the connection goes on, or both ends hear that it is over.
+/// Nobody waits forever: either the connection continues, or both ends learn that it has ended.
 pub const MOVES_ON: &str = "each connection ends or goes on";
 
-/// What has become of a connection when nothing can happen any more.
+/// What has become of a connection once nothing more can happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Ending {
-    /// All was asked and answered.
+    /// All requests were made and answered.
     GoesOn,
-    /// Both ends know that it is over, as far as they live.
+    /// Both ends, as far as they are alive, know that the connection has ended.
     BothHear,
-    /// An end waits for ever.
+    /// An end waits forever.
     StandsStill,
 }
 
@@ -45,7 +45,7 @@ fn right_bytes(model: &Protocol, state: &State) -> bool {
     let is_kernels = state.is_kernels();
     let sockets = in_kernel.filter(|_| is_kernels);
     let app = &state.app;
-    // What an application that forges requests makes of its own side is its own matter.
+    // An application that forges requests is responsible for its own side.
     let is_own = !app.alive || model.bounds.forged > 0;
     let sees = |tcp: &Tcp| is_own || tcp.read == app.read;
     let is_same = |tcp: &Tcp| is_own || app.at != At::Host || tcp.written == app.wrote;
@@ -75,7 +75,7 @@ fn moves_on(model: &Protocol, state: &State) -> bool {
 
 fn ending(model: &Protocol, state: &State) -> Ending {
     let peer = &state.peer;
-    // Nobody is left who knows of it: an end that waits hears when it sends.
+    // Nobody is left who knows the connection: an end that waits learns of that when it sends.
     let is_forgotten =
         state.lost && (state.forgotten || !state.app.alive || state.broker.is_none());
     let hears = peer.sees != Seen::Open || is_forgotten;

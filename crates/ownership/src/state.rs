@@ -1,15 +1,15 @@
-//! What there is at a moment.
+//! The state of the model at one moment.
 
 use crate::Bounds;
 
-/// A TCP connection at our end: numbers of bytes.
+/// A TCP connection at our end, as numbers of bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Tcp {
-    /// Received, and acknowledged when something is sent.
+    /// Bytes received; acknowledged by the next packet sent.
     pub received: u8,
-    /// Of these: given to the application.
+    /// Bytes of these that the application has read.
     pub read: u8,
-    /// Got from the application.
+    /// Bytes taken from the application.
     pub written: u8,
 }
 
@@ -24,20 +24,20 @@ pub enum Seen {
     Closed,
 }
 
-/// The other end. It asks, waits for the response, and asks again.
+/// The other end. It sends a request, waits for the response, and sends the next request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Peer {
-    /// Requests that it has sent. It sends them again until they are acknowledged.
+    /// Number of requests sent. They are retransmitted until they are acknowledged.
     pub asked: u8,
-    /// Those that were acknowledged.
+    /// Number of requests that were acknowledged.
     pub acknowledged: u8,
-    /// Responses that it has got.
+    /// Number of responses received.
     pub got: u8,
-    /// How it sees the connection.
+    /// How the peer sees the connection.
     pub sees: Seen,
 }
 
-/// Where a state comes from.
+/// Origin of a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// From the kernel.
@@ -46,65 +46,65 @@ pub enum Kind {
     Exported,
 }
 
-/// A state as an application has it. Nobody but broker and adapter can make one.
+/// A state in the form that an application has. Only broker and adapter can create one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Sealed {
     /// The state itself.
     pub tcp: Tcp,
-    /// Where it comes from.
+    /// Origin of the state.
     pub kind: Kind,
-    /// Which of the connections it is that have had the place.
+    /// Number of the connection among those that have had the place.
     pub number: u8,
 }
 
-/// By what an application asks for its connection.
+/// The basis on which an application asks for its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Wanted {
-    /// GIVE_BACK, or RECLAIM where the adapter is gone.
+    /// A state: GIVE_BACK, or RECLAIM if the adapter is gone.
     State(Sealed),
-    /// RECOVER: what it has read and written itself.
+    /// RECOVER: the numbers of bytes that it has read and written.
     Numbers,
 }
 
-/// Where the application has its connection.
+/// Where the connection is, as the application sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum At {
     /// In the kernel.
     Host,
-    /// TAKE has no answer yet.
+    /// Waiting for the answer to TAKE.
     Taking,
     /// TAKE was not answered.
     Doubt,
-    /// It has the state.
+    /// The application holds the state.
     Held(Sealed),
-    /// IMPORT has no answer yet.
+    /// Waiting for the answer to IMPORT.
     HandingOff(Sealed),
     /// On the adapter.
     Adapter,
-    /// EXPORT has no answer yet.
+    /// Waiting for the answer to EXPORT.
     Restoring,
-    /// It wants it back.
+    /// The application wants the connection back.
     Back(Wanted),
-    /// The broker has not answered that yet.
+    /// Waiting for the broker's answer to that.
     Returning(Wanted),
-    /// Its user was told that the connection is over.
+    /// The connection has ended, and the application's user knows.
     Ended,
 }
 
-/// What the broker answers.
+/// An answer of the broker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Answer {
-    /// The state of a connection that is out of the kernel.
+    /// The connection is out of the kernel; this is its state.
     Taken(Sealed),
-    /// It stays in the kernel.
+    /// The connection stays in the kernel.
     Refused,
     /// A socket that has the connection.
     Back,
-    /// The connection is lost, or not the application's.
+    /// The connection is lost, or does not belong to the application.
     Lost,
 }
 
-/// What an application asks the broker for.
+/// A request of an application to the broker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Ask {
     /// TAKE.
@@ -116,21 +116,21 @@ pub enum Ask {
 /// The application, and its connection to the broker.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Application {
-    /// It was not killed.
+    /// Whether it was not killed.
     pub alive: bool,
-    /// Where it has its connection.
+    /// Where the connection is.
     pub at: At,
-    /// Bytes that it has written.
+    /// Number of bytes written.
     pub wrote: u8,
-    /// Bytes that it has read.
+    /// Number of bytes read.
     pub read: u8,
-    /// What it has asked for, until the broker begins with it.
+    /// The request to the broker, until the broker begins with it.
     pub asks: Option<Ask>,
-    /// An answer that it has not seen yet.
+    /// An answer that the application has not read yet.
     pub answer: Option<Answer>,
-    /// Its link to the adapter is gone, which it has not seen yet.
+    /// Whether its link to the adapter is gone, and it has not noticed yet.
     pub cut: bool,
-    /// The last state that it has had.
+    /// The latest state that it has had.
     pub old: Option<Sealed>,
 }
 
@@ -139,13 +139,13 @@ pub struct Application {
 pub enum Map {
     /// To the kernel.
     Absent,
-    /// To the adapter; what the kernel sends is dropped.
+    /// To the adapter; packets that the kernel sends are dropped.
     Adapter,
-    /// Nowhere; what the kernel sends is dropped.
+    /// Nowhere; packets that the kernel sends are dropped.
     Hold,
 }
 
-/// Who has the connection, by the shared memory.
+/// The owner of the connection, according to the shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Owner {
     Application,
@@ -154,31 +154,31 @@ pub enum Owner {
     Over,
 }
 
-/// What stands in the shared memory of the connection on the adapter.
+/// The record of the connection on the adapter, in the shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Written {
     /// Nothing yet.
     Untouched,
-    /// Data is under way.
+    /// Data is in flight.
     Incomplete,
-    /// Its state.
+    /// The connection's state.
     Complete(Tcp),
 }
 
 /// The connection's place in the memory that broker and adapter share.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Place {
-    /// Which of the connections it is that have had the place.
+    /// Number of the connection among those that have had the place.
     pub number: u8,
-    /// Who has it.
+    /// Owner of the connection.
     pub owner: Owner,
-    /// It has been on the adapter.
+    /// Whether it has been on the adapter.
     pub legs: u8,
-    /// What the adapter has written.
+    /// Record that the adapter has written.
     pub record: Written,
 }
 
-/// How far the broker has got with a request, or a reset.
+/// Progress of the broker with a request or a reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the steps have the names")]
 pub enum Job {
@@ -196,59 +196,59 @@ pub enum Job {
     ResetAsked,
 }
 
-/// The broker's entry of the flow.
+/// The broker's entry for the flow.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Entry {
-    /// An application has it. Otherwise the first one of its user that asks.
+    /// Whether the entry belongs to a known application. Otherwise, the first application of its user that asks gets it.
     pub known: bool,
-    /// Its adapter was killed.
+    /// Whether its adapter was killed.
     pub gone: bool,
-    /// Its adapter has ended in order.
+    /// Whether its adapter has ended in order.
     pub parted: bool,
-    /// Its application is gone.
+    /// Whether its application is gone.
     pub orphan: bool,
 }
 
 /// The broker.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Broker {
-    /// Its entry of the flow.
+    /// Its entry for the flow.
     pub entry: Option<Entry>,
-    /// What it does.
+    /// What it is doing.
     pub job: Job,
-    /// It has an adapter, as far as it knows.
+    /// Whether it has an adapter, as far as it knows.
     pub has_adapter: bool,
-    /// The application's request, that it answers when the job is done.
+    /// Whether the job is for a request of the application, to be answered when the job is done.
     pub answers: bool,
 }
 
 /// The adapter.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Adapter {
-    /// A connection that it has claimed, and not made yet.
+    /// A connection that it has claimed and not created yet.
     pub claimed: Option<Tcp>,
     /// The connection.
     pub conn: Option<Tcp>,
-    /// A connection that it has taken out of its stack, and not given to the application yet.
+    /// A connection that it has taken out of its stack and not given to the application yet.
     pub leaving: Option<Tcp>,
-    /// The record: 0 is as the connection, 1 is older, 2 is marked as being written.
+    /// The record: 0 is up to date, 1 is out of date, 2 is marked as being written.
     pub dirty: u8,
-    /// The application has the answer of its IMPORT.
+    /// Whether IMPORT was answered.
     pub answered: bool,
-    /// It is with the broker that is there.
+    /// Whether it is attached to the current broker.
     pub linked: bool,
-    /// The place is in its memory.
+    /// Whether its memory contains the place.
     pub has_place: bool,
 }
 
-/// From the application to the adapter.
+/// A request of the application to the adapter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Request {
     Import(Sealed),
     Export,
 }
 
-/// From the adapter to the application.
+/// A response of the adapter to the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Response {
     Imported,
@@ -256,7 +256,7 @@ pub enum Response {
     Exported(Sealed),
 }
 
-/// Who can be killed.
+/// A process that can be killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "they say it")]
 pub enum Victim {
@@ -265,45 +265,45 @@ pub enum Victim {
     Adapter,
 }
 
-/// Everything.
+/// The state of everything.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct State {
     /// The other end.
     pub peer: Peer,
     /// The application.
     pub app: Application,
-    /// The socket that the application has.
+    /// The application's socket.
     pub s0: Option<Tcp>,
     /// A socket that the broker restores, and whether it is in repair mode.
     pub s1: Option<(Tcp, bool)>,
-    /// Where packets go while programs are at the interface.
+    /// Where packets go while the eBPF programs are attached to the interface.
     pub map: Map,
-    /// What broker and adapter share; gone with both.
+    /// The place in memory that broker and adapter share; it is lost once both are gone.
     pub place: Option<Place>,
-    /// The place was lost with both.
+    /// Whether the place was lost with both.
     pub lost: bool,
-    /// And the application had no connection any more then.
+    /// Whether the application had no connection any more at that time.
     pub forgotten: bool,
-    /// The adapter has reset it while there was no broker.
+    /// Whether the adapter has reset the connection while there was no broker.
     pub reset_alone: bool,
     /// The broker, if there is one.
     pub broker: Option<Broker>,
     /// The adapter, if there is one.
     pub adapter: Option<Adapter>,
-    /// From the application to the adapter.
+    /// A request of the application to the adapter.
     pub request: Option<Request>,
-    /// From the adapter to the application.
+    /// A response of the adapter to the application.
     pub response: Option<Response>,
-    /// Connections that have had the place.
+    /// Number of connections that have had the place.
     pub number: u8,
     /// What may still happen.
     pub left: Bounds,
-    /// Who was killed first, and where the connection was.
+    /// The first victim, and the location of the connection at that time.
     pub first: Option<(Victim, &'static str)>,
 }
 
 impl State {
-    /// A connection in the kernel, with broker and adapter.
+    /// Returns a connection in the kernel, with broker and adapter.
     pub(crate) fn new(bounds: &Bounds) -> Self {
         Self {
             peer: Peer {
@@ -339,13 +339,14 @@ impl State {
         }
     }
 
-    /// Whether packets of the flow come to the kernel, and what it sends leaves. Programs go with the last of broker and adapter.
+    /// Returns whether packets of the flow reach the kernel, and the kernel's packets leave. The eBPF programs are detached with the last
+    /// of broker and adapter.
     pub(crate) fn is_kernels(&self) -> bool {
         let is_attached = self.broker.is_some() || self.adapter.is_some();
         !is_attached || self.map == Map::Absent
     }
 
-    /// Whether the kernel has a socket that answers.
+    /// Returns whether the kernel has a socket that answers.
     pub(crate) fn has_socket(&self) -> bool {
         self.s0.is_some() || self.s1.is_some()
     }

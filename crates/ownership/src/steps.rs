@@ -1,4 +1,4 @@
-//! What can happen next.
+//! The steps, and the states that they lead to.
 
 mod adapter;
 mod broker;
@@ -147,12 +147,12 @@ pub(crate) const FAULTS: [Step; 6] = [
 pub(crate) const LIMITS: [Step; 3] = [Sweep, GiveUp, ResetAlone];
 
 impl Protocol {
-    /// The state after a step, if it can be made.
+    /// Returns the state after a step, or `None` if the step is not possible.
     pub(crate) fn after(&self, state: &State, step: Step) -> Option<State> {
         let is_limit = LIMITS.contains(&step);
         if is_limit && self.bounds.patient {
             let waits = |step: &Step| self.after(state, *step).is_none();
-            // Who starts a successor does so in time.
+            // Successors are started before timeouts expire.
             if !(ORDINARY.iter().chain(&FAULTS[4..])).all(waits) {
                 return None;
             }
@@ -192,7 +192,7 @@ impl State {
         }
     }
 
-    /// The socket that the kernel answers by.
+    /// Returns the socket by which the kernel answers.
     fn socket(&mut self) -> Option<&mut Tcp> {
         holds(self.is_kernels())?;
         match (&mut self.s0, &mut self.s1) {
@@ -207,7 +207,7 @@ impl State {
         }
     }
 
-    /// The broker sends a packet that the peer answers; a kernel without a socket answers that by a reset.
+    /// Probes the peer: the broker sends a packet that the peer answers, and a kernel without a socket responds to the answer with a reset.
     fn asks_peer(&mut self) {
         if self.is_kernels() && !self.has_socket() {
             self.resets_peer();
@@ -291,7 +291,7 @@ impl State {
                 self.app.cut = false;
             }
             (AsksBack, At::Back(claim)) => {
-                // A broker that has not got the adapter yet, which lives, knows of nothing.
+                // While a living adapter is not attached to the broker yet, the broker knows no connections.
                 let adapter = self.adapter.as_ref().is_none_or(|adapter| adapter.linked);
                 holds(broker && adapter && self.app.asks.is_none() && self.app.answer.is_none())?;
                 self.app.asks = Some(Ask::Back(claim));
@@ -343,7 +343,7 @@ impl State {
                     (true, false) => self.app.at = At::Host,
                     (true, true) => return None,
                     (false, false) => self.app.at = At::Back(Wanted::Numbers),
-                    // The broker resets it.
+                    // The broker resets the connection.
                     (false, true) => self.app.at = At::Ended,
                 }
             }
@@ -419,7 +419,7 @@ impl State {
                     adapter.linked = false;
                 }
                 match job {
-                    // A socket in repair mode goes without a word.
+                    // A socket in repair mode closes without sending a packet.
                     Job::Repaired | Job::Removed => self.s1 = None,
                     Job::RepairOff | Job::Vacated => {
                         self.s1 = None;
@@ -438,7 +438,7 @@ impl State {
                 self.count_kill(Victim::Adapter)?;
                 self.end_adapter();
                 if (self.broker.as_ref()).is_some_and(|broker| !broker.has_adapter) {
-                    // The programs of the former broker go with it.
+                    // The eBPF programs of the former broker are detached with the adapter.
                     self.map = Map::Absent;
                 }
                 self.lose_place();
@@ -498,7 +498,7 @@ impl State {
         self.app.cut |= matches!(self.app.at, At::HandingOff(_) | At::Adapter | At::Restoring);
     }
 
-    /// The memory goes with the last of those who have it.
+    /// Loses the place if neither broker nor adapter has its memory any more.
     fn lose_place(&mut self) {
         let is_kept = self
             .broker
@@ -514,7 +514,7 @@ impl State {
         }
     }
 
-    /// Where the connection is.
+    /// Returns where the connection is.
     fn stage(&self) -> &'static str {
         let job = self.broker.as_ref().map_or(Job::Idle, |broker| broker.job);
         let adapter = self.adapter.as_ref();

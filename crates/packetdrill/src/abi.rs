@@ -1,8 +1,8 @@
-//! The C side: a table of functions, each of which turns pointers into slices, calls the instance, and sets errno.
+//! The C interface: a table of functions, each of which converts pointers to slices, calls the instance, and sets errno.
 //!
-//! This is the only place of the crate with unsafe code. Every function trusts its caller as a system call trusts
-//! nobody: pointers must be good for the lengths given with them, as the C library demands. Null pointers with a
-//! length are refused with EFAULT, as the kernel would.
+//! Only this module of the crate has unsafe code. Unlike system calls, the functions trust their caller: pointers must be
+//! valid for the lengths given with them, as the C library demands. Null pointers with a length are refused with EFAULT, as
+//! in the kernel.
 #![allow(unsafe_code)]
 
 mod calls;
@@ -24,10 +24,10 @@ use std::sync::Arc;
 
 type Data = *mut c_void;
 
-/// The table that a tool gets. Its layout is the tool's `struct packetdrill_interface`.
+/// The table of functions for a tool. Its layout is that of the tool's `struct packetdrill_interface`.
 ///
-/// `fcntl` and `ioctl` are variadic in C. Here they take the one further argument that any of their requests has; on
-/// the System V and AAPCS64 calling conventions of Linux a variadic call passes it in the same place.
+/// `fcntl` and `ioctl` are variadic in C. Here they take a single further argument, since no request has more; in the System V
+/// and AAPCS64 calling conventions of Linux a variadic call passes it in the same place.
 #[repr(C)]
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug)]
@@ -94,13 +94,13 @@ pub struct Interface {
     ) -> ssize_t,
 }
 
-/// Makes an instance with these flags (`key=value,key=value`; null or empty for the defaults) and fills `out` with
-/// it and its functions. Returns 0, or -1 after a message on standard error when the flags are wrong; the table is whole then
-/// too, and each of its functions fails with ENODEV. The calling thread is the one that drives the script. `free` releases the instance; no function may run then or be called
-/// afterwards.
+/// Creates an instance with these flags (`key=value,key=value`; null or empty for the defaults) and fills `out` with it and
+/// its functions. If the flags are invalid, prints a message on standard error and returns -1, otherwise 0; the functions of the
+/// table then fail with ENODEV. The calling thread is the one that drives the script. `free` releases the instance; no function
+/// may be running then or be called afterwards.
 ///
 /// # Safety
-/// `flags` is null or a C string; `out` points to a table that may be written.
+/// `flags` is null or a C string; `out` points to a writable table.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn packetdrill_interface_init(
     flags: *const c_char,
@@ -130,7 +130,7 @@ pub unsafe extern "C" fn packetdrill_interface_init(
 /// Releases an instance.
 ///
 /// # Safety
-/// `data` came from `packetdrill_interface_init` and is not used by anybody any more.
+/// `data` came from `packetdrill_interface_init` and is not used any more.
 unsafe extern "C" fn free(data: Data) {
     // SAFETY: it came from `Arc::into_raw` of this type, once.
     drop(unsafe { Arc::from_raw(data.cast_const().cast::<Instance>()) });

@@ -1,4 +1,4 @@
-//! Socket addresses as the C library lays them out, and IPv4 addresses in IPv6 sockets.
+//! Socket addresses in the C library's layout, and IPv4 addresses in IPv6 sockets.
 
 use crate::errno::Errno;
 use baton_wire::Endpoint;
@@ -17,7 +17,7 @@ pub enum Family {
     /// AF_INET.
     #[default]
     V4,
-    /// AF_INET6, which takes IPv4 connections as well unless told otherwise (RFC 3493 3.7).
+    /// AF_INET6, which accepts IPv4 connections as well unless IPV6_V6ONLY is set (RFC 3493 3.7).
     V6,
 }
 
@@ -30,7 +30,7 @@ impl Family {
         }
     }
 
-    /// The address that stands for all of this family.
+    /// The unspecified address of this family.
     pub(crate) const fn any(self) -> IpAddr {
         match self {
             Self::V4 => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
@@ -47,7 +47,7 @@ impl Family {
     }
 }
 
-/// The family of a `sockaddr`, if it has room for one.
+/// The family of a `sockaddr`, if it is long enough to hold one.
 pub(crate) fn family_of(sockaddr: &[u8]) -> Option<i32> {
     let bytes = sockaddr.first_chunk::<2>()?;
     Some(u16::from_ne_bytes(*bytes).into())
@@ -56,7 +56,7 @@ pub(crate) fn family_of(sockaddr: &[u8]) -> Option<i32> {
 /// Reads a `sockaddr` given to a socket of `family`. IPv4-mapped addresses come out as IPv4 (RFC 4291 2.5.5.2).
 ///
 /// # Errors
-/// EINVAL when it is too short, EAFNOSUPPORT when it is of another family.
+/// EINVAL if the address is too short, EAFNOSUPPORT if it is of another family.
 pub(crate) fn read(sockaddr: &[u8], family: Family) -> Result<Endpoint, Errno> {
     let least = match family {
         Family::V4 => LEN_V4,
@@ -82,7 +82,7 @@ pub(crate) fn read(sockaddr: &[u8], family: Family) -> Result<Endpoint, Errno> {
     Ok(Endpoint::new(addr, port))
 }
 
-/// The `sockaddr` of `end` as a socket of `family` shows it.
+/// Writes the `sockaddr` of `end` for a socket of `family`.
 pub(crate) fn write(end: Endpoint, family: Family) -> Vec<u8> {
     let mut sockaddr = (family.number() as u16).to_ne_bytes().to_vec();
     sockaddr.extend(end.port.to_be_bytes());

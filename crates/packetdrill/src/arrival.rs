@@ -1,4 +1,4 @@
-//! Packets that are injected: TCP segments for the engine, ICMP errors about what it sent.
+//! Injected packets: TCP segments for the engine, and ICMP errors about segments that it sent.
 
 use crate::address::Family;
 use crate::errno::Errno;
@@ -11,10 +11,10 @@ use bytes::Bytes;
 use std::net::IpAddr;
 
 impl World {
-    /// A raw IP packet arrives. What is not for us or damaged is dropped as an interface drops it.
+    /// Processes an arriving raw IP packet. Drops damaged packets and packets for other hosts, as an interface does.
     ///
     /// # Errors
-    /// EINVAL when it is no IP packet at all.
+    /// EINVAL if it is not an IP packet.
     pub fn inject(&mut self, packet: &[u8]) -> Result<(), Errno> {
         match packet.first().map(|byte| byte >> 4) {
             Some(4 | 6) => {}
@@ -30,7 +30,7 @@ impl World {
                 header: decoded.header,
                 payload: Default::default(),
             };
-            // An interface merges what differs in nothing but its numbers.
+            // An interface merges segments that differ only in their numbers.
             let merged = self.settings.merged_segment.filter(|_| {
                 let flags = segment.header.flags;
                 flags.difference(Flags::PSH) == Flags::ACK
@@ -62,11 +62,11 @@ impl World {
         if self.stack.find(&flow) != Some(conn) {
             return;
         }
-        // The engine tells it no more once the connection is over.
+        // The engine does not report it any more once the connection has ended.
         let syn_data = self.stack.info(self.now(), conn).syn_data;
         self.link(conn).syn_data = syn_data;
         if let (None, Some(&id)) = (handled.refused, self.owners.get(&conn)) {
-            // The peer is heard: what the network said is past (tcp_ack of Linux).
+            // The peer was heard, which clears earlier ICMP errors (tcp_ack of Linux).
             self.sockets[id].soft_error = None;
         }
         if handled.refused.is_none() {
@@ -84,8 +84,8 @@ impl World {
         }
     }
 
-    /// A segment was taken in: what its timestamps tell the receiving side. Only full segments count, for their
-    /// sender did not wait with them.
+    /// Measures the receiver's round-trip time by the timestamps of a segment. Only full segments count, because their
+    /// sender did not delay them.
     fn measure_receiver(&mut self, conn: ConnId, stamp: Option<Timestamps>, len: usize) {
         let now = self.now();
         let Some(stamp) = stamp else { return };
@@ -98,7 +98,7 @@ impl World {
         }
     }
 
-    /// What unbound sockets use from now on: the address at which packets arrive.
+    /// Makes unbound sockets use the address at which packets arrive.
     pub(crate) fn learn_address(&mut self, addr: IpAddr) {
         match addr {
             IpAddr::V4(addr) => self.settings.local4 = addr,
@@ -106,7 +106,7 @@ impl World {
         }
     }
 
-    /// A listener made a connection: its answers go out as the listener's options say.
+    /// Sets up the link of a connection that a listener created, with the listener's options.
     fn begin_link(&mut self, conn: ConnId, flow: &Flow) {
         let listener = self.sockets.iter().find(|(_, socket)| {
             socket.listening.is_some() && socket.bound.is_some_and(|at| at.port == flow.local.port)

@@ -1,19 +1,19 @@
-//! Settings that change while a script runs: what its commands do by `sysctl` on a host.
+//! Settings that change while a script runs, as a script's `sysctl` commands do on a host.
 
 use crate::flags::{FlagsError, Settings};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// A file to which others append lines of flags. Each is taken once.
+/// A file to which scripts append lines of flags. Each line is applied once.
 #[derive(Debug)]
 pub(crate) struct Changes {
     path: PathBuf,
-    /// Bytes that were taken.
+    /// Bytes that were read.
     taken: u64,
 }
 
-/// Why changes were not taken.
+/// Why changes were not applied.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ChangesError {
     #[error("{0}: {1}")]
@@ -30,7 +30,7 @@ impl Changes {
         }
     }
 
-    /// Changes `settings` by the whole lines that are new; false when there are none. A file that does not exist yet has none.
+    /// Applies new complete lines to `settings`. Returns false if there are none, or the file does not exist yet.
     pub(crate) fn take(&mut self, settings: &mut Settings) -> Result<bool, ChangesError> {
         let fault = |error| ChangesError::File(self.path.clone(), error);
         let mut file = match File::open(&self.path) {

@@ -1,13 +1,13 @@
-//! Totals under the names that Linux has for them (/proc/net/netstat, nstat(8)), for scripts that look at counters.
+//! Counters under Linux's names (/proc/net/netstat, nstat(8)), for scripts that check them.
 
 use baton_tcp::{Refusal, Stats};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// Takes a total out of all.
+/// Selects a total.
 type Total = fn(&Stats) -> u64;
 
-/// What each is called and where it comes from.
+/// Name and source of each counter.
 const NAMES: &[(&str, Total)] = &[
     ("TcpInSegs", |s| s.segments_received),
     ("TcpOutSegs", |s| s.segments_sent),
@@ -36,7 +36,7 @@ const NAMES: &[(&str, Total)] = &[
     ("TcpExtTCPMTUPFail", |s| s.mtu_probes_lost),
 ];
 
-/// The file that they are written to.
+/// The file to which counters are written.
 #[derive(Debug)]
 pub(crate) struct Counters {
     path: PathBuf,
@@ -51,7 +51,7 @@ impl Counters {
         }
     }
 
-    /// Writes a line `NAME TOTAL` for each, if any changed. What cannot be written is told on standard error, once for each text.
+    /// Writes a line `NAME TOTAL` for each counter, if any changed. Reports a failure on standard error, once for each text.
     pub(crate) fn write(&mut self, stats: &Stats) {
         let text = text_of(stats);
         if self.written.as_ref() == Some(&text) {

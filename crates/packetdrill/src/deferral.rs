@@ -1,4 +1,4 @@
-//! When what could be sent waits for room for a larger super-segment (tcp_tso_should_defer of Linux).
+//! Deferral of data that could be sent, until a larger super-segment fits the window (tcp_tso_should_defer of Linux).
 
 use crate::flags::Gso;
 use crate::gso::window_segments;
@@ -7,14 +7,14 @@ use crate::world::World;
 use baton_tcp::{CongestionPhase, ConnId, Info};
 use baton_wire::{Span, Time};
 
-/// Who sent nothing for longer does not wait, nor who has longer to wait for the next acknowledgment.
+/// A connection does not wait if it sent nothing for this time, or the next acknowledgment is further away.
 const LONG: Span = Span::from_ms(1);
 
-/// Such a part of the window is worth a packet of its own (tcp_tso_win_divisor).
+/// One part in this many of the window is worth a packet of its own (tcp_tso_win_divisor).
 const WINDOW_DIVISOR: u32 = 3;
 
 impl World {
-    /// Decides for each connection whether what it could send next waits. A burst that is `open` goes on.
+    /// Decides for each connection whether its next data waits. A burst that is `open` continues.
     pub(crate) fn defer_bursts(&mut self, open: Option<ConnId>) {
         if self.settings.gso == Gso::Off {
             return;
@@ -34,7 +34,7 @@ impl World {
     }
 }
 
-/// Whether the next packet waits, of which `largest` bytes would be the most; `ends` when a FIN follows what is written.
+/// Reports whether the next packet, which holds at most `largest` bytes, waits; `ends` says that a FIN follows the written data.
 fn waits(now: Time, info: &Info, link: &Link, largest: u32, ends: bool) -> bool {
     let (Some(next), Some(oldest)) = (link.queue.next(), link.queue.oldest_sent()) else {
         return false;
@@ -63,7 +63,7 @@ fn waits(now: Time, info: &Info, link: &Link, largest: u32, ends: bool) -> bool 
     if oldest + srtt > now + LONG.min(srtt / 2) {
         return false;
     }
-    // What will hold no more does not wait for room that it would not use.
+    // A buffer that gets no more data does not wait for a window that it would not use.
     let full = next.is_last && ends || !next.takes_more;
     room <= next.len || !full
 }

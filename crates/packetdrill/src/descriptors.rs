@@ -1,5 +1,5 @@
 //! Descriptors: numbers for sockets, epoll instances and ends of pipes. Each is the number of a real descriptor of the
-//! process, held for as long as it is ours, so that no number means two things and close(2) on one does no harm.
+//! process, held as long as it is in use, so that no number has two meanings and close(2) does no harm.
 
 use crate::errno::Errno;
 use libc::c_int;
@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 
-/// What a descriptor names, by its place in the world.
+/// The object that a descriptor names, by its index in the world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum File {
     Socket(usize),
@@ -18,7 +18,7 @@ pub(crate) enum File {
     PipeWriter(usize),
 }
 
-/// A number, held by a duplicate of the instance's own file.
+/// A number, reserved by a duplicate of the instance's own file.
 #[derive(Debug)]
 struct Reserved {
     duplicate: Option<fs::File>,
@@ -34,22 +34,22 @@ impl Drop for Reserved {
             .metadata()
             .is_ok_and(|found| found.ino() == self.inode);
         if !is_ours {
-            // The process closed it itself, and may have another file by this number.
+            // The process closed the descriptor itself, and may have another file with this number.
             let _ = duplicate.into_raw_fd();
         }
     }
 }
 
-/// The table.
+/// The table of descriptors.
 #[derive(Debug, Default)]
 pub(crate) struct Descriptors {
-    /// A file that nobody else has: an end of a pipe, made with the first number.
+    /// A file of the instance's own: an end of a pipe, created with the first number.
     own: Option<fs::File>,
     files: BTreeMap<c_int, (File, Reserved)>,
 }
 
 impl Descriptors {
-    /// The lowest number that is free in the process, standard input, output and error aside, for `file`.
+    /// Assigns the lowest free number of the process to `file`, except those of standard input, output and error.
     pub(crate) fn add(&mut self, file: File) -> Result<c_int, Errno> {
         loop {
             let (duplicate, inode) = self.duplicate().map_err(|error| {
@@ -58,7 +58,7 @@ impl Descriptors {
             })?;
             let fd = duplicate.as_raw_fd();
             if self.files.contains_key(&fd) {
-                // The process closed a number of ours. It is held again, and stays what it is.
+                // The process closed one of our numbers. It is reserved again, and keeps its meaning.
                 let _ = duplicate.into_raw_fd();
                 continue;
             }
@@ -68,7 +68,7 @@ impl Descriptors {
         }
     }
 
-    /// A duplicate of the own file, and what tells that from others.
+    /// Returns a duplicate of the own file, and its inode.
     fn duplicate(&mut self) -> io::Result<(fs::File, u64)> {
         let own = match self.own.take() {
             Some(own) => own,
@@ -78,7 +78,7 @@ impl Descriptors {
         Ok((own.try_clone()?, own.metadata()?.ino()))
     }
 
-    /// What `fd` names.
+    /// The object that `fd` names.
     pub(crate) fn get(&self, fd: c_int) -> Result<File, Errno> {
         let found = self.files.get(&fd).map(|(file, _)| *file);
         found.ok_or(Errno(libc::EBADF))

@@ -11,10 +11,10 @@ use std::collections::VecDeque;
 const EDGE_TRIGGERED: u32 = libc::EPOLLET as u32;
 const ONE_SHOT: u32 = libc::EPOLLONESHOT as u32;
 const EXCLUSIVE: u32 = libc::EPOLLEXCLUSIVE as u32;
-/// Bits of `events` that are no conditions.
+/// Bits of `events` that are not conditions.
 const MODES: u32 = EDGE_TRIGGERED | ONE_SHOT | EXCLUSIVE | libc::EPOLLWAKEUP as u32;
 
-/// What EPOLLEXCLUSIVE may go with (epoll_ctl(2)).
+/// Bits allowed together with EPOLLEXCLUSIVE (epoll_ctl(2)).
 const WITH_EXCLUSIVE: u32 =
     Ready::READABLE | Ready::WRITABLE | Ready::ERROR | Ready::HANG_UP | MODES;
 
@@ -27,12 +27,12 @@ struct Watched {
     fd: c_int,
     events: u32,
     data: u64,
-    /// It is in the list of those to look at.
+    /// The descriptor is in the ready list.
     listed: bool,
 }
 
 impl Watched {
-    /// Conditions it asks for; errors and hang-ups always are. None once a one-shot has fired.
+    /// Requested conditions, always including errors and hang-ups. None once a one-shot has fired.
     fn interest(&self) -> u32 {
         match self.events & !MODES {
             0 if self.events & ONE_SHOT != 0 => 0,
@@ -45,7 +45,7 @@ impl Watched {
 #[derive(Debug, Default)]
 pub(crate) struct Epoll {
     watched: Vec<Watched>,
-    /// Descriptors that may be ready, the one that waits longest first.
+    /// Ready list: descriptors that may be ready, the longest-waiting first.
     list: VecDeque<c_int>,
 }
 
@@ -69,12 +69,12 @@ impl Epoll {
     }
 }
 
-/// One event as epoll_wait gives it.
+/// An event that epoll_wait returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EpollEvent {
     /// Conditions.
     pub events: u32,
-    /// What the caller wanted to be told with them.
+    /// The caller's data for the descriptor.
     pub data: u64,
 }
 
@@ -88,7 +88,7 @@ pub struct EpollWait {
 }
 
 impl EpollWait {
-    /// The call as it is made.
+    /// Creates the call.
     pub fn new(fd: c_int, most: c_int, timeout_ms: c_int) -> Self {
         Self {
             fd,
@@ -98,10 +98,10 @@ impl EpollWait {
         }
     }
 
-    /// Events, or none when the time is over.
+    /// Returns events, or none after the timeout.
     ///
     /// # Errors
-    /// EBADF, and EINVAL for what is no epoll instance or for no room.
+    /// EBADF, and EINVAL if the descriptor is no epoll instance or there is no space for events.
     pub fn attempt(&mut self, world: &mut World) -> Outcome<Vec<EpollEvent>> {
         let File::Epoll(id) = world.descriptors.get(self.fd)? else {
             return fail(libc::EINVAL);
@@ -144,10 +144,10 @@ impl World {
         })
     }
 
-    /// epoll_ctl(2); `event` is not looked at when a descriptor is taken out.
+    /// epoll_ctl(2); `event` is ignored when a descriptor is removed.
     ///
     /// # Errors
-    /// As the manual page has it.
+    /// As in the manual page.
     pub fn epoll_ctl(
         &mut self,
         epoll: c_int,
@@ -205,7 +205,7 @@ impl World {
         }
     }
 
-    /// A change happened to `fd`: instances that asked for it list the descriptor.
+    /// Adds `fd` to the ready lists of the instances that are interested in the change.
     pub(crate) fn wake_watchers(&mut self, fd: c_int, change: u32) {
         for (_, epoll) in &mut self.epolls {
             if epoll
@@ -217,14 +217,14 @@ impl World {
         }
     }
 
-    /// `fd` is being closed.
+    /// Removes `fd`, which is being closed, from all instances.
     pub(crate) fn forget_watched(&mut self, fd: c_int) {
         for (_, epoll) in &mut self.epolls {
             epoll.forget(fd);
         }
     }
 
-    /// Events of listed descriptors whose conditions still hold. What is level-triggered stays listed.
+    /// Takes events of listed descriptors whose conditions still hold. Level-triggered descriptors stay listed.
     fn epoll_events(&mut self, id: usize, most: usize) -> Vec<EpollEvent> {
         let mut events = Vec::new();
         for _ in 0..self.epolls[id].list.len() {
@@ -257,7 +257,7 @@ impl World {
         events
     }
 
-    /// An epoll instance is readable when it has events to give.
+    /// Readiness of an epoll instance, which is readable if it has events.
     pub(crate) fn epoll_readiness(&mut self, id: usize) -> u32 {
         let listed: Vec<_> = self.epolls[id].list.iter().copied().collect();
         let any = listed.into_iter().any(|fd| {

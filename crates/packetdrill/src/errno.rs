@@ -1,4 +1,4 @@
-//! Error numbers of the C library, and the two ways in which a call does not succeed.
+//! Error numbers of the C library, and the two reasons why an attempt at a call does not succeed.
 
 use baton_wire::Time;
 use libc::c_int;
@@ -12,11 +12,11 @@ pub struct Errno(pub c_int);
 pub enum Stop {
     /// The call fails.
     Fail(Errno),
-    /// It would wait: for something to change, at most until this moment.
+    /// The call would wait for a change, at most until this moment.
     Wait(Time),
 }
 
-/// What an attempt at a call that may block comes to.
+/// Outcome of an attempt at a call that may block.
 pub type Outcome<T> = Result<T, Stop>;
 
 impl From<Errno> for Stop {
@@ -30,7 +30,7 @@ pub(crate) fn fail<T>(errno: c_int) -> Outcome<T> {
     Err(Stop::Fail(Errno(errno)))
 }
 
-/// EAGAIN, or a wait when the caller may wait until `until` and that is not over.
+/// Returns a wait if the caller may wait until `until`, which is not over, otherwise EAGAIN.
 pub(crate) fn wait<T>(now: Time, until: Option<Time>) -> Outcome<T> {
     match until {
         Some(until) if until > now => Err(Stop::Wait(until)),

@@ -1,4 +1,4 @@
-//! What the whole object is set to, as the flags string of its start says: `key=value,key=value`.
+//! Settings of an instance, from the flags string at its start: `key=value,key=value`.
 
 use crate::options::congestion_named;
 use baton_tcp::{
@@ -8,10 +8,10 @@ use baton_tcp::{
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
 
-/// Parameters of an instance: what sysctls and the interface are on a host. Defaults are a usual Linux test set-up.
+/// Parameters of an instance, which correspond to sysctls and to the interface of a host. Defaults are a usual Linux test set-up.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// What connections start with; sizes of segments and buffers are filled in for each socket.
+    /// Initial parameters of connections; sizes of segments and buffers are filled in for each socket.
     pub tcp: Config,
     /// Congestion control of new sockets.
     pub congestion: Congestion,
@@ -19,41 +19,41 @@ pub struct Settings {
     pub mtu: u16,
     /// Largest packet of the route to peers, where that is less (`ip route ... mtu lock`).
     pub route_mtu: Option<u16>,
-    /// Receive buffer of new sockets, bytes of kernel memory (half of it is offered at most).
+    /// Receive buffer of new sockets, bytes of kernel memory (at most half of it is offered).
     pub receive_buffer: u32,
-    /// What autotuning may raise it to.
+    /// Largest receive buffer of autotuning.
     pub receive_buffer_max: u32,
     /// Send buffer of new sockets, bytes of kernel memory.
     pub send_buffer: u32,
-    /// What autotuning may raise it to.
+    /// Largest send buffer of autotuning.
     pub send_buffer_max: u32,
     /// Whether bursts are super-segments.
     pub gso: Gso,
     /// Segments that a super-segment may hold whatever the pacing rate (tcp_min_tso_segs).
     pub min_tso_segs: u32,
-    /// Keepalive of sockets that ask for it and do not say more.
+    /// Default keepalive parameters of sockets.
     pub keepalive: Keepalive,
-    /// Most unaccepted connections whatever a listener asks for (somaxconn).
+    /// Limit of every listener's backlog (somaxconn).
     pub somaxconn: usize,
-    /// Local addresses of connections whose socket is not bound.
+    /// Local IPv4 address of connections whose socket is not bound.
     pub local4: Ipv4Addr,
-    /// The same for IPv6.
+    /// Local IPv6 address of such connections.
     pub local6: Ipv6Addr,
-    /// What Fast Open may do (tcp_fastopen).
+    /// Permissions of Fast Open (tcp_fastopen).
     pub fast_open: FastOpenBits,
-    /// What its cookies are made with (tcp_fastopen_key); none: from the seed.
+    /// Key of Fast Open cookies (tcp_fastopen_key); `None`: derived from the seed.
     pub fast_open_key: Option<FastOpenKey>,
-    /// The key before that, whose cookies are still taken.
+    /// The previous key, whose cookies are still accepted.
     pub fast_open_previous_key: Option<FastOpenKey>,
-    /// What was learnt of servers is to be forgotten (`ip tcp_metrics flush`).
+    /// Forget what was learnt about servers (`ip tcp_metrics flush`).
     pub flush_metrics: bool,
     /// The interface's queue refuses packets (`tc qdisc ... pfifo limit 0`).
     pub queue_refuses: bool,
-    /// Bytes of data of the segments that an interface merged to longer ones before they arrive (GRO); none: it does not.
+    /// Bytes of data of the segments that the interface merges (GRO); `None`: it does not merge.
     pub merged_segment: Option<usize>,
-    /// Where counters are written (nstat).
+    /// File to which counters are written (nstat).
     pub counters: Option<PathBuf>,
-    /// Where settings stand that change while a script runs, lines of flags.
+    /// File with lines of flags that change settings while a script runs.
     pub changes: Option<PathBuf>,
     /// Secret of initial sequence numbers; the same gives the same run.
     pub seed: u64,
@@ -98,36 +98,36 @@ impl Default for Settings {
     }
 }
 
-/// Super-segments: what TCP gives the device as one packet.
+/// Super-segments, which TCP passes to the device as one packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gso {
-    /// There are none.
+    /// No super-segments.
     Off,
-    /// They are seen as they are.
+    /// Super-segments are visible as such.
     On,
-    /// The device cuts them up, as one does of which `ethtool` says that offloads are off.
+    /// The device segments them, as a device with offloads turned off by `ethtool`.
     Device,
 }
 
 bitflags::bitflags! {
-    /// What Fast Open may do, as the sysctl tcp_fastopen of Linux has it. Other bits are kept and change nothing.
+    /// Permissions of Fast Open, as in the sysctl tcp_fastopen of Linux. Other bits are kept and have no effect.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct FastOpenBits: u32 {
-        /// Clients may ask for it.
+        /// Clients may use Fast Open.
         const CLIENT = 1;
-        /// Listeners may take it.
+        /// Listeners may use Fast Open.
         const SERVER = 2;
         /// Clients send data without a cookie.
         const CLIENT_WITHOUT_COOKIE = 4;
-        /// Listeners take data without a cookie.
+        /// Listeners accept data without a cookie.
         const SERVER_WITHOUT_COOKIE = 0x200;
-        /// Listeners take it that did not ask for it.
+        /// All listeners use Fast Open, even without the socket option.
         const ALL_LISTENERS = 0x400;
         const _ = !0;
     }
 }
 
-/// What is wrong with a flags string.
+/// Why a flags string is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FlagsError {
     /// A part is not `key=value`.
@@ -143,10 +143,10 @@ pub enum FlagsError {
         key: String,
         /// Its value.
         value: String,
-        /// What it may be.
+        /// The allowed values.
         expected: &'static str,
     },
-    /// The values contradict each other or make no sense.
+    /// The values are contradictory or invalid.
     #[error("{0}")]
     Config(#[from] baton_tcp::ConfigError),
 }
@@ -165,7 +165,7 @@ const MILLISECONDS: &str = "milliseconds";
 const BYTES: &str = "bytes";
 const FAST_OPEN_KEY: &str = "four groups of hexadecimal digits as in tcp_fastopen_key";
 
-/// Every key, what it takes, and what it sets.
+/// Every key, its values, and the setting that it changes.
 const KEYS: &[Key] = &[
     key("congestion", "cubic, reno, dctcp or bbr", |s, v| {
         put(&mut s.congestion, congestion_named(v))
@@ -377,7 +377,7 @@ fn fast_open_bits(value: &str) -> Option<FastOpenBits> {
     bits.map(FastOpenBits::from_bits_retain)
 }
 
-/// `xxxxxxxx-xxxxxxxx-xxxxxxxx-xxxxxxxx`, numbers whose lowest byte comes first.
+/// Parses `xxxxxxxx-xxxxxxxx-xxxxxxxx-xxxxxxxx`, little-endian numbers.
 fn fast_open_key(value: &str) -> Option<FastOpenKey> {
     let group = |digits| u32::from_str_radix(digits, 16).ok();
     let groups: Option<Vec<u32>> = value.split('-').map(group).collect();
@@ -394,7 +394,7 @@ fn switch(value: &str) -> Option<bool> {
     }
 }
 
-/// On, off, or on by another rule than Linux's.
+/// Parses a switch; `other`, which names a rule other than Linux's, counts as on.
 fn rule(value: &str, other: &str) -> Option<bool> {
     match value == other {
         true => Some(true),
@@ -456,7 +456,7 @@ impl Settings {
     /// Changes what a flags string names.
     ///
     /// # Errors
-    /// Names the first part that is wrong; what stands before it holds.
+    /// Names the first part that is wrong; the parts before it are applied.
     pub fn take(&mut self, flags: &str) -> Result<(), FlagsError> {
         let parts = flags
             .split(',')
@@ -479,7 +479,7 @@ impl Settings {
         Ok(self.tcp.check()?)
     }
 
-    /// What cookies of Fast Open are made with, if that was said.
+    /// The keys of Fast Open cookies, if configured.
     pub fn fast_open_keys(&self) -> Option<FastOpenKeys> {
         self.fast_open_key.map(|current| FastOpenKeys {
             current,
@@ -495,12 +495,12 @@ impl Settings {
         }
     }
 
-    /// Largest segment the interface takes: the MTU without IP and TCP headers (RFC 9293 3.7.1).
+    /// Largest segment of the interface: the MTU without IP and TCP headers (RFC 9293 3.7.1).
     pub fn mss_for(&self, addr: IpAddr) -> u16 {
         self.mtu - headers_len(addr)
     }
 
-    /// The same of the route, if that has an MTU of its own.
+    /// Largest segment of the route, if it has an MTU of its own.
     pub fn route_mss_for(&self, addr: IpAddr) -> Option<u16> {
         self.route_mtu.map(|mtu| mtu - headers_len(addr))
     }

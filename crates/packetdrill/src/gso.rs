@@ -1,19 +1,19 @@
-//! Super-segments: a burst of segments as one packet, cut up where Linux's segmentation offload would have it.
+//! Super-segments: a burst of segments in one packet, of the size that Linux's segmentation offload would have.
 
 use baton_tcp::{Info, Segment};
 use baton_wire::{Flags, SeqNr, Span};
 use bytes::Bytes;
 
-/// Most bytes of data in a super-segment: 64 KiB without room for headers (sk_gso_max_size).
+/// Most bytes of data in a super-segment: 64 KiB minus space for headers (sk_gso_max_size).
 pub(crate) const LARGEST: u32 = 65_536 - 321;
 
-/// A super-segment holds what is sent in 2^-10 s at the pacing rate (sk_pacing_shift).
+/// A super-segment holds the data sent in 2^-10 s at the pacing rate (sk_pacing_shift).
 const PACING_SHIFT: u32 = 10;
 
 /// For each doubling of the round-trip time from 2^9 us on, half as much is added (tcp_tso_rtt_log).
 const ROUND_TRIP_SHIFT: u32 = 9;
 
-/// Segments that leave at one moment and continue each other.
+/// Consecutive segments that leave at one moment.
 #[derive(Clone, Debug)]
 pub(crate) struct Burst {
     segment: Segment<Bytes>,
@@ -24,7 +24,7 @@ pub(crate) struct Burst {
 }
 
 impl Burst {
-    /// A burst of one, which takes up to `most`.
+    /// Creates a burst of one segment, which may grow to `most` segments.
     pub(crate) fn new(segment: Segment<Bytes>, most: u32) -> Self {
         let unit = segment.payload_len();
         let alone = Flags::SYN | Flags::FIN | Flags::RST | Flags::URG;
@@ -37,22 +37,22 @@ impl Burst {
         }
     }
 
-    /// Segments in it.
+    /// Number of segments in the burst.
     pub(crate) fn count(&self) -> usize {
         self.count as usize
     }
 
-    /// Nothing more belongs to it.
+    /// Ends the burst.
     pub(crate) fn close(&mut self) {
         self.closed = true;
     }
 
-    /// More may belong to it.
+    /// Reports whether the burst may grow.
     pub(crate) fn is_open(&self) -> bool {
         !self.closed && self.count < self.most
     }
 
-    /// True when `next` continues it.
+    /// Reports whether `next` continues the burst.
     pub(crate) fn takes(&self, next: &Segment<Bytes>) -> bool {
         let (first, len) = (&self.segment, next.payload_len());
         let last_only = Flags::PSH | Flags::FIN;
@@ -72,7 +72,7 @@ impl Burst {
             && first.header.options == next.header.options
     }
 
-    /// Adds a segment that it takes.
+    /// Adds a segment that continues the burst.
     pub(crate) fn join(&mut self, next: Segment<Bytes>) {
         let short = next.payload_len() < self.unit;
         let ends = next.header.flags & (Flags::PSH | Flags::FIN);
@@ -83,14 +83,14 @@ impl Burst {
         self.closed = short || ends.contains(Flags::FIN);
     }
 
-    /// PSH at the end, if it holds more than one segment.
+    /// Sets PSH if the burst holds more than one segment.
     pub(crate) fn push_several(&mut self) {
         if self.count > 1 {
             self.segment.header.flags |= Flags::PSH;
         }
     }
 
-    /// The packet, and how much data each of its segments has.
+    /// Returns the packet, and the length of each segment's data.
     pub(crate) fn into_segment(self) -> (Segment<Bytes>, usize) {
         (self.segment, self.unit)
     }
@@ -110,7 +110,7 @@ pub(crate) fn half_window(info: &Info) -> u32 {
     (window_segments(info) / 2).max(1)
 }
 
-/// What is in flight fills the congestion window, in slow start half of it (tcp_is_cwnd_limited).
+/// Reports whether the data in flight fills the congestion window, or half of it in slow start (tcp_is_cwnd_limited).
 pub(crate) fn fills_window(info: &Info) -> bool {
     let in_flight = match info.congestion_window < info.slow_start_threshold {
         true => 2 * info.unacked_segments,
@@ -119,17 +119,17 @@ pub(crate) fn fills_window(info: &Info) -> bool {
     window_segments(info) < in_flight
 }
 
-/// The rate at which a connection is expected to send, from which the size of super-segments follows.
+/// Expected sending rate of a connection, which determines the size of super-segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Pacing {
-    /// Bytes a second; none before the first round trip after the handshake.
+    /// Bytes a second; `None` before the first round trip after the handshake.
     rate: Option<u64>,
-    /// The application lets it be no more.
+    /// The application's limit.
     most: Option<u64>,
 }
 
 impl Pacing {
-    /// Takes the rate anew from window and round-trip time: twice as much in slow start, a fifth more later.
+    /// Computes the rate from window and round-trip time: twice the quotient in slow start, 1.2 times later.
     pub(crate) fn update(&mut self, info: &Info) {
         let Some(srtt) = info.srtt.filter(|&srtt| srtt >= Span::from_us(1)) else {
             return;
@@ -141,7 +141,7 @@ impl Pacing {
         self.rate = Some(bytes * percent * 10_000 / srtt.as_us());
     }
 
-    /// It is no more than this, bytes a second, from now on.
+    /// Limits the rate, bytes a second.
     pub(crate) fn limit(&mut self, most: Option<u64>) {
         self.most = most;
     }
@@ -152,7 +152,7 @@ impl Pacing {
         known.min()
     }
 
-    /// Segments of one super-segment, `least` at least.
+    /// Segments of one super-segment, at least `least`.
     pub(crate) fn segments(&self, info: &Info, least: u32) -> u32 {
         let mut bytes = match self.rate() {
             Some(rate) => rate >> PACING_SHIFT,

@@ -1,5 +1,4 @@
-//! ICMP errors (RFC 792, RFC 4443): which connection they quote, what they say, and the error number that Linux
-//! gives for each.
+//! ICMP errors (RFC 792, RFC 4443): the connections that they quote, their meaning, and Linux's error number for each.
 
 use crate::errno::Errno;
 use baton_tcp::PathError;
@@ -20,10 +19,10 @@ pub(crate) struct Report {
     pub(crate) errno: Errno,
 }
 
-/// Bytes of a TCP header that an error quotes at least: ports and sequence number (RFC 792).
+/// Least bytes of a TCP header that an error quotes: ports and sequence number (RFC 792).
 const QUOTED_LEN: usize = 8;
 
-/// Reads a packet as an ICMP error; `None` when it is something else.
+/// Reads a packet as an ICMP error. Returns `None` if it is none.
 pub(crate) fn read(packet: &[u8]) -> Option<Report> {
     let ip = IpSlice::from_slice(packet).ok()?;
     let payload = ip.payload();
@@ -106,7 +105,7 @@ fn meaning_v6(icmp: Icmpv6Type) -> Option<(PathError, i32)> {
     })
 }
 
-/// The start of our packet that an error quotes. It is cut short, so lengths in it are not to be believed.
+/// Reads the start of our packet that an error quotes. It is truncated, so its length fields cannot be used.
 fn read_quoted(quoted: &[u8]) -> Option<(Flow, SeqNr)> {
     let (src, dst, tcp): (IpAddr, IpAddr, &[u8]) = match quoted.first()? >> 4 {
         4 => {

@@ -1,10 +1,9 @@
-//! One world and the threads that call into it.
+//! A world and the threads that call into it.
 //!
-//! Time passes by what the thread that drives the script does: it injects packets and waits for them, and it never
-//! blocks for real. It passes for any thread that sleeps, too. A call that blocks on another thread sleeps in the kernel until the driver's doings let
-//! it go on. The script says at which moment such a call returns, so the driver stops the clock at every change and
-//! lets the woken threads come back, until each sleeps again or has returned and made its next call (usually a look
-//! at the clock), before it goes on.
+//! The thread that drives the script makes virtual time pass: it injects packets and waits for packets, and never really
+//! blocks. A sleep of any thread makes time pass, too. A call that blocks on another thread sleeps in the kernel until the driver's
+//! actions wake it. The script states at which moment such a call returns, so the driver stops the clock at every change and
+//! waits until each woken thread sleeps again, or has returned and made its next call (usually a reading of the clock).
 
 use crate::errno::{Errno, Outcome, Stop};
 use crate::network::Outgoing;
@@ -14,23 +13,23 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-/// Longest real time for which a woken thread is waited for.
+/// Longest real time to wait for a woken thread.
 const SETTLE_LIMIT: Duration = Duration::from_millis(100);
 
-/// Real time that a thread gets after it was heard of again: it still has to store what its call came to.
+/// Real time that a thread gets after its next call, to store the result of its blocked call.
 const STORING_TIME: Duration = Duration::from_millis(2);
 
-/// Longest virtual time for which a packet is waited for: longer than any timer of a usual host, keepalive included.
+/// Longest virtual time to wait for a packet: longer than any timer of a usual host, keepalive included.
 const LONGEST_WAIT: Span = Span::from_secs(4 * 3600);
 
-/// What one blocked call is doing.
+/// State of a blocked call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sleep {
-    /// Its thread sleeps; the world had changed so often when it looked last.
+    /// The thread sleeps; `seen` is the world's number of changes at its last attempt.
     Asleep { seen: u64 },
-    /// It is to look again.
+    /// The thread is to try again.
     Woken,
-    /// It returned, and its thread was not heard of since.
+    /// The call returned, and its thread has made no other call since.
     Returned,
 }
 
@@ -39,7 +38,7 @@ enum Sleep {
 struct Sleeper {
     thread: ThreadId,
     sleep: Sleep,
-    /// It looks again at this moment whatever happens.
+    /// When the thread tries again in any case.
     until: Time,
 }
 
@@ -47,9 +46,9 @@ struct Sleeper {
 struct Inner {
     world: World,
     sleepers: Vec<Sleeper>,
-    /// The thread on whose account time passes.
+    /// The thread that makes time pass.
     driver: ThreadId,
-    /// When a thread that had been in a call that blocked was heard of again.
+    /// When a thread that had been in a blocked call made its next call.
     heard: Option<Instant>,
     /// A call that blocked returned since time last passed by sleeping.
     returned: bool,
@@ -59,9 +58,9 @@ struct Inner {
 #[derive(Debug)]
 pub struct Instance {
     inner: Mutex<Inner>,
-    /// Sleepers may look again.
+    /// Signals that sleepers may try again.
     wake: Condvar,
-    /// A woken thread sleeps again or was heard of.
+    /// Signals that a woken thread sleeps again or has made its next call.
     settled: Condvar,
 }
 
@@ -69,7 +68,7 @@ pub struct Instance {
 type Guard<'a> = MutexGuard<'a, Inner>;
 
 impl Instance {
-    /// An instance whose script is driven by the calling thread.
+    /// Creates an instance whose script is driven by the calling thread.
     pub fn new(world: World) -> Self {
         Self {
             inner: Mutex::new(Inner {
@@ -84,7 +83,7 @@ impl Instance {
         }
     }
 
-    /// Locks the world. That a thread calls again is what others may wait for after it returned from a blocked call.
+    /// Locks the world. The driver may wait for this call of a thread that has returned from a blocked call.
     fn enter(&self) -> Guard<'_> {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let me = thread::current().id();
@@ -98,14 +97,14 @@ impl Instance {
         inner
     }
 
-    /// The same for the calls of the network device, which only the thread that drives the script makes.
+    /// Locks the world for calls of the network device, which only the thread that drives the script makes.
     fn drive(&self) -> Guard<'_> {
         let mut inner = self.enter();
         inner.driver = thread::current().id();
         inner
     }
 
-    /// A call that does not block.
+    /// Makes a call that does not block.
     pub fn call<T>(&self, call: impl FnOnce(&mut World) -> T) -> T {
         let mut inner = self.enter();
         let value = call(&mut inner.world);
@@ -113,10 +112,10 @@ impl Instance {
         value
     }
 
-    /// A call that may block: it is attempted until it comes to something.
+    /// Makes a call that may block: attempts it until it has an outcome.
     ///
     /// # Errors
-    /// What the attempt fails with; EDEADLK when the driver waits for what can never happen.
+    /// The error of the attempt; EDEADLK if the driver waits for something that can never happen.
     pub fn blocking_call<T>(
         &self,
         mut attempt: impl FnMut(&mut World) -> Outcome<T>,
@@ -153,7 +152,7 @@ impl Instance {
         }
     }
 
-    /// Puts the calling thread to sleep until it is to look again.
+    /// Puts the calling thread to sleep until it is to try again.
     fn sleep<'a>(&self, mut inner: Guard<'a>, until: Time) -> Guard<'a> {
         let me = thread::current().id();
         let seen = inner.world.changes();
@@ -172,7 +171,7 @@ impl Instance {
         waited.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A call came to its end: one that slept is waited for by the driver, and what it did may wake others.
+    /// Ends a call. The driver waits for a thread that slept, and the call's effects may wake others.
     fn returned(&self, mut inner: Guard<'_>, slept: bool) {
         let me = thread::current().id();
         inner.sleepers.retain(|sleeper| sleeper.thread != me);
@@ -190,7 +189,7 @@ impl Instance {
         }
     }
 
-    /// Wakes those for whom something changed or whose time has come.
+    /// Wakes threads for which something changed or whose time has come.
     fn wake_sleepers(&self, inner: &mut Inner) {
         let (now, changes) = (inner.world.now(), inner.world.changes());
         for sleeper in &mut inner.sleepers {
@@ -216,7 +215,7 @@ impl Instance {
         debug_assert_eq!(inner.world.check(), Ok(()), "the world is in order");
     }
 
-    /// Stops time until every woken thread sleeps again or was heard of.
+    /// Stops time until every woken thread sleeps again or has made its next call.
     fn settle<'a>(&self, mut inner: Guard<'a>) -> Guard<'a> {
         let begun = Instant::now();
         Self::check(&inner);
@@ -234,7 +233,7 @@ impl Instance {
                 continue;
             }
             let Some(rest) = SETTLE_LIMIT.checked_sub(begun.elapsed()) else {
-                // Its caller does something else: it is not waited for again.
+                // The thread does something else: do not wait for it again.
                 let returned = |sleeper: &Sleeper| sleeper.sleep == Sleep::Returned;
                 inner.sleepers.retain(|sleeper| !returned(sleeper));
                 return inner;
@@ -246,14 +245,14 @@ impl Instance {
 
     /// The next moment at which something happens by itself.
     fn next_moment(inner: &Inner) -> Time {
-        // Those that are awake already have had their moment.
+        // The deadlines of threads that are awake have passed.
         let asleep = |sleeper: &&Sleeper| matches!(sleeper.sleep, Sleep::Asleep { .. });
         let sleepers = inner.sleepers.iter().filter(asleep);
         let deadlines = sleepers.map(|sleeper| sleeper.until);
         deadlines.fold(inner.world.next_timer(), Time::min)
     }
 
-    /// Goes to the next moment at which something happens, `limit` at the latest. False when nothing ever will.
+    /// Advances to the next moment at which something happens, at most to `limit`. Returns false if nothing ever will.
     fn step<'a>(&self, mut inner: Guard<'a>, limit: Time) -> (Guard<'a>, bool) {
         let next = Self::next_moment(&inner).min(limit);
         if next == Time::NEVER {
@@ -263,10 +262,10 @@ impl Instance {
         (self.settle(inner), true)
     }
 
-    /// A raw IP packet arrives.
+    /// Injects an arriving raw IP packet.
     ///
     /// # Errors
-    /// EINVAL when it is none.
+    /// EINVAL if it is not an IP packet.
     pub fn inject(&self, packet: &[u8]) -> Result<(), Errno> {
         let mut inner = self.drive();
         let outcome = inner.world.inject(packet);
@@ -274,12 +273,12 @@ impl Instance {
         outcome
     }
 
-    /// The next packet that leaves, at most `most` bytes long, and when it left, microseconds since 1970. Lets time
-    /// pass until there is one. When none would ever leave, or none within hours, an empty one, now: tools call again
-    /// for ever when this fails.
+    /// Returns the next packet that leaves, at most `most` bytes long, and when it left, in microseconds since 1970. Lets time
+    /// pass until there is one. If none would ever leave, or none within hours, returns an empty packet now, because tools
+    /// repeat a failed call for ever.
     ///
     /// # Errors
-    /// EMSGSIZE when there is no room for a packet of one segment.
+    /// EMSGSIZE if a packet of one segment does not fit.
     pub fn fetch(&self, most: usize) -> Result<(Vec<u8>, u64), Errno> {
         let mut inner = self.drive();
         let limit = inner.world.now() + LONGEST_WAIT;
@@ -295,9 +294,9 @@ impl Instance {
         }
     }
 
-    /// Lets time pass, whichever thread wants it: a tool's second thread sleeps up to its call while the first one waits
-    /// for that outside of the object. A tool that sleeps lets go of its own lock, which a thread that returned from a call may
-    /// want: it gets the real time for it.
+    /// Lets time pass, whichever thread calls: a tool's second thread sleeps until its call while the first one waits for it
+    /// outside of this object. A tool releases its own lock while it sleeps, and a thread that has returned from a call gets
+    /// real time to take that lock.
     pub fn sleep_for(&self, span: Span) {
         let mut inner = self.enter();
         if std::mem::take(&mut inner.returned) {
@@ -312,7 +311,7 @@ impl Instance {
         }
     }
 
-    /// What the clock shows, microseconds since 1970. Looking takes time.
+    /// Reads the clock, microseconds since 1970. Reading takes virtual time.
     pub fn read_clock(&self) -> u64 {
         let mut inner = self.enter();
         let clock_us = inner.world.read_clock();
@@ -321,7 +320,7 @@ impl Instance {
     }
 }
 
-/// A packet as bytes. What is too long for its reader is cut as segmentation would cut it.
+/// Encodes a packet. One that is too long for its reader is split as segmentation would split it.
 fn fetched(world: &mut World, packet: Outgoing, most: usize) -> Result<(Vec<u8>, u64), Errno> {
     let (first, rest) = packet.cut(most);
     if let Some(rest) = rest {

@@ -1,4 +1,4 @@
-//! read and write on whatever a descriptor names, and fcntl and ioctl.
+//! read and write on any descriptor, and fcntl and ioctl.
 
 use crate::descriptors::File;
 use crate::errno::{Errno, Outcome, fail};
@@ -11,7 +11,7 @@ use libc::c_int;
 /// Bytes written and not yet sent (linux/sockios.h).
 const SIOCOUTQNSD: libc::Ioctl = 0x894b;
 
-/// Whether the next byte is urgent (linux/sockios.h).
+/// Request for whether the next byte is urgent (linux/sockios.h).
 const SIOCATMARK: libc::Ioctl = 0x8905;
 
 /// read(2).
@@ -19,12 +19,12 @@ const SIOCATMARK: libc::Ioctl = 0x8905;
 pub struct Read {
     fd: c_int,
     want: usize,
-    /// On a socket: its state between attempts.
+    /// State between attempts on a socket.
     socket: Receive,
 }
 
 impl Read {
-    /// The call as it is made.
+    /// Creates the call.
     pub fn new(fd: c_int, want: usize) -> Self {
         Self {
             fd,
@@ -33,7 +33,7 @@ impl Read {
         }
     }
 
-    /// The same; with `nowhere` what a socket has stays there, and the call fails with EFAULT.
+    /// With `nowhere` a socket's data stays in the socket, and the call fails with EFAULT.
     pub fn nowhere(self, nowhere: bool) -> Self {
         Self {
             socket: self.socket.nowhere(nowhere),
@@ -41,10 +41,10 @@ impl Read {
         }
     }
 
-    /// What there is; nothing at the end.
+    /// Returns the available data, or none at the end.
     ///
     /// # Errors
-    /// As the manual page has it.
+    /// As in the manual page.
     pub fn attempt(&mut self, world: &mut World) -> Outcome<Received> {
         match world.descriptors.get(self.fd)? {
             File::Socket(_) if self.want == 0 => Ok(Received::default()),
@@ -75,7 +75,7 @@ pub struct Write {
 }
 
 impl Write {
-    /// The call as it is made.
+    /// Creates the call.
     pub fn new(fd: c_int, data: Bytes) -> Self {
         Self {
             fd,
@@ -85,10 +85,10 @@ impl Write {
         }
     }
 
-    /// Writes what fits; how many bytes, when that is all or all that there may be.
+    /// Writes what fits. Returns the number of bytes once all are written or no more can be.
     ///
     /// # Errors
-    /// As the manual page has it.
+    /// As in the manual page.
     pub fn attempt(&mut self, world: &mut World) -> Outcome<usize> {
         match world.descriptors.get(self.fd)? {
             File::Socket(_) => self.socket.attempt(world),
@@ -133,7 +133,7 @@ impl World {
         }
     }
 
-    /// Where O_NONBLOCK of a file is kept.
+    /// The O_NONBLOCK flag of a file.
     fn nonblocking_mut(&mut self, file: File) -> Option<&mut bool> {
         match file {
             File::Socket(id) => Some(&mut self.sockets[id].nonblocking),
@@ -143,10 +143,10 @@ impl World {
         }
     }
 
-    /// ioctl(2): the number that the caller gets, if any. `arg` is what FIONBIO's pointer points to.
+    /// ioctl(2): returns the number for the caller, if any. `arg` is the int to which FIONBIO's pointer points.
     ///
     /// # Errors
-    /// EINVAL for a listener (tcp(7)), ENOTTY for what is not known.
+    /// EINVAL for a listener (tcp(7)), ENOTTY for an unknown request.
     pub fn ioctl(
         &mut self,
         fd: c_int,

@@ -2,14 +2,13 @@
 //!
 //! A tool that runs packet scripts loads `libbaton_packetdrill.so`, calls `packetdrill_interface_init` and gets a
 //! table of functions: the socket calls of a C library, and functions that inject a raw IP packet, fetch the next
-//! one that leaves, and let time pass. `include/baton_packetdrill.h` describes the table; [`flags`] what can be set.
+//! one that leaves, and let time pass. `include/baton_packetdrill.h` describes the table, [`flags`] the settings.
 //!
-//! Where to look: `abi` is the C side and nothing else; `instance` the lock, the threads and the passing of time;
-//! `world` all state behind it; `sockets`, `options`, `epoll`, `pipe`, `splice` what an application sees;
-//! `arrival` and `network` what the wire sees, with `gso`, `deferral` and `send_queue` for super-segments
-//! as Linux cuts them.
+//! Modules: `abi` is the C interface; `instance` has the lock, the threads and the passing of time; `world` has all state;
+//! `sockets`, `options`, `epoll`, `pipe` and `splice` implement what an application sees; `arrival` and `network` implement
+//! what the wire sees, with `gso`, `deferral` and `send_queue` for super-segments as in Linux.
 //!
-//! The engine is as deterministic as ever: the same script gives the same packets at the same virtual times.
+//! The engine is deterministic: the same script results in the same packets at the same virtual times.
 
 mod abi;
 mod address;

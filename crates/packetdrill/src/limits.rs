@@ -1,19 +1,19 @@
-//! For how long a sender was busy, and what held it back meanwhile (`tcpi_busy_time`, `tcpi_rwnd_limited`,
+//! Times for which a sender was busy, and for which it was limited (`tcpi_busy_time`, `tcpi_rwnd_limited`,
 //! `tcpi_sndbuf_limited`).
 
 use baton_wire::{Span, Time};
 
-/// What a sender does.
+/// Activity of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Activity {
     /// Nothing is to be sent or acknowledged.
     #[default]
     Idle,
-    /// Something is, and nothing but the network holds it back.
+    /// There is data, and only the network holds it back.
     Busy,
-    /// The peer's window is too small for what waits.
+    /// The peer's window is too small for the pending data.
     WindowLimited,
-    /// All is sent and the application waits for room.
+    /// Everything is sent, and the application waits for buffer space.
     BufferLimited,
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    /// From `now` on the sender does this.
+    /// Switches to another activity at `now`.
     pub(crate) fn turn_to(&mut self, now: Time, activity: Activity) {
         if activity == self.activity {
             return;

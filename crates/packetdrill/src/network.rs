@@ -1,4 +1,4 @@
-//! Packets on their way out: what the engine sends, joined into super-segments and written as bytes.
+//! Outgoing packets: segments of the engine, joined into super-segments and encoded.
 
 use crate::flags::Gso;
 use crate::gso::{Burst, Pacing};
@@ -11,7 +11,7 @@ use bytes::Bytes;
 use rustc_hash::FxHashSet;
 use std::net::IpAddr;
 
-/// Most packets that wait to be fetched. A tool fetches each; one that does not gets no more.
+/// Most packets that wait to be fetched. A tool that does not fetch them gets no more.
 const MOST_OUTGOING: usize = 1 << 16;
 
 /// A packet that left the engine.
@@ -23,7 +23,7 @@ pub struct Outgoing {
     pub packet: Packet,
     /// Its data.
     pub payload: Vec<u8>,
-    /// Data of each segment it is made of, bytes; the last may have less.
+    /// Bytes of data of each segment in it; the last may have less.
     pub segment_len: usize,
     /// Type of service, ECN bits aside.
     pub service: u8,
@@ -33,7 +33,7 @@ pub struct Outgoing {
     pub dont_fragment: bool,
 }
 
-/// What the sending side of a connection's socket decides about its packets.
+/// The sending side of a connection's socket: state that shapes its packets.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Link {
     pub(crate) queue: SendQueue,
@@ -43,7 +43,7 @@ pub(crate) struct Link {
     pub(crate) acknowledged: bool,
     /// Largest window the peer offered.
     pub(crate) largest_window: u32,
-    /// The number after the last one sent; none before the SYN.
+    /// The number after the last one sent; `None` before the SYN.
     next: Option<SeqNr>,
     /// Type of service, ECN bits aside (IP_TOS, IPV6_TCLASS).
     pub(crate) service: u8,
@@ -74,14 +74,14 @@ impl Link {
         })
     }
 
-    /// How long ago a timestamp of ours was sent that the peer echoes, to the tick.
+    /// Age, in whole ticks, of our timestamp that the peer echoes.
     pub(crate) fn age_of(&self, now: Time, echo: u32) -> Option<Span> {
         let ticks = self.stamp_at(now)?.value.wrapping_sub(echo);
         (ticks < 1 << 31).then(|| STAMP_TICK * u64::from(ticks))
     }
 
-    /// Notes that `segment` leaves `now`; `joins` when it shares a packet with the one before it, `partial` when it could hold
-    /// more. Sets its PSH.
+    /// Records that `segment` leaves `now`, and sets its PSH; `joins` says that it shares a packet with the one before it, `partial`
+    /// that it could hold more.
     fn note(
         &mut self,
         now: Time,
@@ -121,7 +121,7 @@ impl Link {
         run
     }
 
-    /// True when `segment` carries data that was sent before.
+    /// Reports whether `segment` carries data that was sent before.
     fn is_again(&self, segment: &Segment<Bytes>) -> bool {
         self.next
             .is_some_and(|next| segment.header.seq.before(next))
@@ -135,7 +135,7 @@ impl Link {
 }
 
 impl World {
-    /// Fetches segments from the engine. False when there was none.
+    /// Fetches segments from the engine. Returns false if there was none.
     pub(crate) fn take_segments(&mut self) -> bool {
         let mut burst: Option<(ConnId, Burst)> = None;
         let mut any = false;
@@ -158,7 +158,7 @@ impl World {
         any
     }
 
-    /// The owner aborts a connection: its reset gets timestamps where they were agreed on (RFC 7323 3.2: "SHOULD").
+    /// Aborts a connection; its reset gets timestamps if they were negotiated (RFC 7323 3.2: "SHOULD").
     pub(crate) fn abort(&mut self, conn: ConnId) {
         let flow = self.stack.flow(conn);
         let stamp = self
@@ -183,7 +183,7 @@ impl World {
         }
     }
 
-    /// The burst that `segment` is now part of.
+    /// Adds `segment` to the burst, or starts a new one, and returns it.
     fn join_or_start(
         &mut self,
         burst: Option<(ConnId, Burst)>,
@@ -197,7 +197,7 @@ impl World {
         let now = self.now();
         let send_mss = self.stack.info(now, conn).send_mss as usize;
         let partial = segment.payload_len() < send_mss;
-        // One that probes for the path's MTU goes alone.
+        // An MTU probe is sent alone.
         let probes = segment.payload_len() > send_mss;
         let run = self.link(conn).note(now, &mut segment, fits, partial);
         self.link(conn).stamp = segment.header.options.timestamps.map(|stamp| (stamp, now));
@@ -219,7 +219,7 @@ impl World {
         burst
     }
 
-    /// How many segments a packet of this connection may hold now.
+    /// Most segments that a packet of this connection may hold now.
     fn most_segments(&self, conn: ConnId, again: bool) -> u32 {
         if self.settings.gso == Gso::Off {
             return 1;
@@ -234,11 +234,11 @@ impl World {
         }
     }
 
-    /// Notes what each sender does from now on.
+    /// Updates the activity of each sender.
     pub(crate) fn note_activities(&mut self) {
         let now = self.now();
         if self.links.len() > self.stack.len() {
-            // Nobody is told of the end of a handshake that nobody accepted.
+            // The engine does not report the end of a connection that was not accepted.
             let live: FxHashSet<ConnId> = self.stack.connections().collect();
             self.links.retain(|conn, _| live.contains(conn));
         }
@@ -263,7 +263,7 @@ impl World {
         }
     }
 
-    /// What is known of a connection's way out.
+    /// The link of a connection.
     pub(crate) fn link(&mut self, conn: ConnId) -> &mut Link {
         self.links.entry(conn).or_default()
     }
@@ -317,14 +317,14 @@ impl World {
 }
 
 impl Outgoing {
-    /// The packet as bytes; `None` when it has no such form, which would be a fault of the engine.
+    /// Encodes the packet. Returns `None` if it cannot be encoded, which would be a fault of the engine.
     pub fn encode(&self) -> Option<Vec<u8>> {
         let mut bytes = Vec::with_capacity(self.payload.len() + 120);
         encode_packet(&self.packet, &self.payload, &mut bytes).ok()?;
         match self.packet.src.addr {
             IpAddr::V4(_) => self.fill_ipv4(&mut bytes),
             IpAddr::V6(_) => {
-                // The traffic class lies across the first two bytes (RFC 8200 3).
+                // The traffic class spans the first two bytes (RFC 8200 3).
                 bytes[0] |= self.service >> 4;
                 bytes[1] |= self.service << 4;
             }
@@ -348,7 +348,7 @@ impl Outgoing {
         bytes[10..12].copy_from_slice(&(!(folded as u16)).to_be_bytes());
     }
 
-    /// Cuts a super-segment so that no packet has more than `most` bytes: the first part, and the rest if any.
+    /// Splits a super-segment so that the first part has at most `most` bytes. Returns the first part, and the rest if any.
     pub fn cut(mut self, most: usize) -> (Self, Option<Self>) {
         let headers = match self.packet.src.addr {
             IpAddr::V4(_) => 40,
@@ -373,7 +373,7 @@ impl Outgoing {
             id: self.id.wrapping_add((kept / unit) as u16),
             ..self.clone()
         };
-        // They stay with the last part, as segmentation offload has it.
+        // These flags stay with the last part, as in segmentation offload.
         self.packet.header.flags -= Flags::PSH | Flags::FIN;
         (self, Some(rest))
     }

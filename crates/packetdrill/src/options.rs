@@ -1,4 +1,4 @@
-//! Socket options (socket(7), tcp(7), ip(7), ipv6(7)): what each may hold and what it changes.
+//! Socket options (socket(7), tcp(7), ip(7), ipv6(7)): their values and effects.
 
 mod get;
 mod set;
@@ -15,10 +15,10 @@ use libc::c_int;
 use rustc_hash::FxHashMap;
 use std::net::IpAddr;
 
-/// The engine limits nothing: what a socket may hold is counted here, in kernel memory.
+/// Buffer size of the engine, which is no limit: this crate limits sockets by kernel memory.
 const ENGINE_BUFFER: u32 = 1 << 30;
 
-/// Congestion control by its name in TCP_CONGESTION.
+/// Names of congestion control in TCP_CONGESTION.
 const CONGESTION_NAMES: [(&str, Congestion); 4] = [
     ("cubic", Congestion::Cubic),
     ("reno", Congestion::NewReno),
@@ -32,7 +32,7 @@ pub(crate) fn congestion_named(name: &str) -> Option<Congestion> {
     names.find(|known| known.0 == name).map(|known| known.1)
 }
 
-/// Its name.
+/// The name of an algorithm.
 pub(crate) fn congestion_name(congestion: Congestion) -> String {
     let mut names = CONGESTION_NAMES.iter();
     match (names.find(|known| known.1 == congestion), congestion) {
@@ -45,7 +45,7 @@ pub(crate) fn congestion_name(congestion: Congestion) -> String {
 /// How a socket uses Fast Open (tcp(7)).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FastOpenOptions {
-    /// TCP_FASTOPEN: requests of a listener that may be pending; none: it was not said.
+    /// TCP_FASTOPEN: limit of a listener's pending requests, if set.
     pub(crate) pending: Option<u32>,
     /// TCP_FASTOPEN_CONNECT.
     pub(crate) connect: bool,
@@ -56,7 +56,7 @@ pub(crate) struct FastOpenOptions {
 }
 
 impl FastOpenOptions {
-    /// How a listener with this backlog takes it.
+    /// Settings of a listener with this backlog.
     pub(crate) fn listening(&self, settings: &Settings, backlog: usize) -> FastOpenListening {
         let bits = settings.fast_open;
         let asked = match self.pending {
@@ -76,7 +76,7 @@ impl FastOpenOptions {
         }
     }
 
-    /// How a client asks for it.
+    /// How a client uses Fast Open.
     pub(crate) fn asking(&self, settings: &Settings) -> FastOpen {
         let bits = settings.fast_open;
         match self.without_cookie || bits.contains(FastOpenBits::CLIENT_WITHOUT_COOKIE) {
@@ -86,7 +86,7 @@ impl FastOpenOptions {
     }
 }
 
-/// The options of one socket. What it accepts starts with its listener's.
+/// The options of one socket. Accepted sockets start with their listener's.
 #[derive(Clone, Debug)]
 pub(crate) struct SocketOptions {
     pub(crate) nodelay: bool,
@@ -101,9 +101,9 @@ pub(crate) struct SocketOptions {
     pub(crate) defer_accept_s: u32,
     /// TCP_SYNCNT.
     pub(crate) syn_count: Option<u32>,
-    /// TCP_LINGER2, ms; negative: the orphan is gone at once.
+    /// TCP_LINGER2, ms; negative: an orphan ends at once.
     pub(crate) linger2_ms: i64,
-    /// TCP_NOTSENT_LOWAT; 0: that of the host.
+    /// TCP_NOTSENT_LOWAT; 0: the host's setting.
     pub(crate) not_sent_low_water: u32,
     /// SO_MAX_PACING_RATE, bytes a second.
     pub(crate) max_pacing_rate: Option<u64>,
@@ -113,7 +113,7 @@ pub(crate) struct SocketOptions {
     pub(crate) quick_ack: bool,
     /// SO_LINGER.
     pub(crate) linger: Option<Span>,
-    /// Kernel memory for what is written; true when the application set it.
+    /// Kernel memory of the send buffer, and whether the application set it.
     pub(crate) send_buffer: u32,
     pub(crate) send_buffer_locked: bool,
     pub(crate) receive_timeout: Option<Span>,
@@ -133,9 +133,9 @@ pub(crate) struct SocketOptions {
     /// SO_TIMESTAMPING.
     pub(crate) timestamping: Timestamping,
     pub(crate) fast_open: FastOpenOptions,
-    /// accept(2) gave it: what the network says of it is for its owner to judge.
+    /// accept(2) returned the socket: its owner decides about ICMP errors.
     pub(crate) accepted: bool,
-    /// Options that are kept and given back and change nothing here.
+    /// Options that are stored and returned, but have no effect.
     pub(crate) others: FxHashMap<(c_int, c_int), c_int>,
 }
 
@@ -184,19 +184,19 @@ impl SocketOptions {
         }
     }
 
-    /// Calls with MSG_ZEROCOPY are to be reported.
+    /// Reports whether calls with MSG_ZEROCOPY are to be reported.
     pub(crate) fn reports_zero_copy(&self) -> bool {
         let kept = self.others.get(&(libc::SOL_SOCKET, libc::SO_ZEROCOPY));
         kept.is_some_and(|&on| on != 0)
     }
 
-    /// The urgent byte is read with the others (SO_OOBINLINE).
+    /// Reports whether the urgent byte is read in line (SO_OOBINLINE).
     pub(crate) fn urgent_inline(&self) -> bool {
         let kept = self.others.get(&(libc::SOL_SOCKET, libc::SO_OOBINLINE));
         kept.is_some_and(|&on| on != 0)
     }
 
-    /// Packets go without "don't fragment".
+    /// Reports whether packets are sent without "don't fragment".
     pub(crate) fn may_fragment(&self) -> bool {
         self.mtu_discover == libc::IP_PMTUDISC_DONT
     }

@@ -9,7 +9,7 @@ use baton_wire::Time;
 use bytes::Bytes;
 use libc::c_int;
 
-/// Bytes that a pipe holds.
+/// Capacity of a pipe, bytes.
 const CAPACITY: usize = 65_536;
 
 /// Writes up to this length are not split (PIPE_BUF).
@@ -42,7 +42,7 @@ impl Pipe {
         self.queue.take(most)
     }
 
-    /// The first bytes, without taking them.
+    /// Returns the first bytes without taking them.
     pub(crate) fn peek(&self, most: usize) -> Bytes {
         let mut bytes = vec![0; most.min(self.queue.len())];
         self.queue.peek(0, &mut bytes);
@@ -67,7 +67,7 @@ impl Pipe {
 }
 
 impl World {
-    /// pipe(2): the ends to read from and to write to.
+    /// pipe(2): returns the reading end and the writing end.
     ///
     /// # Errors
     /// EMFILE.
@@ -95,7 +95,7 @@ impl World {
         Ok([reader, writer])
     }
 
-    /// One end is closed; the pipe goes with the second.
+    /// Closes an end; the pipe is removed with the second one.
     pub(crate) fn close_pipe(&mut self, id: usize, end: impl FnOnce(&mut Pipe)) {
         let pipe = &mut self.pipes[id];
         end(pipe);
@@ -106,7 +106,7 @@ impl World {
         self.pipe_changed(id);
     }
 
-    /// Something was put in, taken out, or closed.
+    /// Wakes watchers after a pipe was written, read or closed.
     pub(crate) fn pipe_changed(&mut self, id: usize) {
         self.changed();
         for file in [File::PipeReader(id), File::PipeWriter(id)] {
@@ -125,7 +125,7 @@ pub(crate) struct PipeRead {
 }
 
 impl PipeRead {
-    /// What there is; nothing at the end.
+    /// Returns the available data, or none at the end.
     pub(crate) fn attempt(&mut self, world: &mut World) -> Outcome<Vec<u8>> {
         let now = world.now();
         let pipe = &mut world.pipes[self.id];
@@ -151,7 +151,7 @@ pub(crate) struct PipeWrite {
 }
 
 impl PipeWrite {
-    /// Writes what fits; how many bytes, when that is all or all that there may be.
+    /// Writes what fits. Returns the number of bytes once all are written or no more can be.
     pub(crate) fn attempt(&mut self, world: &mut World) -> Outcome<usize> {
         let now = world.now();
         let pipe = &mut world.pipes[self.id];

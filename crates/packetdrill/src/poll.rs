@@ -11,14 +11,14 @@ use libc::c_int;
 /// poll(2).
 #[derive(Debug)]
 pub struct Poll {
-    /// Descriptors and the conditions asked for.
+    /// Descriptors and requested conditions.
     entries: Vec<(c_int, u32)>,
     timeout_ms: c_int,
     limit: Option<Time>,
 }
 
 impl Poll {
-    /// The call as it is made.
+    /// Creates the call.
     pub fn new(entries: Vec<(c_int, u32)>, timeout_ms: c_int) -> Self {
         Self {
             entries,
@@ -27,17 +27,17 @@ impl Poll {
         }
     }
 
-    /// The conditions of each descriptor, when there are any or the time is over.
+    /// Returns the conditions of each descriptor, once there are any or the timeout has passed.
     ///
     /// # Errors
-    /// None but the wish to wait.
+    /// None except a wait.
     pub fn attempt(&mut self, world: &mut World) -> Outcome<Vec<u32>> {
         let now = world.now();
         let limit = *self
             .limit
             .get_or_insert_with(|| limit_of(now, self.timeout_ms));
         let report = |&(fd, events): &(c_int, u32)| match fd {
-            // Entries with a negative descriptor are left out.
+            // Entries with a negative descriptor are ignored.
             ..0 => 0,
             _ if world.descriptors.get(fd).is_err() => Ready::INVALID,
             _ => world.readiness(fd) & (events | Ready::ERROR | Ready::HANG_UP),
@@ -51,7 +51,7 @@ impl Poll {
 }
 
 impl World {
-    /// The conditions that hold for whatever `fd` names.
+    /// The current conditions of the object that `fd` names.
     pub(crate) fn readiness(&mut self, fd: c_int) -> u32 {
         match self.descriptors.get(fd) {
             Ok(File::Socket(id)) => self.socket_readiness(id),

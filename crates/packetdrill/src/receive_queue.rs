@@ -1,5 +1,5 @@
-//! What arrived and was not read. It lies here and not in the engine, so that it survives the connection's end:
-//! a reset takes away nothing that was delivered.
+//! Data that arrived and was not read. It is stored here and not in the engine, so that it survives the connection's end:
+//! a reset does not discard delivered data.
 
 use baton_wire::Time;
 use bytes::Bytes;
@@ -8,10 +8,10 @@ use std::collections::VecDeque;
 /// Bytes in order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReceiveQueue {
-    /// Each with the moment at which it arrived.
+    /// Pieces with their arrival times.
     pieces: VecDeque<(Bytes, Time)>,
     len: usize,
-    /// Bytes that are no longer here.
+    /// Bytes taken so far.
     taken: u64,
 }
 
@@ -20,7 +20,7 @@ impl ReceiveQueue {
         self.len
     }
 
-    /// Bytes that were taken so far.
+    /// Number of bytes taken so far.
     pub(crate) fn taken(&self) -> u64 {
         self.taken
     }
@@ -60,7 +60,7 @@ impl ReceiveQueue {
         holder.filter(|_| count > 0).map(|&(_, at)| at)
     }
 
-    /// Takes the first bytes, at most `most`, as they lie in one piece.
+    /// Takes at most `most` of the first bytes, from a single piece.
     pub(crate) fn take(&mut self, most: usize) -> Option<Bytes> {
         let (first, _) = self.pieces.front_mut()?;
         let piece = if first.len() <= most {

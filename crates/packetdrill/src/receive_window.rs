@@ -1,12 +1,12 @@
-//! How a Linux host sizes the window it offers: it starts small and grows with what arrives, and the buffer behind
-//! it grows with what the application reads (tcp(7): tcp_rmem, tcp_moderate_rcvbuf, TCP_WINDOW_CLAMP).
+//! Sizing of the offered window as in Linux: it starts small and grows with arriving data, and the buffer grows with the data
+//! that the application reads (tcp(7): tcp_rmem, tcp_moderate_rcvbuf, TCP_WINDOW_CLAMP).
 
 use baton_wire::{Span, Time};
 
 /// The window of a SYN is not scaled (RFC 7323 2.2).
 const FIRST_WINDOW: u32 = 65_535;
 
-/// Smaller segments do not make the window grow: their buffers hold little.
+/// Least segment that makes the window grow: the buffers of smaller ones hold little.
 const LEAST_GROWING_SEGMENT: usize = 128;
 
 /// Buffer and window of one socket, bytes.
@@ -14,11 +14,11 @@ const LEAST_GROWING_SEGMENT: usize = 128;
 pub(crate) struct ReceiveWindow {
     /// Kernel memory for arrived data.
     buffer: u32,
-    /// What autotuning may raise it to; none when the application set it.
+    /// Limit of autotuning; `None` if the application set the buffer.
     autotune_max: Option<u32>,
-    /// What is offered at most now.
+    /// Largest window that is offered now.
     threshold: u32,
-    /// What the application wants offered at most.
+    /// The application's limit of the window.
     clamp: u32,
     /// Bytes read since `measured_at`, and the most read in one round trip so far.
     copied: u32,
@@ -44,23 +44,23 @@ impl ReceiveWindow {
         window
     }
 
-    /// Kernel memory it may take.
+    /// Kernel memory that the socket may use.
     pub(crate) fn buffer(&self) -> u32 {
         self.buffer
     }
 
-    /// Bytes that fit when each takes as much again in overhead (tcp_adv_win_scale 1).
+    /// Bytes that fit if the overhead is as large as the data (tcp_adv_win_scale 1).
     pub(crate) fn full_space(&self) -> u32 {
         self.buffer / 2
     }
 
-    /// Most that is offered now: whole units of the window field, so that nothing is lost by scaling.
+    /// Largest window to offer now, in whole units of the window field, so that scaling loses nothing.
     pub(crate) fn offered(&self) -> u32 {
         let unit = 1 << self.scale();
         self.threshold.min(self.clamp).max(1).next_multiple_of(unit)
     }
 
-    /// The window scale to ask for (RFC 7323 2.3): what the largest buffer needs, whether or not it is that large now.
+    /// The window scale to offer (RFC 7323 2.3): that of the largest possible buffer.
     pub(crate) fn scale(&self) -> u8 {
         let space = match self.autotune_max {
             Some(most) => most.max(self.full_space()),
@@ -70,7 +70,7 @@ impl ReceiveWindow {
         bits.saturating_sub(15).min(14) as u8
     }
 
-    /// The application sets the buffer: no more autotuning (SO_RCVBUF).
+    /// Sets the buffer for the application, which ends autotuning (SO_RCVBUF).
     pub(crate) fn set_buffer(&mut self, buffer: u32) {
         self.buffer = buffer;
         self.autotune_max = None;
@@ -80,17 +80,17 @@ impl ReceiveWindow {
         }
     }
 
-    /// The application limits the window (TCP_WINDOW_CLAMP).
+    /// Sets the application's limit of the window (TCP_WINDOW_CLAMP).
     pub(crate) fn set_clamp(&mut self, clamp: u32) {
         self.clamp = clamp;
     }
 
-    /// What the application limited it to, if it did.
+    /// The application's limit of the window, if set.
     pub(crate) fn clamp(&self) -> Option<u32> {
         (self.clamp != u32::MAX).then_some(self.clamp)
     }
 
-    /// A segment arrived in order: with well-filled ones the window opens by twice as much.
+    /// Opens the window after a segment arrived in order, by twice its length if it is well filled.
     pub(crate) fn arrived(&mut self, len: usize, mss: u16, unread: u32) {
         if len < LEAST_GROWING_SEGMENT {
             return;
@@ -102,7 +102,7 @@ impl ReceiveWindow {
         }
     }
 
-    /// A full segment echoed a timestamp of ours that is so old: an eighth of it counts.
+    /// Takes a sample of the round-trip time, with a weight of an eighth.
     pub(crate) fn measured(&mut self, sample: Span) {
         self.round_trip = match self.round_trip {
             Span::ZERO => sample,
@@ -110,13 +110,13 @@ impl ReceiveWindow {
         };
     }
 
-    /// The round-trip time as the receiver sees it; zero when it never measured.
+    /// The receiver's estimate of the round-trip time; zero before the first measurement.
     pub(crate) fn round_trip(&self) -> Span {
         self.round_trip
     }
 
-    /// The application read `len` bytes; `round_trip` is how long the peer needs to answer a window. When it reads
-    /// more in a round trip than ever before the buffer is made large enough for twice that and a burst.
+    /// Records that the application read `len` bytes; `round_trip` is the time in which the peer reacts to a window. If the
+    /// application reads more in a round trip than ever before, enlarges the buffer to hold twice that and a burst.
     pub(crate) fn read(&mut self, now: Time, len: usize, round_trip: Span, mss: u16) {
         self.copied = self.copied.saturating_add(len as u32);
         if round_trip == Span::ZERO || now.saturating_since(self.measured_at) < round_trip {

@@ -1,10 +1,10 @@
-//! Which written bytes share a buffer in Linux's send queue. It shows in three places: where PSH stands, where one
-//! super-segment ends, and how much kernel memory a socket takes (which decides whether it is writable).
+//! Buffers of Linux's send queue, and the written bytes that share one. They are visible in three ways: by PSH, by the ends of
+//! super-segments, and by the kernel memory that a socket uses (which decides whether it is writable).
 
 use baton_wire::{SeqNr, Time};
 use std::collections::VecDeque;
 
-/// Kernel memory that one buffer takes besides its data, bytes: structure, header room and shared info.
+/// Kernel memory that one buffer takes besides its data, bytes: structure, header space and shared info.
 pub(crate) const BUFFER_OVERHEAD: u32 = 1280;
 
 /// Bytes that were written and not sent yet, in one buffer.
@@ -21,27 +21,27 @@ struct Sent {
     end: SeqNr,
     len: u32,
     push: bool,
-    /// When it was last sent.
+    /// When the packet was last sent.
     at: Time,
 }
 
 /// The next buffer to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Next {
-    /// Bytes in it.
+    /// Bytes in the buffer.
     pub(crate) len: u32,
-    /// What is written goes into it.
+    /// Further written data goes into this buffer.
     pub(crate) takes_more: bool,
-    /// It is the last one.
+    /// There is no other buffer after it.
     pub(crate) is_last: bool,
 }
 
-/// What is known of the end of a run that was sent.
+/// Properties of the end of a run that was sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RunEnd {
     /// The segment that ends here carries PSH.
     pub(crate) push: bool,
-    /// What follows is in another buffer.
+    /// The data that follows is in another buffer.
     pub(crate) boundary: bool,
 }
 
@@ -73,12 +73,12 @@ impl SendQueue {
         self.sent_len
     }
 
-    /// Nothing is to be sent or acknowledged.
+    /// Reports whether nothing is to be sent or acknowledged.
     pub(crate) fn is_empty(&self) -> bool {
         self.unsent_len == 0 && self.sent_len == 0
     }
 
-    /// What is to be sent next.
+    /// The buffer to be sent next.
     pub(crate) fn next(&self) -> Option<Next> {
         self.unsent.front().map(|first| Next {
             len: first.len,
@@ -87,12 +87,12 @@ impl SendQueue {
         })
     }
 
-    /// When the first packet that is not acknowledged was last sent.
+    /// When the first unacknowledged packet was last sent.
     pub(crate) fn oldest_sent(&self) -> Option<Time> {
         self.sent.front().map(|sent| sent.at)
     }
 
-    /// Bytes that the last buffer still takes when buffers hold `goal`; 0 when a new one is needed.
+    /// Bytes that still fit into the last buffer if buffers hold `goal`; 0 if a new one is needed.
     pub(crate) fn room_in_last(&self, goal: u32) -> u32 {
         match self.unsent.back() {
             Some(last) if !last.end_of_record => goal.saturating_sub(last.len),
@@ -100,7 +100,7 @@ impl SendQueue {
         }
     }
 
-    /// `len` bytes were written, into the last buffer or a new one.
+    /// Records `len` written bytes, in the last buffer or a new one.
     pub(crate) fn append(&mut self, len: u32, new_buffer: bool) {
         match self.unsent.back_mut() {
             Some(last) if !new_buffer => last.len += len,
@@ -114,14 +114,14 @@ impl SendQueue {
         self.unpushed += len;
     }
 
-    /// Nothing written later shares a buffer with what is there (MSG_EOR).
+    /// Ends a record: later data does not share a buffer with the present data (MSG_EOR).
     pub(crate) fn end_record(&mut self) {
         if let Some(last) = self.unsent.back_mut() {
             last.end_of_record = true;
         }
     }
 
-    /// PSH on the last buffer.
+    /// Marks the last buffer with PSH.
     pub(crate) fn push(&mut self) {
         if let Some(last) = self.unsent.back_mut() {
             last.push = true;
@@ -129,15 +129,15 @@ impl SendQueue {
         self.unpushed = 0;
     }
 
-    /// A writer of much pushes whenever it has filled half of the largest window ever offered.
+    /// Marks the last buffer with PSH whenever more than half of the largest window ever offered was written.
     pub(crate) fn push_if_much(&mut self, largest_window: u32) {
         if self.unpushed > largest_window / 2 {
             self.push();
         }
     }
 
-    /// The next `len` unsent bytes leave `now`, up to `end`; `joins` when they share a packet with those before them. A
-    /// `partial` segment that is the last there is to be sent is pushed, whatever was to follow (RFC 9293 3.9.1.2).
+    /// Records that the next `len` unsent bytes leave `now`, up to `end`; `joins` says that they share a packet with those before
+    /// them. A `partial` segment that is the last to be sent is pushed, even if more was announced (RFC 9293 3.9.1.2).
     pub(crate) fn send(
         &mut self,
         now: Time,
@@ -183,7 +183,7 @@ impl SendQueue {
         run
     }
 
-    /// What was known of the end of a run that is sent again, `now`.
+    /// Records that a run is sent again `now`, and returns the properties of its end.
     pub(crate) fn sent_again(&mut self, now: Time, end: SeqNr) -> RunEnd {
         let mut holders = self.sent.iter_mut();
         let holder = holders.find(|sent| sent.end.at_or_after(end));
@@ -204,7 +204,7 @@ impl SendQueue {
         }
     }
 
-    /// The first `len` bytes were acknowledged.
+    /// Removes the first `len` bytes, which were acknowledged.
     pub(crate) fn acknowledged(&mut self, mut len: u32) {
         self.sent_len = self.sent_len.saturating_sub(len);
         while len > 0 {

@@ -34,39 +34,39 @@ use libc::c_int;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 
-/// A socket's place in the world.
+/// Index of a socket in the world.
 pub(crate) type SocketId = usize;
 
-/// How far the socket layer is with connecting; TCP may be further.
+/// State of connecting in the socket layer; TCP may be further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Association {
     Unconnected,
-    /// connect(2) began and did not report the outcome yet.
+    /// connect(2) began and has not reported the outcome yet.
     Connecting,
     Connected,
 }
 
-/// A connection that nobody accepted yet.
+/// A connection that is not accepted yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Waiting {
     pub(crate) socket: SocketId,
-    /// Its peer, which is told also when the connection is no more.
+    /// The peer, which accept(2) returns even if the connection has ended.
     pub(crate) remote: Endpoint,
-    /// Without data it is shown from now on only (TCP_DEFER_ACCEPT).
+    /// Time before which it is hidden unless it has data (TCP_DEFER_ACCEPT).
     pub(crate) hidden_until: Time,
 }
 
-/// What a listening socket has.
+/// State of a listening socket.
 #[derive(Clone, Debug)]
 pub(crate) struct Listening {
-    /// One for each version of IP that it listens to.
+    /// One listener for each version of IP.
     pub(crate) listeners: SmallVec<[ListenerId; 2]>,
     pub(crate) backlog: usize,
     pub(crate) queue: VecDeque<Waiting>,
 }
 
 impl Listening {
-    /// Connections that still fit: one more than the backlog in all (listen(2) of Linux).
+    /// Number of connections that still fit: one more than the backlog in all (listen(2) of Linux).
     pub(crate) fn room(&self) -> usize {
         (self.backlog + 1).saturating_sub(self.queue.len())
     }
@@ -82,29 +82,29 @@ pub(crate) struct Socket {
     pub(crate) options: SocketOptions,
     pub(crate) window: ReceiveWindow,
     pub(crate) association: Association,
-    /// It opened its connection itself.
+    /// The socket opened its connection itself.
     pub(crate) active: bool,
-    /// Data of the SYN was acknowledged with it, on the connection that it had last.
+    /// Data of the SYN was acknowledged with it, on the last connection.
     pub(crate) syn_data: bool,
-    /// Probes that were not answered, on the connection that it had last.
+    /// Unanswered probes on the last connection.
     pub(crate) probes: u8,
-    /// connect(2) was told that all is well; the SYN waits for data (TCP_FASTOPEN_CONNECT).
+    /// connect(2) returned success; the SYN waits for data (TCP_FASTOPEN_CONNECT).
     pub(crate) deferred: Option<Flow>,
-    /// Its connection while the engine knows of it.
+    /// The connection, while the engine has it.
     pub(crate) conn: Option<ConnId>,
     pub(crate) listening: Option<Listening>,
-    /// Told once, by the next call (sk_err).
+    /// Error that the next call reports once (sk_err).
     pub(crate) error: Option<Errno>,
-    /// What the network last said, which did not end the connection (sk_err_soft).
+    /// The last ICMP error, which did not end the connection (sk_err_soft).
     pub(crate) soft_error: Option<Errno>,
     pub(crate) receive_shut: bool,
     pub(crate) send_shut: bool,
     /// The peer's FIN arrived.
     pub(crate) finished: bool,
     pub(crate) received: ReceiveQueue,
-    /// Where the peer's urgent byte is, until reads went over it.
+    /// Position of the peer's urgent byte, until reads have passed it.
     pub(crate) mark: Option<Mark>,
-    /// A writer found no room and is to be told of it.
+    /// A writer found no space and is to be notified when there is.
     pub(crate) no_space: bool,
     pub(crate) zero_copy: ZeroCopy,
     pub(crate) timestamps: Timestamps,
@@ -138,19 +138,19 @@ impl Socket {
         }
     }
 
-    /// Its local port; 0 while it has none.
+    /// The local port; 0 if there is none.
     pub(crate) fn port(&self) -> u16 {
         self.bound.map_or(0, |end| end.port)
     }
 
-    /// Until when a receiving call waits; none when it does not.
+    /// Until when a receiving call waits; `None` if it does not wait.
     pub(crate) fn receive_limit(&self, now: Time, flags: c_int) -> Option<Time> {
         let waits = !self.nonblocking && flags & libc::MSG_DONTWAIT == 0;
         let limit = self.options.receive_timeout;
         waits.then(|| limit.map_or(Time::NEVER, |limit| now + limit))
     }
 
-    /// The same for a sending call.
+    /// Until when a sending call waits; `None` if it does not wait.
     pub(crate) fn send_limit(&self, now: Time, flags: c_int) -> Option<Time> {
         let waits = !self.nonblocking && flags & libc::MSG_DONTWAIT == 0;
         let limit = self.options.send_timeout;
@@ -158,7 +158,7 @@ impl Socket {
     }
 }
 
-/// States as Linux numbers them (`tcpi_state`).
+/// States with Linux's numbers (`tcpi_state`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum TcpState {
@@ -183,7 +183,7 @@ impl World {
         }
     }
 
-    /// The state of a socket. TIME-WAIT has left its socket behind, which is closed.
+    /// The state of a socket. A socket whose connection is in TIME-WAIT is closed.
     pub(crate) fn tcp_state(&self, id: SocketId) -> TcpState {
         let socket = &self.sockets[id];
         if socket.listening.is_some() {
@@ -208,12 +208,12 @@ impl World {
         }
     }
 
-    /// True when both ends of a connection have agreed on sequence numbers.
+    /// Reports whether both ends of a connection have agreed on sequence numbers.
     pub(crate) fn is_synchronized(&self, conn: ConnId) -> bool {
         !matches!(self.stack.state(conn), State::SynSent | State::SynReceived)
     }
 
-    /// True while a socket is still opening its connection. One that came by Fast Open is open from the start.
+    /// Reports whether a socket is still opening its connection. One accepted by Fast Open is open from the start.
     pub(crate) fn is_opening(&self, id: SocketId) -> bool {
         match self.tcp_state(id) {
             TcpState::SynSent => true,

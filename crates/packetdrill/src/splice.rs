@@ -12,14 +12,14 @@ use libc::{c_int, c_uint};
 pub struct Splice {
     from: c_int,
     to: c_int,
-    /// The caller gave positions, which neither pipes nor sockets have.
+    /// The caller passed positions, which neither pipes nor sockets have.
     has_offsets: bool,
     len: usize,
     flags: c_uint,
 }
 
 impl Splice {
-    /// The call as it is made.
+    /// Creates the call.
     pub fn new(from: c_int, to: c_int, has_offsets: bool, len: usize, flags: c_uint) -> Self {
         Self {
             from,
@@ -34,10 +34,10 @@ impl Splice {
         self.flags & flag != 0
     }
 
-    /// How many bytes were moved; none at the end.
+    /// Returns how many bytes were moved; 0 at the end.
     ///
     /// # Errors
-    /// As the manual page has it.
+    /// As in the manual page.
     pub fn attempt(&mut self, world: &mut World) -> Outcome<usize> {
         let from = world.descriptors.get(self.from)?;
         let to = world.descriptors.get(self.to)?;
@@ -58,7 +58,7 @@ impl Splice {
         }
     }
 
-    /// Bytes that may be put into a pipe now, or the wait for room.
+    /// Bytes that may be written to a pipe now, or a wait for space.
     fn room(&self, world: &World, to: usize) -> Outcome<usize> {
         let pipe = &world.pipes[to];
         if !pipe.has_reader {
@@ -71,7 +71,7 @@ impl Splice {
         }
     }
 
-    /// Bytes that may be taken out of a pipe now, none at its end, or the wait for some.
+    /// Bytes that may be read from a pipe now, 0 at its end, or a wait for data.
     fn available(&self, world: &World, from: usize) -> Outcome<usize> {
         let pipe = &world.pipes[from];
         let waits = !self.has(libc::SPLICE_F_NONBLOCK) && !pipe.reader_nonblocking;
@@ -92,7 +92,7 @@ impl Splice {
         } else {
             0
         };
-        // What a full socket does not take stays in the pipe, so each attempt writes what fits now.
+        // Each attempt writes what fits now; the rest stays in the pipe.
         let id = world.socket_id(self.to)?;
         let nonblocking = world.sockets[id].nonblocking;
         let outcome = Send::new(self.to, data, more | libc::MSG_DONTWAIT).attempt(world);
@@ -117,7 +117,7 @@ impl Splice {
         let socket = &world.sockets[world.socket_id(self.from)?];
         let most = socket.bytes_to_mark().unwrap_or(room).min(room);
         if most == 0 && socket.received.len() > 0 {
-            // It stops before urgent data, as Linux does.
+            // Stops before urgent data, as in Linux.
             return Ok(0);
         }
         let received = Receive::new(self.from, most.max(1), quick).attempt(world)?;

@@ -21,13 +21,13 @@ const NO_MIN_RTT: u32 = u32::MAX;
 /// TCP_MSS_DEFAULT.
 const DEFAULT_MSS: u32 = 536;
 
-/// Bytes that timestamps take of each segment.
+/// Bytes of the timestamps option in each segment.
 const TIMESTAMPS_LEN: u32 = 12;
 
-/// Reordering that is taken for granted (tcp_reordering).
+/// Initial degree of reordering (tcp_reordering).
 const USUAL_REORDERING: u32 = 3;
 
-/// The structure as it grows.
+/// The structure while it is being filled.
 #[derive(Default)]
 struct Fields(Vec<u8>);
 
@@ -62,7 +62,7 @@ fn ms(span: Span) -> u32 {
     us(span) / 1000
 }
 
-/// The structure of a socket whose connection the engine does not know, or no longer.
+/// The structure of a socket whose connection the engine does not have, or no longer.
 pub(crate) fn without_connection(state: TcpState, socket: &Socket) -> Vec<u8> {
     let mut fields = Fields::default();
     let options = if socket.syn_data { SYN_DATA } else { 0 };
@@ -83,7 +83,7 @@ pub(crate) fn without_connection(state: TcpState, socket: &Socket) -> Vec<u8> {
     fields.0
 }
 
-/// Bytes of the whole structure, that of Linux 6.18; what is not known here is zero.
+/// Bytes of the whole structure in Linux 6.18; unknown fields are zero.
 const FULL_LEN: usize = 280;
 
 /// The structure of a connection.
@@ -106,11 +106,11 @@ pub(crate) fn of_connection(
 
 fn put_state(fields: &mut Fields, state: TcpState, info: &Info) {
     let phase = match info.phase {
-        // Reports of holes are not yet taken as losses: disorder.
+        // Reports of holes do not count as losses yet: disorder.
         CongestionPhase::Open if info.sacked + info.lost > 0 => 1,
         CongestionPhase::Open => 0,
         CongestionPhase::Disorder => 1,
-        // The window comes down, but nothing is missing: CWR.
+        // The window is reduced, but nothing is missing: CWR.
         CongestionPhase::Recovery if info.sacked + info.lost + info.retransmitted == 0 => 2,
         CongestionPhase::Recovery => 3,
         CongestionPhase::Loss => 4,
@@ -134,7 +134,7 @@ fn put_state(fields: &mut Fields, state: TcpState, info: &Info) {
         info.backoff,
     ]);
     fields.bytes(&[options, scales, 0]);
-    // Before the peer's segments are known they are taken to be of the default size.
+    // Before the peer's segments are known, they are assumed to have the default size.
     let guess = u32::from(info.advertised_mss).min(DEFAULT_MSS);
     let receive_mss = if info.data_segments_in == 0 {
         guess
@@ -148,7 +148,7 @@ fn put_state(fields: &mut Fields, state: TcpState, info: &Info) {
 fn put_segments(fields: &mut Fields, info: &Info) {
     let mss = info.send_mss.max(1);
     let segments = |bytes: u32| bytes.div_ceil(mss);
-    // What was sent again counts as lost until it is acknowledged; a tail loss probe does not.
+    // Retransmitted data counts as lost until it is acknowledged; a tail loss probe does not.
     let lost = match info.phase {
         CongestionPhase::Open | CongestionPhase::Disorder => info.lost,
         CongestionPhase::Recovery | CongestionPhase::Loss => info.lost + info.retransmitted,
@@ -233,7 +233,7 @@ mod tests {
         assert_eq!((info.len(), info[0]), (FULL_LEN, 7));
     }
 
-    /// The C library knows the start of the structure: places of fields agree.
+    /// The C library defines the start of the structure: offsets of fields agree.
     #[test]
     fn fields_lie_where_the_c_library_has_them() {
         let socket = Socket::new(Family::V4, &Settings::default());

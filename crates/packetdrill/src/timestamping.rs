@@ -1,6 +1,6 @@
-//! What of the engine's times goes to the error queue of a socket (SO_TIMESTAMPING; Linux, networking/timestamping).
+//! Timestamps of the engine that go to a socket's error queue (SO_TIMESTAMPING; Linux, networking/timestamping).
 //!
-//! A request is for the last byte of a call. Bytes are numbered from the first of the connection. Who asks for nothing has empty queues.
+//! A request is for the last byte of a call. Bytes are numbered from the first of the connection. Without requests the queues are empty.
 
 use baton_tcp::TransmitTime;
 use baton_wire::{Stage, Stages, Time, Timestamping};
@@ -10,15 +10,15 @@ use std::collections::VecDeque;
 /// One timestamp.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stamp {
-    /// What happened.
+    /// The stage that the byte reached.
     pub stage: Stage,
-    /// When.
+    /// The time.
     pub at: Time,
-    /// The number of the byte, as far as that was asked for.
+    /// The number of the byte, if requested.
     pub id: u32,
-    /// The data of the segment that it was in, as far as that was asked for.
+    /// The data of the byte's segment, if requested.
     pub data: Bytes,
-    /// The reader wants to be told the time.
+    /// The reader requests the time.
     pub tells_time: bool,
 }
 
@@ -27,7 +27,7 @@ pub struct Stamp {
 pub(crate) struct Timestamps {
     /// The byte that counts as number 0.
     first: u64,
-    /// Data of segments whose acknowledgment is of interest, too.
+    /// Data of segments whose acknowledgment is to be reported, too.
     unacknowledged: VecDeque<Bytes>,
     reports: VecDeque<Stamp>,
 }
@@ -38,8 +38,8 @@ impl Timestamps {
         self.first = first;
     }
 
-    /// What the engine is to be asked for when a call wrote bytes up to `end`: a key, and stages. That the byte was sent tells which
-    /// segment it was in.
+    /// Key and stages of the request to the engine for a call that wrote bytes up to `end`. The stage "sent" is always included, because it
+    /// identifies the byte's segment.
     pub(crate) fn request(&self, end: u64, asked: Timestamping) -> (u64, Stages) {
         let id = match asked.contains(Timestamping::OPT_ID) {
             true => (end - 1).wrapping_sub(self.first) as u32,
@@ -49,7 +49,7 @@ impl Timestamps {
         (key, asked.stages() | Stages::SENT)
     }
 
-    /// The engine tells a time; `data` left with it, if anything did. True when there is something to report.
+    /// Takes a time from the engine; `data` is that of the segment that was sent, if any. Returns true if there is a new report.
     pub(crate) fn take(&mut self, time: TransmitTime, data: &[u8]) -> bool {
         let asked = Timestamping::from_bits_retain((time.key >> 32) as u32);
         let data = match time.stage {
@@ -73,12 +73,12 @@ impl Timestamps {
         is_asked
     }
 
-    /// Nothing more will be sent or acknowledged.
+    /// Drops pending data, as nothing more will be sent or acknowledged.
     pub(crate) fn ended(&mut self) {
         self.unacknowledged.clear();
     }
 
-    /// A report waits to be read.
+    /// Reports whether a report waits to be read.
     pub(crate) fn has_report(&self) -> bool {
         !self.reports.is_empty()
     }

@@ -1,5 +1,5 @@
-//! Urgent data as Linux's sockets have it (tcp(7), recv(2)): the byte that the peer marked last is read by itself, or with the
-//! others at its place (SO_OOBINLINE), and no read goes over its place.
+//! Urgent data as in Linux's sockets (tcp(7), recv(2)): the byte that the peer marked last is read separately, or in line
+//! (SO_OOBINLINE), and no read crosses its position.
 
 use crate::errno::{Errno, Outcome, fail};
 use crate::sockets::{Ready, Received, Socket, SocketId, TcpState};
@@ -7,34 +7,34 @@ use crate::world::World;
 use baton_tcp::ConnId;
 use libc::c_int;
 
-/// The mark of one socket.
+/// Urgent mark of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mark {
     /// Bytes of the stream before the urgent one.
     before: u64,
-    /// It was read by itself.
+    /// The urgent byte was read separately.
     read: bool,
 }
 
 impl Socket {
-    /// Bytes that are to be read before the mark; none without one.
+    /// Number of bytes before the mark, if there is one.
     pub(crate) fn bytes_to_mark(&self) -> Option<usize> {
         let mark = self.mark?;
         let left = mark.before.checked_sub(self.received.taken());
         left.map(|left| left as usize)
     }
 
-    /// The next byte is the urgent one, wherever it is read.
+    /// Reports whether the next byte is the urgent one.
     pub(crate) fn is_at_mark(&self) -> bool {
         self.bytes_to_mark() == Some(0)
     }
 
-    /// The next byte is not for those who read in order.
+    /// Reports whether the next byte is the urgent one and is not read in line.
     pub(crate) fn is_before_hole(&self) -> bool {
         self.is_at_mark() && !self.options.urgent_inline()
     }
 
-    /// The urgent byte is there, and was not read by itself.
+    /// Reports whether the urgent byte has arrived and was not read separately.
     pub(crate) fn has_urgent_byte(&self) -> bool {
         let unread = self.mark.is_some_and(|mark| !mark.read);
         let place = self.bytes_to_mark().filter(|_| unread);
@@ -50,7 +50,7 @@ impl Socket {
         }
     }
 
-    /// Reads went on: a mark that lies behind is none any more.
+    /// Removes a mark that reads have passed.
     pub(crate) fn pass_mark(&mut self) {
         if self.bytes_to_mark().is_none() {
             self.mark = None;
@@ -96,7 +96,7 @@ impl Socket {
 }
 
 impl World {
-    /// The peer says that urgent data comes. An urgent byte before it that nobody read is lost, if it was to be read by itself.
+    /// Takes the peer's announcement of urgent data. An earlier urgent byte that was not read is lost, unless it is read in line.
     pub(crate) fn note_urgent(&mut self, conn: ConnId) {
         let Some(&id) = self.owners.get(&conn) else {
             return;
@@ -119,14 +119,14 @@ impl World {
         }
     }
 
-    /// The urgent byte is not for those who read in order.
+    /// Skips the urgent byte in a read of ordinary data.
     pub(crate) fn skip_hole(&mut self, id: SocketId) {
         let socket = &mut self.sockets[id];
         socket.received.advance(1);
         socket.pass_mark();
     }
 
-    /// Whoever waits for urgent data is woken once it is there.
+    /// Wakes those who wait for urgent data once it has arrived.
     pub(crate) fn tell_urgent(&mut self, id: SocketId) {
         if self.sockets[id].has_urgent_byte() {
             self.wake(id, Ready::PRIORITY | Ready::READABLE);

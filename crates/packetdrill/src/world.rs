@@ -1,6 +1,6 @@
-//! Everything that one instance holds: a clock, the engine, sockets and what else descriptors name, and packets that
-//! left. No threads and no waiting here: an attempt at a call either comes to something or says until when it would
-//! wait (see [`Stop`](crate::errno::Stop)).
+//! All state of an instance: a clock, the engine, sockets and other files that descriptors name, and packets that left. This
+//! module has no threads and does not wait: an attempt at a call either has an outcome or returns until when it would wait
+//! (see [`Stop`](crate::errno::Stop)).
 
 use crate::changes::Changes;
 use crate::counters::Counters;
@@ -17,10 +17,10 @@ use rustc_hash::FxHashMap;
 use slab::Slab;
 use std::collections::VecDeque;
 
-/// What the clock shows at the start, microseconds since 1970: a round number in 2020.
+/// Initial time of the clock, microseconds since 1970: a round number in 2020.
 const EPOCH_US: u64 = 1_600_000_000_000_000;
 
-/// What passes at each reading of the clock.
+/// Time that passes at each reading of the clock.
 const READING_TIME: Span = Span::from_us(1);
 
 /// Ephemeral ports (ip_local_port_range).
@@ -36,13 +36,13 @@ pub struct World {
     pub(crate) sockets: Slab<Socket>,
     pub(crate) epolls: Slab<Epoll>,
     pub(crate) pipes: Slab<Pipe>,
-    /// Whose a connection is. Closed sockets own none; their connections go on by themselves.
+    /// Owners of connections. Closed sockets own none; their connections continue without them.
     pub(crate) owners: FxHashMap<ConnId, SocketId>,
     pub(crate) links: FxHashMap<ConnId, Link>,
     pub(crate) outgoing: VecDeque<Outgoing>,
-    /// The connection that is being aborted right now, and the timestamps of its reset.
+    /// The connection that is being aborted, and the timestamps of its reset.
     pub(crate) aborted: Option<(Flow, Timestamps)>,
-    /// Counts what may let a blocked call go on.
+    /// Number of changes that may wake a blocked call.
     changes: u64,
     new_settings: Option<Changes>,
     counters: Option<Counters>,
@@ -50,7 +50,7 @@ pub struct World {
 }
 
 impl World {
-    /// An idle host.
+    /// Creates an idle host.
     pub fn new(settings: Settings) -> Self {
         let mut stack = Stack::new(settings.tcp.clone(), settings.seed);
         if let Some(keys) = settings.fast_open_keys() {
@@ -77,12 +77,12 @@ impl World {
         }
     }
 
-    /// True when `fd` is one of its descriptors.
+    /// Reports whether `fd` is one of the world's descriptors.
     pub(crate) fn has(&self, fd: libc::c_int) -> bool {
         self.descriptors.get(fd).is_ok()
     }
 
-    /// Takes settings that changed. They are for what is opened from now on, and for what listeners accept.
+    /// Applies changed settings, for sockets that are opened and connections that are accepted from now on.
     pub(crate) fn take_new_settings(&mut self) {
         let Some(changes) = &mut self.new_settings else {
             return;
@@ -112,19 +112,19 @@ impl World {
         self.pump();
     }
 
-    /// The route that connections have is another.
+    /// Applies a changed route to all connections.
     fn change_route(&mut self) {
         let ids: Vec<_> = self.stack.connections().collect();
         for id in ids {
             let local = self.stack.flow(id).local.addr;
             let route_mss = self.settings.route_mss_for(local);
             let change = |config: &mut Config| config.route_mss = route_mss;
-            // As for options: more sets of parameters than the engine keeps are in use only in theory.
+            // As for options, more sets of parameters than the engine keeps are only theoretical.
             let _ = self.stack.configure(self.now, id, change);
         }
     }
 
-    /// The moment it is.
+    /// The current time.
     pub fn now(&self) -> Time {
         self.now
     }
@@ -140,12 +140,12 @@ impl World {
         Self::unix_us(self.now)
     }
 
-    /// When a timer of the engine is next due.
+    /// When the engine's next timer is due.
     pub fn next_timer(&self) -> Time {
         self.stack.poll_timeout().unwrap_or(Time::NEVER)
     }
 
-    /// Lets time pass up to `until`, running timers at their moments.
+    /// Lets time pass up to `until`, and runs timers when they are due.
     pub fn run_to(&mut self, until: Time) {
         while self.next_timer() <= until {
             self.step_to(self.next_timer());
@@ -153,7 +153,7 @@ impl World {
         self.now = self.now.max(until);
     }
 
-    /// Goes to `at`, before which no timer is due, and runs those that are due then.
+    /// Advances to `at`, before which no timer is due, and runs the timers that are due then.
     pub fn step_to(&mut self, at: Time) {
         self.now = self.now.max(at);
         if self.next_timer() <= self.now {
@@ -162,20 +162,20 @@ impl World {
         }
     }
 
-    /// Something happened for which a blocked call may have waited.
+    /// Counts a change for which a blocked call may have waited.
     pub(crate) fn changed(&mut self) {
         self.changes += 1;
     }
 
-    /// How often that was.
+    /// Number of such changes.
     pub(crate) fn changes(&self) -> u64 {
         self.changes
     }
 
-    /// Carries out what the engine wants after it was given anything: events to sockets, segments to the wire.
+    /// Handles the engine's output after any input: events go to sockets, segments to the wire.
     pub(crate) fn pump(&mut self) {
         while self.take_events() || self.take_segments() {}
-        // Only now is it known how much is still not sent.
+        // Only now is it known how much is still unsent.
         self.tell_rooms();
         self.note_activities();
         if let Some(counters) = &mut self.counters {
@@ -183,7 +183,7 @@ impl World {
         }
     }
 
-    /// A port nobody uses, for a socket without one.
+    /// Returns an unused port, for a socket without one.
     pub(crate) fn ephemeral_port(&mut self) -> Option<u16> {
         let ports = usize::from(u16::MAX - FIRST_EPHEMERAL_PORT) + 1;
         for _ in 0..ports {
@@ -196,10 +196,10 @@ impl World {
         None
     }
 
-    /// The rule that is broken, if any: for tests, after every call.
+    /// Returns the invariant that is violated, if any. For tests, after every call.
     ///
     /// # Panics
-    /// When the engine breaks one of its own.
+    /// Panics if the engine violates one of its own.
     pub fn check(&self) -> Result<(), &'static str> {
         self.stack.check();
         for (&conn, &socket) in &self.owners {

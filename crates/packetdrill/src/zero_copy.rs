@@ -1,18 +1,18 @@
-//! What a sender with MSG_ZEROCOPY is told: that the kernel is done with its buffers. The data is copied all the same.
+//! Reports to senders with MSG_ZEROCOPY that the kernel has released their buffers. The data is copied nevertheless.
 //!
-//! Each call is numbered; when all its bytes are acknowledged the number is reported through the error queue, runs of
-//! numbers in one report (Linux, networking/msg_zerocopy).
+//! Calls are numbered; when all bytes of a call are acknowledged, its number is reported through the error queue, with
+//! consecutive numbers in one report (Linux, networking/msg_zerocopy).
 
 use std::collections::VecDeque;
 
-/// Calls `first` to `last` are done with.
+/// Report that calls `first` to `last` are complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// The first of them.
+    /// The first call.
     pub first: u32,
-    /// The last of them.
+    /// The last call.
     pub last: u32,
-    /// Data was copied on its way: it left, by an interface that copies. Otherwise the call's buffers were let go unsent.
+    /// The data was copied, since it left by an interface that copies. Otherwise the call's buffers were released unsent.
     pub copied: bool,
 }
 
@@ -27,23 +27,23 @@ pub(crate) struct ZeroCopy {
 }
 
 impl ZeroCopy {
-    /// A call wrote; `queued` bytes, its own included, are not acknowledged now.
+    /// Adds a call; `queued` bytes, including its own, are unacknowledged now.
     pub(crate) fn written(&mut self, queued: u64) {
         self.pending.push_back((self.next, queued));
         self.next = self.next.wrapping_add(1);
     }
 
-    /// The connection is over; so many bytes had been sent and were not acknowledged. True when a call is done with.
+    /// Ends the connection, with `sent` bytes sent and unacknowledged. Returns true if a call is complete.
     pub(crate) fn ended(&mut self, sent: u64) -> bool {
         self.done_with(u64::MAX, sent) > 0
     }
 
-    /// The peer acknowledged so many bytes. True when a call is done with.
+    /// Records that the peer acknowledged `len` bytes. Returns true if a call is complete.
     pub(crate) fn acknowledged(&mut self, len: u64) -> bool {
         self.done_with(len, u64::MAX) > 0
     }
 
-    /// So many calls are done with. Those that start before `sent` left.
+    /// Completes calls whose bytes are acknowledged, and returns their number. Calls that start before `sent` were sent.
     fn done_with(&mut self, len: u64, sent: u64) -> usize {
         let starts: Vec<u64> = std::iter::once(0)
             .chain(self.pending.iter().map(|(_, end)| *end))
@@ -70,7 +70,7 @@ impl ZeroCopy {
         done
     }
 
-    /// A report waits to be read.
+    /// Reports whether a report waits to be read.
     pub(crate) fn has_report(&self) -> bool {
         !self.reports.is_empty()
     }

@@ -1,19 +1,19 @@
-//! Socket addresses from C and to C.
+//! Conversion of socket addresses from and to C.
 
 use crate::sys::{self, Errno, call};
 use libc::{c_int, c_void, sockaddr_in, sockaddr_in6, sockaddr_storage, socklen_t};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// An IP address and port.
+/// Reads an IP address and port, or returns `None` if there is none.
 ///
 /// # Safety
-/// `at` is null or good for `len` bytes.
+/// `at` is valid for `len` bytes, or [bad](crate::pointers::is_bad).
 pub unsafe fn read(at: *const c_void, len: socklen_t) -> Option<SocketAddr> {
     let len = len as usize;
     if at.is_null() || len < size_of::<libc::sa_family_t>() {
         return None;
     }
-    // SAFETY: it is good for a family, as was seen, and for what that has, which is looked at before.
+    // SAFETY: the buffer is good for the family, as checked above, and for the family's structure, whose size each arm checks first.
     unsafe {
         match c_int::from(at.cast::<libc::sa_family_t>().read_unaligned()) {
             libc::AF_INET if len >= size_of::<sockaddr_in>() => {
@@ -31,22 +31,22 @@ pub unsafe fn read(at: *const c_void, len: socklen_t) -> Option<SocketAddr> {
     }
 }
 
-/// Where a socket of the kernel's is bound to.
+/// Returns the local address of a kernel socket.
 pub fn local(fd: c_int) -> Option<SocketAddr> {
-    // SAFETY: zeros are an address of no family.
+    // SAFETY: all zeros are a valid address of no family.
     let mut storage: sockaddr_storage = unsafe { std::mem::zeroed() };
     let mut len = size_of::<sockaddr_storage>() as socklen_t;
-    // SAFETY: the storage is as long as is said.
+    // SAFETY: `len` is the size of the storage.
     let got = sys::outcome(unsafe { call!(SYS_getsockname, fd, &raw mut storage, &raw mut len) });
-    // SAFETY: as long as the kernel has written.
+    // SAFETY: `len` is the length that the kernel has written.
     got.ok()
         .and_then(|_| unsafe { read((&raw const storage).cast(), len) })
 }
 
-/// Gives an address to a caller that expects one of this family: those of IPv4 as mapped ones where it is IPv6.
+/// Writes an address for a caller that expects this family: an IPv4 address becomes an IPv4-mapped one if the family is IPv6.
 ///
 /// # Safety
-/// `to` is good for as many bytes as `len` says.
+/// `to` is valid for `*len` bytes, or one of the pointers is [bad](crate::pointers::is_bad).
 pub unsafe fn give(
     address: SocketAddr,
     family: c_int,
@@ -60,10 +60,10 @@ pub unsafe fn give(
         IpAddr::V4(ip) if family == libc::AF_INET6 => IpAddr::V6(ip.to_ipv6_mapped()),
         ip => ip,
     };
-    // SAFETY: zeros are an address of no family.
+    // SAFETY: all zeros are a valid address of no family.
     let mut storage: sockaddr_storage = unsafe { std::mem::zeroed() };
     let place = &raw mut storage;
-    // SAFETY: a storage has room for, and is aligned for, an address of any family.
+    // SAFETY: a `sockaddr_storage` is large enough and aligned for an address of any family.
     let written = unsafe {
         match ip {
             IpAddr::V4(ip) => {

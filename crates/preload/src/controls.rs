@@ -1,18 +1,18 @@
-//! Control messages of recvmsg(2), as the kernel puts them.
+//! Control messages of recvmsg(2), in the kernel's layout.
 
 use libc::{c_int, cmsghdr, msghdr};
 
-/// The control buffer of a message, which is filled from its start.
+/// The control buffer of a message; messages are appended from its start.
 pub struct Controls<'a> {
     message: &'a mut msghdr,
     room: usize,
 }
 
 impl<'a> Controls<'a> {
-    /// Without messages.
+    /// Starts with an empty buffer.
     ///
     /// # Safety
-    /// The control buffer is null or good for its length.
+    /// The control buffer is valid for its length, or [bad](pointers::is_bad).
     pub unsafe fn new(message: &'a mut msghdr) -> Self {
         let room = match message.msg_control.is_null() {
             true => 0,
@@ -22,7 +22,7 @@ impl<'a> Controls<'a> {
         Self { message, room }
     }
 
-    /// Appends one; what finds no room is cut, and said to be (put_cmsg of Linux).
+    /// Appends a control message. Truncates it if the buffer is too small, and sets MSG_CTRUNC (put_cmsg of Linux).
     pub fn put(&mut self, level: c_int, kind: c_int, data: &[u8]) {
         let header_len = size_of::<cmsghdr>();
         if self.room < header_len {
@@ -34,13 +34,13 @@ impl<'a> Controls<'a> {
         if len < whole {
             self.message.msg_flags |= libc::MSG_CTRUNC;
         }
-        // SAFETY: all zeros are a header.
+        // SAFETY: all zeros are a valid header.
         let mut header: cmsghdr = unsafe { std::mem::zeroed() };
         header.cmsg_len = len;
         header.cmsg_level = level;
         header.cmsg_type = kind;
         let used = self.message.msg_controllen;
-        // SAFETY: the buffer has `room` more bytes behind those used, which is enough for both.
+        // SAFETY: the buffer has `room` bytes after the used ones, which is enough for the header and the data.
         unsafe {
             let at = self.message.msg_control.byte_add(used);
             at.cast::<cmsghdr>().write_unaligned(header);
@@ -57,19 +57,19 @@ impl<'a> Controls<'a> {
 mod tests {
     use super::*;
 
-    /// Puts two messages of 5 and 8 bytes into a buffer of `len`: what is told of the buffer, and the lengths of the messages.
+    /// Puts messages of 5 and 8 bytes into a buffer of `len` bytes. Returns the used length, the flags, and the lengths of the messages.
     fn put(len: usize) -> (usize, c_int, Vec<usize>) {
         let mut buffer = vec![0_u64; 16];
-        // SAFETY: all zeros are a message without anything.
+        // SAFETY: all zeros are a valid, empty message.
         let mut message: msghdr = unsafe { std::mem::zeroed() };
         message.msg_control = buffer.as_mut_ptr().cast();
         message.msg_controllen = len;
-        // SAFETY: the buffer is longer than is said.
+        // SAFETY: the buffer is longer than `len`.
         let mut controls = unsafe { Controls::new(&mut message) };
         controls.put(1, 2, b"hello");
         controls.put(1, 3, b"12345678");
         let mut lens = Vec::new();
-        // SAFETY: the macros stay within what was put.
+        // SAFETY: the macros stay within the bytes that were put.
         unsafe {
             let mut header = libc::CMSG_FIRSTHDR(&message);
             while let Some(control) = header.as_ref() {

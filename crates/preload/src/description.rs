@@ -1,4 +1,4 @@
-//! An open socket: what all copies of its descriptor share.
+//! An open socket: the state that all duplicates of its descriptor share.
 
 use crate::listener::Listener;
 use crate::timestamping::Wishes;
@@ -10,23 +10,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// What a socket is.
+/// The kind of a socket.
 #[derive(Debug)]
 pub enum Place {
-    /// The kernel's, where it is not connected: after fork(2) the adapter's connections are the parent's.
+    /// An unconnected kernel socket, such as one whose connection stayed with the parent at fork(2).
     Kernel,
-    /// A connection: on the adapter, or in the kernel, from where it may move.
+    /// A connection on the adapter, or in the kernel and able to move.
     Connection(TcpStream),
     /// A listener, on the adapter and in the kernel.
     Listener(Arc<Listener>),
 }
 
-/// The program's descriptors of a socket. Who sets an option by one of them holds the list, so that the option is not lost when they are replaced.
+/// The program's descriptors of a socket. A thread that sets an option through one of them locks the list, so that the option is not lost
+/// if the descriptors are replaced meanwhile.
 #[derive(Debug, Default)]
 pub struct Descriptors(Mutex<SmallVec<[c_int; 2]>>);
 
 impl Descriptors {
-    /// Of a socket that is not in the table yet.
+    /// Creates the list of a socket that is not in the table yet.
     pub fn new(fd: c_int) -> Arc<Self> {
         Arc::new(Self(Mutex::new(SmallVec::from_slice(&[fd]))))
     }
@@ -40,19 +41,19 @@ impl Descriptors {
 #[derive(Debug)]
 pub struct Description {
     place: Place,
-    /// Where it is in the table.
+    /// The socket's descriptors in the table.
     pub descriptors: Arc<Descriptors>,
-    /// `AF_INET` or `AF_INET6`, as the program made it.
+    /// `AF_INET` or `AF_INET6`, as the program created the socket.
     pub family: c_int,
-    /// Calls fail rather than wait.
+    /// Whether calls fail instead of waiting.
     pub nonblocking: AtomicBool,
-    /// TCP_NODELAY; connections have it from their listener.
+    /// TCP_NODELAY; connections inherit it from their listener.
     pub nodelay: AtomicBool,
     /// TCP_CORK.
     pub corked: AtomicBool,
-    /// Which times are told; connections have it from their listener.
+    /// Timestamps that the program asked for; connections inherit the request from their listener.
     pub times: Wishes,
-    /// The last send had MSG_MORE.
+    /// Whether the last send had MSG_MORE.
     pub more: AtomicBool,
     /// It is the kernel's alone from now on, for what only the kernel has.
     given_back: AtomicBool,
@@ -76,14 +77,14 @@ impl Description {
         }
     }
 
-    /// A socket of the kernel's.
+    /// Creates the description of a kernel socket.
     pub fn kernel(family: c_int) -> Self {
         Self::new(Place::Kernel, family)
     }
 
-    /// A connection.
+    /// Creates the description of a connection.
     pub fn connection(stream: TcpStream, family: c_int, nonblocking: bool) -> Self {
-        // What waits is the call, not the stream.
+        // The call waits, not the stream.
         let set = stream.set_nonblocking(true);
         debug_assert!(set.is_ok());
         let description = Self::new(Place::Connection(stream), family);
@@ -93,7 +94,7 @@ impl Description {
         description
     }
 
-    /// The same of a connection whose descriptors are known to whoever replaces them.
+    /// Sets the list of the connection's descriptors, which the code that replaces them shares.
     pub fn with_descriptors(self, descriptors: Arc<Descriptors>) -> Self {
         Self {
             descriptors,
@@ -101,7 +102,7 @@ impl Description {
         }
     }
 
-    /// A listener at these addresses.
+    /// Creates the description of a listener at these addresses.
     pub fn listener(addresses: Vec<SocketAddr>, family: c_int, nonblocking: bool) -> Self {
         let listener = Arc::new(Listener::new(addresses));
         let description = Self::new(Place::Listener(listener), family);
@@ -111,7 +112,7 @@ impl Description {
         description
     }
 
-    /// The same for the child of a process that was copied, as far as a child can go on with it.
+    /// Returns the description for the child of fork(2): a listener stays a listener; a connection becomes a kernel socket.
     pub fn for_child(&self) -> Self {
         let Some(listener) = self.as_listener() else {
             return Self::kernel(self.family);
@@ -124,7 +125,7 @@ impl Description {
         copy
     }
 
-    /// The connection, if it is one.
+    /// Returns the connection, if this is one.
     pub fn stream(&self) -> Option<&TcpStream> {
         match &self.place {
             Place::Connection(stream) => Some(stream),
@@ -149,7 +150,7 @@ impl Description {
         matches!(self.place, Place::Kernel)
     }
 
-    /// The listener, if it is one.
+    /// Returns the listener, if this is one.
     pub fn as_listener(&self) -> Option<Arc<Listener>> {
         match &self.place {
             Place::Listener(listener) => Some(Arc::clone(listener)),
@@ -161,7 +162,7 @@ impl Description {
         self.nonblocking.load(Ordering::Relaxed)
     }
 
-    /// How long a call waits: for what is to be read, or for room. None: without end.
+    /// Returns how long a call waits for data or for buffer space; `None` means without limit.
     pub fn timeout(&self, side: Side) -> Option<Duration> {
         self.timeouts.lock().unwrap_or_else(PoisonError::into_inner)[side as usize]
     }
@@ -172,14 +173,14 @@ impl Description {
     }
 }
 
-/// One direction.
+/// A direction of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     Read,
     Write,
 }
 
-/// What epoll(7) and poll(2), which have the same bits, say of a connection.
+/// Returns the events that epoll(7) and poll(2), whose bits are the same, report for a connection.
 pub fn events_of(now: &Readiness) -> u32 {
     let mut events = 0;
     let mut add = |holds: bool, bits: c_int| {
@@ -198,7 +199,7 @@ pub fn events_of(now: &Readiness) -> u32 {
     events
 }
 
-/// What they say of a listener with a connection.
+/// The events that both report for a listener with a pending connection.
 pub const ACCEPTABLE: u32 = (libc::EPOLLIN | libc::EPOLLRDNORM) as u32;
 
 #[cfg(test)]

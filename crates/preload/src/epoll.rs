@@ -1,9 +1,10 @@
-//! Epoll sets with sockets of the adapter in them.
+//! Epoll sets that contain sockets of the adapter.
 //!
-//! The kernel's part of a set stays in the kernel's instance; sockets of the adapter are members here, a listener is in both. As in the
-//! kernel a member that has had news waits in a queue until it is looked at, and comes back into it if it is level-triggered and ready.
-//! Where connections begin in the kernel those that are there are in the kernel's instance, in the program's words, for as long as the program
-//! uses them directly. As long as all are, a wait is the kernel's.
+//! Members that are kernel descriptors are registered in the kernel's instance, sockets of the adapter in this library's set, and listeners
+//! in both. As in the kernel, a member with a new event waits in a queue until the program fetches the event, and returns to the queue if
+//! it is level-triggered and still ready. If connections begin in the kernel, those that are there stay registered in the kernel's
+//! instance, as the program registered them, while the program uses them directly. While all connections are, the kernel carries out the
+//! whole wait.
 
 use crate::description::{ACCEPTABLE, Description, events_of};
 use crate::session;
@@ -17,11 +18,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-/// Events that are taken from the adapter at once.
+/// Maximum number of events taken from the adapter at once.
 const BATCH: usize = 256;
-/// What is told whether it was asked for or not.
+/// Events that are reported even if nobody asked for them.
 const ALWAYS: u32 = (libc::EPOLLERR | libc::EPOLLHUP) as u32;
-/// A member that was told once is silent until it is changed: no event is left of it.
+/// Events of a one-shot member that was reported: it is silent until it is modified.
 const ONE_SHOT: u32 = libc::EPOLLONESHOT as u32;
 const EDGE: u32 = libc::EPOLLET as u32;
 /// Of these the kernel does not tell whether they were told of.
@@ -38,12 +39,12 @@ pub struct EpollSet {
 #[derive(Debug)]
 struct Members {
     by_fd: BTreeMap<c_int, Member>,
-    /// Those of them that are listeners.
+    /// The members that are listeners.
     listeners: Vec<c_int>,
-    /// Those that have had news.
+    /// The members with new events.
     queue: VecDeque<c_int>,
     news: Events,
-    /// The kernel's events come first.
+    /// Whether the next look takes the kernel's events first.
     kernel_first: bool,
 }
 
@@ -53,12 +54,12 @@ struct Member {
     wanted: u32,
     data: u64,
     queued: bool,
-    /// Listeners of the adapter that are registered.
+    /// Number of the adapter's listeners that are registered.
     listeners: usize,
 }
 
 impl EpollSet {
-    /// The set behind the instance `fd`.
+    /// Creates the set behind the epoll instance `fd`.
     fn new(fd: c_int, adapter: &'static Adapter) -> std::io::Result<Self> {
         // SAFETY: the program keeps its descriptor while it uses it.
         let instance = unsafe { BorrowedFd::borrow_raw(fd) };
@@ -83,7 +84,7 @@ impl EpollSet {
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// epoll_ctl(2) of a socket of ours.
+    /// Carries out epoll_ctl(2) for a socket that this library handles.
     pub fn control(
         &self,
         operation: c_int,
@@ -124,7 +125,7 @@ impl EpollSet {
     fn register(&self, fd: c_int, socket: &Description, member: &mut Member) -> Result<(), Errno> {
         let token = Token(fd as usize);
         let outcome = if let Some(stream) = socket.stream() {
-            // The end of a connection is told to those who read, and all want to hear of it.
+            // The end of a connection is reported to those who wait for reading, and every member wants to know about it.
             let interest = match member.wanted & libc::EPOLLOUT as u32 {
                 0 => Interest::READABLE,
                 _ => Interest::READABLE | Interest::WRITABLE,
@@ -142,7 +143,7 @@ impl EpollSet {
                 }
             }
         } else if let Some(listener) = socket.as_listener() {
-            // What waits at those that are registered here already is to be told anew.
+            // Pending connections of listeners that are registered already have to be reported again.
             self.deregister(socket);
             let listening = listener.listening();
             member.listeners = listening.len();
@@ -157,7 +158,7 @@ impl EpollSet {
     }
 
     fn deregister(&self, socket: &Description) {
-        // Those that are not registered need not be.
+        // Deregistering a socket that is not registered fails, which does no harm.
         if let Some(stream) = socket.stream() {
             let _ = self.poll.deregister(stream);
         } else if let Some(listener) = socket.as_listener() {
@@ -167,7 +168,7 @@ impl EpollSet {
         }
     }
 
-    /// Whether a wait has something to give without the kernel's instance.
+    /// Returns whether a wait would find an event without the kernel's instance.
     pub fn is_ready(&self) -> bool {
         let mut events = [epoll_event { events: 0, u64: 0 }];
         let mut members = self.members();
@@ -175,12 +176,12 @@ impl EpollSet {
         members.collect(&mut events, false) > 0
     }
 
-    /// What to wait for beside the kernel's instance.
+    /// Returns what to wait for in addition to the kernel's instance.
     pub fn watched(&self) -> Watched<'_> {
         Watched::Poll(&self.poll)
     }
 
-    /// How long to wait at most: listeners may have to be tried again.
+    /// Returns the longest time to wait: listeners may have to be retried.
     pub fn longest_wait(&self) -> Option<Duration> {
         let members = self.members();
         let listeners = members
@@ -211,11 +212,11 @@ impl EpollSet {
             if let (Some(socket), Some(listener)) = (socket, listener)
                 && listener.listening().len() > member.listeners
             {
-                // The kernel's listener goes on if it cannot be.
+                // If this fails, the kernel's listener still works.
                 let _ = self.register(fd, &socket, member);
             }
         }
-        // It does not wait, and so does not fail.
+        // This does not wait, and so cannot fail.
         let _ = self.poll.poll(news, Some(Duration::ZERO));
         for event in &*news {
             let fd = event.token().0 as c_int;
@@ -227,7 +228,7 @@ impl EpollSet {
         }
     }
 
-    /// epoll_pwait(2) on the instance `fd`.
+    /// Carries out epoll_pwait(2) on the instance `fd`.
     pub fn wait(
         &self,
         fd: c_int,
@@ -261,7 +262,7 @@ impl EpollSet {
         }
     }
 
-    /// Takes the event that only says that there is more to wait for off those of the kernel. Gives how many are left; none if it was the
+    /// Removes the event that only wakes this library up from the kernel's events. Returns how many events remain, or `None` if it was the
     /// only one.
     fn without_bell(&self, events: &mut [epoll_event]) -> Option<usize> {
         let bell = Poll::bell();
@@ -273,7 +274,7 @@ impl EpollSet {
         (events.len() > 1).then_some(events.len() - 1)
     }
 
-    /// What is ready of both, in turn the one and the other first.
+    /// Fills in the events that are ready in the kernel and on the adapter. Calls alternate between taking the one and the other first.
     fn look(&self, fd: c_int, events: &mut [epoll_event]) -> Result<usize, Errno> {
         let mut members = self.members();
         let kernel_first = members.kernel_first;
@@ -303,8 +304,8 @@ impl EpollSet {
     }
 }
 
-/// A connection that moves meanwhile may be told of by both: the kernel never tells of one twice at a time, and programs free what an event leads
-/// them to. Joins such events of the `first` ones and the others; gives how many are left.
+/// Joins those of the `first` events and of the others that are about the same member; returns how many remain. Both sides may report a
+/// connection that moves meanwhile, but the kernel never reports a member twice in one wait, and programs free what an event points to.
 fn join(events: &mut [epoll_event], first: usize) -> usize {
     let (told, others) = events.split_at_mut(first);
     let mut left = 0;
@@ -329,7 +330,7 @@ fn kernel_events(
     mask: Option<&sigset_t>,
 ) -> Result<usize, Errno> {
     let (at, len) = (events.as_mut_ptr(), events.len());
-    // What is too long for the kernel has no end.
+    // A timeout that the kernel cannot represent means no timeout.
     let timeout = timeout.and_then(|timeout| {
         Some(libc::timespec {
             tv_sec: timeout.as_secs().try_into().ok()?,
@@ -338,7 +339,7 @@ fn kernel_events(
     });
     let timeout = timeout.as_ref().map_or(std::ptr::null(), |timeout| timeout);
     let mask = mask.map_or(std::ptr::null(), |mask| mask);
-    // SAFETY: the events are as many as is said.
+    // SAFETY: `len` is the number of events.
     sys::outcome(unsafe { call!(SYS_epoll_pwait2, fd, at, len, timeout, mask, SET_BYTES) })
 }
 
@@ -350,7 +351,7 @@ impl Members {
         }
     }
 
-    /// Fills in the events of those in the queue; without `take` they stay as they are.
+    /// Fills in the events of the members in the queue; without `take`, the members stay as they are.
     fn collect(&mut self, events: &mut [epoll_event], take: bool) -> usize {
         let mut found = 0;
         for _ in 0..self.queue.len() {
@@ -364,7 +365,7 @@ impl Members {
                 continue;
             };
             let Some(socket) = member.description.upgrade() else {
-                // Closed, which takes it out of the set.
+                // The program closed the socket, which removes it from the set.
                 self.remove(fd);
                 continue;
             };
@@ -390,14 +391,14 @@ impl Members {
 }
 
 impl Member {
-    /// What of it is to be told now.
+    /// Returns the member's events to report now.
     fn ready(&self, socket: &Description) -> u32 {
         if self.wanted == ONE_SHOT {
             return 0;
         }
         let now = if let Some(stream) = socket.stream() {
             if stream.is_direct() {
-                // The kernel tells.
+                // The kernel reports it.
                 return 0;
             }
             events_of(&stream.readiness())
@@ -411,7 +412,7 @@ impl Member {
     }
 }
 
-/// The set behind an epoll instance that gets its first socket of ours; none without an adapter.
+/// Creates the set of an epoll instance that gets its first socket of this library; returns `None` without an adapter.
 pub fn new_set(fd: c_int) -> Option<Arc<EpollSet>> {
     session::prepare();
     let set = EpollSet::new(fd, session::adapter()?);

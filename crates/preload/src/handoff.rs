@@ -1,4 +1,4 @@
-//! Connections of the kernel that may move to an adapter beside it, as the broker or the environment says.
+//! Kernel connections that may move to an adapter, as the broker or the environment decides.
 
 use crate::address;
 use crate::calls::{family, timeout};
@@ -15,24 +15,25 @@ use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 
-/// How a connection has come to be.
+/// How a connection was created.
 #[derive(Clone, Copy, Debug)]
 pub enum Origin {
-    /// It was accepted, from there if that is known, on a listener that is known to [take part](takes_part) or not.
+    /// Accepted, from this peer if it is known, and whether the listener is known to [take part](takes_part).
     Accepted(Option<SocketAddr>, bool),
-    /// It was opened.
+    /// Opened by connect(2).
     Opened,
-    /// It is being opened to there.
+    /// Still being opened to this peer.
     Opening(SocketAddr),
 }
 
-/// Whether connections of a socket may move: it is of TCP, and wants no times of packets, which only the kernel tells.
+/// Returns whether connections of a socket may move: it is a TCP socket without SO_TIMESTAMPING, which only the kernel supports then.
 pub fn takes_part(fd: c_int) -> bool {
     let wants_times = || sys::option(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPING);
     family(fd).is_some() && wants_times().is_ok_and(|flags| flags == 0)
 }
 
-/// A connection has begun. It is the kernel's as before where it cannot be another's: over the loopback interface, or without an adapter.
+/// Takes in a connection that has begun in the kernel. It stays a plain kernel connection if it cannot move, for example because its
+/// interface has no adapter.
 pub fn begin(fd: c_int, nonblocking: bool, origin: Origin) {
     let _hold = signals::hold();
     let before = table::remove(fd);
@@ -50,14 +51,14 @@ pub fn begin(fd: c_int, nonblocking: bool, origin: Origin) {
     let Some(adapter) = session::adapter() else {
         return;
     };
-    // A descriptor of its own: the program may close its own before all that it sent has gone.
-    // SAFETY: it makes a descriptor.
+    // The library needs its own descriptor: the program may close its descriptor before all data has been sent.
+    // SAFETY: this only creates a descriptor.
     let Ok(copy) = outcome(unsafe { call!(SYS_fcntl, fd, libc::F_DUPFD_CLOEXEC, 0) }) else {
         return Reason::TooManyDescriptors.count(format_args!("descriptor {fd}"));
     };
-    // SAFETY: it is nobody else's.
+    // SAFETY: nobody else owns the new descriptor.
     let copy = unsafe { OwnedFd::from_raw_fd(copy as c_int) };
-    // When the connection has been away the program's descriptors are those of its new socket.
+    // When the connection comes back from the adapter, the program's descriptors have to refer to its new socket.
     let descriptors = Descriptors::new(fd);
     let known = Arc::clone(&descriptors);
     let copy = KernelSocket::followed_by(copy, move |old, new, copy| {

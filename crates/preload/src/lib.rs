@@ -1,14 +1,15 @@
-//! A library to be preloaded (`LD_PRELOAD`), through which unmodified, dynamically linked programs have their TCP on an adapter:
-//! `baton live run`.
+//! A library for `LD_PRELOAD` that runs the TCP connections of unmodified, dynamically linked programs on an adapter (`baton live run`).
 //!
-//! A socket of the program stays a socket of the kernel, under the same number; for one that is on the adapter this library answers
-//! instead: its `table` has a description for it. All else goes to the kernel by the system call itself, so that nothing that this
-//! library or the C library does inside comes back here.
+//! Each socket of the program remains a kernel socket with the same descriptor number. If its connection is on the adapter, `table` has a
+//! description of it, and this library answers the program's calls. All other calls go to the kernel as plain system calls, so that no work
+//! inside this library or the C library calls back into this library.
 //!
-//! Where to look: `calls` has the C library's functions and nothing else; `table` which descriptors are ours; `description` what is
-//! behind one; `listener` listeners, which are the adapter's and the kernel's at once; `transfer` reading and writing, `timestamping`
-//! when that happened; `epoll` and `polling` waiting for both; `signals` when the program's handlers run; `threads` which threads are
-//! the program's; `memory` what is allocated; `session` the link to the adapter, over fork(2) and to the end; `reason` why something is the kernel's all the same.
+//! Where to look: `calls` only has the C library's functions; `table`: which descriptors the library handles; `description`: what a
+//! descriptor refers to; `listener`: listeners, which exist on the adapter and in the kernel; `transfer`: reading and writing;
+//! `timestamping`: timestamps of both; `epoll` and `polling`: waiting for kernel and adapter at once; `leaving`: connections that go back
+//! to the kernel for good; `signals`: when the program's signal handlers run; `threads`: which threads are the program's; `memory`:
+//! allocation; `pointers`: invalid pointers; `tcp_info`: TCP_INFO; `session`: the link to the adapter, through fork(2) and until exit;
+//! `reason`: why something stays in the kernel.
 #![allow(unsafe_code)]
 
 mod address;

@@ -1,7 +1,7 @@
-//! Listeners: on the adapter and in the kernel at once.
+//! Listeners, which exist on the adapter and in the kernel at once.
 //!
-//! The kernel's listener is there from listen(2) on. That of the adapter comes with the first call that waits for connections: a server
-//! often listens in one process and accepts in others, and on the adapter a listener belongs to the process that made it.
+//! The kernel's listener exists from listen(2) on. The adapter's listener is created by the first call that waits for connections: a server
+//! often listens in one process and accepts in others, and on the adapter a listener belongs to the process that created it.
 
 use crate::reason::{Reason, tell};
 use crate::session::{self, PAUSE};
@@ -25,9 +25,9 @@ pub struct Listener {
 #[derive(Debug)]
 struct State {
     listening: Listening,
-    /// Those that are not listened at yet.
+    /// Addresses at which the adapter does not listen yet.
     missing: Vec<SocketAddr>,
-    /// When it was tried last.
+    /// Time of the last attempt.
     tried_at: Option<Instant>,
     told: bool,
 }
@@ -46,12 +46,12 @@ impl Listener {
         }
     }
 
-    /// Where it listens on the adapter, or is to.
+    /// Returns the addresses at which the adapter listens or is to listen.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
-    /// Those that listen, after an attempt for those that do not if it is time for one.
+    /// Returns the adapter's listeners, after another attempt to create missing ones if it is due.
     pub fn listening(&self) -> Listening {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let is_due = state.tried_at.is_none_or(|at| at.elapsed() >= PAUSE);
@@ -61,7 +61,7 @@ impl Listener {
         state.listening.clone()
     }
 
-    /// How long to wait at most: those that do not listen are to be tried again.
+    /// Returns the longest time to wait: missing listeners have to be retried.
     pub fn longest_wait(&self) -> Option<Duration> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         (!state.missing.is_empty()).then_some(PAUSE)
@@ -79,7 +79,7 @@ impl State {
         self.missing.retain(|&address| {
             let error = match TcpListener::bind(adapter, address) {
                 Ok(listener) => {
-                    // What waits is the call, not the socket.
+                    // The call waits, not the socket.
                     let set = listener.set_nonblocking(true);
                     debug_assert!(set.is_ok());
                     tell(format_args!("listening at {address} on the adapter"));

@@ -1,4 +1,4 @@
-//! Options of sockets. Those that the adapter does not know are the kernel socket's, which keeps them.
+//! Socket options. The kernel's socket keeps those that the adapter does not know.
 
 use crate::description::{Description, Side};
 use crate::session;
@@ -8,7 +8,7 @@ use libc::{c_int, c_void, socklen_t, timeval};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// What setsockopt(2) changes on the adapter; the kernel's socket `fd` is told as well.
+/// Applies setsockopt(2) on the adapter; the kernel's socket `fd` gets the option as well.
 ///
 /// # Safety
 /// `value` is null or good for `len` bytes.
@@ -36,7 +36,7 @@ pub unsafe fn set(
                         stream.note_corked(on != 0);
                     });
                     if directly.is_none() {
-                        // It cannot fail.
+                        // This cannot fail.
                         let _ = stream.set_cork(on != 0);
                     }
                 }
@@ -59,7 +59,7 @@ pub unsafe fn set(
             }
             _ if timestamping::is_one(level, name) => {
                 if let Some(value) = number(value, len) {
-                    // The kernel has taken it, too.
+                    // The kernel has accepted the option, too.
                     let _ = timestamping::set(socket, name, value);
                 }
             }
@@ -113,14 +113,14 @@ pub fn set_nodelay(socket: &Description, on: bool) {
     }
 }
 
-/// Whether an option is nothing to the kernel's socket: what TCP_CORK holds back is held back here, or it would not move with its connection.
-/// Where the program uses the connection directly it is the kernel's all the same, until the connection leaves.
+/// Returns whether this library handles the option instead of the kernel's socket. It corks connections itself, since data that the kernel
+/// held back would not move with the connection. While the program uses the connection directly, the kernel corks it.
 pub fn is_here(socket: &Description, level: c_int, name: c_int) -> bool {
     socket.stream().is_some() && (level, name) == (libc::IPPROTO_TCP, libc::TCP_CORK)
 }
 
-/// What getsockopt(2) has to tell that the kernel's socket does not know: TCP_CORK, and SO_ERROR, which is told once. Of that the kernel has one
-/// that says that the connection has gone to the adapter.
+/// Returns the value of an option that the kernel's socket does not know: TCP_CORK, timestamps, or SO_ERROR, which is reported once. The
+/// kernel socket's own SO_ERROR only says that the connection has moved to the adapter.
 pub fn get(socket: &Description, level: c_int, name: c_int) -> Option<c_int> {
     let stream = socket.stream()?;
     if is_here(socket, level, name) {

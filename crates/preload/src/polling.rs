@@ -1,4 +1,4 @@
-//! poll(2) and select(2) of descriptors of which some are ours.
+//! poll(2) and select(2) on descriptors some of which this library handles.
 
 use crate::description::{ACCEPTABLE, Description, events_of};
 use crate::epoll::EpollSet;
@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// One of ours among those that are waited for.
+/// A descriptor in the set that this library handles.
 enum Ours {
     Stream(TcpStream),
     Listener(Arc<Description>, Listening),
@@ -40,7 +40,7 @@ impl Ours {
         }
     }
 
-    /// Whether the kernel's socket is waited for, too.
+    /// Returns whether to wait for the kernel's socket, too.
     fn is_kernels_too(&self) -> bool {
         !matches!(self, Self::Stream(_))
     }
@@ -81,7 +81,7 @@ impl Ours {
     }
 }
 
-/// poll(2) with other signals blocked while it waits, if one of them is ours.
+/// poll(2) with the signal mask `mask` while it waits. Returns `None` if this library handles none of the descriptors.
 pub fn poll(
     fds: &mut [pollfd],
     timeout: Option<Duration>,
@@ -111,7 +111,7 @@ pub fn poll(
     }
 }
 
-/// What is ready now.
+/// Fills in the events that are ready now, and returns the number of ready descriptors.
 fn look(fds: &mut [pollfd], ours: &[Option<Ours>]) -> Result<usize, Errno> {
     let mut kernels: SmallVec<[pollfd; 16]> = fds.iter().copied().collect();
     for (one, ours) in kernels.iter_mut().zip(ours) {
@@ -126,7 +126,7 @@ fn look(fds: &mut [pollfd], ours: &[Option<Ours>]) -> Result<usize, Errno> {
         tv_nsec: 0,
     };
     let no_mask = std::ptr::null::<libc::sigset_t>();
-    // SAFETY: they are as many as is said.
+    // SAFETY: `len` is the number of descriptors.
     sys::outcome(unsafe { call!(SYS_ppoll, at, len, &raw const now, no_mask, 8) })?;
     let mut found = 0;
     for ((one, kernels), ours) in fds.iter_mut().zip(&kernels).zip(ours) {
@@ -139,7 +139,7 @@ fn look(fds: &mut [pollfd], ours: &[Option<Ours>]) -> Result<usize, Errno> {
     Ok(found)
 }
 
-/// Waits for all of them.
+/// Waits until any descriptor may be ready.
 fn wait(
     fds: &[pollfd],
     ours: &[Option<Ours>],
@@ -171,7 +171,7 @@ fn wait(
     }
 }
 
-/// The bits of poll(2) that each set of select(2) stands for: asked for, and answered.
+/// The poll(2) events of each set of select(2): those to ask for, and those that make a descriptor ready.
 const SETS: [(c_short, c_short); 3] = [
     (
         libc::POLLIN | libc::POLLRDNORM,
@@ -184,10 +184,10 @@ const SETS: [(c_short, c_short); 3] = [
     (libc::POLLPRI, libc::POLLPRI),
 ];
 
-/// A set of select(2) as words.
+/// A set of select(2) as words of 64 bits.
 pub type Words<'a> = Option<&'a mut [u64]>;
 
-/// select(2) of descriptors below `count`, as [`poll`], if one of them is ours.
+/// select(2) on descriptors below `count`. Returns `None` in the same case as [`poll`].
 pub fn select(
     count: c_int,
     sets: &mut [Words<'_>; 3],

@@ -1,4 +1,4 @@
-//! Why something is not on the adapter, or was refused: named, counted, and told where `BATON_LOG` says.
+//! Reasons why something is not on the adapter or was refused, with names and counters. Each occurrence is logged as `BATON_LOG` says.
 
 use crate::sys;
 use std::fmt::Display;
@@ -7,35 +7,35 @@ use std::io::Write;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Where messages go: `stderr`, or the name of a file that they are appended to.
+/// Names the variable for the log's destination: `stderr`, or a file to append to.
 const LOG: &str = "BATON_LOG";
 
 /// The reasons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// There is no adapter to attach to: the kernel alone listens.
+    /// There is no adapter to attach to, so only the kernel listens.
     NoAdapter,
-    /// Another process listens there on the adapter; this one looks again now and then.
+    /// Another process listens at this address on the adapter; this process retries from time to time.
     AddressInUse,
     /// The address is not one of the adapter's.
     AddressNotAvailable,
     /// The adapter refuses to listen for another reason.
     NotListening,
-    /// The descriptor is beyond the table's end.
+    /// The descriptor does not fit into the table.
     TooManyDescriptors,
-    /// A connection of the kernel's cannot move.
+    /// A kernel connection cannot move.
     NotTakenIn,
-    /// A connection of the parent's was left to it at fork(2).
+    /// A connection stayed with the parent at fork(2).
     LeftWithParent,
     /// A connection was to be passed to another process.
     Passed,
-    /// io_uring was to be used.
+    /// The program wanted to use io_uring.
     Rings,
     /// splice(2) from or to a connection.
     Spliced,
     /// Urgent data was to be sent or read: only the kernel has it.
     Urgent,
-    /// Times of packets were asked for of a connection that begins in the kernel, which alone tells them.
+    /// The program asked for timestamps of a connection that begins in the kernel; only the kernel supports them there.
     Timestamping,
 }
 
@@ -72,7 +72,7 @@ impl Reason {
         }
     }
 
-    /// Counts it, and tells it with what it was about.
+    /// Counts an occurrence of the reason, and logs it with its subject.
     pub fn count(self, about: impl Display) {
         COUNTS[self as usize].fetch_add(1, Ordering::Relaxed);
         tell(format_args!("{}: {about}", self.name()));

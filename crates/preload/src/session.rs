@@ -1,4 +1,4 @@
-//! The link of this process to the adapter: from the first socket that needs it, over fork(2), to the end.
+//! The link of this process to the adapter: from the first socket that needs it, through fork(2), until exit.
 
 use crate::description::Description;
 use crate::memory;
@@ -15,14 +15,14 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Where the adapter listens: the name of a Unix socket.
+/// Names the variable for the Unix socket at which the adapter listens.
 const ADAPTER: &str = "BATON_ADAPTER";
-/// Where its broker does, if connections begin in the kernel.
+/// Names the variable for the broker's Unix socket, which is set if connections begin in the kernel.
 const BROKER: &str = "BATON_BROKER";
-/// Which of them go to the adapter, if it is not the broker that says so.
+/// Names the variable for the handoff policy, if the broker does not set it.
 const POLICY: &str = "BATON_HANDOFF";
 
-/// What the environment said.
+/// The settings from the environment.
 #[derive(Debug)]
 struct Surroundings {
     adapter: Option<PathBuf>,
@@ -64,14 +64,14 @@ extern "C" fn at_load() {
 #[unsafe(link_section = ".init_array")]
 static AT_LOAD: extern "C" fn() = at_load;
 
-/// Sees to it that this process is known, and what becomes of it. To be called before the table has its first entry.
+/// Claims the table for this process, and registers handlers for fork(2) and exit(3). Call this before the table has its first entry.
 pub fn prepare() {
     static ONCE: Once = Once::new();
     let _hold = signals::hold();
     ONCE.call_once(|| {
         table::claim();
         memory::follow_forks();
-        // SAFETY: functions of this library, which stays loaded.
+        // SAFETY: these are functions of this library, which stays loaded.
         unsafe {
             libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child));
             libc::atexit(at_exit);
@@ -79,7 +79,7 @@ pub fn prepare() {
     });
 }
 
-/// The adapter, to which the process is attached now if it was not before. None where there is none.
+/// Returns the adapter, to which this attaches the process if needed; `None` if there is none.
 pub fn adapter() -> Option<&'static Adapter> {
     let _hold = signals::hold();
     let mut session = session();
@@ -89,7 +89,7 @@ pub fn adapter() -> Option<&'static Adapter> {
     }
     let surroundings = SURROUNDINGS.get()?;
     match threads::ours(|| surroundings.attach())? {
-        // It lives as long as the process: who forks holds it.
+        // The adapter lives as long as the process, since a fork(2) borrows it.
         Ok(adapter) => session.adapter = Some(Box::leak(Box::new(adapter))),
         Err(error) => {
             session.failed_at = Some(Instant::now());
@@ -99,12 +99,12 @@ pub fn adapter() -> Option<&'static Adapter> {
     session.adapter
 }
 
-/// Whether the process was told of an adapter.
+/// Returns whether the environment names an adapter.
 pub fn has_adapter() -> bool {
     SURROUNDINGS.get().is_some_and(|it| it.adapter.is_some())
 }
 
-/// Whether connections begin in the kernel, and may move from there.
+/// Returns whether connections begin in the kernel, and may move from there.
 pub fn begins_in_kernel() -> bool {
     SURROUNDINGS.get().is_some_and(|it| it.broker.is_some())
 }
@@ -130,7 +130,7 @@ struct Still {
     kernels: Vec<c_int>,
     session: MutexGuard<'static, Session>,
     adapter: Option<Forking<'static>>,
-    /// Goes last.
+    /// Last, so that it is dropped last.
     _hold: Hold,
 }
 
@@ -140,7 +140,7 @@ thread_local! {
 
 extern "C" fn before_fork() {
     let hold = signals::hold();
-    // The child would drop what is not its own.
+    // The child would drop entries that are not its own.
     table::drop_retired();
     let kernels = table::range(0, c_int::MAX)
         .into_iter()
@@ -167,8 +167,8 @@ extern "C" fn in_parent() {
     STILL.take();
 }
 
-/// The child listens again where its parent did, once it waits there; connections on the adapter stay with the parent, those in the kernel are
-/// both processes'.
+/// The child listens again at its parent's addresses, once it waits there; connections that could not go back to the kernel stay with the
+/// parent.
 extern "C" fn in_child() {
     let Some(mut still) = STILL.take() else {
         return;

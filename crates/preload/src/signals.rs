@@ -1,8 +1,9 @@
-//! Handlers of signals run between the program's calls and while one sleeps, as they do with the kernel's, and never in the middle of one.
+//! Runs signal handlers between the program's calls and while a call sleeps, as with kernel sockets, but never in the middle of a call.
 //!
-//! A handler may call whatever is safe in one: write(2), or fork(2), or leave by siglongjmp(3). The kernel's calls are not interrupted halfway;
-//! those of this library hold locks. So a handler is installed behind one of this library's. A signal that comes within a call ([`hold`]) is sent to
-//! the thread again and blocked there, so that the kernel keeps it until the call ends or [sleeps](sleep).
+//! A handler may do anything that is safe in a handler: call write(2) or fork(2), or leave by siglongjmp(3). Handlers do not interrupt the
+//! kernel's calls halfway, but they could interrupt this library's, which hold locks. So this library installs a handler of its own in
+//! front of the program's. A signal that arrives during a call ([`hold`]) is sent to the thread again and blocked there, so that the kernel
+//! keeps it until the call ends or [sleeps](sleep).
 
 use crate::sys::{self, Errno, call, process, set_errno};
 use baton_sockets::{Adapter, Watched};
@@ -15,11 +16,11 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize
 use std::sync::atomic::{Ordering::Relaxed, Ordering::SeqCst, compiler_fence};
 use std::time::Duration;
 
-/// Bytes of the kernel's signal sets.
+/// Size of the kernel's signal sets, bytes.
 pub const SET_BYTES: usize = 8;
-/// Signals have numbers from 1 to this.
+/// Highest signal number; the lowest is 1.
 const LAST: usize = 64;
-/// The kernel would kill a program that blocks them when they are due to what it does: they are handled at once.
+/// Signals whose handlers run at once: if a program blocks one and then causes it by a fault, the kernel kills the program.
 pub const AT_ONCE: [c_int; 7] = [
     libc::SIGABRT,
     libc::SIGBUS,
@@ -29,10 +30,10 @@ pub const AT_ONCE: [c_int; 7] = [
     libc::SIGSYS,
     libc::SIGTRAP,
 ];
-/// What this library does itself where the program asked for it: the kernel would do it at the first of two deliveries.
+/// Flags that this library implements itself: the kernel would apply them at the first of two deliveries.
 const OURS: c_int = libc::SA_RESETHAND | libc::SA_NODEFER;
 
-/// What the program has installed for one signal.
+/// The handler that the program has installed for a signal.
 struct Action {
     handler: AtomicUsize,
     flags: AtomicI32,
@@ -56,17 +57,17 @@ impl Action {
     }
 }
 
-/// What a thread and the handlers that interrupt it share.
+/// State that a thread shares with the handlers that interrupt it.
 struct State {
-    /// Calls that the thread is within.
+    /// Number of nested calls that the thread is in.
     held: AtomicU32,
-    /// Signals that wait for the end of its call, a bit each.
+    /// Signals that wait until the call ends, a bit each.
     postponed: AtomicU64,
-    /// Handlers that have run.
+    /// Number of handlers that have run.
     handled: AtomicU32,
-    /// Those of them after which calls are not restarted.
+    /// Number of those handlers after which calls are not restarted.
     ending: AtomicU32,
-    /// One of those has run in the last sleep.
+    /// Whether one of the latter ran during the last sleep.
     was_ended: AtomicBool,
 }
 
@@ -80,11 +81,11 @@ thread_local! {
     } };
 }
 
-/// Keeps the thread's handlers waiting.
+/// Postpones the thread's handlers while it exists.
 #[derive(Debug)]
 pub struct Hold(PhantomData<*const ()>);
 
-/// This thread is within a call.
+/// Marks that this thread is in a call.
 #[inline]
 pub fn hold() -> Hold {
     STATE.with(|state| state.held.store(state.held.load(Relaxed) + 1, Relaxed));
@@ -108,7 +109,7 @@ impl Drop for Hold {
 }
 
 impl State {
-    /// Runs the handlers of what was postponed.
+    /// Runs the handlers of the postponed signals.
     #[inline]
     fn let_in(&self) {
         if self.postponed.load(Relaxed) != 0 {
@@ -119,11 +120,11 @@ impl State {
     }
 }
 
-/// Signals, a bit each.
+/// Unblocks these signals, a bit each.
 #[cold]
 fn unblock(signals: u64) {
     let none = ptr::null_mut::<u64>();
-    // SAFETY: it reads the set.
+    // SAFETY: the call reads the set.
     unsafe {
         call!(
             SYS_rt_sigprocmask,
@@ -135,13 +136,14 @@ fn unblock(signals: u64) {
     };
 }
 
-/// That of one signal; none where there is no such signal.
+/// Returns the bit of a signal, or 0 for a number that is no signal.
 pub fn bit(signal: c_int) -> u64 {
     let place = signal.wrapping_sub(1) as u32;
     1_u64.checked_shl(place).unwrap_or(0)
 }
 
-/// Does what waits, in the middle of a call. Handlers run, those that were postponed first: then it is as if they had ended the wait.
+/// Calls `wait` in the middle of a call, and lets handlers run. If postponed handlers run first, it fails with EINTR, as if they had ended
+/// the wait.
 pub fn sleep_by(wait: impl FnOnce() -> Result<usize, Errno>) -> Result<usize, Errno> {
     STATE.with(|state| {
         let before = (state.handled.load(Relaxed), state.ending.load(Relaxed));
@@ -160,25 +162,25 @@ pub fn sleep_by(wait: impl FnOnce() -> Result<usize, Errno>) -> Result<usize, Er
     })
 }
 
-/// ppoll(2), in the middle of a call.
+/// Calls ppoll(2) in the middle of a call.
 pub fn sleep(
     fds: &mut [PollFd<'_>],
     timeout: Option<&Timespec>,
     mask: Option<&sigset_t>,
 ) -> rustix::io::Result<usize> {
     let (at, len) = (fds.as_mut_ptr(), fds.len());
-    // The kernel writes what is left of the time.
+    // The kernel writes the remaining time.
     let mut left = timeout.copied();
     let left = left.as_mut().map_or(ptr::null_mut(), |left| left);
     let mask = mask.map_or(ptr::null(), |mask| mask);
     sleep_by(|| {
-        // SAFETY: a `PollFd` is a `pollfd`, and they are as many as is said.
+        // SAFETY: a `PollFd` is a `pollfd`, and `len` is their number.
         sys::outcome(unsafe { call!(SYS_ppoll, at, len, left, mask, SET_BYTES) })
     })
     .map_err(rustix::io::Errno::from_raw_os_error)
 }
 
-/// [`Adapter::wait_beside`], in the middle of a call.
+/// Calls [`Adapter::wait_beside`] in the middle of a call.
 pub fn wait_beside(
     adapter: &Adapter,
     watched: &[Watched<'_>],
@@ -191,7 +193,7 @@ pub fn wait_beside(
     waited.map_err(|error| sys::errno_of(&error))
 }
 
-/// Where nothing has to be waited for: a call with a mask ends by the signals that it lets in all the same.
+/// Lets in the signals of a call's mask even if the call does not have to wait; they end the call.
 pub fn look(mask: Option<&sigset_t>) -> Result<(), Errno> {
     let now = Timespec::default();
     match mask.map(|_| sleep(&mut [], Some(&now), mask)) {
@@ -200,14 +202,14 @@ pub fn look(mask: Option<&sigset_t>) -> Result<(), Errno> {
     }
 }
 
-/// Whether a call whose [sleep] a signal has ended goes on: all handlers that have run say so (SA_RESTART).
+/// Returns whether to restart a call whose [sleep] a signal has ended: all handlers that ran were installed with SA_RESTART.
 pub fn restarts() -> bool {
     STATE.with(|state| !state.was_ended.load(Relaxed))
 }
 
 type Install = unsafe extern "C" fn(c_int, *const sigaction, *mut sigaction) -> c_int;
 
-/// sigaction(2) of the C library.
+/// Returns sigaction(2) of the C library.
 fn install() -> Install {
     static REAL: AtomicUsize = AtomicUsize::new(0);
     let real = sys::next(&REAL, c"sigaction");
@@ -215,10 +217,10 @@ fn install() -> Install {
     unsafe { mem::transmute::<usize, Install>(real) }
 }
 
-/// sigaction(2).
+/// Carries out sigaction(2) for the program.
 ///
 /// # Safety
-/// As it.
+/// As sigaction(2).
 pub unsafe fn act(signal: c_int, new: *const sigaction, old: *mut sigaction) -> c_int {
     let slot = usize::try_from(signal).ok().and_then(|at| ACTIONS.get(at));
     let Some(slot) = slot.filter(|_| !AT_ONCE.contains(&signal)) else {
@@ -228,7 +230,7 @@ pub unsafe fn act(signal: c_int, new: *const sigaction, old: *mut sigaction) -> 
     let before = slot.load();
     // SAFETY: by this function's contract.
     unsafe {
-        // What is no handler is the kernel's business, and does not change the slot: a child of vfork(2) shares it.
+        // SIG_DFL and SIG_IGN are left to the kernel and do not change the slot, which a child of vfork(2) shares.
         let is_handler = |of: &&sigaction| of.sa_sigaction > libc::SIG_IGN && !is_behind(of);
         let behind = new.as_ref().filter(is_handler).map(|new| {
             slot.store((new.sa_sigaction, new.sa_flags));
@@ -249,7 +251,7 @@ pub unsafe fn act(signal: c_int, new: *const sigaction, old: *mut sigaction) -> 
     }
 }
 
-/// Whether it is that of this library.
+/// Returns whether the action is this library's handler.
 fn is_behind(action: &sigaction) -> bool {
     action.sa_sigaction == deliver as *const () as sighandler_t
 }
@@ -257,7 +259,7 @@ fn is_behind(action: &sigaction) -> bool {
 /// The handler of all signals for which the program has one.
 unsafe extern "C" fn deliver(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     STATE.with(|state| {
-        // SAFETY: the kernel gives what a handler with SA_SIGINFO is to have.
+        // SAFETY: the kernel passes the arguments of a handler with SA_SIGINFO.
         unsafe {
             match state.held.load(Relaxed) {
                 0 => state.run(signal, info, context),
@@ -275,7 +277,7 @@ impl State {
         let errno = sys::last();
         // SAFETY: by this function's contract.
         unsafe {
-            // What the kernel restores when the handler returns.
+            // The kernel restores this mask when the handler returns.
             libc::sigaddset(&raw mut (*context).uc_sigmask, signal);
             let (process, thread) = (process(), call!(SYS_gettid));
             if call!(SYS_rt_tgsigqueueinfo, process, thread, signal, info) != 0 {
@@ -286,14 +288,14 @@ impl State {
     }
 
     /// # Safety
-    /// As that of the program's handler.
+    /// As those of the program's handler.
     unsafe fn run(&self, signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
         let (handler, flags) = ACTIONS[signal as usize].load();
         self.handled.fetch_add(1, Relaxed);
         if flags & libc::SA_RESTART == 0 {
             self.ending.fetch_add(1, Relaxed);
         }
-        // SAFETY: the program's handler has one of the two types of sigaction(2), of which the one begins as the other.
+        // SAFETY: the program's handler has one of the two types of sigaction(2); one takes the first argument of the other.
         unsafe {
             if flags & libc::SA_RESETHAND != 0 {
                 let default: sigaction = mem::zeroed();
@@ -314,40 +316,40 @@ mod tests {
 
     static SEEN: [AtomicUsize; LAST + 1] = [const { AtomicUsize::new(0) }; LAST + 1];
 
-    /// Counts, and takes what came with the signal.
+    /// Counts the signal, and adds the value that came with it.
     unsafe extern "C" fn see(signal: c_int, info: *mut siginfo_t, _: *mut c_void) {
-        // SAFETY: the kernel gives it.
+        // SAFETY: the kernel passes valid information.
         let value = unsafe { (*info).si_value().sival_ptr } as usize;
         SEEN[signal as usize].fetch_add(1 + value, SeqCst);
     }
 
-    /// Each test has a signal of its own.
+    /// Installs `see` for a signal; each test uses a signal of its own.
     fn catch(signal: c_int, flags: c_int) {
         let mut action = action();
         action.sa_sigaction = see as *const () as sighandler_t;
         action.sa_flags = flags | libc::SA_SIGINFO;
-        // SAFETY: it is an action.
+        // SAFETY: it is a valid action.
         assert_eq!(unsafe { act(signal, &action, ptr::null_mut()) }, 0);
     }
 
     fn action() -> sigaction {
-        // SAFETY: of numbers and a set, all zero.
+        // SAFETY: all zeros are a valid `sigaction`.
         unsafe { mem::zeroed() }
     }
 
     fn installed(signal: c_int) -> sigaction {
         let mut old = action();
-        // SAFETY: it fills in an action.
+        // SAFETY: the call fills in an action.
         assert_eq!(unsafe { act(signal, ptr::null(), &mut old) }, 0);
         old
     }
 
-    /// Sends it to this thread, with a value.
+    /// Sends the signal to this thread, with a value.
     fn raise(signal: c_int, value: usize) {
         let value = libc::sigval {
             sival_ptr: value as *mut c_void,
         };
-        // SAFETY: this thread is there.
+        // SAFETY: this thread exists.
         assert_eq!(
             unsafe { libc::pthread_sigqueue(libc::pthread_self(), signal, value) },
             0
@@ -402,7 +404,7 @@ mod tests {
     fn a_mask_lets_signals_in_for_as_long_as_a_call_waits() {
         let signal = libc::SIGRTMIN() + 3;
         catch(signal, 0);
-        // SAFETY: the sets are filled in.
+        // SAFETY: the sets are filled in before they are read.
         let (blocked, none) = unsafe {
             let (mut blocked, mut none): (sigset_t, sigset_t) = (mem::zeroed(), mem::zeroed());
             libc::sigemptyset(&mut none);
@@ -410,7 +412,7 @@ mod tests {
             libc::sigaddset(&mut blocked, signal);
             (blocked, none)
         };
-        // SAFETY: it reads a set.
+        // SAFETY: the call reads a set.
         unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &blocked, ptr::null_mut()) };
         let _hold = hold();
         raise(signal, 0);

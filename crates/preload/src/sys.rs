@@ -1,4 +1,4 @@
-//! System calls as they are, and errno.
+//! Direct system calls, and errno.
 
 use libc::{c_int, c_long};
 use std::ffi::CStr;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// An error number of errno(3).
 pub type Errno = c_int;
 
-/// A system call, with -1 and errno where it fails.
+/// Makes a system call; on failure the value is -1, and errno is set.
 macro_rules! call {
     ($number:ident $(, $argument:expr)* $(,)?) => {
         ($crate::sys::syscall())(libc::$number $(, $argument)*)
@@ -17,10 +17,10 @@ macro_rules! call {
 }
 pub(crate) use call;
 
-/// syscall(2).
+/// The type of syscall(2).
 pub type Syscall = unsafe extern "C" fn(c_long, ...) -> c_long;
 
-/// That of the C library, before which this library stands.
+/// Returns the C library's syscall(2), which this library's function of that name hides.
 #[inline]
 pub fn syscall() -> Syscall {
     static REAL: AtomicUsize = AtomicUsize::new(0);
@@ -29,7 +29,7 @@ pub fn syscall() -> Syscall {
     unsafe { mem::transmute::<usize, Syscall>(real) }
 }
 
-/// Where the C library's function of this name is, looked up once.
+/// Returns the address of the C library's function of this name, which it looks up once.
 #[inline]
 pub fn next(place: &AtomicUsize, name: &CStr) -> usize {
     let mut real = place.load(Ordering::Relaxed);
@@ -42,23 +42,23 @@ pub fn next(place: &AtomicUsize, name: &CStr) -> usize {
     real
 }
 
-/// What a system call gave, or why it failed.
+/// Converts the value of a system call into a result with errno as the error.
 pub fn outcome(value: c_long) -> Result<usize, Errno> {
     usize::try_from(value).map_err(|_| last())
 }
 
-/// The error of the last call of the C library.
+/// Returns errno.
 pub fn last() -> Errno {
     Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)
 }
 
 /// Sets errno.
 pub fn set_errno(errno: Errno) {
-    // SAFETY: that of the calling thread can always be written.
+    // SAFETY: the calling thread can always write its own errno.
     unsafe { *libc::__errno_location() = errno };
 }
 
-/// The C library's way of saying what happened: -1 and errno.
+/// Reports an outcome in the way of the C library: -1 and errno for an error.
 pub fn report<T: TryFrom<usize> + From<i8>>(outcome: Result<usize, Errno>) -> T {
     match outcome {
         Ok(value) => T::try_from(value).unwrap_or_else(|_| T::from(-1)),
@@ -69,7 +69,7 @@ pub fn report<T: TryFrom<usize> + From<i8>>(outcome: Result<usize, Errno>) -> T 
     }
 }
 
-/// What the kernel's sockets would report.
+/// Returns the errno that a kernel socket would report for this error.
 pub fn errno_of(error: &Error) -> Errno {
     if let Some(errno) = error.raw_os_error() {
         return errno;
@@ -93,24 +93,24 @@ pub fn errno_of(error: &Error) -> Errno {
     }
 }
 
-/// This process.
+/// Returns the process ID.
 pub fn process() -> c_int {
-    // SAFETY: it cannot fail.
+    // SAFETY: this call takes no pointers, and cannot fail.
     unsafe { call!(SYS_getpid) as c_int }
 }
 
-/// Which file is behind a descriptor.
+/// Returns the inode behind a descriptor.
 pub fn inode(fd: c_int) -> Option<u64> {
-    // SAFETY: zeros are a description of a file.
+    // SAFETY: all zeros are a valid `stat`.
     let mut about: libc::stat = unsafe { mem::zeroed() };
-    // SAFETY: it is filled in.
+    // SAFETY: the call fills in `about`.
     let told = unsafe { call!(SYS_fstat, fd, &raw mut about) };
     (told == 0).then_some(about.st_ino)
 }
 
-/// What is behind `by` is behind `fd` from now on, too, which is closed on exec or not as before.
+/// Makes `fd` a duplicate of `by`, and preserves its close-on-exec flag.
 pub fn replace(fd: c_int, by: c_int) {
-    // SAFETY: whose descriptor it is the caller knows.
+    // SAFETY: the caller knows who owns the descriptor.
     unsafe {
         let flags = call!(SYS_fcntl, fd, libc::F_GETFD) as c_int;
         let on_exec = flags & libc::FD_CLOEXEC != 0;
@@ -118,16 +118,16 @@ pub fn replace(fd: c_int, by: c_int) {
     }
 }
 
-/// Closes a descriptor of the kernel's.
+/// Closes a descriptor by the system call.
 pub fn close(fd: c_int) -> Result<usize, Errno> {
-    // SAFETY: whose descriptor it is the caller knows.
+    // SAFETY: the caller knows who owns the descriptor.
     outcome(unsafe { call!(SYS_close, fd) })
 }
 
-/// An option of a socket of the kernel's that is a number.
+/// Returns an integer option of a kernel socket.
 pub fn option(fd: c_int, level: c_int, name: c_int) -> Result<c_int, Errno> {
     let (mut value, mut len) = (0 as c_int, size_of::<c_int>() as libc::socklen_t);
-    // SAFETY: the value has the length that is said.
+    // SAFETY: `len` is the size of the value.
     outcome(unsafe {
         call!(
             SYS_getsockopt,

@@ -1,4 +1,5 @@
-//! Which descriptors are ours. Most calls are on others, which costs them one load.
+//! The table of the descriptors that this library handles ("ours"). Most calls are on other descriptors, for which the check costs one
+//! load.
 
 use crate::description::{Description, Descriptors};
 use crate::epoll::EpollSet;
@@ -11,33 +12,33 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 
-/// Descriptors from here on are the kernel's: more than Linux lets a process have unless it is told to.
+/// Descriptors from this number on stay with the kernel. Linux by default does not let a process have that many.
 pub const MOST: usize = 1 << 20;
 
-/// Pages of it that nobody writes take no memory.
+/// Which descriptors are ours. Pages that are never written take no memory.
 static OURS: [AtomicBool; MOST] = [const { AtomicBool::new(false) }; MOST];
-/// Entries to be dropped.
+/// Entries that are still to be dropped.
 static RETIRED: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
 static ARE_RETIRED: AtomicBool = AtomicBool::new(false);
 static ENTRIES: RwLock<Vec<Option<Entry>>> = RwLock::new(Vec::new());
-/// The process that the table is of: the child of vfork(2) shares its memory, not its descriptors.
+/// The process that the table belongs to. The child of vfork(2) shares its memory, but not its descriptors.
 static PROCESS: AtomicI32 = AtomicI32::new(0);
 
-/// What is behind a descriptor of ours.
+/// The object behind a descriptor of ours.
 #[derive(Clone, Debug)]
 pub enum Entry {
     /// A socket.
     Socket(Arc<Description>),
-    /// An epoll instance with sockets of ours.
+    /// An epoll instance that contains sockets of ours.
     Epoll(Arc<EpollSet>),
-    /// A socket of the kernel's that may be connected, and ours then.
+    /// A kernel socket that may become connected, and would then be ours.
     Unconnected(Arc<Unconnected>),
-    /// A listener of the kernel's whose connections may move.
+    /// A kernel listener whose connections may move.
     Listening,
 }
 
 impl Entry {
-    /// It is behind a descriptor from now on.
+    /// Records that the descriptor refers to this entry.
     fn enter(&self, fd: c_int) {
         if let Self::Socket(socket) = self {
             let mut list = socket.descriptors.list();
@@ -47,7 +48,7 @@ impl Entry {
         }
     }
 
-    /// It is behind it no more.
+    /// Records that the descriptor no longer refers to this entry.
     fn leave(&self, fd: c_int) {
         if let Self::Socket(socket) = self {
             socket.descriptors.list().retain(|other| *other != fd);
@@ -55,7 +56,7 @@ impl Entry {
     }
 }
 
-/// What a call is about. While it is in hand handlers of signals wait.
+/// The object that a call works on. Signal handlers wait while it exists.
 #[derive(Debug)]
 pub struct Found<T> {
     it: Arc<T>,
@@ -81,7 +82,7 @@ fn is_ours(fd: c_int) -> bool {
     usize::try_from(fd).is_ok_and(|fd| fd < MOST && OURS[fd].load(Ordering::Acquire))
 }
 
-/// What is behind a descriptor, if it is ours.
+/// Returns the entry of a descriptor, if the descriptor is ours.
 #[inline]
 pub fn find(fd: c_int) -> Option<Entry> {
     if is_ours(fd) { find_ours(fd) } else { None }
@@ -94,7 +95,7 @@ fn find_ours(fd: c_int) -> Option<Entry> {
     entries.get(fd as usize)?.clone()
 }
 
-/// The socket behind a descriptor, if it is ours.
+/// Returns the socket behind a descriptor, if it is ours.
 #[inline]
 pub fn socket(fd: c_int) -> Option<Found<Description>> {
     match find(fd) {
@@ -105,7 +106,7 @@ pub fn socket(fd: c_int) -> Option<Found<Description>> {
     }
 }
 
-/// The epoll instance behind a descriptor, if there are sockets of ours in it.
+/// Returns the epoll instance behind a descriptor, if it contains sockets of ours.
 #[inline]
 pub fn epoll(fd: c_int) -> Option<Found<EpollSet>> {
     match find(fd) {
@@ -133,7 +134,7 @@ fn write() -> RwLockWriteGuard<'static, Vec<Option<Entry>>> {
     ENTRIES.write().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Makes a descriptor ours; false when it is beyond the table's end.
+/// Makes a descriptor ours; returns `false` if it does not fit into the table.
 pub fn set(fd: c_int, entry: Entry) -> bool {
     let index = fd as usize;
     if index >= MOST {
@@ -142,7 +143,7 @@ pub fn set(fd: c_int, entry: Entry) -> bool {
     let _hold = signals::hold();
     let mut entries = write();
     let before = put(&mut entries, index, entry);
-    // To drop it may take other locks.
+    // Dropping the old entry may take other locks.
     drop(entries);
     drop(before);
     true
@@ -160,7 +161,7 @@ fn put(entries: &mut Vec<Option<Entry>>, index: usize, entry: Entry) -> Option<E
     before
 }
 
-/// A descriptor is the kernel's again, or is about to be closed. What was behind it goes with the last of its descriptors.
+/// Removes the entry of a descriptor that goes back to the kernel or is about to be closed. The object is dropped with its last descriptor.
 pub fn remove(fd: c_int) -> Option<Entry> {
     if !is_ours(fd) || PROCESS.load(Ordering::Relaxed) != sys::process() {
         return None;
@@ -173,7 +174,7 @@ pub fn remove(fd: c_int) -> Option<Entry> {
     Some(entry)
 }
 
-/// The same for a descriptor whose entry cannot be dropped now, as its adapter is at work in this thread.
+/// Removes an entry that cannot be dropped now, because this thread is inside a call of its adapter.
 pub fn retire(fd: c_int) {
     let _hold = signals::hold();
     if let Some(entry) = remove(fd) {
@@ -182,7 +183,7 @@ pub fn retire(fd: c_int) {
     }
 }
 
-/// Drops what [`retire`] has kept.
+/// Drops the entries that [`retire`] has kept.
 #[inline]
 pub fn drop_retired() {
     if ARE_RETIRED.load(Ordering::Relaxed) {
@@ -220,7 +221,7 @@ pub fn copy(old: c_int, new: c_int) {
         return;
     };
     let is_stale = matches!(&entry, Entry::Socket(it) if it.stream().is_some()) && {
-        // The socket behind the old one may have been replaced since the program has copied it.
+        // The socket behind `old` may have been replaced since the program duplicated it.
         let inodes = sys::inode(old).zip(sys::inode(new));
         inodes.is_some_and(|(old, new)| old != new)
     };
@@ -232,10 +233,10 @@ pub fn copy(old: c_int, new: c_int) {
     drop(before);
 }
 
-/// A connection has a new socket in place of the `old` one: so have its descriptors, from when `copy` has copied the options on.
+/// Replaces the socket `old` by `new` behind a connection's descriptors, once `copy` has copied the options.
 pub fn follow(descriptors: &Descriptors, old: c_int, new: c_int, copy: impl FnOnce()) {
     let _hold = signals::hold();
-    // Nobody else changes what the program's numbers stand for meanwhile, as far as this library sees it.
+    // Meanwhile nobody else changes the program's descriptors, as far as this library sees.
     let entries = write();
     let list = descriptors.list();
     copy();
@@ -244,17 +245,17 @@ pub fn follow(descriptors: &Descriptors, old: c_int, new: c_int, copy: impl FnOn
         let is_ours = match entries.get(fd as usize) {
             Some(Some(Entry::Socket(socket))) => ptr::eq(&*socket.descriptors, descriptors),
             Some(Some(_)) => false,
-            // It is about to be put there.
+            // The entry is about to be put there.
             Some(None) | None => true,
         };
-        // The program may have closed it by a call that does not come here.
+        // The program may have closed the descriptor by a call that this library does not see.
         if is_ours && old.is_some() && sys::inode(fd) == old {
             sys::replace(fd, new);
         }
     }
 }
 
-/// All descriptors of ours from `first` to `last`.
+/// Returns all descriptors of ours from `first` to `last`.
 pub fn range(first: c_int, last: c_int) -> Vec<c_int> {
     let _hold = signals::hold();
     let entries = ENTRIES.read().unwrap_or_else(PoisonError::into_inner);
@@ -265,20 +266,20 @@ pub fn range(first: c_int, last: c_int) -> Vec<c_int> {
         .collect()
 }
 
-/// The table is of this process from now on.
+/// Claims the table for this process.
 pub fn claim() {
     PROCESS.store(sys::process(), Ordering::Relaxed);
 }
 
-/// Whether this is the process that the table is of.
+/// Returns whether the table belongs to this process.
 pub fn is_claimed() -> bool {
     PROCESS.load(Ordering::Relaxed) == sys::process()
 }
 
-/// Held while the process is copied.
+/// Locks the table while the process is copied.
 pub struct Held(RwLockWriteGuard<'static, Vec<Option<Entry>>>);
 
-/// Keeps all others from the table.
+/// Locks the table.
 pub fn hold() -> Held {
     Held(write())
 }
@@ -304,7 +305,7 @@ mod tests {
     use std::os::fd::{AsRawFd, OwnedFd};
     use std::os::unix::net::UnixStream;
 
-    /// The table is one, and the numbers in these tests are never descriptors.
+    /// Serializes these tests: there is only one table. Their fixed numbers are never open descriptors.
     static ALONE: Mutex<()> = Mutex::new(());
 
     fn alone() -> MutexGuard<'static, ()> {
@@ -355,7 +356,7 @@ mod tests {
         UnixStream::pair().expect("room").0.into()
     }
 
-    /// Those that are the connection's are, others and what has taken their numbers are not.
+    /// Descriptors of the connection follow; other ones, and those that have taken over such a number, do not.
     #[test]
     fn descriptors_follow_a_connection_to_its_new_socket() {
         let _alone = alone();
@@ -366,7 +367,7 @@ mod tests {
         for copy in &copies {
             set(copy.as_raw_fd(), entry.clone());
         }
-        // Its number was given away by a call that the table has not seen.
+        // This number was reused by a call that the table has not seen.
         set(others.as_raw_fd(), entry.clone());
         let of_others = sys::inode(others.as_raw_fd());
         let mut copied = 0;
@@ -379,7 +380,7 @@ mod tests {
             assert_eq!(found.bits(), flags);
         }
         assert_eq!(sys::inode(others.as_raw_fd()), of_others);
-        // One that is not in the table yet follows, too, and one that another socket has does not.
+        // A descriptor that is not in the table yet follows, too, but one that another socket has taken does not.
         let early = old.try_clone().expect("room");
         let descriptors = Descriptors::new(early.as_raw_fd());
         set(copies[0].as_raw_fd(), self::entry().1);

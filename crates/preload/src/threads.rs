@@ -1,4 +1,4 @@
-//! Threads: the program's, and those of this library.
+//! The threads of the program, and those of this library.
 
 use crate::signals::AT_ONCE;
 use std::cell::Cell;
@@ -6,34 +6,35 @@ use std::mem;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The program has started some.
+/// Whether the program has started threads.
 static PROGRAMS: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
-    /// What this thread starts is the library's.
+    /// Whether the threads that this thread starts are the library's.
     static STARTS_OURS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A thread is about to be started.
+/// Notes that a thread is about to be started.
 pub fn note() {
     if !STARTS_OURS.get() {
         PROGRAMS.store(true, Ordering::Relaxed);
     }
 }
 
-/// Whether the program has had more than one.
+/// Returns whether the program has had more than one thread.
 pub fn are_several() -> bool {
     PROGRAMS.load(Ordering::Relaxed)
 }
 
-/// In the child of fork(2), which has one.
+/// Resets the state in the child of fork(2), which has one thread.
 pub fn forget() {
     PROGRAMS.store(false, Ordering::Relaxed);
 }
 
-/// Lets `start` start threads of this library. They handle no signals: the kernel would give them those that the program's threads have blocked.
+/// Lets `start` start threads of this library. They block signals: otherwise the kernel would deliver signals to them that the program's
+/// threads have blocked.
 pub fn ours<T>(start: impl FnOnce() -> T) -> T {
-    // SAFETY: sets are filled before they are read.
+    // SAFETY: the sets are filled in before they are read.
     unsafe {
         let (mut all, mut before) = (mem::zeroed(), mem::zeroed());
         libc::sigfillset(&mut all);
@@ -55,7 +56,7 @@ mod tests {
     use std::thread;
 
     fn blocks(signal: libc::c_int) -> bool {
-        // SAFETY: the set is filled before it is read.
+        // SAFETY: the set is filled in before it is read.
         unsafe {
             let mut blocked = mem::zeroed();
             libc::pthread_sigmask(libc::SIG_BLOCK, ptr::null(), &mut blocked);

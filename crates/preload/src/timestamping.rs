@@ -1,5 +1,5 @@
-//! SO_TIMESTAMPING and its elders on connections of the adapter: what is told, and the control messages that tell it (Linux,
-//! networking/timestamping).
+//! SO_TIMESTAMPING and its predecessors on connections of the adapter: which timestamps are reported, and the control messages that carry
+//! them (Linux, networking/timestamping).
 
 use crate::controls::Controls;
 use crate::description::Description;
@@ -10,19 +10,19 @@ use std::io::ErrorKind;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The numbers of the options for programs whose seconds have 64 bits (asm-generic/socket.h).
+/// Numbers of the options for programs with 64-bit seconds (asm-generic/socket.h).
 const SO_TIMESTAMP_NEW: c_int = 63;
 const SO_TIMESTAMPNS_NEW: c_int = 64;
 const SO_TIMESTAMPING_NEW: c_int = 65;
-/// Who reports a timestamp (linux/errqueue.h).
+/// The origin of an error that reports a timestamp (linux/errqueue.h).
 const SO_EE_ORIGIN_TIMESTAMPING: u8 = 4;
 
-/// What a socket asked for. Connections have it from their listener.
+/// The timestamps that a socket asked for. Connections inherit the request from their listener.
 #[derive(Debug, Default)]
 pub struct Wishes {
-    /// Of SO_TIMESTAMPING.
+    /// Flags of SO_TIMESTAMPING.
     flags: AtomicU32,
-    /// The number of SO_TIMESTAMPING that it was set by, by which it is told.
+    /// The number of SO_TIMESTAMPING that the program used, which is also the type of its control messages.
     number: AtomicI32,
     /// The number of SO_TIMESTAMP or SO_TIMESTAMPNS while one of them is on.
     elder: AtomicI32,
@@ -33,7 +33,7 @@ impl Wishes {
         Timestamping::from_bits_retain(self.flags.load(Ordering::Relaxed))
     }
 
-    /// Asks for what another socket has asked for.
+    /// Copies the request of another socket.
     pub fn set_as(&self, other: &Self) {
         self.flags.store(other.flags().bits(), Ordering::Relaxed);
         for (to, from) in [(&self.number, &other.number), (&self.elder, &other.elder)] {
@@ -42,12 +42,12 @@ impl Wishes {
     }
 }
 
-/// Whether a socket option is one of these.
+/// Returns whether a socket option is one of these.
 pub fn is_one(level: c_int, name: c_int) -> bool {
     level == libc::SOL_SOCKET && (is_timestamping(name) || is_elder(name))
 }
 
-/// SO_TIMESTAMPING by either of its numbers.
+/// Returns whether the option is SO_TIMESTAMPING, by either of its numbers.
 pub fn is_timestamping(name: c_int) -> bool {
     matches!(name, libc::SO_TIMESTAMPING | SO_TIMESTAMPING_NEW)
 }
@@ -57,7 +57,7 @@ fn is_elder(name: c_int) -> bool {
     elders.contains(&name) || matches!(name, SO_TIMESTAMP_NEW | SO_TIMESTAMPNS_NEW)
 }
 
-/// setsockopt(2) of a connection on the adapter, or of a listener.
+/// Carries out setsockopt(2) on a connection on the adapter, or on a listener.
 pub fn set(socket: &Description, name: c_int, value: c_int) -> Result<usize, Errno> {
     let wishes = &socket.times;
     let (mut flags, mut elder) = (wishes.flags(), wishes.elder.load(Ordering::Relaxed));
@@ -68,7 +68,7 @@ pub fn set(socket: &Description, name: c_int, value: c_int) -> Result<usize, Err
         }
         let begins = (flags - wishes.flags()).contains(Timestamping::OPT_ID);
         if begins && socket.stream().is_none() {
-            // Bytes are counted of a connection.
+            // Bytes are counted per connection.
             return Err(libc::EINVAL);
         }
     } else {
@@ -85,7 +85,7 @@ pub fn set(socket: &Description, name: c_int, value: c_int) -> Result<usize, Err
     Ok(0)
 }
 
-/// Asks the adapter for what the elders tell, too.
+/// Asks the adapter for the timestamps of SO_TIMESTAMPING and of the predecessor.
 fn apply(stream: &TcpStream, flags: Timestamping, elder: c_int) -> Result<(), Errno> {
     let of_elder = match elder {
         0 => Timestamping::empty(),
@@ -103,18 +103,18 @@ fn apply(stream: &TcpStream, flags: Timestamping, elder: c_int) -> Result<(), Er
     })
 }
 
-/// A connection has what its listener has asked for. Where the adapter cannot be asked now it is told nothing.
+/// Copies the listener's request to a connection. If the adapter cannot be asked now, the connection gets no timestamps.
 pub fn inherit(socket: &Description, listener: &Description) {
     let wishes = &socket.times;
     wishes.set_as(&listener.times);
     if let Some(stream) = socket.stream() {
         let elder = wishes.elder.load(Ordering::Relaxed);
-        // Nobody is there to be told.
+        // There is nobody to report an error to.
         let _ = apply(stream, wishes.flags(), elder);
     }
 }
 
-/// getsockopt(2).
+/// Returns the value for getsockopt(2).
 pub fn get(socket: &Description, name: c_int) -> c_int {
     let wishes = &socket.times;
     match is_timestamping(name) {
@@ -123,8 +123,8 @@ pub fn get(socket: &Description, name: c_int) -> c_int {
     }
 }
 
-/// What a call asks of the times of its own bytes, if anything: `asks` stands in its control message. A call that waits goes on until all
-/// is sent.
+/// Returns the timestamps that a call asks for its bytes, if any; `asks` is from its control message. A call that waits continues until all
+/// bytes are sent.
 pub fn of_call(
     socket: &Description,
     asks: Option<u32>,
@@ -132,7 +132,7 @@ pub fn of_call(
     waits: bool,
 ) -> Option<SendTimes> {
     let flags = socket.times.flags();
-    // Without the option nothing is told.
+    // Without the socket option, nothing is reported.
     if flags.is_empty() {
         return None;
     }
@@ -144,7 +144,7 @@ pub fn of_call(
     })
 }
 
-/// What a control message asks for the bytes of its call (SO_TIMESTAMPING), if there is one.
+/// Returns what a SO_TIMESTAMPING control message asks for the bytes of its call, if there is such a message.
 ///
 /// # Safety
 /// The control buffer is null or good for its length.
@@ -160,7 +160,7 @@ pub unsafe fn asked_by(message: &msghdr) -> Result<Option<u32>, Errno> {
                     return Err(libc::EINVAL);
                 }
                 let flags = libc::CMSG_DATA(header).cast::<u32>().read_unaligned();
-                // The hardware's is accepted and means nothing.
+                // The flag for hardware timestamps is accepted, and has no effect.
                 if flags & !(Timestamping::OF_CALL.bits() | 1) != 0 {
                     return Err(libc::EINVAL);
                 }
@@ -172,7 +172,7 @@ pub unsafe fn asked_by(message: &msghdr) -> Result<Option<u32>, Errno> {
     Ok(asked)
 }
 
-/// recvmsg(2) from the error queue: the oldest report, without the data it is about.
+/// Carries out recvmsg(2) from the error queue: returns the oldest report, without the data that it is about.
 ///
 /// # Safety
 /// The control buffer is null or good for its length.
@@ -201,7 +201,7 @@ pub unsafe fn receive_report(socket: &Description, message: &mut msghdr) -> Resu
     Ok(0)
 }
 
-/// Tells when what was read arrived, after a read of something.
+/// After a read of at least one byte, reports when the last byte read arrived.
 pub fn tell_arrival(socket: &Description, controls: &mut Controls<'_>) {
     let wishes = &socket.times;
     let (flags, elder) = (wishes.flags(), wishes.elder.load(Ordering::Relaxed));
@@ -225,13 +225,13 @@ pub fn tell_arrival(socket: &Description, controls: &mut Controls<'_>) {
     }
 }
 
-/// `struct timespec`.
+/// Converts to `struct timespec`.
 fn timespec(at: SystemTime) -> [i64; 2] {
     let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
     [since.as_secs() as i64, since.subsec_nanos().into()]
 }
 
-/// `struct scm_timestamping`: software's time, and none of hardware.
+/// Converts to `struct scm_timestamping`: a software timestamp, and no hardware timestamps.
 fn scm_timestamping(at: SystemTime) -> [u8; 48] {
     let [seconds, ns] = timespec(at);
     let mut times = [0; 48];
@@ -242,7 +242,7 @@ fn scm_timestamping(at: SystemTime) -> [u8; 48] {
     times
 }
 
-/// `struct sock_extended_err` of a timestamp, and an address of nobody behind it (ip(7)).
+/// Returns a `struct sock_extended_err` for a timestamp, followed by an empty address (ip(7)).
 fn extended_error(report: &TransmitTime, address_len: usize) -> Vec<u8> {
     let mut error = (libc::ENOMSG as u32).to_ne_bytes().to_vec();
     error.extend([SO_EE_ORIGIN_TIMESTAMPING, 0, 0, 0]);

@@ -1,4 +1,4 @@
-//! Reading and writing connections of the adapter, as the kernel would.
+//! Reads from and writes to connections of the adapter, as the kernel would.
 
 use crate::description::{Description, Side};
 use crate::reason::Reason;
@@ -16,13 +16,13 @@ use std::io::{ErrorKind, Write};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// What is gathered from small parts, or read of a file, at once, bytes.
+/// Maximum number of bytes gathered from small parts, or read from a file, at once.
 const PIECE: usize = 64 << 10;
 
 thread_local! {
-    /// Not there while it is used: a handler of a signal may write as well.
+    /// Taken out while in use: a signal handler may write as well.
     static GATHERED: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
-    /// Where what is read of files stands until the adapter can fetch it.
+    /// Memory for data read from files until the adapter can fetch it.
     static READ: RefCell<Arena> = RefCell::new(Arena::default());
 }
 
@@ -32,14 +32,14 @@ pub struct Call<'a> {
     description: &'a Description,
     stream: &'a TcpStream,
     flags: c_int,
-    /// What its control message asks of the times of its bytes.
+    /// The timestamps that the call's control message asks for its bytes.
     asks: Option<u32>,
     deadline: Option<Instant>,
     waits: bool,
 }
 
 impl<'a> Call<'a> {
-    /// With the flags of recv(2) or send(2). A listener is not connected.
+    /// Creates a call with the flags of recv(2) or send(2). Fails with ENOTCONN for a listener.
     pub fn new(
         fd: c_int,
         description: &'a Description,
@@ -65,13 +65,13 @@ impl<'a> Call<'a> {
         })
     }
 
-    /// The same with what a control message asks of times (SO_TIMESTAMPING).
+    /// Adds the timestamps that a control message asks for (SO_TIMESTAMPING).
     pub fn asking(self, asks: Option<u32>) -> Self {
         Self { asks, ..self }
     }
 
-    /// By the kernel's own call, which does not wait. None where that is not to be: the kernel does not have the connection, or the program
-    /// waits for it in its calls.
+    /// Makes the kernel's own call, without waiting. Returns `None` if the stream has to be used instead: the kernel does not have the
+    /// connection, or the program uses blocking calls.
     fn directly(&self, call: impl FnOnce(c_int) -> c_long) -> Option<Result<usize, Errno>> {
         if self.waits {
             self.stream.end_direct(true);
@@ -97,10 +97,10 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// recv(2) into these parts.
+    /// Carries out recv(2) into these parts.
     ///
     /// # Safety
-    /// Each is good for its length.
+    /// Each part is good for its length.
     pub unsafe fn receive(&self, parts: &[iovec]) -> Result<usize, Errno> {
         if self.flags & libc::MSG_ERRQUEUE != 0 {
             let report = self.stream.take_transmit_time();
@@ -176,7 +176,7 @@ impl<'a> Call<'a> {
     /// send(2) of these parts.
     ///
     /// # Safety
-    /// Each is good for its length.
+    /// Each part is good for its length.
     pub unsafe fn send(&self, parts: &[iovec]) -> Result<usize, Errno> {
         let nobody = std::ptr::null::<c_void>();
         // SAFETY: by this function's contract.
@@ -211,7 +211,7 @@ impl<'a> Call<'a> {
         let total: usize = parts.iter().map(|part| part.iov_len).sum();
         self.cork();
         let outcome = if parts.len() > 1 && total <= PIECE {
-            // They go as one: small parts would be small segments.
+            // Sends them as one: small parts would become small segments.
             let mut gathered = GATHERED.take();
             gathered.clear();
             slices.for_each(|slice| gathered.extend_from_slice(slice));
@@ -243,12 +243,12 @@ impl<'a> Call<'a> {
         })
     }
 
-    /// What is asked of the times of what is sent now, the last of this call or not.
+    /// Returns the timestamps to request for the bytes sent now; `is_last` says whether they are the last of this call.
     fn times(&self, is_last: bool) -> Option<SendTimes> {
         timestamping::of_call(self.description, self.asks, is_last, self.waits)
     }
 
-    /// The same of `len` bytes that `write` sends from somewhere on.
+    /// Sends `len` bytes by `write`, whose argument is the offset to send from.
     fn send_by(
         &self,
         len: usize,
@@ -275,16 +275,16 @@ impl<'a> Call<'a> {
         Ok(sent)
     }
 
-    /// More follows, by MSG_MORE.
+    /// Holds partial segments back if the call has MSG_MORE.
     fn cork(&self) {
         if self.flags & libc::MSG_MORE != 0 {
-            // It cannot fail.
+            // This cannot fail.
             let _ = self.stream.set_cork(true);
             self.description.more.store(true, Ordering::Relaxed);
         }
     }
 
-    /// What was held back by MSG_MORE goes with what does not have it.
+    /// After a call without MSG_MORE, sends what MSG_MORE has held back.
     fn uncork(&self) {
         let more = self.flags & libc::MSG_MORE != 0;
         if !more && self.description.more.swap(false, Ordering::Relaxed) {
@@ -293,7 +293,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Something was sent directly, by so many enqueues.
+    /// Records a direct send, which took this many enqueues.
     fn note_sent(&self, sent: Result<usize, Errno>, enqueues: usize) {
         if let Ok(sent @ 1..) = sent {
             self.stream.note_sent(enqueues as u32, sent);
@@ -302,19 +302,19 @@ impl<'a> Call<'a> {
 
     fn signal(&self, errno: Errno) {
         if errno == libc::EPIPE && self.flags & libc::MSG_NOSIGNAL == 0 {
-            // SAFETY: what the kernel would do.
+            // SAFETY: the kernel would send this signal, too.
             unsafe { libc::pthread_kill(libc::pthread_self(), libc::SIGPIPE) };
         }
     }
 
-    /// sendfile(2): what a file has from `offset` on, or from where it stands.
+    /// Carries out sendfile(2) from `offset` on, or from the file's position.
     pub fn send_file(
         &self,
         from: c_int,
         mut offset: Option<&mut off64_t>,
         count: usize,
     ) -> Result<usize, Errno> {
-        // SAFETY: it writes an offset.
+        // SAFETY: the call writes an offset.
         let directly = self.directly(|_| unsafe {
             let offset = offset.as_deref_mut().map_or(std::ptr::null_mut(), |it| it);
             call!(SYS_sendfile, self.fd, from, offset, count)
@@ -325,7 +325,7 @@ impl<'a> Call<'a> {
         }
         let mut sent = 0;
         let outcome = loop {
-            // What finds no room would be read again. Where nothing can be sent any more the send says why.
+            // Reads no more than can be sent, or it would have to be read again. If nothing can be sent any more, the send reports why.
             let room = self.stream.send_room().unwrap_or(PIECE);
             let most = (count - sent).min(PIECE).min(room);
             if sent == count {
@@ -344,7 +344,7 @@ impl<'a> Call<'a> {
                     Err(error) => break Err(errno_of(&error)),
                 };
             let len = piece.len();
-            // As with the kernel each piece counts.
+            // Like the kernel, treats every piece as the last of a call.
             let taken = self.send_by(len, |from| match self.times(true) {
                 None => self.stream.send(&piece.slice(from..)),
                 Some(asks) => self.stream.send_timed(&piece.slice(from..), asks),
@@ -355,7 +355,7 @@ impl<'a> Call<'a> {
                 Some(offset) => **offset += taken_len as off64_t,
                 None if taken_len < len => {
                     let back = taken_len as off64_t - len as off64_t;
-                    // SAFETY: it moves a position.
+                    // SAFETY: the call only moves a file position.
                     unsafe { call!(SYS_lseek, from, back, libc::SEEK_CUR) };
                 }
                 None => {}
@@ -375,21 +375,21 @@ impl<'a> Call<'a> {
 }
 
 fn message(parts: &[iovec]) -> msghdr {
-    // SAFETY: of nothing but numbers and pointers.
+    // SAFETY: all zeros are a valid `msghdr`, which has only numbers and pointers.
     let mut message: msghdr = unsafe { std::mem::zeroed() };
     message.msg_iov = parts.as_ptr().cast_mut();
     message.msg_iovlen = parts.len();
     message
 }
 
-/// At most so many bytes of a file, from `offset` on or from where it stands.
+/// Reads at most `most` bytes of a file, from `offset` on or from its position.
 fn read(
     arena: &mut Arena,
     from: c_int,
     offset: Option<&off64_t>,
     most: usize,
 ) -> std::io::Result<Bytes> {
-    // SAFETY: the program keeps its descriptor while it sends from it.
+    // SAFETY: the program keeps its descriptor open while it sends from it.
     let file = unsafe { BorrowedFd::borrow_raw(from) };
     arena.fill(most, |room| {
         let (read, _) = match offset {

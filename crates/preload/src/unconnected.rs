@@ -1,5 +1,5 @@
-//! Sockets that are in epoll sets before they are connected, as those of nginx. The kernel waits for them; when a connection is taken in what
-//! it waits for has to be waited for here.
+//! Sockets that are added to epoll sets before they are connected, as nginx does. The kernel waits for such a socket; once this library
+//! handles its connection, its registrations have to move to this library's sets.
 
 use crate::calls::{family, set_of};
 use crate::description::Description;
@@ -13,13 +13,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// TCP_CLOSE of the kernel's `tcp_states.h`.
 const CLOSED: u8 = 7;
 
-/// What such a socket is waited for, with the epoll instance that waits.
+/// The epoll instances in which such a socket is registered, with events and data.
 #[derive(Debug, Default)]
 pub struct Unconnected {
     registrations: Mutex<Vec<(c_int, u32, u64)>>,
 }
 
-/// The kernel has done this by epoll_ctl(2).
+/// Records an epoll_ctl(2) call that the kernel has carried out.
 pub fn note(instance: c_int, operation: c_int, fd: c_int, event: Option<epoll_event>) {
     if !session::begins_in_kernel() {
         return;
@@ -51,20 +51,20 @@ fn is_unconnected(fd: c_int) -> bool {
 }
 
 impl Unconnected {
-    /// It is connected, and taken in under its descriptor: who waits for it waits here.
+    /// Moves the socket's registrations to the sets of this library, once it is connected and `connection` is in the table under `fd`.
     pub fn connected(&self, fd: c_int, connection: &Arc<Description>) {
         let registrations = self.registrations.lock();
         for &(instance, events, data) in &*registrations.unwrap_or_else(PoisonError::into_inner) {
             let nothing = std::ptr::null_mut::<epoll_event>();
-            // SAFETY: the event of a deletion is ignored.
+            // SAFETY: the kernel ignores the event of a deletion.
             let deleted =
                 unsafe { call!(SYS_epoll_ctl, instance, libc::EPOLL_CTL_DEL, fd, nothing) };
-            // Instances that are closed meanwhile do not know it.
+            // An instance that was closed in the meantime does not know the socket.
             if outcome(deleted).is_ok()
                 && let Some(set) = set_of(instance)
             {
                 let event = epoll_event { events, u64: data };
-                // It is in no other set.
+                // The socket is in no other set.
                 let _ = set.control(libc::EPOLL_CTL_ADD, fd, connection, Some(event));
             }
         }

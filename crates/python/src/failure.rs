@@ -1,4 +1,4 @@
-//! Failures as exceptions.
+//! Converts failures to exceptions.
 
 use baton_config::Failure;
 use baton_study::StoreError;
@@ -20,7 +20,7 @@ create_exception!(
     "Something failed on the way: a broken rule of the simulator, or a file that cannot be written."
 );
 
-/// The exception for a failure.
+/// Returns the exception for a failure.
 pub fn raise(failure: Failure) -> PyErr {
     match failure {
         Failure::BadInput(message) => InputError::new_err(message),
@@ -29,12 +29,12 @@ pub fn raise(failure: Failure) -> PyErr {
     }
 }
 
-/// The exception for what the store says.
+/// Returns the exception for an error of the store.
 pub fn raise_of_store(error: StoreError) -> PyErr {
     raise(error.into())
 }
 
-/// The exception for what cannot be used.
+/// Returns the exception for invalid input.
 pub fn bad_input(message: impl Display) -> PyErr {
     InputError::new_err(message.to_string())
 }

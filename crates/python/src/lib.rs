@@ -1,7 +1,7 @@
 //! The extension module behind the Python package `baton` (`python/baton`): the simulator, studies and access logs, in process.
 //!
-//! What takes long is done without the interpreter's lock, on a thread of its own, while the caller's thread looks for signals. Tables go
-//! out by the Arrow C data interface, so that nothing is copied.
+//! Long operations release the interpreter's lock and run on their own thread, while the caller's thread checks for signals. Tables are
+//! exported by the Arrow C data interface, so that nothing is copied.
 
 mod failure;
 mod locality;

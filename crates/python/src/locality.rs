@@ -1,4 +1,4 @@
-//! Hits of caches over their sizes, as `baton trace locality` computes them.
+//! Hit ratios of caches over their sizes, as `baton trace locality` computes them.
 
 use crate::failure::bad_input;
 use crate::table::Rows;
@@ -10,20 +10,20 @@ use baton_workload::{Log, SessionRule, Sessions};
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What is to be computed.
+/// What to compute.
 pub struct Asked {
     policies: Vec<Policy>,
-    /// Ascending.
+    /// Cache sizes in ascending order.
     sizes: Vec<u64>,
     block_bytes: u64,
     caches: usize,
 }
 
 impl Asked {
-    /// By names.
+    /// Creates the request from names.
     ///
     /// # Errors
-    /// There is no such policy, or no such cache.
+    /// A policy does not exist, or a cache size is not possible.
     pub fn new(
         policies: &[String],
         admission: &str,
@@ -68,10 +68,10 @@ impl Asked {
         })
     }
 
-    /// A row for each policy and size.
+    /// Returns a row for each policy and size.
     ///
     /// # Errors
-    /// The log cannot be cut into blocks, or it was stopped.
+    /// The log cannot be split into blocks, or the computation was stopped.
     pub fn curves(&self, log: &Log, rule: SessionRule, stop: &AtomicBool) -> Result<Rows, Failure> {
         let sessions = Sessions::new(&log.requests, rule);
         let strings = BlockString::split(log, &sessions, self.caches, self.block_bytes);

@@ -46,7 +46,7 @@ pub fn read_log(
             cancelled: Some(&|| stop.load(Ordering::Relaxed)),
         };
         let log = baton_workload::Log::read_with(&path, &options).map(Log::new);
-        // Now, while nothing waits for the interpreter's lock.
+        // Build the batch now, while the interpreter's lock is released.
         log.inspect(|log| {
             log.batch();
         })
@@ -128,7 +128,7 @@ impl Log {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        // A producer may answer with what it has.
+        // The Arrow interface allows a producer to ignore the requested schema.
         drop(requested_schema);
         stream_capsule(py, self.batch())
     }
@@ -226,7 +226,7 @@ impl Log {
         Self { log, batch }
     }
 
-    /// All requests in order of time.
+    /// Returns all requests in order of time.
     fn batch(&self) -> &RecordBatch {
         self.batch.get_or_init(|| {
             let Self { log, .. } = self;
@@ -258,19 +258,19 @@ impl Log {
     }
 }
 
-/// Numbers of names with these names.
+/// Returns a dictionary array of indices into `names`.
 fn named(numbers: impl Iterator<Item = i32>, names: &Names) -> ArrayRef {
     let numbers = PrimitiveArray::<Int32Type>::from_iter_values(numbers);
     Arc::new(DictionaryArray::new(numbers, Arc::new(texts(names))))
 }
 
-/// Logs hold names in any encoding; what is no UTF-8 is replaced.
+/// Returns names as strings. Logs contain names in any encoding; invalid UTF-8 is replaced.
 fn texts(names: &Names) -> LargeStringArray {
     let texts = (0..names.len()).map(|number| String::from_utf8_lossy(names.get(number as u32)));
     LargeStringArray::from_iter_values(texts)
 }
 
-/// In the order of their numbers.
+/// Returns the names of methods in the order of their numbers.
 fn method_names() -> LargeStringArray {
     let all = [Method::Get, Method::Head, Method::Post, Method::Other];
     let name = |method: Method| match method {

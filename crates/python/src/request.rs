@@ -1,18 +1,18 @@
-//! What Python gives, as what an experiment is planned from.
+//! Converts requests from Python to requests that an experiment is planned from.
 
 use crate::failure::{bad_input, raise};
 use baton_config::{Request, Setting};
 use pyo3::prelude::*;
 use std::path::PathBuf;
 
-/// An experiment or a study: where it is or what it says, and what is changed of it.
+/// An experiment or a study, by location or text, and changes to it.
 #[derive(FromPyObject)]
 pub struct Asked {
-    /// A path, the name of one that ships, or a shorthand; of a text what errors call it.
+    /// A path, the name of an experiment that ships with Baton, or a shorthand; with `text`, the name used in errors.
     name: String,
-    /// What a file would say.
+    /// Content of a file.
     text: Option<String>,
-    /// Paths of keys and values as TOML.
+    /// Paths of keys, and their values as TOML.
     settings: Vec<(String, String)>,
     profile: Option<String>,
     log: Option<PathBuf>,
@@ -20,7 +20,7 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// As the command line would have it.
+    /// Returns the equivalent of a request on the command line.
     pub fn request(self) -> Request {
         let settings = self.settings.iter();
         let settings = settings.map(|(path, value)| Setting::of_set(path, value));
@@ -35,7 +35,7 @@ impl Asked {
         }
     }
 
-    /// The only experiment of the request, for one run.
+    /// Returns the only experiment of a request for one run.
     pub fn experiment(self) -> PyResult<(baton_sim::config::Experiment, Vec<String>)> {
         let request = self.request();
         let mut plan = baton_config::plan(&request).map_err(raise)?;

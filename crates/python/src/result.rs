@@ -23,7 +23,7 @@ pub struct Result {
 }
 
 impl Result {
-    /// Of a run that took so many seconds.
+    /// Creates the result of a run that took `took_s` seconds.
     pub fn new(results: Results, mut notes: Vec<String>, took_s: f64) -> Self {
         if let Some(Fact::Words(text)) = results.workload.get(WARNINGS) {
             notes.extend(text.lines().map(str::to_owned));
@@ -188,10 +188,10 @@ impl Result {
     }
 }
 
-/// What makes a result again, and of what.
+/// Constructor and arguments that recreate a result.
 type Pickled<'py> = (Bound<'py, PyAny>, (String, Vec<String>, f64));
 
-/// A cell as Python has it.
+/// Converts a cell to a Python value.
 pub fn value<'py>(py: Python<'py>, cell: &Cell) -> PyResult<Bound<'py, PyAny>> {
     match cell {
         Cell::Nothing => Ok(py.None().into_bound(py)),

@@ -1,4 +1,4 @@
-//! One run, in process.
+//! Runs one experiment in process.
 
 use crate::failure::raise;
 use crate::policies::{LoadControl, Raised, Replacement, Selection};
@@ -50,18 +50,18 @@ pub fn run(
     Ok(Result::new(outcome.map_err(raise)?, notes, took_s))
 }
 
-/// Policies of the caller's own.
+/// Policies of the caller.
 #[derive(Default)]
 pub struct Policies {
     selection: Option<Selection>,
-    /// Makes one for a cache of so many blocks.
+    /// Creates a policy for a cache with a given number of blocks.
     replacement: Option<Py<PyAny>>,
-    /// Makes one for a NIC of this Hard_Limit.
+    /// Creates a rule for a NIC with a given Hard_Limit.
     load_control: Option<Py<PyAny>>,
     raised: Raised,
 }
 
-/// Simulates an experiment until `stop` or an exception of a policy.
+/// Simulates an experiment until it ends, `stop` is set, or a policy raises an exception.
 pub fn simulate(
     experiment: &Experiment,
     policies: Policies,
@@ -100,7 +100,7 @@ pub fn simulate(
     )
 }
 
-/// Ends a run.
+/// Observer that ends a run early.
 struct Watch<'a> {
     stop: &'a AtomicBool,
     raised: Raised,
@@ -114,7 +114,7 @@ impl Observer for Watch<'_> {
     }
 }
 
-/// Refuses a log that only this process could read.
+/// Refuses a log on standard input, which only this process could read.
 pub fn refuse_standard_input(experiment: &Experiment) -> PyResult<()> {
     match reads_standard_input(experiment) {
         true => Err(raise(Failure::BadInput(
@@ -124,10 +124,10 @@ pub fn refuse_standard_input(experiment: &Experiment) -> PyResult<()> {
     }
 }
 
-/// A file as it was.
+/// Identifies a version of a file: path, modification time and size.
 type Stamp = (PathBuf, SystemTime, u64);
 
-/// The log that was replayed last stays in memory, until it changes or another is.
+/// Returns the cache of logs. The log that was replayed last stays in memory until it changes or another log is replayed.
 fn logs_of(experiment: &Experiment) -> Arc<Logs> {
     static LAST: Mutex<Option<(Stamp, Arc<Logs>)>> = Mutex::new(None);
     let stamp = match &experiment.workload {

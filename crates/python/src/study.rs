@@ -1,4 +1,4 @@
-//! Studies of many runs, in the store of `baton sweep`, done by whoever.
+//! Studies of many runs in the store of `baton sweep`, computed by any number of processes.
 
 use crate::failure::{RunError, bad_input, raise, raise_of_store};
 use crate::request::Asked;
@@ -80,7 +80,7 @@ impl Study {
         let task = |number: usize| {
             let (key, experiment) = &self.runs[number];
             let mut experiment = experiment.clone();
-            // The worker may be in another folder.
+            // The worker may run in another folder.
             if let WorkloadConfig::Log { path, .. } = &mut experiment.workload {
                 *path = absolute(&*path)?;
             }

@@ -1,4 +1,4 @@
-//! Tables that other libraries read where they are: the Arrow `PyCapsule` interface.
+//! Tables that other libraries can read in place, by the Arrow `PyCapsule` interface.
 
 use crate::failure::RunError;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
@@ -50,7 +50,7 @@ impl Table {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        // A producer may answer with what it has.
+        // The Arrow interface allows a producer to ignore the requested schema.
         drop(requested_schema);
         stream_capsule(py, &self.0)
     }
@@ -81,19 +81,19 @@ pub fn to_pandas<'py>(table: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> 
 }
 
 impl Table {
-    /// Of columns that are there.
+    /// Creates a table from existing columns.
     pub fn new(columns: Vec<(&str, ArrayRef)>) -> PyResult<Self> {
         let batch = RecordBatch::try_from_iter(columns);
         batch.map(Self).map_err(|error| failed(&error))
     }
 }
 
-/// What keeps a table from being made or given.
+/// Returns the exception for a table that cannot be created or exported.
 fn failed(error: &ArrowError) -> PyErr {
     RunError::new_err(error.to_string())
 }
 
-/// The types of a table's columns, by the Arrow C data interface.
+/// Exports the types of a table's columns by the Arrow C data interface.
 pub fn schema_capsule<'py>(
     py: Python<'py>,
     batch: &RecordBatch,
@@ -103,7 +103,7 @@ pub fn schema_capsule<'py>(
     PyCapsule::new_with_value(py, schema, c"arrow_schema")
 }
 
-/// A table, by the Arrow C stream interface. Who takes it shares its memory.
+/// Exports a table by the Arrow C stream interface. The consumer shares its memory.
 pub fn stream_capsule<'py>(
     py: Python<'py>,
     batch: &RecordBatch,
@@ -113,14 +113,14 @@ pub fn stream_capsule<'py>(
     PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
 }
 
-/// A table that grows by rows.
+/// A table that is built row by row.
 pub struct Rows {
     columns: Vec<Column>,
     cells: Vec<Vec<Cell>>,
 }
 
 impl Rows {
-    /// None yet.
+    /// Creates a table without rows.
     pub fn new(columns: Vec<Column>) -> Self {
         let cells = columns.iter().map(|_| Vec::new()).collect();
         Self { columns, cells }
@@ -133,7 +133,7 @@ impl Rows {
         }
     }
 
-    /// All of them.
+    /// Finishes the table.
     pub fn table(self) -> PyResult<Table> {
         let fields = self.columns.iter().map(field).collect::<Vec<_>>();
         let columns = self.columns.iter().zip(&self.cells);

@@ -1,4 +1,4 @@
-//! Long work without the interpreter's lock, ended by its signals.
+//! Runs long work without the interpreter's lock, and checks for signals meanwhile.
 
 use crate::failure::RunError;
 use pyo3::prelude::*;
@@ -7,13 +7,13 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-/// How long a signal may go unseen.
+/// Maximum delay before a signal is handled.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
-/// Does `work` on a thread of its own. When a signal's handler raises (Ctrl-C), what `work` is given becomes true; it is waited for.
+/// Runs `work` on its own thread. When a signal handler raises (Ctrl-C), sets the flag that `work` receives, and waits for `work` to end.
 ///
 /// # Errors
-/// A handler raised.
+/// A signal handler raised an exception.
 pub fn unlocked<R: Send>(
     py: Python<'_>,
     work: impl FnOnce(&AtomicBool) -> R + Send,
@@ -23,7 +23,7 @@ pub fn unlocked<R: Send>(
         thread::scope(|scope| {
             let (done, result) = mpsc::channel();
             scope.spawn(|| {
-                // Nobody waits any more after a signal.
+                // After a signal, nothing receives the result.
                 let _ = done.send(work(&stop));
                 drop(done);
             });

@@ -1,11 +1,11 @@
-//! Facts and counts: two columns each.
+//! Tables of facts: names with values, as text.
 
 use crate::number::{grouped, percent};
 use crate::table::{Column, Table};
 use crate::text::wrapped;
 use crate::width::width as page_width;
 
-/// Names with what is to be said of them, aligned, under `title`.
+/// Returns names and values, aligned, under `title`.
 pub fn facts_table(title: &str, facts: &[(String, String)]) -> String {
     let width = facts
         .iter()

@@ -1,7 +1,7 @@
-//! Results as tables, small figures in text, figures as files ([`figure`]), and pages of HTML ([`page`]).
+//! Reports results as tables, text figures, figures in files ([`figure`]) and HTML pages ([`page`]).
 //!
-//! Everything here is a pure function from plain rows, and the [`width`] that text may have, to a `String` that ends with a newline, or to
-//! the bytes of a picture. Nothing depends on the simulator: whoever has results maps them to these rows.
+//! Everything here is a pure function from plain rows, and the [`width`] available for text, to a `String` that ends with a newline, or to
+//! the bytes of a picture. Nothing here depends on the simulator: callers map their results to these rows.
 
 mod comparison;
 mod cycles;

@@ -1,8 +1,8 @@
-//! Numbers for people.
+//! Formats numbers for people.
 
 use baton_stats::Estimate;
 
-/// A whole number with its digits in groups of three: `1,234,567`.
+/// Formats a whole number with digits in groups of three: `1,234,567`.
 pub fn grouped(value: u64) -> String {
     let digits = value.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -15,13 +15,13 @@ pub fn grouped(value: u64) -> String {
     text
 }
 
-/// So many of something, whose plural is made by an s: `1 run`, `1,234 runs`.
+/// Formats a count with a noun whose plural ends in s: `1 run`, `1,234 runs`.
 pub fn counted(count: u64, noun: &str) -> String {
     let ending = if count == 1 { "" } else { "s" };
     format!("{} {noun}{ending}", grouped(count))
 }
 
-/// A share in per cent: one decimal below ten, none above. `0` only if it is nought, `-` if it is no number.
+/// Formats a share in per cent with one decimal below ten and none above. `0` stands for exactly zero, `-` for values that are not finite.
 pub fn percent(value: f64) -> String {
     if !value.is_finite() {
         "-".to_owned()
@@ -36,7 +36,7 @@ pub fn percent(value: f64) -> String {
     }
 }
 
-/// A measured number to about three significant digits, large ones whole and grouped, tiny ones only named so.
+/// Formats a measured number to about three significant digits. Large numbers are whole and grouped, tiny ones only marked as such.
 pub fn significant(value: f64) -> String {
     let magnitude = value.abs();
     if !value.is_finite() {
@@ -57,7 +57,7 @@ pub fn significant(value: f64) -> String {
     }
 }
 
-/// A number with half of its 95 % interval, per cent, if that is known: `23,031 ±0.6 %`.
+/// Formats a number with half of its 95 % interval in per cent, if known: `23,031 ±0.6 %`.
 pub fn estimated(estimate: Estimate) -> String {
     let mean = significant(estimate.mean);
     match estimate.relative() {
@@ -67,7 +67,7 @@ pub fn estimated(estimate: Estimate) -> String {
     }
 }
 
-/// A share in per cent, with half of its 95 % interval if that is known: `61.7 ±1.2 %`.
+/// Formats a share in per cent with half of its 95 % interval, if known: `61.7 ±1.2 %`.
 pub fn estimated_percent(estimate: Estimate) -> String {
     match estimate.half_width {
         Some(half_width) => format!("{:.1} ±{half_width:.1} %", estimate.mean),
@@ -75,19 +75,19 @@ pub fn estimated_percent(estimate: Estimate) -> String {
     }
 }
 
-/// A difference in per cent, with half of its 95 % interval if that is known: `+12.4 ±1.2 %`.
+/// Formats a difference in per cent with half of its 95 % interval, if known: `+12.4 ±1.2 %`.
 pub fn difference(percent: Estimate) -> String {
     let interval = percent.half_width.map(|half| format!(" ±{half:.1}"));
     format!("{:+.1}{} %", percent.mean, interval.unwrap_or_default())
 }
 
-/// The size of a difference in per cent, whose direction is said in words: `12.4 ±1.2 %`.
+/// Formats the magnitude of a difference in per cent, for texts that give its direction in words: `12.4 ±1.2 %`.
 pub fn difference_size(percent: Estimate) -> String {
     let text = difference(percent);
     text.trim_start_matches(['+', '-']).to_owned()
 }
 
-/// A size in bytes with a binary unit: `52.1 MiB`.
+/// Formats a size in bytes with a binary unit: `52.1 MiB`.
 pub fn bytes(value: u64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
     let mut scaled = value as f64;

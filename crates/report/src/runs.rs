@@ -1,4 +1,4 @@
-//! Several runs side by side.
+//! Table that compares several runs.
 
 use crate::number::{estimated, estimated_percent};
 use crate::table::{Column, Table};
@@ -6,32 +6,32 @@ use crate::text::wrapped;
 use crate::width::width;
 use baton_stats::Estimate;
 
-/// What runs are compared by: a column.
+/// A metric by which runs are compared; a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metric {
-    /// The head of its column; may hold line breaks.
+    /// Head of the column; may contain line breaks.
     pub head: &'static str,
-    /// What the head stands for, if it does not say so itself. Several may share it.
+    /// Meaning of the head, if the head needs explaining. Several columns may share it.
     pub means: &'static str,
     /// Whether it is a share in per cent.
     pub is_percent: bool,
-    /// None if it is always shown; else, the higher, the sooner it is left out where there is no room.
+    /// `None` if the column is always shown; otherwise, columns of the highest rank are left out first if space is short.
     pub rank: Option<u8>,
 }
 
-/// One run in brief, or the same with several seeds.
+/// Summary of one run, or of the same run with several seeds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunRow {
-    /// What the run is called.
+    /// Name of the run.
     pub name: String,
-    /// Whether it was long enough to say so.
+    /// Whether the run was long enough to be steady.
     pub is_steady: bool,
-    /// What was measured, by column; none where nothing was.
+    /// Measured values, by column; `None` where nothing was measured.
     pub values: Vec<Option<Estimate>>,
 }
 
 impl RunRow {
-    /// The same run with several seeds: means over these, with their intervals. One stays as it is.
+    /// Combines rows of the same run with several seeds into means with intervals. A single row stays as it is.
     pub fn over_seeds(rows: &[Self]) -> Option<Self> {
         let [first, _, ..] = rows else {
             return rows.first().cloned();
@@ -50,7 +50,7 @@ impl RunRow {
     }
 }
 
-/// What clients, host and NIC saw in each run. `elsewhere` says where columns are to be seen that do not fit.
+/// Returns a table of the metrics of each run. `elsewhere` says where columns that do not fit can be found.
 pub fn runs_table(metrics: &[Metric], rows: &[RunRow], elsewhere: &str) -> String {
     let mut columns = vec![Column::words("run")];
     columns.extend(metrics.iter().map(|metric| Column {
@@ -75,7 +75,7 @@ fn cell((metric, value): (&Metric, &Option<Estimate>)) -> String {
     }
 }
 
-/// What the short heads stand for.
+/// Returns the explanation of short heads.
 fn legend(metrics: &[Metric], table: &Table) -> String {
     let mut means = vec!["±: 95 % interval"];
     let heads = table.heads(width());

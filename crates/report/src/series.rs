@@ -1,18 +1,18 @@
-//! A time series as one line of blocks.
+//! Time series as lines of block characters.
 
 use crate::number::{grouped, significant};
 
-/// One line of a figure.
+/// A named time series.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {
-    /// What is drawn.
+    /// Name of the series.
     pub name: String,
-    /// Values at equal distances of time.
+    /// Values at equal time intervals.
     pub values: Vec<f64>,
 }
 
-/// The series one below the other, each scaled from nought to its own largest value, which is printed with the mean.
-/// `span` says what the horizontal axis is.
+/// Returns the series one below the other, each scaled from zero to its own maximum, which is printed with the mean. `span` describes the
+/// horizontal axis.
 pub fn series_text(series: &[Series], span: &str, width: usize) -> String {
     let name_width = series
         .iter()
@@ -40,7 +40,7 @@ pub fn series_text(series: &[Series], span: &str, width: usize) -> String {
     text
 }
 
-/// `values` as at most `width` blocks, each the mean of its share of the values, scaled from nought to the largest.
+/// Returns `values` as at most `width` blocks, each the mean of its share of the values, scaled from zero to the maximum.
 pub fn sparkline(values: &[f64], width: usize) -> String {
     const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let columns = width.min(values.len());

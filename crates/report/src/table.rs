@@ -1,4 +1,4 @@
-//! One look for all tables: a title, a header, a rule, columns aligned by their kind.
+//! Text tables with a common layout: a title, a header, a rule, and columns aligned by kind.
 
 mod layout;
 
@@ -8,28 +8,28 @@ use comfy_table::{
     Cell, CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, TableStyle, Width,
 };
 
-/// On which side a column's cells stand.
+/// Alignment of a column's cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
-    /// Words.
+    /// For words.
     Left,
-    /// Numbers.
+    /// For numbers.
     Right,
 }
 
 /// A column's head and alignment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Its head; may hold line breaks.
+    /// Head of the column; may contain line breaks.
     pub head: String,
-    /// How its cells stand.
+    /// Alignment of the cells.
     pub align: Align,
-    /// Set if it may be left out where there is no room: the highest goes first.
+    /// Set if the column may be left out if space is short; columns of the highest rank go first.
     pub rank: Option<u8>,
 }
 
 impl Column {
-    /// A column of words.
+    /// Creates a column of words.
     pub fn words(head: impl Into<String>) -> Self {
         Self {
             head: head.into(),
@@ -38,7 +38,7 @@ impl Column {
         }
     }
 
-    /// A column of numbers.
+    /// Creates a column of numbers.
     pub fn numbers(head: impl Into<String>) -> Self {
         Self {
             head: head.into(),
@@ -49,14 +49,14 @@ impl Column {
 }
 
 impl Column {
-    /// May be left out where there is no room, before those of a lower rank.
+    /// Allows the column to be left out if space is short, before columns of a lower rank.
     #[must_use]
     pub const fn ranked(mut self, rank: u8) -> Self {
         self.rank = Some(rank);
         self
     }
 
-    /// Its head in one line.
+    /// Returns the head in one line.
     fn name(&self) -> String {
         self.head.replace("-\n", "").replace('\n', " ")
     }
@@ -66,14 +66,14 @@ impl Column {
 #[derive(Clone, Debug)]
 pub struct Table {
     title: Option<String>,
-    /// Where columns that are left out are to be seen, in words.
+    /// Where columns that are left out can be found, in words.
     elsewhere: Option<String>,
     columns: Vec<Column>,
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    /// An empty table with these columns.
+    /// Creates an empty table with these columns.
     pub const fn new(columns: Vec<Column>) -> Self {
         Self {
             title: None,
@@ -90,7 +90,7 @@ impl Table {
         self
     }
 
-    /// Says where columns are to be seen that do not fit.
+    /// Says where columns that do not fit can be found.
     #[must_use]
     pub fn elsewhere(mut self, how: impl Into<String>) -> Self {
         self.elsewhere = Some(how.into());
@@ -100,18 +100,18 @@ impl Table {
     /// Adds a row.
     ///
     /// # Panics
-    /// If it has not one cell per column.
+    /// If the number of cells differs from that of the columns.
     pub fn row(&mut self, cells: Vec<String>) {
         assert_eq!(cells.len(), self.columns.len(), "one cell per column");
         self.rows.push(cells);
     }
 
-    /// Whether there is no row yet.
+    /// Returns whether the table has no rows.
     pub const fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// Leaves out columns that may be left out where all cells are nothing: 0 or `-`.
+    /// Removes optional columns in which all cells are empty, 0 or `-`.
     #[must_use]
     pub fn without_empty(mut self) -> Self {
         let says = |column: usize| {
@@ -125,20 +125,20 @@ impl Table {
         self
     }
 
-    /// The heads of the columns that this width has room for.
+    /// Returns the heads of the columns that fit into this width.
     pub fn heads(&self, width: usize) -> Vec<&str> {
         let (shown, _) = layout::choose(&self.columns, &self.rows, width);
         let head = |column: usize| self.columns[column].head.as_str();
         shown.into_iter().map(head).collect()
     }
 
-    /// The table as text, with no blanks at line ends, and no wider than [`width`].
+    /// Returns the table as text no wider than [`width`], without trailing blanks.
     pub fn render(&self) -> String {
         self.fit(width())
     }
 
-    /// The same for this width. Where it is too narrow, words and heads are broken at blanks; then columns that may be left out are left
-    /// out, with a line that says which; then the other columns go on below, each time after the first one again.
+    /// Returns the table as text no wider than `width`. If space is short, words and heads are broken at blanks; then optional columns are
+    /// left out, with a line that names them; then the other columns continue below, each time after the first column again.
     pub fn fit(&self, width: usize) -> String {
         let mut text = self.title.as_ref().map_or_else(String::new, |title| {
             title.lines().map(|line| wrapped(line, width, 0)).collect()
@@ -165,7 +165,7 @@ impl Table {
         text
     }
 
-    /// These columns, one beside the other.
+    /// Returns these columns side by side.
     fn block(&self, shown: &[usize], width: usize) -> String {
         let cell = |text: &str, align| {
             Cell::new(text).set_alignment(match align {
@@ -179,7 +179,7 @@ impl Table {
         table
             .load_style(STYLE)
             .set_content_arrangement(ContentArrangement::Dynamic)
-            // It takes what it needs, and no more than that: all columns have their widths.
+            // The table takes only the space that it needs: all columns have fixed widths.
             .set_width(u16::MAX);
         table.set_header(columns().map(|(_, c)| cell(&c.head, c.align)));
         for row in &self.rows {
@@ -196,10 +196,10 @@ impl Table {
     }
 }
 
-/// Blanks in each column, beside its cells.
+/// Number of blanks beside the cells of each column.
 const PADDING: usize = 2;
 
-/// Only a rule under the header: quick to read, easy to cut and paste.
+/// Only a rule under the header, which is easy to read, cut and paste.
 const STYLE: TableStyle =
     TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 

@@ -2,8 +2,8 @@
 
 use crate::width::width;
 
-/// `text` broken at blanks into lines of at most `width` characters, longer words aside; lines after the first are
-/// indented by `indent`. Ends with a newline.
+/// Breaks `text` at blanks into lines of at most `width` characters, except for longer words. Lines after the first are
+/// indented by `indent`. The result ends with a newline.
 pub fn wrapped(text: &str, width: usize, indent: usize) -> String {
     let mut lines = String::new();
     let mut column = 0;
@@ -27,7 +27,7 @@ pub fn wrapped(text: &str, width: usize, indent: usize) -> String {
     lines
 }
 
-/// `text` with its lines broken at blanks that are longer than the page, indented as they begin. Tables fit already.
+/// Breaks lines of `text` that are longer than the page at blanks, keeping their indentation. Tables already fit.
 pub fn folded(text: &str) -> String {
     let fold = |line: &str| {
         let indent = line.chars().take_while(|letter| *letter == ' ').count();

@@ -1,21 +1,21 @@
-//! How wide text may be.
+//! Width available for text.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Where nobody says how wide: a file, a pipe.
+/// Default width, for files and pipes.
 pub const DEFAULT_WIDTH: usize = 100;
 
-/// The least that tables are made for.
+/// Minimum width for which tables are laid out.
 const LEAST: usize = 40;
 
 static WIDTH: AtomicUsize = AtomicUsize::new(DEFAULT_WIDTH);
 
-/// Columns of text that tables and running text may take.
+/// Returns the width available for tables and running text, in columns.
 pub fn width() -> usize {
     WIDTH.load(Ordering::Relaxed)
 }
 
-/// Sets it for the whole program, once it is known where text goes. Less than 40 columns are taken as 40.
+/// Sets the width for the whole program, once the destination of the text is known. Fewer than 40 columns count as 40.
 pub fn set_width(columns: usize) {
     WIDTH.store(columns.max(LEAST), Ordering::Relaxed);
 }

@@ -1,14 +1,14 @@
-//! The order in which things happen.
+//! A queue of events, ordered by time.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use baton_wire::Time;
 
-/// Events in the order of their time; events of the same time in the order in which they were pushed.
+/// Events ordered by time; events of the same time keep the order in which they were pushed.
 ///
-/// That order is total and depends on nothing but the calls made, so a run is repeatable. Events are
-/// moved often while they wait: keep `E` small (an enum of indices, not of packets).
+/// The order is total and depends only on the calls made, so a run is repeatable. Pending events are moved often, so keep `E` small (an
+/// enum of indices, not of packets).
 ///
 /// ```
 /// use baton_sim::EventQueue;
@@ -36,13 +36,13 @@ struct Entry<E> {
 }
 
 impl<E> Entry<E> {
-    /// Time and sequence number as one integer: one comparison without a branch on equal times.
+    /// Returns time and sequence number as one integer, which compares without a branch on equal times.
     fn key(&self) -> u128 {
         u128::from(self.time.as_ps()) << 64 | u128::from(self.sequence)
     }
 }
 
-// `BinaryHeap` gives the greatest first, so the order is turned round. The event itself has no say.
+// `BinaryHeap` returns the greatest entry first, so the order is reversed. The event itself is not compared.
 impl<E> Ord for Entry<E> {
     fn cmp(&self, other: &Self) -> Ordering {
         other.key().cmp(&self.key())
@@ -64,12 +64,12 @@ impl<E> PartialEq for Entry<E> {
 impl<E> Eq for Entry<E> {}
 
 impl<E> EventQueue<E> {
-    /// A queue without events.
+    /// Creates an empty queue.
     pub fn new() -> Self {
         Self::with_capacity(0)
     }
 
-    /// A queue that holds `events` events before it has to grow.
+    /// Creates a queue that holds `events` events before it has to grow.
     pub fn with_capacity(events: usize) -> Self {
         Self {
             heap: BinaryHeap::with_capacity(events),
@@ -77,7 +77,7 @@ impl<E> EventQueue<E> {
         }
     }
 
-    /// Adds `event` at `time`, after all events of that time that are already there.
+    /// Adds `event` at `time`, after all pending events of the same time.
     pub fn push(&mut self, time: Time, event: E) {
         let sequence = self.next_sequence;
         self.next_sequence += 1;
@@ -88,22 +88,22 @@ impl<E> EventQueue<E> {
         });
     }
 
-    /// Takes the earliest event.
+    /// Removes and returns the earliest event.
     pub fn pop(&mut self) -> Option<(Time, E)> {
         self.heap.pop().map(|entry| (entry.time, entry.event))
     }
 
-    /// Time of the earliest event.
+    /// Returns the time of the earliest event.
     pub fn peek_time(&self) -> Option<Time> {
         self.heap.peek().map(|entry| entry.time)
     }
 
-    /// Events waiting.
+    /// Returns the number of pending events.
     pub fn len(&self) -> usize {
         self.heap.len()
     }
 
-    /// Whether no event waits.
+    /// Returns whether no event is pending.
     pub fn is_empty(&self) -> bool {
         self.heap.is_empty()
     }

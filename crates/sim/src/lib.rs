@@ -1,6 +1,6 @@
-//! Virtual time, processors, caches, DRAM, wires, and the machine that joins them.
+//! Virtual time, processors, caches, DRAM, wires, and the machine that combines them.
 //!
-//! [`run`] takes an [`config::Experiment`] and gives [`results::Results`]. Equal experiments give equal bits.
+//! [`run`] simulates an [`config::Experiment`] and returns [`results::Results`]. Equal experiments give bit-identical results.
 
 pub mod config;
 mod event_queue;

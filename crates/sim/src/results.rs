@@ -1,4 +1,4 @@
-//! What a run measured. Everything here is serialised as it is; equal experiments give equal bytes.
+//! Measurements of a run. All types here are serialised as they are; equal experiments give equal bytes.
 
 mod limit;
 mod long_run;
@@ -15,17 +15,17 @@ use baton_stats::Estimate;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Results of one run: the measured part only, unless said otherwise.
+/// Results of one run. Unless stated otherwise they cover only the measured part.
 ///
-/// Where nothing was measured there is no number: means and percentiles are none, rates over no time are not a number ([`f64::NAN`]).
-/// Both are `null` in JSON.
+/// Quantities that were not measured have no number: means and percentiles are `None`, and rates over zero time are [`f64::NAN`]. Both are
+/// `null` in JSON.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Results {
     /// Format version of this structure.
     pub version: u32,
-    /// The experiment, complete, seed included.
+    /// The complete experiment, including the seed.
     pub experiment: Experiment,
-    /// Commit of the program, as given by its caller.
+    /// Commit of the program, as given by the caller.
     pub commit: String,
     /// Facts about the workload that was replayed (requests, content, log file).
     pub workload: Facts,
@@ -37,69 +37,71 @@ pub struct Results {
     pub packets: u64,
     /// Why the run ended.
     pub ended: Ended,
-    /// What it says about the long run.
+    /// Estimates for the long run.
     pub long_run: LongRun,
-    /// Share of the content that clients received which did not cross the bus to a NIC, per cent; below 0 where content crossed
-    /// more often than it arrived. None where none arrived.
+    /// Share of the content received by clients that did not cross the bus to a NIC, per cent. Negative if content crossed more often than
+    /// it arrived; `None` if no content arrived.
     pub content_kept_off_bus_percent: Option<f64>,
-    /// What clients saw.
+    /// Measurements of the clients.
     pub clients: ClientResults,
-    /// Where host cycles went.
+    /// Host cycles by layer and cause.
     pub host: HostResults,
-    /// What the NIC did; all together where there are several.
+    /// Measurements of the NIC; totals if there are several.
     pub nic: NicResults,
-    /// Each NIC, where there are several or they cache data.
+    /// Measurements of each NIC, if there are several or they cache data.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nics: Vec<PortResults>,
-    /// What the file cache of main memory did; none where it has no limit.
+    /// Measurements of the file cache of main memory; `None` if the cache has no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_cache: Option<FileCacheResults>,
-    /// What the disks did; none where the file cache has no limit.
+    /// Measurements of the disks; `None` if the file cache has no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk: Option<DiskResults>,
-    /// Handoffs and their fate.
+    /// Handoffs and their outcomes.
     pub handoff: HandoffResults,
     /// Crossings and bytes between host and NIC.
     pub bus: baton_bus::Accounting,
-    /// How the interconnect was used; none where it is ideal.
+    /// Utilisation of the interconnect; `None` if it is ideal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interconnect: Option<InterconnectResults>,
-    /// What crossed together between the host and its adapters.
+    /// Descriptors per transfer between the host and its adapters.
     pub offload: OffloadResults,
-    /// Time series over the whole run, warm-up included.
+    /// Time series over the whole run, including the warm-up.
     pub series: Vec<Sample>,
 }
 
 impl Results {
-    /// Complete responses a second, in the long run; of a run too short for that, as they were counted.
+    /// Returns complete responses per second in the long run, or the measured rate if the run was too short for an estimate.
     pub fn request_rate(&self) -> Estimate {
         let counted = Estimate::of_one(self.clients.request_rate);
         self.long_run.request_rate.unwrap_or(counted)
     }
 
-    /// Content that clients receive, in the long run, Mb/s; of a run too short for that, as it was counted.
+    /// Returns the content that clients receive in the long run, Mb/s, or the measured rate if the run was too short for an estimate.
     pub fn content_mbps(&self) -> Estimate {
         let counted = Estimate::of_one(self.clients.content_mbps);
         self.long_run.content_mbps.unwrap_or(counted)
     }
 
-    /// Mean response time, ms: in an open loop since the request was due, in the long run if that is known, and none where more is
-    /// offered than can be served; else since it was sent. None where there was no response.
+    /// Returns the mean response time, ms. In an open loop the time counts from when the request was due: the estimate for the long run if
+    /// available, and `None` if more is offered than can be served. In a closed loop it counts from when the request was sent. Also `None`
+    /// if there was no response.
     pub fn mean_response_ms(&self) -> Option<Estimate> {
         self.response_ms(|long| Some(long.mean), |counted| counted.mean)
     }
 
-    /// The 99th percentile of the response time, ms, as [`Self::mean_response_ms`]. None of too few responses.
+    /// Returns the 99th percentile of the response time, ms, defined as for [`Self::mean_response_ms`]. `None` if there were too few
+    /// responses.
     pub fn p99_response_ms(&self) -> Option<Estimate> {
         self.response_ms(|long| long.p99, |counted| counted.p99)
     }
 
-    /// The median of the response time, ms, as [`Self::p99_response_ms`].
+    /// Returns the median of the response time, ms, defined as for [`Self::p99_response_ms`].
     pub fn median_response_ms(&self) -> Option<Estimate> {
         self.response_ms(|long| long.p50, |counted| counted.p50)
     }
 
-    /// The 99.9th percentile of the response time, ms, as [`Self::p99_response_ms`].
+    /// Returns the 99.9th percentile of the response time, ms, defined as for [`Self::p99_response_ms`].
     pub fn p999_response_ms(&self) -> Option<Estimate> {
         self.response_ms(|long| long.p999, |counted| counted.p999)
     }
@@ -117,13 +119,13 @@ impl Results {
         long.or_else(counted)
     }
 
-    /// Response times as they were counted: in an open loop since requests were due, else since they were sent.
+    /// Returns measured response times: in an open loop from when requests were due, otherwise from when they were sent.
     pub fn waited_ms(&self) -> &Distribution {
         let open = self.clients.open_loop.as_ref();
         open.map_or(&self.clients.response_ms, |open| &open.response_ms)
     }
 
-    /// DMA operations for each response; no number where there was no response.
+    /// Returns the number of DMA operations per response, or NaN if there was no response.
     pub fn crossings_per_response(&self) -> f64 {
         match self.clients.responses {
             0 => f64::NAN,
@@ -131,19 +133,20 @@ impl Results {
         }
     }
 
-    /// Share of content kept off the bus, in the long run, per cent; of a run too short for that, as it was counted.
+    /// Returns the share of content kept off the bus in the long run, per cent, or the measured share if the run was too short for an
+    /// estimate.
     pub fn content_kept_off_bus(&self) -> Option<Estimate> {
         let counted = self.content_kept_off_bus_percent.map(Estimate::of_one);
         self.long_run.content_kept_off_bus_percent.or(counted)
     }
 
-    /// Whether clients received nothing in the measured part, so that there is nothing to say about the server.
+    /// Reports whether clients received nothing in the measured part, so that the results say nothing about the server.
     pub fn measured_nothing(&self) -> bool {
         self.clients.responses == 0 && self.content_kept_off_bus_percent.is_none()
     }
 }
 
-/// Sockets on adapters: what crossed together, between the host and all of them.
+/// Descriptors per transfer, over the host and all adapters.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OffloadResults {
     /// Descriptors in each of the host's transfers.
@@ -152,20 +155,20 @@ pub struct OffloadResults {
     pub adapter_transfers: EntriesPerTransfer,
 }
 
-/// Why a run ended.
+/// Reason why a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ended {
     /// All packets or responses were measured.
     Complete,
-    /// `run.limit_s` came first.
+    /// `run.limit_s` was reached first.
     TimeLimit,
-    /// Nothing more could happen.
+    /// No more events were pending.
     Quiet,
 }
 
 impl Ended {
-    /// The name in tables and in JSON.
+    /// Returns the name in tables and in JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Complete => "complete",
@@ -175,7 +178,7 @@ impl Ended {
     }
 }
 
-/// What clients saw.
+/// Measurements of the clients.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClientResults {
     /// Completed responses.
@@ -190,43 +193,43 @@ pub struct ClientResults {
     pub connections: u64,
     /// Connections that failed (reset, timed out), by reason.
     pub failed: BTreeMap<String, u64>,
-    /// Time from sending a request to the last byte of its response. What an open loop waits before it sends is not in it: see
+    /// Time from sending a request to the last byte of its response. In an open loop this excludes the wait before sending, see
     /// [`OpenLoopResults`].
     pub response_ms: Distribution,
-    /// Of that, until the first byte of the response.
+    /// The part of the response time until the first byte of the response.
     pub first_byte_ms: Distribution,
-    /// And from there to its last byte.
+    /// The part of the response time from the first byte to the last.
     pub transfer_ms: Distribution,
-    /// Segments that clients sent again.
+    /// Segments that clients retransmitted.
     pub retransmissions: u64,
     /// Retransmission timeouts at clients.
     pub timeouts: u64,
-    /// What came by itself; none in a closed loop.
+    /// Measurements of arriving requests; `None` in a closed loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_loop: Option<OpenLoopResults>,
 }
 
-/// What came by itself, in an open loop.
+/// Requests of an open loop, which arrive independently of responses.
 ///
-/// A request is due when its load says so. It is sent when its client has a connection, and the responses before it on that connection have
-/// come: a server that stalls holds requests back, and would hide most of its stall from whoever counted from sending only ("coordinated
-/// omission").
+/// A request is due when its load says so. The client sends the request when it has a connection and all previous responses on that
+/// connection have arrived. A server that stalls therefore holds requests back, and a measurement that starts at sending would hide most of
+/// the stall ("coordinated omission").
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OpenLoopResults {
     /// Requests per second of the connections that were due.
     pub offered_rate: f64,
-    /// Of these, requests that will not be answered, because their connections failed.
+    /// The number of these requests that will not be answered because their connections failed.
     pub lost: u64,
-    /// Requests under way at the end: the first of a connection from when it is due, others from when they are sent.
+    /// Requests in progress at the end: the first request of a connection from when it is due, others from when they are sent.
     pub unanswered: u64,
     /// Time from when a request was due to the last byte of its response.
     pub response_ms: Distribution,
-    /// Of that, until it was sent.
+    /// The part of the response time until the request was sent.
     pub wait_ms: Distribution,
 }
 
-/// A distribution in brief; the unit is in the field's name. Means of nothing and percentiles of too few values (p99 of fewer than 100) are
-/// none.
+/// Summary of a distribution; the field's name gives the unit. Means of no values and percentiles of too few values (p99 of fewer than 100)
+/// are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct Distribution {
@@ -248,30 +251,30 @@ pub struct Cycles {
     pub l2: u64,
     /// Waiting for memory.
     pub memory: u64,
-    /// Lines that came from memory: no cycles, but what `memory` was spent on.
+    /// Lines fetched from memory. A count, not cycles: these fetches caused the stalls in `memory`.
     #[serde(default)]
     pub l2_misses: u64,
 }
 
 impl Cycles {
-    /// All of them.
+    /// Returns the sum of all cycles.
     pub const fn total(&self) -> u64 {
         self.execute + self.l2 + self.memory
     }
 }
 
-/// Where host cycles went.
+/// Host cycles by layer and cause.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HostResults {
-    /// Share of cycles with nothing to do, per cent.
+    /// Share of idle cycles, per cent.
     #[serde(with = "unmeasured")]
     pub idle_percent: f64,
     /// Share of all cycles spent in the network stack below the system-call layer, per cent.
     #[serde(with = "unmeasured")]
     pub network_stack_percent: f64,
-    /// Cycles by layer and cause, layers from the wire up.
+    /// Cycles by layer and cause, with the layers in order from the wire up.
     pub layers: BTreeMap<String, Cycles>,
-    /// Cycles with nothing to do.
+    /// Idle cycles.
     pub idle_cycles: u64,
     /// Interrupts taken.
     pub interrupts: u64,
@@ -281,7 +284,7 @@ pub struct HostResults {
     pub nic_packets: PerPacket,
     /// Packets and events that the kernel dropped, by reason.
     pub drops: BTreeMap<String, u64>,
-    /// Segments that the host's stack sent again.
+    /// Segments that the host's stack retransmitted.
     pub retransmissions: u64,
     /// Retransmission timeouts of the host's stack.
     pub timeouts: u64,
@@ -300,67 +303,67 @@ pub struct PerPacket {
     pub l2_misses: Option<f64>,
 }
 
-/// What the NIC did.
+/// Measurements of the NIC.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NicResults {
-    /// Share of time its processor had nothing to do, per cent.
+    /// Share of time in which the NIC's processor was idle, per cent.
     #[serde(with = "unmeasured")]
     pub idle_percent: f64,
     /// Instructions by task.
     pub tasks: BTreeMap<String, TaskResults>,
-    /// Time a host packet to be sent spends on the NIC.
+    /// Time that an outgoing host packet spends on the NIC.
     pub send_delay_us: Distribution,
-    /// Time a received host packet spends on the NIC.
+    /// Time that a received host packet spends on the NIC.
     pub receive_delay_us: Distribution,
     /// Frames dropped, by reason.
     pub drops: BTreeMap<String, u64>,
-    /// Connections on the NIC, mean over the samples.
+    /// Mean number of connections on the NIC, over the samples.
     #[serde(with = "unmeasured")]
     pub connections_mean: f64,
-    /// Segments that the NIC's stack sent again.
+    /// Segments that the NIC's stack retransmitted.
     pub retransmissions: u64,
     /// Retransmission timeouts of the NIC's stack.
     pub timeouts: u64,
 }
 
-/// One NIC of several.
+/// Measurements of one of several NICs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PortResults {
-    /// What the experiment calls its kind, if anything.
+    /// Name of the NIC's kind in the experiment, if it has one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// Bytes of response bodies that its clients received per second, Mb/s.
+    /// Bytes of response bodies received per second by the NIC's clients, Mb/s.
     #[serde(with = "unmeasured")]
     pub content_mbps: f64,
-    /// What it did.
+    /// Measurements of the NIC.
     pub nic: NicResults,
-    /// What its data cache did; none where it has none.
+    /// Measurements of the NIC's data cache; `None` if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<NicCacheResults>,
 }
 
-/// What the data cache of a NIC did, as the host's directory sees it.
+/// Measurements of a NIC's data cache, as the host's directory sees it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NicCacheResults {
-    /// Blocks it holds at the end, and how many it may hold.
+    /// Number of blocks in the cache at the end, and the maximum number.
     pub blocks: (u32, u32),
     /// Parts of packets looked up.
     pub lookups: u64,
     /// Parts that were cached.
     pub hits: u64,
-    /// Bytes they had.
+    /// Bytes of the cached parts.
     pub hit_bytes: u64,
-    /// Blocks put into the cache because they were to be sent.
+    /// Blocks inserted into the cache because they were about to be sent.
     pub inserts: u64,
     /// Bytes of all inserts.
     pub inserted_bytes: u64,
-    /// Blocks that made room for others.
+    /// Blocks evicted to make space for others.
     pub evictions: u64,
-    /// Blocks found to be of an old revision when looked up.
+    /// Blocks whose lookup found an old revision.
     pub stale: u64,
-    /// Blocks that a change of their file removed at once.
+    /// Blocks removed immediately by a change of their file.
     pub invalidated: u64,
-    /// Blocks that a change of their file put into the cache again.
+    /// Blocks inserted again because of a change of their file.
     pub updated: u64,
     /// Blocks removed because their page left main memory.
     pub excluded: u64,
@@ -371,35 +374,35 @@ pub struct NicCacheResults {
 }
 
 impl NicCacheResults {
-    /// Share of the looked-up parts that were cached, per cent; no number where none was looked up.
+    /// Returns the share of the looked-up parts that were cached, per cent, or NaN if no part was looked up.
     pub fn hit_percent(&self) -> f64 {
         100.0 * self.hits as f64 / self.lookups as f64
     }
 }
 
-/// What the file cache of main memory did.
+/// Measurements of the file cache of main memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileCacheResults {
     /// Pages that `sendfile` found in memory.
     pub hits: u64,
-    /// Times `sendfile` met a page that was not in memory.
+    /// Number of times `sendfile` needed a page that was not in memory.
     pub misses: u64,
     /// Pages read from the disks.
     pub pages_read: u64,
-    /// Pages that made room for others.
+    /// Pages evicted to make space for others.
     pub evictions: u64,
 }
 
-/// What the disks did.
+/// Measurements of the disks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DiskResults {
-    /// Share of the time in which each disk worked, per cent.
+    /// Share of the time in which each disk was busy, per cent.
     pub utilisation_percent: Vec<f64>,
     /// Reads.
     pub reads: u64,
     /// Bytes read.
     pub bytes: u64,
-    /// Mean time for one read, queueing not included.
+    /// Mean time of one read, without queueing.
     pub service_ms: Option<f64>,
 }
 
@@ -411,16 +414,16 @@ pub struct TaskResults {
     pub instructions: u64,
 }
 
-/// Handoffs and their fate.
+/// Handoffs and their outcomes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HandoffResults {
-    /// Handoffs that the host asked for.
+    /// Handoffs that the host requested.
     pub attempted: u64,
     /// Handoffs that the NIC accepted.
     pub accepted: u64,
     /// Connections taken back.
     pub restored: u64,
-    /// Packets forwarded to the NIC because they crossed a handoff.
+    /// Packets forwarded to the NIC because they arrived during a handoff.
     pub forwarded: u64,
     /// Connections not offloaded, by reason.
     pub not_offloaded: BTreeMap<String, u64>,
@@ -429,10 +432,10 @@ pub struct HandoffResults {
     pub offloaded_packets_percent: f64,
 }
 
-/// How the interconnect was used.
+/// Utilisation of the interconnect.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct InterconnectResults {
-    /// Share of the time in which the channel that was used most was not free, per cent: a bus, or a direction of a link.
+    /// Share of the time in which the busiest channel was occupied, per cent. A channel is a bus or one direction of a link.
     pub utilisation_percent: f64,
     /// Share of the channels' time that each category took, per cent; the sum is their mean utilisation.
     pub time_percent: ByCategory<f64>,
@@ -441,7 +444,7 @@ pub struct InterconnectResults {
 }
 
 impl InterconnectResults {
-    /// Share that a category has in all traffic, in bus time, per cent.
+    /// Returns the share of a category in all traffic, in bus time, per cent.
     pub fn share_percent(&self, category: Category) -> f64 {
         let all = self.time_percent.total();
         if all > 0.0 {
@@ -475,7 +478,7 @@ impl From<Usage> for InterconnectResults {
 pub struct Sample {
     /// Simulated time, microseconds.
     pub time_us: u64,
-    /// Connections that the server's sockets have, on the host or on the NIC.
+    /// Connections that belong to sockets of the server, on the host or on the NIC.
     pub open: u32,
     /// Connections on the NIC (Cnum).
     pub connections: u32,
@@ -483,9 +486,9 @@ pub struct Sample {
     pub qlen: u32,
     /// Soft_Limit.
     pub soft_limit: u32,
-    /// Responses completed since the start.
+    /// Responses completed since the start of the run.
     pub responses: u64,
-    /// Requests under way, as [`OpenLoopResults::unanswered`]; 0 in a closed loop.
+    /// Requests in progress, defined as for [`OpenLoopResults::unanswered`]; 0 in a closed loop.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unanswered: u64,
 }

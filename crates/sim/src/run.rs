@@ -1,4 +1,4 @@
-//! From an experiment to its results.
+//! Runs an experiment and returns its results.
 
 use crate::config::{Experiment, WorkloadConfig};
 use crate::machine::names::snake_case;
@@ -18,15 +18,15 @@ use std::sync::Arc;
 /// Facts about a workload.
 pub type Facts = BTreeMap<String, Fact>;
 
-/// One of them.
+/// One fact about a workload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Fact {
-    /// How many, or how much.
+    /// A number or an amount.
     Number(u64),
-    /// How often, by reason.
+    /// Counts by reason.
     Counts(BTreeMap<String, u64>),
-    /// In words.
+    /// Text.
     Words(String),
 }
 
@@ -42,17 +42,16 @@ impl From<String> for Fact {
     }
 }
 
-/// The fact that holds what whoever believes the results must know about the log, a line each.
+/// Name of the fact that holds warnings about the log that readers of the results must know, one per line.
 pub const WARNINGS: &str = "warnings";
 
-/// Sources of connection scripts that can move between threads: one for each replayer, or one for all.
+/// Sources of connection scripts that can move between threads: one per replayer, or one for all.
 pub type Load = Vec<Box<dyn Workload + Send>>;
 
-/// Runs `experiment` and measures it. `commit` is noted in the results; `captures` are written as it runs.
+/// Runs `experiment` and measures it. `commit` is recorded in the results; `captures` are written during the run.
 ///
 /// # Errors
-/// The experiment or its workload cannot be, a capture cannot be written, an end-to-end check failed, or `observer`
-/// cancelled the run.
+/// The experiment or its workload is invalid, a capture cannot be written, an end-to-end check failed, or `observer` cancelled the run.
 pub fn run(
     experiment: &Experiment,
     commit: &str,
@@ -62,10 +61,10 @@ pub fn run(
     run_on(&Logs::new(), experiment, commit, captures, observer)
 }
 
-/// The same with logs that other runs have read, or will.
+/// Runs an experiment like [`run`], with a cache of logs that is shared with other runs.
 ///
 /// # Errors
-/// As [`run`].
+/// The same as for [`run`].
 pub fn run_on<'a>(
     logs: &Logs,
     experiment: &'a Experiment,
@@ -78,10 +77,10 @@ pub fn run_on<'a>(
     })
 }
 
-/// The same on a machine that `with` gives policies of its own, say.
+/// Runs an experiment like [`run_on`], on a machine that `with` may modify, for example to set its own policies.
 ///
 /// # Errors
-/// As [`run`].
+/// The same as for [`run`].
 pub fn run_with<'a>(
     logs: &Logs,
     experiment: &'a Experiment,
@@ -97,11 +96,11 @@ pub fn run_with<'a>(
     Ok(results)
 }
 
-/// The workload that an experiment describes, dealt out to its replayers, and facts about it. While a log is read, `cancelled`
-/// is asked now and then whether it is still wanted.
+/// Returns the workload that an experiment describes, split among its replayers, and facts about it. While a log is read, `cancelled` is
+/// called from time to time to check whether the workload is still wanted.
 ///
 /// # Errors
-/// A log that cannot be read or replayed, an unknown generator, or it was cancelled.
+/// A log cannot be read or replayed, the generator is unknown, or loading was cancelled.
 pub fn load_workload(
     experiment: &Experiment,
     logs: &Logs,
@@ -127,10 +126,10 @@ pub fn load_workload(
     Ok(((0..).zip(load).map(paced).collect(), facts))
 }
 
-/// What sets the seed of arrivals apart from others.
+/// Distinguishes the seed of arrivals from other seeds.
 const ARRIVALS_SALT: u64 = 0xa441_7a15;
 
-/// A load without waits, or with those of the log if they are needed, and how many requests the log has a second.
+/// A load (with the waits of the log if they are needed, otherwise without waits), the log's requests per second, and facts.
 type Source = (Load, Option<f64>, Facts);
 
 fn source(
@@ -165,22 +164,22 @@ fn source(
     Ok((vec![load], None, facts))
 }
 
-/// A log, as a run replays it.
+/// A log in the form in which a run replays it.
 #[derive(Debug)]
 pub struct ReplayedLog {
-    /// Without responses of 2 GiB or more, which the simulator's HTTP cannot express.
+    /// The log without responses of 2 GiB or more, which the simulator's HTTP cannot express.
     pub log: Arc<Log>,
-    /// Which requests share a connection.
+    /// Rule that decides which requests share a connection.
     pub rule: SessionRule,
-    /// Requests that were left out.
+    /// Number of requests that were left out.
     left_out: usize,
 }
 
-/// The log that an experiment replays, read or generated; none where it replays none. While a log is read, `cancelled` is asked now and
-/// then whether it is still wanted.
+/// Returns the log that an experiment replays, read or generated, or `None` if the experiment replays no log. While a log is read,
+/// `cancelled` is called from time to time to check whether the log is still wanted.
 ///
 /// # Errors
-/// As [`load_workload`].
+/// The same as for [`load_workload`].
 pub fn replayed_log(
     experiment: &Experiment,
     logs: &Logs,
@@ -254,7 +253,7 @@ fn rule(persistent_s: u32, pipeline_s: Option<u32>) -> SessionRule {
     }
 }
 
-/// The preset of this name.
+/// Returns the preset with this name.
 fn named(preset: &str) -> Result<Preset, RunError> {
     Preset::from_name(preset).ok_or_else(|| {
         let names = Preset::ALL.map(Preset::name).join(", ");
@@ -264,7 +263,7 @@ fn named(preset: &str) -> Result<Preset, RunError> {
     })
 }
 
-/// The log without what the simulator's HTTP cannot express, and how much that was.
+/// Returns the log without requests that the simulator's HTTP cannot express, and the number of these requests.
 fn without_giants(log: Arc<Log>) -> Result<(Arc<Log>, usize), RunError> {
     if log.files.len() > symbolic::FILES as usize {
         return Err(RunError::Workload(format!(
@@ -306,7 +305,8 @@ fn generate(spec: &GeneratorSpec, seed: u64, requests: u32) -> Result<Log, RunEr
         .map_err(|error| RunError::Workload(error.to_string()))
 }
 
-/// The log, dealt out, in an order that the seed draws, if one is given, and its requests a second if its times are needed.
+/// Splits the log among the replayers, in an order drawn from the seed `drawn` if there is one, and returns the log's requests per second
+/// if its times are needed.
 fn replay(
     log: &Log,
     rule: SessionRule,
@@ -358,7 +358,7 @@ fn facts(workload: &WorkloadConfig, replayed: &ReplayedLog) -> Facts {
     facts
 }
 
-/// Lines of the log that were skipped, by reason.
+/// Returns the number of skipped lines of the log, by reason.
 fn skipped(skipped: &Skipped) -> Fact {
     let count = |reason| (snake_case(reason), skipped.count(reason));
     Fact::Counts(SkipReason::ALL.into_iter().map(count).collect())

@@ -1,10 +1,10 @@
-//! Memory at a hundred thousand concurrent connections. A test binary of its own, so that its peak is its own.
+//! Memory use with a hundred thousand concurrent connections. A test binary of its own, since its peak is measured.
 
 use baton_sim::config::{Experiment, WorkloadConfig};
 use baton_sim::{NoObserver, run};
 use baton_workload::FixedSpec;
 
-/// Peak resident memory of this process, KiB.
+/// Returns the peak resident memory of this process, in KiB.
 fn peak_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("Linux tells");
     let line = status

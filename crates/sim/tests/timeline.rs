@@ -1,4 +1,4 @@
-//! Timelines, read again: what they tell is what the results say, and nobody else notices that they are written.
+//! Reads timelines back: they agree with the results, and writing them does not change a run.
 
 use baton_bus::interconnect::InterconnectConfig;
 use baton_sim::config::{Experiment, WorkloadConfig};
@@ -23,7 +23,7 @@ fn experiment() -> Experiment {
     experiment
 }
 
-/// So slow that it drops packets.
+/// Returns an experiment in which the NIC is so slow that it drops packets.
 fn overloaded() -> Experiment {
     let mut experiment = experiment();
     experiment.nic.mips = 100;
@@ -32,7 +32,7 @@ fn overloaded() -> Experiment {
     experiment
 }
 
-/// Keeps what it is told.
+/// Records the summary that it receives.
 #[derive(Default)]
 struct Observed(Option<Summary>);
 
@@ -57,7 +57,7 @@ impl Written {
     }
 }
 
-/// A file of one test.
+/// Returns the path of one test's file.
 fn path(name: &str) -> PathBuf {
     std::env::temp_dir().join(format!("baton-timeline-{}-{name}", std::process::id()))
 }
@@ -131,7 +131,7 @@ fn spans_take_what_results_say() {
         .filter(|moment| moment.name == "interrupt");
     let interrupts: u64 = interrupts.map(|moment| moment.number("count")).sum();
     assert_eq!(interrupts, results.host.interrupts);
-    // A cycle is 500 ps, an instruction of the NIC 10 ns: spans are as long as that, but for what is cut off a nanosecond.
+    // A cycle is 500 ps, and an instruction of the NIC 10 ns. Spans have these lengths, rounded down to a nanosecond.
     for (process, what, ps) in [("host", "cycles", 500), ("NIC 0", "instructions", 10_000)] {
         let spans = read.spans_on(process, "processor");
         let (mut ns, mut work) = (0, 0);
@@ -212,7 +212,7 @@ fn chosen_connections_tell_where_they_live() {
         .iter()
         .filter(|moment| moment.numbers.contains_key("ack"));
     assert!(frames.count() as u64 > one.results.packets * 9 / 10);
-    // Of ten the first is the same ten times as seldom, and none but it is there.
+    // Sampling one connection in ten shows a tenth of them, with the same moments as in the full timeline.
     let tenth = Sampling {
         connections: Connections::Every(10),
         ..sampling
@@ -312,7 +312,7 @@ fn a_limit_is_kept_and_what_is_left_out_is_said() {
     assert!(work.events > 1_000 && connections.events > 1_000 && samples.events == 0);
     let read = one.read();
     assert!(read.facts["left_out"].contains("pieces of work and transfers from 0."));
-    // Up to there nothing is missing; the time series is whole.
+    // Nothing is missing up to that time, and the time series is complete.
     let since = work.since.expect("a time").as_ps() / 1_000;
     let whole = written(&experiment, "whole", all());
     let whole = whole.read();
@@ -338,7 +338,7 @@ fn a_window_is_kept_and_one_that_never_opens_is_an_error() {
     let read = written(&experiment(), "window", sampling).read();
     let told = || read.spans.iter().chain(&read.moments);
     assert!(told().count() > 1_000);
-    // A piece of work that has begun in the window is told with all its parts.
+    // A piece of work that begins within the window is written completely.
     for told in told() {
         assert!((10_000_000..12_010_000).contains(&told.from), "{told:?}");
     }

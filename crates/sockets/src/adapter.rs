@@ -1,10 +1,10 @@
-//! The application's hold on an adapter, for any number of threads.
+//! The application's handle to an adapter, which any number of threads can use.
 //!
-//! Threads share one link. Whoever has to wait first becomes the *leader*: it waits for the adapter, takes in what comes and wakes
-//! those that it is for. The others, the *followers*, sleep until they are woken, or until the leader has got what it wanted and one
-//! of them takes its place. So a thread that is alone hears of its data without another thread in between, and there is never more
-//! than one that the adapter has to wake. Where nobody waits although somebody should (tasks, timers, data that found no room)
-//! a thread that does nothing else leads, the *keeper*.
+//! All threads share one link. The first thread that has to wait becomes the *leader*: it waits for the adapter, processes what arrives and
+//! wakes the threads concerned. The others, the *followers*, sleep until they are woken, or until the leader has what it was waiting for
+//! and one of them takes its place. So a single thread gets its data without a detour through another thread, and the adapter never has to
+//! wake more than one thread. If no thread waits although somebody has to (for tasks, timers, or data that found no buffer space), a
+//! dedicated thread, the *keeper*, leads.
 
 use crate::beside::Beside;
 use crate::config::DriverConfig;
@@ -27,19 +27,19 @@ use std::task::{Context, Poll};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Pauses of the processor in which other threads can have the lock.
+/// Number of spin-loop hints between two polls, during which other threads can take the lock.
 const PAUSES_PER_LOOK: u32 = 4;
-/// How long the last one that lets go of an adapter waits for it to fetch what was written.
+/// How long the last handle to an adapter waits on drop for the adapter to fetch written data.
 const LINGER: Duration = Duration::from_secs(1);
-/// Between two looks at whether that has happened.
+/// Interval at which [`Adapter::flush`] checks whether the adapter has fetched all data.
 const FLUSH_PAUSE: Duration = Duration::from_micros(100);
-/// The number of the kick among the events of the epoll instance; the link has 0.
+/// Event data of the kick descriptor in the epoll instance; the link uses 0.
 const KICK: epoll::EventData = epoll::EventData::new_u64(1);
 
-/// An adapter. Clones are the same adapter; the link ends with the last of them and of the sockets made through it.
+/// An adapter. Clones refer to the same adapter; the link closes when the last clone and the last socket made through it are dropped.
 ///
-/// The last one to go waits, for a second at most, until the adapter has fetched what was written. After that it sends it by itself,
-/// and closes connections that were closed, even if this process is gone.
+/// The last drop waits, for a second at most, until the adapter has fetched all written data. The adapter then sends that data and closes
+/// the closed connections on its own, even if this process has exited.
 ///
 /// ```no_run
 /// use baton_sockets::{Adapter, TcpStream};
@@ -61,17 +61,17 @@ impl Adapter {
     /// Attaches to the adapter that listens at this path.
     ///
     /// # Errors
-    /// There is none (`NotFound`), or it refuses (`ConnectionRefused`); the text says what to do.
+    /// There is no adapter (`NotFound`), or the adapter refuses (`ConnectionRefused`); the text of the error says what to do.
     pub fn connect(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = path.as_ref().to_owned();
         Self::open(AdapterAddress::Unix(path), DriverConfig::default())
     }
 
-    /// Attaches to an adapter beside the kernel. Listeners and connections begin in the kernel; connections move to the adapter and back as
-    /// `handoff` says, of which those who use them see nothing.
+    /// Attaches to an adapter that works next to the kernel. Listeners and connections start in the kernel; connections move to the adapter
+    /// and back as `handoff` says, which is invisible to their users.
     ///
     /// # Errors
-    /// As those of [`Adapter::open`].
+    /// The errors of [`Adapter::open`].
     pub fn open_beside_kernel(
         address: AdapterAddress,
         config: DriverConfig,
@@ -80,10 +80,10 @@ impl Adapter {
         Self::start(address, config, Some(handoff))
     }
 
-    /// Attaches to an adapter, with other than the usual parameters.
+    /// Attaches to an adapter, with parameters other than the defaults.
     ///
     /// # Errors
-    /// There is none, it refuses, or a parameter cannot work.
+    /// There is no adapter, the adapter refuses, or a parameter is invalid.
     pub fn open(address: AdapterAddress, config: DriverConfig) -> io::Result<Self> {
         Self::start(address, config, None)
     }
@@ -103,14 +103,15 @@ impl Adapter {
         Ok(Self { handle })
     }
 
-    /// Whether there is an adapter. When it is gone another is looked for; meanwhile connections cannot be opened.
+    /// Returns whether an adapter is attached. After an adapter is gone, the crate looks for another; until then connections cannot be
+    /// opened.
     pub fn is_attached(&self) -> bool {
         self.handle.lock().host.driver.is_attached()
     }
 
-    /// Waits, for a second at most, until the adapter has fetched what was written and knows what was closed: it does the rest by itself.
-    /// The last hold on an adapter does so when it goes; this is for processes that end without that. It uses nothing of its thread, whose
-    /// local values may be gone.
+    /// Waits, for a second at most, until the adapter has fetched all written data and knows of all closed sockets; the adapter does the
+    /// rest on its own. Dropping the last handle does the same; this method is for processes that exit without dropping it. It uses no
+    /// thread-local value of its thread, since these may be destroyed already.
     pub fn flush(&self) {
         let end = Instant::now() + LINGER;
         while !self.handle.call(Core::is_flushed) && Instant::now() < end {
@@ -118,12 +119,12 @@ impl Adapter {
         }
     }
 
-    /// Lets `look` see the layer below, for its counters.
+    /// Calls `look` with the underlying driver, for its counters.
     pub fn with_driver<T>(&self, look: impl FnOnce(&Driver) -> T) -> T {
         look(&self.handle.lock().host.driver)
     }
 
-    /// Lets `look` see the sockets of the kernel's, if connections begin there.
+    /// Calls `look` with the layer of kernel sockets, if connections start in the kernel.
     pub fn with_kernel<T>(&self, look: impl FnOnce(&KernelLayer) -> T) -> Option<T> {
         self.handle.lock().host.kernel().map(look)
     }
@@ -133,7 +134,7 @@ impl Adapter {
     }
 }
 
-/// What adapters and sockets hold. When the last one goes the link ends.
+/// Shared handle of adapters and sockets. The link closes when the last handle is dropped.
 #[derive(Debug)]
 pub struct Handle(Arc<Shared>);
 
@@ -158,11 +159,11 @@ impl Drop for Handle {
 /// How long a call may wait.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Timeout {
-    /// Not at all.
+    /// Does not wait.
     None,
-    /// Until then.
+    /// Waits until this instant.
     Until(Instant),
-    /// For ever.
+    /// Waits without a limit.
     Endless,
 }
 
@@ -170,7 +171,7 @@ impl From<Option<Duration>> for Timeout {
     fn from(timeout: Option<Duration>) -> Self {
         match timeout {
             Some(Duration::ZERO) => Self::None,
-            // A time that is beyond the clock's end never comes.
+            // A time that the clock cannot represent never comes.
             Some(timeout) => Instant::now()
                 .checked_add(timeout)
                 .map_or(Self::Endless, Self::Until),
@@ -188,23 +189,23 @@ impl Timeout {
     }
 }
 
-/// What all threads share.
+/// State that all threads share.
 #[derive(Debug)]
 pub struct Shared {
     core: Mutex<Core>,
 }
 
 thread_local! {
-    /// This thread has the lock.
+    /// Whether this thread holds the lock.
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether this thread is inside a call of an adapter's: a descriptor that it closes is no application's then.
+/// Returns whether this thread is inside a call of an adapter. Descriptors that it closes are then not the application's.
 pub fn is_inside() -> bool {
     INSIDE.get()
 }
 
-/// The lock on it. Tasks are woken when it is free again: an executor may run them at once.
+/// The held lock. Wakes tasks only after it has released the lock, because an executor may run them at once.
 pub(crate) struct Guard<'a> {
     core: Option<MutexGuard<'a, Core>>,
 }
@@ -246,13 +247,13 @@ impl Shared {
     }
 
     pub(crate) fn lock(&self) -> Guard<'_> {
-        // A thread that has panicked in the middle of a call leaves nothing behind that others could not go on with.
+        // A thread that panics within a call leaves the state usable for others.
         let core = self.core.lock().unwrap_or_else(PoisonError::into_inner);
         INSIDE.set(true);
         Guard { core: Some(core) }
     }
 
-    /// Makes a piece of work of it, which waits for nothing.
+    /// Runs `call`, which must not block, under the lock.
     pub(crate) fn call<T>(&self, call: impl FnOnce(&mut Core) -> T) -> T {
         let mut core = self.lock();
         let outcome = call(&mut core);
@@ -260,8 +261,7 @@ impl Shared {
         outcome
     }
 
-    /// Attempts until it succeeds, or `timeout` has an end. The attempt registers the waiter, if it is given one and has to
-    /// wait.
+    /// Repeats `attempt` until it succeeds or `timeout` expires. An attempt that is given a waiter registers it if it has to wait.
     pub(crate) fn block<T>(
         &self,
         timeout: Timeout,
@@ -270,7 +270,7 @@ impl Shared {
         self.block_beside(timeout, &mut Beside::nothing(), attempt)
     }
 
-    /// The same, and also until something beside the adapter has happened.
+    /// Works like [`Shared::block`], but also stops when a descriptor of `beside` is ready or its sleep fails.
     pub(crate) fn block_beside<T>(
         &self,
         timeout: Timeout,
@@ -308,7 +308,7 @@ impl Shared {
         outcome
     }
 
-    /// Attempts for a task.
+    /// Makes attempts for a task.
     pub(crate) fn poll_for<T>(
         &self,
         context: &Context<'_>,
@@ -325,7 +325,7 @@ impl Shared {
         outcome.map_or(Poll::Pending, Poll::Ready)
     }
 
-    /// Waits for the adapter, for all: one round, after which there may be something for this thread or not.
+    /// Waits once for the adapter, on behalf of all threads. Afterwards the caller has to check whether its own condition holds.
     fn lead<'a>(
         &'a self,
         mut core: Guard<'a>,
@@ -345,7 +345,7 @@ impl Shared {
             return core;
         }
         let (mut core, came) = self.spin(core, parker, timeout);
-        // While it spun others could have the lock, and take in what this thread waits for.
+        // While this thread spun, others could take the lock and process what it waits for.
         let goes_on = came || parker.is_notified();
         if goes_on || !core.host.driver.prepare_to_sleep() || core.host.driver.watch().is_err() {
             core.turn();
@@ -362,14 +362,15 @@ impl Shared {
         let mut core = self.lock();
         core.set_sleeps(parker, None);
         if core.is_led_by(parker) {
-            // If another has taken over meanwhile, the kick is for that one.
+            // If another thread has become the leader meanwhile, the kick is for that thread.
             core.handle_kick();
         }
         core.turn();
         core
     }
 
-    /// Attaching may take its time; others can go on meanwhile, if only to fail.
+    /// Tries to attach to an adapter. Releases the lock meanwhile, because that may take long and the calls of other threads should at
+    /// least fail.
     fn look_for_adapter<'a>(&'a self, core: Guard<'a>) -> Guard<'a> {
         let address = core.host.driver.address().clone();
         let wishes = core.host.driver.config().geometry;
@@ -381,7 +382,7 @@ impl Shared {
         core
     }
 
-    /// Looks for news again and again for as long as that has paid off. True when there are some, or the thread was woken.
+    /// Polls for news for as long as spinning has paid off. Returns true if there is some or the thread was notified.
     fn spin<'a>(
         &'a self,
         mut core: Guard<'a>,
@@ -403,7 +404,7 @@ impl Shared {
         (core, false)
     }
 
-    /// Waits for the leader.
+    /// Sleeps until the leader or another thread wakes this thread.
     fn follow<'a>(
         &'a self,
         mut core: Guard<'a>,
@@ -420,7 +421,7 @@ impl Shared {
         core
     }
 
-    /// What the keeper does.
+    /// The loop of the keeper thread.
     fn keep(&self) {
         let parker = Parker::current();
         let mut core = self.lock();
@@ -434,7 +435,7 @@ impl Shared {
                 core = self.lead(core, &parker, None, &mut Beside::nothing());
                 core.set_keeper_at_link(false);
                 if !core.is_led_by(&parker) {
-                    // A thread that has to wait itself has taken over, and may sleep already.
+                    // A thread that has to wait itself has become the leader, and may be asleep already.
                     core.settle();
                 }
                 continue;
@@ -454,7 +455,7 @@ impl Shared {
         }
     }
 
-    /// Waits until the adapter has all that was written, but not for long.
+    /// Waits briefly until the adapter has fetched all written data.
     fn linger(&self) {
         self.block(Timeout::from(Some(LINGER)), |core, _| {
             core.is_flushed().then_some(())

@@ -1,4 +1,4 @@
-//! The same sockets for tasks of any executor.
+//! Sockets for the tasks of any executor.
 
 use crate::Adapter;
 use crate::adapter::Handle;
@@ -13,7 +13,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// A connection for tasks: [`AsyncRead`] and [`AsyncWrite`] of `futures-io`, which every executor understands.
+/// A connection for tasks. Implements [`AsyncRead`] and [`AsyncWrite`] of `futures-io`, which work with every executor.
 ///
 /// ```no_run
 /// use baton_sockets::{Adapter, AsyncTcpStream};
@@ -33,15 +33,15 @@ impl AsyncTcpStream {
     /// Opens a connection.
     ///
     /// # Errors
-    /// As [`TcpStream::connect`].
+    /// The errors of [`TcpStream::connect`].
     pub async fn connect(adapter: &Adapter, peer: SocketAddr) -> Result<Self> {
         Self::opened(TcpStream::start(adapter, peer)?).await
     }
 
-    /// Opens a connection by TCP Fast Open (RFC 7413) with the beginning of `data`; gives how many bytes that were.
+    /// Opens a connection with TCP Fast Open (RFC 7413), with the beginning of `data`. Returns how many bytes of `data` were taken.
     ///
     /// # Errors
-    /// As [`TcpStream::connect_fast_open`].
+    /// The errors of [`TcpStream::connect_fast_open`].
     pub async fn connect_fast_open(
         adapter: &Adapter,
         peer: SocketAddr,
@@ -51,7 +51,7 @@ impl AsyncTcpStream {
         Ok((Self::opened(stream).await?, taken))
     }
 
-    /// A connection that is being opened, once it is open.
+    /// Waits until a connection that is being opened is established.
     async fn opened(stream: TcpStream) -> Result<Self> {
         let handle = Arc::clone(stream.handle());
         poll_fn(|context| handle.poll_for(context, |core, waiter| stream.connected(core, waiter)))
@@ -59,7 +59,7 @@ impl AsyncTcpStream {
         Ok(Self { stream })
     }
 
-    /// The connection, for its options and addresses.
+    /// Returns the connection, for its options and addresses.
     pub fn get_ref(&self) -> &TcpStream {
         &self.stream
     }
@@ -69,7 +69,7 @@ impl AsyncTcpStream {
     }
 }
 
-/// A connection that was opened or accepted by a thread.
+/// Converts a connection that a thread has opened or accepted.
 impl From<TcpStream> for AsyncTcpStream {
     fn from(stream: TcpStream) -> Self {
         Self { stream }
@@ -105,12 +105,12 @@ impl AsyncWrite for &AsyncTcpStream {
         })
     }
 
-    /// Nothing waits here.
+    /// Does nothing: no data is buffered here.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<()>> {
         Poll::Ready(Ok(()))
     }
 
-    /// Ends the sending direction.
+    /// Shuts down the sending direction.
     fn poll_close(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<()>> {
         Poll::Ready(self.stream.shutdown(Shutdown::Write))
     }
@@ -154,7 +154,7 @@ impl AsyncTcpListener {
     /// Waits for a connection.
     ///
     /// # Errors
-    /// As [`TcpListener::accept`].
+    /// The errors of [`TcpListener::accept`].
     pub async fn accept(&self) -> Result<(AsyncTcpStream, SocketAddr)> {
         let handle = self.listener.handle();
         let listener = &self.listener;
@@ -171,13 +171,13 @@ impl AsyncTcpListener {
         Ok((stream.into(), peer))
     }
 
-    /// The listener, for its address.
+    /// Returns the listener, for its address.
     pub fn get_ref(&self) -> &TcpListener {
         &self.listener
     }
 }
 
-/// To bind takes a moment only: that is done by a thread.
+/// Converts a listener that a thread has bound. Binding takes only a moment.
 impl From<TcpListener> for AsyncTcpListener {
     fn from(listener: TcpListener) -> Self {
         Self { listener }

@@ -1,4 +1,4 @@
-//! Waiting for sockets of an adapter beside other things, and what can be done with a socket now.
+//! Waiting for an adapter's sockets together with other descriptors, and the readiness of a socket.
 
 use crate::Adapter;
 use crate::adapter::Timeout;
@@ -13,48 +13,48 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long a thread sleeps that cannot be woken, since the system has no file left for that.
+/// How long a thread sleeps at a time if it cannot be woken because the process has no descriptor left for its bell.
 const WITHOUT_BELL: Duration = Duration::from_millis(10);
 
 /// What can be done with a connection now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Readiness {
-    /// Bytes that wait to be read.
+    /// Number of received bytes that are not read yet.
     pub unread: usize,
-    /// The peer will send no more, or this side reads no more.
+    /// The peer sends no more data, or this side has shut down reading.
     pub ended: bool,
-    /// There is room for data, or a write fails at once.
+    /// There is buffer space for data, or a write fails at once.
     pub writable: bool,
     /// Nothing can be sent any more.
     pub shut: bool,
-    /// The connection is lost; `take_error` tells why.
+    /// The connection is lost.
     pub failed: bool,
     /// It is not known yet whether it can be opened.
     pub opening: bool,
-    /// There are times of bytes that were sent, for [`TcpStream::take_transmit_time`].
+    /// Transmit times of sent bytes are available from [`TcpStream::take_transmit_time`].
     pub times: bool,
 }
 
 impl Readiness {
-    /// A read does not wait.
+    /// Returns whether a read returns without waiting.
     pub fn is_readable(&self) -> bool {
         !self.opening && (self.unread > 0 || self.ended || self.failed)
     }
 }
 
-/// Something that [`Adapter::wait_beside`] waits for.
+/// A condition that [`Adapter::wait_beside`] waits for.
 #[derive(Clone, Copy, Debug)]
 pub enum Watched<'a> {
-    /// A connection, until it can be read or written.
+    /// The connection can be read or written, as the interest says.
     Stream(&'a TcpStream, Interest),
     /// A listener, until there is a connection.
     Listener(&'a TcpListener),
-    /// A poll, until it has an event.
+    /// The poll has an event.
     Poll(&'a Poll),
 }
 
 impl Watched<'_> {
-    /// Whether it is ready; or registers the waiter.
+    /// Returns whether the condition holds, and registers the waiter.
     fn check(&self, core: &mut Core, waiter: Option<&Waiter>) -> bool {
         match self {
             Self::Stream(stream, interest) => {
@@ -82,12 +82,12 @@ impl Watched<'_> {
 }
 
 impl Adapter {
-    /// Waits until one of `watched` is ready, one of `others` is, or `timeout` is over: the thread that waits takes in what the adapter
-    /// tells, so that there is none between it and its sockets. What is ready is to be looked up then. `sleep` is poll(2), or does more, such as
-    /// ppoll(2).
+    /// Waits until one of `watched` or `others` is ready, or `timeout` expires. The waiting thread itself processes what the adapter
+    /// reports, so that no other thread is involved. The caller then checks what is ready. `sleep` is poll(2) or an extension of it, such
+    /// as ppoll(2).
     ///
     /// # Errors
-    /// `Interrupted` by a signal; the system cannot wait.
+    /// A signal arrived (`Interrupted`), or `sleep` failed.
     pub fn wait_beside(
         &self,
         watched: &[Watched<'_>],
@@ -101,7 +101,7 @@ impl Adapter {
         };
         self.handle()
             .block_beside(Timeout::from(timeout), &mut beside, |core, waiter| {
-                // All are looked at: each is to know of the waiter.
+                // This checks all of them, because each has to register the waiter.
                 let ready = watched.iter().filter(|one| one.check(core, waiter));
                 (ready.count() > 0).then_some(())
             });
@@ -109,15 +109,15 @@ impl Adapter {
     }
 }
 
-/// poll(2), or what stands for it.
+/// poll(2), or a replacement for it.
 type Sleep<'a> =
     &'a mut dyn FnMut(&mut [PollFd<'_>], Option<&Timespec>) -> rustix::io::Result<usize>;
 
-/// What a thread waits for beside the adapter.
+/// What a thread waits for in addition to the adapter.
 pub(crate) struct Beside<'a> {
-    /// None: it does not want to hear of signals either.
+    /// `None` if there is nothing else to wait for; signals are then ignored as well.
     others: Option<(&'a [PollFd<'a>], Sleep<'a>)>,
-    /// One of them is ready, or it cannot be waited for.
+    /// Result of the sleep, once one of the others is ready or sleeping has failed.
     outcome: Option<io::Result<()>>,
 }
 
@@ -133,13 +133,13 @@ impl<'a> Beside<'a> {
         self.outcome.is_some()
     }
 
-    /// Sleeps until `own` is ready, or one of the others.
+    /// Sleeps until `own` or one of the others is ready.
     pub(crate) fn sleep(&mut self, own: Option<PollFd<'_>>, timeout: Option<Duration>) {
         let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
         let mut fds: SmallVec<[PollFd<'_>; 8]> = own.into_iter().collect();
         let owned = fds.len();
         let Some((others, sleep)) = &mut self.others else {
-            // That the system cannot wait is no reason not to look.
+            // If the system cannot wait, the caller should still check.
             let _ = poll(&mut fds, timeout.as_ref());
             return;
         };
@@ -167,7 +167,7 @@ impl<'a> Beside<'a> {
                 continue;
             };
             self.sleep(Some(crate::driver::readable(bell)), left);
-            // It rings after the note was taken: perhaps for one that this thread has seen before it slept.
+            // The bell rings after the notification is set, so this ring may belong to a notification that the thread saw before it slept.
             let _ = rustix::io::read(bell, &mut [0; 8]);
         }
     }

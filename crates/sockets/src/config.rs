@@ -1,16 +1,16 @@
-//! Parameters of an application's side.
+//! Parameters of the application's side of a link.
 
 use baton_bus::Batching;
 use baton_host::adapter::OsLayerConfig;
 use baton_iolib::Geometry;
 use serde::{Deserialize, Serialize};
 
-/// Bytes of one transfer. What there is to do for a transfer, whatever its length, shows in content of tens of kilobytes; the 4 KiB of
-/// batching 3.1 are those of a bus.
+/// Bytes of one transfer. With content of tens of kilobytes, the fixed cost of each transfer is noticeable; the 4 KiB of batching in
+/// section 3.1 are meant for a bus.
 const BUFFER_BYTES: u32 = 16 * 1024;
 
-/// A connection has one posted at least, and three in four may be: enough for 12,000 connections. The system has memory for those that
-/// were used only.
+/// Every connection has at least one buffer posted, and three in four buffers may be posted: enough for 12,000 connections. The system
+/// allocates memory only for buffers that were used.
 const BUFFERS: u32 = 16 * 1024;
 
 /// Parameters of an application's side of a link.
@@ -26,15 +26,15 @@ const BUFFERS: u32 = 16 * 1024;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DriverConfig {
-    /// Sockets: batching, corks, how many of everything.
+    /// Sockets: batching, corks, and limits.
     pub os: OsLayerConfig,
-    /// Rings and buffers that are asked of the adapter. As many sends as those of `os` are.
+    /// Rings and buffers to request from the adapter. The number of sends is that of `os`.
     pub geometry: Geometry,
-    /// The longest that a wait spins before it sleeps, microseconds; 0 never spins.
+    /// Maximum time that a wait spins before it sleeps, in microseconds; 0 never spins.
     pub most_spin_us: u32,
-    /// The pause after the first attempt to attach again to an adapter that is gone, milliseconds; it doubles with each attempt.
+    /// Pause after the first attempt to attach again after an adapter is gone, in milliseconds; it doubles with each attempt.
     pub first_retry_ms: u32,
-    /// The longest such pause, milliseconds.
+    /// Maximum pause between such attempts, in milliseconds.
     pub longest_retry_ms: u32,
 }
 

@@ -1,4 +1,4 @@
-//! What all threads of an application share: the host's half, and who waits for which socket.
+//! State that all threads of an application share: the host's half of the link, and who waits for which socket.
 
 use crate::direct::Direct;
 use crate::host::{FIRST_LISTENER, Host};
@@ -13,13 +13,13 @@ use std::io::{Error, ErrorKind};
 use std::sync::Arc;
 use std::task::Waker;
 
-/// Rounds in which what comes while a thread is about to sleep is taken in by others.
+/// How often a thread processes news that keeps the leader from going back to sleep, before it wakes the leader.
 const MOST_ROUNDS: u32 = 8;
 
-/// Between two looks of a keeper that leads nobody.
+/// Interval at which the keeper looks for news when it does not lead.
 const KEEPERS_PAUSE: Span = Span::from_ms(100);
 
-/// What a socket can be waited for.
+/// The side of a socket to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     Read,
@@ -43,12 +43,12 @@ impl Entry {
     }
 }
 
-/// The thread that waits for the adapter, for all.
+/// The thread that waits for the adapter on behalf of all.
 #[derive(Debug)]
 pub(crate) struct Leader {
     parker: Arc<Parker>,
     is_keeper: bool,
-    /// It sleeps, until then at the latest.
+    /// `Some` while the leader sleeps, with the time until which it sleeps at the latest.
     sleeps: Option<Option<Time>>,
 }
 
@@ -57,30 +57,30 @@ pub(crate) struct Leader {
 pub(crate) struct Core {
     pub host: Host,
     pub polls: Polls,
-    /// By socket.
+    /// Entries of sockets, by socket.
     entries: Vec<Entry>,
-    /// Those of listeners that are the kernel's.
+    /// Entries of listeners in the kernel.
     listener_entries: Vec<Entry>,
     listeners: Vec<SocketId>,
-    /// Listeners that the adapter has not yet agreed to.
+    /// Listeners that the adapter has not confirmed yet.
     setting_up: Vec<SocketId>,
-    /// Sockets that hold data for want of room.
+    /// Sockets that hold written data because buffer space is missing.
     held: Vec<SocketId>,
-    /// Tasks that wait.
+    /// Number of waiting tasks.
     tasks: usize,
     leader: Option<Leader>,
     followers: Vec<Arc<Parker>>,
     keeper: Option<Arc<Parker>>,
-    /// The keeper sleeps, until then at the latest.
+    /// `Some` while the keeper sleeps, with the time until which it sleeps at the latest.
     keeper_sleeps: Option<Option<Time>>,
-    /// The keeper waits for the adapter, or is about to, even if a thread has taken over since.
+    /// The keeper waits for the adapter or is about to, even if another thread has become the leader since.
     keeper_at_link: bool,
-    /// Wakes a leader that sleeps.
+    /// Wakes a sleeping leader.
     kick: Arc<OwnedFd>,
-    /// Tasks to be woken once the lock is free.
+    /// Tasks to wake once the lock is released.
     to_wake: SmallVec<[Waker; 4]>,
     links_lost: u64,
-    /// Nobody uses it any more.
+    /// Nobody uses the adapter any more.
     pub closed: bool,
 }
 
@@ -109,7 +109,7 @@ impl Core {
 
     // --- sockets ---
 
-    /// A socket begins.
+    /// Adds a socket.
     pub(crate) fn open(&mut self, socket: SocketId) {
         let (entries, index) = self.place(socket);
         if index >= entries.len() {
@@ -130,20 +130,20 @@ impl Core {
         entries.get_mut(index)
     }
 
-    /// A listener begins.
+    /// Adds a listener.
     pub(crate) fn open_listener(&mut self, socket: SocketId) {
         self.open(socket);
         self.listeners.push(socket);
         self.setting_up.push(socket);
     }
 
-    /// The application is done with a socket.
+    /// Closes a socket.
     pub(crate) fn close(&mut self, socket: SocketId, direct: Option<&Direct>) {
         if let Some(direct) = direct {
             self.host.account_direct(socket, direct);
         }
         if !direct.is_some_and(Direct::is_open) {
-            // What has come decides how it ends.
+            // What has arrived decides between an orderly close and a reset.
             self.turn();
         }
         if self.host.closes_by_reset(socket) {
@@ -170,7 +170,8 @@ impl Core {
         }
     }
 
-    /// Takes data, or registers `waiter`. No data is the end of the stream.
+    /// Takes received data, or registers `waiter`. Empty data is the end of the stream. If the connection fails after its peer has ended
+    /// its stream (`BrokenPipe`), readers see the end of the stream instead of the error.
     pub(crate) fn receive(
         &mut self,
         socket: SocketId,
@@ -202,7 +203,7 @@ impl Core {
         }
     }
 
-    /// Takes a connection, or registers `waiter`.
+    /// Accepts a connection, or registers `waiter`.
     pub(crate) fn accept(
         &mut self,
         listener: SocketId,
@@ -220,7 +221,7 @@ impl Core {
         }
     }
 
-    /// Whether a connection is open, or why it cannot be; or registers `waiter`.
+    /// Reports that a connection is established or why it failed, or registers `waiter`.
     pub(crate) fn connected(
         &mut self,
         socket: SocketId,
@@ -232,7 +233,7 @@ impl Core {
         if let Some(error) = self.host.error_of(socket) {
             return Some(Err(error));
         }
-        // One that is open and over already ends as it began.
+        // A connection that was established and has already ended counts as opened.
         if !self.host.is_opening(socket) {
             return Some(Ok(()));
         }
@@ -240,7 +241,7 @@ impl Core {
         self.wait_for(socket, Side::Write, waiter)
     }
 
-    /// Whether a listener listens, or why it cannot; or registers `waiter`.
+    /// Reports that a listener listens or why it cannot, or registers `waiter`.
     pub(crate) fn listening(
         &mut self,
         listener: SocketId,
@@ -255,7 +256,7 @@ impl Core {
         }
     }
 
-    /// This end of a connection, or why it cannot be told; or registers `waiter`.
+    /// Returns the local endpoint of a connection or why it is unknown, or registers `waiter`.
     pub(crate) fn local(
         &mut self,
         socket: SocketId,
@@ -268,13 +269,13 @@ impl Core {
         self.wait_for(socket, Side::Write, waiter)
     }
 
-    /// Why a socket is of no use any more.
+    /// Returns why a socket is unusable.
     pub(crate) fn error(&self, socket: SocketId) -> Error {
         let error = self.host.error_of(socket);
         error.unwrap_or_else(|| ErrorKind::BrokenPipe.into())
     }
 
-    /// Registers whoever waits.
+    /// Registers `waiter`, if there is one.
     fn wait_for<T>(
         &mut self,
         socket: SocketId,
@@ -289,19 +290,19 @@ impl Core {
         None
     }
 
-    /// Registers whoever waits for a side of a socket, whatever can be done with it now.
+    /// Registers a waiter for a side of a socket, whether or not that side is ready now.
     pub(crate) fn wait_until(&mut self, socket: SocketId, side: Side, waiter: &Waiter) {
         self.wait_for::<()>(socket, side, Some(waiter));
     }
 
-    /// Notes that a socket holds data that was taken and has not gone, if so.
+    /// Records the socket if it holds data that was taken from the application and not sent.
     pub(crate) fn hold_if_held(&mut self, socket: SocketId) {
         if self.host.held(socket) > 0 && !self.held.contains(&socket) {
             self.held.push(socket);
         }
     }
 
-    /// Whether the adapter has all that was written and asked for, or is gone.
+    /// Returns whether the adapter has fetched all data and requests, or is gone.
     pub(crate) fn is_flushed(&mut self) -> bool {
         self.host.driver.os_mut().unmask_lazy();
         self.turn();
@@ -310,14 +311,14 @@ impl Core {
 
     // --- readiness ---
 
-    /// Lets go what is due, takes in what has come, and wakes whoever waited for it. True when something happened.
+    /// Sends what is due, processes what has arrived, and wakes whoever waited for it. Returns true if something happened.
     pub(crate) fn turn(&mut self) -> bool {
         let moved = self.host.turn();
         self.dispatch();
         moved
     }
 
-    /// Wakes whoever waited for what has happened.
+    /// Wakes the waiters of sockets that have become ready.
     fn dispatch(&mut self) {
         while let Some(ready) = self.host.next_ready() {
             match ready {
@@ -406,20 +407,20 @@ impl Core {
         }
     }
 
-    /// Tasks to be woken once the lock is free.
+    /// Takes the tasks to wake once the lock is released.
     pub(crate) fn take_to_wake(&mut self) -> SmallVec<[Waker; 4]> {
         std::mem::take(&mut self.to_wake)
     }
 
     // --- registrations with a poll ---
 
-    /// The registrations of a socket, each with a poll of its own.
+    /// Returns the registrations of a socket, each of which is with a different poll.
     pub(crate) fn registrations(&mut self, socket: SocketId) -> &mut SmallVec<[Registration; 1]> {
         let (entries, index) = self.place(socket);
         &mut entries[index].registrations
     }
 
-    /// That with one poll, if it has one.
+    /// Returns the registration with one poll, if there is one.
     pub(crate) fn registration(
         &mut self,
         socket: SocketId,
@@ -429,7 +430,7 @@ impl Core {
         registrations.find(|registration| registration.poll == poll)
     }
 
-    /// A socket is registered with a poll from now on.
+    /// Registers a socket with a poll.
     pub(crate) fn add_registration(&mut self, socket: SocketId, registration: Registration) {
         if !registration.in_kernel {
             self.polls.enter(registration.poll);
@@ -437,7 +438,7 @@ impl Core {
         self.registrations(socket).push(registration);
     }
 
-    /// What is ready already is told to a new registration.
+    /// Signals to a new registration what is ready already.
     pub(crate) fn signal_present(&mut self, socket: SocketId, is_listener: bool) {
         let host = &mut self.host;
         let (readable, writable) = if is_listener {
@@ -455,7 +456,7 @@ impl Core {
         }
     }
 
-    /// A poll is done with, and with it its registrations.
+    /// Closes a poll and removes all registrations with it.
     pub(crate) fn close_poll(&mut self, poll: usize) {
         self.polls.close(poll);
         let entries = self.entries.iter_mut().chain(&mut self.listener_entries);
@@ -464,21 +465,21 @@ impl Core {
         }
     }
 
-    // --- connections that the application uses directly ---
+    // --- connections that the application uses directly, without the lock ---
 
-    /// The application has used a connection directly: it may move.
+    /// Considers moving a connection after the application has used it directly.
     pub(crate) fn consider(&mut self, socket: SocketId, direct: &Direct) {
         self.host.consider_direct(socket, direct);
         self.follow_direct(socket, direct);
     }
 
-    /// The application uses a connection directly no more.
+    /// Ends the direct use of a connection.
     pub(crate) fn end_direct(&mut self, socket: SocketId, direct: &Direct) {
         self.host.end_direct(socket, direct);
         self.follow_direct(socket, direct);
     }
 
-    /// The application may use a connection directly again, if nothing hinders it.
+    /// Lets the application use a connection directly again, unless a thread waits for the connection or something else prevents it.
     pub(crate) fn begin_direct(&mut self, socket: SocketId, direct: &Direct) {
         let is_waited_for =
             (self.entry(socket)).is_none_or(|it| !(it.readers.is_empty() && it.writers.is_empty()));
@@ -488,11 +489,11 @@ impl Core {
         }
     }
 
-    /// Who waits for a connection follows it from the application's epoll instance to a poll, and back. What there was to be told by the
-    /// one is told by the other, perhaps once more.
+    /// Switches the registrations of a connection between the application's epoll instance and the polls. What one has reported may be
+    /// reported again by the other.
     fn follow_direct(&mut self, socket: SocketId, direct: &Direct) {
         let in_kernel = direct.is_open();
-        // One that is registered with several is not used directly.
+        // A connection that is registered with several polls is not used directly.
         let registrations = self.registrations(socket).iter_mut();
         let changed: SmallVec<[usize; 1]> = registrations
             .filter_map(|it| {
@@ -514,7 +515,7 @@ impl Core {
 
     // --- leading ---
 
-    /// Whether nobody waits for the adapter, or only the keeper.
+    /// Returns whether no thread but the keeper waits for the adapter.
     pub(crate) fn is_without_leader(&self) -> bool {
         self.leader.as_ref().is_none_or(|leader| leader.is_keeper)
     }
@@ -534,7 +535,7 @@ impl Core {
         }
     }
 
-    /// The leader goes to sleep, or has woken up.
+    /// Records that the leader goes to sleep or has woken up.
     pub(crate) fn set_sleeps(&mut self, parker: &Arc<Parker>, sleeps: Option<Option<Time>>) {
         if let Some(leader) = &mut self.leader
             && Arc::ptr_eq(&leader.parker, parker)
@@ -543,7 +544,7 @@ impl Core {
         }
     }
 
-    /// A thread waits for the adapter no longer: another that waits takes its place.
+    /// Ends the lead of a thread, if it is the leader, and lets a follower take its place.
     pub(crate) fn leave(&mut self, parker: &Arc<Parker>) {
         if !self.is_led_by(parker) {
             return;
@@ -552,7 +553,7 @@ impl Core {
         self.promote();
     }
 
-    /// One of those that wait for the leader is to see whether it still has to wait, and to lead if so.
+    /// Wakes one of the followers, which checks whether it still has to wait and becomes the leader if so.
     fn promote(&self) {
         if let Some(next) = self.followers.first()
             && next.notify()
@@ -573,18 +574,19 @@ impl Core {
         self.keeper = Some(parker);
     }
 
-    /// The keeper begins, or has ended, to wait for the adapter.
+    /// Records whether the keeper waits for the adapter.
     pub(crate) fn set_keeper_at_link(&mut self, at_link: bool) {
         self.keeper_at_link = at_link;
     }
 
-    /// Whether somebody has to wait for the adapter, or to look for one, even if no thread does.
+    /// Returns whether somebody has to wait for the adapter, or look for one, although no thread waits.
     pub(crate) fn needs_keeper(&self) -> bool {
         self.tasks > 0 || !self.held.is_empty() || self.host.driver.retry_is_due()
     }
 
-    /// The keeper goes to sleep. Gives until when: until something has to be done even if nothing comes, which is a leader's to do if there is
-    /// one; or it looks for news although nobody waits, since an adapter may want a connection back, or the kernel have room for what was closed.
+    /// Records that the keeper goes to sleep, and returns until when. The keeper wakes up for the next deadline if there is no leader to do
+    /// so. With connections in the kernel it also wakes up periodically, because the adapter may want to return a connection, or the kernel
+    /// may now have buffer space for a closed one.
     pub(crate) fn keeper_goes_to_sleep(&mut self) -> Option<Time> {
         let host = &self.host;
         let look = host
@@ -601,20 +603,20 @@ impl Core {
         self.keeper_sleeps = None;
     }
 
-    /// Whether something has to be done before then, even if nothing comes: whoever sleeps so long would be too late.
+    /// Returns whether a deadline comes before `until`, so that a thread that sleeps until then would miss it.
     fn is_due_before(&self, until: Option<Time>) -> bool {
         let due = self.host.poll_timeout();
         due.is_some_and(|due| until.is_none_or(|until| due < until))
     }
 
-    /// Ends a piece of work of a thread that does not lead: what was asked for goes, and the leader hears what it has to.
+    /// Ends a call of a thread that does not lead: submits requests and wakes the leader or the keeper if necessary.
     pub(crate) fn settle(&mut self) {
         self.host.driver.transmit();
-        // What has left may have made room for others.
+        // Submitting may have freed space in a queue.
         self.dispatch();
         let Some(leader) = &self.leader else {
             if !self.followers.is_empty() {
-                // Whoever was to lead has got what it waited for.
+                // The thread that was to lead already has what it waited for.
                 self.promote();
             } else if self.needs_keeper()
                 || (self.keeper_sleeps).is_some_and(|until| self.is_due_before(until))
@@ -626,7 +628,7 @@ impl Core {
         let Some(sleeps_until) = leader.sleeps else {
             return;
         };
-        // To use the link has told the adapter that this side is awake. The leader is not.
+        // Using the link has told the adapter that this side is awake, but the leader is asleep.
         let mut rounds = 0;
         while !self.host.driver.prepare_to_sleep() && rounds < MOST_ROUNDS {
             self.turn();
@@ -642,18 +644,19 @@ impl Core {
             keeper.notify();
             keeper.unpark();
             if self.keeper_at_link {
-                // Whoever took over from it and has left has told the adapter that this side is awake: it may sleep for ever.
+                // A thread that took over from the keeper and has left may have announced to the adapter that this side is awake: without
+                // the kick, the keeper might sleep forever.
                 self.kick();
             }
         }
     }
 
     pub(crate) fn kick(&self) {
-        // Full is as good as one more.
+        // If the counter is full, the leader is woken anyway.
         let _ = rustix::io::write(&*self.kick, &1_u64.to_ne_bytes());
     }
 
-    /// The leader has heard that it was kicked.
+    /// Resets the kick after the leader has seen it.
     pub(crate) fn handle_kick(&self) {
         let _ = rustix::io::read(&*self.kick, &mut [0; 8]);
     }

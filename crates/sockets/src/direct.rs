@@ -1,8 +1,8 @@
-//! Connections of the kernel's that an application uses by system calls of its own, and waits for by an epoll instance of its own: as
-//! long as they are in the kernel and nothing of them is here.
+//! Kernel connections that an application uses by its own system calls and watches with its own epoll instance, while they are in the
+//! kernel and this library holds none of their data.
 //!
-//! Such a connection is in no set of this library. Before it leaves the kernel the application's calls that are under way end, and its
-//! instance waits for it no more; the [`Poll`](crate::Poll) that it is registered with does from then on.
+//! This library does not watch such a connection. Before the connection leaves the kernel, the application's calls in progress end, and its
+//! epoll instance stops watching it; the [`Poll`](crate::Poll) that it is registered with watches it from then on.
 
 use crate::Adapter;
 use crate::kernel::KernelSocket;
@@ -18,25 +18,25 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard, Weak};
 
-/// What an application's epoll instance waits for, in the application's words.
+/// What an application's epoll instance waits for, as the application specified it.
 #[derive(Clone, Copy, Debug)]
 pub struct Watch {
-    /// Bits of epoll_ctl(2).
+    /// Event bits of epoll_ctl(2).
     pub events: u32,
-    /// What it is told with them.
+    /// Data that is reported with the events.
     pub data: u64,
 }
 
-/// What the application and this library share of one connection.
+/// State of one connection that the application and this library share.
 #[derive(Debug)]
 pub struct Direct {
-    /// Held for reading by each of the application's calls, which do not wait.
+    /// Each of the application's calls, which do not block, holds a read lock.
     gate: RwLock<Gate>,
     corked: AtomicBool,
-    /// The policy is told, and asked, once there have been so many enqueues or so many reads since.
+    /// Number of enqueues or of reads after which the counters below are reported to the policy, which may then have the connection move.
     least_enqueues: AtomicU32,
     least_receives: AtomicU32,
-    /// What it has not been told.
+    /// Counters that were not reported to the policy yet.
     requests: AtomicU32,
     enqueues: AtomicU32,
     bytes: AtomicU64,
@@ -48,13 +48,13 @@ struct Gate {
     /// The library's descriptor of the connection.
     fd: Weak<OwnedFd>,
     is_open: bool,
-    /// It does not open again.
+    /// The gate does not open again.
     is_shut: bool,
     watch: Option<(Arc<OwnedFd>, Watch)>,
 }
 
 impl Gate {
-    /// Has an instance of the application's wait for the connection, or no longer if there is nothing to wait for.
+    /// Adds the connection to an epoll instance of the application or changes its events; removes it without a `watch`.
     fn tell(&self, instance: &OwnedFd, watch: Option<Watch>, is_new: bool) -> Result<(), Errno> {
         let fd = self.fd.upgrade().ok_or(Errno::BADF)?;
         let Some(Watch { events, data }) = watch else {
@@ -70,7 +70,7 @@ impl Gate {
 }
 
 impl Direct {
-    /// The application may begin, if it `is_open`.
+    /// Creates the state. The application may use the connection directly at once if `is_open`.
     pub(crate) fn new(fd: &Arc<OwnedFd>, is_open: bool) -> Self {
         Self {
             gate: RwLock::new(Gate {
@@ -93,9 +93,10 @@ impl Direct {
         self.gate.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes a call of the application's. None where it may not.
+    /// Makes a call of the application. Returns `None` if direct use is not allowed now.
     fn call<T>(&self, call: impl FnOnce() -> T) -> Option<T> {
-        // Whoever changes it has the core's lock, and so may wait for calls; nobody waits for whoever changes it but there.
+        // A thread that changes the gate holds the core's lock, and so may wait for calls in progress; calls never wait for that thread
+        // here.
         let gate = self.gate.try_read().ok()?;
         gate.is_open.then(call)
     }
@@ -105,23 +106,23 @@ impl Direct {
         gate.is_open
     }
 
-    /// Whether there is something to close, or to keep from opening.
+    /// Returns whether there is an open gate to close, or a gate to shut for good.
     fn may_close(&self, for_good: bool) -> bool {
         let gate = self.gate.read().unwrap_or_else(PoisonError::into_inner);
         gate.is_open || for_good && !gate.is_shut
     }
 
-    /// The application makes no more calls, and its instance waits no more. False if that was so before.
+    /// Ends the application's direct calls and removes the connection from its epoll instance. Returns whether the gate was open.
     pub(crate) fn close(&self) -> bool {
         let mut gate = self.gate();
         if let (true, Some((instance, _))) = (gate.is_open, &gate.watch) {
-            // It waits: what would be an error is not to be told.
+            // The instance is watching the connection; an error here is of no use to anybody.
             let _ = gate.tell(instance, None, false);
         }
         std::mem::take(&mut gate.is_open)
     }
 
-    /// It may make calls again. False where its instance cannot wait.
+    /// Lets the application make calls again. Returns false if its epoll instance cannot watch the socket, or after [`Direct::shut`].
     pub(crate) fn open(&self) -> bool {
         let mut gate = self.gate();
         gate.is_open = match &gate.watch {
@@ -132,13 +133,13 @@ impl Direct {
         gate.is_open
     }
 
-    /// Whether it may be opened again, because the application waits for it.
+    /// Returns whether the connection may be used directly again, because the application watches it.
     pub(crate) fn may_open(&self) -> bool {
         let gate = self.gate();
         !gate.is_open && !gate.is_shut && gate.watch.is_some()
     }
 
-    /// The application waits for the connection; true if its instance does.
+    /// Sets what the application waits for. Returns true if its epoll instance watches the connection now.
     pub(crate) fn watch(&self, instance: &Arc<OwnedFd>, watch: Watch) -> io::Result<bool> {
         let mut gate = self.gate();
         let is_there = |(other, _): &(Arc<OwnedFd>, Watch)| Arc::ptr_eq(other, instance);
@@ -150,7 +151,7 @@ impl Direct {
         Ok(gate.is_open)
     }
 
-    /// The application waits for it no more.
+    /// Ends the application's watch.
     pub(crate) fn unwatch(&self) {
         let mut gate = self.gate();
         if let (Some((instance, _)), true) = (gate.watch.take(), gate.is_open) {
@@ -158,12 +159,12 @@ impl Direct {
         }
     }
 
-    /// The connection has another socket. It is not in use directly.
+    /// Replaces the descriptor after the connection came back on a new socket. The connection is not in direct use.
     pub(crate) fn set_fd(&self, fd: &Arc<OwnedFd>) {
         self.gate().fd = Arc::downgrade(fd);
     }
 
-    /// It does not open again.
+    /// Keeps the gate from opening again.
     pub(crate) fn shut(&self) {
         self.gate().is_shut = true;
     }
@@ -172,12 +173,12 @@ impl Direct {
         self.corked.load(Ordering::Relaxed)
     }
 
-    /// Gives what it was.
+    /// Returns the previous value.
     pub(crate) fn set_corked(&self, corked: bool) -> bool {
         self.corked.swap(corked, Ordering::Relaxed)
     }
 
-    /// What the policy has not been told yet.
+    /// Takes the counters that were not reported to the policy yet.
     pub(crate) fn take_used(&self) -> Used {
         Used {
             requests: self.requests.swap(0, Ordering::Relaxed),
@@ -187,20 +188,20 @@ impl Direct {
         }
     }
 
-    /// From what on the policy is to be told.
+    /// Sets the counts at which the policy is asked next.
     pub(crate) fn set_next_look(&self, next: NextLook) {
         self.least_enqueues.store(next.enqueues, Ordering::Relaxed);
         self.least_receives.store(next.receives, Ordering::Relaxed);
     }
 }
 
-/// Use by system calls of the application's own.
+/// Use by the application's own system calls.
 impl TcpStream {
-    /// A connection of the kernel's as by [`TcpStream::from_kernel`], with these ends, which the application uses
-    /// [directly](TcpStream::directly) at first.
+    /// Takes in a kernel connection like [`TcpStream::from_kernel`], with these endpoints. The application starts out using it
+    /// [directly](TcpStream::directly).
     ///
     /// # Errors
-    /// As [`TcpStream::from_kernel`].
+    /// The errors of [`TcpStream::from_kernel`].
     pub fn from_kernel_direct(
         adapter: &Adapter,
         socket: impl Into<KernelSocket>,
@@ -211,18 +212,18 @@ impl TcpStream {
         Self::take_in(adapter, |stack| stack.take_in_direct(socket, local, peer))
     }
 
-    /// Whether the application may use it directly now.
+    /// Returns whether the application may use the connection directly now.
     pub fn is_direct(&self) -> bool {
         self.direct().is_some_and(Direct::is_open)
     }
 
-    /// Makes a system call on the connection by the application's descriptor, which must not wait. None where the stream has to be used
-    /// instead: the connection is not in the kernel, or something of it is here.
+    /// Makes a system call on the connection with the application's descriptor; the call must not block. Returns `None` if the stream has
+    /// to be used instead, because the connection is not in the kernel or this library holds some of its data.
     pub fn directly<T>(&self, call: impl FnOnce() -> T) -> Option<T> {
         self.direct()?.call(call)
     }
 
-    /// The application has sent `bytes` directly, by so many enqueues. The policy may have the connection move.
+    /// Records that the application has sent `bytes` directly, in this many enqueues. The policy may have the connection move.
     pub fn note_sent(&self, enqueues: u32, bytes: usize) {
         if let Some(direct) = self.direct() {
             direct.requests.fetch_add(1, Ordering::Relaxed);
@@ -233,7 +234,7 @@ impl TcpStream {
         }
     }
 
-    /// The same when it has received something.
+    /// Records that the application has received data directly. The policy may have the connection move.
     pub fn note_received(&self) {
         if let Some(direct) = self.direct() {
             let before = direct.receives.fetch_add(1, Ordering::Relaxed);
@@ -242,7 +243,7 @@ impl TcpStream {
         }
     }
 
-    /// The application has held partial segments back, or does so no longer, by a call that it makes [directly](TcpStream::directly).
+    /// Records that the application corks or uncorks partial segments by a call that it makes [directly](TcpStream::directly).
     pub fn note_corked(&self, corked: bool) {
         if let Some(direct) = self.direct() {
             direct.set_corked(corked);
@@ -256,8 +257,8 @@ impl TcpStream {
         }
     }
 
-    /// The connection is used through the stream from now on: as long as no [`Poll`](crate::Poll) waits for it in the application's words, or
-    /// `for_good`.
+    /// Makes the application use the connection through the stream from now on: permanently if `for_good`, otherwise until a
+    /// [`Poll`](crate::Poll) watches it with the application's events again.
     pub fn end_direct(&self, for_good: bool) {
         if let Some(direct) = self.direct()
             && direct.may_close(for_good)

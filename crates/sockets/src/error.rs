@@ -1,20 +1,20 @@
-//! What can go wrong, and what it is called in the terms of the standard library.
+//! Errors, and the standard library's kinds for them.
 
 use baton_bus::descriptor::Status;
 use baton_host::adapter::OsLayerConfigError;
 use baton_iolib::ConnectError;
 use std::io::{Error, ErrorKind};
 
-/// Why there is no [`Driver`](crate::Driver). Each says what to do.
+/// Why a [`Driver`](crate::Driver) could not be opened. The texts say what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// A parameter cannot work.
+    /// A parameter is invalid.
     #[error(transparent)]
     Config(#[from] OsLayerConfigError),
     /// There is no adapter to attach to.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// The system has no room for the files that waiting needs.
+    /// The system has no resources for the descriptors that waiting needs.
     #[error("no room for another epoll instance: {0}")]
     NoRoom(Error),
 }
@@ -32,7 +32,7 @@ impl From<OpenError> for Error {
     }
 }
 
-/// The kind under which the standard library's sockets would report it.
+/// Returns the kind under which the standard library's sockets would report the status.
 pub fn kind_of(status: Status) -> ErrorKind {
     match status {
         Status::AddressInUse => ErrorKind::AddrInUse,

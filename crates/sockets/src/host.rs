@@ -1,4 +1,5 @@
-//! The sockets of an application: on the adapter from the start, or in the kernel, from where they may move there and back.
+//! The sockets of an application. Either all are on the adapter from the start, or they start in the kernel and may move to the adapter and
+//! back.
 
 use crate::config::DriverConfig;
 use crate::direct::Direct;
@@ -20,20 +21,20 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Connections that may wait at a listener to be accepted.
+/// Maximum number of connections that wait at a listener to be accepted.
 const BACKLOG: u32 = 1024;
-/// Listeners of the kernel have numbers from here on; connections are below.
+/// Listeners in the kernel have numbers from here on; connections have smaller ones.
 pub(crate) const FIRST_LISTENER: u32 = 1 << 31;
-/// Between two looks at the kernel where it has no sockets of ours: the broker may ask something.
+/// Interval at which the kernel is asked for events although none of our sockets is in the kernel: the broker may ask something.
 const BETWEEN_LOOKS: Span = Span::from_ms(1);
-/// The number of the kernel's sockets among the events of the driver's epoll instance.
+/// Event data of the kernel's sockets in the driver's epoll instance.
 const KERNEL: epoll::EventData = epoll::EventData::new_u64(2);
 
-/// The host's half: the link to the adapter, and where the sockets are.
+/// The host's half: the link to the adapter, and the layer of kernel sockets if connections start in the kernel.
 #[derive(Debug)]
 pub(crate) struct Host {
     pub driver: Driver,
-    /// Where connections begin in the kernel: all of them do then.
+    /// `Some` if connections start in the kernel; then all of them do.
     kernel: Option<KernelLayer>,
     /// When the kernel is asked next although all connections are on the adapter.
     looks_at: Time,
@@ -48,7 +49,8 @@ pub(crate) struct TakenIn {
 }
 
 impl Host {
-    /// All sockets are on the adapter; or all are the kernel's, and move there by `handoff`.
+    /// Attaches to the adapter. Without `handoff` all sockets are on the adapter; with it they start in the kernel, and `handoff` moves
+    /// connections.
     pub(crate) fn open(
         address: AdapterAddress,
         config: DriverConfig,
@@ -78,29 +80,29 @@ impl Host {
         })
     }
 
-    /// The sockets of the kernel's, if connections begin there.
+    /// Returns the layer of kernel sockets, if connections start in the kernel.
     pub(crate) fn kernel(&self) -> Option<&KernelLayer> {
         self.kernel.as_ref()
     }
 
-    /// Whether connections begin in the kernel.
+    /// Returns whether connections start in the kernel.
     pub(crate) fn is_on_kernel(&self) -> bool {
         self.kernel.is_some()
     }
 
-    /// Whether no connection can begin.
+    /// Returns whether no new connection is possible.
     pub(crate) fn is_down(&self) -> bool {
         !self.is_on_kernel() && !self.driver.is_attached()
     }
 
-    /// Whether to look for news again at once, at most until `due`, rather than to sleep. What the kernel has to tell is not seen by that.
+    /// Returns whether to poll again at once, at most until `due`, rather than to sleep. Polling does not see events of the kernel.
     pub(crate) fn spins_on(&mut self, due: Option<Instant>) -> bool {
         !self.is_on_kernel() && self.driver.spins_on(due)
     }
 
     // --- the loop ---
 
-    /// Lets go what is due and takes in what has come. True when something happened.
+    /// Submits what is due and processes what has arrived. Returns true if something happened.
     pub(crate) fn turn(&mut self) -> bool {
         let moved = self.driver.turn_attached();
         let Some(kernel) = &mut self.kernel else {
@@ -109,7 +111,7 @@ impl Host {
         let now = self.driver.now();
         if kernel.stack().has_watched() || now >= self.looks_at {
             self.looks_at = now + BETWEEN_LOOKS;
-            // Whatever hinders it, the next turn will tell.
+            // If this fails, the next turn finds out.
             let _ = kernel.stack_mut().wait(Duration::ZERO);
         }
         kernel.take_news(now, Some(&mut self.driver));
@@ -125,14 +127,14 @@ impl Host {
         [of_driver, of_kernel].into_iter().flatten().min()
     }
 
-    /// `timeout`, or less if something is to be done earlier.
+    /// Returns `timeout`, or less if work is due earlier.
     pub(crate) fn longest_wait(&self, timeout: Option<Duration>) -> Option<Duration> {
         let due = self.poll_timeout();
         let due = due.map(|due| Duration::from(due.saturating_since(self.driver.now())));
         [timeout, due].into_iter().flatten().min()
     }
 
-    /// The next socket that has something to say.
+    /// Returns the next socket that has become ready.
     pub(crate) fn next_ready(&mut self) -> Option<Ready> {
         match &mut self.kernel {
             Some(kernel) => kernel.layer_mut().next_ready(),
@@ -140,23 +142,23 @@ impl Host {
         }
     }
 
-    /// Whether nothing that was taken from the application is left here.
+    /// Returns whether this side holds no data that was taken from the application.
     pub(crate) fn is_flushed(&self) -> bool {
         let kernel = self.kernel.as_ref();
         let of_kernel = kernel.is_none_or(|kernel| kernel.is_flushed());
         of_kernel && (self.driver.os().is_flushed() || !self.driver.is_attached())
     }
 
-    /// In the child of a process that was copied: closes its copies of all descriptors.
+    /// In the child of fork(2): closes its copies of all descriptors.
     pub(crate) fn close_copies(&mut self) {
         if let Some(kernel) = &mut self.kernel {
             kernel.close_copies();
         }
     }
 
-    // --- listeners and connections begin ---
+    // --- new listeners and connections ---
 
-    /// Listens there.
+    /// Opens a listener at `local`.
     pub(crate) fn listen(
         &mut self,
         local: SocketAddr,
@@ -172,7 +174,7 @@ impl Host {
         Ok((listening.map_err(error_of)?, local))
     }
 
-    /// Begins to open a connection.
+    /// Starts to open a connection.
     pub(crate) fn connect(&mut self, to: SocketAddr) -> io::Result<SocketId> {
         let now = self.driver.now();
         let Some(kernel) = &mut self.kernel else {
@@ -187,7 +189,7 @@ impl Host {
         socket.ok_or_else(too_many)
     }
 
-    /// Begins to open a connection by TCP Fast Open, and sends the beginning of `data`; gives how many bytes.
+    /// Starts to open a connection with TCP Fast Open, and sends the beginning of `data`. Returns how many bytes that were.
     pub(crate) fn connect_fast_open(
         &mut self,
         to: SocketAddr,
@@ -206,7 +208,7 @@ impl Host {
             .map_err(error_of)
     }
 
-    /// Takes in a connection of the kernel's, by one of the stack's ways.
+    /// Takes in a kernel connection by calling a method of the stack.
     pub(crate) fn take_in(
         &mut self,
         take_in: impl FnOnce(&mut KernelStack) -> io::Result<ConnId>,
@@ -226,7 +228,7 @@ impl Host {
 
     // --- what the application uses directly ---
 
-    /// The application has used a connection directly: the policy is asked.
+    /// Reports to the policy how the application has used a connection directly; the policy may have the connection move.
     pub(crate) fn consider_direct(&mut self, socket: SocketId, direct: &Direct) {
         let now = self.driver.now();
         if let Some(kernel) = self.kernel.as_mut().filter(|_| direct.is_open()) {
@@ -237,7 +239,7 @@ impl Host {
         }
     }
 
-    /// The application uses a connection directly no more.
+    /// Ends the direct use of a connection.
     pub(crate) fn end_direct(&mut self, socket: SocketId, direct: &Direct) {
         let corked = direct.is_corked();
         self.account_direct(socket, direct);
@@ -248,7 +250,7 @@ impl Host {
         }
     }
 
-    /// It may again, if it wants to and nothing of it is here.
+    /// Allows direct use again, if the application wants it and this side holds no data of the connection.
     pub(crate) fn begin_direct(&mut self, socket: SocketId) {
         if let Some((kernel, conn)) = self.in_stack(socket)
             && kernel.layer().is_wholly_in_stack(socket)
@@ -257,7 +259,7 @@ impl Host {
         }
     }
 
-    /// What the policy has not been told of how a connection was used is counted.
+    /// Adds the direct use of a connection that was not reported to the policy yet to the counters.
     pub(crate) fn account_direct(&mut self, socket: SocketId, direct: &Direct) {
         let now = self.driver.now();
         if let Some(kernel) = &mut self.kernel {
@@ -274,7 +276,7 @@ impl Host {
         }
     }
 
-    /// The next connection of a listener.
+    /// Accepts the next connection of a listener.
     pub(crate) fn accept(&mut self, listener: SocketId) -> Option<SocketId> {
         let now = self.driver.now();
         match &mut self.kernel {
@@ -286,7 +288,7 @@ impl Host {
         }
     }
 
-    /// Whether a listener may have connections.
+    /// Returns whether a listener may have connections to accept.
     pub(crate) fn is_acceptable(&self, listener: SocketId) -> bool {
         match (&self.kernel, listener_of(listener)) {
             (Some(kernel), Some(listener)) => kernel.has_acceptable(listener),
@@ -294,7 +296,7 @@ impl Host {
         }
     }
 
-    /// Where a listener listens, if only the adapter knows.
+    /// Returns where a listener listens, if only the adapter knows.
     pub(crate) fn listening_at(&self, listener: SocketId) -> Option<Endpoint> {
         match self.kernel {
             Some(_) => None,
@@ -302,7 +304,7 @@ impl Host {
         }
     }
 
-    /// Losses of the adapter that took its listeners along.
+    /// Returns how often the adapter was lost together with the listeners.
     pub(crate) fn losses_of_listeners(&self) -> u64 {
         match self.kernel {
             Some(_) => 0,
@@ -310,20 +312,20 @@ impl Host {
         }
     }
 
-    /// Whether a listener listens.
+    /// Returns whether a listener listens.
     pub(crate) fn is_listening(&self, listener: SocketId) -> bool {
         self.is_on_kernel() || self.driver.os().is_listening(listener)
     }
 
-    // --- what is known of a socket ---
+    // --- the state of a socket ---
 
-    /// Where a socket of the kernel's layer is.
+    /// Returns the state of a socket in the layer of kernel sockets.
     fn state_of(&self, socket: SocketId) -> Option<(&KernelLayer, SocketState)> {
         let kernel = self.kernel.as_ref()?;
         Some((kernel, kernel.layer().state_of(socket)?))
     }
 
-    /// Why a socket is of no use any more, if so.
+    /// Returns why a socket is unusable, if it is.
     pub(crate) fn error_of(&self, socket: SocketId) -> Option<Error> {
         if self.kernel.is_none() {
             return self.driver.os().error_of(socket).map(error_of);
@@ -368,7 +370,7 @@ impl Host {
             })
     }
 
-    /// The other end.
+    /// Returns the remote endpoint.
     pub(crate) fn peer(&self, socket: SocketId) -> Option<Endpoint> {
         if self.kernel.is_none() {
             return self.driver.os().peer(socket);
@@ -376,7 +378,7 @@ impl Host {
         self.state_of(socket).map(|(_, state)| state.flow.remote)
     }
 
-    /// This end. None as long as the adapter has to be asked for it, which is done.
+    /// Returns the local endpoint. If only the adapter knows it, asks the adapter and returns `None`.
     pub(crate) fn local(&mut self, socket: SocketId) -> Option<io::Result<Endpoint>> {
         if self.kernel.is_some() {
             let known = self.state_of(socket).map(|(_, state)| state.flow.local);
@@ -392,11 +394,11 @@ impl Host {
         }
     }
 
-    /// Bytes that were taken and have found no room yet.
+    /// Returns the number of bytes that were taken from the application and wait for buffer space.
     pub(crate) fn held(&self, socket: SocketId) -> usize {
         match &self.kernel {
             None => self.driver.os().held(socket),
-            // A socket layer takes no more than there is room for.
+            // A socket layer takes no more data than it has space for.
             Some(_) => 0,
         }
     }
@@ -433,9 +435,9 @@ impl Host {
         }
     }
 
-    // --- what an application does with one ---
+    // --- operations on a socket ---
 
-    /// Takes what has come.
+    /// Receives data that has arrived.
     pub(crate) fn receive(&mut self, socket: SocketId, max: usize) -> Receive<Bytes> {
         self.with_calls(|calls| calls.receive(socket, max))
     }
@@ -452,12 +454,12 @@ impl Host {
         }
     }
 
-    /// Holds partial segments back while set.
+    /// Holds back partial segments while `cork` is set.
     pub(crate) fn set_cork(&mut self, socket: SocketId, cork: bool) {
         self.with_calls(|calls| calls.set_cork(socket, cork));
     }
 
-    /// Sends partial segments at once.
+    /// Sets whether partial segments are sent at once.
     pub(crate) fn set_nodelay(
         &mut self,
         socket: SocketId,
@@ -472,7 +474,7 @@ impl Host {
             return Ok(());
         };
         let os = self.driver.os_mut();
-        // Nobody waits for the adapter's yes.
+        // Nobody waits for the adapter's answer.
         while os.poll_completion().is_some() {}
         os.set_option(now, at, SocketOption::NoDelay, nodelay.into())
     }
@@ -484,22 +486,22 @@ impl Host {
         kernel.is_some_and(|kernel| kernel.keep(now, &mut self.driver, socket))
     }
 
-    /// Whether to end a connection is to reset it: a peer whose data nobody reads any more is told so (RFC 2525 2.17). The kernel sees to
-    /// that itself.
+    /// Returns whether closing a connection must reset it, so that the peer learns that its data is not read any more (RFC 2525 2.17). The
+    /// kernel does that itself.
     pub(crate) fn closes_by_reset(&mut self, socket: SocketId) -> bool {
         let kernel = self.kernel.as_ref();
         let is_kernels = kernel.is_some_and(|kernel| kernel.layer().is_wholly_in_stack(socket));
         !is_kernels && self.unread(socket).len > 0
     }
 
-    /// Nothing more will be sent.
+    /// Shuts down sending.
     pub(crate) fn shutdown(&mut self, socket: SocketId) {
         self.with_calls(|calls| {
             calls.shutdown(socket);
         });
     }
 
-    /// Ends a connection in order, or a listener.
+    /// Closes a connection in an orderly way, or closes a listener.
     pub(crate) fn close(&mut self, socket: SocketId) {
         if let (Some(kernel), Some(listener)) = (&mut self.kernel, listener_of(socket)) {
             return kernel.close_listener(listener);

@@ -1,4 +1,4 @@
-//! An epoll instance of the application's beside a [`Poll`](crate::Poll).
+//! An epoll instance of the application that works together with a [`Poll`](crate::Poll).
 
 use crate::poll::Poll;
 use rustix::event::{EventfdFlags, epoll, eventfd};
@@ -7,15 +7,15 @@ use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What a set is waited for by: the application's instance for connections that it uses directly, the poll for all others.
+/// The application's epoll instance, which watches the connections that the application uses directly. The poll watches all others.
 #[derive(Debug)]
 pub(crate) struct Instance {
     pub epoll: Arc<OwnedFd>,
-    /// Registrations that the instance does not wait for.
+    /// Number of registrations that the instance does not watch.
     elsewhere: AtomicUsize,
-    /// Threads that wait for the instance alone.
+    /// Number of threads that wait for the instance alone.
     waiting: AtomicUsize,
-    /// Always readable; whether it is in the instance.
+    /// Always readable. `rings` says whether it is in the instance.
     bell: OwnedFd,
     rings: Mutex<bool>,
 }
@@ -33,7 +33,7 @@ impl Instance {
 
     /// There is one more registration that the instance does not wait for: who waits for it alone is woken.
     pub(crate) fn enter(&self) {
-        // Either a thread that is about to wait sees this, or this sees the thread.
+        // Either a thread that is about to wait sees this increment, or this thread sees the waiting one.
         if self.elsewhere.fetch_add(1, Ordering::SeqCst) > 0 {
             return;
         }
@@ -44,7 +44,7 @@ impl Instance {
         }
     }
 
-    /// There is one less.
+    /// Counts one registration less that the instance does not watch.
     pub(crate) fn leave(&self) {
         self.elsewhere.fetch_sub(1, Ordering::SeqCst);
     }
@@ -58,14 +58,15 @@ impl Instance {
 }
 
 impl Poll {
-    /// The data of an event by which the application's instance tells that there is more to wait for than the instance. It is no event of the
-    /// application's, and no address or number of anything of its own.
+    /// Returns the data of the event by which the application's instance reports that waiting for the instance alone is not enough. The
+    /// application's own events never have this value, whether they use addresses or numbers.
     pub fn bell() -> u64 {
         static BELL: u8 = 0;
         (&raw const BELL).addr() as u64
     }
 
-    /// Waits for the application's instance by `wait`, as long as it has all that is registered. None where it has not, or there is none.
+    /// Waits for the application's instance with `wait`, provided that the instance watches all registrations. Returns `None` if not, or if
+    /// there is no instance.
     pub fn wait_in_kernel<T>(&self, wait: impl FnOnce() -> T) -> Option<T> {
         let instance = self.instance()?;
         instance.waiting.fetch_add(1, Ordering::SeqCst);

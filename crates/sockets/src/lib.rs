@@ -1,10 +1,10 @@
-//! Sockets for applications whose TCP is on an adapter: another process, such as `baton live adapter`.
+//! Sockets for applications whose TCP connections run on an adapter, which is another process such as `baton live adapter`.
 //!
-//! Three ways to use them, each on top of the asynchronous descriptors that travel between the application and the adapter:
+//! The crate offers three styles of sockets. All of them use the asynchronous descriptors that the application and the adapter exchange:
 //!
 //! - in the style of the standard library, from any number of threads: [`Adapter`], [`TcpListener`], [`TcpStream`];
-//! - by readiness, for an event loop: [`Poll`] over many of these sockets, or [`Driver`], which is all that one thread needs and
-//!   the fastest, and has a file descriptor for whoever has an event loop already;
+//! - by readiness, for an event loop: [`Poll`] over many of these sockets, or [`Driver`], which is for a single thread, is the fastest, and
+//!   has a file descriptor that an existing event loop can watch;
 //! - asynchronous: [`AsyncTcpListener`], [`AsyncTcpStream`].
 //!
 //! An echo server:
@@ -23,10 +23,10 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! **When the adapter is gone** (it was ended, or killed), every call that waits fails at once, and so does every later call on the
-//! connections there were: they are lost with it. Another adapter at the same place is looked for, ever more rarely; listeners
-//! go on listening on it. What the application sends has been taken over by the adapter once it has fetched it; it is not
-//! told of acknowledgments.
+//! **When the adapter is gone** (it has exited or was killed), every waiting call fails at once, as does every later call on an existing
+//! connection: these connections are lost. The crate looks for another adapter at the same address, at growing intervals, and listeners
+//! resume listening on that adapter. Data counts as sent once the adapter has fetched it; the application is not notified of
+//! acknowledgments.
 
 mod adapter;
 mod asynchronous;

@@ -1,4 +1,4 @@
-//! The link to the adapter, or that there is none.
+//! The link to the adapter, if there is one.
 
 use baton_bus::Descriptor;
 use baton_bus::link::{HostLink, LinkError, Violation};
@@ -14,12 +14,12 @@ use std::os::fd::{AsFd, BorrowedFd};
 pub enum HostEnd {
     /// There is an adapter.
     Attached(AnyHostLink),
-    /// The adapter is gone: nothing can be put, got or placed.
+    /// The adapter is gone: no operation on the link succeeds.
     Lost(LinkCounters),
 }
 
 impl HostEnd {
-    /// What kind of link it is.
+    /// Returns the kind of the link.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Attached(AnyHostLink::Shm(_)) => "shared_memory",
@@ -28,17 +28,17 @@ impl HostEnd {
         }
     }
 
-    /// Whether the adapter's clock is one that this process has, too: it is on the same machine.
+    /// Returns whether this process and the adapter read the same clock, because they are on the same machine.
     pub fn shares_clock(&self) -> bool {
         matches!(self, Self::Attached(AnyHostLink::Shm(_)))
     }
 
-    /// Whether there is an adapter.
+    /// Returns whether the adapter is gone.
     pub fn is_lost(&self) -> bool {
         matches!(self, Self::Lost(_))
     }
 
-    /// Memory of all buffers that both sides share, bytes.
+    /// Returns the memory of all buffers that both sides share, in bytes.
     pub fn memory_bytes(&self) -> u64 {
         match self {
             Self::Attached(link) => link.geometry().pool_bytes(),
@@ -46,7 +46,7 @@ impl HostEnd {
         }
     }
 
-    /// What it has counted.
+    /// Returns the link's counters.
     pub fn counters(&self) -> &LinkCounters {
         match self {
             Self::Attached(link) => link.counters(),
@@ -54,7 +54,7 @@ impl HostEnd {
         }
     }
 
-    /// The link itself, to be waited for.
+    /// Returns the link itself, to wait for it.
     pub(crate) fn live(&mut self) -> Option<&mut AnyHostLink> {
         match self {
             Self::Attached(link) => Some(link),
@@ -62,7 +62,7 @@ impl HostEnd {
         }
     }
 
-    /// What an epoll instance has to wait for.
+    /// Returns the descriptor and the events that an epoll instance has to wait for.
     pub(crate) fn interest(&self) -> Option<(BorrowedFd<'_>, epoll::EventFlags)> {
         let Self::Attached(link) = self else {
             return None;
@@ -101,7 +101,7 @@ impl HostLink for HostEnd {
     fn buffer_bytes(&self) -> u32 {
         match self {
             Self::Attached(link) => link.buffer_bytes(),
-            // Of which there are none.
+            // There are no buffers.
             Self::Lost(_) => 1,
         }
     }

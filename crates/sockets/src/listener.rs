@@ -11,11 +11,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// A listener on an adapter, as [`std::net::TcpListener`] is one of the kernel's.
+/// A listener on an adapter, the counterpart of [`std::net::TcpListener`] in the kernel.
 ///
-/// When the adapter is gone, each listener tells so once, by an error of the kind `ConnectionAborted`; after that `accept` waits until
-/// there is an adapter again, on which it listens then. The address is free again a moment after the listener was dropped: the adapter
-/// has to be asked.
+/// When the adapter is gone, each listener reports that once, by an error of the kind `ConnectionAborted`; after that `accept` waits until
+/// there is an adapter again, on which the listener then listens. The address becomes free a moment after the listener was dropped, because
+/// the adapter has to be asked.
 ///
 /// ```no_run
 /// use baton_sockets::{Adapter, TcpListener};
@@ -34,27 +34,27 @@ pub struct TcpListener {
     socket: SocketId,
     local: SocketAddr,
     nonblocking: AtomicBool,
-    /// Losses of the adapter that it has told of.
+    /// Number of adapter losses that this listener has reported.
     losses_reported: AtomicU64,
 }
 
 impl TcpListener {
-    /// Listens at an address of the adapter, or at all of one version of IP. For port 0 the adapter chooses a free one, which
-    /// [`TcpListener::local_addr`] tells.
+    /// Listens at an address of the adapter, or at all its addresses of one IP version. For port 0 the adapter chooses a free port, which
+    /// [`TcpListener::local_addr`] returns.
     ///
     /// # Errors
-    /// Somebody listens there already (`AddrInUse`), it is not an address of the adapter (`AddrNotAvailable`), or the adapter is
-    /// gone (`NetworkDown`).
+    /// The address is in use (`AddrInUse`), it is not an address of the adapter (`AddrNotAvailable`), or the adapter is gone
+    /// (`NetworkDown`).
     pub fn bind(adapter: &Adapter, local: SocketAddr) -> Result<Self> {
         Self::bind_fast_open(adapter, local, 0)
     }
 
-    /// The same with TCP Fast Open (RFC 7413): at most `pending` connections may be there whose handshake is not complete; 0 is without.
-    /// They are accepted, read from and written to like all others, but a network that duplicates packets may have a request come
-    /// twice, on two connections: it is for services where that does no harm (RFC 7413 2.1).
+    /// Listens with TCP Fast Open (RFC 7413): at most `pending` connections may exist whose handshake is not complete; 0 disables Fast
+    /// Open. Such connections are accepted, read and written like all others, but in a network that duplicates packets a request may arrive
+    /// twice, on two connections: use it only for services where that does no harm (RFC 7413 2.1).
     ///
     /// # Errors
-    /// As [`TcpListener::bind`].
+    /// The errors of [`TcpListener::bind`].
     pub fn bind_fast_open(adapter: &Adapter, local: SocketAddr, pending: u32) -> Result<Self> {
         let handle = Arc::clone(adapter.handle());
         let (socket, local, losses) = handle.call(|core| {
@@ -82,10 +82,10 @@ impl TcpListener {
         Ok(listener)
     }
 
-    /// Waits for a connection.
+    /// Waits for a connection and accepts it.
     ///
     /// # Errors
-    /// The adapter is gone (`ConnectionAborted`, once), or nothing is there and the listener is non-blocking (`WouldBlock`).
+    /// The adapter is gone (`ConnectionAborted`, once), or no connection is pending and the listener is non-blocking (`WouldBlock`).
     pub fn accept(&self) -> Result<(TcpStream, SocketAddr)> {
         let timeout = if self.nonblocking.load(Ordering::Relaxed) {
             Timeout::None
@@ -101,7 +101,7 @@ impl TcpListener {
         Ok(self.stream(socket, peer))
     }
 
-    /// The adapter was lost, and nobody has been told yet.
+    /// Returns an error if the adapter was lost since the last call.
     pub(crate) fn tell_loss<T>(&self, losses: u64) -> Option<Result<T>> {
         let reported = self.losses_reported.swap(losses, Ordering::Relaxed);
         (reported != losses).then(|| Err(ErrorKind::ConnectionAborted.into()))
@@ -119,7 +119,7 @@ impl TcpListener {
         (stream, peer)
     }
 
-    /// Whether `accept` has something to give or to tell now.
+    /// Returns whether `accept` would return a connection or an error now.
     pub fn is_acceptable(&self) -> bool {
         self.handle.call(|core| {
             core.turn();
@@ -133,12 +133,12 @@ impl TcpListener {
         is_lost || host.is_acceptable(socket) || host.error_of(socket).is_some()
     }
 
-    /// Connections, one after the other, without end.
+    /// Returns an endless iterator over accepted connections.
     pub fn incoming(&self) -> impl Iterator<Item = Result<TcpStream>> {
         std::iter::repeat_with(|| self.accept().map(|(stream, _)| stream))
     }
 
-    /// Where it listens.
+    /// Returns the local address.
     ///
     /// # Errors
     /// None.
@@ -146,7 +146,7 @@ impl TcpListener {
         Ok(self.local)
     }
 
-    /// Whether `accept` fails with `WouldBlock` rather than wait.
+    /// Sets whether `accept` fails with `WouldBlock` instead of waiting.
     ///
     /// # Errors
     /// None.

@@ -17,11 +17,11 @@ use std::ops::BitOr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What the application calls a socket in the events of a [`Poll`].
+/// The application's name for a socket in the events of a [`Poll`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Token(pub usize);
 
-/// What a socket is waited for.
+/// The events of a socket to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interest {
     readable: bool,
@@ -30,19 +30,19 @@ pub struct Interest {
 }
 
 impl Interest {
-    /// Data, the end of the stream, an error, or of a listener connections.
+    /// Received data, the end of the stream, an error, or a connection to accept.
     pub const READABLE: Self = Self {
         readable: true,
         writable: false,
         times: false,
     };
-    /// Room for data, after a write has found none; or that the connection is open.
+    /// Buffer space after a write has found none, or that the connection is established.
     pub const WRITABLE: Self = Self {
         readable: false,
         writable: true,
         times: false,
     };
-    /// Times of bytes that were sent, for [`Adapter::wait_beside`]; a [`Poll`] tells of them as of something to read.
+    /// Transmit times of sent bytes, for [`Adapter::wait_beside`]; a [`Poll`] reports them as readable.
     pub const TIMES: Self = Self {
         readable: false,
         writable: false,
@@ -74,7 +74,7 @@ impl BitOr for Interest {
     }
 }
 
-/// What has become of a socket.
+/// An event of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
     token: Token,
@@ -82,17 +82,17 @@ pub struct Event {
 }
 
 impl Event {
-    /// Which socket.
+    /// Returns the token of the socket.
     pub fn token(&self) -> Token {
         self.token
     }
 
-    /// There is something to read or to accept, or to notice by that.
+    /// Returns whether there may be something to read or to accept, including an error or the end of the stream.
     pub fn is_readable(&self) -> bool {
         self.ready.readable
     }
 
-    /// There is room for data.
+    /// Returns whether there may be buffer space for data.
     pub fn is_writable(&self) -> bool {
         self.ready.writable
     }
@@ -106,7 +106,7 @@ pub struct Events {
 }
 
 impl Events {
-    /// Room for so many events, at least one. More wait for the next poll.
+    /// Creates a buffer for this many events, at least one. Further events wait for the next poll.
     pub fn with_capacity(capacity: usize) -> Self {
         let capacity = capacity.max(1);
         Self {
@@ -115,12 +115,12 @@ impl Events {
         }
     }
 
-    /// The events.
+    /// Returns an iterator over the events.
     pub fn iter(&self) -> std::slice::Iter<'_, Event> {
         self.events.iter()
     }
 
-    /// Whether there are none: the time was over.
+    /// Returns whether there are none, because the timeout expired.
     pub fn is_empty(&self) -> bool {
         self.events.is_empty()
     }
@@ -149,15 +149,15 @@ pub(crate) mod sealed {
         fn is_listener(&self) -> bool;
         fn handle(&self) -> &Arc<Handle>;
 
-        /// What is shared with an application that may use a connection directly.
+        /// Returns the state shared with an application that may use a connection directly.
         fn direct(&self) -> Option<&Direct> {
             None
         }
     }
 }
 
-/// Waits for many sockets at once, in the manner of epoll with edges: an event tells that something has changed, so a socket is to be
-/// read, written or accepted from until that would block, and sockets are to be set to non-blocking.
+/// Waits for many sockets at once, like an edge-triggered epoll instance: an event reports a change, so the application has to read, write
+/// or accept until that would block, and should set its sockets to non-blocking.
 ///
 /// ```no_run
 /// use baton_sockets::{Adapter, Events, Interest, Poll, TcpListener, Token};
@@ -185,16 +185,16 @@ pub struct Poll {
 }
 
 impl Poll {
-    /// Waits for nothing yet.
+    /// Creates a poll without sockets.
     pub fn new(adapter: &Adapter) -> Self {
         Self::open(adapter, None)
     }
 
-    /// The same beside an epoll instance of the application's, of which this is a descriptor: that waits for connections that the application
-    /// uses [directly](TcpStream::directly), as long as it does.
+    /// Creates a poll that works together with an epoll instance of the application, given by a descriptor. The instance watches the
+    /// connections that the application uses [directly](TcpStream::directly), while it does.
     ///
     /// # Errors
-    /// The system has no room for another file.
+    /// The system has no resources for another file.
     pub fn beside(adapter: &Adapter, instance: OwnedFd) -> io::Result<Self> {
         let instance = Arc::new(Instance::new(instance)?);
         Ok(Self::open(adapter, Some(instance)))
@@ -214,10 +214,10 @@ impl Poll {
         self.instance.as_deref()
     }
 
-    /// Waits for this socket, too. What is ready already is the first event. Others may wait for it as well.
+    /// Registers a socket. Its first event reports what is ready already. Other polls and threads may wait for the socket, too.
     ///
     /// # Errors
-    /// It is registered here already, or of another adapter.
+    /// The socket is registered here already, or belongs to another adapter.
     pub fn register(
         &self,
         source: &impl Source,
@@ -227,12 +227,12 @@ impl Poll {
         self.add(source, token, interest, |_| Ok(false))
     }
 
-    /// The same of a connection that is waited for by the [instance](Poll::beside) as long as the application uses it directly, as `watch`
-    /// says; no event of it comes by this meanwhile. If it is registered here already, that is changed. One that is registered elsewhere, too, is not
-    /// used directly any more.
+    /// Registers a connection that the [instance](Poll::beside) watches, as `watch` says, while the application uses the connection
+    /// directly; meanwhile this poll reports no events for it. Replaces an earlier registration with this poll. A connection that is also
+    /// registered elsewhere is not used directly any more.
     ///
     /// # Errors
-    /// It is of another adapter, or the instance cannot wait for it.
+    /// The connection belongs to another adapter, or the instance cannot watch it.
     pub fn register_beside(
         &self,
         stream: &TcpStream,
@@ -286,10 +286,10 @@ impl Poll {
         Some(registration)
     }
 
-    /// Waits for something else of a registered socket, or under another name.
+    /// Changes the token and the interest of a registered socket.
     ///
     /// # Errors
-    /// It is not registered here.
+    /// The socket is not registered here.
     pub fn reregister(
         &self,
         source: &impl Source,
@@ -300,10 +300,10 @@ impl Poll {
         self.register(source, token, interest)
     }
 
-    /// Waits for this socket no longer. Closing it does the same.
+    /// Removes a socket from the poll. Closing the socket does the same.
     ///
     /// # Errors
-    /// It is not registered here.
+    /// The socket is not registered here.
     pub fn deregister(&self, source: &impl Source) -> io::Result<()> {
         let mut core = self.handle.lock();
         let taken = self.take(&mut core, source.socket());
@@ -313,7 +313,7 @@ impl Poll {
         taken.map(drop).ok_or(io::ErrorKind::NotFound.into())
     }
 
-    /// Waits until something has happened, at most for `timeout`, and gives what.
+    /// Waits until something has happened, at most for `timeout`, and stores the events in `events`.
     ///
     /// # Errors
     /// None today.
@@ -337,7 +337,7 @@ impl Poll {
         Ok(())
     }
 
-    /// Whether there is an event; or registers the waiter.
+    /// Returns whether there is an event, and registers the waiter.
     pub(crate) fn has_events(&self, core: &mut Core, waiter: Option<&Waiter>) -> bool {
         core.polls.wait(self.id, waiter);
         core.polls.has_events(self.id)
@@ -350,14 +350,14 @@ impl Drop for Poll {
     }
 }
 
-/// One socket with a poll.
+/// The registration of one socket with a poll.
 #[derive(Debug)]
 pub(crate) struct Registration {
     pub poll: usize,
     token: Token,
     interest: Interest,
     ready: Interest,
-    /// The application's epoll instance waits for it.
+    /// The application's epoll instance watches the socket instead of the poll.
     pub in_kernel: bool,
 }
 
@@ -378,7 +378,7 @@ impl Registration {
         }
     }
 
-    /// A side has become ready; true when the poll is to be told.
+    /// Records that a side has become ready. Returns true if the poll has to be notified.
     pub(crate) fn signal(&mut self, side: Side) -> bool {
         let before = self.ready;
         match side {
@@ -396,7 +396,7 @@ impl Registration {
     }
 }
 
-/// What one poll has to tell, and who waits for it.
+/// The ready sockets of one poll, and who waits for them.
 #[derive(Debug, Default)]
 struct State {
     ready: VecDeque<SocketId>,
@@ -451,21 +451,21 @@ impl Polls {
         self.state(id).is_some_and(|state| !state.ready.is_empty())
     }
 
-    /// Threads only wait here: there is nothing to be counted.
+    /// Registers a waiter. Only threads wait for polls, so there are no tasks to count.
     fn wait(&mut self, id: usize, waiter: Option<&Waiter>) {
         if let (Some(state), Some(waiter)) = (self.state(id), waiter) {
             state.waiters.add(waiter);
         }
     }
 
-    /// A poll has one more registration that its instance does not wait for.
+    /// Counts one more registration that the poll's instance does not watch.
     pub(crate) fn enter(&mut self, id: usize) {
         if let Some(instance) = self.instance(id) {
             instance.enter();
         }
     }
 
-    /// It has one less.
+    /// Counts one registration less that the poll's instance does not watch.
     pub(crate) fn leave(&mut self, id: usize) {
         if let Some(instance) = self.instance(id) {
             instance.leave();
@@ -476,7 +476,7 @@ impl Polls {
         self.state(id)?.instance.as_deref()
     }
 
-    /// A socket that was registered so has nothing to tell any more.
+    /// Discards the events of a registration.
     pub(crate) fn forget(&mut self, registration: &Registration, socket: SocketId) {
         let id = registration.poll;
         if registration.in_kernel {

@@ -29,14 +29,14 @@ use std::time::Duration;
 const LONGEST_WRITE: usize = 64 * 1024;
 
 thread_local! {
-    /// Where what is written stands until the adapter can fetch it.
+    /// Buffer of written data until the adapter can fetch it.
     static OUTGOING: RefCell<Arena> = RefCell::new(Arena::default());
 }
 
-/// A connection through an adapter, as [`std::net::TcpStream`] is one through the kernel.
+/// A connection through an adapter, the counterpart of [`std::net::TcpStream`] through the kernel.
 ///
-/// Errors have the kinds that the standard library's have on Linux; in addition, all connections end with `ConnectionAborted` when the
-/// adapter is gone. Clones ([`TcpStream::try_clone`]) are the same connection, which is closed with the last of them.
+/// Errors have the same kinds as those of the standard library on Linux; in addition, all connections end with `ConnectionAborted` when the
+/// adapter is gone. Clones ([`TcpStream::try_clone`]) refer to the same connection, which closes when the last clone is dropped.
 ///
 /// ```no_run
 /// use baton_sockets::{Adapter, TcpStream};
@@ -60,23 +60,23 @@ pub struct TcpStream {
 struct Inner {
     handle: Arc<Handle>,
     socket: SocketId,
-    /// Of a connection of the kernel's that was taken in.
+    /// Present in kernel connections that were taken in.
     direct: Option<Arc<Direct>>,
     peer: SocketAddr,
-    /// This end, once it is known.
+    /// Local address, once known.
     local: OnceLock<SocketAddr>,
     nonblocking: AtomicBool,
     nodelay: AtomicBool,
-    /// This side wants to read no more.
+    /// This side has shut down reading.
     read_shut: AtomicBool,
-    /// It ends by a reset: because it was given up before it was open, say.
+    /// Dropping the connection resets it, for example because the attempt to connect was given up.
     given_up: AtomicBool,
-    /// Which times are told: bits of `Timestamping`.
+    /// Requested times: bits of `Timestamping`.
     timestamping: AtomicU32,
-    /// The error was told by `take_error`.
+    /// The error was already reported to the application.
     error_taken: AtomicBool,
     timeouts: Mutex<Timeouts>,
-    /// Data that was looked at and not taken.
+    /// Data that was peeked at and not read.
     peeked: Mutex<Bytes>,
 }
 
@@ -121,22 +121,22 @@ impl TcpStream {
         Self::connect_within(adapter, peer, Timeout::Endless)
     }
 
-    /// Opens a connection, if that takes no longer than `timeout`.
+    /// Opens a connection, within `timeout`.
     ///
     /// # Errors
-    /// As [`TcpStream::connect`]; `TimedOut` when it takes longer; `InvalidInput` when `timeout` is zero.
+    /// The errors of [`TcpStream::connect`]; `TimedOut` if it takes longer; `InvalidInput` if `timeout` is zero.
     pub fn connect_timeout(adapter: &Adapter, peer: SocketAddr, timeout: Duration) -> Result<Self> {
         let timeout = Some(not_zero(timeout)?);
         Self::connect_within(adapter, peer, Timeout::from(timeout))
     }
 
-    /// Opens a connection by TCP Fast Open (RFC 7413), and sends the beginning of `data`; gives how many bytes that were. They go with the
-    /// SYN to a peer that gave a cookie before, and otherwise once the connection is open. No more go than the adapter takes in one
-    /// transfer without fetching them, some kilobytes, and with the SYN no more than that holds. A network that duplicates packets may have them come twice, on two connections: it is for
-    /// requests where that does no harm (RFC 7413 2.1).
+    /// Opens a connection with TCP Fast Open (RFC 7413) and sends the beginning of `data`. Returns how many bytes that were: at most what
+    /// the adapter takes in one transfer without fetching it, some kilobytes. If the peer gave a cookie before, the SYN carries as many of
+    /// them as fit; the rest follows once the connection is established. A network that duplicates packets may deliver the bytes twice, on
+    /// two connections: use it only for requests where that does no harm (RFC 7413 2.1).
     ///
     /// # Errors
-    /// As [`TcpStream::connect`]; `InvalidInput` when the adapter cannot do it, `Unsupported` where connections begin in the kernel.
+    /// The errors of [`TcpStream::connect`]; `InvalidInput` if the adapter cannot do it, `Unsupported` if connections start in the kernel.
     pub fn connect_fast_open(
         adapter: &Adapter,
         peer: SocketAddr,
@@ -146,13 +146,13 @@ impl TcpStream {
         Ok((stream.opened(Timeout::Endless)?, taken))
     }
 
-    /// The same without waiting for the connection, which [`TcpStream::readiness`] and [`Poll`](crate::Poll) tell of. With
-    /// `without_cookie` data goes with the SYN to any peer: to such as take it so (RFC 7413 3, Linux's TCP_FASTOPEN_NO_COOKIE); others
-    /// get it once the connection is open.
+    /// Works like [`TcpStream::connect_fast_open`] without waiting for the connection, which [`TcpStream::readiness`] and
+    /// [`Poll`](crate::Poll) report. With `without_cookie`, the SYN carries data to any peer: some accept it (RFC 7413 3, Linux's
+    /// TCP_FASTOPEN_NO_COOKIE); others get it once the connection is established.
     ///
     /// # Errors
-    /// `InvalidInput` when the adapter cannot do it, `Unsupported` where connections begin in the kernel, `NetworkDown` when the adapter
-    /// is gone. What becomes of the connection is told by calls on it.
+    /// `InvalidInput` if the adapter does not support it, `Unsupported` if connections start in the kernel, `NetworkDown` if the adapter is
+    /// gone. Calls on the connection report later errors.
     pub fn begin_fast_open(
         adapter: &Adapter,
         peer: SocketAddr,
@@ -169,22 +169,22 @@ impl TcpStream {
         Ok((stream, taken))
     }
 
-    /// A connection of the kernel's that may move to an adapter [beside it](Adapter::open_beside_kernel) from now on. While it is away the
-    /// kernel's socket, of which the caller may have other descriptors, has none; it comes back on a new socket, for which these can be
-    /// [replaced](KernelSocket::followed_by).
+    /// Takes in a kernel connection, which may from now on move to an adapter [next to the kernel](Adapter::open_beside_kernel). While it
+    /// is away, the kernel's socket, of which the caller may have other descriptors, has no connection; the connection comes back on a new
+    /// socket, which can [replace](KernelSocket::followed_by) these descriptors.
     ///
     /// # Errors
-    /// It is not connected; `Unsupported` where the adapter is not beside the kernel, `QuotaExceeded` when there are as many sockets as may
-    /// be.
+    /// The socket is not connected; `Unsupported` if the adapter does not work next to the kernel, `QuotaExceeded` if the maximum number of
+    /// sockets is reached.
     pub fn from_kernel(adapter: &Adapter, socket: impl Into<KernelSocket>) -> Result<Self> {
         let socket = socket.into();
         Self::take_in(adapter, |stack| stack.take_in(socket))
     }
 
-    /// The same of a connection that the kernel is opening to `peer`. It can be written to when it is open.
+    /// Takes in a connection to `peer` that the kernel is still establishing. It can be written once it is established.
     ///
     /// # Errors
-    /// As [`TcpStream::from_kernel`].
+    /// The errors of [`TcpStream::from_kernel`].
     pub fn from_kernel_opening(
         adapter: &Adapter,
         socket: impl Into<KernelSocket>,
@@ -219,13 +219,13 @@ impl TcpStream {
         Self::start(adapter, peer)?.opened(timeout)
     }
 
-    /// The same once it is open.
+    /// Waits until the connection is established.
     fn opened(self, timeout: Timeout) -> Result<Self> {
         let stream = self;
         let handle = &stream.inner.handle;
         let connected = handle.block(timeout, |core, waiter| stream.connected(core, waiter));
         let connected = connected.unwrap_or(Err(ErrorKind::TimedOut.into()));
-        // A handshake that is under way is given up, if so.
+        // On failure, dropping the stream aborts a handshake in progress.
         stream
             .inner
             .given_up
@@ -233,7 +233,7 @@ impl TcpStream {
         connected.map(|()| stream)
     }
 
-    /// Begins to open a connection.
+    /// Starts to open a connection.
     pub(crate) fn start(adapter: &Adapter, peer: SocketAddr) -> Result<Self> {
         Self::start_with(adapter, peer, |host| host.connect(peer))
     }
@@ -252,7 +252,7 @@ impl TcpStream {
         Ok(Self::new(handle, socket, peer, None))
     }
 
-    /// Whether it is open; or registers the waiter.
+    /// Reports that the connection is established or why it failed, or registers the waiter.
     pub(crate) fn connected(&self, core: &mut Core, waiter: Option<&Waiter>) -> Option<Result<()>> {
         if core.host.is_down() {
             return Some(Err(ErrorKind::NetworkDown.into()));
@@ -272,10 +272,10 @@ impl TcpStream {
         }
     }
 
-    /// Takes what has come, at most `max` bytes, without a copy; nothing at the end of the stream.
+    /// Receives at most `max` bytes without copying them; an empty result is the end of the stream.
     ///
     /// # Errors
-    /// As those of [`Read::read`].
+    /// The errors of [`Read::read`]. An error of the connection is reported once; after that the stream has ended, as in the kernel.
     pub fn receive(&self, max: usize) -> Result<Bytes> {
         let timeout = self.timeout(self.timeouts().read);
         let outcome = self
@@ -314,10 +314,10 @@ impl TcpStream {
         }
     }
 
-    /// Copies what has come into `buffer` and leaves it to be read; gives how many bytes, none at the end of the stream.
+    /// Copies received data into `buffer` without consuming it. Returns how many bytes, 0 at the end of the stream.
     ///
     /// # Errors
-    /// As those of [`Read::read`].
+    /// The errors of [`Read::read`].
     pub fn peek(&self, buffer: &mut [u8]) -> Result<usize> {
         let timeout = self.timeout(self.timeouts().read);
         let wanted = buffer.len();
@@ -333,7 +333,7 @@ impl TcpStream {
                     Some(Ok(more)) if !more.is_empty() => {
                         *peeked = [&peeked[..], &more[..]].concat().into();
                     }
-                    // What there is comes first.
+                    // Return the data that has arrived before reporting an error.
                     None | Some(Err(_)) if !peeked.is_empty() => break,
                     Some(Ok(_)) => break,
                     None => return None,
@@ -347,7 +347,7 @@ impl TcpStream {
         outcome.unwrap_or(Err(ErrorKind::WouldBlock.into()))
     }
 
-    /// What can be done with it now. Where it cannot be written it becomes writable later.
+    /// Returns what can be done with the connection now. If it is not writable, it becomes writable later.
     pub fn readiness(&self) -> Readiness {
         self.inner.handle.call(|core| {
             core.turn();
@@ -373,7 +373,7 @@ impl TcpStream {
         }
     }
 
-    /// Bytes that a write would take now, about. Where that is none the stream becomes writable later.
+    /// Returns approximately how many bytes a write would take now. If that is 0, the stream becomes writable later.
     ///
     /// # Errors
     /// `BrokenPipe`: nothing can be sent any more.
@@ -383,7 +383,7 @@ impl TcpStream {
         room.map_err(|_| ErrorKind::BrokenPipe.into())
     }
 
-    /// Holds partial segments back while set.
+    /// Holds back partial segments while `cork` is set.
     ///
     /// # Errors
     /// None.
@@ -396,7 +396,7 @@ impl TcpStream {
         Ok(())
     }
 
-    /// Whether the end of the last hold on it resets the connection rather than close it.
+    /// Sets whether dropping the last clone resets the connection instead of closing it.
     ///
     /// # Errors
     /// None.
@@ -405,15 +405,15 @@ impl TcpStream {
         Ok(())
     }
 
-    /// Sends as much of `data` as there is room for, and waits for room if there is none; gives how many bytes.
+    /// Sends as much of `data` as there is buffer space for, and waits if there is none. Returns how many bytes.
     ///
     /// # Errors
-    /// As those of [`Write::write`].
+    /// The errors of [`Write::write`].
     pub fn send(&self, data: &Bytes) -> Result<usize> {
         self.send_after(data, |_| {})
     }
 
-    /// The same; `prepare` goes before each attempt.
+    /// Works like [`TcpStream::send`], and calls `prepare` before each attempt.
     pub(crate) fn send_after(&self, data: &Bytes, prepare: impl Fn(&mut Host)) -> Result<usize> {
         let timeout = self.timeout(self.timeouts().write);
         let socket = self.inner.socket;
@@ -444,10 +444,10 @@ impl TcpStream {
         !has_peeked && self.inner.handle.call(keep)
     }
 
-    /// Ends one direction, or both. What was written before is sent.
+    /// Shuts down one direction, or both. Data that was written before is sent, and data that still arrives can be read.
     ///
     /// # Errors
-    /// None.
+    /// The connection has ended (`NotConnected`).
     pub fn shutdown(&self, how: Shutdown) -> Result<()> {
         if how != Shutdown::Write {
             self.end_direct(true);
@@ -474,10 +474,10 @@ impl TcpStream {
         Ok(self.inner.peer)
     }
 
-    /// This end. What only the adapter knows it is asked for, once.
+    /// Returns the local address. If only the adapter knows it, asks the adapter once.
     ///
     /// # Errors
-    /// The connection is over (`NotConnected`), and the adapter was not asked before.
+    /// The connection has ended (`NotConnected`), and the adapter was not asked before.
     pub fn local_addr(&self) -> Result<SocketAddr> {
         let inner = &self.inner;
         if let Some(local) = inner.local.get() {
@@ -499,7 +499,7 @@ impl TcpStream {
         Ok(Self { inner })
     }
 
-    /// Whether calls fail with `WouldBlock` rather than wait.
+    /// Sets whether calls fail with `WouldBlock` instead of waiting.
     ///
     /// # Errors
     /// None.
@@ -508,10 +508,10 @@ impl TcpStream {
         Ok(())
     }
 
-    /// Whether partial segments are sent at once rather than wait for the acknowledgment of what is under way.
+    /// Sets whether partial segments are sent at once instead of waiting until all data in flight is acknowledged.
     ///
     /// # Errors
-    /// The connection is over (`NotConnected`), or the adapter has more to do than it can take now (`WouldBlock`).
+    /// The connection has ended (`NotConnected`), or the adapter's request queue is full (`WouldBlock`).
     pub fn set_nodelay(&self, nodelay: bool) -> Result<()> {
         let socket = self.inner.socket;
         let asked = self
@@ -526,7 +526,7 @@ impl TcpStream {
         Ok(())
     }
 
-    /// What [`TcpStream::set_nodelay`] has set.
+    /// Returns the value set by [`TcpStream::set_nodelay`].
     ///
     /// # Errors
     /// None.
@@ -534,25 +534,25 @@ impl TcpStream {
         Ok(self.inner.nodelay.load(Ordering::Relaxed))
     }
 
-    /// How long a read waits before it fails with `WouldBlock`; `None` is without end.
+    /// Sets how long a read waits before it fails with `WouldBlock`; `None` means forever.
     ///
     /// # Errors
-    /// `InvalidInput` when it is zero.
+    /// The timeout is zero (`InvalidInput`).
     pub fn set_read_timeout(&self, timeout: Option<Duration>) -> Result<()> {
         self.lock_timeouts().read = timeout.map(not_zero).transpose()?;
         Ok(())
     }
 
-    /// How long a write waits before it fails with `WouldBlock`; `None` is without end.
+    /// Sets how long a write waits before it fails with `WouldBlock`; `None` means forever.
     ///
     /// # Errors
-    /// `InvalidInput` when it is zero.
+    /// The timeout is zero (`InvalidInput`).
     pub fn set_write_timeout(&self, timeout: Option<Duration>) -> Result<()> {
         self.lock_timeouts().write = timeout.map(not_zero).transpose()?;
         Ok(())
     }
 
-    /// What [`TcpStream::set_read_timeout`] has set.
+    /// Returns the value set by [`TcpStream::set_read_timeout`].
     ///
     /// # Errors
     /// None.
@@ -560,7 +560,7 @@ impl TcpStream {
         Ok(self.timeouts().read)
     }
 
-    /// What [`TcpStream::set_write_timeout`] has set.
+    /// Returns the value set by [`TcpStream::set_write_timeout`].
     ///
     /// # Errors
     /// None.
@@ -568,7 +568,7 @@ impl TcpStream {
         Ok(self.timeouts().write)
     }
 
-    /// Why the connection is of no use any more, if so and if this was not asked before.
+    /// Returns the error of the connection, if there is one that was not reported yet.
     ///
     /// # Errors
     /// None.
@@ -641,7 +641,7 @@ impl Write for &TcpStream {
         self.send(&outgoing(data))
     }
 
-    /// Nothing waits here.
+    /// Does nothing: no data is buffered here.
     fn flush(&mut self) -> Result<()> {
         Ok(())
     }
@@ -681,7 +681,7 @@ impl Sealed for TcpStream {
     }
 }
 
-/// The first of `data`, where the adapter's link can take it from.
+/// Copies the first bytes of `data` to a buffer from which the adapter's link can take them.
 pub(crate) fn outgoing(data: &[u8]) -> Bytes {
     let first = &data[..data.len().min(LONGEST_WRITE)];
     OUTGOING.with_borrow_mut(|arena| arena.copy(first))

@@ -13,25 +13,25 @@ use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// When a byte that was sent reached a stage of its way.
+/// When a sent byte reached a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TransmitTime {
-    /// Which stage.
+    /// The stage.
     pub stage: Stage,
-    /// The byte's number, modulo 2^32, where that was asked for ([`Timestamping::OPT_ID`]).
+    /// Number of the byte, modulo 2^32, if numbers were requested ([`Timestamping::OPT_ID`]).
     pub byte: Option<u32>,
-    /// When.
+    /// Time at which the byte reached the stage.
     pub at: SystemTime,
 }
 
 impl TcpStream {
-    /// What is to be told from now on of when bytes are sent and acknowledged, and when they arrive. It is as with SO_TIMESTAMPING of
-    /// Linux: each write asks for its last byte, and bytes are numbered from when that is first asked for. The times are software's, of
-    /// the adapter's process.
+    /// Sets which times of sending, acknowledgment and arrival of bytes are reported from now on. As with SO_TIMESTAMPING of Linux, each
+    /// write asks for the times of its last byte, and bytes are numbered from when numbers are first requested. The adapter's process takes
+    /// the times in software.
     ///
     /// # Errors
-    /// `Unsupported`: connections begin in the kernel, whose sockets have the option, or the adapter is reached over TCP, and so has no clock
-    /// in common with this process; `NotConnected`; `WouldBlock`: the adapter has more to do than it can take now.
+    /// `Unsupported` if connections start in the kernel, whose sockets have this option themselves, or if the adapter is reached over TCP
+    /// and so shares no clock with this process; `NotConnected`; `WouldBlock` if the adapter's request queue is full.
     pub fn set_timestamping(&self, asked: Timestamping) -> Result<()> {
         let (socket, before) = (self.socket_id(), self.timestamping());
         let begins_to_count = (asked - before).contains(Timestamping::OPT_ID);
@@ -54,24 +54,24 @@ impl TcpStream {
         Ok(())
     }
 
-    /// What [`TcpStream::set_timestamping`] has set.
+    /// Returns what [`TcpStream::set_timestamping`] has set.
     pub fn timestamping(&self) -> Timestamping {
         Timestamping::from_bits_retain(self.asked_times().load(Ordering::Relaxed))
     }
 
-    /// Sends as [`TcpStream::send`] does, and asks for times of this call's data alone; it is what later ones ask for, too.
+    /// Sends like [`TcpStream::send`], and sets which times to report of the last byte, for this call and later ones.
     ///
     /// # Errors
-    /// As those of [`TcpStream::send`].
+    /// The errors of [`TcpStream::send`].
     pub fn send_timed(&self, data: &Bytes, asks: SendTimes) -> Result<usize> {
         let socket = self.socket_id();
         self.send_after(data, |host| host.ask_times(socket, asks))
     }
 
-    /// The same of a slice, of which this sends the beginning, as [`Write::write`](std::io::Write::write) does.
+    /// Works like [`TcpStream::send_timed`] with the beginning of a slice, as [`Write::write`](std::io::Write::write) does.
     ///
     /// # Errors
-    /// As those of [`TcpStream::send`].
+    /// The errors of [`TcpStream::send`].
     pub fn write_timed(&self, data: &[u8], asks: SendTimes) -> Result<usize> {
         let first = outgoing(data);
         let is_whole = first.len() == data.len();
@@ -79,7 +79,7 @@ impl TcpStream {
         self.send_timed(&first, SendTimes { if_whole, ..asks })
     }
 
-    /// The oldest report of when a byte was sent or acknowledged. That there is one is told as something to read.
+    /// Takes the oldest report of when a byte was sent or acknowledged. A poll reports waiting ones as readable.
     pub fn take_transmit_time(&self) -> Option<TransmitTime> {
         let socket = self.socket_id();
         let time = self.handle().call(|core| {
@@ -94,7 +94,7 @@ impl TcpStream {
         })
     }
 
-    /// When the last byte arrived at the adapter that was read, if that was [asked for](TcpStream::set_timestamping) before it did.
+    /// Returns when the last byte read arrived at the adapter, if that was [requested](TcpStream::set_timestamping) before it arrived.
     pub fn arrival_of_last_read(&self) -> Option<SystemTime> {
         let socket = self.socket_id();
         let at_ns = self
@@ -105,7 +105,7 @@ impl TcpStream {
 }
 
 impl Host {
-    /// Has the adapter tell times of a connection, and asks for those of each send.
+    /// Makes the adapter report times of a connection, and sets which times each send asks for.
     fn set_times(&mut self, socket: SocketId, times: Times, asks: SendTimes) -> Result<()> {
         let unsupported = |text| Err(Error::new(ErrorKind::Unsupported, text));
         if self.is_on_kernel() {
@@ -116,7 +116,7 @@ impl Host {
         }
         let now = self.driver.now();
         let os = self.driver.os_mut();
-        // Nobody waits for the adapter's yes.
+        // Nobody waits for the adapter's confirmation.
         while os.poll_completion().is_some() {}
         os.set_times(now, socket, times)
             .map_err(|error| match error {
@@ -141,7 +141,7 @@ impl Host {
         }
     }
 
-    /// Whether there is a report of a byte that was sent.
+    /// Returns whether there is a report about a sent byte.
     pub(crate) fn has_transmit_time(&self, socket: SocketId) -> bool {
         !self.is_on_kernel() && self.driver.os().has_transmit_time(socket)
     }
@@ -154,10 +154,10 @@ impl Host {
     }
 }
 
-/// How far the two clocks of the system may part before that counts as a step, nanoseconds.
+/// Difference between the two clocks from which on a change counts as a step, in nanoseconds.
 const STEP_NS: i128 = 1_000_000;
 
-/// A time of CLOCK_MONOTONIC on the wall clock. Times keep their order and distances unless that clock is set.
+/// Converts a CLOCK_MONOTONIC time to the wall clock. Times keep their order and distances unless the wall clock is set.
 fn wall_time(at_ns: u64) -> SystemTime {
     static OFFSET_NS: Mutex<Option<i128>> = Mutex::new(None);
     let ns = |clock| {

@@ -1,4 +1,4 @@
-//! Who waits for sockets: threads, and tasks.
+//! Threads and tasks that wait for sockets.
 
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
@@ -15,7 +15,7 @@ use std::time::Instant;
 pub(crate) struct Parker {
     thread: Thread,
     notified: AtomicBool,
-    /// Wakes it where it sleeps beside other things.
+    /// Wakes the thread while it also waits for other descriptors.
     bell: OnceLock<OwnedFd>,
 }
 
@@ -32,27 +32,27 @@ impl Parker {
         })
     }
 
-    /// That of this thread.
+    /// Returns the parker of this thread.
     pub(crate) fn current() -> Arc<Self> {
         PARKER.with_borrow(Arc::clone)
     }
 
-    /// This thread is the copy of one of another process, with which it must not share a bell.
+    /// Replaces this thread's parker in the child of fork(2), which must not share a bell with its parent.
     pub(crate) fn renew() {
         PARKER.set(Self::new());
     }
 
-    /// What becomes readable when it is woken; none when the system has no file left for it.
+    /// Returns the descriptor that becomes readable when the thread is woken; `None` if the system has no descriptor left for it.
     pub(crate) fn bell(&self) -> Option<&OwnedFd> {
         if self.bell.get().is_none() {
             let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC).ok()?;
-            // Only this thread sets it.
+            // Only this thread sets the bell.
             let _ = self.bell.set(bell);
         }
         self.bell.get()
     }
 
-    /// From now on a notification counts.
+    /// Clears the notification.
     pub(crate) fn reset(&self) {
         self.notified.store(false, Ordering::Relaxed);
     }
@@ -61,21 +61,21 @@ impl Parker {
         self.notified.load(Ordering::Acquire)
     }
 
-    /// Notes that there is something to do; false if that was noted before.
+    /// Sets the notification; returns false if it was set already.
     pub(crate) fn notify(&self) -> bool {
         !self.notified.swap(true, Ordering::AcqRel)
     }
 
-    /// Wakes it, if it sleeps in [`Parker::park`] or beside other things.
+    /// Wakes the thread if it sleeps in [`Parker::park`] or waits for its bell.
     pub(crate) fn unpark(&self) {
         self.thread.unpark();
         if let Some(bell) = self.bell.get() {
-            // Full is as good as one more.
+            // If the counter is full, the bell is readable anyway.
             let _ = rustix::io::write(bell, &1_u64.to_ne_bytes());
         }
     }
 
-    /// Sleeps until it is notified, or until `deadline`.
+    /// Sleeps until the thread is notified, or until `deadline`.
     pub(crate) fn park(&self, deadline: Option<Instant>) {
         while !self.is_notified() {
             match deadline {
@@ -89,7 +89,7 @@ impl Parker {
     }
 }
 
-/// One that waits.
+/// A waiting thread or task.
 #[derive(Clone, Debug)]
 pub(crate) enum Waiter {
     Thread(Arc<Parker>),
@@ -106,12 +106,12 @@ impl Waiter {
     }
 }
 
-/// All that wait for the same.
+/// All waiters for the same event.
 #[derive(Debug, Default)]
 pub(crate) struct Waiters(SmallVec<[Waiter; 1]>);
 
 impl Waiters {
-    /// Adds one, unless it waits already. True if it is a task and new.
+    /// Adds a waiter, unless it is registered already. Returns true if it is a new task.
     pub(crate) fn add(&mut self, waiter: &Waiter) -> bool {
         if self.0.iter().any(|other| other.is(waiter)) {
             return false;
@@ -124,7 +124,7 @@ impl Waiters {
         self.0.is_empty()
     }
 
-    /// Takes them all.
+    /// Takes all waiters.
     pub(crate) fn take(&mut self) -> impl Iterator<Item = Waiter> + use<> {
         std::mem::take(&mut self.0).into_iter()
     }

@@ -1,24 +1,24 @@
-//! A run in batches.
+//! Estimates from a run that is divided into batches.
 
 use crate::is_correlated;
 use crate::per_request::{Mix, PerRequest, per_request};
 use crate::sections::LEAST_PARTS;
 
-/// What happened in a part of a run.
+/// Totals of a part of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Batch {
-    /// Requests that were served.
+    /// Number of requests that were served.
     pub requests: f64,
-    /// Bytes that were delivered, for them or for others.
+    /// Number of bytes that were delivered, for these requests or for others.
     pub bytes: f64,
-    /// Connections, each half where it was opened and half where it ended.
+    /// Number of connections; each counts half where it was opened and half where it ended.
     pub connections: f64,
-    /// Of the quantity that is estimated: seconds that passed, bytes that crossed a bus.
+    /// Amount of the estimated quantity, for example seconds that passed or bytes that crossed a bus.
     pub value: f64,
 }
 
 impl Batch {
-    /// All of them together.
+    /// Returns the sum of all parts.
     pub fn sum(parts: &[Self]) -> Self {
         parts.iter().fold(Self::default(), |sum, part| Self {
             requests: sum.requests + part.requests,
@@ -29,12 +29,12 @@ impl Batch {
     }
 }
 
-/// Batches that a run is divided into at first; fewer, and so larger ones if they turn out to depend on each other.
+/// Number of batches that a run is first divided into. If they depend on each other, fewer and larger batches are used.
 const MOST_BATCHES: usize = 32;
 
-/// The quantity for each request, from `parts` of a run in order, all of about as many requests; `mix` is what those of the long run are
-/// like. The second is false if even few large batches depend on each other: then the interval is too narrow. None if
-/// there are too few parts to say anything.
+/// Estimates the quantity per request from consecutive `parts` of a run that have about the same number of requests each. `mix` describes
+/// the requests of the long run. The returned flag is false if even few large batches depend on each other; the interval is then too
+/// narrow. Returns `None` if there are too few parts for an estimate.
 pub fn batches(parts: &[Batch], mix: Mix) -> Option<(PerRequest, bool)> {
     let mut count = MOST_BATCHES.min(parts.len());
     loop {
@@ -67,7 +67,7 @@ mod tests {
         connections: 0.0,
     };
 
-    /// A link that serves requests one after the other: each takes 20 us and 2 ns a byte.
+    /// Simulates a link that serves one request after the other; each takes 20 us and 2 ns a byte.
     fn run(seed: u64, parts: usize) -> Vec<Batch> {
         let mut random = Pcg64::seed_from_u64(seed);
         let sizes = Pareto::new(MEAN_BYTES / 6.0, 1.2).unwrap();
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn batches_that_depend_on_each_other_are_joined() {
-        // A slow wave: neighbours are alike.
+        // A slow wave, so that neighbours have similar values.
         let parts: Vec<Batch> = (0..256_u32)
             .map(|n| Batch {
                 requests: 10.0,

@@ -1,27 +1,27 @@
-//! How two measures of the same things go together.
+//! Correlation of two measures of the same things.
 
 use serde::Serialize;
 use statrs::statistics::{Data, OrderStatistics, RankTieBreaker, Statistics};
 
-/// The least spread, as a share of the mean, of values whose correlation says something.
+/// Smallest spread, as a share of the mean, at which the correlation of values is meaningful.
 pub const LEAST_SPREAD: f64 = 0.01;
 
-/// Correlation of two measures, with how many things were measured: of few it says little.
+/// Correlation of two measures, with the number of things that were measured; it means little if there are few.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Correlation {
-    /// Things that were measured.
+    /// Number of things that were measured.
     pub n: usize,
-    /// Pearson's r, -1 to 1: how well a line fits. `None` where one of the measures hardly differs ([`LEAST_SPREAD`]).
+    /// Pearson's r, -1 to 1: how well a line fits. `None` if the values of a measure hardly differ ([`LEAST_SPREAD`]).
     pub pearson: Option<f64>,
-    /// Spearman's rho, -1 to 1: Pearson's r of the ranks, those of equal values averaged. `None` in the same cases.
+    /// Spearman's rho, -1 to 1: Pearson's r of the ranks, with averaged ranks for equal values. `None` in the same cases.
     pub spearman: Option<f64>,
 }
 
 impl Correlation {
-    /// That of `x` and `y`, the measures of the same things in the same order.
+    /// Computes the correlation of `x` and `y`, which measure the same things in the same order.
     ///
     /// # Panics
-    /// When there are more of one than of the other.
+    /// If `x` and `y` differ in length.
     pub fn of(x: &[f64], y: &[f64]) -> Self {
         assert_eq!(x.len(), y.len(), "two measures of each");
         let says_something =
@@ -35,7 +35,7 @@ impl Correlation {
     }
 }
 
-/// Range of `values` as a share of their mean.
+/// Returns the range of `values` as a share of their mean.
 pub fn spread(values: &[f64]) -> f64 {
     let range = values.max() - values.min();
     if range == 0.0 {
@@ -60,7 +60,7 @@ mod tests {
         value.is_some_and(|value| (value - expected).abs() < 1e-12)
     }
 
-    /// Values of scipy 1.17.1: `scipy.stats.pearsonr(x, y)[0]`, `scipy.stats.spearmanr(x, y)[0]`.
+    /// Reference values of scipy 1.17.1: `scipy.stats.pearsonr(x, y)[0]`, `scipy.stats.spearmanr(x, y)[0]`.
     #[test]
     fn agrees_with_a_reference() {
         let cases: [(&[f64], &[f64], f64, f64); 3] = [

@@ -1,8 +1,8 @@
-//! Steps towards the least sum of squares (Levenberg and Marquardt).
+//! Steps towards the minimum of a sum of squares (Levenberg and Marquardt).
 
-/// The step of each constant that brings `residuals` nearest to 0 in the sum of their squares, were they linear: `slopes` has for each
-/// constant what each residual gains when it grows by 1. `damping` keeps steps short of constants that hardly show, as a share of what they do
-/// show; those that do not show at all are left where they are.
+/// Returns the step of each constant that would minimise the sum of the squares of `residuals` if they were linear. `slopes` has, for each
+/// constant, the increase of each residual when the constant grows by 1. `damping` limits the steps of constants that have little effect on
+/// the residuals, as a share of that effect. Constants without any effect do not change.
 pub fn damped_step(residuals: &[f64], slopes: &[Vec<f64>], damping: f64) -> Vec<f64> {
     let product = |one: &[f64], other: &[f64]| one.iter().zip(other).map(|(a, b)| a * b).sum();
     let rows = slopes.iter().enumerate().map(|(number, slope)| {
@@ -14,10 +14,10 @@ pub fn damped_step(residuals: &[f64], slopes: &[Vec<f64>], damping: f64) -> Vec<
     solve(rows.collect())
 }
 
-/// Solves equations, each with its right side last, of a matrix that is symmetric and not negative (Gauss and Jordan; such a matrix needs no
-/// pivots). What they do not determine is 0.
+/// Solves linear equations, each with its right side last. The matrix must be symmetric and positive semidefinite; such a matrix needs no
+/// pivoting (Gauss and Jordan). Unknowns that the equations do not determine are 0.
 fn solve(mut rows: Vec<Vec<f64>>) -> Vec<f64> {
-    /// A diagonal of which others leave no more than this says nothing.
+    /// Share of its original value below which the remainder of a diagonal element counts as 0.
     const SINGULAR: f64 = 1e-12;
     let count = rows.len();
     let diagonal: Vec<f64> = (0..count).map(|n| rows[n][n]).collect();
@@ -50,7 +50,7 @@ fn solve(mut rows: Vec<Vec<f64>>) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    /// Residuals of a curve `a * exp(b * t)` through points of `2 * exp(-0.5 * t)`.
+    /// Returns the residuals of a curve `a * exp(b * t)` through points of `2 * exp(-0.5 * t)`.
     fn residuals(constants: &[f64]) -> Vec<f64> {
         let curve = |a: f64, b: f64, t: f64| a * (b * t).exp();
         let times = (0..8).map(f64::from);
@@ -92,7 +92,7 @@ mod tests {
     fn what_does_not_show_stays() {
         let step = damped_step(&[3.0, 4.0], &[vec![1.0, 0.0], vec![0.0, 0.0]], 0.0);
         assert_eq!(step, [-3.0, 0.0]);
-        // Two that show alike: one of them is enough.
+        // Two constants with the same effect: one of them is enough.
         let step = damped_step(&[2.0], &[vec![1.0], vec![1.0]], 0.0);
         assert_eq!(step.iter().sum::<f64>(), -2.0);
     }

@@ -1,19 +1,19 @@
-//! A mean, and how far off it may be.
+//! Means with confidence intervals.
 
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// A mean, and how far off it may be.
+/// A mean with its confidence interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// The mean.
     pub mean: f64,
-    /// Half the width of its 95 % confidence interval; none where nothing says how far off it may be, as of a single run.
+    /// Half the width of the 95 % confidence interval; `None` if the error cannot be estimated, for example from a single run.
     pub half_width: Option<f64>,
 }
 
 impl Estimate {
-    /// Without an interval.
+    /// Creates an estimate without an interval.
     pub const fn of_one(mean: f64) -> Self {
         Self {
             mean,
@@ -21,7 +21,7 @@ impl Estimate {
         }
     }
 
-    /// Of independent values; none of none.
+    /// Estimates the mean of independent values. Returns `None` if there are no values.
     pub fn of_independent(values: &[f64]) -> Option<Self> {
         let count = values.len() as f64;
         let mean = values.iter().sum::<f64>() / count;
@@ -40,8 +40,8 @@ impl Estimate {
         }
     }
 
-    /// By how much `others` differ from `these`, pair by pair, per cent of the mean of `these`: what both had in common, as the same
-    /// requests, does not widen the interval. None without pairs, or where there is nothing to compare with.
+    /// Estimates the difference between `others` and `these`, pair by pair, per cent of the mean of `these`. Influences that both have in
+    /// common, such as the same requests, do not widen the interval. Returns `None` if there are no pairs, or if the mean of `these` is 0.
     pub fn of_difference_percent(these: &[f64], others: &[f64]) -> Option<Self> {
         let pairs = these.iter().zip(others);
         let differences: Vec<f64> = pairs.map(|(this, other)| other - this).collect();
@@ -50,8 +50,8 @@ impl Estimate {
         (base != 0.0).then(|| difference.times(100.0 / base.abs()))
     }
 
-    /// By how much another estimate differs from this one, per cent of this one, where both are independent of each other. None where there
-    /// is nothing to compare with.
+    /// Estimates the difference between `other` and this estimate, per cent of this one. Both must be independent of each other. Returns
+    /// `None` if this mean is 0.
     pub fn difference_percent(self, other: Self) -> Option<Self> {
         let ratio = other.mean / self.mean;
         let errors = self.half_width.zip(other.half_width);
@@ -63,7 +63,7 @@ impl Estimate {
         })
     }
 
-    /// In another unit.
+    /// Converts the estimate to another unit.
     pub fn times(self, factor: f64) -> Self {
         Self {
             mean: self.mean * factor,
@@ -71,26 +71,26 @@ impl Estimate {
         }
     }
 
-    /// Half of the interval's width as a share of the mean; none where one of them is not known.
+    /// Returns half of the interval's width as a share of the mean, or `None` if there is no interval or the mean is 0.
     pub fn relative(&self) -> Option<f64> {
         let half_width = self.half_width?;
         (self.mean != 0.0).then(|| half_width / self.mean.abs())
     }
 
-    /// Whether a value lies in the interval.
+    /// Returns whether a value lies in the interval.
     pub fn covers(&self, value: f64) -> bool {
         self.half_width
             .is_some_and(|half| (value - self.mean).abs() <= half)
     }
 }
 
-/// Student's t for a two-sided interval of 95 %.
+/// Returns Student's t for a two-sided interval of 95 %.
 pub(crate) fn student(freedom: f64) -> f64 {
     quantile(freedom, 0.975)
 }
 
-/// Quantile of Student's t distribution; infinite without a degree of freedom. Rounded, since logarithms differ in their last bits from one
-/// machine to another, and results must not.
+/// Returns a quantile of Student's t distribution; infinity without degrees of freedom. The result is rounded because logarithms differ in
+/// their last bits between machines, and results must not.
 pub(crate) fn quantile(freedom: f64, at: f64) -> f64 {
     const ROUND: f64 = 1e9;
     StudentsT::new(0.0, 1.0, freedom).map_or(f64::INFINITY, |t| {

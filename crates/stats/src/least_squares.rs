@@ -1,31 +1,31 @@
-//! Least squares with coefficients that are not negative.
+//! Least squares with non-negative coefficients.
 
-/// A sum of columns, each with a coefficient, that comes nearest to the values.
+/// A linear combination of columns that best approximates the values.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Fit<const N: usize> {
-    /// One for each column; 0 for those that are not used.
+    /// Coefficient of each column; 0 for columns that are not used.
     pub(crate) coefficients: [f64; N],
-    /// Inverse of the normal equations' matrix, 0 where a column is not used.
+    /// Inverse of the normal equations' matrix; 0 where a column is not used.
     inverse: [[f64; N]; N],
-    /// Columns that are used.
+    /// Number of columns that are used.
     pub(crate) used: usize,
 }
 
 impl<const N: usize> Fit<N> {
-    /// The sum at a row.
+    /// Returns the value of the sum at a row.
     pub(crate) fn at(&self, row: [f64; N]) -> f64 {
         (0..N).map(|n| self.coefficients[n] * row[n]).sum()
     }
 
-    /// Squared error of the sum at a row, for each unit of the values' variance.
+    /// Returns the squared error of the sum at a row, per unit of the values' variance.
     pub(crate) fn error(&self, row: [f64; N]) -> f64 {
         let of = |n: usize| (0..N).map(|m| self.inverse[n][m] * row[m]).sum::<f64>();
         (0..N).map(|n| row[n] * of(n)).sum()
     }
 }
 
-/// Fits `rows` of columns and a value each. Columns that say the same as others are not used, nor are those whose coefficient would be
-/// negative: of few columns every choice is tried. None if no column says anything.
+/// Fits `rows`, each of columns and a value. Columns that are linear combinations of others are not used, nor are those whose coefficient
+/// would be negative; every subset of the few columns is tried. Returns `None` if no column explains anything.
 pub(crate) fn fit<const N: usize>(rows: &[([f64; N], f64)]) -> Option<Fit<N>> {
     let mut products = [[0.0; N]; N];
     let mut with_value = [0.0; N];
@@ -37,7 +37,7 @@ pub(crate) fn fit<const N: usize>(rows: &[([f64; N], f64)]) -> Option<Fit<N>> {
             }
         }
     }
-    // What a choice of columns explains of the squares of the values, best first found.
+    // The best fit so far, and how much of the sum of squares of the values it explains.
     let mut best: Option<(f64, Fit<N>)> = None;
     for choice in 1..1_u32 << N {
         let Some(inverse) = inverse(&products, |n| choice & (1 << n) != 0) else {
@@ -60,12 +60,12 @@ pub(crate) fn fit<const N: usize>(rows: &[([f64; N], f64)]) -> Option<Fit<N>> {
     best.map(|(_, fit)| fit)
 }
 
-/// Inverse of the part of a symmetric matrix that is chosen (Gauss and Jordan), 0 elsewhere; none if a column is a sum of others.
+/// Returns the inverse of the chosen part of a symmetric matrix (Gauss and Jordan), 0 elsewhere; `None` if a column is a sum of others.
 fn inverse<const N: usize>(
     matrix: &[[f64; N]; N],
     is_chosen: impl Fn(usize) -> bool,
 ) -> Option<[[f64; N]; N]> {
-    /// A column of whose squares others explain all but this is a sum of them.
+    /// A column is a sum of others if they explain its squares except for at most this share.
     const SINGULAR: f64 = 1e-9;
     let mut left = *matrix;
     let mut right = [[0.0; N]; N];

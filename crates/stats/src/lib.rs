@@ -1,8 +1,8 @@
-//! What the output of a run says about the long run, and how sure that is.
+//! Estimates the long run from the output of a run, with confidence intervals.
 //!
-//! The methods are those of textbooks on simulation (Law, *Simulation Modeling and Analysis*): warm-up is cut where MSER says, intervals
-//! come from batch means, and what is known of a workload (the mean size of its responses, the mean length of its connections) are control
-//! variates, without which a heavy-tailed workload takes millions of requests to show its mean.
+//! The methods are those of textbooks on simulation (Law, *Simulation Modeling and Analysis*). MSER decides where warm-up is cut, and
+//! intervals come from batch means. Known properties of a workload (the mean size of its responses, the mean length of its connections) are
+//! control variates; without them, a heavy-tailed workload needs millions of requests to show its mean.
 
 mod batches;
 mod correlation;

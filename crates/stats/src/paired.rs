@@ -1,9 +1,9 @@
-//! Whether what was measured in pairs differs, in many respects at once.
+//! Tests whether paired measurements differ, for many metrics at once.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// How likely pairs differ by as much as these, or more, if only chance makes them differ: of Student's test of paired values, two-sided. 1 if
-/// all are equal, 0 if all differ by the same; none of fewer than two pairs.
+/// Returns the probability that pairs differ by at least this much by chance alone: the p-value of Student's two-sided paired test. It is 1
+/// if all pairs are equal and 0 if all differ by the same amount. Returns `None` for fewer than two pairs.
 pub fn paired_p_value(these: &[f64], others: &[f64]) -> Option<f64> {
     let differences = these.iter().zip(others).map(|(this, other)| other - this);
     let differences: Vec<f64> = differences.collect();
@@ -24,8 +24,8 @@ pub fn paired_p_value(these: &[f64], others: &[f64]) -> Option<f64> {
     Some(2.0 * student.sf(t.abs()))
 }
 
-/// The same of many tests made together, by Holm's method (1979): the chance that any of those below a level is below it by chance alone is at
-/// most that level, however the tests depend on each other.
+/// Adjusts the p-values of many simultaneous tests by Holm's method (1979): the chance that any adjusted p-value is below a level by chance
+/// alone is at most that level, no matter how the tests depend on each other.
 pub fn holm(p_values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p_values.len()).collect();
     order.sort_by(|&one, &other| p_values[one].total_cmp(&p_values[other]));
@@ -45,7 +45,7 @@ mod tests {
 
     #[test]
     fn the_p_value_is_that_of_tables() {
-        // Student's own example of 1908: additional hours of sleep of ten patients by two drugs; t = 4.06, p = 0.0028.
+        // Student's own example of 1908: additional hours of sleep of ten patients with two drugs; t = 4.06, p = 0.0028.
         let one = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0];
         let other = [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4];
         let p = paired_p_value(&one, &other).expect("ten pairs");

@@ -1,40 +1,40 @@
-//! A quantity for each request, where it is known what the requests of the long run are like.
+//! A quantity per request, where properties of the requests of the long run are known.
 
 use crate::batches::Batch;
 use crate::estimate::{Estimate, student};
 use crate::least_squares::{Fit, fit};
 
-/// What a byte costs in responses larger than those that were served may differ by so much from what it cost in these: TCP's windows grow.
-/// With less than a tenth, a third of the intervals of short runs of heavy-tailed logs miss the long run. Connections likewise.
+/// Assumed relative difference between the cost of a byte in responses that were served and in larger ones, because TCP's windows grow;
+/// likewise for connections. With less than a tenth, a third of the intervals of short runs of heavy-tailed logs miss the long run.
 const UNLIKE: f64 = 0.15;
 
-/// What a request has in the mean, in the long run.
+/// Mean properties of a request in the long run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Mix {
     /// Bytes of its response.
     pub bytes: f64,
-    /// Connections, of which it has a share with the others of its connection.
+    /// Connections per request; requests on the same connection share it.
     pub connections: f64,
 }
 
-/// A quantity for each request in the long run.
+/// Estimate of a quantity per request in the long run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PerRequest {
     /// The estimate.
     pub mean: Estimate,
-    /// What each batch has more than it should, divided by the root of its requests, so that all vary alike.
+    /// Difference of each batch from the fit, divided by the square root of its requests so that all have the same variance.
     pub residuals: Vec<f64>,
     mix: Mix,
     fit: Fit<3>,
 }
 
 impl PerRequest {
-    /// The quantity for each request of a part of the run, as it would be if its requests were those of the long run.
+    /// Returns the quantity per request of a part of the run, corrected as if its requests had the long run's mix.
     pub fn as_in_the_long_run(&self, part: &Batch) -> f64 {
         (part.value - self.fit.at(columns(part))) / part.requests + self.mean.mean
     }
 
-    /// How far off it may be since the requests that were served were others.
+    /// Returns the uncertainty that comes from the difference between the served mix and that of the long run.
     fn beyond(&self, served: Mix) -> f64 {
         let [_, per_byte, per_connection] = self.fit.coefficients;
         let bytes = per_byte * (self.mix.bytes - served.bytes);
@@ -43,19 +43,19 @@ impl PerRequest {
     }
 }
 
-/// Estimates the quantity for each request from batches, at least four: what the requests of the long run are like is known, and what those
-/// that happened to be served were like are control variates (Law, 11.4). A short part of a heavy-tailed workload has few of the giants of
-/// which most of its bytes are, and more short connections than long ones; what a byte and a connection cost is known well all the same,
-/// and the mix says how many of them there are in the long run.
+/// Estimates the quantity per request from at least four batches. The mix of the long run is known, and the mix of the requests that
+/// happened to be served is a control variate (Law, 11.4). A short part of a heavy-tailed workload has few of the giant responses that make
+/// up most of its bytes, and more short connections than long ones. It nevertheless determines the cost of a byte and of a connection
+/// well, and the mix determines how many of them there are in the long run.
 ///
-/// A request, a byte and a connection cost nothing at least. The interval allows for bytes and connections that cost more or less beyond
-/// those that were seen; the more of them are missing, the wider it is.
+/// No request, byte or connection has a negative cost. The interval allows for a different cost of bytes and connections that were not
+/// observed; the more of them are missing, the wider it is.
 pub fn per_request(batches: &[Batch], mix: Mix) -> Option<PerRequest> {
     let all = Batch::sum(batches);
     if batches.len() < 4 || batches.iter().any(|batch| batch.requests <= 0.0) {
         return None;
     }
-    // Each batch weighs as much as it has requests.
+    // The weight of each batch is its number of requests.
     let rows: Vec<([f64; 3], f64)> = batches
         .iter()
         .map(|batch| {
@@ -110,7 +110,7 @@ mod tests {
         }
     }
 
-    /// Ten batches whose value is `each` for a request, `byte` for a byte and `connection` for a connection.
+    /// Creates ten batches whose value is `each` per request, plus `byte` per byte, plus `connection` per connection.
     fn linear(each: f64, byte: f64, connection: f64) -> Vec<Batch> {
         let one = |n: u32| {
             let bytes = 1000.0 + f64::from(n * 7 % 10) * 300.0;
@@ -131,7 +131,7 @@ mod tests {
     fn what_depends_on_bytes_and_connections_is_told_for_the_long_run() {
         let fitted = per_request(&linear(2.0, 0.5, 3.0), mix(5000.0, 0.1)).unwrap();
         assert!((fitted.mean.mean - 2502.3).abs() < 1e-6, "{fitted:?}");
-        // Batches have 235 bytes and 0.4 connections a request.
+        // Batches have 235 bytes and 0.4 connections per request.
         let bytes: f64 = 0.5 * (5000.0 - 235.0);
         let beyond = UNLIKE * bytes.hypot(3.0 * (0.1 - 0.4));
         assert!(
@@ -152,7 +152,7 @@ mod tests {
         let alike = [3.0, 5.0, 4.0, 4.0].map(|value| batch(10.0, 100.0, value));
         let fitted = per_request(&alike, mix(10.0, 0.0)).unwrap();
         assert!((fitted.mean.mean - 0.4).abs() < 1e-12);
-        // Student's t of three degrees of freedom, and the deviation of four.
+        // Student's t with three degrees of freedom, and the deviation of four values.
         let half_width = 3.182_446 * (2.0_f64 / 3.0).sqrt() / 2.0 / 10.0;
         assert!((fitted.mean.half_width.unwrap() - half_width).abs() < 1e-6);
     }

@@ -1,14 +1,14 @@
-//! What is no mean, as a percentile.
+//! Estimates of quantities that are not means, such as percentiles.
 
 use crate::estimate::{Estimate, student};
 
-/// Parts of a run, batches or sections. With fewer, an interval says little.
+/// Smallest number of parts of a run (batches or sections) that gives a meaningful interval.
 pub const LEAST_PARTS: usize = 8;
 
-/// An estimate of something that all of a run has, as a percentile, from what it is in the `whole` and in each of several equal `sections` that
-/// do not depend on each other (sectioning: Asmussen and Glynn, *Stochastic Simulation*, III.5; Nakayama, *Confidence intervals for quantiles
-/// using sectioning*, 2014). The mean over sections would be off by what a short run is; the whole is less so. Too few sections give no
-/// interval.
+/// Estimates a property of a run such as a percentile, from its value for the `whole` run and for each of several equal, independent
+/// `sections` (sectioning: Asmussen and Glynn, *Stochastic Simulation*, III.5; Nakayama, *Confidence intervals for quantiles using
+/// sectioning*, 2014). The mean over sections would have the bias of a short run; the value for the whole run has less. There is no
+/// interval if there are too few sections.
 pub fn sectioned(whole: f64, sections: &[f64]) -> Estimate {
     let count = sections.len() as f64;
     let squares = sections.iter().map(|section| (section - whole).powi(2));
@@ -26,7 +26,7 @@ mod tests {
     use rand_distr::{Distribution, Exp};
     use rand_pcg::Pcg64;
 
-    /// The value below which this share lies.
+    /// Returns the value below which the given share lies.
     fn quantile(values: &[f64], share: f64) -> f64 {
         let mut values = values.to_vec();
         values.sort_unstable_by(f64::total_cmp);

@@ -1,9 +1,9 @@
-//! Whether the parts of a run depend on each other, or on the time.
+//! Tests whether the parts of a run depend on each other, or on time.
 
 use crate::estimate::quantile;
 
-/// Whether neighbours of a series are more alike than chance makes them in one of twenty (von Neumann's ratio, by the correlation of
-/// each with the next).
+/// Returns whether neighbours in a series are more alike than chance makes them in one of twenty cases (von Neumann's ratio, by the
+/// correlation of each value with the next).
 pub fn is_correlated(series: &[f64]) -> bool {
     let count = series.len() as f64;
     let mean = series.iter().sum::<f64>() / count;
@@ -14,7 +14,7 @@ pub fn is_correlated(series: &[f64]) -> bool {
     products.sum::<f64>() > 1.645 / count.sqrt() * squares
 }
 
-/// Whether a series grows or falls more than chance makes it in one of a hundred (the slope of its regression on the time).
+/// Returns whether a series grows or falls more than chance makes it in one of a hundred cases (the slope of its regression on time).
 pub fn is_trending(series: &[f64]) -> bool {
     if series.len() < 3 {
         return false;
@@ -43,7 +43,7 @@ mod tests {
     use rand::{RngExt, SeedableRng};
     use rand_pcg::Pcg64;
 
-    /// How many of a thousand series of chance alone are found.
+    /// Returns how many of a thousand random series the test reports.
     fn found(test: impl Fn(&[f64]) -> bool) -> usize {
         let mut random = Pcg64::seed_from_u64(7);
         let mut series = || -> Vec<f64> { (0..32).map(|_| random.random()).collect() };

@@ -1,11 +1,11 @@
-//! How much of a run is warm-up.
+//! Detection of the warm-up of a run.
 
-/// Points at the start of `series` that belong to the warm-up, by MSER (White, *An effective truncation heuristic for bias reduction in
-/// simulation output*, 1997): what is left has the smallest standard error. Give means of five observations or more for each point
-/// (MSER-5). At most half of the points: a result of half means that the run was too short to tell.
+/// Returns the number of points at the start of `series` that belong to the warm-up, by MSER (White, *An effective truncation heuristic for
+/// bias reduction in simulation output*, 1997): without them, the standard error is smallest. Each point should be the mean of at least
+/// five observations (MSER-5). At most half of the points are cut; a result of half means that the run was too short to decide.
 pub fn warm_up(series: &[f64]) -> usize {
     let most = series.len() / 2;
-    // Backwards, with the mean and the squares of what is left so far.
+    // Goes backwards, with the mean and the sum of squares of the points from `cut` on.
     let (mut mean, mut squares) = (0.0, 0.0);
     let mut best = (f64::INFINITY, 0);
     for (cut, value) in series.iter().enumerate().rev() {
@@ -53,7 +53,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against the definition.
+        /// Compares with the definition.
         #[test]
         fn the_error_of_what_is_left_is_least(series in prop::collection::vec(-9_i32..9, 1..60)) {
             let series: Vec<f64> = series.into_iter().map(f64::from).collect();

@@ -1,4 +1,4 @@
-//! Does the runs that have not been done.
+//! Executes the runs that have not been done yet.
 
 use crate::error::StoreError;
 use crate::key::Key;
@@ -9,24 +9,24 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long to wait before looking again for runs that others do.
+/// Time to wait before checking again for runs that other processes are doing.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// Why not all runs were done.
 #[derive(Debug)]
 pub enum Ended<E> {
-    /// It was asked to stop.
+    /// The caller asked to stop.
     Stopped,
-    /// A run could not be begun, or its result be kept.
+    /// A run could not be started, or its result could not be stored.
     Failed(E),
 }
 
-/// Has every run of `keys` done that has not been done: on `threads` threads of this process by `run`, which is given its number among the
-/// keys, or by other processes that work in the same store, whose end is awaited. Returns how many were done here when all have been done;
-/// earlier if `stopped` says so or one fails.
+/// Executes every run of `keys` that has not been done: on `threads` threads of this process by `run`, which receives the run's index in
+/// `keys`, or by other processes that use the same store and that this function waits for. Returns the number of runs that this process did
+/// once all have been done; returns earlier if `stopped` returns true or a run fails.
 ///
 /// # Errors
-/// The first that failed; others are not begun then. Or it was stopped.
+/// The first failure; no further runs are started then. Or `stopped` returned true.
 pub fn carry_out<E: From<StoreError> + Send>(
     store: &Store,
     keys: &[Key],
@@ -67,11 +67,11 @@ struct Work<'a, E> {
     store: &'a Store,
     keys: &'a [Key],
     program: &'a str,
-    /// The first that nobody here has looked at.
+    /// Index of the first run that no thread of this process has looked at.
     next: AtomicUsize,
-    /// Those that others were at.
+    /// Runs that other processes were doing.
     later: Mutex<Vec<usize>>,
-    /// Those that were done here.
+    /// Number of runs that this process has done.
     done: AtomicUsize,
     is_over: AtomicBool,
     failure: Mutex<Option<E>>,
@@ -116,13 +116,13 @@ impl<E: From<StoreError>> Work<'_, E> {
         self.is_over.load(Ordering::Relaxed) || (self.stopped)()
     }
 
-    /// The next that nobody here has looked at.
+    /// Returns the next run that no thread of this process has looked at.
     fn first_look(&self) -> Option<usize> {
         let index = self.next.fetch_add(1, Ordering::Relaxed);
         (index < self.keys.len() && !self.is_over()).then_some(index)
     }
 
-    /// One that somebody was at.
+    /// Returns a run that another process was doing, after some time has passed or its result has appeared.
     fn look_again(&self) -> Option<usize> {
         let index = self.later().pop()?;
         let until = Instant::now() + LOOK_AGAIN;

@@ -1,4 +1,4 @@
-//! Removes what nobody needs.
+//! Removes data that is no longer needed.
 
 use crate::error::StoreError;
 use crate::file;
@@ -7,20 +7,20 @@ use crate::study::Study;
 use rustc_hash::FxHashSet;
 use std::fs;
 
-/// What nobody needs.
+/// Amount of data that is no longer needed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Leftovers {
-    /// Runs that no study of the store asks for: of programs before, of keys that are not swept any more.
+    /// Runs that no study of the store refers to, for example of earlier programs or of keys that are not swept any more.
     pub runs: usize,
-    /// Their bytes.
+    /// Total size of these runs in bytes.
     pub bytes: u64,
-    /// Processes that died.
+    /// Files of processes that died.
     pub workers: usize,
-    /// Runs that they had begun and nobody has done since.
+    /// Leases of runs that dead processes had started and nobody has done since.
     pub leases: usize,
 }
 
-/// Finds what nobody needs and, unless it is only to be counted, removes it.
+/// Finds data that is no longer needed and removes it, unless `only_count` is set.
 ///
 /// # Errors
 /// The store cannot be read or written.
@@ -40,7 +40,7 @@ pub fn collect_garbage(store: &Store, only_count: bool) -> Result<Leftovers, Sto
             file::remove(&path)?;
         }
     }
-    // Leases before their owners: nobody else says who they were.
+    // Remove leases before the files of their owners, because nothing else identifies the owners.
     leftovers.leases = collect_leases(store, only_count)?;
     let folder = store.root().join("workers");
     for name in file::names(&folder)? {
@@ -55,7 +55,7 @@ pub fn collect_garbage(store: &Store, only_count: bool) -> Result<Leftovers, Sto
     Ok(leftovers)
 }
 
-/// Removes leases of runs all of whose owners died. Where one of several lives, the others show that it is not the first.
+/// Removes leases of runs all of whose owners died. If one of several owners lives, the other leases show that its lease is not the first.
 fn collect_leases(store: &Store, only_count: bool) -> Result<usize, StoreError> {
     let folder = store.leases();
     let names = file::names(&folder)?;

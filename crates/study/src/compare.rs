@@ -1,4 +1,4 @@
-//! How two studies differ.
+//! Comparison of two studies.
 
 use crate::error::StoreError;
 use crate::record::Head;
@@ -10,51 +10,51 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 use std::path::Path;
 
-/// A difference is told from chance if it would come by chance once in twenty comparisons like this at most.
+/// A difference counts if it would occur by chance in at most one of twenty such comparisons.
 const LEVEL: f64 = 0.05;
 
-/// How two studies differ.
+/// Differences between two studies.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
-    /// Runs that both have: of the same variant, seed and values of swept keys.
+    /// Number of runs that both have: of the same variant, seed and values of swept keys.
     pub pairs: usize,
-    /// Runs that only the one or the other has.
+    /// Numbers of runs that only the first and only the second study has.
     pub unpaired: (usize, usize),
-    /// Keys that are the same in all runs of each, but not in both.
+    /// Keys that have the same value in all runs of each study, but not in both studies.
     pub configuration: Vec<KeyDifference>,
-    /// What all pairs of a variant have, for one variant after the other.
+    /// Metrics that all pairs of a variant have, one variant after the other.
     pub metrics: Vec<MetricDifference>,
 }
 
-/// A key that differs.
+/// A key with different values.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct KeyDifference {
-    /// Its path.
+    /// Path of the key.
     pub path: String,
-    /// Its value in the one and in the other; nothing where that leaves it to profile and defaults.
+    /// Its values in the first and in the second study; empty where a study leaves the key to profile and defaults.
     pub values: (Cell, Cell),
 }
 
-/// How a metric differs.
+/// Difference of a metric.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MetricDifference {
-    /// Of which variant's runs, if the study has variants.
+    /// Variant of the runs, if the study has variants.
     pub variant: Option<String>,
-    /// Its name.
+    /// Name of the metric.
     pub name: &'static str,
-    /// Means of the one and of the other.
+    /// Means in the first and in the second study.
     pub means: (f64, f64),
-    /// By how much the other differs, per cent of the one, with a 95 % interval over the variant's pairs; none where the one is 0.
+    /// Difference of the second study, per cent of the first, with a 95 % interval over the variant's pairs; `None` if the first mean is 0.
     pub difference_percent: Option<Estimate>,
-    /// Chance of such a difference if there were none ([`paired_p_value`]), corrected for the number of metrics and variants by Holm's method; none
-    /// of one pair.
+    /// Probability of such a difference by chance alone ([`paired_p_value`]), corrected by Holm's method for the number of metrics and
+    /// variants; `None` for a single pair.
     pub p_value: Option<f64>,
-    /// Whether it differs: by more than chance or, of one pair, at all.
+    /// Whether the metric differs: by more than chance or, for a single pair, at all.
     pub differs: bool,
 }
 
 impl Comparison {
-    /// Compares studies in the stores in two folders.
+    /// Compares two studies, each in the store of a folder.
     ///
     /// # Errors
     /// Results cannot be read.
@@ -82,13 +82,13 @@ impl Comparison {
         })
     }
 
-    /// Whether any metric differs.
+    /// Returns whether any metric differs.
     pub fn differs(&self) -> bool {
         self.metrics.iter().any(|metric| metric.differs)
     }
 }
 
-/// A run whose results are there.
+/// A run whose results are available.
 struct Done<'a> {
     identity: String,
     variant: Option<&'a str>,
@@ -115,7 +115,7 @@ fn done<'a>(
         .collect()
 }
 
-/// Keys that have several values in one of the studies.
+/// Returns the keys that have several values in one of the studies.
 fn varying(these: &Study, others: &Study) -> Vec<String> {
     let varies = |study: &Study, number: usize| {
         let mut values = study.runs.iter().map(|run| &run.values[number]);
@@ -140,7 +140,7 @@ fn value<'a>(study: &Study, run: &'a StudyRun, path: &str) -> Option<&'a Cell> {
     number.map(|number| &run.values[number])
 }
 
-/// What a run has in common with its counterpart, and with no other.
+/// Returns what identifies a run and its counterpart in the other study.
 fn identity(study: &Study, run: &StudyRun, varying: &[String]) -> String {
     let values: Vec<Option<&Cell>> = varying.iter().map(|path| value(study, run, path)).collect();
     serde_json::to_string(&(&run.variant, run.seed, values)).expect("cells are JSON")
@@ -165,10 +165,10 @@ fn configuration(these: &Study, others: &Study, varying: &[String]) -> Vec<KeyDi
     keys.filter(|key| key.values.0 != key.values.1).collect()
 }
 
-/// The variant of two runs that belong together, and what they had.
+/// The variant of two runs that belong together, and their heads.
 type Pair<'a> = (Option<&'a str>, &'a Head, &'a Head);
 
-/// A metric of all pairs of a variant, of the one study and of the other.
+/// Values of a metric in all pairs of a variant, for both studies.
 struct Sampled<'a> {
     variant: Option<&'a str>,
     name: &'static str,
@@ -176,7 +176,8 @@ struct Sampled<'a> {
     others: Vec<f64>,
 }
 
-/// Each variant is tested apart: what changes one may leave another as it was, and the mean over both would then be lost in their difference.
+/// Tests each variant separately: a change may affect only one variant, and the difference between variants would then hide its effect on
+/// the mean over both.
 fn differences(pairs: &[Pair<'_>]) -> Vec<MetricDifference> {
     let mut variants: Vec<Option<&str>> = Vec::new();
     for &(variant, ..) in pairs {
@@ -208,7 +209,7 @@ fn differences(pairs: &[Pair<'_>]) -> Vec<MetricDifference> {
     samples.iter().zip(p_values).map(difference).collect()
 }
 
-/// All metrics that every pair of a variant has, but for intervals of others.
+/// Returns all metrics that every pair of a variant has, except for intervals of other metrics.
 fn sampled<'a>(variant: Option<&'a str>, pairs: &[Pair<'_>]) -> Vec<Sampled<'a>> {
     let number = |head: &Head, name: &str| head.metrics.get(name).and_then(Cell::as_number);
     let all = metrics::ALL

@@ -1,35 +1,35 @@
-//! What can be wrong with a store.
+//! Errors of a store.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A store cannot be used, or not any more.
+/// A store cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The system refuses something.
+    /// The system refused an operation.
     #[error("{}: cannot {doing}: {error}", path.display())]
     Io {
-        /// What was to be done.
+        /// The operation.
         doing: &'static str,
-        /// With what.
+        /// The file or folder.
         path: PathBuf,
-        /// Why it was not.
+        /// The system's error.
         error: io::Error,
     },
-    /// A folder is something else.
+    /// A folder or file is not what it should be.
     #[error("{}: {found}; expected {expected}", path.display())]
     Other {
         /// The folder or file.
         path: PathBuf,
-        /// What it is.
+        /// What was found there.
         found: String,
-        /// What it should be.
+        /// What was expected there.
         expected: &'static str,
     },
 }
 
 impl StoreError {
-    /// Says what failed.
+    /// Returns a function that converts an I/O error, with the operation and path that failed.
     pub(crate) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |error| Self::Io {
             doing,

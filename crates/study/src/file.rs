@@ -1,4 +1,4 @@
-//! Files that are there whole or not at all.
+//! Files that are written completely or not at all.
 
 use crate::error::StoreError;
 use serde::Serialize;
@@ -8,17 +8,17 @@ use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::Path;
 use tempfile::NamedTempFile;
 
-/// A file that is being written, and is nowhere until it is whole. Nobody misses it.
+/// A file that is being written; it gets its final name only when it is complete. It is safe to lose.
 #[derive(Debug)]
 pub struct Part(NamedTempFile);
 
 impl Part {
-    /// Begins one in `folder`; `owner` begins its name.
+    /// Creates a file in `folder` whose name starts with `owner`.
     pub fn begin(folder: &Path, owner: &str) -> io::Result<Self> {
         let prefix = format!("{owner}.");
         let mut builder = tempfile::Builder::new();
         builder.prefix(&prefix).suffix(".part");
-        // Readable as any other new file would be.
+        // With the same permissions as any other new file.
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
@@ -27,10 +27,10 @@ impl Part {
         builder.tempfile_in(folder).map(Self)
     }
 
-    /// Puts it in the place of `target`, a path in the same file system.
+    /// Renames the file to `target`, a path in the same file system.
     ///
-    /// The content is on the disk before the name is: after a loss of power the target is whole, the one before, or missing. That the name
-    /// is on the disk too is not waited for; a run whose file is lost is done again.
+    /// The content is synced to the disk before the rename: after a power loss, `target` is complete, its previous version, or missing. The
+    /// rename itself is not synced; a run whose file is lost is done again.
     pub fn commit(buffered: BufWriter<Self>, target: &Path) -> io::Result<()> {
         let part = buffered
             .into_inner()
@@ -53,7 +53,7 @@ impl Write for Part {
     }
 }
 
-/// Writes `target` by way of a [`Part`] in `parts`.
+/// Writes `target` through a [`Part`] in `parts`.
 pub fn write_whole(
     parts: &Path,
     owner: &str,
@@ -68,7 +68,7 @@ pub fn write_whole(
     written.map_err(StoreError::io("write", target))
 }
 
-/// Writes `value` as JSON, in the same way.
+/// Writes `value` as JSON, like [`write_whole`].
 pub fn write_json(
     parts: &Path,
     owner: &str,
@@ -81,7 +81,7 @@ pub fn write_json(
     })
 }
 
-/// What a JSON file holds; none if there is no such file.
+/// Parses a JSON file; returns `None` if there is no such file.
 pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, StoreError> {
     let text = match fs::read(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -91,7 +91,7 @@ pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, StoreErr
     value.map(Some).map_err(StoreError::io("read", path))
 }
 
-/// Removes a file that may be gone already; says whether it was there.
+/// Removes a file if it exists; returns whether it did.
 pub fn remove(path: &Path) -> Result<bool, StoreError> {
     match fs::remove_file(path) {
         Ok(()) => Ok(true),
@@ -100,7 +100,7 @@ pub fn remove(path: &Path) -> Result<bool, StoreError> {
     }
 }
 
-/// Names of all that lies in a folder, sorted; none where there is no folder.
+/// Returns the sorted names of all entries of a folder; none if the folder does not exist.
 pub fn names(folder: &Path) -> Result<Vec<String>, StoreError> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),

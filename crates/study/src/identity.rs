@@ -1,4 +1,4 @@
-//! What decides a run's result.
+//! Identification of a run by all that determines its result.
 
 use crate::error::StoreError;
 use crate::inputs::Inputs;
@@ -6,8 +6,8 @@ use crate::key::{Digest, Key};
 use baton_sim::config::{Experiment, WorkloadConfig};
 use std::path::PathBuf;
 
-/// The key of a run: of its complete configuration, of what its log holds, wherever that lies, and of the program that would do it, `sources`.
-/// What it is called decides nothing. The experiment is called by its key from then on, so that equal runs have equal results.
+/// Returns the key of a run. It depends on the run's complete configuration, the content of its log (but not its path), and the program
+/// that would execute it, `sources`. The experiment's name has no influence; the key replaces it, so that equal runs have equal results.
 ///
 /// # Errors
 /// The log cannot be read.

@@ -1,4 +1,4 @@
-//! What input files hold, without reading them again each time.
+//! Digests of input files, which are cached so that files are not read again each time.
 
 use crate::error::StoreError;
 use crate::file;
@@ -11,7 +11,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A file that changed less than this before it was read may change again and look the same.
+/// A file that was modified less than this long before it was read may change again without a visible difference.
 const SETTLED: Duration = Duration::from_secs(2);
 
 /// Digests of files, kept in a store.
@@ -19,22 +19,22 @@ const SETTLED: Duration = Duration::from_secs(2);
 pub struct Inputs<'a> {
     store: &'a Store,
     known: BTreeMap<PathBuf, Known>,
-    /// Of this study: a file is not looked at for each of its runs.
+    /// Files of this study, so that each is examined only once and not for every run.
     seen: BTreeMap<PathBuf, Key>,
     is_new: bool,
 }
 
-/// A file as it was when it was read.
+/// State of a file when it was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Known {
     bytes: u64,
-    /// Since 1970.
+    /// Nanoseconds since 1970.
     modified_ns: u64,
     digest: Key,
 }
 
 impl<'a> Inputs<'a> {
-    /// What the store knows. A list that cannot be read is made again.
+    /// Loads the digests that the store knows. A list that cannot be read is created anew.
     pub fn load(store: &'a Store) -> Self {
         let known = file::read_json(&store.inputs()).ok().flatten();
         Self {
@@ -45,10 +45,10 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    /// The digest of what a file holds.
+    /// Returns the digest of a file's content.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The file cannot be read.
     pub fn digest(&mut self, path: &Path) -> Result<Key, StoreError> {
         if let Some(digest) = self.seen.get(path) {
             return Ok(*digest);
@@ -82,7 +82,7 @@ impl<'a> Inputs<'a> {
         Ok(digest)
     }
 
-    /// Keeps what was read.
+    /// Stores the new digests.
     ///
     /// # Errors
     /// The store cannot be written.

@@ -1,4 +1,4 @@
-//! Digests of all that decides a result.
+//! Digests of all that determines a result.
 
 use serde::{Deserialize, Serialize};
 use siphasher::sip128::{Hasher128, SipHasher24};
@@ -6,16 +6,16 @@ use std::fmt;
 use std::hash::Hasher;
 use std::str::FromStr;
 
-/// What a run's result is stored under: equal runs have equal keys.
+/// The key under which a run's result is stored; equal runs have equal keys.
 ///
-/// 128 bits of SipHash-2-4: that two of a million runs share a key has a chance of 10^-27. Nobody is kept from making two runs with the same
-/// key on purpose; they would only deceive themselves.
+/// It is 128 bits of SipHash-2-4: the probability that two of a million runs share a key is 10^-27. The hash does not prevent anybody from
+/// constructing two runs with the same key, but they would only deceive themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct Key(u128);
 
 impl Key {
-    /// The beginning, enough to tell the runs of a study apart.
+    /// Returns the start of the key, which is enough to distinguish the runs of a study.
     pub fn short(self) -> String {
         format!("{:012x}", self.0 >> 80)
     }
@@ -34,7 +34,7 @@ impl From<Key> for String {
     }
 }
 
-/// A text is no [`Key`].
+/// A text is not a [`Key`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is no key of a run; expected 32 hexadecimal digits")]
 pub struct NoKey(String);
@@ -57,17 +57,17 @@ impl TryFrom<String> for Key {
     }
 }
 
-/// Digests parts, one after the other.
+/// Digests a sequence of parts.
 #[derive(Clone, Debug)]
 pub struct Digest(SipHasher24);
 
 impl Digest {
-    /// Of nothing yet.
+    /// Creates an empty digest.
     pub fn new() -> Self {
         Self(SipHasher24::new())
     }
 
-    /// Takes a part. Where one ends and the next begins matters.
+    /// Adds a part. The boundaries between parts matter.
     #[must_use]
     pub fn part(mut self, bytes: &[u8]) -> Self {
         self.0.write(&(bytes.len() as u64).to_le_bytes());
@@ -75,12 +75,12 @@ impl Digest {
         self
     }
 
-    /// Takes more of a stream.
+    /// Adds more bytes of a stream.
     pub fn stream(&mut self, bytes: &[u8]) {
         self.0.write(bytes);
     }
 
-    /// The digest of all that was taken.
+    /// Returns the digest of everything that was added.
     pub fn key(&self) -> Key {
         Key(self.0.finish128().as_u128())
     }
@@ -121,7 +121,7 @@ mod tests {
         };
         assert_ne!(key(&["ab", "c"]), key(&["a", "bc"]));
         assert_ne!(key(&["abc"]), key(&["abc", ""]));
-        // Keys outlive the program: they must never change.
+        // Keys outlive the program and must never change.
         assert_eq!(key(&["baton"]).to_string(), RECORDED);
     }
 

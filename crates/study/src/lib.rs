@@ -1,8 +1,8 @@
 //! Studies of many runs.
 //!
-//! A [`Store`] is a folder that keeps the result of every run under a [`Key`], the digest of all that decides it. Any number of processes
-//! may work on one folder: [`carry_out`] has each run done by one of them, and what a process leaves that dies is taken over. A [`Study`]
-//! says which runs belong together, and [`table`] makes tables of them.
+//! A [`Store`] is a folder that keeps the result of every run under a [`Key`], the digest of all that determines it. Any number of
+//! processes may work on one folder: with [`carry_out`], one of them does each run, and others take over the runs of a process that dies. A
+//! [`Study`] lists the runs that belong together, and [`table`] creates tables of them.
 
 mod carry_out;
 mod collect;

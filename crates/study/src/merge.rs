@@ -1,4 +1,4 @@
-//! Brings results together that were computed apart.
+//! Merges results that were computed in separate stores.
 
 use crate::error::StoreError;
 use crate::file;
@@ -9,23 +9,23 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-/// What came over.
+/// Result of a merge.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Merged {
-    /// Runs that were not there.
+    /// Number of runs that were not in the store.
     pub new: usize,
-    /// Runs that were there already, with the same results.
+    /// Number of runs that were already in the store, with the same results.
     pub same: usize,
-    /// Runs that were there already, with other results: equal configurations, inputs and programs should give equal results.
+    /// Runs that were already in the store, with different results: equal configurations, inputs and programs should give equal results.
     pub different: Vec<Key>,
-    /// Studies that were not there.
+    /// Number of studies that were not in the store.
     pub studies: usize,
 }
 
 /// Copies all runs and studies of the store in `from` that `store` does not have.
 ///
 /// # Errors
-/// One cannot be read, or the other not be written.
+/// `from` cannot be read, or `store` cannot be written.
 pub fn merge(from: &Path, store: &Store) -> Result<Merged, StoreError> {
     Store::check(from)?;
     let mut merged = Merged::default();

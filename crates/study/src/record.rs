@@ -1,4 +1,4 @@
-//! A run's result as it is stored: a line that tables are made of, and a line with all of it.
+//! Format of a stored run: a line with the data for tables, and a line with all results.
 
 use crate::error::StoreError;
 use crate::key::Key;
@@ -14,33 +14,33 @@ use std::time::SystemTime;
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// With results.
+    /// The run has results.
     Measured(Box<Results>),
-    /// The simulator broke one of its rules, and would again: what it said.
+    /// The simulator violated an invariant, and would do so again: its message.
     Failed(String),
 }
 
 /// The first line of a stored run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Head {
-    /// Version of the tables whose metrics these are ([`crate::table::VERSION`]).
+    /// Version of the tables that the metrics belong to ([`crate::table::VERSION`]).
     pub schema: u32,
-    /// The run.
+    /// Key of the run.
     pub key: Key,
-    /// Sources and commit of the program that did it.
+    /// Sources and commit of the program that executed the run.
     pub program: String,
-    /// How long it took, seconds of a thread.
+    /// Duration of the run, in seconds of a thread.
     pub took_s: f64,
     /// `complete`, `time_limit`, `quiet` or `failed`.
     pub ended: String,
-    /// Why it failed.
+    /// Why the run failed.
     pub error: Option<String>,
-    /// Every metric by its name; none of a run that failed.
+    /// Every metric by its name; empty if the run failed.
     pub metrics: BTreeMap<String, Cell>,
 }
 
 impl Head {
-    /// Of a run that has ended.
+    /// Creates the head of a run that has ended.
     pub fn new(key: Key, program: &str, took_s: f64, outcome: &Outcome) -> Self {
         let (ended, error, metrics) = match outcome {
             Outcome::Measured(results) => (results.ended.name(), None, metrics::of(results)),
@@ -57,20 +57,20 @@ impl Head {
         }
     }
 
-    /// Whether there are no results.
+    /// Returns whether the run has no results.
     pub fn has_failed(&self) -> bool {
         self.error.is_some()
     }
 
-    /// Whether another time the same came out.
+    /// Returns whether both runs have the same outcome.
     pub fn says_the_same(&self, other: &Self) -> bool {
         (&self.ended, &self.error, &self.metrics) == (&other.ended, &other.error, &other.metrics)
     }
 
-    /// Reads the first line of a stored run, and nothing else.
+    /// Reads only the first line of a stored run.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The file cannot be read.
     pub fn read(path: &Path) -> Result<Self, StoreError> {
         let head = || -> io::Result<Self> {
             let mut line = Vec::new();
@@ -81,21 +81,21 @@ impl Head {
     }
 }
 
-/// A run that has been done, as it is stored.
+/// A stored run.
 #[derive(Clone, Debug)]
 pub struct Stored {
     /// The first line.
     pub head: Head,
-    /// All results; none of a run that failed.
+    /// All results; `None` if the run failed.
     pub results: Option<Results>,
-    /// When the file was written, where the file system says so.
+    /// When the file was written, if the file system records it.
     pub written: Option<SystemTime>,
 }
 
-/// Reads a run from a folder, in which nothing is written. None if it has not been done.
+/// Reads a run from the store in a folder, without writing there. Returns `None` if the run has not been done.
 ///
 /// # Errors
-/// It cannot be read.
+/// The file cannot be read.
 pub fn read_run(root: &Path, key: Key) -> Result<Option<Stored>, StoreError> {
     let path = crate::store::path(root, key);
     let Ok(file) = path.metadata() else {
@@ -108,10 +108,10 @@ pub fn read_run(root: &Path, key: Key) -> Result<Option<Stored>, StoreError> {
     }))
 }
 
-/// All results of a stored run; none of one that failed.
+/// Reads all results of a stored run; returns `None` if the run failed.
 ///
 /// # Errors
-/// It cannot be read.
+/// The file cannot be read.
 pub fn read_results(path: &Path) -> Result<Option<Results>, StoreError> {
     let results = || -> io::Result<Option<Results>> {
         let mut file = BufReader::new(File::open(path)?);

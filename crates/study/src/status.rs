@@ -1,4 +1,4 @@
-//! How far studies are.
+//! Progress of studies.
 
 use crate::error::StoreError;
 use crate::file;
@@ -11,50 +11,50 @@ use crate::table::metrics::NOT_STEADY;
 use serde::Serialize;
 use std::path::Path;
 
-/// What is in a store, and who works there.
+/// Content of a store, and the processes that work in it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Status {
-    /// Runs that are stored, of whatever study and program.
+    /// Number of stored runs, of any study and program.
     pub runs: usize,
-    /// One for each study.
+    /// Progress of each study.
     pub studies: Vec<StudyStatus>,
-    /// One for each process that has begun to work there and not ended in good order.
+    /// Processes, other than this one, that started to work in the store and have not ended cleanly.
     pub workers: Vec<WorkerStatus>,
 }
 
-/// How far a study is.
+/// Progress of a study.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StudyStatus {
-    /// Its name.
+    /// Name of the study.
     pub name: String,
-    /// Its runs.
+    /// Number of runs in the study.
     pub runs: usize,
-    /// Of these, those that have been done.
+    /// Number of these runs that have been done.
     pub done: usize,
-    /// Of these, those that failed.
+    /// Number of runs done that failed.
     pub failed: usize,
-    /// Of these, those that were not steady.
+    /// Number of runs done that were not steady.
     pub not_steady: usize,
-    /// Seconds of threads that those took which have been done.
+    /// Total duration of the runs done, in seconds of threads.
     pub took_s: f64,
 }
 
-/// A process.
+/// A process that works in the store.
 #[derive(Clone, Debug, Serialize)]
 pub struct WorkerStatus {
-    /// Which.
+    /// Identity of the process.
     pub note: Note,
-    /// Whether it works; else it died.
+    /// Whether the process is alive.
     pub lives: bool,
-    /// Runs that it is at, or was.
+    /// Runs that the process is doing, or was doing when it died.
     pub runs: Vec<Key>,
 }
 
 impl Status {
-    /// Looks at a store from within.
+    /// Returns the status of an open store.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The store cannot be read.
     pub fn of(store: &Store) -> Result<Self, StoreError> {
         let root = store.root();
         let studies = Study::all(root)?;
@@ -68,10 +68,10 @@ impl Status {
 }
 
 impl StudyStatus {
-    /// How far a study is in the store in a folder.
+    /// Returns the progress of a study in the store in a folder.
     ///
     /// # Errors
-    /// That cannot be read.
+    /// The store cannot be read.
     pub fn of(root: &Path, study: &Study) -> Result<Self, StoreError> {
         let mut status = Self {
             name: study.name.clone(),
@@ -94,7 +94,7 @@ impl StudyStatus {
     }
 }
 
-/// All but this process.
+/// Returns all processes except this one.
 fn workers(store: &Store) -> Result<Vec<WorkerStatus>, StoreError> {
     let folder = store.root().join("workers");
     let leases = store.leases();

@@ -1,4 +1,4 @@
-//! Which runs belong together.
+//! Lists of runs that belong together.
 
 use crate::error::StoreError;
 use crate::file;
@@ -11,41 +11,41 @@ use std::path::{Path, PathBuf};
 /// The runs of a study, in its order, and how they differ.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Study {
-    /// What it is called; its tables are named by it.
+    /// Name of the study and of its tables.
     pub name: String,
-    /// Keys of experiments that the study sets, in any of its runs.
+    /// Keys of experiments that the study sets in any of its runs.
     pub columns: Vec<ConfigColumn>,
     /// All runs.
     pub runs: Vec<StudyRun>,
-    /// The command that asked for it last, where it was one.
+    /// Command that last requested the study, if it was requested by a command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
 }
 
-/// A key of experiments that has a column.
+/// A configuration key that has a column.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConfigColumn {
-    /// Its path, as `nic.mips`.
+    /// Path of the key, such as `nic.mips`.
     pub path: String,
-    /// What its values are.
+    /// Type of its values.
     pub kind: Kind,
 }
 
 /// A run of a study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StudyRun {
-    /// Where its result is.
+    /// Key of the run's result.
     pub key: Key,
-    /// The variant of the experiment file, if that has variants.
+    /// Variant of the experiment file, if the file has variants.
     pub variant: Option<String>,
-    /// Seed of everything that is drawn.
+    /// Seed of all random numbers.
     pub seed: u64,
-    /// The value for each of the study's columns.
+    /// Value of each of the study's columns.
     pub values: Vec<Cell>,
 }
 
 impl Study {
-    /// Notes the study in a store, in the place of an earlier one of the same name.
+    /// Writes the study to a store, replacing an earlier study of the same name.
     ///
     /// # Errors
     /// The store cannot be written.
@@ -53,10 +53,10 @@ impl Study {
         store.write_json(&place(store.root(), &self.name), self)
     }
 
-    /// All studies that a folder has results for.
+    /// Reads all studies of the store in a folder.
     ///
     /// # Errors
-    /// They cannot be read.
+    /// The studies cannot be read.
     pub fn all(root: &Path) -> Result<Vec<Self>, StoreError> {
         Store::check(root)?;
         let folder = root.join("studies");
@@ -68,11 +68,11 @@ impl Study {
         Ok(studies.into_iter().flatten().collect())
     }
 
-    /// The study that a path names: that of its tables, as `results/mips` or `results/mips.csv`, or the only one in a folder. Also returns the
-    /// folder.
+    /// Finds the study that a path names: by its tables, such as `results/mips` or `results/mips.csv`, or as the only study in a folder.
+    /// Also returns the folder.
     ///
     /// # Errors
-    /// There is none, or are several.
+    /// There is no such study, or there are several.
     pub fn find(path: &Path) -> Result<(PathBuf, Self), StoreError> {
         let other = |found: String| StoreError::Other {
             path: path.to_owned(),
@@ -95,7 +95,7 @@ impl Study {
                 )
             }
         };
-        // What the user named has none, not the folder that it might be in.
+        // Report the path that the user named, not the folder that the study might be in.
         let studies = Self::all(root).map_err(|error| match error {
             StoreError::Other {
                 found, expected, ..
@@ -120,7 +120,7 @@ impl Study {
         }
     }
 
-    /// Changes with its runs, their order and what they are called, whoever asked for them.
+    /// Returns a digest of the runs, their order and the names, independent of the command that requested them.
     pub fn digest(&self) -> Key {
         let json =
             serde_json::to_vec(&(&self.name, &self.columns, &self.runs)).expect("a study is JSON");
@@ -128,7 +128,7 @@ impl Study {
     }
 }
 
-/// Endings of the tables of a study.
+/// File name extensions of a study's tables.
 const TABLES: [&str; 2] = [".csv", ".parquet"];
 
 fn place(root: &Path, name: &str) -> PathBuf {

@@ -4,7 +4,7 @@ use baton_wire::{Span, Time};
 use siphasher::sip::SipHasher24;
 use std::hash::Hasher;
 
-/// How many challenge ACKs may still be sent in the current second.
+/// Limits the challenge ACKs that a stack sends in one second.
 #[derive(Debug)]
 pub(crate) struct ChallengeLimit {
     key: u64,
@@ -21,8 +21,8 @@ impl ChallengeLimit {
         }
     }
 
-    /// True when one more may be sent; `per_second` is their number, 0 for no limit. About that many: an exact and shared
-    /// number would tell an outsider how often others are challenged.
+    /// Reports whether another challenge ACK may be sent. About `per_second` of them may be in each second (0: no limit): the
+    /// exact limit is random, because an attacker could infer from a known shared limit how often others are challenged.
     pub(crate) fn take(&mut self, now: Time, per_second: u32) -> bool {
         if per_second == 0 {
             return true;

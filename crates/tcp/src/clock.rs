@@ -7,7 +7,7 @@ use std::ops::Add;
 /// One tick of the timestamp clock.
 pub(crate) const TIMESTAMP_TICK: Span = Span::from_ms(1);
 
-/// A past moment. It may lie before the zero of the clock it is kept on, so it wraps.
+/// A past moment. It may lie before the zero of its clock, so the number wraps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Past(u64);
 
@@ -21,7 +21,7 @@ impl Past {
         Self(now.as_ps().wrapping_sub(ago.as_ps()))
     }
 
-    /// Longer ago than any limit.
+    /// A moment longer ago than any limit that a connection uses.
     pub(crate) const fn long_ago(now: Time) -> Self {
         Self::ago(now, Span::from_secs(24 * 3600))
     }
@@ -32,7 +32,7 @@ impl Past {
     }
 }
 
-/// A connection's timestamp clock: the stack's clock and an offset that a move preserves.
+/// A connection's timestamp clock: the stack's clock plus an offset, so that the reading survives a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TimestampClock {
     offset_ps: u64,
@@ -53,7 +53,7 @@ impl TimestampClock {
         }
     }
 
-    /// What it shows, to the picosecond.
+    /// The clock's reading, in picoseconds.
     pub(crate) const fn reading(self, now: Time) -> Span {
         Span::from_ps(now.as_ps().wrapping_add(self.offset_ps))
     }
@@ -75,10 +75,10 @@ impl TimestampClock {
 pub struct Moment(u64);
 
 impl Moment {
-    /// Where the clock is zero: some moment, for what has not happened yet.
+    /// The clock's zero: a placeholder for events that have not happened yet.
     pub const ZERO: Self = Self(0);
 
-    /// Time since `earlier`; zero when that is later.
+    /// Time since `earlier`, or zero if `earlier` is the later of the two.
     pub const fn since(self, earlier: Self) -> Span {
         match self.after(earlier) {
             true => Span::from_ps(self.0.wrapping_sub(earlier.0)),
@@ -86,7 +86,7 @@ impl Moment {
         }
     }
 
-    /// True when it is strictly later than `other`.
+    /// Reports whether this moment is strictly later than `other`.
     pub const fn after(self, other: Self) -> bool {
         (self.0.wrapping_sub(other.0) as i64) > 0
     }

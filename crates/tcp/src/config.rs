@@ -20,7 +20,7 @@ pub enum Congestion {
     NewReno,
     /// CUBIC (RFC 9438).
     Cubic,
-    /// DCTCP (RFC 8257): for networks whose queues mark above a low threshold, and whose hosts all use it.
+    /// DCTCP (RFC 8257), for networks whose queues mark above a low threshold and whose hosts all use it.
     Dctcp,
     /// BBR version 3 (draft-ietf-ccwg-bbr-06).
     Bbr,
@@ -29,13 +29,13 @@ pub enum Congestion {
     Custom(Custom),
 }
 
-/// What a receiver says of marks (RFC 3168).
+/// What a receiver reports about ECN marks (RFC 3168).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum EcnEcho {
-    /// That there was one, until the peer says that it reduced its window (RFC 3168 6.1.3).
+    /// Reports that there was a mark, until the peer says that it reduced its window (RFC 3168 6.1.3).
     UntilReduced,
-    /// Of each segment whether it was marked: an ACK at once where that changes (RFC 8257 3.2). The peer must expect it.
+    /// Reports for each segment whether it was marked, by an immediate ACK where that changes (RFC 8257 3.2). The peer must expect this.
     EachChange,
 }
 
@@ -43,22 +43,21 @@ pub enum EcnEcho {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WindowCounting {
-    /// As the RFCs recommend: an acknowledgment counts for a few segments at most in slow start (RFC 3465 2.2, RFC
-    /// 9406 4.2), and a reduction starts from what is in flight (RFC 5681 3.1, RFC 9937 6.1).
+    /// As the RFCs recommend. An acknowledgment counts for a few segments at most in slow start (RFC 3465 2.2, RFC 9406 4.2), and a
+    /// reduction starts from the data in flight (RFC 5681 3.1, RFC 9937 6.1).
     Rfc,
-    /// As Linux does: in slow start every acknowledged byte counts, up to ssthresh; a reduction starts from the window
-    /// itself, in whole segments; marks of the network reduce it by PRR as losses do; and only a SYN lost twice makes
-    /// the first window one segment.
+    /// As Linux does. In slow start every acknowledged byte counts, up to ssthresh. A reduction starts from the window itself, in whole
+    /// segments. ECN marks reduce the window by PRR, as losses do. Only a SYN that was lost twice makes the first window one segment.
     Linux,
 }
 
-/// What the least retransmission timeout bounds.
+/// What the minimum retransmission timeout limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RtoFloor {
-    /// The timeout (RFC 6298 2.4).
+    /// The whole timeout (RFC 6298 2.4).
     Timeout,
-    /// The variance's share of it, so that the timeout is at least so much longer than a round trip: Linux.
+    /// The variance's share of the timeout, so that the timeout exceeds a round trip by at least this minimum: Linux.
     Variance,
 }
 
@@ -68,29 +67,29 @@ pub enum RtoFloor {
 pub enum EcnMode {
     /// Never.
     Off,
-    /// On connections whose other end asks for it.
+    /// On connections whose peer asks for it.
     Accept,
-    /// It is also asked for on connections opened here.
+    /// On connections whose peer asks for it; connections opened here ask for it.
     Request,
 }
 
-/// Probing of a peer that is silent (RFC 9293 3.8.4).
+/// Probing of a silent peer (RFC 9293 3.8.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Keepalive {
     /// Silence before the first probe, ms.
     #[schemars(range(min = 1))]
     pub idle_ms: u32,
-    /// Between probes, ms.
+    /// Time between probes, ms.
     #[schemars(range(min = 1))]
     pub interval_ms: u32,
-    /// Probes without an answer before the connection is given up.
+    /// Unanswered probes after which the connection is given up.
     #[schemars(range(min = 1))]
     pub probes: u32,
 }
 
 impl Default for Keepalive {
-    /// RFC 9293 3.8.4: no less than two hours of silence; the rest as Linux has it.
+    /// Two hours of silence, the minimum of RFC 9293 3.8.4; the rest as in Linux.
     fn default() -> Self {
         Self {
             idle_ms: 7_200_000,
@@ -100,35 +99,35 @@ impl Default for Keepalive {
     }
 }
 
-/// When a SYN is answered without keeping anything (RFC 4987 3.6).
+/// When a SYN is answered without keeping state (RFC 4987 3.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SynCookies {
-    /// Never: what does not fit the backlog is dropped.
+    /// Never: a SYN that does not fit into the backlog is dropped.
     Off,
     /// When the backlog of half-open connections is full.
     OnOverflow,
-    /// To every SYN.
+    /// For every SYN.
     Always,
 }
 
-/// How a window that lets nothing pass is probed (RFC 9293 3.8.6.1).
+/// How a closed window is probed (RFC 9293 3.8.6.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WindowProbe {
-    /// A segment without data that lies just before the window, which must be answered: Linux.
+    /// With a segment without data just before the window, which the peer must answer: Linux.
     OldNumber,
-    /// The next byte: RFC 9293 and BSD.
+    /// With the next byte: RFC 9293 and BSD.
     NextByte,
 }
 
-/// When room that the application gave back is worth an ACK of its own (RFC 9293 3.8.6.2.2).
+/// When buffer space that the application has freed is worth an ACK of its own (RFC 9293 3.8.6.2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WindowUpdate {
     /// When the window would open by two segments or half the buffer: BSD.
     TwoSegments,
-    /// When the window that the peer knows of would at least double: Linux.
+    /// When the window that the peer knows would at least double: Linux.
     Doubled,
 }
 
@@ -136,9 +135,9 @@ pub enum WindowUpdate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NagleRule {
-    /// Those that follow anything unacknowledged (RFC 9293 3.7.4).
+    /// Partial segments that follow any unacknowledged data (RFC 9293 3.7.4).
     Classic,
-    /// Those that follow an unacknowledged partial segment, as Minshall modified it: Linux and FreeBSD.
+    /// Partial segments that follow an unacknowledged partial segment, as Minshall modified the rule: Linux and FreeBSD.
     Minshall,
 }
 
@@ -154,23 +153,22 @@ pub struct ConfigError {
     pub expected: &'static str,
 }
 
-/// Parameters that all connections of one stack share unless their owner says otherwise. Defaults are those of a
-/// usual host of today.
+/// Parameters that all connections of one stack share unless their owner sets others. The defaults are those of a usual host of today.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// Largest segment this end can receive, bytes of data (RFC 9293 3.7.1).
     #[schemars(range(min = LEAST_MSS), extend("x-unit" = "bytes"))]
     pub mss: u16,
-    /// Data and options that a segment holds on the route to the peer, where that is less than `mss`: SYNs name it, and no
-    /// segment is longer before the route changes (ip-route(8): `advmss` and `mtu lock` without headers); none: `mss` holds.
+    /// Maximum data and options of a segment on the route to the peer, where that is less than `mss`. SYNs announce it, and no segment is
+    /// longer until the route changes (ip-route(8): `advmss` and `mtu lock` without headers); none: `mss` holds.
     #[serde(with = "apart")]
     #[schemars(with = "Option<u16>", range(min = LEAST_MSS), extend("x-unit" = "bytes"))]
     pub route_mss: Option<u16>,
     /// Send buffer, bytes.
     #[schemars(range(min = 1, max = LARGEST_BUFFER), extend("x-unit" = "bytes"))]
     pub send_buffer: u32,
-    /// Receive buffer, bytes; the most that is ever advertised.
+    /// Receive buffer, bytes; also the largest window that is ever advertised.
     #[schemars(range(min = 1, max = LARGEST_BUFFER), extend("x-unit" = "bytes"))]
     pub receive_buffer: u32,
     /// Offer window scaling (RFC 7323 2).
@@ -186,52 +184,53 @@ pub struct Config {
     pub congestion: Congestion,
     /// How the congestion window is counted where hosts differ.
     pub window_counting: WindowCounting,
-    /// Leave slow start when round trips get longer, and let it grow by up to eight segments at each acknowledgment
-    /// (HyStart++, RFC 9406). Otherwise slow start lasts until something is lost, and two segments are the most.
+    /// Leave slow start when round trips get longer, and let the window grow by up to eight segments at each acknowledgment (HyStart++, RFC
+    /// 9406). Otherwise slow start lasts until a loss, and the window grows by two segments at most.
     pub hystart: bool,
-    /// After an idle time of a retransmission timeout start anew with the initial window (RFC 5681 4.1).
+    /// Start anew with the initial window after an idle time of a retransmission timeout (RFC 5681 4.1).
     pub slow_start_after_idle: bool,
-    /// The first duplicate acknowledgments let new data be sent (RFC 3042).
+    /// Send new data on the first duplicate acknowledgments (RFC 3042).
     pub limited_transmit: bool,
-    /// Notice losses by time and probe for lost tails (RACK-TLP, RFC 8985), on connections that use SACK. Otherwise
-    /// losses are noticed by counting (RFC 6675, RFC 6582).
+    /// Detect losses by time and probe for lost tails (RACK-TLP, RFC 8985), on connections that use SACK. Otherwise losses are detected by
+    /// counting (RFC 6675, RFC 6582).
     pub rack_tlp: bool,
-    /// In recovery send in proportion to what arrives (PRR, RFC 9937), on connections that use SACK.
+    /// Send in proportion to the data that arrives during recovery (PRR, RFC 9937), on connections that use SACK.
     pub rate_reduction: bool,
-    /// Report duplicates to the peer (D-SACK, RFC 2883), on connections that use SACK. Reports are always understood.
+    /// Report duplicates to the peer (D-SACK, RFC 2883), on connections that use SACK. Reports from the peer are always understood.
     pub duplicate_sack: bool,
-    /// Recognise spurious retransmission timeouts by what arrives after them, and undo them (F-RTO, RFC 5682).
+    /// Recognise spurious retransmission timeouts by the acknowledgments after them, and undo them (F-RTO, RFC 5682).
     pub forward_rto: bool,
     /// Undo a reduction of the window when timestamps (Eifel, RFC 3522) or reports of duplicates (RFC 2883) show that
     /// nothing was lost.
     pub undo: bool,
     /// Explicit congestion notification.
     pub ecn: EcnMode,
-    /// What is said of marks that arrive; none: as the congestion control wants it of its peers.
+    /// What is reported about ECN marks that arrive; none: what the congestion control expects of its peers.
     pub ecn_echo: Option<EcnEcho>,
     /// Retransmission timeout before the first measurement, ms (RFC 6298 2.1 gives 1000, RFC 2988 gave 3000).
     #[schemars(range(min = 1))]
     pub rto_initial_ms: u32,
-    /// Least retransmission timeout, ms (RFC 6298 2.4).
+    /// Minimum retransmission timeout, ms (RFC 6298 2.4).
     #[schemars(range(min = 1))]
     pub rto_min_ms: u32,
-    /// What the least retransmission timeout bounds.
+    /// What the minimum retransmission timeout limits.
     pub rto_floor: RtoFloor,
-    /// Largest retransmission timeout, ms (RFC 6298 2.5).
+    /// Maximum retransmission timeout, ms (RFC 6298 2.5).
     #[schemars(range(min = 1))]
     pub rto_max_ms: u32,
-    /// Longest delay of an acknowledgment, ms (RFC 9293 3.8.6.3: under 500).
+    /// Maximum delay of an acknowledgment, ms (RFC 9293 3.8.6.3: under 500).
     #[schemars(range(max = LONGEST_ACK_DELAY_MS))]
     pub delayed_ack_ms: u32,
-    /// Acknowledge at least every so many full segments.
+    /// Full segments after which an acknowledgment is sent at the latest.
     #[schemars(range(min = 1))]
     pub ack_every_segments: u32,
-    /// Nagle's algorithm on new connections (RFC 9293 3.7.4).
+    /// Use Nagle's algorithm on new connections (RFC 9293 3.7.4).
     pub nagle: bool,
     /// Retransmissions of a SYN before giving up.
     pub syn_retries: u32,
-    /// Retransmissions of a SYN after the same timeout, before that doubles each time: 0 by RFC 6298 5.5, 4 of FreeBSD (`tcp_syn_backoff`) and, by
-    /// default, of Linux 6.5 and later (`tcp_syn_linear_timeouts`). A connection that moves does not take it along: its SYN is answered.
+    /// Retransmissions of a SYN after the same timeout, before the timeout doubles each time. It is 0 by RFC 6298 5.5, 4 in FreeBSD
+    /// (`tcp_syn_backoff`) and, by default, in Linux 6.5 and later (`tcp_syn_linear_timeouts`). A connection that moves does not take it
+    /// along, because its SYN has been answered.
     #[serde(with = "apart")]
     #[schemars(with = "u32")]
     pub syn_linear_timeouts: u32,
@@ -239,22 +238,22 @@ pub struct Config {
     pub data_retries: u32,
     /// Maximum segment lifetime, ms; TIME-WAIT lasts twice as long (RFC 9293 3.6.1).
     pub msl_ms: u32,
-    /// How long the FIN of a peer is waited for that nobody listens to any more, ms (tcp_fin_timeout; RFC 9293 3.6.1).
+    /// Time that a connection which its owner has closed waits for the peer's FIN, ms (tcp_fin_timeout; RFC 9293 3.6.1).
     pub fin_wait_2_ms: u32,
     /// Retransmissions of the answer to a SYN before giving up.
     pub syn_ack_retries: u32,
-    /// Answer SYNs without keeping anything.
+    /// When to answer a SYN without keeping state.
     pub syn_cookies: SynCookies,
     /// Probe a silent peer; none: never.
     pub keepalive: Option<Keepalive>,
-    /// Give up when data is unacknowledged, or cannot be sent, for so long, ms (RFC 9293 3.8.3, RFC 5482); none: by the
-    /// number of retries only.
+    /// Give up when data is unacknowledged, or cannot be sent, for this time, ms (RFC 9293 3.8.3, RFC 5482); none: only after the number of
+    /// retries.
     #[schemars(range(min = 1))]
     pub user_timeout_ms: Option<u32>,
-    /// Most challenge ACKs of the whole stack in a second (RFC 5961 7); 0: no limit.
+    /// Maximum number of challenge ACKs of the whole stack in a second (RFC 5961 7); 0: no limit.
     pub challenge_acks_per_second: u32,
-    /// Acknowledge as soon as more than one segment less than `ack_every_segments` is unacknowledged, as Linux does;
-    /// otherwise when so many full ones are.
+    /// Acknowledge as soon as more than one segment less than `ack_every_segments` is unacknowledged, as Linux does. Otherwise acknowledge
+    /// when `ack_every_segments` full segments are unacknowledged.
     pub eager_acks: bool,
     /// Answer an acknowledgment of what was never sent (RFC 9293 3.10.7.4, fifth). Linux drops it without a word while
     /// the connection is established.
@@ -265,35 +264,35 @@ pub struct Config {
     /// Segments acknowledged at once at the start of a connection and after an idle time, before ACKs are delayed
     /// (Linux: 16); 0: none.
     pub quick_acks: u32,
-    /// The owner is told of room to write only below so many bytes that were not sent (TCP_NOTSENT_LOWAT).
+    /// The owner is notified that it may write only while fewer bytes than this are unsent (TCP_NOTSENT_LOWAT).
     #[schemars(extend("x-unit" = "bytes"))]
     pub not_sent_low_water: u32,
-    /// Heed ICMP messages about the path's MTU (RFC 1191, RFC 8201).
+    /// Follow ICMP messages about the path's MTU (RFC 1191, RFC 8201).
     pub path_mtu_discovery: bool,
-    /// Offer this window scale; none: what the receive buffer needs.
+    /// Window scale to offer; none: the scale that the receive buffer needs.
     #[schemars(range(max = LARGEST_WINDOW_SCALE))]
     pub window_scale: Option<u8>,
-    /// Largest window offered, bytes (TCP_WINDOW_CLAMP).
+    /// Largest window to offer, bytes (TCP_WINDOW_CLAMP).
     #[schemars(range(min = 1), extend("x-unit" = "bytes"))]
     pub window_clamp: u32,
-    /// Closing with data unread resets (RFC 9293 3.6.1: "SHOULD", RFC 2525 2.17).
+    /// Send a reset when a connection is closed with unread data (RFC 9293 3.6.1: "SHOULD", RFC 2525 2.17).
     pub abort_on_close_with_unread: bool,
     /// How a closed window is probed.
     pub window_probe: WindowProbe,
     /// When an opened window is worth an ACK of its own.
     pub window_update: WindowUpdate,
-    /// Acknowledge a FIN that closes the peer's direction first only after a while, for ours may travel with the ACK, as Linux
-    /// does once there was data; otherwise at once.
+    /// Delay the ACK of a FIN when the peer closes first, so that our FIN may travel with the ACK, as Linux does once there was data.
+    /// Otherwise the FIN is acknowledged at once.
     pub delay_fin_ack: bool,
     /// Which partial segments Nagle's algorithm holds back.
     pub nagle_rule: NagleRule,
-    /// Longest time that a cork holds back a partial segment when nothing else is outstanding, ms (Linux: 200); 0: no limit.
+    /// Maximum time that a cork holds back a partial segment when nothing else is outstanding, ms (Linux: 200); 0: no limit.
     pub cork_limit_ms: u32,
-    /// What Linux does otherwise than the RFCs have it.
+    /// Deviations of Linux from the RFCs.
     #[serde(with = "apart")]
     #[schemars(with = "LinuxRules")]
     pub linux: LinuxRules,
-    /// Probing for the path's MTU, whatever ICMP says or fails to say of it.
+    /// Probing for the path's MTU, independent of ICMP messages.
     #[serde(with = "apart")]
     #[schemars(with = "MtuProbing")]
     pub mtu_probing: MtuProbing,

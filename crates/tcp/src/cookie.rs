@@ -1,27 +1,28 @@
-//! SYN cookies (RFC 4987 3.6): everything a listener must remember of a SYN, in the numbers of its answer.
+//! SYN cookies (RFC 4987 3.6): the SYN-ACK encodes everything that a listener would have to remember of a SYN.
 //!
-//! The initial sequence number is a keyed hash that outsiders cannot make, with a counter of minutes, so that it ages, and an
-//! index of MSS values. The low bits of the timestamp hold the other options, as Linux has it: without timestamps there are none.
+//! The initial sequence number combines a keyed hash that outsiders cannot compute, a counter of minutes, so that cookies expire, and
+//! an index into a table of MSS values. As in Linux, the low bits of the timestamp hold the other options, which are off without
+//! timestamps.
 
 use crate::connection::LARGEST_SHIFT;
 use crate::isn::Secret;
 use baton_wire::{Flags, Flow, Header, Options, SeqNr, Span, Time};
 use std::net::IpAddr;
 
-/// The counter ticks once in so long.
+/// Period of the counter.
 const TICK: Span = Span::from_secs(60);
 
-/// Ticks for which a cookie is good.
+/// Ticks for which a cookie is valid.
 const LIFETIME_TICKS: u32 = 2;
 
 /// How long after the last cookie was sent an answer may still come.
 pub(crate) const LIFETIME: Span = Span::from_secs(120);
 
-/// MSS values that a cookie can hold: the commonest below which few are.
+/// MSS values that a cookie can hold: the most common ones.
 const MSS_V4: [u16; 4] = [536, 1300, 1440, 1460];
 const MSS_V6: [u16; 4] = [1220, 1420, 1440, 8940];
 
-/// Bits of a timestamp that hold options, and the option in each.
+/// Bits of a timestamp that hold options.
 const OPTION_BITS: u32 = 0x3f;
 const SHIFT_BITS: u32 = 0x0f;
 const NO_SHIFT: u32 = 0x0f;
@@ -43,7 +44,7 @@ fn ticks(now: Time) -> u32 {
     (now.as_ps() / TICK.as_ps()) as u32
 }
 
-/// The initial sequence number that answers a SYN with number `irs` and this MSS.
+/// Returns the initial sequence number that answers a SYN with number `irs` and this MSS.
 pub(crate) fn sequence(secret: &Secret, now: Time, flow: &Flow, irs: SeqNr, mss: u16) -> SeqNr {
     let table = mss_table(flow);
     let index = table.iter().rposition(|&known| known <= mss).unwrap_or(0);
@@ -58,7 +59,7 @@ pub(crate) fn sequence(secret: &Secret, now: Time, flow: &Flow, irs: SeqNr, mss:
         .wrapping_add(low)
 }
 
-/// The MSS in a cookie that came back; `None` when it is not one of ours or too old.
+/// Returns the MSS in a cookie that came back, or `None` if the cookie is not ours or too old.
 pub(crate) fn mss(
     secret: &Secret,
     now: Time,
@@ -77,7 +78,7 @@ pub(crate) fn mss(
     mss_table(flow).get(index as usize).copied()
 }
 
-/// What is agreed on beside the MSS.
+/// Negotiated options besides the MSS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Agreed {
     /// Shift of the peer's windows, when windows are scaled.
@@ -86,7 +87,7 @@ pub(crate) struct Agreed {
     pub(crate) ecn: bool,
 }
 
-/// The timestamp that is not later than `clock` and holds `agreed`.
+/// Returns the latest timestamp not after `clock` that holds `agreed`.
 pub(crate) fn timestamp(clock: u32, agreed: Agreed) -> u32 {
     let shift = agreed
         .shift
@@ -102,7 +103,7 @@ pub(crate) fn timestamp(clock: u32, agreed: Agreed) -> u32 {
     }
 }
 
-/// What a timestamp that came back holds.
+/// Returns the options in a timestamp that came back.
 pub(crate) fn agreed(echo: u32) -> Agreed {
     let shift = echo & SHIFT_BITS;
     Agreed {

@@ -1,4 +1,4 @@
-//! How fast data leaves the network: measured anew over each round trip, as what arrived in it over how long it took.
+//! Delivery rate: bytes that arrived in a round trip divided by its length, measured anew in each round trip.
 
 use crate::clock::Moment;
 use baton_wire::SeqNr;
@@ -31,7 +31,7 @@ impl DeliveryRate {
         self.per_second
     }
 
-    /// `bytes` more arrived; SND.UNA is `una`, and more was sent up to `max`.
+    /// Records that `bytes` more arrived; `una` is SND.UNA and `max` is SND.MAX.
     pub(crate) fn delivered(&mut self, bytes: u32, now: Moment, una: SeqNr, max: SeqNr) {
         self.delivered = self.delivered.saturating_add(bytes);
         if una.before(self.end) {
@@ -40,7 +40,7 @@ impl DeliveryRate {
         let elapsed_us = now.since(self.since).as_us();
         if self.since != Moment::default() && elapsed_us > 0 {
             self.per_second = match self.delivered {
-                // One that only receives need not divide at each segment.
+                // Saves a connection that only receives a division at each segment.
                 0 => 0,
                 delivered => u64::from(delivered) * 1_000_000 / elapsed_us,
             };

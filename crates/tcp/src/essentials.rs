@@ -1,4 +1,4 @@
-//! A connection as another system's TCP can tell of it, and take it over.
+//! The state of a connection that another system's TCP can provide, and take over.
 
 use crate::config::Config;
 use crate::connection::Connection;
@@ -9,24 +9,24 @@ use baton_wire::{Flow, Payload, SeqNr, Span, Time};
 /// Scaling of windows (RFC 7323 2): shifts, 0 to 14.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowScaling {
-    /// Of windows that the peer advertises.
+    /// Shift of windows that the peer advertises.
     pub send: u8,
-    /// Of those that are advertised to it.
+    /// Shift of windows that are advertised to the peer.
     pub receive: u8,
 }
 
-/// What another TCP knows of a synchronized connection, as Linux tells it by `TCP_REPAIR` and `TCP_INFO`. Numbers are those of RFC 9293
-/// 3.3.1, with a FIN counted. The rest of a connection's state is learned anew: which data the peer has beyond a hole, how its round
-/// trips vary, how the congestion controller came to its window.
+/// State of a synchronized connection in another TCP, as Linux provides it with `TCP_REPAIR` and `TCP_INFO`. Numbers are those of RFC
+/// 9293 3.3.1, with a FIN counted. The rest of the state is learned anew: which data the peer has beyond a hole, how its round trips
+/// vary, how the congestion controller came to its window.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Essentials<P> {
     /// The connection.
     pub flow: Flow,
-    /// ESTABLISHED, CLOSE-WAIT, FIN-WAIT-1 or FIN-WAIT-2: others are for the TCP to finish that has them.
+    /// ESTABLISHED, CLOSE-WAIT, FIN-WAIT-1 or FIN-WAIT-2. Connections in other states stay with the TCP that has them.
     pub state: State,
     /// SND.UNA.
     pub send_una: SeqNr,
-    /// SND.NXT, or the highest there was.
+    /// SND.NXT, or the highest value that it had.
     pub send_next: SeqNr,
     /// All data from SND.UNA on, sent or not.
     pub send_buffer: Vec<P>,
@@ -38,43 +38,43 @@ pub struct Essentials<P> {
     pub largest_send_window: u32,
     /// RCV.NXT.
     pub receive_next: SeqNr,
-    /// RCV.NXT + RCV.WND, as the peer was told.
+    /// RCV.NXT + RCV.WND, as advertised to the peer.
     pub receive_edge: SeqNr,
-    /// What arrived in order and was not read.
+    /// Data that arrived in order and was not read.
     pub receive_buffer: Vec<P>,
     /// The MSS option of the peer.
     pub mss: u16,
-    /// If both ends scale windows.
+    /// Shifts, if both ends scale windows.
     pub window_scaling: Option<WindowScaling>,
     /// Whether both ends use SACK.
     pub sack: bool,
     /// TSval of the next segment, if both ends use timestamps.
     pub timestamp: Option<u32>,
-    /// Round trip and its variance, smoothed, if it was measured.
+    /// Smoothed round-trip time and its variance, if measured.
     pub round_trip: Option<(Span, Span)>,
     /// The congestion window, bytes, if it is known.
     pub congestion_window: Option<u32>,
 }
 
-/// Why a connection cannot go to another system's TCP now.
+/// Reason why a connection cannot move to another system's TCP now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotEssential {
-    /// It opens or closes.
+    /// The connection is opening or closing.
     #[error("it is in {0:?}; expected ESTABLISHED, CLOSE-WAIT, FIN-WAIT-1 or FIN-WAIT-2")]
     State(State),
-    /// Its owner has read data and not given back the room: another TCP would count that as free.
+    /// The owner has read data but not freed its buffer space, which another TCP would count as free.
     #[error("{0} bytes were read and not consumed")]
     NotConsumed(usize),
-    /// It has ended, and its owner was not told.
+    /// The connection has ended, and its owner was not notified.
     #[error("it has ended")]
     Ended,
-    /// Its numbers contradict each other: it came as bytes, from somebody who is not to be believed.
+    /// The connection's numbers contradict each other: it was deserialized from an untrusted source.
     #[error("its state breaks a rule of TCP")]
     Unsound,
 }
 
 impl<P: Payload> Essentials<P> {
-    /// A state to import: the connection by the rules of `config`, with buffers that are as large as needed.
+    /// Converts to a state to import, with the parameters of `config` and buffers that are large enough for the data.
     pub fn into_portable(self, config: &Config) -> Portable<P> {
         let unsent: usize = self.send_buffer.iter().map(Payload::len).sum();
         let unread: usize = self.receive_buffer.iter().map(Payload::len).sum();
@@ -94,11 +94,10 @@ impl<P: Payload> Essentials<P> {
 }
 
 impl<P: Payload> Portable<P> {
-    /// What another system's TCP needs of it. What it cannot be given is lost: data that arrived out of order, which the peer then sends
-    /// again.
+    /// Returns the state that another system's TCP needs. Data that arrived out of order is lost, and the peer sends it again.
     ///
     /// # Errors
-    /// It is not in a state in which it can be taken over.
+    /// The connection is not in a state in which it can be taken over.
     pub fn essentials(&self) -> Result<Essentials<P>, NotEssential> {
         if self.is_over() {
             return Err(NotEssential::Ended);

@@ -1,8 +1,8 @@
-//! TCP Fast Open (RFC 7413): what a stack keeps for it beside its connections.
+//! TCP Fast Open (RFC 7413): state of the stack outside of connections.
 //!
-//! A server's cookies are a keyed hash of both addresses, so that it remembers nothing of them; a client remembers the cookies
-//! that it was given, and where Fast Open did not work. Which requests of a listener are pending is in `pending`, what
-//! servers gave in `servers`. The option is understood under both of its kinds (RFC 7413 4.1.1, RFC 6994).
+//! A server's cookies are a keyed hash of both addresses, so that the server need not store them; a client stores the cookies that it
+//! was given, and where Fast Open did not work. `pending` has the pending requests of a listener, `servers` what a client knows of
+//! servers. The option is understood under both of its kinds (RFC 7413 4.1.1, RFC 6994).
 
 mod pending;
 mod servers;
@@ -16,45 +16,45 @@ use rustc_hash::FxHashMap;
 use siphasher::sip::SipHasher24;
 use std::net::IpAddr;
 
-/// What cookies of Fast Open are made with. Servers that share an address share it (RFC 7413 4.1.2).
+/// Key of Fast Open cookies. Servers that share an address share the key (RFC 7413 4.1.2).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct FastOpenKey(pub [u8; 16]);
 
-/// Not what it is.
+/// Does not reveal the key.
 impl std::fmt::Debug for FastOpenKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("FastOpenKey(..)")
     }
 }
 
-/// The key in use, and the one before it: its cookies are still taken, and answered by a new one (RFC 7413 4.1.2).
+/// The current key and the previous one, whose cookies are still accepted and answered with new ones (RFC 7413 4.1.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FastOpenKeys {
-    /// What cookies are made with.
+    /// Key of new cookies.
     pub current: FastOpenKey,
-    /// What cookies were made with until lately.
+    /// Key of earlier cookies.
     pub previous: Option<FastOpenKey>,
 }
 
-/// How a listener takes Fast Open.
+/// Fast Open settings of a listener.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FastOpenListening {
     /// Most requests whose handshake is not complete (RFC 7413 5.1); 0: Fast Open is off.
     pub pending: usize,
-    /// Data is taken without a cookie too: for networks where addresses cannot be forged (RFC 7413 6.4).
+    /// Data is accepted without a cookie too: for networks where addresses cannot be forged (RFC 7413 6.4).
     pub without_cookie: bool,
 }
 
-/// How a client opens by Fast Open.
+/// How a client uses Fast Open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FastOpen {
-    /// With the server's cookie, if it gave one; otherwise one is asked for.
+    /// With the server's cookie if there is one; otherwise the SYN requests a cookie.
     Cookie,
-    /// With data in the SYN and no option, to a server that takes it so (RFC 7413 6.4).
+    /// With data in the SYN and no option, to a server that accepts this (RFC 7413 6.4).
     WithoutCookie,
 }
 
-/// A cookie that came with a SYN.
+/// Kind of a cookie that came with a SYN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Presented {
     Current,
@@ -63,8 +63,8 @@ pub(crate) enum Presented {
 }
 
 impl FastOpenKey {
-    /// The cookie of who asks from `flow.remote`. It is made as Linux makes it, so that hosts which share an address and a key
-    /// take each other's.
+    /// The cookie for the client at `flow.remote`. It is computed as in Linux, so that hosts that share an address and a key accept
+    /// each other's cookies.
     fn cookie(&self, flow: &Flow) -> FastOpenCookie {
         let (low, high) = self.0.split_at(8);
         let half = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("8 bytes"));
@@ -98,7 +98,7 @@ impl FastOpenKeys {
     }
 }
 
-/// A stack's keys, and what it knows of servers.
+/// A stack's keys, and its knowledge of servers.
 #[derive(Debug)]
 pub(crate) struct FastOpenState {
     keys: FastOpenKeys,
@@ -130,7 +130,7 @@ impl FastOpenState {
         };
     }
 
-    /// The keys of whoever listens at `local`.
+    /// The keys of the listener at `local`.
     pub(crate) fn keys_at(&self, local: Endpoint) -> &FastOpenKeys {
         let of = |local| self.own_keys.get(&local);
         of(local)
@@ -138,7 +138,7 @@ impl FastOpenState {
             .unwrap_or(&self.keys)
     }
 
-    /// The cookie for who asks.
+    /// The cookie for the remote end of `flow`.
     pub(crate) fn cookie(&self, flow: &Flow) -> FastOpenCookie {
         self.keys_at(flow.local).current.cookie(flow)
     }
@@ -161,7 +161,7 @@ mod tests {
         FastOpenKey(bytes.as_flattened().try_into().expect("16 bytes"))
     }
 
-    /// The cookies with which Linux's own packet scripts are run (tools/testing/selftests/net/packetdrill).
+    /// Cookies of Linux's own packet scripts (tools/testing/selftests/net/packetdrill).
     #[test]
     fn cookies_are_those_of_linux() {
         let keys = [

@@ -1,4 +1,4 @@
-//! What was sent and is not acknowledged, segment by segment, with the time of its last transmission (RFC 8985 5.2).
+//! Segments that were sent and are not acknowledged, with the time of their last transmission (RFC 8985 5.2).
 
 use crate::clock::Moment;
 use crate::sack::Scoreboard;
@@ -6,19 +6,19 @@ use baton_wire::{SackBlock, SeqNr, Span};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// A ring of up to this many records stays allocated while nothing is in flight: an idle connection keeps little, and one
-/// whose windows are acknowledged as a whole does not ask for memory again and again.
+/// A ring of up to this many records stays allocated while nothing is in flight: an idle connection keeps little memory, and
+/// one whose windows are acknowledged as a whole does not reallocate again and again.
 const KEPT_CAPACITY: usize = 16;
 
 bitflags::bitflags! {
     /// What is known of a segment.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
     struct Known: u8 {
-        /// The peer reported it (SACK).
+        /// The peer reported the segment (SACK).
         const REPORTED = 1;
-        /// It counts as lost and is to be sent again.
+        /// The segment counts as lost and is to be sent again.
         const LOST = 1 << 1;
-        /// It was sent more than once.
+        /// The segment was sent more than once.
         const AGAIN = 1 << 2;
     }
 }
@@ -27,7 +27,7 @@ bitflags::bitflags! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Sent {
     pub(crate) end: SeqNr,
-    /// How many were sent before it at the same moment: it is to be known which came first even where clocks are coarse.
+    /// Number of segments sent before at the same moment, which tells the order even if the clock is coarse.
     order: u16,
     known: Known,
     /// When it was last sent.
@@ -35,12 +35,12 @@ pub(crate) struct Sent {
 }
 
 impl Sent {
-    /// It was sent more than once.
+    /// Reports whether the segment was sent more than once.
     pub(crate) fn again(&self) -> bool {
         self.known.contains(Known::AGAIN)
     }
 
-    /// How many were sent before it at the same moment.
+    /// Number of segments sent before at the same moment.
     pub(crate) fn order(&self) -> u16 {
         self.order
     }
@@ -54,7 +54,7 @@ impl Sent {
     }
 }
 
-/// The most recently sent segment that arrived, and how long a segment takes at most (RFC 8985 6.2, steps 2 and 4).
+/// The most recently sent segment that arrived, and the longest time that a segment may take (RFC 8985 6.2, steps 2 and 4).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Judgment {
     pub(crate) now: Moment,
@@ -64,12 +64,12 @@ pub(crate) struct Judgment {
     pub(crate) lost_after: Span,
 }
 
-/// What came of looking for losses.
+/// Result of loss detection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Found {
-    /// Something newly counts as lost.
+    /// There is a new loss.
     pub(crate) lost: bool,
-    /// More may in so much time, unless it is heard of; zero if nothing may.
+    /// Time after which more segments count as lost unless they are acknowledged; zero if none will.
     pub(crate) wait: Span,
 }
 
@@ -87,12 +87,12 @@ pub(crate) struct Flight {
     segments: VecDeque<Sent>,
     /// Bytes that count as lost.
     lost: u32,
-    /// Segments that the peer reported, and those sent again that it neither reported nor are lost.
+    /// Segments that the peer reported, and those sent again that are neither reported nor lost.
     reported_segments: u32,
     again_segments: u32,
     /// Nothing below this number counts as lost.
     lost_from: SeqNr,
-    /// The last transmission, and how many there were before it at the same moment.
+    /// Time of the last transmission, and how many there were before it at the same moment.
     latest: Moment,
     order: u16,
 }
@@ -112,7 +112,7 @@ impl Flight {
         self.again_segments
     }
 
-    /// How many were sent before the last one at the same moment.
+    /// Number of segments sent before the last one at the same moment.
     pub(crate) fn order(&self) -> u16 {
         self.order
     }
@@ -122,7 +122,7 @@ impl Flight {
         self.segments.front().copied()
     }
 
-    /// The one of those that the peer did not report that was last sent the longest ago.
+    /// The unreported segment whose last transmission is the longest ago.
     pub(crate) fn earliest(&self) -> Option<Sent> {
         let awaited = self.segments.iter();
         let awaited = awaited.filter(|sent| !sent.known.contains(Known::REPORTED));
@@ -131,17 +131,17 @@ impl Flight {
             .reduce(|first, sent| if first.after(&sent) { sent } else { first })
     }
 
-    /// True when segments may have arrived out of the order in which they were last sent.
+    /// Reports whether segments may have arrived out of the order in which they were last sent.
     pub(crate) fn is_mixed(&self) -> bool {
         self.reported_segments > 0 || self.again_segments > 0
     }
 
-    /// True when nothing is known of any segment but that it was sent, once.
+    /// Reports whether every segment was sent once and none is reported or lost.
     pub(crate) fn is_in_order(&self) -> bool {
         self.lost | self.reported_segments | self.again_segments == 0
     }
 
-    /// Begins with what is outstanding already, as far as it is known: its times are not, so it counts as sent now.
+    /// Starts tracking data that is outstanding already. Its transmission times are unknown, so it counts as sent now.
     pub(crate) fn start(
         &mut self,
         una: SeqNr,
@@ -158,9 +158,9 @@ impl Flight {
         }
     }
 
-    // --- what happens ---
+    // --- events ---
 
-    /// The numbers from `seq` to `end` were sent, for the first time or again.
+    /// Records that the numbers from `seq` to `end` were sent, for the first time or again.
     pub(crate) fn sent(&mut self, una: SeqNr, seq: SeqNr, end: SeqNr, at: Moment) {
         let max = self.max(una);
         self.order = match self.latest == at {
@@ -197,7 +197,7 @@ impl Flight {
         }
     }
 
-    /// SND.UNA moves from `una` to `ack`. `visit` gets each segment that was not known to have arrived.
+    /// Moves SND.UNA from `una` to `ack`. `visit` is called with each segment that was not known to have arrived.
     pub(crate) fn advance(&mut self, una: SeqNr, ack: SeqNr, mut visit: impl FnMut(&Sent)) {
         let mut start = una;
         while let Some(&first) = self.segments.front() {
@@ -214,13 +214,13 @@ impl Flight {
         if let Some(first) = self.segments.front()
             && first.known.contains(Known::LOST)
         {
-            // Part of it is acknowledged.
+            // Part of this segment is acknowledged.
             self.lost -= ack - start;
         }
         self.shrink_if_empty();
     }
 
-    /// The same where all is in order; gives what arrived, if that is a whole segment.
+    /// Moves SND.UNA to `ack` while everything is in order. Returns the segments that arrived, if any arrived as a whole.
     #[inline]
     pub(crate) fn advance_in_order(&mut self, ack: SeqNr) -> Option<Arrived> {
         debug_assert!(self.is_in_order(), "nothing else is known of any segment");
@@ -251,7 +251,7 @@ impl Flight {
         }
     }
 
-    /// What of a report covers whole segments: no other counts (RFC 2018 5).
+    /// Returns the part of a report that covers whole segments. The rest does not count (RFC 2018 5).
     pub(crate) fn whole_segments(&self, una: SeqNr, block: SackBlock) -> SackBlock {
         let first = self.index_of(block.start);
         let start = match self.segments.get(first) {
@@ -266,7 +266,7 @@ impl Flight {
         SackBlock { start, end }
     }
 
-    /// The peer newly reports the numbers from `start` to `end`. `visit` gets each segment among them.
+    /// Records that the peer newly reports the numbers from `start` to `end`. `visit` is called with each segment among them.
     pub(crate) fn report(
         &mut self,
         una: SeqNr,
@@ -291,8 +291,8 @@ impl Flight {
 
     // --- losses ---
 
-    /// RACK_detect_loss (RFC 8985 6.2, step 5): what was sent well before something that arrived is lost. `visit` gets each
-    /// segment that newly is, and its length.
+    /// RACK_detect_loss (RFC 8985 6.2, step 5): segments sent well before one that arrived are lost. `visit` is called with each
+    /// newly lost segment and its length.
     pub(crate) fn detect(
         &mut self,
         una: SeqNr,
@@ -303,7 +303,7 @@ impl Flight {
         for index in 0..self.segments.len() {
             let sent = self.segments[index];
             if !sent.again() && sent.at.after(by.latest.at) {
-                // This and all that follow were sent later than what arrived.
+                // This segment and all that follow were sent later than the one that arrived.
                 break;
             }
             if sent.known.intersects(Known::REPORTED | Known::LOST) || !by.latest.after(&sent) {
@@ -321,8 +321,8 @@ impl Flight {
         found
     }
 
-    /// A timeout: the first segment is lost, and all that had `lost_after` to arrive (RFC 8985 6.3). `visit` gets each
-    /// segment that newly is, and its length.
+    /// Handles a timeout: the first segment is lost, and so are all that had `lost_after` to arrive (RFC 8985 6.3). `visit` is
+    /// called with each newly lost segment and its length.
     pub(crate) fn time_out(
         &mut self,
         una: SeqNr,
@@ -341,7 +341,7 @@ impl Flight {
         }
     }
 
-    /// All is lost that the peer did not report.
+    /// Marks all segments as lost that the peer did not report.
     pub(crate) fn lose_all(&mut self, una: SeqNr) {
         for index in 0..self.segments.len() {
             let known = self.segments[index].known;
@@ -351,7 +351,7 @@ impl Flight {
         }
     }
 
-    /// The segment that holds `seq` is lost.
+    /// Marks the segment that holds `seq` as lost.
     pub(crate) fn lose_segment(&mut self, una: SeqNr, seq: SeqNr) {
         let index = self.index_of(seq);
         if let Some(sent) = self.segments.get(index)
@@ -370,7 +370,7 @@ impl Flight {
         self.change(una, index, |sent| sent.known.insert(Known::LOST));
     }
 
-    /// The first run of numbers that is lost.
+    /// Start and end of the first lost segment.
     pub(crate) fn first_lost(&mut self, una: SeqNr) -> Option<(SeqNr, SeqNr)> {
         if self.lost == 0 {
             return None;
@@ -382,7 +382,7 @@ impl Flight {
         Some((self.lost_from, self.segments[index].end))
     }
 
-    /// Nothing was lost after all.
+    /// Marks all segments as not lost.
     pub(crate) fn forgive(&mut self, una: SeqNr) {
         if self.lost == 0 {
             return;
@@ -392,14 +392,14 @@ impl Flight {
         }
     }
 
-    /// The peer may have dropped what it reported (RFC 2018 8).
+    /// Forgets all reports, since the peer may have dropped that data (RFC 2018 8).
     pub(crate) fn forget_reports(&mut self, una: SeqNr) {
         for index in 0..self.segments.len() {
             self.change(una, index, |sent| sent.known.remove(Known::REPORTED));
         }
     }
 
-    /// The last segment.
+    /// Start and end of the last segment.
     pub(crate) fn last(&self, una: SeqNr) -> Option<(SeqNr, SeqNr)> {
         let index = self.segments.len().checked_sub(1)?;
         Some((self.start_of(una, index), self.segments[index].end))
@@ -412,7 +412,7 @@ impl Flight {
         self.segments.back().map_or(una, |last| last.end)
     }
 
-    /// The segment that holds `seq`, or the number of segments if it is beyond all.
+    /// Index of the segment that holds `seq`, or the number of segments if `seq` is beyond all.
     fn index_of(&self, seq: SeqNr) -> usize {
         self.segments
             .partition_point(|sent| sent.end.at_or_before(seq))
@@ -463,7 +463,7 @@ impl Flight {
         self.again_segments -= again;
     }
 
-    /// The rule that is broken where no times are kept, if it is.
+    /// Returns the invariant that is violated where no times are kept, if any.
     pub(crate) fn verify_unused(&self) -> Result<(), &'static str> {
         let counts = [self.lost, self.reported_segments, self.again_segments];
         match self.segments.is_empty() && counts == [0; 3] {
@@ -472,7 +472,7 @@ impl Flight {
         }
     }
 
-    /// The rule that is broken, if any.
+    /// Returns the invariant that is violated, if any.
     pub(crate) fn verify(&self, una: SeqNr, max: SeqNr) -> Result<(), &'static str> {
         let mut counted = Self::default();
         let mut start = una;
@@ -496,7 +496,7 @@ impl Flight {
     }
 }
 
-/// As how many it counts: lost, reported, sent again and perhaps under way.
+/// How a segment counts: as lost, as reported, as sent again and perhaps in flight.
 fn counts(known: Known) -> [u32; 3] {
     let lost = known.contains(Known::LOST);
     let reported = known.contains(Known::REPORTED);

@@ -1,4 +1,4 @@
-//! From four-tuple to slot. The table holds slots only; the four-tuple is read where the slot's content lies.
+//! Map from four-tuples to slots. The table stores only slots; the four-tuple is read from the slot's content.
 
 use baton_wire::Flow;
 use hashbrown::HashTable;
@@ -9,7 +9,7 @@ use std::net::IpAddr;
 #[derive(Debug)]
 pub(crate) struct FlowTable {
     slots: HashTable<u32>,
-    /// Keeps others from choosing four-tuples that collide.
+    /// Prevents attackers from choosing four-tuples that collide.
     key: u64,
     /// The slot found last for a segment, while it is in the table.
     recent: Option<u32>,
@@ -28,9 +28,9 @@ impl FlowTable {
         self.slots.len()
     }
 
-    /// The slot of `flow`; `flow_of` tells a slot's four-tuple.
+    /// The slot of `flow`; `flow_of` returns the four-tuple of a slot.
     pub(crate) fn find<'a>(&self, flow: &Flow, flow_of: impl Fn(u32) -> &'a Flow) -> Option<u32> {
-        // An adapter whose host has all connections is asked for every packet.
+        // If the host has all connections, the adapter still looks up every packet.
         if self.slots.is_empty() {
             return None;
         }
@@ -39,12 +39,12 @@ impl FlowTable {
             .copied()
     }
 
-    /// The slot found last for a segment, to be asked first: segments of a connection come in runs.
+    /// The slot found last for a segment, to be tried first, because segments of a connection come in runs.
     pub(crate) fn recent(&self) -> Option<u32> {
         self.recent
     }
 
-    /// The slot of `flow` for a segment, to be remembered as recent.
+    /// The slot of `flow` for a segment, which is remembered as recent.
     pub(crate) fn find_for_segment<'a>(
         &mut self,
         flow: &Flow,
@@ -55,7 +55,7 @@ impl FlowTable {
         found
     }
 
-    /// Adds a four-tuple that is not there yet.
+    /// Adds a four-tuple that is not in the table.
     pub(crate) fn insert<'a>(&mut self, flow: &Flow, slot: u32, flow_of: impl Fn(u32) -> &'a Flow) {
         let key = self.key;
         match self.slots.entry(
@@ -70,7 +70,7 @@ impl FlowTable {
         }
     }
 
-    /// Takes `flow` out, if it is there.
+    /// Removes `flow`, if it is in the table.
     pub(crate) fn remove(&mut self, flow: &Flow, slot: u32) {
         if let Ok(entry) = self
             .slots

@@ -1,11 +1,11 @@
-//! A connection as tools show it.
+//! State of a connection for tools like ss.
 
 use crate::congestion::Phase;
 use crate::types::State;
 use baton_wire::Span;
 use serde::{Deserialize, Serialize};
 
-/// Where congestion control stands.
+/// Phase of congestion control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum CongestionPhase {
     /// Nothing is known to be missing.
@@ -19,7 +19,7 @@ pub enum CongestionPhase {
 }
 
 impl CongestionPhase {
-    /// Its name for people.
+    /// Its name in tables.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Open => "open",
@@ -45,18 +45,18 @@ impl CongestionPhase {
 pub enum Limit {
     /// All that was written has been sent.
     Application,
-    /// The peer offers no more room.
+    /// The peer's receive window is used up.
     PeerWindow,
-    /// Congestion control lets no more into the network.
+    /// The congestion window is used up.
     CongestionWindow,
-    /// The next segment waits for its time.
+    /// The next segment is paced.
     Pacing,
     /// A partial segment waits for more data or for an acknowledgment (Nagle's algorithm, cork).
     Coalescing,
 }
 
 impl Limit {
-    /// Its name for people.
+    /// Its name in tables.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Application => "application",
@@ -74,7 +74,7 @@ impl Limit {
 pub struct Info {
     /// State of RFC 9293 3.3.2.
     pub state: State,
-    /// Where congestion control stands.
+    /// Phase of congestion control.
     pub phase: CongestionPhase,
     /// Retransmission timeouts since the last progress.
     pub retransmits: u8,
@@ -90,14 +90,14 @@ pub struct Info {
     pub window_scaling: bool,
     /// Explicit congestion notification is in use.
     pub ecn: bool,
-    /// Data went with the SYN, and was acknowledged with it (Fast Open).
+    /// Data was sent with the SYN and acknowledged with it (Fast Open).
     #[serde(default)]
     pub syn_data: bool,
     /// Shift of the peer's windows.
     pub send_shift: u8,
     /// Shift of our windows.
     pub receive_shift: u8,
-    /// Retransmission timeout as it stands.
+    /// Current retransmission timeout.
     #[serde(rename = "rto_us", with = "microseconds")]
     pub rto: Span,
     /// Longest delay of an acknowledgment.
@@ -109,11 +109,11 @@ pub struct Info {
     pub receive_mss: u32,
     /// Our MSS option.
     pub advertised_mss: u16,
-    /// MTU of the path as far as the network told it, IP header included; what was found by probing shows in `send_mss`.
+    /// MTU of the path as reported by the network, IP header included; `send_mss` shows what probing found.
     pub path_mtu: u32,
     /// Sequence numbers in flight, in segments of `send_mss`.
     pub unacked_segments: u32,
-    /// Bytes that the peer reported to have received beyond holes; without SACK those that its duplicate ACKs stand for.
+    /// Bytes beyond holes that the peer reported; without SACK, the bytes that its duplicate ACKs stand for.
     pub sacked: u32,
     /// Bytes taken to be lost.
     pub lost: u32,
@@ -143,15 +143,15 @@ pub struct Info {
     pub min_rtt: Option<Span>,
     /// Duplicate acknowledgments that mean a loss.
     pub reordering_segments: u32,
-    /// Acknowledgments that told of segments that arrived out of the order in which they were sent (RFC 8985).
+    /// Acknowledgments that showed that segments arrived out of order (RFC 8985).
     pub reordering_seen: u32,
     /// Window that the peer offers.
     pub send_window: u32,
     /// Window that we offer.
     pub receive_window: u32,
-    /// Written and not yet sent.
+    /// Bytes written and not yet sent.
     pub not_sent: u32,
-    /// What keeps it from sending more; none where there is nothing more to come.
+    /// What keeps the connection from sending more; `None` if nothing more can be written.
     pub limited_by: Option<Limit>,
     /// Data acknowledged by the peer since the start.
     pub bytes_acked: u64,
@@ -175,11 +175,11 @@ pub struct Info {
     pub out_of_order_segments: u32,
     /// Segments that left the network, by acknowledgment or report.
     pub delivered: u32,
-    /// The same, of which the peer said that they met congestion.
+    /// Delivered segments for which the peer echoed congestion.
     pub delivered_ce: u32,
-    /// Reports that something arrived twice (RFC 2883).
+    /// Reports of duplicates (RFC 2883).
     pub duplicate_sacks: u32,
-    /// Rate at which data left the network lately, bytes a second; 0 before it is known.
+    /// Recent rate at which data left the network, bytes a second; 0 before it is known.
     #[serde(rename = "delivery_rate_bytes_per_second")]
     pub delivery_rate: u64,
 }

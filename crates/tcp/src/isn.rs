@@ -1,4 +1,4 @@
-//! Numbers that an outsider must not guess: initial sequence numbers and timestamp offsets.
+//! Numbers that outsiders must not guess: initial sequence numbers and timestamp offsets.
 
 use baton_wire::{Endpoint, Flow, SeqNr, Span, Time};
 use siphasher::sip::SipHasher24;
@@ -26,14 +26,14 @@ impl Secret {
         SeqNr((now.as_ps() / SEQUENCE_TICK.as_ps()) as u32) + self.hash(flow, 0)
     }
 
-    /// Where a connection's timestamp clock starts (RFC 7323 7.1): the same for the same four-tuple, so that a
-    /// new incarnation's timestamps go on from the last one's.
+    /// Initial value of a connection's timestamp clock (RFC 7323 7.1). It depends only on the four-tuple, so that the timestamps of
+    /// a new incarnation continue those of the last one.
     pub(crate) fn timestamp_offset(&self, flow: &Flow) -> u32 {
         self.hash(flow, 1)
     }
 
-    /// What makes a SYN cookie unguessable: of the four-tuple alone, and with the counter and the
-    /// peer's number (RFC 4987 3.6).
+    /// Hash that makes SYN cookies unguessable: of the four-tuple alone, or also of the counter and the peer's sequence number
+    /// (RFC 4987 3.6).
     pub(crate) fn cookie(&self, flow: &Flow, varying: Option<(u32, SeqNr)>) -> u32 {
         let mut hasher = self.hasher(flow);
         match varying {
@@ -54,7 +54,7 @@ impl Secret {
         hasher.finish()
     }
 
-    /// What cookies of Fast Open are made with, unless somebody says otherwise.
+    /// Default key of Fast Open cookies.
     pub(crate) fn fast_open_key(&self) -> [u8; 16] {
         let half = |use_of| {
             let mut hasher = SipHasher24::new_with_keys(self.key.0, self.key.1);

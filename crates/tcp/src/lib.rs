@@ -1,23 +1,22 @@
 //! A sans-I/O TCP engine.
 //!
 //! A [`Stack`] holds connections and listeners. It has no clock, no I/O, no threads and no entropy of
-//! its own: time and segments are arguments, segments and events are what it gives back.
+//! its own: time and segments are arguments, segments and events are results.
 //! A connection can be taken out of one stack and put into another at any moment ([`Stack::export`],
-//! [`Stack::import`]); on the wire nothing shows it.
+//! [`Stack::import`]), which is not visible on the wire.
 //!
-//! What it follows: RFC 9293 with window scaling, timestamps and PAWS (7323), SACK (2018) with reports of duplicates
-//! (2883), losses noticed by time and probes for lost tails (8985) or by counting (6675, 5681, 6582), limited transmit
-//! (3042), proportional rate reduction (9937), spurious losses found by timestamps (3522, 4015), duplicates and F-RTO
+//! The stack implements RFC 9293 with window scaling, timestamps and PAWS (7323), SACK (2018) with reports of duplicates
+//! (2883), detection of losses by time and probes for lost tails (8985) or by counting (6675, 5681, 6582), limited transmit
+//! (3042), proportional rate reduction (9937), detection of spurious losses by timestamps (3522, 4015), duplicates and F-RTO
 //! (5682), NewReno (5681, 3465), CUBIC (9438), HyStart++ (9406), DCTCP (8257), BBR (draft-ietf-ccwg-bbr-06) with pacing, and
 //! any other [`Controller`], explicit congestion notification (3168),
 //! retransmission timeouts (6298), user timeouts (5482) and keepalive, resets and challenge ACKs (5961), initial sequence
 //! numbers (6528), SYN cookies (4987), Fast Open (7413), path MTU and other ICMP errors (1191, 8201, 5927), probing for
-//! the path's MTU (4821), urgent data (9293 3.8.5, 6093), TIME-WAIT (1337, 6191). Each rule is cited where it is applied, and [`Config`] has a switch for most; where RFCs leave room the
-//! default is what Linux does.
+//! the path's MTU (4821), urgent data (9293 3.8.5, 6093), TIME-WAIT (1337, 6191). Each rule is cited where it is applied, and
+//! [`Config`] has a switch for most; where RFCs leave a choice, the default is what Linux does.
 //!
-//! Where to look: `stack` finds the connection for a segment and carries out what it asks for; `connection` is one
-//! connection, with a file each for what arrives, what is sent, the usual case of both, recovery and timers; the other
-//! modules are its parts.
+//! Module `stack` finds the connection of a segment and carries out the effects of the segment; `connection` is one connection,
+//! with a file each for input, output, their fast path, recovery and timers; the other modules are its parts.
 //! `tests/dialogues` shows each rule at work, segment by segment.
 
 mod challenge;

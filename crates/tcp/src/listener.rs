@@ -1,4 +1,4 @@
-//! Passive opens that wait: half-open connections and the accept queue.
+//! Listeners: half-open connections and the accept queue.
 
 use crate::cookie;
 use crate::fast_open::Pending;
@@ -11,15 +11,15 @@ use std::collections::VecDeque;
 #[derive(Clone, Debug)]
 pub(crate) struct Listener {
     pub(crate) local: Endpoint,
-    /// Its stack's number for the parameters of what it accepts.
+    /// The stack's number for the parameters of connections that the listener accepts.
     pub(crate) profile: ProfileId,
-    /// Limit of the half-open connections, and of the established ones that wait.
+    /// Limit of half-open connections, and of established connections that wait.
     backlog: usize,
     half_open: usize,
     /// When a SYN was last answered by a cookie.
     cookie_at: Option<Time>,
     waiting: VecDeque<ConnId>,
-    /// Its requests by Fast Open, once it was said how it takes them.
+    /// Fast Open requests, once Fast Open was configured.
     pub(crate) fast_open: Option<Box<Pending>>,
 }
 
@@ -36,48 +36,48 @@ impl Listener {
         }
     }
 
-    /// Changes the limit; what is already there stays.
+    /// Changes the limit; existing connections stay.
     pub(crate) fn set_backlog(&mut self, backlog: usize) {
         self.backlog = backlog;
     }
 
-    /// True when one more SYN may be answered.
+    /// Reports whether another SYN may be answered.
     pub(crate) fn takes_syn(&self) -> bool {
         self.has_room_for_half_open() && self.takes_established()
     }
 
-    /// True when one more half-open connection may be kept.
+    /// Reports whether there may be another half-open connection.
     pub(crate) fn has_room_for_half_open(&self) -> bool {
         self.half_open < self.backlog
     }
 
-    /// A SYN was answered by a cookie.
+    /// Records that a SYN was answered by a cookie.
     pub(crate) fn cookie_sent(&mut self, now: Time) {
         self.cookie_at = Some(now);
     }
 
-    /// True while an answer to a cookie may come.
+    /// Reports whether an answer to a cookie may still come.
     pub(crate) fn awaits_cookie(&self, now: Time) -> bool {
         self.cookie_at
             .is_some_and(|at| now.saturating_since(at) <= cookie::LIFETIME)
     }
 
-    /// True when one more handshake may be completed.
+    /// Reports whether another handshake may be completed.
     pub(crate) fn takes_established(&self) -> bool {
         self.waiting.len() < self.backlog
     }
 
-    /// A SYN was taken.
+    /// Counts a new half-open connection.
     pub(crate) fn half_opened(&mut self) {
         self.half_open += 1;
     }
 
-    /// A half-open connection is no more, or no longer half-open.
+    /// Counts a half-open connection that ended or is no longer half-open.
     pub(crate) fn half_open_ended(&mut self) {
         self.half_open -= 1;
     }
 
-    /// An established connection waits for [`Listener::accept`].
+    /// Adds an established connection, which waits for [`Listener::accept`].
     pub(crate) fn enqueue(&mut self, id: ConnId) {
         self.waiting.push_back(id);
     }
@@ -87,7 +87,7 @@ impl Listener {
         self.waiting.pop_front()
     }
 
-    /// A waiting connection ended. Rare, so a search will do.
+    /// Removes a waiting connection that ended. This is rare, so a linear search suffices.
     pub(crate) fn forget(&mut self, id: ConnId) {
         self.waiting.retain(|&waiting| waiting != id);
     }

@@ -5,19 +5,19 @@ use baton_wire::Payload;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// What IMPORT and EXPORT carry: a connection's portable state, and what its owner had taken for it that TCP does not know of yet.
+/// Content of IMPORT and EXPORT: a connection's portable state, and what its owner accepted from the application but has not passed to TCP.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Moved<P> {
     /// TCP's state, data included.
     pub state: Portable<P>,
-    /// Data that follows what is in the send buffer, for which that had no room.
+    /// Data that follows the send buffer's content and did not fit into the send buffer.
     pub unsent: Vec<P>,
-    /// Nothing more will be sent after that; TCP has not been told.
+    /// The sending direction closes after that data; TCP does not know it yet.
     pub shut: bool,
 }
 
 impl<P: Payload + Serialize + DeserializeOwned> Moved<P> {
-    /// Nothing but TCP's state.
+    /// Creates a value with nothing but TCP's state.
     pub fn new(state: Portable<P>) -> Self {
         Self {
             state,
@@ -26,12 +26,12 @@ impl<P: Payload + Serialize + DeserializeOwned> Moved<P> {
         }
     }
 
-    /// As bytes.
+    /// Serializes the value.
     pub fn to_bytes(&self) -> Vec<u8> {
         portable::to_bytes(self, &self.state)
     }
 
-    /// Reads what [`Moved::to_bytes`] wrote. Whether the state makes sense is for [`Stack::import`](crate::Stack::import) to say.
+    /// Reads what [`Moved::to_bytes`] wrote. [`Stack::import`](crate::Stack::import) checks whether the state is valid.
     ///
     /// # Errors
     /// The bytes are not one whole state of this version.

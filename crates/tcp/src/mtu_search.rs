@@ -5,32 +5,32 @@ use crate::config::MtuProbing;
 use baton_wire::{SeqNr, Span};
 use serde::{Deserialize, Serialize};
 
-/// A segment larger than the others whose fate is awaited: its first number and the number after its last.
+/// A segment larger than the others, whose outcome is pending: its first number and the number after its last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Probe {
     pub(crate) start: SeqNr,
     pub(crate) end: SeqNr,
 }
 
-/// Where the search stands.
+/// State of the search.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct MtuSearch {
-    /// Segments of this size arrive, as far as is known: it is in use (search_low).
+    /// Largest size known to arrive, which is in use (search_low).
     low: u16,
-    /// Larger ones do not (search_high).
+    /// Largest size that may arrive (search_high).
     high: u16,
-    /// What ICMP messages allow.
+    /// Largest size that ICMP messages allow.
     pub(crate) told: u16,
-    /// When it last began.
+    /// When the search last began.
     since: Moment,
-    /// Larger than `low`, and under way.
+    /// The probe in flight, which is larger than `low`.
     pub(crate) probe: Option<Probe>,
-    /// Of a lost probe what is still to be sent again, where times are not kept.
+    /// The part of a lost probe that is still to be sent again, where times are not kept.
     pub(crate) again: Option<Probe>,
 }
 
 impl MtuSearch {
-    /// Begins between `low` and `high`, or with `high` if that is less.
+    /// Begins a search between `low` and `high`, or with `high` if that is less.
     pub(crate) fn new(low: u16, high: u16, told: u16, now: Moment) -> Self {
         Self {
             low: low.min(high),
@@ -52,19 +52,19 @@ impl MtuSearch {
         self.high
     }
 
-    /// The path may be another: sizes up to this are searched.
+    /// Searches sizes up to `most`, since the path may have changed.
     pub(crate) fn reach(&mut self, most: u16) {
         self.high = most.max(self.low);
     }
 
-    /// The size to try next: in the middle of what is left (RFC 4821 7.3). `None` when little is left.
+    /// The size to try next: the middle of the remaining range (RFC 4821 7.3). `None` if the range is small.
     pub(crate) fn next_size(&self, config: &MtuProbing) -> Option<u16> {
         let left = self.high - self.low;
         (left >= config.threshold).then(|| self.low + left / 2)
     }
 
-    /// A path that was searched is searched anew up to `most` after a while, whatever was told of it: it may be another
-    /// (RFC 4821 7.2 has a timer for that, as RFC 1191 6.3).
+    /// Searches the path anew up to `most` after a while, whatever ICMP reported, because the path may have changed (RFC 4821 7.2
+    /// has a timer for that, as does RFC 1191 6.3).
     pub(crate) fn restart_if_old(&mut self, most: u16, now: Moment, config: &MtuProbing) {
         if now.since(self.since) >= Span::from_secs(config.interval_s.into()) {
             self.reach(most);
@@ -73,31 +73,31 @@ impl MtuSearch {
         }
     }
 
-    /// A segment of this size arrived.
+    /// Records that a segment of this size arrived.
     pub(crate) fn arrived(&mut self, size: u16) {
         self.low = size.clamp(self.low, self.high);
         self.probe = None;
     }
 
-    /// A segment of this size was lost, and only that.
+    /// Records that a segment of this size was lost, and only that.
     pub(crate) fn failed(&mut self, size: u16) {
         self.high = self.high.min(size - 1).max(self.low);
         self.probe = None;
     }
 
-    /// No packet larger than this gets through.
+    /// Limits the search to sizes up to `most`.
     pub(crate) fn limit(&mut self, most: u16) {
         self.high = self.high.min(most);
         self.low = self.low.min(most);
     }
 
-    /// Nothing of the size in use seems to get through: back to where the search begins, or to half (tcp_mtu_probing).
+    /// Lowers the size in use, which does not seem to arrive, to the base or to half (tcp_mtu_probing).
     pub(crate) fn lower(&mut self, base: u16, half: u16) {
         self.low = self.low.min(base).min(half);
         self.probe = None;
     }
 
-    /// The rule that is broken, if any.
+    /// Returns the invariant that is violated, if any.
     pub(crate) fn verify(&self, una: SeqNr, max: SeqNr, most: u16) -> Result<(), &'static str> {
         if self.low > self.high || self.high > most {
             return Err("the size in use lies between the bounds of the search");

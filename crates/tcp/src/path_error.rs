@@ -1,4 +1,4 @@
-//! What ICMP says about the way to a peer.
+//! ICMP errors about the path to a peer.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -9,7 +9,7 @@ pub enum PathError {
     /// A packet was too large for a link ("fragmentation needed", "packet too big"; RFC 1191, RFC 8201).
     #[error("a packet was too big for a link of {mtu} bytes")]
     FragmentationNeeded {
-        /// The link's MTU in bytes, IP header included; 0 when the router did not tell (RFC 1191 5).
+        /// The link's MTU in bytes, IP header included; 0 if the router did not report it (RFC 1191 5).
         mtu: u16,
     },
     /// The host cannot be reached.
@@ -35,12 +35,12 @@ pub enum PathError {
     ParameterProblem,
 }
 
-/// MTUs to try in turn when a router does not tell (RFC 1191 7.1).
+/// MTUs to try in turn if a router does not report the MTU (RFC 1191 7.1).
 const PLATEAUS: [u16; 11] = [
     65_535, 32_000, 17_914, 8166, 4352, 2002, 1492, 1006, 508, 296, 68,
 ];
 
-/// The MTU that a router without a word about it probably has: the next plateau below `packet_len`.
+/// The probable MTU of a router that does not report it: the next plateau below `packet_len`.
 pub(crate) fn plateau_below(packet_len: u32) -> u16 {
     let smaller = |&&mtu: &&u16| u32::from(mtu) < packet_len;
     PLATEAUS.iter().find(smaller).copied().unwrap_or(68)

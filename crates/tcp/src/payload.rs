@@ -3,7 +3,7 @@
 use baton_wire::{Payload, Pieces};
 use std::collections::VecDeque;
 
-/// Queued pieces grow no longer than this by joining, so that what is done with can be let go.
+/// Longest piece that results from joining, so that processed data can be freed.
 const LONGEST_JOINED: usize = 1 << 20;
 
 /// Appends `piece` to a queue, joined to the last one where that costs nothing.

@@ -1,4 +1,4 @@
-//! A connection's portable state: everything needed to go on elsewhere.
+//! A connection's portable state: everything needed to continue the connection elsewhere.
 
 use crate::config::{Config, LinuxRules, MtuProbing};
 use crate::connection::PortableInner;
@@ -10,24 +10,23 @@ use serde::{Deserialize, Serialize};
 /// The format written by this version.
 const FORMAT_VERSION: u16 = 3;
 
-/// The same with Linux's rules and those of probing for the path's MTU at the end, and where that stands, for a connection that
-/// goes by any of these.
+/// Adds Linux's rules, those of probing for the path's MTU, and the state of that search at the end, for a connection that uses
+/// any of these.
 const WITH_MORE_RULES: u16 = 4;
 
-/// The same, and then where urgent data ends, for a connection that had any.
+/// Also adds the end of urgent data, for a connection that had any.
 const WITH_URGENT: u16 = 5;
 
-/// The same, and then what the route takes, for a connection whose route takes less than its interface.
+/// Also adds the MSS of the route, for a connection whose route allows less than its interface.
 const WITH_ROUTE: u16 = 6;
 
-/// The same, and then a seal.
+/// Also adds a seal.
 const WITH_SEAL: u16 = 7;
 
-/// A mark by which whoever takes a connection in knows that its state comes from somebody trusted, and was not changed on the way. TCP does
-/// not look at it.
+/// A code by which the importer of a connection knows that its state comes from a trusted source and was not changed. TCP ignores it.
 pub type Seal = [u8; 24];
 
-/// The version of the state of a connection with these parameters, which had `urgent` data or not.
+/// The format version of the state of a connection with these parameters, which had `urgent` data or not.
 pub(crate) fn version_for(config: &Config, urgent: bool) -> u16 {
     let usual = config.linux == LinuxRules::NONE && config.mtu_probing == MtuProbing::default();
     match (urgent, usual) {
@@ -51,22 +50,22 @@ pub struct Portable<P> {
     pub flow: Flow,
     /// State of RFC 9293 3.3.2.
     pub state: State,
-    /// What was written and is not yet acknowledged, in order.
+    /// Data that was written and is not yet acknowledged, in order.
     pub send_buffer: Vec<P>,
-    /// What was received in order and not yet read, in order.
+    /// Data that was received in order and is not yet read, in order.
     pub receive_buffer: Vec<P>,
-    /// A listener made it and it was not accepted yet.
+    /// A listener created the connection, and it is not yet accepted.
     pub unaccepted: bool,
-    /// Its parameters, which need not be those of the stack it goes to.
+    /// The connection's parameters, which need not be those of the destination stack.
     pub(crate) config: Config,
-    /// What its owner was not told yet.
+    /// Events that were not yet reported to the owner.
     pub(crate) signals: Signals,
     pub(crate) inner: PortableInner<P>,
     #[serde(skip)]
     pub(crate) seal: Option<Seal>,
 }
 
-/// Events that were pending when a connection was taken out; they are told where it is put in.
+/// Events that were pending when a connection was exported. The destination stack reports them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Signals {
     pub(crate) connected: bool,
@@ -75,15 +74,15 @@ pub(crate) struct Signals {
     pub(crate) peer_closed: bool,
 }
 
-/// Why bytes are not taken as a connection's state.
+/// Reason why bytes are not accepted as a connection's state.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// Another version of the format.
     #[error("the state has format version {found}; this program reads versions up to {expected}")]
     Version {
-        /// What the bytes say.
+        /// Version that the bytes have.
         found: u16,
-        /// The last that is read here.
+        /// Last version that can be read.
         expected: u16,
     },
     /// Not a whole state, or none at all.
@@ -100,7 +99,7 @@ impl<P: Payload + Serialize + DeserializeOwned> Portable<P> {
         to_bytes(self, self)
     }
 
-    /// Reads what [`Portable::to_bytes`] wrote. Whether the state makes sense is for [`Stack::import`](crate::Stack::import) to say.
+    /// Reads what [`Portable::to_bytes`] wrote. [`Stack::import`](crate::Stack::import) checks whether the state is valid.
     ///
     /// # Errors
     /// The bytes are not one whole state of a version that is known.
@@ -109,7 +108,7 @@ impl<P: Payload + Serialize + DeserializeOwned> Portable<P> {
         from_bytes(bytes, |state| state)
     }
 
-    /// Whether the bytes begin with a state of the version that is read here.
+    /// Checks that the bytes begin with a state of a version that can be read.
     ///
     /// # Errors
     /// They do not.
@@ -126,7 +125,7 @@ impl<P: Payload + Serialize + DeserializeOwned> Portable<P> {
     }
 }
 
-/// A value that holds a connection's state, and then the rules that it goes by beside the usual ones, if there are any.
+/// Serializes a value that holds a connection's state, followed by the fields that the state's version adds.
 pub(crate) fn to_bytes<P>(value: &impl Serialize, state: &Portable<P>) -> Vec<u8> {
     let bytes = postcard::to_stdvec(value);
     let Config {
@@ -151,7 +150,7 @@ pub(crate) fn to_bytes<P>(value: &impl Serialize, state: &Portable<P>) -> Vec<u8
     all.expect("memory takes any state")
 }
 
-/// Reads such a value, whose state `state` gives.
+/// Reads such a value. `state` returns the state in the value.
 pub(crate) fn from_bytes<T: DeserializeOwned, P>(
     bytes: &[u8],
     state: impl FnOnce(&mut T) -> &mut Portable<P>,
@@ -184,14 +183,14 @@ pub(crate) fn from_bytes<T: DeserializeOwned, P>(
 }
 
 impl<P> Portable<P> {
-    /// The mark that it carries, if any.
+    /// The state's seal, if any.
     pub fn seal(&self) -> Option<&Seal> {
         self.seal.as_ref()
     }
 }
 
 impl<P: Payload> Portable<P> {
-    /// The same state that carries this mark.
+    /// Returns the state with this seal.
     #[must_use]
     pub fn with_seal(mut self, seal: Option<Seal>) -> Self {
         self.seal = seal;
@@ -199,12 +198,12 @@ impl<P: Payload> Portable<P> {
         self
     }
 
-    /// Its parameters.
+    /// The connection's parameters.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// The sequence number behind the last byte that was written.
+    /// The sequence number after the last byte that was written.
     pub fn written_to(&self) -> SeqNr {
         self.inner.tx.una + self.unacknowledged() as u32
     }
@@ -224,7 +223,7 @@ impl<P: Payload> Portable<P> {
         self.send_buffer.iter().map(Payload::len).sum()
     }
 
-    /// The version that its format has to have.
+    /// The format version that the state needs.
     pub(crate) fn needed_version(&self) -> u16 {
         match self.seal {
             Some(_) => WITH_SEAL,

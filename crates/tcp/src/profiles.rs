@@ -1,4 +1,4 @@
-//! The parameters in use by a stack's connections, each different set once.
+//! Parameters in use by a stack's connections; equal sets are stored once.
 
 use crate::config::{Config, Congestion};
 use std::ops::Index;
@@ -6,7 +6,7 @@ use std::ops::Index;
 /// Number of a set of parameters.
 pub(crate) type ProfileId = u16;
 
-/// Sets of parameters and how many connections and listeners use each. The first is the stack's own and stays.
+/// Sets of parameters, and how many connections and listeners use each. The first is the stack's own and stays.
 #[derive(Debug)]
 pub(crate) struct Profiles {
     configs: Vec<Config>,
@@ -14,7 +14,7 @@ pub(crate) struct Profiles {
 }
 
 impl Profiles {
-    /// The stack's own parameters are number 0.
+    /// Starts with the stack's own parameters as number 0.
     pub(crate) fn new(own: Config) -> Self {
         Self {
             configs: vec![own],
@@ -22,7 +22,7 @@ impl Profiles {
         }
     }
 
-    /// One more user of these parameters. `None` when there are too many different ones.
+    /// Adds a user of these parameters. Returns `None` if there are too many different sets.
     pub(crate) fn intern(&mut self, config: &Config) -> Option<ProfileId> {
         let in_use = |index: &usize| self.users[*index] > 0;
         let known = (0..self.configs.len())
@@ -41,8 +41,8 @@ impl Profiles {
         Some(number)
     }
 
-    /// `config`; its congestion controller from outside, if it was read as bytes, with the factory that parameters in use
-    /// have for one of the same name.
+    /// Returns `config`. If it names a deserialized custom controller, adds the factory of the controller with that name in the
+    /// parameters in use.
     pub(crate) fn with_factory(&self, config: &Config) -> Config {
         let mut config = config.clone();
         if let Congestion::Custom(wanted) = &mut config.congestion
@@ -60,25 +60,25 @@ impl Profiles {
         config
     }
 
-    /// One more user of parameters that are in use.
+    /// Adds a user of parameters that are in use.
     pub(crate) fn share(&mut self, id: ProfileId) -> ProfileId {
         self.users[usize::from(id)] += 1;
         id
     }
 
-    /// One user less.
+    /// Removes a user.
     pub(crate) fn release(&mut self, id: ProfileId) {
         let users = &mut self.users[usize::from(id)];
         debug_assert!(*users > 0, "only what is used is released");
         *users -= 1;
     }
 
-    /// How many use these parameters.
+    /// Number of users of these parameters.
     pub(crate) fn users(&self, id: ProfileId) -> u32 {
         self.users[usize::from(id)]
     }
 
-    /// Sets of parameters that somebody uses.
+    /// Sets of parameters that have users.
     pub(crate) fn in_use(&self) -> impl Iterator<Item = ProfileId> + '_ {
         let used = |&index: &usize| self.users[index] > 0;
         (0..self.configs.len())

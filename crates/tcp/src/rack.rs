@@ -1,4 +1,4 @@
-//! RACK's view of the network: what arrived last, and how far segments get out of order (RFC 8985 6.2).
+//! RACK's view of the network: which segment arrived last, and how far segments get out of order (RFC 8985 6.2).
 
 use crate::clock::Moment;
 use crate::congestion::DUPLICATE_THRESHOLD;
@@ -9,16 +9,16 @@ use serde::{Deserialize, Serialize};
 /// Recoveries for which a widened reordering window lasts (RFC 8985 6.2, step 4).
 const WIDE_FOR: u8 = 16;
 
-/// The least round-trip time is that of the last one to two of these.
+/// The least round-trip time is over the last one to two of these periods.
 const LEAST_OF: Span = Span::from_secs(150);
 
-/// What one acknowledgment tells, gathered while it is taken in.
+/// Findings about one acknowledgment, collected while it is processed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Delivery {
     pub(crate) now: Moment,
     /// TSecr, if timestamps are in use.
     pub(crate) echo: Option<u32>,
-    /// Numbers up to this one were sent before the last loss was noticed.
+    /// Numbers up to this one were sent before the last loss was detected.
     pub(crate) recover: SeqNr,
     /// Bytes by which SND.UNA moved.
     pub(crate) acked: u32,
@@ -28,21 +28,21 @@ pub(crate) struct Delivery {
     pub(crate) reported: u32,
     /// Segments newly known to have arrived.
     pub(crate) segments: u32,
-    /// Round-trip times of the first and the last of them that was sent only once.
+    /// Round-trip times of the first and the last of these segments that were sent only once.
     pub(crate) first_rtt: Option<Span>,
     pub(crate) last_rtt: Option<Span>,
-    /// One of them was sent once, before the last loss was noticed.
+    /// One of these segments was sent once, before the last loss was detected.
     pub(crate) original: bool,
-    /// How far beyond the start of one of them, which was sent once, something had arrived before, bytes.
+    /// Most bytes by which earlier arrivals extend beyond the start of one of these segments that was sent once.
     pub(crate) reordering: u32,
-    /// What arrived more than once (RFC 2883).
+    /// Data that the peer reported as a duplicate (RFC 2883).
     pub(crate) duplicate: Option<SackBlock>,
-    /// It carries ECN-Echo.
+    /// The acknowledgment carries ECN-Echo.
     pub(crate) echoes_congestion: bool,
 }
 
 impl Delivery {
-    /// A segment arrived, of about `len` bytes, sent once; something had arrived before that ends `by` bytes behind it.
+    /// Records that a segment of about `len` bytes, sent once, arrived after data that ends `by` bytes beyond it.
     pub(crate) fn note_reordering(&mut self, by: u32, len: u32) {
         if by > 0 {
             self.reordering = self.reordering.max(by.saturating_add(len));
@@ -50,14 +50,14 @@ impl Delivery {
     }
 }
 
-/// Whether segments get out of order, and how far.
+/// Reordering of segments that was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Reordering {
     Unseen,
     Seen {
-        /// Acknowledgments that told of it.
+        /// Acknowledgments that showed reordering.
         times: u32,
-        /// Most segments by which one was late.
+        /// Most segments by which a segment was late.
         degree: u8,
     },
 }
@@ -65,7 +65,7 @@ enum Reordering {
 /// State of RFC 8985 5.3.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Rack {
-    /// RACK.xmit_ts, RACK.end_seq and RACK.rtt of the most recently sent segment that arrived, if one did.
+    /// RACK.xmit_ts, RACK.end_seq and RACK.rtt of the most recently sent segment that arrived, if any.
     latest: Option<Sent>,
     rtt: Span,
     /// RACK.fack: the highest number that arrived.
@@ -94,7 +94,7 @@ impl Rack {
         }
     }
 
-    /// How often RACK.reordering_seen was found so.
+    /// How often reordering was seen (RACK.reordering_seen).
     pub(crate) fn reordering_seen(&self) -> u32 {
         match self.reordering {
             Reordering::Unseen => 0,
@@ -102,7 +102,7 @@ impl Rack {
         }
     }
 
-    /// Most segments by which one was late.
+    /// Most segments by which a segment was late.
     pub(crate) fn reordering_degree(&self) -> u32 {
         match self.reordering {
             Reordering::Unseen => 0,
@@ -110,7 +110,7 @@ impl Rack {
         }
     }
 
-    /// An acknowledgment told of a segment that was late by so many.
+    /// Records that an acknowledgment showed a segment that was late by `segments`.
     pub(crate) fn saw_reordering(&mut self, segments: u32) {
         self.reordering = Reordering::Seen {
             times: self.reordering_seen().saturating_add(1),
@@ -118,7 +118,7 @@ impl Rack {
         };
     }
 
-    /// Bytes by which something arrived beyond `end`.
+    /// Bytes by which the highest number that arrived is beyond `end`.
     pub(crate) fn overtaken_by(&self, end: SeqNr) -> u32 {
         self.forward.saturating_since(end)
     }
@@ -128,18 +128,18 @@ impl Rack {
         self.least.get()
     }
 
-    /// A round-trip time was measured by other means: the handshake's.
+    /// Takes the round-trip time of the handshake.
     pub(crate) fn sample(&mut self, now: Moment, rtt: Span) {
         self.rtt = rtt;
         self.least.sample(now, rtt);
     }
 
-    /// Steps 1 to 3, for one segment that is newly known to have arrived. They come in sequence order.
+    /// Steps 1 to 3, for one segment that is newly known to have arrived. Called in sequence order.
     pub(crate) fn arrived(&mut self, sent: &Sent, smss: u32, ack: &mut Delivery) {
         ack.segments += 1;
         let rtt = ack.now.since(sent.at);
         if sent.again() {
-            // Which copy arrived? One sent later than the echoed timestamp, or just now, is not it.
+            // Which copy arrived? Not one that was sent after the echoed timestamp, or too recently.
             let earlier = |echo: u32| (echo.wrapping_sub(sent.at.timestamp()) as i32) < 0;
             let too_fast = self.least.get().is_some_and(|least| rtt < least);
             if ack.echo.is_some_and(earlier) || too_fast {
@@ -159,8 +159,8 @@ impl Rack {
         }
     }
 
-    /// The same for segments that arrived in order, each of which was sent once; gives the round-trip times of the first and
-    /// the last. Times of sending do not run back, so the last one's is the shortest.
+    /// Steps 1 to 3 for segments that arrived in order and were sent once. Returns the round-trip times of the first and the last,
+    /// which is the shortest because transmission times do not decrease.
     pub(crate) fn arrived_in_order(&mut self, arrived: &Arrived, now: Moment) -> (Span, Span) {
         let Arrived { first, last, .. } = arrived;
         debug_assert!(
@@ -177,7 +177,8 @@ impl Rack {
         (now.since(first.at), rtt)
     }
 
-    /// SND.UNA is `una` now, and more was sent up to `max`. A duplicate shows that the window is too small (step 4).
+    /// Widens the window once in a round trip if there was a duplicate, which shows that the window is too small (step 4). `una`
+    /// is SND.UNA and `max` SND.MAX.
     pub(crate) fn note_duplicates(&mut self, duplicate: bool, una: SeqNr, max: SeqNr) {
         self.forward = self.forward.latest(una);
         if self.round.is_some_and(|round| una.at_or_after(round)) {
@@ -190,7 +191,7 @@ impl Rack {
         }
     }
 
-    /// A recovery ended (step 4).
+    /// Narrows the window again after enough recoveries (step 4).
     pub(crate) fn recovered(&mut self) {
         self.wide_for = self.wide_for.saturating_sub(1);
         if self.wide_for == 0 {
@@ -198,8 +199,8 @@ impl Rack {
         }
     }
 
-    /// RACK_update_reo_wnd (step 4). While nothing was seen out of order, a third reported segment is enough, as in
-    /// RFC 6675, and so is a loss noticed before.
+    /// RACK_update_reo_wnd (step 4). The window is zero while no reordering was seen and there are three reported segments, as in
+    /// RFC 6675, or a loss is being repaired.
     fn reordering_window(&self, recovering: bool, reported_segments: u32, srtt: Span) -> Span {
         let counted = reported_segments >= u32::from(DUPLICATE_THRESHOLD);
         if self.reordering == Reordering::Unseen && (recovering || counted) {
@@ -209,7 +210,7 @@ impl Rack {
         (least * u64::from(self.quarters) / 4).min(srtt)
     }
 
-    /// What to judge segments by; nothing while nothing arrived.
+    /// The criteria by which segments are lost, or `None` if no segment has arrived.
     pub(crate) fn judgment(
         &self,
         now: Moment,
@@ -226,7 +227,7 @@ impl Rack {
         })
     }
 
-    /// After how much time a segment that was not heard of is lost.
+    /// Time after which an unacknowledged segment is lost.
     pub(crate) fn lost_after(&self, reported_segments: u32, srtt: Span) -> Span {
         self.rtt + self.reordering_window(true, reported_segments, srtt)
     }

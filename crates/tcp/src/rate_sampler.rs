@@ -1,5 +1,5 @@
-//! Delivery rate samples (draft-ietf-ccwg-bbr-06 4.1): for each transmission, what was so when it was made; for each
-//! acknowledgment, how fast data left the network since the latest transmission that it tells of.
+//! Delivery rate samples (draft-ietf-ccwg-bbr-06 4.1): for each transmission, a snapshot of the state at its time; for each
+//! acknowledgment, how fast data left the network since the latest transmission that it acknowledges.
 
 use crate::clock::Moment;
 use crate::congestion::RateSample;
@@ -8,13 +8,13 @@ use baton_wire::{SeqNr, Span};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// Records are looked through for unused ones when there are more than so many, and twice what was left the last time.
+/// Unused records are dropped when there are more than this many, and than twice the number left the last time.
 const LEAST_CLEANED: usize = 64;
 
 /// Per-packet state of the draft (4.1.2.1.2).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 struct Snapshot {
-    /// P.send_time, and how many were sent before it at the same moment: it names the transmission.
+    /// P.send_time, and the number of segments sent before at the same moment, which identify the transmission.
     at: Moment,
     order: u16,
     end: SeqNr,
@@ -41,33 +41,33 @@ pub(crate) struct RateSampler {
     delivered_at: Moment,
     first_sent: Moment,
     lost: u64,
-    /// C.app_limited: the connection is short of data until so much is delivered; 0: it is not.
+    /// C.app_limited: the connection is application-limited until this much is delivered; 0: it is not.
     app_limited: u64,
-    /// The window was used up less than a round trip before so much is delivered.
+    /// Value of `delivered` up to which the window counts as used up within the last round trip.
     window_used: u64,
-    /// Transmissions in the order in which they were made.
+    /// Transmissions in order.
     sent: VecDeque<Snapshot>,
     clean_above: usize,
-    /// The latest sent of the segments that an acknowledgment tells of, while it is taken in.
+    /// The most recently sent segment that an acknowledgment delivers, while it is processed.
     #[serde(skip)]
     newest: Option<Sent>,
     #[serde(skip)]
     fallback: Option<Snapshot>,
 }
 
-/// A segment just left.
+/// A segment that was just sent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Transmission {
     pub(crate) at: Moment,
-    /// How many were sent before it at the same moment.
+    /// Number of segments sent before at the same moment.
     pub(crate) order: u16,
     pub(crate) end: SeqNr,
-    /// It was sent before.
+    /// The segment is a retransmission.
     pub(crate) again: bool,
-    /// In the network before and after, bytes.
+    /// Bytes in the network before and after.
     pub(crate) before: u32,
     pub(crate) after: u32,
-    /// There is no room for another.
+    /// The congestion window does not allow another segment.
     pub(crate) fills_window: bool,
 }
 
@@ -92,7 +92,7 @@ impl RateSampler {
         self.delivered
     }
 
-    /// C.app_limited is set.
+    /// Reports whether C.app_limited is set.
     pub(crate) fn is_app_limited(&self) -> bool {
         self.app_limited > 0
     }
@@ -107,7 +107,7 @@ impl RateSampler {
         self.delivered <= self.window_used
     }
 
-    /// What is outstanding is kept track of in another way from now on.
+    /// Drops all records, since outstanding data is tracked in another way from now on.
     pub(crate) fn forget(&mut self) {
         self.sent.clear();
     }
@@ -122,7 +122,7 @@ impl RateSampler {
             self.window_used = self.delivered.saturating_add(sent.after.into());
         }
         if sent.again && !by_time {
-            // Which copy an acknowledgment is for cannot be told: begin anew with what goes now.
+            // It is unknown for which copy an acknowledgment will be: start anew with this transmission.
             self.sent.clear();
         }
         self.sent.push_back(Snapshot {
@@ -145,7 +145,7 @@ impl RateSampler {
         }
     }
 
-    /// The same where no segments are kept track of: all up to `una` arrived.
+    /// UpdateRateSample where segments are not tracked: everything up to `una` arrived.
     pub(crate) fn acknowledged(&mut self, una: SeqNr) {
         while let Some(first) = self.sent.front()
             && first.end.at_or_before(una)
@@ -154,14 +154,14 @@ impl RateSampler {
         }
     }
 
-    /// A segment that was sent `at` counts as lost: what was so when it was sent.
+    /// Counts a lost segment. Returns the state when it was sent, if recorded.
     pub(crate) fn lost(&mut self, sent: &Sent, len: u32) -> Option<RateSample> {
         self.lost = self.lost.saturating_add(len.into());
         let snapshot = *self.find(sent)?;
         Some(self.sample(&snapshot))
     }
 
-    /// The same where no segments are kept track of; nothing is known of its transmission but what is in flight.
+    /// Counts a lost segment where segments are not tracked, of whose transmission nothing is known.
     pub(crate) fn lost_untimed(&mut self, len: u32, in_flight: u32) -> RateSample {
         self.lost = self.lost.saturating_add(len.into());
         RateSample {
@@ -174,7 +174,7 @@ impl RateSampler {
         }
     }
 
-    /// `bytes` arrived.
+    /// Counts `bytes` that arrived.
     pub(crate) fn count(&mut self, now: Moment, bytes: u32) {
         if bytes > 0 {
             self.delivered = self.delivered.saturating_add(bytes.into());
@@ -182,7 +182,7 @@ impl RateSampler {
         }
     }
 
-    /// GenerateRateSample (4.1.2.3), once what arrived is counted and what is lost is known.
+    /// GenerateRateSample (4.1.2.3), after arrivals are counted and losses are known.
     pub(crate) fn generate(&mut self, now: Moment, least_rtt: Option<Span>) -> Option<RateSample> {
         if self.app_limited > 0 && self.delivered > self.app_limited {
             self.app_limited = 0;
@@ -222,7 +222,7 @@ impl RateSampler {
             .filter(|it| it.at == at && it.order == order)
     }
 
-    /// Drops records of transmissions of which nothing is awaited any more.
+    /// Drops records of transmissions that cannot be acknowledged any more.
     pub(crate) fn clean(&mut self, flight: &Flight) {
         if flight.is_in_order() {
             match flight.first() {

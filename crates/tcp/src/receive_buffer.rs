@@ -1,11 +1,11 @@
-//! What has arrived: in order for the reader, out of order behind holes (RFC 9293 3.10.7.4, RFC 2018).
+//! Received data: in order for the reader, and out of order behind holes (RFC 9293 3.10.7.4, RFC 2018).
 
 use crate::config::apart;
 use crate::payload::{cut_front, push_joined, truncate};
 use baton_wire::{Payload, Pieces, SackBlock, SackBlocks, SeqNr};
 use std::collections::VecDeque;
 
-/// Most holes kept open; data behind further ones is dropped and will be sent again.
+/// Most out-of-order ranges; data behind further holes is dropped, and the peer sends it again.
 const MOST_RANGES: usize = 1024;
 
 /// Received data. Its size limit is the window: the connection trims segments before they get here.
@@ -13,7 +13,7 @@ const MOST_RANGES: usize = 1024;
 pub(crate) struct ReceiveBuffer<P> {
     ready: VecDeque<P>,
     ready_len: u32,
-    /// In-order bytes whose room is not given back yet: the readable ones and those read but not consumed.
+    /// In-order bytes whose space is not freed yet: readable ones and those read but not consumed.
     unconsumed: u32,
     behind: Option<Box<OutOfOrder<P>>>,
 }
@@ -27,7 +27,7 @@ struct OutOfOrder<P> {
     arrivals: u32,
     /// Sequence number of a FIN that arrived early; it ends the last range.
     fin: Option<SeqNr>,
-    /// That of a byte that was said to be urgent, which may not have arrived.
+    /// Sequence number of the byte announced as urgent, which may not have arrived.
     urgent: SeqNr,
 }
 
@@ -40,16 +40,16 @@ pub(crate) struct Range<P> {
     pieces: Vec<P>,
 }
 
-/// What became deliverable.
+/// Result of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Delivered {
     /// RCV.NXT now.
     pub(crate) next: SeqNr,
-    /// The peer's FIN is among it.
+    /// The peer's FIN was delivered.
     pub(crate) fin: bool,
 }
 
-/// Everything, for a move.
+/// Portable state, without the readable data.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct PortableReceive<P> {
     pub(crate) unconsumed: u32,
@@ -75,7 +75,7 @@ impl<P: Payload> ReceiveBuffer<P> {
         self.ready_len
     }
 
-    /// Bytes that take up room of the window.
+    /// Bytes that take up space of the window.
     pub(crate) fn unconsumed(&self) -> u32 {
         self.unconsumed
     }
@@ -87,7 +87,7 @@ impl<P: Payload> ReceiveBuffer<P> {
             .is_some_and(|behind| !behind.ranges.is_empty())
     }
 
-    /// Takes in a segment's data, which is the next in sequence; gives its length.
+    /// Appends a segment's data, which is the next in sequence, and returns its length.
     #[inline(always)]
     pub(crate) fn append(&mut self, payload: &mut Pieces<P>) -> u32 {
         if payload.len() > 1 {
@@ -97,7 +97,7 @@ impl<P: Payload> ReceiveBuffer<P> {
         payload.pop().map_or(0, |only| self.push_ready(only))
     }
 
-    /// The same where there may be holes, and a FIN after it. It starts at RCV.NXT.
+    /// Appends a segment's data, which starts at RCV.NXT, while there may be holes, and a FIN after the data.
     pub(crate) fn deliver(&mut self, next: SeqNr, payload: &mut Pieces<P>, fin: bool) -> Delivered {
         let end = next + self.append(payload);
         if fin {
@@ -129,7 +129,7 @@ impl<P: Payload> ReceiveBuffer<P> {
         len
     }
 
-    /// Moves what a filled hole set free; `next` is RCV.NXT.
+    /// Makes the data behind a filled hole readable; `next` is RCV.NXT.
     fn drain(&mut self, mut next: SeqNr) -> Delivered {
         let Some(mut behind) = self.behind.take() else {
             return Delivered { next, fin: false };
@@ -163,7 +163,7 @@ impl<P: Payload> ReceiveBuffer<P> {
         Delivered { next, fin }
     }
 
-    /// Keeps a segment that arrived ahead of a hole. False when it had to be dropped.
+    /// Keeps a segment that arrived beyond a hole. Returns false if the segment had to be dropped.
     pub(crate) fn keep(&mut self, seq: SeqNr, mut payload: Pieces<P>, fin: bool) -> bool {
         let behind = self.behind.get_or_insert_with(OutOfOrder::empty);
         let mut len: u32 = payload.iter().map(|piece| piece.len() as u32).sum();
@@ -193,19 +193,19 @@ impl<P: Payload> ReceiveBuffer<P> {
         (len > 0 || fin) && behind.insert(seq, payload, len, fin)
     }
 
-    /// The number of the byte that was said to be urgent last; any, if none was.
+    /// The number of the byte announced as urgent last; meaningless if none was.
     pub(crate) fn urgent(&self) -> SeqNr {
         self.behind
             .as_ref()
             .map_or(SeqNr(0), |behind| behind.urgent)
     }
 
-    /// The byte of this number is urgent.
+    /// Marks the byte with this number as urgent.
     pub(crate) fn set_urgent(&mut self, seq: SeqNr) {
         self.behind.get_or_insert_with(OutOfOrder::empty).urgent = seq;
     }
 
-    /// The part of the numbers from `seq` to `end` that was received out of order before: the first run of it.
+    /// The first run of numbers between `seq` and `end` that was received out of order before.
     pub(crate) fn known_part(&self, seq: SeqNr, end: SeqNr) -> Option<SackBlock> {
         let ranges = &self.behind.as_ref()?.ranges;
         let first = ranges.partition_point(|range| range.end.at_or_before(seq));
@@ -240,7 +240,7 @@ impl<P: Payload> ReceiveBuffer<P> {
         blocks
     }
 
-    /// Takes at most `max` readable bytes, as they lie in one piece.
+    /// Takes at most `max` readable bytes, from a single piece.
     pub(crate) fn read(&mut self, max: usize) -> Option<P> {
         let first = self.ready.front_mut()?;
         let len = first.len();
@@ -258,7 +258,7 @@ impl<P: Payload> ReceiveBuffer<P> {
         Some(piece)
     }
 
-    /// At most `max` readable bytes from the `skip`-th on, as they lie in one piece.
+    /// At most `max` readable bytes from the `skip`-th on, from a single piece.
     pub(crate) fn peek(&self, mut skip: usize, max: usize) -> Option<P> {
         for piece in &self.ready {
             if skip < piece.len() {
@@ -270,7 +270,7 @@ impl<P: Payload> ReceiveBuffer<P> {
         None
     }
 
-    /// Gives back the room of `len` bytes that were read.
+    /// Frees the space of `len` bytes that were read.
     pub(crate) fn consume(&mut self, len: u32) {
         assert!(
             len <= self.unconsumed - self.ready_len,
@@ -279,14 +279,14 @@ impl<P: Payload> ReceiveBuffer<P> {
         self.unconsumed -= len;
     }
 
-    /// Drops what can be read and gives back its room; returns how much that was.
+    /// Drops the readable data and frees its space; returns its length.
     pub(crate) fn discard_ready(&mut self) -> u32 {
         self.ready.clear();
         self.unconsumed -= self.ready_len;
         std::mem::take(&mut self.ready_len)
     }
 
-    /// Drops everything; also what was read counts as consumed.
+    /// Drops everything; data that was read counts as consumed too.
     pub(crate) fn clear(&mut self) {
         *self = Self::new();
     }
@@ -336,12 +336,12 @@ impl<P: Payload> ReceiveBuffer<P> {
         }
     }
 
-    /// Nothing has ever been received, or all that was is gone.
+    /// Reports whether the buffer is empty and holds no out-of-order state.
     pub(crate) fn is_unused(&self) -> bool {
         self.ready.is_empty() && self.unconsumed == 0 && self.behind.is_none()
     }
 
-    /// The rule that is broken, if any. `next` is RCV.NXT, `edge` the right edge of the window.
+    /// Returns the invariant that is violated, if any. `next` is RCV.NXT, `edge` the right edge of the window.
     pub(crate) fn verify(&self, next: SeqNr, edge: SeqNr) -> Result<(), &'static str> {
         let ready: usize = self.ready.iter().map(Payload::len).sum();
         if ready != self.ready_len as usize {

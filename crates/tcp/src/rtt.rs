@@ -5,20 +5,20 @@ use crate::config::{Config, RtoFloor};
 use baton_wire::{SeqNr, Span};
 use serde::{Deserialize, Serialize};
 
-/// No measurement counts for more: what an echoed timestamp can tell at most (RFC 7323 4.1).
+/// Longest measurement that counts: the longest that an echoed timestamp can express (RFC 7323 4.1).
 const LONGEST: Span = Span::from_ms(i32::MAX as u64);
 
 /// A round trip that is being timed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timed {
-    /// The number whose acknowledgment ends it.
+    /// The number whose acknowledgment ends the measurement.
     pub(crate) end: SeqNr,
-    /// When it began.
+    /// When the measurement began.
     pub(crate) sent: Past,
     _tag: Tag,
 }
 
-/// Its one value leaves room for "none" in an `Option` of what holds it, which takes no more memory then.
+/// A niche, so that an `Option` of the struct that holds the tag takes no additional memory.
 #[derive(Clone, Copy, Debug)]
 #[repr(u8)]
 enum Tag {
@@ -42,25 +42,25 @@ pub(crate) struct RttEstimator {
     backoff: u8,
 }
 
-/// What was measured so far.
+/// Results of the measurements so far.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 enum Smoothed {
     Unknown,
     /// SRTT and RTTVAR, from one measurement a round trip.
     Usual(Span, Span),
-    /// From one measurement an acknowledgment.
+    /// From one measurement per acknowledgment.
     Peaks(Box<Peaks>),
 }
 
-/// Measurements of a round trip are many: averaged with the usual gains, the variance would be forgotten within it. As
-/// Linux has it, the timeout is from the largest variance of a round trip, which is forgotten from one to the next.
+/// State for many measurements per round trip. Averaged with the usual gains, the variance would decay within the round trip. As in
+/// Linux, the timeout uses the largest variance of a round trip, which decays from one round trip to the next.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Peaks {
     srtt: Span,
     rttvar: Span,
-    /// What the timeout is longer than SRTT by: four times the largest variance.
+    /// Amount by which the timeout exceeds SRTT: four times the largest variance.
     spread: Span,
-    /// The same of this round trip so far, which ends when more than `end` is acknowledged.
+    /// Four times the largest variance in this round trip, which ends when more than `end` is acknowledged.
     peak: Span,
     end: SeqNr,
 }
@@ -103,14 +103,14 @@ impl RttEstimator {
         }
     }
 
-    /// Goes on from what another TCP has measured.
+    /// Continues with the measurements of another TCP.
     pub(crate) fn resume(&mut self, srtt: Span, rttvar: Span, config: &Config) {
         let (srtt, rttvar) = (srtt.min(LONGEST), rttvar.min(LONGEST));
         self.smoothed = Smoothed::Usual(srtt, rttvar);
         self.set_base(srtt, rttvar * 4, config);
     }
 
-    /// Takes in one measurement (RFC 6298 2.2, 2.3) and ends the backoff (5.7, Karn).
+    /// Takes one measurement (RFC 6298 2.2, 2.3) and ends the backoff (5.7, Karn).
     pub(crate) fn sample(&mut self, rtt: Span, config: &Config) {
         let rtt = rtt.min(LONGEST);
         let (srtt, rttvar) = match self.smoothed() {
@@ -125,7 +125,7 @@ impl RttEstimator {
         self.set_base(srtt, rttvar * 4, config);
     }
 
-    /// The same for one of many measurements of a round trip; all up to `una` is acknowledged, and `next` is SND.NXT.
+    /// Takes one of many measurements of a round trip; everything up to `una` is acknowledged, and `next` is SND.NXT.
     pub(crate) fn sample_often(&mut self, rtt: Span, una: SeqNr, next: SeqNr, config: &Config) {
         let rtt = rtt.min(LONGEST);
         let least = match config.rto_floor {
@@ -170,7 +170,7 @@ impl RttEstimator {
         self.backoff = 0;
     }
 
-    /// The rule that is broken, if any.
+    /// Returns the invariant that is violated, if any.
     pub(crate) fn verify(&self) -> Result<(), &'static str> {
         let (srtt, rttvar) = self.smoothed().unwrap_or((Span::ZERO, Span::ZERO));
         match srtt.max(rttvar) <= LONGEST && self.base <= Span::from_ms(u32::MAX.into()) {
@@ -198,7 +198,7 @@ impl RttEstimator {
         self.doubled(self.backoff, config)
     }
 
-    /// Time to the next window probe after `probes` of them (RFC 9293 3.8.6.1: it grows exponentially).
+    /// Time to the next window probe after `probes` of them, which grows exponentially (RFC 9293 3.8.6.1).
     pub(crate) fn probe_interval(&self, probes: u8, config: &Config) -> Span {
         self.doubled(probes, config)
     }
@@ -213,12 +213,12 @@ impl RttEstimator {
         Span::from_ps(doubled.min(most.as_ps()).max(self.base.as_ps()))
     }
 
-    /// The timer expired (RFC 6298 5.5).
+    /// Doubles the timeout after the timer expired (RFC 6298 5.5).
     pub(crate) fn back_off(&mut self) {
         self.backoff = self.backoff.saturating_add(1);
     }
 
-    /// The SYN was lost: RFC 6298 5.7 asks for a cautious timeout until something is measured.
+    /// Sets a cautious timeout until the first measurement, because the SYN was lost (RFC 6298 5.7).
     pub(crate) fn syn_was_lost(&mut self, config: &Config) {
         self.base = self.base.clamp_to(
             Span::from_secs(3),

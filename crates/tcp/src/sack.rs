@@ -1,4 +1,4 @@
-//! What the peer reports to have received beyond holes, and what to send again for it (RFC 2018, RFC 6675).
+//! Data beyond holes that the peer reported, and what to send again (RFC 2018, RFC 6675).
 
 use baton_wire::{SackBlock, SeqNr};
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// Most blocks remembered. A report that would need more is ignored; its data is sent again.
 const MOST_BLOCKS: usize = 4096;
 
-/// What shows that a number is lost (RFC 6675 4, IsLost).
+/// Parameters of the rule by which a number is lost (RFC 6675 4, IsLost).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LossRule {
     pub(crate) smss: u32,
@@ -21,7 +21,7 @@ pub(crate) struct Scoreboard {
     blocks: Vec<SackBlock>,
     /// Bytes in all blocks.
     sacked: u32,
-    /// HighRxt: all below was sent again in this recovery or need not be.
+    /// HighRxt: everything below was sent again in this recovery or need not be.
     high_retransmitted: SeqNr,
     /// RescueRxt (RFC 6675 4, rule 4).
     rescued: Option<SeqNr>,
@@ -36,19 +36,19 @@ pub(crate) enum NextSegment {
         end: SeqNr,
         rescue: bool,
     },
-    /// Send what was never sent.
+    /// Send new data.
     New,
     /// Nothing.
     Nothing,
 }
 
 impl Scoreboard {
-    /// A report begins at SND.UNA itself: then the peer would have acknowledged it, if it still had it.
+    /// Reports whether a block begins at SND.UNA: the peer would have acknowledged that data if it still had it.
     pub(crate) fn starts_at(&self, una: SeqNr) -> bool {
         self.blocks.first().is_some_and(|first| first.start == una)
     }
 
-    /// Takes in a report. Returns how many bytes it newly covers; `visit` gets their runs, in order.
+    /// Records a report. Returns how many bytes it newly covers; `visit` is called with their runs, in order.
     pub(crate) fn record(
         &mut self,
         block: SackBlock,
@@ -98,7 +98,7 @@ impl Scoreboard {
         new
     }
 
-    /// SND.UNA moved. Returns how many of the bytes before it had been reported.
+    /// Moves SND.UNA. Returns how many of the bytes before it had been reported.
     pub(crate) fn advance(&mut self, una: SeqNr) -> u32 {
         let before = self.sacked;
         let gone = self
@@ -110,7 +110,7 @@ impl Scoreboard {
         if let Some(first) = self.blocks.first_mut()
             && first.start.before(una)
         {
-            // Cut: the peer acknowledges part of what it reported.
+            // The peer acknowledges part of what it reported.
             self.sacked -= una - first.start;
             first.start = una;
         }
@@ -118,7 +118,7 @@ impl Scoreboard {
         before - self.sacked
     }
 
-    /// Forgets all: after a timeout the peer may have dropped what it reported (RFC 2018 8).
+    /// Forgets all reports, since after a timeout the peer may have dropped the data (RFC 2018 8).
     pub(crate) fn clear(&mut self) {
         self.blocks.clear();
         self.sacked = 0;
@@ -130,7 +130,7 @@ impl Scoreboard {
         self.rescued = None;
     }
 
-    /// The number after what was just sent again.
+    /// Records that data up to `end` was sent again.
     pub(crate) fn retransmitted(&mut self, end: SeqNr, rescue: bool, recover: SeqNr) {
         if rescue {
             self.rescued = Some(recover);
@@ -139,8 +139,8 @@ impl Scoreboard {
         }
     }
 
-    /// All that is not reported below this number counts as lost: IsLost of RFC 6675 4, which holds for a number when
-    /// at least DupThresh blocks or more than (DupThresh - 1) segments of bytes are reported above it.
+    /// The number below which everything unreported is lost: IsLost of RFC 6675 4, which is true of a number if at least
+    /// DupThresh blocks or more than (DupThresh - 1) segments of bytes are reported above it.
     pub(crate) fn lost_below(&self, una: SeqNr, rule: LossRule) -> SeqNr {
         let LossRule { smss, threshold } = rule;
         let mut bytes = 0;
@@ -172,7 +172,7 @@ impl Scoreboard {
             .sum()
     }
 
-    /// Estimate of what is in the network (SetPipe of RFC 6675 4).
+    /// Estimate of the bytes in the network (SetPipe of RFC 6675 4).
     pub(crate) fn pipe(&self, una: SeqNr, max: SeqNr, rule: LossRule) -> u32 {
         let lost_below = self.lost_below(una, rule);
         let not_lost = (max - lost_below) - (self.sacked - self.sacked_below(lost_below));
@@ -213,7 +213,7 @@ impl Scoreboard {
         self.rescue(una, rule.smss, recover)
     }
 
-    /// Rule 4: once in a recovery, the end of what is outstanding may go again to keep the ACK clock running.
+    /// Rule 4: once in a recovery, the end of the outstanding data may be sent again to keep the ACK clock running.
     fn rescue(&self, una: SeqNr, smss: u32, recover: SeqNr) -> NextSegment {
         let open = self.rescued.is_none_or(|rescued| una.after(rescued));
         let tail = self.blocks.last().map_or(una, |last| last.end);
@@ -251,7 +251,7 @@ impl Scoreboard {
         self.blocks.get(next).copied()
     }
 
-    /// The rule that is broken, if any.
+    /// Returns the invariant that is violated, if any.
     pub(crate) fn verify(&self, una: SeqNr, max: SeqNr) -> Result<(), &'static str> {
         let mut previous = una;
         let mut bytes = 0;

@@ -1,11 +1,11 @@
-//! A TCP segment between two named ends.
+//! TCP segments with the endpoints of their connection.
 
 use crate::send_buffer::Lent;
 use crate::types::ConnId;
 use baton_wire::{Ecn, Endpoint, Flags, Flow, Head, Header, Payload, Pieces, frame_len};
 use std::net::IpAddr;
 
-/// One segment: what a frame carries.
+/// A segment: its endpoints, header and data.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Segment<P> {
     /// Sender.
@@ -29,7 +29,7 @@ impl<P: Payload> Segment<P> {
         }
     }
 
-    /// True when it is of the connection that its receiver names so.
+    /// Reports whether the segment belongs to the connection that its receiver names `flow`.
     #[inline]
     pub(crate) fn is_of(&self, flow: &Flow) -> bool {
         flow.remote == self.src && flow.local == self.dst
@@ -59,10 +59,10 @@ impl<P: Payload> Segment<P> {
     }
 }
 
-/// A segment to send, lent for as long as it takes to write it into a frame: its data stays in the send buffer.
+/// A segment to send, borrowed while it is written into a frame: its data stays in the send buffer.
 #[derive(Clone, Debug)]
 pub struct Outgoing<'a, P> {
-    /// The connection it is of; none when it belongs to no connection, or no longer.
+    /// The segment's connection; `None` if the segment belongs to no connection, or no longer.
     pub conn: Option<ConnId>,
     /// Sender.
     pub src: Endpoint,
@@ -77,7 +77,7 @@ pub struct Outgoing<'a, P> {
 }
 
 impl<P: Payload> Outgoing<'_, P> {
-    /// All of it but its data.
+    /// The segment without its data.
     pub fn head(&self) -> Head<'_> {
         Head {
             src: self.src,
@@ -93,7 +93,7 @@ impl<P: Payload> Outgoing<'_, P> {
         header_len(self.dst, self.header) + self.payload.len()
     }
 
-    /// The same as a value of its own, which shares the data.
+    /// Converts to an owned segment, which shares the data.
     #[inline]
     pub fn to_segment(&self) -> Segment<P> {
         Segment {
@@ -123,14 +123,14 @@ impl RunLimit {
     };
 }
 
-/// Segments to send, one after the other, that are alike but for their numbers: what segmentation offload is given as one.
+/// Consecutive segments to send that differ only in their numbers, as segmentation offload takes them.
 #[derive(Clone, Debug)]
 pub struct OutgoingRun<'a, P> {
-    /// The first one, with the data of all.
+    /// The first segment, with the data of all.
     pub first: Outgoing<'a, P>,
-    /// How many there are.
+    /// Number of segments.
     pub segments: u32,
-    /// The last one carries PSH, if there is more than one.
+    /// The last segment carries PSH, if there is more than one.
     pub pushes: bool,
 }
 
@@ -147,7 +147,7 @@ impl<'a, P: Payload> OutgoingRun<'a, P> {
         header_len(self.first.dst, self.first.header) + self.segment_len()
     }
 
-    /// Gives each segment by itself, in order.
+    /// Calls `give` with each segment, in order.
     pub fn for_each(&self, mut give: impl FnMut(&Outgoing<'_, P>)) {
         let mut header = *self.first.header;
         let mut rest = self.first.payload.clone();

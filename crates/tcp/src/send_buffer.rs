@@ -1,4 +1,4 @@
-//! What was written and is not yet acknowledged.
+//! Data that was written and is not yet acknowledged.
 
 use crate::payload::push_joined;
 use baton_wire::{Payload, Pieces};
@@ -10,9 +10,9 @@ use std::ops::Range;
 pub(crate) struct SendBuffer<P> {
     pieces: VecDeque<P>,
     len: u32,
-    /// Bytes of the first piece that are acknowledged: cutting them off at each ACK would cost more.
+    /// Acknowledged bytes of the first piece, which are not cut off at each ACK because that would cost more.
     skipped: u32,
-    /// Where the last range taken ended: the next one usually starts there.
+    /// The piece in which the last range started; the next one usually starts there or later.
     cursor: Cursor,
 }
 
@@ -42,18 +42,18 @@ impl<P: Payload> SendBuffer<P> {
         self.len == 0
     }
 
-    /// Pieces that it is held in.
+    /// Number of pieces.
     pub(crate) fn piece_count(&self) -> usize {
         self.pieces.len()
     }
 
-    /// All pieces, each with the number of its first bytes that are acknowledged.
+    /// All pieces, each with the number of its acknowledged bytes.
     pub(crate) fn pieces(&self) -> impl Iterator<Item = (&P, usize)> {
         let skipped = std::iter::once(self.skipped as usize).chain(std::iter::repeat(0));
         self.pieces.iter().zip(skipped)
     }
 
-    /// Appends one piece; the caller keeps the limit.
+    /// Appends a piece; the caller enforces the limit.
     pub(crate) fn push(&mut self, piece: P) {
         let len = piece.len();
         if len == 0 {
@@ -63,7 +63,7 @@ impl<P: Payload> SendBuffer<P> {
         push_joined(&mut self.pieces, piece);
     }
 
-    /// Lets go of the first `count` bytes, which were acknowledged.
+    /// Removes the first `count` bytes, which were acknowledged.
     pub(crate) fn release(&mut self, count: u32) {
         debug_assert!(count <= self.len, "only what is held is acknowledged");
         self.len -= count;
@@ -85,7 +85,7 @@ impl<P: Payload> SendBuffer<P> {
         }
     }
 
-    /// Lends the `len` bytes from `offset` on.
+    /// Borrows the `len` bytes from `offset` on.
     #[inline]
     pub(crate) fn lend(&mut self, offset: u32, len: u32) -> Lent<'_, P> {
         debug_assert!(offset + len <= self.len, "the range lies within the buffer");
@@ -102,7 +102,7 @@ impl<P: Payload> SendBuffer<P> {
         }
     }
 
-    /// Moves the cursor to the piece that holds the byte `at` this distance from the start of the first piece.
+    /// Moves the cursor to the piece that holds the byte at the distance `at` from the start of the first piece.
     fn seek(&mut self, at: u32) {
         let mut cursor = if at < self.cursor.start {
             Cursor::default()
@@ -126,7 +126,7 @@ impl<P: Payload> SendBuffer<P> {
         *self = Self::new();
     }
 
-    /// Its content as whole pieces.
+    /// Converts the content to whole pieces.
     pub(crate) fn into_pieces(mut self) -> Vec<P> {
         if self.skipped > 0
             && let Some(first) = self.pieces.front_mut()
@@ -147,7 +147,7 @@ impl<P: Payload> SendBuffer<P> {
         }
     }
 
-    /// The rule that is broken, if any.
+    /// Returns the invariant that is violated, if any.
     pub(crate) fn verify(&self) -> Result<(), &'static str> {
         let held: usize = self.pieces.iter().map(Payload::len).sum();
         if held != self.len as usize + self.skipped as usize {
@@ -176,12 +176,12 @@ impl<P: Payload> SendBuffer<P> {
     }
 }
 
-/// Part of a send buffer: the data of one segment, which lies in one piece or in several in a row.
+/// Part of a send buffer: the data of a segment, in one piece or in several consecutive ones.
 #[derive(Clone, Copy, Debug)]
 pub struct Lent<'a, P> {
-    /// None when there is no data.
+    /// `None` if there is no data.
     pieces: Option<&'a VecDeque<P>>,
-    /// The piece it starts in, and where in that piece.
+    /// The piece in which the data starts, and the position in that piece.
     first: usize,
     start: u32,
     len: u32,
@@ -203,12 +203,12 @@ impl<'a, P: Payload> Lent<'a, P> {
         self.len as usize
     }
 
-    /// True when there is no data.
+    /// Reports whether there is no data.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The piece it lies in, if it lies in one, with the range of its bytes that belong to it.
+    /// The piece that holds all of the data, if it is one, with the range of the data in it.
     #[inline]
     pub fn only_part(&self) -> Option<(&'a P, Range<usize>)> {
         let piece = self.pieces?.get(self.first)?;
@@ -216,7 +216,7 @@ impl<'a, P: Payload> Lent<'a, P> {
         (range.end <= piece.len()).then_some((piece, range))
     }
 
-    /// The pieces it lies in, each with the range of its bytes that belong to it.
+    /// The pieces that hold the data, each with the range of the data in it.
     #[inline]
     pub fn parts(&self) -> impl Iterator<Item = (&'a P, Range<usize>)> + Clone + use<'a, P> {
         let Self {
@@ -260,7 +260,7 @@ impl<'a, P: Payload> Lent<'a, P> {
         front
     }
 
-    /// The same as pieces of its own, which share the bytes.
+    /// Converts to owned pieces, which share the bytes.
     pub fn to_pieces(&self) -> Pieces<P> {
         self.parts()
             .map(|(piece, range)| piece.slice(range.start, range.len()))

@@ -1,5 +1,5 @@
-//! Connections in TIME-WAIT (RFC 9293 3.6.1), which hold no slot and run no timer: a few words each in a queue by
-//! expiry, found by a hash table, let go as later ones come.
+//! Connections in TIME-WAIT (RFC 9293 3.6.1), which need no slot and no timer: each is a few words in a queue ordered by
+//! expiry, found by a hash table, and dropped when later ones arrive.
 
 use crate::clock::TimestampClock;
 use crate::flow_table::hash;
@@ -9,10 +9,10 @@ use hashbrown::hash_table::Entry as Slot;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// Expired entries let go at each arrival: more than one, so that the queue shrinks.
+/// Expired entries dropped at each arrival: more than one, so that the queue shrinks.
 const PURGED_AT_ONCE: usize = 2;
 
-/// What is left of a connection.
+/// The state of a connection that TIME-WAIT keeps.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Remains {
     pub(crate) flow: Flow,
@@ -21,7 +21,7 @@ pub(crate) struct Remains {
     pub(crate) receive_next: SeqNr,
     /// Window field of the last ACK.
     pub(crate) window: u16,
-    /// TS.Recent and the own clock, when timestamps are in use.
+    /// TS.Recent and the connection's timestamp clock, if timestamps are in use.
     pub(crate) timestamps: Option<(u32, TimestampClock)>,
     /// 2 MSL.
     pub(crate) duration: Span,
@@ -45,7 +45,7 @@ pub struct PortableTimeWait {
 struct Entry {
     remains: Remains,
     expires: Time,
-    /// Replaced by a later entry of the same flow, reused, or taken out.
+    /// Replaced by a later entry of the same flow, or reused.
     gone: bool,
 }
 
@@ -57,7 +57,7 @@ struct Queue {
     entries: VecDeque<Entry>,
 }
 
-/// Where an entry is: queue, and number in it.
+/// Position of an entry: queue, and number in it.
 type Position = (u32, u64);
 
 /// All connections in TIME-WAIT of a stack.
@@ -74,9 +74,9 @@ pub(crate) struct TimeWait {
 pub(crate) enum Verdict {
     /// Send this acknowledgment.
     Acknowledge(Header),
-    /// Say nothing.
+    /// Send nothing.
     Ignore,
-    /// It opens a new incarnation, whose ISN is to be beyond this one.
+    /// The segment opens a new incarnation, whose ISN must be beyond this number.
     Reopen { beyond: SeqNr },
 }
 
@@ -89,17 +89,17 @@ impl TimeWait {
         }
     }
 
-    /// Entries held, expired ones that nobody asked for included.
+    /// Number of entries, including expired ones that were not dropped yet.
     pub(crate) fn len(&self) -> usize {
         self.positions.len()
     }
 
-    /// True while `flow` is in TIME-WAIT.
+    /// Reports whether `flow` is in TIME-WAIT.
     pub(crate) fn contains(&self, now: Time, flow: &Flow) -> bool {
         self.get(now, flow).is_some()
     }
 
-    /// All of them and how long they stay.
+    /// All connections in TIME-WAIT, and their remaining time.
     pub(crate) fn entries(&self, now: Time) -> impl Iterator<Item = (Flow, Span)> + '_ {
         let alive = move |entry: &&Entry| !entry.gone && entry.expires > now;
         let entries = self.queues.iter().flat_map(|queue| &queue.entries);
@@ -146,7 +146,7 @@ impl TimeWait {
         }
     }
 
-    /// The queue whose entries last as long.
+    /// Index of the queue for this duration.
     fn queue_of(&mut self, duration: Span) -> usize {
         self.queues
             .iter()
@@ -177,7 +177,7 @@ impl TimeWait {
         (entry.expires > now).then_some(entry)
     }
 
-    /// Takes `flow` out, if it is there.
+    /// Removes `flow`. Returns false if there is no entry for it.
     pub(crate) fn remove(&mut self, flow: &Flow) -> bool {
         let Self {
             queues,
@@ -195,7 +195,7 @@ impl TimeWait {
         true
     }
 
-    /// Lets go of some expired entries.
+    /// Drops some expired entries.
     fn purge(&mut self, now: Time) {
         for index in 0..self.queues.len() {
             for _ in 0..PURGED_AT_ONCE {
@@ -216,8 +216,8 @@ impl TimeWait {
         }
     }
 
-    /// Judges a segment (RFC 9293 3.10.7.4; a reset is ignored, RFC 1337 3). `None` when the flow is not in TIME-WAIT.
-    /// `may_reopen` says that a listener would take a SYN.
+    /// Judges a segment (RFC 9293 3.10.7.4; a reset is ignored, RFC 1337 3). Returns `None` if the flow is not in TIME-WAIT.
+    /// `listener` is set if a listener would accept a SYN, and says whether it would use timestamps.
     pub(crate) fn handle(
         &mut self,
         now: Time,

@@ -1,21 +1,21 @@
-//! When bytes of interest were sent and acknowledged, of one connection.
+//! Times at which bytes of interest of a connection were sent and acknowledged.
 //!
 //! A stage is reached when all bytes up to the one of interest have reached it, however they lie in segments.
 
 use baton_wire::{SeqNr, Stage, Stages, Time};
 use std::collections::VecDeque;
 
-/// Bytes of one connection whose way is followed, and reports that nobody has taken, at most.
+/// Most requests and untaken reports of one connection.
 const MOST_FOLLOWED: usize = 1024;
 
 /// When a byte reached a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TransmitTime {
-    /// What was given with the request.
+    /// Key of the request.
     pub key: u64,
-    /// Which stage.
+    /// The stage.
     pub stage: Stage,
-    /// When.
+    /// The time at which the byte reached the stage.
     pub at: Time,
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct TransmitTimes {
 }
 
 impl TransmitTimes {
-    /// The byte before `end`, behind all that were asked for, is of interest. False when too many are.
+    /// Requests times of the byte before `end`, which is after all bytes requested before. Returns false if there are too many requests.
     pub fn ask(&mut self, end: SeqNr, key: u64, stages: Stages) -> bool {
         let followed = self.unsent.len() + self.unacknowledged.len() + self.reports.len();
         let takes = followed < MOST_FOLLOWED;
@@ -47,7 +47,7 @@ impl TransmitTimes {
         takes
     }
 
-    /// All bytes before `max` were sent and all before `una` acknowledged. True when there is something new to report.
+    /// Records that all bytes before `max` were sent and all before `una` acknowledged. Returns true if there are new reports.
     pub fn advance(&mut self, now: Time, max: SeqNr, una: SeqNr) -> bool {
         let before = self.reports.len();
         let sent = |request: &mut Request| request.end.at_or_before(max);

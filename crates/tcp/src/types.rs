@@ -1,4 +1,4 @@
-//! The words in which a stack and its owner talk.
+//! Types of the interface between a stack and its owner.
 
 use crate::path_error::PathError;
 use serde::{Deserialize, Serialize};
@@ -51,7 +51,7 @@ pub enum CloseReason {
     Aborted,
 }
 
-/// What happened to a connection, for its owner.
+/// An event of a connection, for its owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// An active open succeeded.
@@ -62,34 +62,34 @@ pub enum Event {
     Readable,
     /// The peer sends urgent data, which may not have arrived yet: see [`urgent_distance`](crate::Stack::urgent_distance).
     Urgent,
-    /// The peer acknowledged this many bytes of written data, which left the send buffer. None, perhaps, where a connection
-    /// [settles](crate::Stack::set_settling): it is at rest.
+    /// The peer acknowledged this many bytes of written data, which left the send buffer. The number may be 0 if a connection that
+    /// [settles](crate::Stack::set_settling) has come to rest.
     Acknowledged(u32),
     /// Bytes of interest were sent or acknowledged: call [`poll_transmit_time`](crate::Stack::poll_transmit_time).
     TransmitTimes,
     /// The peer will send no more (its FIN arrived in order).
     PeerClosed,
-    /// The connection is over for its owner; its slot is free (TIME-WAIT goes on without one).
+    /// The connection has ended for its owner; its slot is free (TIME-WAIT needs none).
     Closed(CloseReason),
 }
 
-/// What a segment turned out to be, for counting and cost.
+/// Summary of a processed segment, for counters and cost accounting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handled {
-    /// The connection it belonged to (or made), if any. May already be closed.
+    /// The connection to which the segment belonged, or which it created, if any. May already be closed.
     pub conn: Option<ConnId>,
-    /// It opened, or tried to open, a connection.
+    /// The segment opened, or tried to open, a connection.
     pub syn: bool,
-    /// Bytes of data it carried.
+    /// Bytes of data in the segment.
     pub data_len: u32,
-    /// It acknowledged new data.
+    /// The segment acknowledged new data.
     pub new_ack: bool,
-    /// It was not acceptable (out of window, bad ACK, PAWS, no such connection ...).
+    /// The segment was not acceptable (out of window, bad ACK, PAWS, no such connection ...).
     pub refused: Option<Refusal>,
 }
 
 impl Handled {
-    /// Of several segments of a run, this one the last.
+    /// Sums up several segments of a run, of which this one is the last.
     pub(crate) fn after(self, before: &Self) -> Self {
         Self {
             data_len: before.data_len + self.data_len,
@@ -100,7 +100,7 @@ impl Handled {
     }
 }
 
-/// Why a segment was not taken in.
+/// Why a segment was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Refusal {
     /// No connection and no listener for it: answered by a reset.
@@ -113,7 +113,7 @@ pub enum Refusal {
     Paws,
     /// Acknowledges what was never sent.
     BadAck,
-    /// It belongs to a connection in TIME-WAIT.
+    /// The segment belongs to a connection in TIME-WAIT.
     TimeWait,
     /// Any other breach of the protocol.
     Malformed,
@@ -133,18 +133,18 @@ pub enum Refusal {
     BadCookie,
 }
 
-/// How what is written relates to what is written later.
+/// How written data relates to data that is written later.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WriteFlags {
     /// More follows at once: a partial segment waits for it (MSG_MORE).
     pub more: bool,
     /// A record ends here: later data never shares a segment with it (MSG_EOR).
     pub end_of_record: bool,
-    /// Its last byte is urgent, and all before it is for whoever waits for that (MSG_OOB, RFC 9293 3.8.5).
+    /// The last byte of the data is urgent (MSG_OOB, RFC 9293 3.8.5).
     pub urgent: bool,
 }
 
-/// Why a write took nothing.
+/// Why a write failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum WriteError {
     /// This direction is closed.
@@ -212,12 +212,12 @@ impl Refused {
     }
 }
 
-/// Totals of a stack since it was made.
+/// Totals of a stack since it was created.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stats {
-    /// Segments taken in.
+    /// Segments received.
     pub segments_received: u64,
-    /// Segments given out.
+    /// Segments sent.
     pub segments_sent: u64,
     /// Segments that carried data sent before.
     pub retransmissions: u64,
@@ -227,31 +227,31 @@ pub struct Stats {
     pub fast_retransmits: u64,
     /// Challenge ACKs sent (RFC 5961).
     pub challenge_acks: u64,
-    /// Answers to segments that were not acceptable which a rate limit held back.
+    /// Answers to unacceptable segments that a rate limit withheld.
     pub acks_withheld: u64,
     /// SYNs answered by a cookie (RFC 4987 3.6).
     pub syn_cookies_sent: u64,
-    /// Connections made from a cookie that came back.
+    /// Connections created from a cookie that came back.
     pub syn_cookies_accepted: u64,
-    /// ACKs that were no cookie of ours, or too old a one, while cookies were in use.
+    /// ACKs with an invalid or expired cookie while cookies were in use.
     pub syn_cookies_refused: u64,
     /// Cookies of Fast Open sent to clients (RFC 7413).
     pub fast_open_cookies_sent: u64,
-    /// SYNs with a valid cookie of Fast Open, whose data was taken.
+    /// SYNs with a valid Fast Open cookie, whose data was accepted.
     pub fast_open_accepted: u64,
-    /// SYNs with a cookie that is none of ours.
+    /// SYNs with an invalid Fast Open cookie.
     pub fast_open_cookies_refused: u64,
     /// SYNs that asked for Fast Open while too many requests were pending.
     pub fast_open_overflows: u64,
     /// SYNs sent with data.
     pub fast_open_data_sent: u64,
-    /// The same whose data was acknowledged with the SYN.
+    /// SYNs sent with data that was acknowledged with the SYN.
     pub fast_open_data_acknowledged: u64,
-    /// The same whose data was not.
+    /// SYNs sent with data that was not acknowledged with the SYN.
     pub fast_open_data_refused: u64,
-    /// SYNs that asked for Fast Open and were not answered in time, or by an error of the network.
+    /// SYNs that asked for Fast Open and were not answered in time, or answered by an ICMP error.
     pub fast_open_timeouts: u64,
-    /// Connections that asked for Fast Open where it did not work lately, and so did without.
+    /// Connections that were opened without Fast Open because it failed recently.
     pub fast_open_back_offs: u64,
     /// Window probes sent.
     pub window_probes: u64,
@@ -263,26 +263,26 @@ pub struct Stats {
     pub mtu_probes_arrived: u64,
     /// Probes for a larger MTU of the path that were lost.
     pub mtu_probes_lost: u64,
-    /// Timeouts at which segments were made smaller because larger ones may get lost without a word.
+    /// Timeouts after which segments were made smaller because the path may silently drop larger ones.
     pub black_holes: u64,
-    /// Losses that turned out to have been none, and were undone.
+    /// Recoveries that turned out to be spurious and were undone.
     pub spurious_recoveries: u64,
     /// ACKs that reported a duplicate (D-SACK).
     pub duplicate_reports: u64,
     /// Segments with data that the network had marked (ECN).
     pub congestion_marks: u64,
-    /// ACKs that told of marks (ECN-Echo).
+    /// ACKs that echoed marks (ECN-Echo).
     pub congestion_echoes: u64,
     /// Reductions of a congestion window because of marks.
     pub congestion_reductions: u64,
     /// Resets sent.
     pub resets_sent: u64,
-    /// ICMP errors about what is not in flight.
+    /// ICMP errors about segments that are not in flight.
     #[serde(default)]
     pub path_errors_refused: u64,
     /// Segments refused, by [`Refusal`].
     pub refused: Refused,
-    /// Segments dropped because too many holes were open before them.
+    /// Segments dropped because there were too many holes before them.
     pub out_of_order_dropped: u64,
     /// Answers outside of connections that were dropped because too many waited to be sent.
     pub answers_dropped: u64,

@@ -1,7 +1,7 @@
 //! Timers of many connections: a hashed timing wheel (Varghese and Lauck 1987, scheme 6) with exact deadlines.
 //!
-//! Each connection has at most one entry, for the earliest of its timers. Putting a timer off does not touch the
-//! wheel: the entry stays early, and when its slot comes up the connection's real deadline is asked for.
+//! Each connection has at most one entry, for the earliest of its timers. Postponing a timer does not change the wheel:
+//! the entry stays early, and when its slot comes up, the wheel reads the connection's real deadline.
 
 use baton_wire::{Span, Time};
 use std::cmp::Reverse;
@@ -13,7 +13,7 @@ const SLOTS: usize = 4096;
 const WORDS: usize = SLOTS / 64;
 const NONE: u32 = u32::MAX;
 
-/// Where an entry is.
+/// Place of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Nowhere,
@@ -41,7 +41,7 @@ const UNLINKED: Link = Link {
 /// Entries by connection slot.
 #[derive(Debug)]
 pub(crate) struct Wheel {
-    /// The slot that was last poured into `near`.
+    /// The slot whose entries were last moved to `near`.
     current: u64,
     heads: Box<[u32]>,
     occupied: [u64; WORDS],
@@ -49,7 +49,7 @@ pub(crate) struct Wheel {
     occupied_words: u64,
     entries: usize,
     links: Vec<Link>,
-    /// Entries of the current slot by exact time. Entries that no longer hold are skipped when they come up.
+    /// Entries of the current slot by exact time. Stale entries are skipped when they come up.
     near: BinaryHeap<Reverse<(Time, u32)>>,
 }
 
@@ -74,7 +74,7 @@ impl Wheel {
     /// Makes sure that `id` comes up at `deadline` or before.
     #[inline]
     pub(crate) fn schedule(&mut self, now: Time, id: u32, deadline: Time) {
-        // Timers are mostly put off, which leaves the entry as it is.
+        // Timers are mostly postponed, which leaves the entry as it is.
         if !self.covers(id, deadline) {
             self.bring_forward(now, id, deadline);
         }
@@ -104,7 +104,7 @@ impl Wheel {
             self.near.push(Reverse((deadline, id)));
             return;
         }
-        // What lies beyond the horizon comes up there and is put in again.
+        // An entry beyond the horizon comes up at the horizon and is inserted again.
         let tick = tick.min(self.current + SLOTS as u64 - 1);
         let slot = tick as usize % SLOTS;
         let due = deadline.min(Time::from_ps(((tick + 1) << TICK_SHIFT) - 1));
@@ -175,7 +175,7 @@ impl Wheel {
         Some(self.current + 1 + ahead as u64)
     }
 
-    /// When [`Wheel::pop_due`] must next be called. May be early, never late.
+    /// When [`Wheel::pop_due`] must be called next. May be early, never late.
     pub(crate) fn next(&self) -> Option<Time> {
         let near = self.near.peek().map(|Reverse((due, _))| *due);
         if near.is_some() {
@@ -185,7 +185,7 @@ impl Wheel {
             .map(|tick| Time::from_ps(tick << TICK_SHIFT))
     }
 
-    /// Takes one entry that is due at `now`. `deadline_of` gives a connection's real deadline.
+    /// Takes one entry that is due at `now`. `deadline_of` returns a connection's real deadline.
     pub(crate) fn pop_due(&mut self, now: Time, deadline_of: impl Fn(u32) -> Time) -> Option<u32> {
         loop {
             while let Some(&Reverse((due, id))) = self.near.peek() {
@@ -206,7 +206,7 @@ impl Wheel {
         }
     }
 
-    /// Moves the entries of a slot to `near`, or to where their real deadlines belong.
+    /// Moves the entries of a slot to `near`, or to the slots of their real deadlines.
     fn pour(&mut self, tick: u64, deadline_of: impl Fn(u32) -> Time) {
         self.current = tick;
         let slot = tick as usize % SLOTS;
@@ -224,7 +224,7 @@ impl Wheel {
         }
     }
 
-    /// True when `id` comes up at `deadline` or before.
+    /// Reports whether `id` comes up at `deadline` or before.
     pub(crate) fn covers(&self, id: u32, deadline: Time) -> bool {
         deadline == Time::NEVER
             || self

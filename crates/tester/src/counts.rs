@@ -1,27 +1,27 @@
-//! What interface, driver and port count, before and after.
+//! Counters of interface, driver and port, and their changes.
 
 use baton_live::port::{Driver, DriverCounter, InterfaceError, LinkCounters, LinkWatch, Port};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Frames that something has counted while a task was done, or at a moment.
+/// Counters of frames at one moment, or their changes during a task.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
-    /// The kernel.
+    /// Counters of the kernel.
     pub link: LinkCounters,
-    /// The driver, under its own names (`ethtool -S`).
+    /// Counters of the driver, under its own names (`ethtool -S`).
     pub driver: BTreeMap<String, u64>,
-    /// The port: what it refused and dropped.
+    /// Counters of the port: frames that the port refused or dropped.
     pub port: BTreeMap<String, u64>,
-    /// The port is the end of the interface that is not the kernel's: what leaves the one arrives at the other.
+    /// Whether the port is the far end of the interface, opposite the kernel: frames that leave one end arrive at the other.
     pub is_far_end: bool,
 }
 
 impl Counts {
-    /// At this moment, of the interface that `watch` looks at.
+    /// Reads the counters of the interface that `watch` looks at.
     ///
     /// # Errors
-    /// It is gone.
+    /// The interface no longer exists.
     pub fn take(
         watch: &mut LinkWatch,
         driver: Vec<DriverCounter>,
@@ -38,7 +38,7 @@ impl Counts {
         })
     }
 
-    /// At this moment, of a port on no interface of the kernel.
+    /// Reads the counters of a port that is not on a kernel interface.
     pub fn of_port_alone(port: &dyn Port, is_far_end: bool) -> Self {
         let mut counts = Self {
             is_far_end,
@@ -50,7 +50,7 @@ impl Counts {
         counts
     }
 
-    /// What was counted since `before`; of driver and port what has changed.
+    /// Returns the changes since `before`; for driver and port, only counters that have changed.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         let changed = |now: &BTreeMap<String, u64>, then: &BTreeMap<String, u64>| {
@@ -71,20 +71,20 @@ impl Counts {
         }
     }
 
-    /// Sum of the driver's counters whose names have one of these parts.
+    /// Returns the sum of the driver's counters whose names contain one of `parts`.
     pub fn of_driver(&self, parts: &[&str]) -> u64 {
         let is_meant = |name: &str| parts.iter().any(|part| name.contains(part));
         let counters = self.driver.iter().filter(|(name, _)| is_meant(name));
         counters.map(|(_, value)| value).sum()
     }
 
-    /// A counter of the port.
+    /// Returns a counter of the port.
     pub fn of_port(&self, name: &str) -> u64 {
         self.port.get(name).copied().unwrap_or_default()
     }
 }
 
-/// The driver's counters of an interface in this thread's network namespace, where there are any.
+/// Returns the driver's counters of an interface in this thread's network namespace; empty if there are none.
 pub fn of_driver(interface: &str) -> Vec<DriverCounter> {
     Driver::counters(interface).unwrap_or_default()
 }

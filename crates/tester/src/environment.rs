@@ -1,4 +1,4 @@
-//! What was measured on: all that another tester would have to know.
+//! The measurement environment: everything needed to repeat a measurement.
 
 use crate::error::TesterError;
 use crate::open::{PortKind, Spec};
@@ -8,46 +8,46 @@ use baton_live::within;
 use serde::{Deserialize, Serialize};
 use std::fs;
 
-/// A machine at a time.
+/// A machine at a point in time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Environment {
-    /// When, in UTC.
+    /// Date and time in UTC.
     pub date: String,
     /// Release of the kernel.
     pub kernel: String,
     /// Model of the processor.
     pub processor: String,
-    /// Processors that the process may use.
+    /// Number of processors that the process may use.
     pub cores: usize,
-    /// What the kernel takes the time from.
+    /// Clock source of the kernel.
     pub clock_source: String,
 }
 
-/// An interface that took part.
+/// An interface that takes part in a test.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interface {
-    /// Its name.
+    /// Name of the interface.
     pub name: String,
-    /// Its network namespace, where it is not the usual one.
+    /// Its network namespace, unless it is the default one.
     pub namespace: Option<String>,
-    /// Ethernet address that frames had, as people write it.
+    /// Ethernet address of its frames, in the usual notation.
     pub mac: String,
-    /// Largest IP packet, bytes.
+    /// Maximum size of an IP packet, in bytes.
     pub mtu: u16,
-    /// Its driver.
+    /// The interface's driver.
     pub driver: Driver,
-    /// Offloads that were on, as `ethtool -k` names them for short.
+    /// Offloads that were on, by the short names of `ethtool -k`.
     pub offloads: Vec<String>,
-    /// How frames got in and out.
+    /// Kind of port that sent and received frames.
     pub port: PortKind,
-    /// Whether frames were copied between driver and program; `None` where that was up to the driver.
+    /// Whether frames were copied between driver and program; `None` if the driver decides.
     pub copied: Option<bool>,
-    /// The processor that its work was done on.
+    /// The processor to which its thread was pinned.
     pub core: Option<usize>,
 }
 
 impl Environment {
-    /// This machine, now.
+    /// Describes this machine now.
     pub fn take() -> Self {
         let line = |path: &str| {
             let text = fs::read_to_string(path).unwrap_or_default();
@@ -71,10 +71,10 @@ impl Environment {
 }
 
 impl Interface {
-    /// An interface that takes part, as it is now.
+    /// Describes an interface as it is now.
     ///
     /// # Errors
-    /// It is gone.
+    /// The interface no longer exists.
     pub fn of(spec: &Spec, station: &Station) -> Result<Self, TesterError> {
         const ALL: [Offload; 4] = [
             Offload::TransmitChecksum,
@@ -107,7 +107,7 @@ impl Interface {
         })
     }
 
-    /// Speed of the link, Mb/s, where one limits it. What virtual interfaces say of theirs limits nothing.
+    /// Returns the speed of the link in Mb/s, if the link limits the rate. The nominal speed of virtual interfaces does not.
     pub fn speed_mbps(&self) -> Option<u32> {
         const VIRTUAL: [&str; 5] = ["veth", "tun", "bridge", "macvlan", "dummy"];
         let is_virtual = VIRTUAL.contains(&self.driver.name.as_str());
@@ -115,13 +115,13 @@ impl Interface {
     }
 }
 
-/// An Ethernet address as people write it.
+/// Formats an Ethernet address in the usual notation.
 pub fn mac_text(mac: [u8; 6]) -> String {
     let bytes = mac.map(|byte| format!("{byte:02x}"));
     bytes.join(":")
 }
 
-/// An Ethernet address as people write it, read; none if it is not one of a single interface.
+/// Parses an Ethernet address in the usual notation; returns `None` if it is not a unicast address.
 pub fn mac_of(text: &str) -> Option<[u8; 6]> {
     let mut mac = [0; 6];
     let mut parts = text.split([':', '-']);

@@ -1,17 +1,17 @@
-//! What keeps a test from being made.
+//! Errors that prevent a test.
 
 use baton_live::LiveError;
 use baton_live::port::InterfaceError;
 use baton_live::xdp::XdpError;
 use std::io;
 
-/// Why a trial could not be made.
+/// Reason why a trial could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum TesterError {
-    /// What was asked for cannot be done; the message says what to do instead.
+    /// The request cannot be fulfilled; the message says what to do instead.
     #[error("{0}")]
     BadInput(String),
-    /// The user wants the end.
+    /// The user interrupted the test.
     #[error("interrupted")]
     Interrupted,
     /// An interface or a file failed.

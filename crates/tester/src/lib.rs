@@ -1,9 +1,9 @@
 //! The ten tests of a NIC on real interfaces.
 //!
-//! A [`Tester`] is a [`Port`](baton_microbench::Port) of `baton-microbench`: it gives each [`Peer`] its [`Task`], lets them work at the same
-//! time, and makes a trial of what they say. A [`Station`] is an interface of this machine. Frames are built once, and stamped with a stream
-//! and a sequence number when they are sent ([`stamp`]); what is missing at the receiver is placed by what kernel, driver and port have
-//! counted ([`losses`]). What is changed on an interface is written down first, and mended by the next start if need be.
+//! A [`Tester`] is a [`Port`](baton_microbench::Port) of `baton-microbench`: it gives each [`Peer`] its [`Task`], lets all peers work at
+//! the same time, and combines their outcomes into a trial. A [`Station`] is an interface of this machine. Frames are built once, and
+//! stamped with a stream and a sequence number when they are sent ([`stamp`]). The counters of kernel, driver and port show where missing
+//! frames were lost ([`losses`]). Changes to an interface are recorded first, so that the next start can undo them if necessary.
 
 mod counts;
 pub mod environment;

@@ -1,17 +1,18 @@
-//! Where frames were lost: what sender and receiver miss, placed by what their interfaces have counted.
+//! Where frames were lost: the missing frames, attributed to places by the counters of the interfaces.
 //!
-//! How many frames are missing is known exactly, from the sequence numbers. What interfaces count may be other traffic too, and the same
-//! frame twice. So each place gets no more than is still missing, the surest first, and what is left is not placed.
+//! Sequence numbers give the exact number of missing frames. Counters of interfaces may include other traffic, and may count the same frame
+//! twice. So each place is attributed at most as many frames as are still missing, the most reliable counter first; the rest is not
+//! attributed.
 
 use crate::counts::Counts;
 use crate::task::Outcome;
 use baton_microbench::{Losses, Place, Stream};
 
-/// Names of drivers' counters, or parts of them, by what they count.
+/// Names, or parts of names, of drivers' counters, by what they count.
 const NO_DESCRIPTOR: [&str; 5] = ["no_buf", "no_dma", "out_of_buffer", "no_desc", "nobuf"];
 const FIFO: [&str; 4] = ["rx_fifo", "rx_over", "rx_discards", "rx_no_fifo"];
 
-/// What became of the frames of a stream. What was lost between the interfaces was lost at `between`.
+/// Returns the counts of a stream. Frames lost between the interfaces count as lost at `between`.
 pub fn placed(sender: &Outcome, receiver: &Outcome, between: Place) -> Stream {
     let (Some(departures), Some(arrivals)) = (sender.departures, receiver.arrivals) else {
         return Stream::default();
@@ -38,7 +39,7 @@ pub fn placed(sender: &Outcome, receiver: &Outcome, between: Place) -> Stream {
     }
 }
 
-/// What was counted at each place, the surest first.
+/// Returns the counts for each place, the most reliable first.
 fn counted(sender: &Counts, receiver: &Counts, between: Place) -> Vec<(Place, u64)> {
     let mut places = vec![
         (
@@ -72,7 +73,7 @@ fn counted(sender: &Counts, receiver: &Counts, between: Place) -> Vec<(Place, u6
             (Place::Wire, link.tx_carrier_errors),
         ]);
     }
-    // A device that the kernel's end and another end share: what the kernel's end could not get rid of, and what it would not take.
+    // A device that the kernel's end shares with a far end: frames that the kernel's end could not send, or refused.
     match (sender.is_far_end, receiver.is_far_end) {
         (false, false) => {
             let left = sender.link.tx_packets;

@@ -1,7 +1,7 @@
-//! What is changed on interfaces, and how it is put back, whatever ends the program.
+//! Changes to interfaces, and how they are undone, however the program ends.
 //!
-//! Before anything is changed, how it was is written to a file, one of each process. It is put back when a [`Changes`] is dropped. What a
-//! process left behind that was killed the next one puts back when it starts.
+//! Before a change, the old state is written to a file, one per process. Dropping [`Changes`] restores it. If a process was killed, the
+//! next process restores the state when it starts.
 
 use crate::error::TesterError;
 use baton_live::port::{InterfaceError, LinkWatch, Offload, Offloads, bring};
@@ -12,10 +12,10 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
-/// Where the files are.
+/// Folder of the files.
 pub const FOLDER: &str = "/run/baton-bench";
 
-/// How something was on an interface.
+/// Old state of an interface.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Was {
     interface: String,
@@ -23,41 +23,41 @@ struct Was {
     state: State,
 }
 
-/// What may be changed.
+/// State that may be changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum State {
-    /// It was switched off.
+    /// The interface was down.
     Down,
-    /// Received segments were joined.
+    /// Generic receive offload (GRO) was on.
     GenericReceiveOn,
 }
 
-/// The file of a process.
+/// Content of a process's file.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Record {
     process: u32,
-    /// When the process started, in the kernel's count: numbers of processes are used again.
+    /// Start time of the process, in kernel ticks, since process ids are reused.
     started: u64,
-    /// Interfaces that it tests.
+    /// Interfaces that the process tests.
     interfaces: Vec<(Option<String>, String)>,
     was: Vec<Was>,
 }
 
-/// What this process has changed. Dropped, it is as it was.
+/// Changes that this process has made. Dropping this value undoes them.
 #[derive(Debug)]
 pub struct Changes {
     folder: PathBuf,
     record: Record,
-    /// What was put back that others had left.
+    /// Descriptions of what was restored after other processes.
     pub mended: Vec<String>,
 }
 
 impl Changes {
-    /// Puts back what processes have left that are no more, and claims these interfaces.
+    /// Undoes the changes of processes that no longer exist, and claims these interfaces.
     ///
     /// # Errors
-    /// Another process tests one of them, or the folder cannot be written.
+    /// Another process tests one of the interfaces, or the folder cannot be written.
     pub fn begin(
         folder: &Path,
         interfaces: Vec<(Option<String>, String)>,
@@ -105,10 +105,10 @@ impl Changes {
         Ok(changes)
     }
 
-    /// Switches an interface on, if it is off.
+    /// Brings an interface up if it is down.
     ///
     /// # Errors
-    /// There is none, or no permission.
+    /// The interface does not exist, or there is no permission.
     pub fn bring_up(
         &mut self,
         namespace: Option<&str>,
@@ -125,10 +125,10 @@ impl Changes {
         Ok(())
     }
 
-    /// Switches off what would join received segments, where it is on.
+    /// Switches off offloads that merge received segments, where they are on.
     ///
     /// # Errors
-    /// There is no such interface, or no permission.
+    /// The interface does not exist, or there is no permission.
     pub fn receive_unjoined(
         &mut self,
         namespace: Option<&str>,
@@ -145,7 +145,7 @@ impl Changes {
         Ok(())
     }
 
-    /// Writes down how something was, before it is changed.
+    /// Records an old state before it is changed.
     fn note(
         &mut self,
         namespace: Option<&str>,
@@ -161,7 +161,7 @@ impl Changes {
             .map_err(|error| TesterError::Failed(format!("{}: {error}", self.folder.display())))
     }
 
-    /// Writes the record whole, or not at all.
+    /// Writes the record atomically.
     fn save(&self) -> io::Result<()> {
         let mut file = NamedTempFile::new_in(&self.folder)?;
         serde_json::to_writer(&mut file, &self.record)?;
@@ -179,7 +179,7 @@ impl Changes {
 impl Drop for Changes {
     fn drop(&mut self) {
         for was in self.record.was.iter().rev() {
-            // What cannot be put back now the next start tries again.
+            // The next start retries what cannot be undone now.
             let _ = was.put_back();
         }
         let _ = fs::remove_file(self.path());
@@ -187,14 +187,14 @@ impl Drop for Changes {
 }
 
 impl Record {
-    /// None where something else lies in the folder.
+    /// Reads a record; returns `None` for other files in the folder.
     fn read(path: &Path) -> Option<Self> {
         serde_json::from_slice(&fs::read(path).ok()?).ok()
     }
 }
 
 impl Was {
-    /// Puts it back; says what it was, unless the interface is gone.
+    /// Restores the state, and describes it; returns `None` if the interface no longer exists.
     fn put_back(&self) -> Option<String> {
         let name = &self.interface;
         let put_back = || match self.state {
@@ -210,10 +210,10 @@ impl Was {
     }
 }
 
-/// When a process started; none if there is none.
+/// Returns when a process started; `None` if it does not exist.
 fn start_of(process: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name before, in brackets, may have blanks and brackets.
+    // The preceding name, in brackets, may contain blanks and brackets.
     let (_, rest) = stat.rsplit_once(')')?;
     const FIELD: usize = 19;
     rest.split_whitespace().nth(FIELD)?.parse().ok()
@@ -245,7 +245,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let record = Record {
             process: std::process::id(),
-            // Another process of the same number.
+            // Another process with the same id.
             started: 1,
             interfaces: interfaces(),
             was: vec![Was {

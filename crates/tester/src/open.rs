@@ -1,4 +1,4 @@
-//! How frames get in and out of an interface, and whether it can be tested.
+//! Opens interfaces, and checks whether they can be tested.
 
 use crate::error::TesterError;
 use crate::station::Station;
@@ -11,38 +11,38 @@ use baton_live::{Clock, within};
 use serde::{Deserialize, Serialize};
 use std::fs;
 
-/// Frames that come while the receiver does not look: at a million small ones a second, some 400 ms.
+/// Size of the receive ring, for frames that arrive while the receiver is busy: about 400 ms at a million small frames per second.
 const RING_BLOCKS: u32 = 1_024;
-/// The scope of link-local addresses in `/proc/net/if_inet6`. The kernel gives them to each interface by itself.
+/// Scope of link-local addresses in `/proc/net/if_inet6`. The kernel assigns them to each interface automatically.
 const LINK_LOCAL: &str = "20";
 
-/// How frames get in and out.
+/// Kind of port that sends and receives frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PortKind {
     /// A packet socket.
     Packet,
-    /// The end of a TAP device that is not the kernel's; made if there is none.
+    /// The far end of a TAP device, which is created if it does not exist.
     Tap,
-    /// AF_XDP sockets, which take all frames of the interface.
+    /// AF_XDP sockets, which receive all frames of the interface.
     AfXdp,
 }
 
-/// An interface, as the user names it.
+/// An interface, as the user specifies it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spec {
-    /// Its name.
+    /// Name of the interface.
     pub interface: String,
-    /// Its network namespace; without, the one that the process is in.
+    /// Its network namespace; that of the process if `None`.
     pub namespace: Option<String>,
-    /// How frames get in and out.
+    /// Kind of port that sends and receives frames.
     pub kind: PortKind,
-    /// Test it although the kernel has an address on it.
+    /// Test the interface although the kernel has an address on it.
     pub force: bool,
 }
 
 impl PortKind {
-    /// Its name.
+    /// Returns the name of the kind.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Packet => "packet",
@@ -51,7 +51,7 @@ impl PortKind {
         }
     }
 
-    /// Whether frames are copied between the driver and the program; `None` where that is up to the driver.
+    /// Returns whether frames are copied between driver and program; `None` if the driver decides.
     pub const fn copies(self) -> Option<bool> {
         match self {
             Self::Packet | Self::Tap => Some(true),
@@ -59,12 +59,12 @@ impl PortKind {
         }
     }
 
-    /// Whether the port is the end of the interface that is not the kernel's.
+    /// Returns whether the port is the far end of the interface, opposite the kernel.
     pub const fn is_far_end(self) -> bool {
         matches!(self, Self::Tap)
     }
 
-    /// Attaches to an interface in this thread's network namespace.
+    /// Opens a port on an interface in this thread's network namespace.
     fn open(self, interface: &str) -> Result<Box<dyn Port + Send>, XdpError> {
         Ok(match self {
             Self::Packet => Box::new(PacketSocket::open(
@@ -87,10 +87,10 @@ impl PortKind {
 }
 
 impl Spec {
-    /// The interface's state, if it can be tested with IP packets of `longest` bytes. A TAP device may still have to be made.
+    /// Checks that the interface can be tested with IP packets of `longest` bytes. A TAP device does not have to exist yet.
     ///
     /// # Errors
-    /// It cannot: it is absent, down, in use, or its packets are too short.
+    /// The interface does not exist, is down or in use, or its MTU is too small.
     pub fn check(&self, longest: usize) -> Result<(), TesterError> {
         let namespace = self.namespace.as_deref();
         if self.kind == PortKind::Tap {
@@ -136,7 +136,7 @@ impl Spec {
         Ok(())
     }
 
-    /// An address that the kernel has on it, other than link-local ones.
+    /// Returns an address that the kernel has on the interface, other than link-local ones.
     fn address(&self) -> Result<Option<String>, InterfaceError> {
         if let Some(address) = ipv4_address(&self.interface)? {
             return Ok(Some(address.to_string()));
@@ -145,14 +145,14 @@ impl Spec {
         Ok(ipv6_address(&all, &self.interface))
     }
 
-    /// Attaches to it.
+    /// Opens a port on the interface.
     ///
     /// # Errors
-    /// There is no permission, or another program is attached.
+    /// There is no permission, or another program uses the interface.
     pub fn open(&self, clock: Clock) -> Result<Station, TesterError> {
         let open = || {
             let port = self.kind.open(&self.interface)?;
-            // Older kernels see all that packet sockets do.
+            // On older kernels, frames of packet sockets also reach the kernel's IP.
             let withheld = match self.kind {
                 PortKind::Packet => Withheld::attach(&self.interface).ok(),
                 PortKind::Tap | PortKind::AfXdp => None,
@@ -167,7 +167,7 @@ impl Spec {
     }
 }
 
-/// An address of `interface` that is not link-local, in the kernel's list.
+/// Returns an address of `interface` that is not link-local, from the kernel's list.
 fn ipv6_address(list: &str, interface: &str) -> Option<String> {
     list.lines().find_map(|line| {
         let mut fields = line.split_whitespace();

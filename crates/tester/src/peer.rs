@@ -1,34 +1,34 @@
-//! Who takes part in a test: an interface of this machine, or one of another.
+//! The participants of a test: interfaces of this machine or of another.
 
 use crate::error::TesterError;
 use crate::signal::Signal;
 use crate::station::Station;
 use crate::task::{Outcome, Task};
 
-/// One end of a test. In each trial its methods are called in their order.
+/// One end of a test. In each trial, its methods are called in order.
 pub trait Peer: Send {
-    /// Its Ethernet address.
+    /// Returns the Ethernet address of the peer.
     fn mac(&self) -> [u8; 6];
 
-    /// Its clock is that of this machine.
+    /// Returns whether the peer's clock is that of this machine.
     fn is_here(&self) -> bool;
 
-    /// Gets ready for a task.
+    /// Prepares for a task.
     ///
     /// # Errors
-    /// It cannot.
+    /// The peer cannot do the task.
     fn prepare(&mut self, task: &Task) -> Result<(), TesterError>;
 
-    /// Does it.
+    /// Does the task.
     ///
     /// # Errors
-    /// It has failed.
+    /// The task failed.
     fn run(&mut self, task: &Task, signal: &Signal) -> Result<(), TesterError>;
 
-    /// Says what came of it, when all others have done theirs.
+    /// Returns the outcome, after all peers have done their tasks.
     ///
     /// # Errors
-    /// It does not answer.
+    /// The peer does not answer.
     fn finish(&mut self) -> Result<Outcome, TesterError>;
 }
 

@@ -1,14 +1,14 @@
-//! Who does what in a trial.
+//! Distributes the tasks of a trial.
 
 use crate::task::{FROM_NIC, Sending, StreamEnds, TO_NIC, Task, TcpRole, TcpTask, Work};
 use baton_microbench::frame::Ends;
 use baton_microbench::{Load, Request, Test};
 
-/// Addresses of the three roles, of the network that RFC 2544 C.2.2 sets aside for tests.
+/// IP addresses of the three roles, from the network that RFC 2544 C.2.2 reserves for tests.
 const IP: [[u8; 4]; 3] = [[198, 18, 0, 1], [198, 18, 0, 2], [198, 18, 0, 3]];
-/// Of datagrams (RFC 863: they are discarded where they should not come to).
+/// Ports of datagrams (RFC 863: a host that receives them by mistake discards them).
 const PORTS: [u16; 2] = [9, 9];
-/// A burst is given up after so long.
+/// Time after which a burst is given up.
 const LONGEST_BURST_NS: u64 = 30_000_000_000;
 
 /// A role in a test.
@@ -16,22 +16,22 @@ const LONGEST_BURST_NS: u64 = 30_000_000_000;
 pub enum Role {
     /// The NIC under test.
     UnderTest,
-    /// Who sends to it, or to whom it sends if there is no other.
+    /// The partner that sends to the NIC under test, or the only partner.
     Partner,
-    /// To whom it sends where there are two.
+    /// The partner that the NIC under test sends to, in tests with two.
     Receiver,
 }
 
-/// Ethernet addresses that frames are sent to: those of the roles, or of a router in between.
+/// Destination Ethernet addresses of frames: those of the roles, or of a router in between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Addresses {
-    /// Of each role.
+    /// Address of each role.
     pub own: [[u8; 6]; 3],
-    /// Where the NIC under test, and its partner, send to instead of the other.
+    /// Routers to which the NIC under test and its partner send, if any.
     pub gateways: [Option<[u8; 6]>; 2],
 }
 
-/// The task of each role that takes part, for trial number `trial`.
+/// Returns the task of each role that takes part, for trial number `trial`.
 pub fn tasks(
     request: &Request,
     addresses: &Addresses,
@@ -54,12 +54,12 @@ pub fn tasks(
     works.into_iter().map(task).collect()
 }
 
-/// Whether frames are counted, and not what TCP makes of them.
+/// Returns whether the test counts datagrams, not TCP data or connections.
 pub fn is_of_datagrams(test: Test) -> bool {
     test.sends_datagrams() || test.receives_datagrams()
 }
 
-/// How much a sender of the test sends.
+/// Returns how much a sender of the test sends.
 fn sending(request: &Request) -> Sending {
     let duration_ns = request.duration.as_ps() / 1_000;
     match request.load {

@@ -1,17 +1,17 @@
-//! A partner that is another machine.
+//! Partners on other machines.
 //!
-//! Tester and reflector speak in Ethernet frames of the type that IEEE 802 leaves to experiments ([`ETHERTYPE`]). The tester asks, the
-//! reflector answers; what is not answered is asked again, and what was answered is answered again alike. A message is JSON
-//! ([`Question`], [`Answer`]), in as many frames as it takes, each with a header of 16 bytes before its part:
+//! Tester and reflector communicate by Ethernet frames with the type that IEEE 802 reserves for experiments ([`ETHERTYPE`]). The tester
+//! asks, and the reflector answers. Unanswered questions are repeated, and repeated questions get the same answer again. A message is JSON
+//! ([`Question`], [`Answer`]), split into as many frames as needed, each with a header of 16 bytes before its part:
 //!
 //! | bytes | field |
 //! |---|---|
 //! | 0-3 | `BTN1` |
-//! | 4-7 | session: a number that the tester has chosen |
+//! | 4-7 | session: a number chosen by the tester |
 //! | 8-11 | number of the question in the session |
-//! | 12 | which part this is, from 0 |
-//! | 13 | how many there are |
-//! | 14-15 | bytes of this part; what follows them is padding |
+//! | 12 | number of this part, from 0 |
+//! | 13 | number of parts |
+//! | 14-15 | bytes in this part; padding may follow |
 
 mod message;
 mod reflector;

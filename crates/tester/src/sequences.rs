@@ -1,20 +1,20 @@
-//! Which numbers of a stream have come.
+//! Tracks which sequence numbers of a stream have arrived.
 
-/// So far behind the highest number that came one may come and be told from a copy: a tenth of a second of small frames.
+/// How far behind the highest number a late number can still be distinguished from a duplicate: a tenth of a second of small frames.
 const WINDOW: u64 = 1 << 17;
 
-/// Counts numbers that come, each once.
+/// Counts the numbers that arrive, each once.
 #[derive(Debug)]
 pub struct Sequences {
-    /// One more than the highest that came.
+    /// One more than the highest number that has arrived.
     next: u64,
-    /// A bit for each of the last [`WINDOW`] numbers below `next`, by number.
+    /// A bit for each of the last [`WINDOW`] numbers below `next`.
     seen: Box<[u64]>,
-    /// Numbers that came.
+    /// Count of distinct numbers.
     pub unique: u64,
-    /// Those of them that came after a higher one.
+    /// Count of distinct numbers that arrived after a higher number.
     pub late: u64,
-    /// What came again, or so late that nobody knows.
+    /// Count of duplicates, and of numbers too late to be distinguished from duplicates.
     pub copies: u64,
 }
 
@@ -31,7 +31,7 @@ impl Default for Sequences {
 }
 
 impl Sequences {
-    /// One has come.
+    /// Handles a number that has arrived.
     pub fn handle(&mut self, sequence: u64) {
         if sequence >= self.next {
             self.advance(sequence);
@@ -44,7 +44,7 @@ impl Sequences {
         }
     }
 
-    /// `sequence` is the highest now.
+    /// Makes `sequence` the highest number.
     fn advance(&mut self, sequence: u64) {
         if sequence - self.next >= WINDOW {
             self.seen.fill(0);
@@ -59,7 +59,7 @@ impl Sequences {
         self.next = sequence + 1;
     }
 
-    /// Marks a number below the highest; true if it was already.
+    /// Marks a number below the highest; returns true if it was already marked.
     fn mark(&mut self, sequence: u64) -> bool {
         let (word, bit) = place(sequence);
         let before = self.seen[word] & bit != 0;

@@ -1,15 +1,15 @@
-//! What those who work on a trial tell each other.
+//! Signals between the participants of a trial.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// A stream whose sender is not done.
+/// Value for a stream whose sender is not done.
 const NOT_DONE: u64 = u64::MAX;
 
-/// News of a trial.
+/// State of a trial that its participants share.
 #[derive(Debug)]
 pub struct Signal {
     aborted: AtomicBool,
-    /// Frames that the driver took of each stream, when its sender is done.
+    /// Number of frames of each stream that the driver accepted, once the sender is done.
     handed: [AtomicU64; 2],
 }
 
@@ -23,22 +23,22 @@ impl Default for Signal {
 }
 
 impl Signal {
-    /// Everybody is to end at once.
+    /// Asks all participants to end at once.
     pub fn abort(&self) {
         self.aborted.store(true, Ordering::Relaxed);
     }
 
-    /// Whether everybody is to end at once.
+    /// Returns whether all participants have to end at once.
     pub fn is_aborted(&self) -> bool {
         self.aborted.load(Ordering::Relaxed)
     }
 
-    /// The sender of a stream is done, and the driver took so many frames; with TCP, its reader is done.
+    /// Reports that the sender of a stream is done, and how many frames the driver accepted; with TCP, that the reader is done.
     pub fn done(&self, stream: u8, handed: u64) {
         self.handed[usize::from(stream)].store(handed, Ordering::Release);
     }
 
-    /// Frames of a stream whose sender is done.
+    /// Returns the number of frames of a stream, once its sender is done.
     pub fn handed(&self, stream: u8) -> Option<u64> {
         let handed = self.handed[usize::from(stream)].load(Ordering::Acquire);
         (handed != NOT_DONE).then_some(handed)

@@ -1,4 +1,4 @@
-//! The receiver of a stream.
+//! Receives a stream.
 
 use crate::sequences::Sequences;
 use crate::stamp::{Seen, Template};
@@ -13,14 +13,14 @@ pub struct Sink {
     wrong: u64,
     stale: u64,
     foreign: u64,
-    /// Fastest and slowest frame, and the sum of all, ns.
+    /// Latency of the fastest and slowest frame, and the sum over all frames, in ns.
     least_ns: u64,
     most_ns: u64,
     sum_ns: u64,
 }
 
 impl Sink {
-    /// Nothing has come yet.
+    /// Creates a sink that has not received anything.
     pub fn new(template: Template) -> Self {
         Self {
             template,
@@ -34,12 +34,12 @@ impl Sink {
         }
     }
 
-    /// Frames that came, each once.
+    /// Returns the number of distinct frames that have arrived.
     pub fn delivered(&self) -> u64 {
         self.sequences.unique
     }
 
-    /// A frame has come. True if it is of the stream.
+    /// Handles a frame that has arrived. Returns true if it belongs to the stream.
     pub fn handle(&mut self, now_ns: u64, frame: &[u8]) -> bool {
         match self.template.examine(frame) {
             Seen::Whole(stamp) => {
@@ -57,7 +57,7 @@ impl Sink {
         false
     }
 
-    /// What has come. `same_clock` says that the sender's clock is the receiver's.
+    /// Returns the counts of arrivals. `same_clock` says whether sender and receiver use the same clock.
     pub fn into_arrivals(self, same_clock: bool) -> Arrivals {
         let frames = self.sequences.unique + self.sequences.copies;
         let us = |ns: u64| ns as f64 / 1e3;

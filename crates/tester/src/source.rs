@@ -1,4 +1,4 @@
-//! The sender of a stream: so many frames a second, by the clock.
+//! Sends a stream at a given rate.
 
 use crate::stamp::Template;
 use crate::task::{Departures, Quantiles, Sending};
@@ -7,25 +7,25 @@ use baton_wire::Time;
 use hdrhistogram::Histogram;
 use std::io;
 
-/// Frames that are given to the driver in one call at most.
+/// Maximum number of frames given to the driver in one call.
 const MOST_AT_ONCE: u64 = 64;
-/// Below this many frames a second each goes by itself; above it, as many as are due in this time go together.
+/// At low rates, each frame is sent separately; at higher rates, all frames due within this time are sent together.
 const BATCH_NS: f64 = 20_000.0;
-/// What was due before the end may be sent so much later: a share of the trial, within limits.
+/// How long after the end frames that were due may still be sent: a share of the trial's length, within limits.
 const GRACE: f64 = 0.002;
 const LEAST_GRACE_NS: u64 = 1_000_000;
 const MOST_GRACE_NS: u64 = 20_000_000;
-/// Longest time that histograms tell from others.
+/// Longest time that histograms can record.
 const LONGEST_NS: u64 = 100_000_000_000;
 
-/// What a sender does next.
+/// Next action of a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// It has sent; there may be more to send at once.
+    /// The sender has sent frames, and may have more to send at once.
     Sent,
-    /// Nothing is due before this time, ns.
+    /// Nothing is due before this time in ns.
     Wait(u64),
-    /// It is done.
+    /// The sender is done.
     Done,
 }
 
@@ -33,16 +33,16 @@ pub enum Next {
 #[derive(Debug)]
 pub struct Source {
     template: Template,
-    /// Stands ready with as many frames as are given at once.
+    /// Prepared frames, as many as can be sent at once.
     batch: Batch,
     sending: Sending,
-    /// Frames that the driver took.
+    /// Number of frames that the driver accepted.
     handed: u64,
-    /// Calls at which the driver did not take all.
+    /// Number of calls in which the driver did not accept all frames.
     refusals: u64,
-    /// It did not at the last call.
+    /// Whether the driver did not accept all frames in the last call.
     is_full: bool,
-    /// Frames at once.
+    /// Number of frames per call.
     group: u64,
     start_ns: u64,
     end_ns: u64,
@@ -53,7 +53,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// Sends from `start_ns` on.
+    /// Creates a source that sends from `start_ns` on.
     pub fn new(template: Template, sending: Sending, start_ns: u64) -> Self {
         let mut batch = Batch::default();
         (0..MOST_AT_ONCE).for_each(|_| batch.push(template.blank()));
@@ -79,15 +79,15 @@ impl Source {
         }
     }
 
-    /// Frames that the driver took.
+    /// Returns the number of frames that the driver accepted.
     pub fn handed(&self) -> u64 {
         self.handed
     }
 
-    /// Sends what is due, at most one batch.
+    /// Sends frames that are due, at most one batch.
     ///
     /// # Errors
-    /// The interface is gone.
+    /// The interface no longer exists.
     pub fn turn(&mut self, now_ns: u64, port: &mut dyn Port) -> io::Result<Next> {
         if self.handed == self.sending.frames || now_ns >= self.limit_ns {
             return Ok(Next::Done);
@@ -103,7 +103,7 @@ impl Source {
         Ok(Next::Sent)
     }
 
-    /// Frames that are due at a time.
+    /// Returns the number of frames due by `now_ns`.
     fn due(&self, now_ns: u64) -> u64 {
         match self.sending.rate {
             Some(rate) if now_ns < self.end_ns => {
@@ -114,10 +114,10 @@ impl Source {
         }
     }
 
-    /// When so many frames are due.
+    /// Returns when this many frames are due.
     fn time_of(&self, frames: u64) -> u64 {
         let after = self.sending.rate.map_or(0.0, |rate| frames as f64 / rate);
-        // A nanosecond more than rounding may take away.
+        // One nanosecond more, to compensate for rounding.
         self.start_ns + (after * 1e9) as u64 + 1
     }
 
@@ -132,7 +132,7 @@ impl Source {
         });
         port.send(Time::from_ps(now_ns * 1_000), batch)?;
         let refused = batch.len();
-        // They get other numbers when they are tried again.
+        // Refused frames get new numbers when they are sent later.
         batch.sent(refused);
         self.note(now_ns);
         self.handed += count - refused as u64;
@@ -141,7 +141,7 @@ impl Source {
         Ok(())
     }
 
-    /// Frames have been given to the driver at this time.
+    /// Records the time of a call to the driver.
     fn note(&mut self, now_ns: u64) {
         if let Some(last_ns) = self.last_ns.replace(now_ns) {
             self.gaps.saturating_record(now_ns - last_ns);
@@ -153,7 +153,7 @@ impl Source {
         }
     }
 
-    /// What became of it.
+    /// Returns the counts of departures.
     pub fn into_departures(self) -> Departures {
         let left = self.sending.frames - self.handed;
         Departures {
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn frames_leave_when_they_are_due() {
-        // One every 25 us.
+        // One frame every 25 us.
         let mut source = source(Some(4e4), 40);
         let (mut port, mut other) = memory_pair(ENDS.ethernet, 1_500);
         let mut arrived = Vec::new();

@@ -1,16 +1,16 @@
-//! What tells a test's frames apart: the first 18 bytes of their data.
+//! Stamps that identify a test's frames: the first 18 bytes of their data.
 //!
 //! | bytes | field |
 //! |---|---|
 //! | 0-1 | `ba70` |
 //! | 2 | stream: 0 from the NIC under test, 1 to it |
-//! | 3 | trial, modulo 256: what comes late is not counted twice |
+//! | 3 | trial, modulo 256, so that late frames of earlier trials are not counted |
 //! | 4-9 | sequence number, from 0 |
-//! | 10-17 | when it was given to the driver, ns of the sender's monotonic clock |
+//! | 10-17 | when the frame was given to the driver, in ns of the sender's monotonic clock |
 
 use baton_microbench::frame::{Ends, udp_frame};
 
-/// Bytes that the stamp takes.
+/// Length of the stamp in bytes.
 pub const STAMP_BYTES: usize = 18;
 const MAGIC: u16 = 0xba70;
 
@@ -20,29 +20,29 @@ const DATA: usize = UDP + 8;
 const STAMP: std::ops::Range<usize> = DATA..DATA + STAMP_BYTES;
 const IP_CHECKSUM_OF_ALL: u16 = 0xffff;
 
-/// What a frame says of itself.
+/// Content of a frame's stamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
-    /// Of which stream it is.
+    /// The stream of the frame.
     pub stream: u8,
-    /// Of which trial.
+    /// The trial of the frame, modulo 256.
     pub trial: u8,
-    /// Its number in the stream; 48 bits.
+    /// Sequence number in the stream; 48 bits.
     pub sequence: u64,
-    /// When it was given to the driver, ns of the sender's clock.
+    /// When the frame was given to the driver, in ns of the sender's clock.
     pub sent_ns: u64,
 }
 
-/// What a frame that arrived is.
+/// Classification of a frame that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seen {
-    /// One of the stream, right in all its bytes.
+    /// A frame of the stream with all bytes correct.
     Whole(Stamp),
-    /// One of an earlier trial.
+    /// A frame of an earlier trial.
     Stale,
-    /// One of the stream that is not as it was sent.
+    /// A frame of the stream that was modified on the way.
     Wrong,
-    /// Somebody else's.
+    /// A frame of other traffic.
     Foreign,
 }
 
@@ -52,15 +52,15 @@ pub struct Template {
     frame: Vec<u8>,
     stream: u8,
     trial: u8,
-    /// Sum of all that the UDP checksum covers but the stamp (RFC 1071).
+    /// Sum of everything that the UDP checksum covers except the stamp (RFC 1071).
     sum: u32,
 }
 
 impl Template {
-    /// Frames between `ends` with so many bytes of data.
+    /// Creates the template of frames between `ends` with `payload_len` bytes of data.
     ///
     /// # Panics
-    /// The data has no room for a stamp.
+    /// The data is too short for a stamp.
     pub fn new(ends: &Ends, payload_len: u16, stream: u8, trial: u8) -> Self {
         assert!(usize::from(payload_len) >= STAMP_BYTES, "room for a stamp");
         let mut frame = udp_frame(ends, payload_len);
@@ -78,12 +78,12 @@ impl Template {
         }
     }
 
-    /// A frame without a stamp, as long as all of them.
+    /// Returns a frame of the right length without a stamp.
     pub fn blank(&self) -> &[u8] {
         &self.frame
     }
 
-    /// Stamps a frame of this template, and sets its checksum right.
+    /// Stamps a frame of this template, and updates its checksum.
     pub fn stamp(&self, frame: &mut [u8], sequence: u64, sent_ns: u64) {
         let stamp = &mut frame[STAMP];
         stamp[..2].copy_from_slice(&MAGIC.to_be_bytes());
@@ -94,7 +94,7 @@ impl Template {
         frame[UDP + 6..UDP + 8].copy_from_slice(&checksum.to_be_bytes());
     }
 
-    /// That of a frame with this stamp (RFC 768: all ones instead of zero).
+    /// Returns the checksum of a frame with this stamp (RFC 768: all ones instead of zero).
     fn checksum(&self, stamp: &[u8]) -> u16 {
         match !folded(self.sum + sum(stamp)) {
             0 => 0xffff,
@@ -102,7 +102,7 @@ impl Template {
         }
     }
 
-    /// What `frame` is. Routers may have changed Ethernet addresses, and counted hops down.
+    /// Classifies `frame`. Routers may have changed Ethernet addresses and decremented the TTL.
     pub fn examine(&self, frame: &[u8]) -> Seen {
         let own = &self.frame;
         const ADDRESSES: std::ops::Range<usize> = UDP - 8..UDP;
@@ -144,7 +144,7 @@ impl Template {
     }
 }
 
-/// Sum of 16-bit words, as checksums have it (RFC 1071); of a last odd byte as the first of two.
+/// Returns the sum of 16-bit words as in checksums (RFC 1071); a last odd byte counts as the first of two.
 fn sum(bytes: &[u8]) -> u32 {
     let (words, rest) = bytes.as_chunks::<2>();
     let words = words
@@ -173,7 +173,7 @@ mod tests {
         }
     }
 
-    /// The checksum as it would be of a frame that was built with this data.
+    /// Returns whether the checksum is that of a frame built with this data.
     fn is_right(frame: &[u8], payload_len: u16) -> bool {
         let end = DATA + usize::from(payload_len);
         let covered = sum(&frame[UDP - 8..UDP]) + 17 + (end - UDP) as u32 + sum(&frame[UDP..end]);
@@ -212,7 +212,7 @@ mod tests {
         let mut frame = template.blank().to_vec();
         template.stamp(&mut frame, 5, 6);
         frame[..12].fill(7);
-        // One hop fewer is 0x100 more in the checksum (RFC 1624).
+        // Decrementing the TTL adds 0x100 to the checksum (RFC 1624).
         frame[ETHERNET + 8] -= 1;
         assert_eq!(
             template.examine(&frame),

@@ -1,4 +1,4 @@
-//! An interface of this machine that takes part in a test.
+//! Interfaces of this machine that take part in a test.
 
 use crate::counts::{self, Counts};
 use crate::error::TesterError;
@@ -16,29 +16,29 @@ use bytes::Bytes;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
 
-/// After the sender is done nothing more comes when nothing came for so long.
+/// Silence after the sender is done that ends a trial.
 const QUIET_NS: u64 = 30_000_000;
-/// A receiver that waits looks so often whether it is to end.
+/// How often a waiting receiver checks whether it has to end.
 const LOOK: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 1_000_000,
 };
-/// Reads of a port that is emptied before a trial, at most.
+/// Maximum number of reads to empty a port before a trial.
 const MOST_DRAINS: usize = 1 << 20;
 
-/// An interface, and how frames get in and out.
+/// An interface, with the port that sends and receives its frames.
 pub struct Station {
-    /// How frames get in and out.
+    /// The port that sends and receives frames.
     port: Box<dyn Port + Send>,
-    /// What the kernel counts; there is nothing to ask where the port is in memory.
+    /// The kernel's counters; `None` if the port is in memory.
     watch: Option<LinkWatch>,
     /// Keeps the frames of tests from the kernel's IP.
     _withheld: Option<Withheld>,
     /// The network namespace of the interface.
     namespace: Option<String>,
-    /// The port is the end that is not the kernel's, as of a TAP device.
+    /// Whether the port is the far end of the interface, as with a TAP device.
     is_far_end: bool,
-    /// The processor that it works on.
+    /// The processor to which the station is pinned.
     core: Option<usize>,
     clock: Clock,
     frames: Vec<Bytes>,
@@ -47,7 +47,7 @@ pub struct Station {
 }
 
 impl Station {
-    /// An interface of this machine, whose time is that of `clock`.
+    /// Creates a station on an interface of this machine, with the time of `clock`.
     pub fn new(
         port: Box<dyn Port + Send>,
         watch: Option<LinkWatch>,
@@ -69,7 +69,7 @@ impl Station {
         }
     }
 
-    /// With what keeps the frames of tests from the kernel's IP, as long as it is there.
+    /// Adds the guard that keeps the frames of tests from the kernel's IP.
     #[must_use]
     pub fn with_withheld(self, withheld: Option<Withheld>) -> Self {
         Self {
@@ -78,25 +78,25 @@ impl Station {
         }
     }
 
-    /// What it is attached to.
+    /// Returns the link that the station is attached to.
     pub fn link(&self) -> &LinkInfo {
         self.port.link()
     }
 
-    /// Lets it work on one processor only.
+    /// Pins the station to one processor.
     pub fn set_core(&mut self, core: usize) {
         self.core = Some(core);
     }
 
-    /// The processor that it works on, if it is one.
+    /// Returns the processor to which the station is pinned, if any.
     pub fn core(&self) -> Option<usize> {
         self.core
     }
 
-    /// Before a trial: forgets frames that wait, and looks at all counters.
+    /// Prepares for a trial: discards pending frames, and reads all counters.
     ///
     /// # Errors
-    /// The interface is gone.
+    /// The interface no longer exists.
     pub fn prepare(&mut self) -> Result<(), TesterError> {
         let now = self.clock.now();
         for _ in 0..MOST_DRAINS {
@@ -111,10 +111,10 @@ impl Station {
         Ok(())
     }
 
-    /// Does its part of a trial.
+    /// Does the station's part of a trial.
     ///
     /// # Errors
-    /// The interface is gone.
+    /// The interface no longer exists.
     pub fn run(&mut self, task: &Task, signal: &Signal) -> Result<(), TesterError> {
         if let Some(core) = self.core {
             pin_to_core(Some(core))?;
@@ -154,10 +154,10 @@ impl Station {
         Ok(())
     }
 
-    /// After a trial: what came of it.
+    /// Returns the outcome after a trial.
     ///
     /// # Errors
-    /// The interface is gone.
+    /// The interface no longer exists.
     pub fn finish(&mut self) -> Result<Outcome, TesterError> {
         self.outcome.counts = self.count()?.since(&self.before);
         Ok(std::mem::take(&mut self.outcome))
@@ -202,7 +202,7 @@ impl Station {
             match (was_idle, &work.source, self.port.fd()) {
                 (true, None, Some(fd)) => {
                     let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::IN)];
-                    // An interrupted wait is a short one.
+                    // An interrupted wait is just a shorter one.
                     let _ = poll(&mut fds, Some(&LOOK));
                 }
                 (true, None, None) => std::thread::yield_now(),
@@ -213,7 +213,7 @@ impl Station {
         Ok(())
     }
 
-    /// Sends what is due; true if there was anything.
+    /// Sends frames that are due; returns true if there were any.
     fn send(&mut self, work: &mut Exchange, now_ns: u64, signal: &Signal) -> io::Result<bool> {
         let Some((stream, source)) = &mut work.source else {
             return Ok(false);
@@ -230,7 +230,7 @@ impl Station {
         Ok(next == Next::Sent)
     }
 
-    /// Takes in what has come; true if there was anything.
+    /// Receives pending frames; returns true if there were any.
     fn receive(&mut self, work: &mut Exchange, now_ns: u64) -> io::Result<bool> {
         let Some((_, sink)) = &mut work.sink else {
             return Ok(false);
@@ -247,17 +247,17 @@ impl Station {
     }
 }
 
-/// What is sent and received in a trial with datagrams.
+/// The stream to send and the stream to receive in a trial with datagrams.
 struct Exchange {
     source: Option<(u8, Source)>,
     sink: Option<(u8, Sink)>,
-    /// When the last frame of the stream came, or the sender was seen to be done.
+    /// When the last frame of the stream arrived, or the end of the sender was noticed.
     quiet_since_ns: u64,
     idle_ns: u64,
 }
 
 impl Exchange {
-    /// Nothing more will come.
+    /// Returns whether no more frames are expected.
     fn has_received_all(&self, now_ns: u64, signal: &Signal) -> bool {
         let Some((stream, sink)) = &self.sink else {
             return true;

@@ -1,4 +1,4 @@
-//! What an interface is to do in a trial, and what came of it. Both cross the wire where the partner is another machine.
+//! Tasks of interfaces in a trial, and their outcomes. Both are sent over the network if the partner is another machine.
 
 use crate::counts::Counts;
 use baton_microbench::Latency;
@@ -15,163 +15,163 @@ pub const TO_NIC: u8 = 1;
 pub struct Task {
     /// The trial's number, modulo 256.
     pub trial: u8,
-    /// Sender and receiver read the same clock.
+    /// Whether sender and receiver use the same clock.
     pub same_clock: bool,
     /// The work.
     pub work: Work,
 }
 
-/// A kind of work.
+/// Kind of work.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Work {
-    /// Datagrams are sent, received, or both.
+    /// Sends datagrams, receives datagrams, or both.
     Datagrams {
-        /// Bytes of data in each.
+        /// Bytes of data in each datagram.
         payload_len: u16,
-        /// What is sent.
+        /// The stream to send.
         send: Option<(StreamEnds, Sending)>,
-        /// What is received.
+        /// The stream to receive.
         receive: Option<StreamEnds>,
     },
-    /// A host with TCP.
+    /// Runs a host with TCP.
     Tcp(TcpTask),
 }
 
-/// A stream, and where its frames come from and go to.
+/// A stream, and the addresses of its sender and receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamEnds {
-    /// Its number: 0 comes from the NIC under test, 1 goes to it.
+    /// Number of the stream: 0 is sent by the NIC under test, 1 is sent to it.
     pub stream: u8,
-    /// Addresses.
+    /// Addresses of sender and receiver.
     pub ends: Ends,
 }
 
-/// How much is sent.
+/// How many frames to send, and how fast.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sending {
-    /// Frames a second; `None` sends them one behind the other.
+    /// Frames per second; `None` sends them back to back.
     pub rate: Option<f64>,
-    /// All frames.
+    /// Total number of frames.
     pub frames: u64,
-    /// How long it is offered; frames that were not sent then are the sender's loss.
+    /// Duration of the load. Frames that are not sent by then count as lost at the sender.
     pub duration_ns: u64,
 }
 
 /// A host's part in a test with TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TcpTask {
-    /// This host's address.
+    /// Address of this host.
     pub own: [u8; 4],
-    /// That of the other.
+    /// Address of the other host.
     pub other: [u8; 4],
-    /// What it does.
+    /// Role of this host.
     pub role: TcpRole,
-    /// Before anything is counted.
+    /// Time before counting starts.
     pub warm_up_ns: u64,
-    /// What is counted.
+    /// Time during which data or connections are counted.
     pub duration_ns: u64,
 }
 
-/// What a host with TCP does.
+/// Role of a host with TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TcpRole {
-    /// Sends as fast as it may over so many connections, which it opens.
+    /// Opens connections and sends over them as fast as possible.
     Send {
-        /// How many.
+        /// Number of connections.
         connections: u32,
     },
-    /// Accepts connections and reads all that comes.
+    /// Accepts connections and reads all data.
     Read,
     /// Opens connections at a rate, and closes each once it is open.
     Open {
-        /// Connections a second.
+        /// Connections per second.
         rate: f64,
     },
-    /// Accepts connections and closes each when the other end has.
+    /// Accepts connections and closes each after the other end has.
     Accept,
 }
 
-/// What came of a task.
+/// Outcome of a task.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// What was sent.
+    /// Counts of the stream that was sent.
     pub departures: Option<Departures>,
-    /// What was received.
+    /// Counts of the stream that was received.
     pub arrivals: Option<Arrivals>,
-    /// What TCP did.
+    /// Counts of TCP.
     pub tcp: Option<TcpCounts>,
-    /// What interface, driver and port have counted meanwhile.
+    /// Changes of the counters of interface, driver and port.
     pub counts: Counts,
-    /// Share of the time in which there was nothing to do, 0 to 1.
+    /// Share of the time in which the host was idle, 0 to 1.
     pub idle: f64,
 }
 
-/// A stream that was sent.
+/// Counts of a stream that was sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Departures {
-    /// Frames that were asked for.
+    /// Frames that were to be sent.
     pub offered: u64,
-    /// Frames that the driver took.
+    /// Frames that the driver accepted.
     pub handed: u64,
-    /// Frames that were not sent at the end, because the driver took no more.
+    /// Frames not sent by the end because the driver did not accept them.
     pub refused: u64,
-    /// Frames that were not sent at the end, because the sender had no time for them.
+    /// Frames not sent by the end because the sender had no time.
     pub late: u64,
-    /// Calls at which the driver did not take all.
+    /// Calls in which the driver did not accept all frames.
     pub refusals: u64,
-    /// Frames that were given at once, unless more were due.
+    /// Frames per call, unless more were due.
     pub frames_at_once: u64,
-    /// From one call to the next, µs.
+    /// Time between calls, in µs.
     pub gaps_us: Quantiles,
-    /// From when a call's first frame was due until it was given to the driver, µs.
+    /// Time from when the first frame of a call was due until it was given to the driver, in µs.
     pub lateness_us: Quantiles,
-    /// Standard deviation of the time from one call to the next, µs.
+    /// Standard deviation of the time between calls, in µs.
     pub jitter_us: f64,
 }
 
-/// What of a distribution is told.
+/// Quantiles of a distribution.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Quantiles {
-    /// Half is no more.
+    /// Median.
     pub p50: f64,
-    /// 99 % is no more.
+    /// 99th percentile.
     pub p99: f64,
-    /// All is no more.
+    /// Maximum.
     pub max: f64,
 }
 
-/// A stream that was received.
+/// Counts of a stream that was received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Arrivals {
-    /// Frames that came, each once.
+    /// Distinct frames that arrived.
     pub delivered: u64,
-    /// Those of them that came after a later one.
+    /// Distinct frames that arrived after a later one.
     pub reordered: u64,
-    /// Frames that came again.
+    /// Duplicates.
     pub copies: u64,
-    /// Frames that are not as they were sent.
+    /// Frames that were modified on the way.
     pub wrong: u64,
     /// Frames of earlier trials.
     pub stale: u64,
-    /// Frames of others.
+    /// Frames of other traffic.
     pub foreign: u64,
-    /// From driver to program, where both ends have one clock.
+    /// Latency from driver to program, if both ends use the same clock.
     pub latency: Option<Latency>,
 }
 
-/// What a host with TCP counted.
+/// Counts of a host with TCP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TcpCounts {
-    /// Bytes that came in order while it was counted.
+    /// Bytes received in order while counting.
     pub bytes: u64,
-    /// Connections that should have been opened.
+    /// Connections that were to be opened.
     pub offered: u64,
     /// Connections that were opened and closed at both ends.
     pub completed: u64,
     /// Connections that ended in another way.
     pub failed: u64,
-    /// Segments that were sent again.
+    /// Retransmitted segments.
     pub retransmitted: u64,
 }

@@ -15,31 +15,31 @@ use connections::{Acceptor, Opener};
 use std::net::Ipv4Addr;
 use streams::{Reader, Writer};
 
-/// Where connections go to.
+/// Destination port of connections.
 const PORT: u16 = 9;
-/// First of the ports that connections come from (RFC 6335 6), and how many there are.
+/// First source port of connections (RFC 6335 6), and the number of source ports.
 const FIRST_PORT: u16 = 49_152;
 const PORTS: u16 = u16::MAX - FIRST_PORT + 1;
-/// Bits of the prefix of the network that RFC 2544 C.2.2 sets aside for tests.
+/// Prefix length of the network that RFC 2544 C.2.2 reserves for tests.
 const PREFIX: u8 = 15;
-/// Time that connections may take to come to their end after the trial.
+/// Time that connections have to end after the trial.
 const LONGEST_END: Span = Span::from_secs(2);
-/// A reader is waited for so much longer than its trial lasts: connections must be opened first.
+/// How much longer than its trial a reader may take, since connections must be opened first.
 const LONGEST_START: Span = Span::from_secs(5);
 
-/// What is run on a host, and when it is done.
+/// An application on a host that knows when it is done.
 trait Part: Application {
-    /// Nothing more is to be counted.
+    /// Returns whether counting is finished.
     fn is_done(&self, now: Time) -> bool;
 
-    /// What was counted.
+    /// Returns the counts.
     fn counts(&self) -> TcpCounts;
 }
 
-/// Does a host's part of a trial; gives what it counted, and the share of the time in which there was nothing to do.
+/// Does a host's part of a trial; returns its counts, and the share of the time in which it was idle.
 ///
 /// # Errors
-/// The interface is gone, or the host cannot work on it.
+/// The interface no longer exists, or the host cannot work on it.
 pub fn run(
     task: &TcpTask,
     trial: u8,
@@ -71,8 +71,8 @@ pub fn run(
     }
 }
 
-/// Segments without options carry 1460 bytes. A lost connection is not waited for, and one that has ended leaves at once: numbers of
-/// ports are used again after milliseconds.
+/// Creates the host. Segments without options carry 1460 bytes. The host gives up on lost connections and drops ended ones at once, since
+/// ports are reused after milliseconds.
 fn host(task: &TcpTask, port: &mut dyn Port) -> Result<Host, TesterError> {
     let config = Config {
         timestamps: false,
@@ -93,7 +93,7 @@ fn host(task: &TcpTask, port: &mut dyn Port) -> Result<Host, TesterError> {
         .map_err(|error| TesterError::BadInput(format!("{}: {error}", port.link().name)))
 }
 
-/// Whose end everybody waits for: the stream's number says which way data goes, the first that is done ends both.
+/// The stream whose end all participants wait for. Stream numbers do not matter with TCP: the first participant that is done ends both.
 const END: u8 = crate::task::FROM_NIC;
 
 fn drive<T: Port, P: Part>(

@@ -1,4 +1,4 @@
-//! The port on which the tests of `baton-microbench` are made.
+//! The port on which the tests of `baton-microbench` run.
 
 use crate::error::TesterError;
 use crate::losses::placed;
@@ -15,41 +15,41 @@ use serde::Serialize;
 use std::thread;
 use std::time::Duration;
 
-/// Where no link limits the rate, rates are searched as if this one did.
+/// Link rate assumed for the search if no link limits the rate.
 const BEYOND: LinkRate = LinkRate { mbps: 100_000 };
-/// How often an interrupt is looked for.
+/// How often interruption is checked.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// What the participants of a trial said.
+/// Outcomes of the participants of a trial.
 #[derive(Clone, Debug, Serialize)]
 pub struct Detail {
-    /// That of the NIC under test.
+    /// Outcome of the NIC under test.
     pub under_test: Outcome,
-    /// Its partner.
+    /// Outcome of its partner.
     pub partner: Outcome,
-    /// Who received where that was another.
+    /// Outcome of the receiver, in tests with two partners.
     pub receiver: Option<Outcome>,
 }
 
-/// Who is told of each trial.
+/// Callback for each trial.
 pub type Told<'a> = Box<dyn FnMut(&Trial) + 'a>;
 
-/// Interfaces that are tested.
+/// Tests interfaces.
 pub struct Tester<'a> {
-    /// The NIC under test, its partner, and who receives in 3-way tests if that is another.
+    /// The NIC under test, its partner, and the receiver in 3-way tests if that is another.
     peers: Vec<Box<dyn Peer + 'a>>,
     gateways: [Option<[u8; 6]>; 2],
     interrupted: &'a (dyn Fn() -> bool + Sync),
-    /// The link, if there is one that limits the rate.
+    /// Rate of the link, if a link limits the rate.
     link: Option<LinkRate>,
     trial: u8,
-    /// What the participants of each trial said, in the order of the trials.
+    /// Outcomes of each trial, in order.
     details: Vec<Detail>,
     told: Told<'a>,
 }
 
 impl<'a> Tester<'a> {
-    /// With these participants; `interrupted` is asked now and then, and `told` after each trial.
+    /// Creates a tester with these participants. It polls `interrupted`, and calls `told` after each trial.
     pub fn new(
         under_test: Box<dyn Peer + 'a>,
         partner: Box<dyn Peer + 'a>,
@@ -70,22 +70,22 @@ impl<'a> Tester<'a> {
         }
     }
 
-    /// Sends through a router: the NIC under test to the first address, its partner to the second.
+    /// Sends through a router: the NIC under test sends to the first address, and its partner to the second.
     pub fn set_gateways(&mut self, gateways: [Option<[u8; 6]>; 2]) {
         self.gateways = gateways;
     }
 
-    /// Says how fast the link is. Without, none limits the rate.
+    /// Sets the rate of the link. By default, no link limits the rate.
     pub fn set_link(&mut self, link: LinkRate) {
         self.link = Some(link);
     }
 
-    /// What the participants said of the trials made since it was last asked, in their order.
+    /// Takes the outcomes of the trials made since the last call, in order.
     pub fn take_details(&mut self) -> Vec<Detail> {
         std::mem::take(&mut self.details)
     }
 
-    /// Lets everybody do its part, and says what each did.
+    /// Lets all participants do their tasks, and returns their outcomes.
     fn make(&mut self, request: &Request) -> Result<Detail, TesterError> {
         self.trial = self.trial.wrapping_add(1);
         let has_receiver = self.peers.len() > 2;
@@ -151,7 +151,7 @@ impl<'a> Tester<'a> {
         }
     }
 
-    /// How busy senders, receivers and wire were.
+    /// Returns the utilisation of senders, receivers and wire.
     fn uses(&self, test: Test, seconds: f64, detail: &Detail, streams: &[Stream]) -> Vec<Use> {
         let host = |machine, outcome: &Outcome| Use {
             machine,
@@ -181,7 +181,7 @@ impl<'a> Tester<'a> {
     }
 }
 
-/// Bytes that came in order, connections that were opened and closed, and the latter as a stream.
+/// Returns the bytes received in order, the connections opened and closed, and the connections as a stream.
 fn of_tcp(test: Test, detail: &Detail) -> (u64, u64, Stream) {
     let counts = |outcome: &Outcome| outcome.tcp.unwrap_or_default();
     let (under_test, partner) = (counts(&detail.under_test), counts(&detail.partner));
@@ -206,7 +206,7 @@ fn of_tcp(test: Test, detail: &Detail) -> (u64, u64, Stream) {
     }
 }
 
-/// Everybody works at the same time, each in a thread of its own.
+/// Runs all participants at the same time, each in its own thread.
 fn together(
     parts: &mut [(&mut Box<dyn Peer + '_>, Role, Task)],
     interrupted: &(dyn Fn() -> bool + Sync),
@@ -220,7 +220,7 @@ fn together(
                 scope.spawn(move || {
                     let done = peer.run(task, signal);
                     if done.is_err() {
-                        // The others would wait for it.
+                        // Otherwise, the others would wait for this participant.
                         signal.abort();
                     }
                     done
@@ -255,7 +255,7 @@ impl Port for Tester<'_> {
 
     fn trial(&mut self, request: &Request) -> Result<Trial, TesterError> {
         let is_tcp = !crate::plan::is_of_datagrams(request.test);
-        // With TCP the hosts warm up by themselves; frames are counted from one silence to the next.
+        // With TCP, the hosts warm up by themselves. With datagrams, the warm-up is a separate trial, and counting starts after silence.
         if !is_tcp && request.warm_up > Span::ZERO && !matches!(request.load, Load::Burst(_)) {
             self.make(&Request {
                 duration: request.warm_up,

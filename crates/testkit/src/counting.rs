@@ -1,12 +1,12 @@
-//! An allocator that counts: how often memory was asked for, and how much is in use. By thread, since the harness of the tests
-//! allocates in its own at any time.
+//! An allocator that counts allocations and the memory in use. It counts per thread, since the test harness may allocate in its own thread
+//! at any time.
 
 #![allow(unsafe_code, reason = "an allocator is unsafe by its nature")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// The system's allocator, counted.
+/// The system allocator, with counters.
 #[derive(Debug)]
 pub struct Counting;
 
@@ -15,30 +15,30 @@ thread_local! {
     static IN_USE: Cell<u64> = const { Cell::new(0) };
 }
 
-// SAFETY: every call goes to the system's allocator as it came.
+// SAFETY: every call is passed on to the system allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
         IN_USE.set(IN_USE.get().wrapping_add(layout.size() as u64));
-        // SAFETY: the caller keeps the rules of `alloc`.
+        // SAFETY: the caller upholds the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         IN_USE.set(IN_USE.get().wrapping_sub(layout.size() as u64));
-        // SAFETY: the caller keeps the rules of `dealloc`.
+        // SAFETY: the caller upholds the contract of `dealloc`.
         unsafe { System.dealloc(memory, layout) }
     }
 }
 
-/// How often `work` asks for memory in this thread.
+/// Returns how many allocations `work` makes in this thread.
 pub fn allocations_of(work: impl FnOnce()) -> u64 {
     let before = ALLOCATIONS.get();
     work();
     ALLOCATIONS.get() - before
 }
 
-/// Bytes that this thread has allocated and not freed; to be compared with what it was before.
+/// Returns the number of bytes that this thread has allocated and not freed; only differences between two calls are meaningful.
 pub fn in_use() -> u64 {
     IN_USE.get()
 }

@@ -1,12 +1,12 @@
-//! What the tests of several crates share, and the fuzz targets. Nothing that is built for use depends on it.
+//! Helpers shared by the tests of several crates and by the fuzz targets. Production code does not depend on this crate.
 //!
-//! - [`for_each_seed`] runs a random test and says how to replay what fails; [`Random`] is where its randomness comes from.
+//! - [`for_each_seed`] runs a random test and prints how to replay a failure; [`Random`] provides its randomness.
 //! - [`Network`] loses, delays, reorders and duplicates frames.
-//! - [`Pattern`] makes bytes that are known at each offset, and checks those that arrive.
+//! - [`Pattern`] generates bytes that are known at each offset, and checks the bytes that arrive.
 //! - [`Counting`] is an allocator that counts.
-//! - [`endpoint`] and [`symbolic`] are short words.
+//! - [`endpoint`] and [`symbolic`] are short constructors.
 //! - [`SegmentText`] is a TCP segment in text, for packet scripts.
-//! - [`Timeline`] is one that was written, read again.
+//! - [`Timeline`] is a parsed timeline file.
 
 mod counting;
 mod names;

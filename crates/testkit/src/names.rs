@@ -1,14 +1,14 @@
-//! Short words for what tests name all the time.
+//! Short constructors for types that tests use all the time.
 
 use baton_wire::{Endpoint, Symbolic};
 use std::net::{IpAddr, Ipv4Addr};
 
-/// A port of 10.0.0.`host`.
+/// Returns port `port` of 10.0.0.`host`.
 pub const fn endpoint(host: u8, port: u16) -> Endpoint {
     Endpoint::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, host)), port)
 }
 
-/// A piece of what `source` sends.
+/// Returns a piece of the data that `source` sends.
 pub const fn symbolic(source: u64, offset: u64, len: u32) -> Symbolic {
     Symbolic {
         source,

@@ -3,21 +3,21 @@
 use crate::Random;
 use baton_wire::{Span, Time};
 
-/// One direction, with the frames on their way.
+/// One direction of the network, with the frames in flight.
 #[derive(Clone, Debug)]
 pub struct Network<F> {
-    /// Each with the time at which it arrives.
+    /// Frames with their arrival times.
     pub frames: Vec<(Time, F)>,
-    /// Of a hundred frames.
+    /// Percentage of frames that are lost.
     pub loss_percent: u64,
-    /// Of a hundred frames that are not lost.
+    /// Percentage of frames, among those not lost, that are duplicated.
     pub duplicate_percent: u64,
-    /// A frame takes 5 µs and less than so many more; each its own time, so that one overtakes another.
+    /// Upper bound of the random delay that is added to 5 µs for each frame, so that frames overtake each other.
     pub most_delay_us: u64,
 }
 
 impl<F: Clone> Network<F> {
-    /// Puts a frame on its way.
+    /// Sends a frame.
     pub fn send(&mut self, now: Time, frame: F, random: &mut Random) {
         if random.percent(self.loss_percent) {
             return;
@@ -29,12 +29,12 @@ impl<F: Clone> Network<F> {
         }
     }
 
-    /// When the next frame arrives.
+    /// Returns when the next frame arrives.
     pub fn next_arrival(&self) -> Option<Time> {
         self.frames.iter().map(|(at, _)| *at).min()
     }
 
-    /// The next frame that has arrived.
+    /// Returns the next frame that has arrived.
     pub fn receive(&mut self, now: Time) -> Option<F> {
         let first = (0..self.frames.len()).min_by_key(|&index| self.frames[index].0)?;
         (self.frames[first].0 <= now).then(|| self.frames.swap_remove(first).1)

@@ -1,16 +1,16 @@
 //! Random numbers from a seed.
 
-/// The source of all that is random in a run (SplitMix64).
+/// The source of all randomness in a run (SplitMix64).
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// The numbers of this seed.
+    /// Creates the sequence of this seed.
     pub fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
-    /// Any number.
+    /// Returns any number.
     pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -18,12 +18,12 @@ impl Random {
         z ^ z >> 31
     }
 
-    /// A number below `limit`; 0 when that is 0.
+    /// Returns a number below `limit`, or 0 if `limit` is 0.
     pub fn below(&mut self, limit: u64) -> u64 {
         self.draw().checked_rem(limit).unwrap_or(0)
     }
 
-    /// True so many times in a hundred.
+    /// Returns true in `percent` of a hundred cases.
     pub fn percent(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }

@@ -1,9 +1,9 @@
-//! Which seeds a random test runs, and how one that fails is run again.
+//! Choice of the seeds of random tests, and replay of failures.
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-/// `count` of them, or as many as `BATON_SEEDS` says, or only `BATON_SEED`.
+/// Returns `count` seeds, or as many as `BATON_SEEDS` specifies, or only `BATON_SEED`.
 fn seeds(count: u64) -> Range<u64> {
     let number = |name| {
         let text = std::env::var(name).ok()?;
@@ -15,11 +15,11 @@ fn seeds(count: u64) -> Range<u64> {
     }
 }
 
-/// Runs a test for `count` seeds, or for as many as the environment's `BATON_SEEDS` says, or only for `BATON_SEED`; gives what the
-/// runs gave.
+/// Runs a test for `count` seeds, or for as many as the environment variable `BATON_SEEDS` specifies, or only for `BATON_SEED`. Returns the
+/// results of the runs.
 ///
 /// # Panics
-/// As soon as a run does, after it has said how to replay that.
+/// As soon as a run panics, after printing how to replay it.
 pub fn for_each_seed<T>(count: u64, mut run: impl FnMut(u64) -> T) -> Vec<T> {
     let run = |seed| {
         catch_unwind(AssertUnwindSafe(|| run(seed))).unwrap_or_else(|panic| {
@@ -30,11 +30,11 @@ pub fn for_each_seed<T>(count: u64, mut run: impl FnMut(u64) -> T) -> Vec<T> {
     seeds(count).map(run).collect()
 }
 
-/// The command that runs the test that is under way.
+/// Returns the command that runs the current test.
 fn this_test() -> String {
     let package = std::env::var("CARGO_PKG_NAME").unwrap_or_default();
     let program = std::env::current_exe().unwrap_or_default();
-    // Cargo adds a hash.
+    // Cargo appends a hash.
     let target = program.file_stem().unwrap_or_default().to_string_lossy();
     let target = target.rsplit_once('-').map_or("", |(target, _)| target);
     let target = match target == package.replace('-', "_") {

@@ -1,4 +1,4 @@
-//! Segments as text: `S. 0:0(0) ack 1 win 65535 <mss 1000,sackOK,TS val 1 ecr 2,wscale 7> ect0`.
+//! Segments in text form: `S. 0:0(0) ack 1 win 65535 <mss 1000,sackOK,TS val 1 ecr 2,wscale 7> ect0`.
 
 mod header;
 mod shown;
@@ -8,7 +8,7 @@ pub use header::Numbers;
 use baton_wire::{Ecn, FastOpenCookie, FastOpenOption, Flags};
 use std::str::FromStr;
 
-/// Options as they are written, sequence numbers relative to the SYNs.
+/// Options in text form, with sequence numbers relative to the SYNs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OptionsText {
     /// MSS.
@@ -17,29 +17,28 @@ pub struct OptionsText {
     pub window_scale: Option<u8>,
     /// SACK permitted.
     pub sack_permitted: bool,
-    /// Value and echo. Those of the side under test count from its first one.
+    /// Value and echo. Timestamps of the side under test are relative to its first one.
     pub timestamps: Option<(u32, u32)>,
     /// SACK blocks.
     pub sack: Vec<(u32, u32)>,
-    /// Fast Open: a cookie, or a request for one.
+    /// Fast Open: a cookie, or a request for a cookie.
     pub fast_open: Option<FastOpenOption>,
-    /// Injected without the timestamps that were agreed on.
+    /// Whether an injected segment lacks the timestamps that were negotiated.
     pub bare: bool,
 }
 
-/// A segment as it is written, sequence numbers relative to the SYNs. What is not written is not looked at when it is
-/// expected.
+/// A segment in text form, with sequence numbers relative to the SYNs. Fields of an expected segment that are not given are not compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SegmentText {
     /// Flags.
     pub flags: Flags,
-    /// Number of the first byte of data.
+    /// Sequence number of the first byte of data.
     pub start: u32,
-    /// Number after the last.
+    /// Sequence number after the last byte.
     pub end: u32,
     /// Acknowledgment number.
     pub ack: Option<u32>,
-    /// Window as it stands in the header.
+    /// Window as in the header, unscaled.
     pub window: Option<u16>,
     /// Urgent pointer.
     pub urgent: Option<u16>,
@@ -50,7 +49,7 @@ pub struct SegmentText {
 }
 
 impl SegmentText {
-    /// `count` of them, each where the one before it ended.
+    /// Returns `count` copies, each starting where the one before it ends.
     pub fn row(&self, count: u32) -> impl Iterator<Item = Self> {
         let len = self.end.wrapping_sub(self.start);
         (0..count).map(move |number| Self {
@@ -60,7 +59,7 @@ impl SegmentText {
         })
     }
 
-    /// Whether `seen` is as this says; what this does not say is not compared.
+    /// Returns whether `seen` matches this segment; fields that are not given here are not compared.
     pub fn says(&self, seen: &Self) -> bool {
         let said = Self {
             window: self.window.and(seen.window),
@@ -73,7 +72,7 @@ impl SegmentText {
     }
 }
 
-/// The letters of flags, in the order in which they are written.
+/// Letters of the flags, in the order in which they are written.
 const LETTERS: [(char, Flags); 8] = [
     ('S', Flags::SYN),
     ('F', Flags::FIN),
@@ -96,7 +95,7 @@ const ECN_NAMES: [(&str, Ecn); 4] = [
 impl FromStr for SegmentText {
     type Err = String;
 
-    /// Reads a segment; what is wrong is told as what was expected and what stands there.
+    /// Parses a segment; an error names what was expected and what was found.
     fn from_str(text: &str) -> Result<Self, String> {
         let (plain, options) = take_options(text)?;
         let mut words = plain.split_whitespace();
@@ -133,7 +132,7 @@ impl FromStr for SegmentText {
     }
 }
 
-/// Cuts `<...>` out.
+/// Cuts out `<...>`.
 fn take_options(text: &str) -> Result<(String, Option<OptionsText>), String> {
     let Some(open) = text.find('<') else {
         return Ok((text.into(), None));
@@ -185,7 +184,7 @@ fn parse_options(text: &str) -> Result<OptionsText, String> {
     Ok(options)
 }
 
-/// A Fast Open cookie in hexadecimal; without any digits it asks for one.
+/// Parses a Fast Open cookie in hexadecimal; without digits it is a request for a cookie.
 fn parse_cookie(text: &str) -> Result<FastOpenCookie, String> {
     let fault = || format!("expected a cookie of 4 to 16 bytes in hexadecimal, found `{text}`");
     let byte = |at| {
@@ -213,7 +212,7 @@ fn parse_flags(text: &str) -> Result<Flags, String> {
     }
 }
 
-/// `1:1001` or `1:1001(1000)`.
+/// Parses `1:1001` or `1:1001(1000)`.
 fn parse_range(text: &str) -> Result<(u32, u32), String> {
     let fault = || format!("expected numbers as in `1:1001(1000)`, found `{text}`");
     let (range, len) = match text.split_once('(') {
@@ -232,10 +231,10 @@ fn parse_range(text: &str) -> Result<(u32, u32), String> {
     Ok((start, end))
 }
 
-/// A number relative to an initial one: it may lie before it.
+/// Parses a number relative to an initial sequence number; it may be negative.
 ///
 /// # Errors
-/// What was expected and what stands there.
+/// The text is not a number of 32 bits; the error names what was expected and what was found.
 pub fn relative(text: Option<&str>) -> Result<u32, String> {
     let value: i64 = number(text)?;
     let fits = (i64::from(i32::MIN)..=i64::from(u32::MAX)).contains(&value);
@@ -243,10 +242,10 @@ pub fn relative(text: Option<&str>) -> Result<u32, String> {
         .ok_or_else(|| format!("expected a number of 32 bits, found `{value}`"))
 }
 
-/// A number.
+/// Parses a number.
 ///
 /// # Errors
-/// What was expected and what stands there.
+/// The text is not a number that fits; the error names what was expected and what was found.
 pub fn number<N: std::str::FromStr>(text: Option<&str>) -> Result<N, String> {
     let text = text.unwrap_or("");
     text.parse()

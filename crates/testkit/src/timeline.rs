@@ -1,53 +1,53 @@
-//! A timeline, read again.
+//! Parsing of timeline files.
 
 use baton_timeline::proto::{EventType, Trace, TrackDescriptor, TrackEvent};
 use prost::Message;
 use std::collections::BTreeMap;
 
-/// Something on a track.
+/// A span or moment on a track.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Told {
-    /// The track's process, and its own name.
+    /// Name of the track's process, and of the track.
     pub track: (String, String),
-    /// Its number: rows may share a name.
+    /// Number of the track; several rows may share a name.
     pub number: u64,
-    /// What.
+    /// Name of the event.
     pub name: String,
-    /// From when on, nanoseconds.
+    /// Start, nanoseconds.
     pub from: u64,
-    /// Until when, nanoseconds; of a moment the same.
+    /// End, nanoseconds; equals `from` for a moment.
     pub to: u64,
-    /// It lies within so many others of its track.
+    /// Number of spans of its track that enclose the event.
     pub depth: usize,
-    /// Numbers about it.
+    /// Numeric annotations.
     pub numbers: BTreeMap<String, u64>,
-    /// Words about it.
+    /// Text annotations.
     pub words: BTreeMap<String, String>,
 }
 
 impl Told {
-    /// A number about it, 0 if there is none.
+    /// Returns a numeric annotation, or 0 if there is none.
     pub fn number(&self, name: &str) -> u64 {
         self.numbers.get(name).copied().unwrap_or(0)
     }
 }
 
-/// What was written by a [`Writer`](baton_timeline::Writer).
+/// The content of a file written by a [`Writer`](baton_timeline::Writer).
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
-    /// In the order in which they end.
+    /// Spans, in the order in which they end.
     pub spans: Vec<Told>,
     /// Moments, in the order of the file.
     pub moments: Vec<Told>,
-    /// Values and when they were set, nanoseconds, by process and name.
+    /// Values with the times at which they were set, nanoseconds, by process and name.
     pub counters: BTreeMap<(String, String), Vec<(u64, i64)>>,
-    /// Facts about all of it.
+    /// Facts about the whole timeline.
     pub facts: BTreeMap<String, String>,
 }
 
 impl Timeline {
-    /// Reads a file, and asserts that Perfetto could: tracks and names are there before they are used, what happens on a track is in order,
-    /// and spans on it lie within each other or one behind the other.
+    /// Reads a file, and asserts that Perfetto could read it too: tracks and names are defined before they are used, events on a track are
+    /// in order, and spans on a track are nested or follow each other.
     pub fn read(bytes: &[u8]) -> Self {
         let reader = Reader::read(bytes);
         let open: usize = reader.open.values().map(Vec::len).sum();
@@ -55,12 +55,12 @@ impl Timeline {
         reader.timeline
     }
 
-    /// The same of a file whose writer was stopped: spans that have not ended are left out.
+    /// Reads a file whose writer was stopped; spans that have not ended are omitted.
     pub fn read_cut_off(bytes: &[u8]) -> Self {
         Reader::read(bytes).timeline
     }
 
-    /// Spans on the tracks of this name of a process.
+    /// Returns the spans on the tracks of a process that have this name.
     pub fn spans_on<'a>(
         &'a self,
         process: &'a str,
@@ -70,7 +70,7 @@ impl Timeline {
         self.spans.iter().filter(is_on)
     }
 
-    /// The values of a counter.
+    /// Returns the values of a counter, with their times.
     pub fn counter(&self, process: &str, name: &str) -> &[(u64, i64)] {
         let counter = self.counters.get(&(process.to_owned(), name.to_owned()));
         counter.map_or(&[], Vec::as_slice)
@@ -82,7 +82,7 @@ struct Reader {
     timeline: Timeline,
     tracks: BTreeMap<u64, TrackDescriptor>,
     names: BTreeMap<u64, String>,
-    /// Spans that have begun, and the last time, by track.
+    /// Open spans by track. `last` has the time of the last event of each track.
     open: BTreeMap<u64, Vec<Told>>,
     last: BTreeMap<u64, u64>,
 }

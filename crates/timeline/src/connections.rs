@@ -1,4 +1,4 @@
-//! A track for each chosen connection: where it lives, its segments, what was lost.
+//! A track for each chosen connection: its place, its segments, and its losses.
 
 mod connection;
 
@@ -12,27 +12,27 @@ use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::io::Write;
 
-/// Connections that are over and are still known at most: segments may come late, or again.
+/// Maximum number of ended connections that are remembered, because segments may be late or duplicated.
 const MOST_OVER: usize = 4096;
 /// The tracks of all connections.
 #[derive(Debug)]
 pub struct ConnectionTracks {
     rule: Connections,
     process: Track,
-    /// Where a connection lives at first.
+    /// Initial place of connections.
     home: &'static str,
-    /// Connections may have been opened elsewhere.
+    /// Whether connections may be known by any segment.
     midway: bool,
     connections: FxHashMap<Endpoint, Connection>,
-    /// Those that are over, in this order, and some that were.
+    /// Ended connections, in order. Some of them may have been replaced since.
     over: VecDeque<(Endpoint, u64)>,
     opened: u64,
-    /// Those that have a track.
+    /// Number of connections with a track.
     shown: u64,
 }
 
 impl ConnectionTracks {
-    /// Of the connections that the rule chooses, as tracks of a process. At first they live at `home`.
+    /// Creates tracks in a process for the connections that the rule chooses. Their initial place is `home`.
     pub fn new(rule: Connections, process: Track, home: &'static str) -> Self {
         Self {
             rule,
@@ -46,22 +46,22 @@ impl ConnectionTracks {
         }
     }
 
-    /// A connection may be known by any segment from the client, not only by its SYN.
+    /// Lets any segment from the client make a connection known, not only its SYN.
     pub fn know_midway(&mut self) {
         self.midway = true;
     }
 
-    /// Which connections have a track.
+    /// Returns the rule that chooses connections.
     pub fn rule(&self) -> Connections {
         self.rule
     }
 
-    /// Connections that were opened, and those of them that have a track.
+    /// Returns the number of connections that were opened, and the number of those with a track.
     pub fn counts(&self) -> (u64, u64) {
         (self.opened, self.shown)
     }
 
-    /// A segment of the connection of a client passes; of so many bytes of data.
+    /// Records a segment of a client's connection, with `bytes` bytes of data.
     pub fn segment<W: Write>(
         &mut self,
         to: &mut Within<'_, W>,
@@ -101,13 +101,13 @@ impl ConnectionTracks {
         }
     }
 
-    /// A segment of the connection of a client was lost, by this name.
+    /// Records that a segment of a client's connection was lost, with `name` as the reason.
     pub fn lost<W: Write>(&mut self, to: &mut Within<'_, W>, client: Endpoint, name: &'static str) {
         let what = What::Moment("lost", name);
         self.tell(to, client, what, self.rule == Connections::Lossy);
     }
 
-    /// The connection of a client lives somewhere else from now on.
+    /// Records that a client's connection is at another place from now on.
     pub fn lives<W: Write>(
         &mut self,
         to: &mut Within<'_, W>,
@@ -118,13 +118,13 @@ impl ConnectionTracks {
             return;
         };
         let from = std::mem::replace(&mut connection.place, place);
-        // Of one that may be known midway it is only found out where it has lived.
+        // For a connection that became known midway, this may only reveal where it already was.
         let is_found = self.midway && from == self.home;
         let moved = self.rule == Connections::Moved && !is_found;
         self.tell(to, client, What::Lives(place), moved);
     }
 
-    /// The connection of a client was to move, and does not, for this reason.
+    /// Records that a client's connection was to move but does not, with `why` as the reason.
     pub fn refused<W: Write>(
         &mut self,
         to: &mut Within<'_, W>,
@@ -139,7 +139,7 @@ impl ConnectionTracks {
         }
     }
 
-    /// Says of all connections that are not over where they live.
+    /// Records the place of all connections that have not ended.
     pub fn settle<W: Write>(
         &mut self,
         to: &mut Within<'_, W>,
@@ -154,21 +154,21 @@ impl ConnectionTracks {
         }
     }
 
-    /// Nothing follows: all that is open ends.
+    /// Ends all open spans, because no events follow.
     pub fn finish<W: Write>(&mut self, to: &mut Within<'_, W>) {
         for client in self.clients() {
             self.close(to, client);
         }
     }
 
-    /// Of all connections, in an order that does not depend on how they are kept.
+    /// Returns the clients of all connections, in a deterministic order.
     fn clients(&self) -> Vec<Endpoint> {
         let mut clients: Vec<Endpoint> = self.connections.keys().copied().collect();
         clients.sort_unstable();
         clients
     }
 
-    /// Whether the connection that this SYN opens is there already.
+    /// Reports whether the connection that this SYN opens is already known.
     fn is_known(&self, client: Endpoint, seq: SeqNr) -> bool {
         let known = self.connections.get(&client);
         known.is_some_and(|known| known.begins_with(seq))
@@ -183,7 +183,7 @@ impl ConnectionTracks {
         self.connections.insert(client, connection);
     }
 
-    /// Forgets one that is over, if there are too many.
+    /// Forgets an ended connection if there are too many.
     fn forget<W: Write>(&mut self, to: &mut Within<'_, W>) {
         if self.over.len() > MOST_OVER
             && let Some((client, number)) = self.over.pop_front()
@@ -232,18 +232,18 @@ impl ConnectionTracks {
     }
 }
 
-/// Where and when connections are written.
+/// The writer, window and time for events of connections.
 pub struct Within<'a, W> {
-    /// Where.
+    /// The writer.
     pub writer: &'a mut Writer<W>,
-    /// What is written.
+    /// The part of the run that is written.
     pub window: &'a Window,
-    /// When it happens.
+    /// Time of the event.
     pub now: Time,
 }
 
 impl<'a, W> Within<'a, W> {
-    /// What happens now, in a window that opens if it is time.
+    /// Creates the context for an event at `now`, and opens the window if it is time.
     pub fn new(now: Time, writer: &'a mut Writer<W>, window: &'a mut Window) -> Self {
         window.opened(now);
         Self {

@@ -13,7 +13,7 @@ pub struct Counters {
     counters: FxHashMap<String, Counter>,
 }
 
-/// One that has been 0 so far has no track.
+/// A counter. It has no track while it has always been 0.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counter {
     track: Option<Track>,
@@ -21,7 +21,7 @@ struct Counter {
 }
 
 impl Counters {
-    /// Without any.
+    /// Creates an empty set of counters.
     pub fn new(process: Track, grain: Grain) -> Self {
         Self {
             process,
@@ -30,7 +30,7 @@ impl Counters {
         }
     }
 
-    /// A counter has this value now, in a window that has opened then.
+    /// Sets the value of a counter at `now`, in a window that opened at `opened`.
     pub fn set<W: Write>(
         &mut self,
         writer: &mut Writer<W>,

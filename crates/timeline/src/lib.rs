@@ -1,7 +1,7 @@
-//! What happened when, in the trace format of Perfetto: its UI opens it, and its `trace_processor` answers SQL about it.
+//! Timelines of events in the trace format of Perfetto: its UI displays them, and its `trace_processor` answers SQL queries about them.
 //!
-//! A [`Writer`] is told of spans, moments and values of counters, in any order over all tracks, and writes each at once: a file that is cut off
-//! is readable up to there. It keeps to a limit of bytes, and counts what it leaves out for that.
+//! A [`Writer`] receives spans, moments and counter values, in any order across tracks, and writes each immediately, so that a truncated
+//! file is readable up to its end. It obeys a limit on the file size, and counts the events that it omits because of the limit.
 
 mod connections;
 mod counters;

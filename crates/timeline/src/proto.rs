@@ -1,9 +1,9 @@
-//! The messages of Perfetto's trace format that are used here, with the numbers of `protos/perfetto/trace` in its source. Readers leave
-//! fields out that they do not know, and so does what is read by these.
+//! The messages of Perfetto's trace format that are used here, with the field numbers of `protos/perfetto/trace` in its source. Readers
+//! ignore unknown fields, and so do readers that use these messages.
 
 use prost::Message;
 
-/// A file: packets one behind the other, so that files can be joined.
+/// A file. Packets are concatenated, so files can be joined.
 #[derive(Clone, PartialEq, Message)]
 pub struct Trace {
     /// All packets.
@@ -11,21 +11,21 @@ pub struct Trace {
     pub packet: Vec<TracePacket>,
 }
 
-/// The names that are interned before are valid no more.
+/// Invalidates all names that were interned before.
 pub const INCREMENTAL_STATE_CLEARED: u32 = 1;
-/// What follows uses names that were interned before.
+/// Declares that the packet uses names that were interned before.
 pub const NEEDS_INCREMENTAL_STATE: u32 = 2;
 
-/// One thing that is told.
+/// One item of a trace.
 #[derive(Clone, PartialEq, Message)]
 pub struct TracePacket {
-    /// When, nanoseconds.
+    /// Time, nanoseconds.
     #[prost(uint64, optional, tag = "8")]
     pub timestamp: Option<u64>,
-    /// Who writes: names are interned for each.
+    /// The writer, for which names are interned.
     #[prost(uint32, optional, tag = "10")]
     pub trusted_packet_sequence_id: Option<u32>,
-    /// Something happens.
+    /// An event.
     #[prost(message, optional, tag = "11")]
     pub track_event: Option<TrackEvent>,
     /// Names that are used from here on.
@@ -34,10 +34,10 @@ pub struct TracePacket {
     /// See [`INCREMENTAL_STATE_CLEARED`].
     #[prost(uint32, optional, tag = "13")]
     pub sequence_flags: Option<u32>,
-    /// A track comes to be.
+    /// A new track.
     #[prost(message, optional, tag = "60")]
     pub track_descriptor: Option<TrackDescriptor>,
-    /// What is known of all of it; of the same key the last counts.
+    /// Facts about the whole trace; the last value of a key applies.
     #[prost(message, optional, tag = "126")]
     pub trace_attributes: Option<TraceAttributes>,
 }
@@ -45,22 +45,22 @@ pub struct TracePacket {
 /// A track.
 #[derive(Clone, PartialEq, Message)]
 pub struct TrackDescriptor {
-    /// Its number.
+    /// Number of the track.
     #[prost(uint64, optional, tag = "1")]
     pub uuid: Option<u64>,
-    /// Its name. Siblings of one name are shown as one.
+    /// Name of the track. Siblings with the same name are displayed as one.
     #[prost(string, optional, tag = "2")]
     pub name: Option<String>,
-    /// It is a process.
+    /// Set if the track is a process.
     #[prost(message, optional, tag = "3")]
     pub process: Option<ProcessDescriptor>,
-    /// It is a thread.
+    /// Set if the track is a thread.
     #[prost(message, optional, tag = "4")]
     pub thread: Option<ThreadDescriptor>,
-    /// The track that it belongs to.
+    /// Parent track.
     #[prost(uint64, optional, tag = "5")]
     pub parent_uuid: Option<u64>,
-    /// It has values.
+    /// Set if the track is a counter.
     #[prost(message, optional, tag = "8")]
     pub counter: Option<CounterDescriptor>,
 }
@@ -68,10 +68,10 @@ pub struct TrackDescriptor {
 /// A process.
 #[derive(Clone, PartialEq, Message)]
 pub struct ProcessDescriptor {
-    /// Its number.
+    /// Number of the process.
     #[prost(int32, optional, tag = "1")]
     pub pid: Option<i32>,
-    /// Its name.
+    /// Name of the process.
     #[prost(string, optional, tag = "6")]
     pub process_name: Option<String>,
 }
@@ -79,71 +79,71 @@ pub struct ProcessDescriptor {
 /// A thread.
 #[derive(Clone, PartialEq, Message)]
 pub struct ThreadDescriptor {
-    /// The number of its process.
+    /// Number of the thread's process.
     #[prost(int32, optional, tag = "1")]
     pub pid: Option<i32>,
-    /// Its own.
+    /// Number of the thread.
     #[prost(int64, optional, tag = "2")]
     pub tid: Option<i64>,
-    /// Its name.
+    /// Name of the thread.
     #[prost(string, optional, tag = "5")]
     pub thread_name: Option<String>,
 }
 
-/// What the values of a counter are.
+/// Description of the values of a counter.
 #[derive(Clone, PartialEq, Message)]
 pub struct CounterDescriptor {
-    /// Their unit.
+    /// Unit of the values.
     #[prost(string, optional, tag = "6")]
     pub unit_name: Option<String>,
 }
 
-/// What happens.
+/// Type of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, prost::Enumeration)]
 #[repr(i32)]
 pub enum EventType {
-    /// Nobody has said.
+    /// The type is not specified.
     Unspecified = 0,
     /// A span begins.
     SliceBegin = 1,
     /// The span that began last on its track ends.
     SliceEnd = 2,
-    /// Something that takes no time.
+    /// An event without duration.
     Instant = 3,
-    /// A counter has another value.
+    /// A counter changes its value.
     Counter = 4,
 }
 
-/// Something happens on a track.
+/// An event on a track.
 #[derive(Clone, PartialEq, Message)]
 pub struct TrackEvent {
-    /// Numbers and words about it.
+    /// Numbers and texts about the event.
     #[prost(message, repeated, tag = "4")]
     pub debug_annotations: Vec<DebugAnnotation>,
-    /// What.
+    /// Type of the event.
     #[prost(enumeration = "EventType", optional, tag = "9")]
     pub r#type: Option<i32>,
-    /// The number of its interned name.
+    /// Number of the event's interned name.
     #[prost(uint64, optional, tag = "10")]
     pub name_iid: Option<u64>,
-    /// Where.
+    /// Track of the event.
     #[prost(uint64, optional, tag = "11")]
     pub track_uuid: Option<u64>,
-    /// A counter's value.
+    /// Value of a counter.
     #[prost(int64, optional, tag = "30")]
     pub counter_value: Option<i64>,
 }
 
-/// A number or words.
+/// A number or a text.
 #[derive(Clone, PartialEq, Message)]
 pub struct DebugAnnotation {
-    /// The number of its interned name.
+    /// Number of the annotation's interned name.
     #[prost(uint64, optional, tag = "1")]
     pub name_iid: Option<u64>,
     /// The number.
     #[prost(uint64, optional, tag = "3")]
     pub uint_value: Option<u64>,
-    /// The words.
+    /// The text.
     #[prost(string, optional, tag = "6")]
     pub string_value: Option<String>,
 }
@@ -151,10 +151,10 @@ pub struct DebugAnnotation {
 /// Names by their numbers.
 #[derive(Clone, PartialEq, Message)]
 pub struct InternedData {
-    /// Of events.
+    /// Names of events.
     #[prost(message, repeated, tag = "2")]
     pub event_names: Vec<InternedName>,
-    /// Of what is told about them.
+    /// Names of annotations.
     #[prost(message, repeated, tag = "3")]
     pub debug_annotation_names: Vec<InternedName>,
 }
@@ -170,24 +170,24 @@ pub struct InternedName {
     pub name: Option<String>,
 }
 
-/// What is known of all of a trace.
+/// Facts about the whole trace.
 #[derive(Clone, PartialEq, Message)]
 pub struct TraceAttributes {
-    /// One by one.
+    /// The facts.
     #[prost(message, repeated, tag = "1")]
     pub attribute: Vec<Attribute>,
 }
 
-/// One fact; `metadata` of `trace_processor` has it as `trace_attribute.KEY`.
+/// One fact, which is in `metadata` of `trace_processor` as `trace_attribute.KEY`.
 #[derive(Clone, PartialEq, Message)]
 pub struct Attribute {
-    /// What it is about.
+    /// Name of the fact.
     #[prost(string, optional, tag = "1")]
     pub key: Option<String>,
     /// A number.
     #[prost(int64, optional, tag = "2")]
     pub long_value: Option<i64>,
-    /// Words.
+    /// A text.
     #[prost(string, optional, tag = "3")]
     pub string_value: Option<String>,
 }

@@ -1,20 +1,20 @@
-//! What of a run goes into its timeline.
+//! Selects the part of a run that is in its timeline.
 
 use baton_wire::{Endpoint, Span, Time};
 use std::fmt;
 use std::net::SocketAddr;
 use std::str::FromStr;
 
-/// What of a run goes into its timeline.
+/// Selects the part of a run that is in its timeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sampling {
-    /// When it begins; none: with what is measured, or with the run.
+    /// Start of the timeline; `None`: the start of the measurement, or of the run if nothing is measured.
     pub from: Option<Time>,
-    /// When it ends; none: with the run.
+    /// End of the timeline; `None`: the end of the run.
     pub to: Option<Time>,
-    /// Which connections have a track each.
+    /// The connections that have a track.
     pub connections: Connections,
-    /// Its size at most, bytes.
+    /// Maximum size of the timeline, bytes.
     pub most_bytes: u64,
 }
 
@@ -31,10 +31,10 @@ impl Default for Sampling {
 }
 
 impl Sampling {
-    /// Reads the two ends of a window, FROM..TO, in seconds; what is not said is none.
+    /// Parses a window, FROM..TO, in seconds; an omitted end is `None`.
     ///
     /// # Errors
-    /// Says what was expected.
+    /// Returns a text that says what was expected.
     pub fn parse_window(text: &str) -> Result<(Option<Time>, Option<Time>), String> {
         let expected = || "expected FROM..TO in seconds, as in 1.5..1.6, 1.5.. or ..0.5".to_owned();
         let (from, to) = text.split_once("..").ok_or_else(expected)?;
@@ -55,23 +55,23 @@ impl Sampling {
     }
 }
 
-/// Which connections have a track each.
+/// Rule that chooses the connections that have a track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Connections {
     /// None.
     None,
-    /// Of so many that are opened one after the other the first.
+    /// The first of every n connections, in the order in which they are opened.
     Every(u64),
-    /// Those that were handed to a NIC, or were to be.
+    /// Connections that were handed off to a NIC, or whose handoff was attempted.
     Moved,
-    /// Those that have lost a packet, or sent one again.
+    /// Connections that lost or retransmitted a packet.
     Lossy,
-    /// Those of this client's address and port.
+    /// Connections of the client with this address and port.
     Of(SocketAddr),
 }
 
 impl Connections {
-    /// Whether a connection is chosen as soon as it is there, by how many were opened before it and by its client.
+    /// Returns whether a connection is chosen as soon as it is opened, from the number of connections opened before it and its client.
     pub fn chooses(self, number: u64, client: Endpoint) -> bool {
         match self {
             Self::None | Self::Moved | Self::Lossy => false,

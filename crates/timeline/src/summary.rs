@@ -1,4 +1,4 @@
-//! What is in a timeline, and what was left out.
+//! Summary of the content of a timeline, and of omitted events.
 
 use crate::connections::ConnectionTracks;
 use crate::sampling::Connections;
@@ -8,27 +8,27 @@ use baton_wire::Time;
 use std::fmt;
 use std::io::Write;
 
-/// What is in a timeline, and what was left out.
+/// Summary of the content of a timeline, and of omitted events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// When it begins.
+    /// Start of the timeline.
     pub from: Time,
-    /// When it ends.
+    /// End of the timeline.
     pub to: Time,
-    /// Which connections have a track.
+    /// Rule that chose the connections with a track.
     pub rule: Connections,
-    /// Connections that were opened until its end.
+    /// Connections that were opened before the end of the timeline.
     pub opened: u64,
-    /// Those that have a track.
+    /// Connections that have a track.
     pub shown: u64,
-    /// What was left out for want of room, by [`Grain`].
+    /// Events omitted because of the size limit, by [`Grain`].
     pub left_out: [LeftOut; 3],
-    /// Its size, bytes.
+    /// Size of the timeline, bytes.
     pub bytes: u64,
 }
 
 impl Summary {
-    /// That of what was written until now; none if the window has not opened.
+    /// Summarises everything written until now, or returns `None` if the window has not opened.
     pub fn of<W: Write>(
         writer: &Writer<W>,
         window: &Window,
@@ -48,7 +48,7 @@ impl Summary {
         })
     }
 
-    /// In words, for who reads the file.
+    /// Returns the summary as text, for readers of the file.
     pub fn facts(&self) -> [(&'static str, String); 4] {
         let [work, connections, samples] = self.left_out;
         let left_out = |what: &str, left: LeftOut| match left.since {

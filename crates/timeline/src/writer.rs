@@ -1,4 +1,4 @@
-//! Writes a timeline as it happens.
+//! Writes a timeline while the events happen.
 
 use crate::proto::{
     Attribute, CounterDescriptor, DebugAnnotation, EventType, INCREMENTAL_STATE_CLEARED,
@@ -10,46 +10,46 @@ use prost::Message;
 use rustc_hash::FxHashMap;
 use std::io::{self, Write};
 
-/// The least limit of a timeline's size, bytes.
+/// Minimum size limit of a timeline, bytes.
 pub const LEAST_BYTES: u64 = 1 << 20;
-/// What is kept of the limit for names, the ends of spans and the facts about it all, bytes.
+/// Part of the limit that is reserved for names, ends of spans and facts about the whole trace, bytes.
 const RESERVE: u64 = 64 << 10;
-/// What the end of a span takes at most, bytes.
+/// Maximum size of the end of a span, bytes.
 const END_BYTES: u64 = 40;
-/// Bytes that are gathered before the file is given them.
+/// Number of bytes that are buffered before they are written to the file.
 const BUFFER_BYTES: usize = 64 << 10;
-/// The one that writes.
+/// Number of the only writer.
 const SEQUENCE: u32 = 1;
-/// The field of a trace that packets are, as a protocol buffer has it: number 1, length in front.
+/// Field of a trace that holds packets, as encoded in protocol buffers: number 1, length-delimited.
 const PACKET: u8 = 0x0a;
 
-/// A track, by its number.
+/// A track, identified by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Track(u64);
 
-/// A number or words about an event.
+/// A number or a text about an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value<'a> {
     /// A number.
     Number(u64),
-    /// Words.
+    /// A text.
     Words(&'a str),
 }
 
-/// What is told, from what there is most of. Each begins to be left out while there is still room for the next.
+/// Classes of events, the most frequent first. Events of a class are omitted when only space for the classes after it is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Grain {
-    /// Pieces of work, transfers and what waits: they may come until a file is three quarters full.
+    /// Pieces of work, transfers and queue lengths: written until the file is three quarters full.
     Work,
-    /// What happens to chosen connections: until seven eighths.
+    /// Events of chosen connections: written until the file is seven eighths full.
     Connection,
     /// Samples.
     Sample,
 }
 
 impl Grain {
-    /// In words.
+    /// Returns a description of the class.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Work => "pieces of work and transfers",
@@ -59,35 +59,35 @@ impl Grain {
     }
 }
 
-/// What was left out of one grain.
+/// Omitted events of one class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeftOut {
-    /// Since when everything was; none if nothing was.
+    /// Time from which on all events were omitted, if any were.
     pub since: Option<Time>,
-    /// Events.
+    /// Number of omitted events.
     pub events: u64,
 }
 
 /// Writes packets to `W`.
 ///
-/// An error of `W` is kept, and what follows it is lost: see [`Writer::error`].
+/// After an error of `W` all output is dropped; the error is kept: see [`Writer::error`].
 #[derive(Debug)]
 pub struct Writer<W> {
     out: W,
     limit: u64,
     written: u64,
-    /// Spans that have begun and not ended.
+    /// Number of open spans.
     open: u64,
     tracks: u64,
     names: FxHashMap<String, u64>,
     left_out: [LeftOut; 3],
     error: Option<io::Error>,
-    /// Whole packets: of a process that is killed the file has no half of one.
+    /// Whole packets, so that the file never ends in half a packet, even if the process is killed.
     buffer: Vec<u8>,
 }
 
 impl<W: Write> Writer<W> {
-    /// Writes at most so many bytes, or [`LEAST_BYTES`], to `out`.
+    /// Creates a writer of at most `limit` bytes, but at least [`LEAST_BYTES`], to `out`.
     pub fn new(out: W, limit: u64) -> Self {
         let mut writer = Self {
             out,
@@ -109,26 +109,26 @@ impl<W: Write> Writer<W> {
 
     // --- getters ---
 
-    /// Bytes so far.
+    /// Returns the number of bytes so far.
     pub fn written(&self) -> u64 {
         self.written
     }
 
-    /// What was left out for want of room, by grain.
+    /// Returns the events omitted because of the size limit, by class.
     pub fn left_out(&self) -> [LeftOut; 3] {
         self.left_out
     }
 
-    /// The first error of the file, once.
+    /// Returns the first error of the file, once.
     ///
     /// # Errors
-    /// That one.
+    /// Returns that error.
     pub fn error(&mut self) -> io::Result<()> {
         self.error.take().map_or(Ok(()), Err)
     }
 
-    /// Whether there is room for one more event of this grain, at that time. Where there is none all that follow are left out, too: up to
-    /// there nothing is missing.
+    /// Reports whether there is space for another event of this class, at time `at`. After the first refusal all later events of the class
+    /// are refused, so that the trace is complete up to that point.
     pub fn admits(&mut self, grain: Grain, at: Time) -> bool {
         let limit = match grain {
             Grain::Work => self.limit / 8 * 6,
@@ -147,7 +147,7 @@ impl<W: Write> Writer<W> {
 
     // --- tracks ---
 
-    /// A process, which has tracks.
+    /// Adds a process, which contains tracks.
     pub fn process(&mut self, name: &str) -> Track {
         let pid = self.tracks as i32 + 1;
         self.track(TrackDescriptor {
@@ -159,7 +159,7 @@ impl<W: Write> Writer<W> {
         })
     }
 
-    /// A thread of a process: what it does goes on one after the other.
+    /// Adds a thread of a process, whose spans follow each other.
     pub fn thread(&mut self, process: Track, name: &str) -> Track {
         let tid = self.tracks as i64 + 1;
         self.track(TrackDescriptor {
@@ -172,7 +172,7 @@ impl<W: Write> Writer<W> {
         })
     }
 
-    /// Another track of a process, for spans and moments.
+    /// Adds another track of a process, for spans and moments.
     pub fn row(&mut self, process: Track, name: &str) -> Track {
         self.track(TrackDescriptor {
             name: Some(name.to_owned()),
@@ -181,7 +181,7 @@ impl<W: Write> Writer<W> {
         })
     }
 
-    /// A counter of a process, in this unit; "" counts.
+    /// Adds a counter of a process, with this unit; "" is for plain counts.
     pub fn counter(&mut self, process: Track, name: &str, unit: &str) -> Track {
         self.track(TrackDescriptor {
             name: Some(name.to_owned()),
@@ -207,13 +207,13 @@ impl<W: Write> Writer<W> {
 
     // --- events, each of which is admitted before ---
 
-    /// A span begins on a track, and is to be ended. Those of one track lie within each other or one behind the other.
+    /// Begins a span on a track, which must be ended. Spans of one track must be nested or consecutive.
     pub fn begin(&mut self, track: Track, at: Time, name: &str, about: About<'_>) {
         self.open += 1;
         self.event(track, at, EventType::SliceBegin, name, about);
     }
 
-    /// The span that began last on a track ends.
+    /// Ends the latest span on a track.
     pub fn end(&mut self, track: Track, at: Time) {
         self.open -= 1;
         let event = TrackEvent {
@@ -223,18 +223,18 @@ impl<W: Write> Writer<W> {
         self.write_event(at, event);
     }
 
-    /// A span on a track.
+    /// Writes a span on a track.
     pub fn span(&mut self, track: Track, (from, to): (Time, Time), name: &str, about: About<'_>) {
         self.begin(track, from, name, about);
         self.end(track, to);
     }
 
-    /// Something that takes no time.
+    /// Writes an event without duration.
     pub fn moment(&mut self, track: Track, at: Time, name: &str, about: About<'_>) {
         self.event(track, at, EventType::Instant, name, about);
     }
 
-    /// A counter has another value.
+    /// Writes a new value of a counter.
     pub fn set(&mut self, counter: Track, at: Time, value: i64) {
         let event = TrackEvent {
             r#type: Some(EventType::Counter.into()),
@@ -268,7 +268,7 @@ impl<W: Write> Writer<W> {
 
     // --- all of it ---
 
-    /// Facts about all of it. Of the same key the last counts.
+    /// Writes facts about the whole trace. The last value of a key applies.
     pub fn facts<'a>(&mut self, facts: impl IntoIterator<Item = (&'a str, String)>) {
         let attribute = |(key, words): (&str, String)| Attribute {
             key: Some(key.to_owned()),
@@ -283,10 +283,10 @@ impl<W: Write> Writer<W> {
         });
     }
 
-    /// Puts all that was written into its place.
+    /// Flushes all data to its destination.
     ///
     /// # Errors
-    /// Not all of it could be written.
+    /// Not all data could be written.
     pub fn flush(&mut self) -> io::Result<()> {
         self.pass_on();
         self.error()?;
@@ -334,7 +334,7 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// Gives the file what was gathered. An error is kept for [`Writer::flush`].
+    /// Writes the buffered data to the file. An error is kept for [`Writer::flush`].
     pub fn pass_on(&mut self) {
         if self.error.is_none() {
             self.error = self.out.write_all(&self.buffer).err();
@@ -343,7 +343,7 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// Numbers and words about an event, by their names.
+/// Named numbers and texts about an event.
 pub type About<'a> = &'a [(&'a str, Value<'a>)];
 
 fn packet() -> TracePacket {

@@ -1,12 +1,12 @@
-//! When received data arrived, of one connection.
+//! Arrival times of received data, for one connection.
 
 use crate::SeqNr;
 use std::collections::VecDeque;
 
-/// Runs of data with a time of their own, at most. What comes when there are more counts as part of the last run.
+/// Maximum number of runs with a time of their own. Data that arrives when there are that many counts as part of the last run.
 const MOST_RUNS: usize = 1024;
 
-/// Data that arrived at one moment.
+/// Data that arrived at one point in time.
 #[derive(Clone, Copy, Debug)]
 struct Run<T> {
     start: SeqNr,
@@ -14,14 +14,14 @@ struct Run<T> {
     at: T,
 }
 
-/// Arrivals of what was not read yet, by their ends, in time as whoever keeps them counts it.
+/// Arrival times of data that has not been read yet, ordered by the ends of the runs. The caller chooses the type of time.
 #[derive(Clone, Debug, Default)]
 pub struct ArrivalTimes<T> {
     runs: VecDeque<Run<T>>,
 }
 
 impl<T: Copy + PartialEq> ArrivalTimes<T> {
-    /// Data from `start` to `end` arrived at `at`. What had arrived before keeps its time.
+    /// Records that data from `start` to `end` arrived at `at`. Data that had arrived before keeps its time.
     pub fn note(&mut self, at: T, start: SeqNr, mut end: SeqNr) {
         let place = loop {
             let place = self.runs.partition_point(|run| run.end.before(end));
@@ -39,7 +39,8 @@ impl<T: Copy + PartialEq> ArrivalTimes<T> {
         }
     }
 
-    /// When the byte before `next`, which is the next to be read, arrived, if that was noted. What is before it is forgotten.
+    /// Returns the arrival time of the byte before `next`, which is the next byte to be read, if it was recorded. Forgets the times of
+    /// earlier data.
     pub fn of_byte_before(&mut self, next: SeqNr) -> Option<T> {
         while self.runs.pop_front_if(|run| run.end.before(next)).is_some() {}
         let run = self.runs.front()?;
@@ -60,7 +61,7 @@ mod tests {
     fn bytes_have_the_time_of_the_segment_that_brought_them() {
         let mut times = ArrivalTimes::default();
         times.note(at(1), SeqNr(100), SeqNr(200));
-        // Out of order, then what was missing, then all of it again.
+        // Out of order, then the missing data, then all of it again.
         times.note(at(2), SeqNr(300), SeqNr(400));
         times.note(at(3), SeqNr(200), SeqNr(300));
         times.note(at(4), SeqNr(100), SeqNr(200));

@@ -1,14 +1,14 @@
-//! What frames are written into.
+//! Buffers that frames are written to.
 
 use bytes::BytesMut;
 use std::ops::DerefMut;
 
-/// Memory that grows as bytes are appended.
+/// A buffer that grows as bytes are appended.
 pub trait Buffer: DerefMut<Target = [u8]> {
     /// Appends bytes.
     fn append(&mut self, bytes: &[u8]);
 
-    /// Makes sure that `additional` bytes can be appended without asking for memory again.
+    /// Reserves memory for `additional` more bytes.
     fn make_room(&mut self, additional: usize);
 
     /// Keeps the first `len` bytes.

@@ -1,4 +1,4 @@
-//! Capture files in the pcapng format (draft-ietf-opsawg-pcapng), as Wireshark and tcpdump read them.
+//! Capture files in the pcapng format (draft-ietf-opsawg-pcapng), which Wireshark and tcpdump read.
 
 use crate::Time;
 use pcap_file::pcapng::PcapNgWriter;
@@ -16,7 +16,7 @@ const RESOLUTION_NS: u8 = 9;
 
 /// Writes the Ethernet frames of one interface to a file.
 ///
-/// Frames are written as they come: a buffered writer serves them best. The writer is flushed by its own means.
+/// Each frame is written immediately, so use a buffered writer. Only [`CaptureWriter::flush`] flushes the writer.
 pub struct CaptureWriter<W: Write> {
     file: PcapNgWriter<W>,
     /// Wall-clock time of [`Time::ZERO`].
@@ -45,7 +45,7 @@ impl<W: Write> CaptureWriter<W> {
         })
     }
 
-    /// Lets [`Time::ZERO`] stand for the moment `epoch` after the start of 1970, which it is without this.
+    /// Sets the time that [`Time::ZERO`] stands for, as a duration since the start of 1970. The default is zero.
     #[must_use]
     pub fn with_epoch(self, epoch: Duration) -> Self {
         Self { epoch, ..self }
@@ -59,8 +59,8 @@ impl<W: Write> CaptureWriter<W> {
         self.file.get_mut().flush()
     }
 
-    /// Adds a frame that passed at `at`, without its check sequence. `original_len` is its length in bytes on the link,
-    /// which is more than that of `frame` when only its beginning is kept.
+    /// Adds a frame that passed at `at`, without its frame check sequence. `original_len` is its length on the link in bytes, which is
+    /// greater than that of `frame` if only the beginning is kept.
     ///
     /// # Errors
     /// When the writer fails.

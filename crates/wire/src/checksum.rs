@@ -1,30 +1,30 @@
-//! The Internet checksum (RFC 1071). It is the one thing done to every byte of a segment besides copying it, so it is
-//! summed in the longest registers that the processor has; header libraries add one word after the other.
+//! The Internet checksum (RFC 1071). Besides copying, it is the only operation on every byte of a segment, so it uses the longest registers
+//! of the processor; header libraries add one word at a time.
 
 #[cfg(target_arch = "x86_64")]
 mod registers;
 
 use etherparse::{Ipv4Header, Ipv4HeaderSlice};
 
-/// Most bytes before the sums of a vector's lanes are gathered into one: each vector changes a lane by 2^16 at most, so that none overflows.
-/// No packet is longer.
+/// Maximum number of bytes before the sums of a vector's lanes are combined: each vector changes a lane by at most 2^16, so that none
+/// overflows. No packet is longer.
 const MOST_BYTES: usize = 1 << 18;
 
-/// The ones' complement sum of 16-bit words, not yet folded. Words are taken in the machine's own byte order, which comes
-/// to the same sum (RFC 1071 2(B)).
+/// The ones' complement sum of 16-bit words, not yet folded. Words are read in the machine's byte order, which yields the same sum (RFC
+/// 1071 2(B)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checksum {
     sum: u64,
 }
 
 impl Checksum {
-    /// The sum of nothing.
+    /// The sum of no bytes.
     pub const fn new() -> Self {
         Self { sum: 0 }
     }
 
-    /// Adds bytes; a last odd one counts as if a zero followed it (RFC 1071 1), so only the last run may be odd, or else
-    /// what follows must be told so ([`Checksum::add_piece`]).
+    /// Adds bytes. An odd last byte counts as if a zero followed (RFC 1071 1), so only the last run may have an odd length; otherwise add
+    /// the following runs with [`Checksum::add_piece`].
     #[must_use]
     pub fn add_bytes(self, bytes: &[u8]) -> Self {
         let (run, rest) = bytes.split_at(bytes.len().min(MOST_BYTES));
@@ -35,13 +35,13 @@ impl Checksum {
         }
     }
 
-    /// Adds so few bytes that no sum overflows.
+    /// Adds at most [`MOST_BYTES`], so that no sum overflows.
     #[inline]
     fn add_run(self, bytes: &[u8]) -> Self {
         let (vectors, rest) = sum_of_most(bytes);
         let (words, rest) = rest.as_chunks();
         let words = sum_of_words(words);
-        // Three bytes at most, as they would stand before zeros in a word.
+        // Up to three bytes, padded with zeros to a word.
         let last = match *rest {
             [] => 0,
             [a] => u32::from_ne_bytes([a, 0, 0, 0]),
@@ -53,7 +53,7 @@ impl Checksum {
         }
     }
 
-    /// Adds bytes of an even number that is known beforehand, such as an address.
+    /// Adds a fixed number of bytes, a multiple of four, such as an address.
     #[must_use]
     #[inline]
     pub fn add_words<const N: usize>(self, bytes: &[u8; N]) -> Self {
@@ -63,7 +63,7 @@ impl Checksum {
         }
     }
 
-    /// The sum of an IPv4 header, which mostly has no options.
+    /// Returns the sum of an IPv4 header, which usually has no options.
     #[inline]
     pub fn of_ipv4_header(header: &Ipv4HeaderSlice<'_>) -> Self {
         match <&[u8; Ipv4Header::MIN_LEN]>::try_from(header.slice()) {
@@ -72,8 +72,8 @@ impl Checksum {
         }
     }
 
-    /// Adds bytes that come after `before` others. After an odd number of them each byte has the other place in its word, and
-    /// so in the sum (RFC 1071 2(B)).
+    /// Adds bytes that follow `before` other bytes. If that number is odd, each byte has the opposite position in its word, and therefore
+    /// in the sum (RFC 1071 2(B)).
     #[must_use]
     #[inline]
     pub fn add_piece(self, bytes: &[u8], before: usize) -> Self {
@@ -86,7 +86,7 @@ impl Checksum {
         }
     }
 
-    /// Adds what was summed apart, an even number of bytes.
+    /// Adds a sum of an even number of bytes that was computed separately.
     #[must_use]
     pub const fn add(self, other: Self) -> Self {
         Self {
@@ -94,7 +94,7 @@ impl Checksum {
         }
     }
 
-    /// Adds one number of four bytes.
+    /// Adds a four-byte number.
     #[must_use]
     pub const fn add_u32(self, number: u32) -> Self {
         Self {
@@ -102,7 +102,7 @@ impl Checksum {
         }
     }
 
-    /// Adds one number of two bytes.
+    /// Adds a two-byte number.
     #[must_use]
     pub const fn add_u16(self, number: u16) -> Self {
         Self {
@@ -110,13 +110,12 @@ impl Checksum {
         }
     }
 
-    /// The field's two bytes as they stand in a header: the complement of the sum. Over data that contains its own right
-    /// checksum it is zero.
+    /// Returns the two bytes of the checksum field: the complement of the sum. They are zero if the data contains its own correct checksum.
     pub const fn to_bytes(self) -> [u8; 2] {
         (!self.folded()).to_ne_bytes()
     }
 
-    /// True when the data summed contained its own right checksum.
+    /// Returns whether the data contained its own correct checksum.
     pub const fn is_right(self) -> bool {
         self.folded() == u16::MAX
     }
@@ -130,7 +129,7 @@ impl Checksum {
     }
 }
 
-/// The sum of as many bytes as are summed in long registers, and the bytes that are left.
+/// Returns the sum of the bytes that long registers can add, and the remaining bytes.
 #[inline]
 fn sum_of_most(bytes: &[u8]) -> (u64, &[u8]) {
     #[cfg(target_arch = "x86_64")]
@@ -140,7 +139,7 @@ fn sum_of_most(bytes: &[u8]) -> (u64, &[u8]) {
     (0, bytes)
 }
 
-/// The sum of words of 32 bits, which comes to that of their halves (RFC 1071 2(C)). Compilers add several at a time.
+/// Returns the sum of 32-bit words, which is equivalent to that of their halves (RFC 1071 2(C)). Compilers vectorise this.
 #[inline]
 fn sum_of_words(words: &[[u8; 4]]) -> u64 {
     let words = words.iter().map(|&word| u32::from_ne_bytes(word));
@@ -152,7 +151,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// As RFC 1071 4.1 has it, in C there.
+    /// The algorithm of RFC 1071 4.1, which is in C there.
     fn plain(bytes: &[u8]) -> [u8; 2] {
         let mut sum: u32 = bytes
             .chunks(2)
@@ -196,7 +195,7 @@ mod tests {
         }
     }
 
-    /// The same over more bytes than 32 bits can sum.
+    /// Computes the same checksum over more bytes than a 32-bit sum allows.
     fn plain_of_many(bytes: &[u8]) -> [u8; 2] {
         let sum = bytes.chunks(1 << 16).fold(0u32, |sum, part| {
             let [high, low] = plain(part);

@@ -1,4 +1,4 @@
-//! TCP segments from bytes, without copying them.
+//! Parses TCP segments without copying them.
 
 use crate::lower::pseudo_header;
 use crate::options;
@@ -9,13 +9,13 @@ use etherparse::{
 };
 use std::net::IpAddr;
 
-/// Where the control bits stand in a TCP header (RFC 9293 3.1). They are laid out as [`Flags`] has them.
+/// Offset of the control bits in a TCP header (RFC 9293 3.1). [`Flags`] has the same layout.
 const TCP_FLAGS_AT: usize = 13;
 
-/// Reads an Ethernet frame; gives the segment and its data. Padding after the packet is ignored.
+/// Parses an Ethernet frame; returns the segment and its data. Padding after the packet is ignored.
 ///
 /// # Errors
-/// When it does not carry a whole and right TCP segment.
+/// The frame does not contain a complete and valid TCP segment.
 pub fn decode_frame(bytes: &[u8]) -> Result<(Packet, &[u8]), DecodeError> {
     let ethernet = Ethernet2HeaderSlice::from_slice(bytes).map_err(|_| DecodeError::Malformed)?;
     match ethernet.ether_type() {
@@ -24,10 +24,10 @@ pub fn decode_frame(bytes: &[u8]) -> Result<(Packet, &[u8]), DecodeError> {
     }
 }
 
-/// Reads an IP packet; gives the segment and its data. Options that Baton does not know are skipped.
+/// Parses an IP packet; returns the segment and its data. Unknown options are skipped.
 ///
 /// # Errors
-/// When it is not a whole and right TCP segment.
+/// The packet is not a complete and valid TCP segment.
 pub fn decode_packet(bytes: &[u8]) -> Result<(Packet, &[u8]), DecodeError> {
     match bytes.first().map(|first| first >> 4) {
         Some(4) => decode_v4(bytes),
@@ -94,22 +94,22 @@ fn decode_carried(
     Ok((packet, &carried[tcp.header_len..]))
 }
 
-/// What stands before a segment's data, besides the header as a value.
+/// Properties of a segment that are not in [`Header`].
 #[derive(Clone, Copy, Debug)]
 pub struct TcpPart {
     /// Port of the sender.
     pub src_port: u16,
     /// Port of the receiver.
     pub dst_port: u16,
-    /// Bytes of the header: data starts after them.
+    /// Length of the header, bytes: data starts after it.
     pub header_len: usize,
 }
 
-/// Reads the segment that an IP packet carries, and writes its header to `header`. `pseudo_header` is the sum of that packet's pseudo-header, its length taken
-/// as zero; without it the checksum is not verified, for it may have been left to hardware.
+/// Parses the segment that an IP packet carries, and writes its header to `header`. `pseudo_header` is the sum of the packet's
+/// pseudo-header with a length of zero; without it the checksum is not verified, as it may have been left to hardware.
 ///
 /// # Errors
-/// When it is not a right TCP segment.
+/// The data is not a valid TCP segment.
 #[inline(always)]
 pub fn decode_tcp(
     pseudo_header: Option<Checksum>,

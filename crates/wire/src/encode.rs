@@ -1,17 +1,17 @@
-//! TCP segments to bytes. A library lays out the headers below TCP; here are TCP's, and the checksum.
+//! Encodes TCP segments. A library writes the headers below TCP; this module writes the TCP header and the checksum.
 
 use crate::lower::{LowerHeaders, MOST_LEN, ethernet_header};
 use crate::options;
 use crate::{Buffer, Checksum, EncodeError, Flags, Head, Link, Packet};
 use std::net::IpAddr;
 
-/// Bytes of a TCP header without options.
+/// Length of a TCP header without options, bytes.
 const TCP_HEADER_LEN: usize = 20;
 
-/// Most bytes of a TCP header.
+/// Maximum length of a TCP header, bytes.
 pub(crate) const MOST_TCP_HEADER_LEN: usize = TCP_HEADER_LEN + options::MOST_LEN;
 
-/// Where fields stand in a TCP header (RFC 9293 3.1).
+/// Offsets of fields in a TCP header (RFC 9293 3.1).
 const TCP_SEQ_AT: usize = 4;
 const TCP_FLAGS_AT: usize = 13;
 const TCP_CHECKSUM_AT: usize = 16;
@@ -19,7 +19,7 @@ const TCP_CHECKSUM_AT: usize = 16;
 /// Appends an Ethernet frame, without padding and frame check sequence, to `out`.
 ///
 /// # Errors
-/// When there is no such frame; then `out` is as it was.
+/// The packet cannot be encoded; then `out` is unchanged.
 pub fn encode_frame(
     link: Link,
     packet: &Packet,
@@ -30,10 +30,10 @@ pub fn encode_frame(
     encode_pieces(&lower, packet.head(), std::iter::once(payload), out)
 }
 
-/// Appends an IP packet to `out`, with right checksums.
+/// Appends an IP packet with correct checksums to `out`.
 ///
 /// # Errors
-/// When there is no such packet; then `out` is as it was.
+/// The packet cannot be encoded; then `out` is unchanged.
 pub fn encode_packet(
     packet: &Packet,
     payload: &[u8],
@@ -43,16 +43,15 @@ pub fn encode_packet(
     encode_pieces(&lower, packet.head(), std::iter::once(payload), out)
 }
 
-/// Appends the header of an Ethernet frame that carries a packet from `src` to `out`.
+/// Appends to `out` the header of an Ethernet frame that carries a packet from `src`.
 pub fn encode_link(link: Link, src: IpAddr, out: &mut Vec<u8>) {
     out.extend_from_slice(&ethernet_header(link, src));
 }
 
-/// Appends a segment to `out`, after `lower` headers, which are those for its addresses. Its data lies in pieces, which are
-/// copied once.
+/// Appends a segment to `out`, after the `lower` headers, which must be those for its addresses. The pieces of its data are copied once.
 ///
 /// # Errors
-/// When there is no such packet; then `out` is as it was.
+/// The packet cannot be encoded; then `out` is unchanged.
 pub fn encode_pieces<'a>(
     lower: &LowerHeaders,
     head: Head<'_>,
@@ -69,7 +68,7 @@ pub fn encode_pieces<'a>(
     let start = out.len();
     out.make_room(lower.len() + usize::from(tcp_len));
     out.append(lower.with_room(header_len));
-    // Data is summed where it lies: what was just written would have to be waited for.
+    // Sum the data at its source: reading what was just written would stall.
     let (mut sum, mut len) = (Checksum::new(), 0);
     for piece in pieces {
         sum = sum.add_piece(piece, len);
@@ -84,23 +83,23 @@ pub fn encode_pieces<'a>(
     Ok(())
 }
 
-/// How a run of segments is cut: alike but for their numbers, and the last one pushed.
+/// How a run of data is cut into segments, which differ only in their numbers, and in PSH of the last.
 #[derive(Clone, Copy, Debug)]
 pub struct Cut {
-    /// How many segments there are.
+    /// Number of segments.
     pub segments: u32,
-    /// Bytes of data of each.
+    /// Length of the data of each segment, bytes.
     pub segment_len: usize,
-    /// The last one carries PSH.
+    /// Whether the last segment carries PSH.
     pub pushes: bool,
 }
 
-/// Appends the segments of a run to `out`, each after `lower` headers, and calls `end` after each. `head` is the first one's, and
-/// `pieces` hold the data of all. Headers are laid out once; they differ in number and checksum, and the last one perhaps in PSH.
-/// Gives the bytes of each frame or packet.
+/// Appends the segments of a run to `out`, each after the `lower` headers, and calls `end` after each. `head` is that of the first segment,
+/// and `pieces` contain the data of all. Headers are written once; they differ in sequence number and checksum, and perhaps in PSH of the
+/// last. Returns the length of each frame or packet in bytes.
 ///
 /// # Errors
-/// When there are no such packets; then `out` is as it was.
+/// The packets cannot be encoded; then `out` is unchanged.
 pub fn encode_run<'a, B: Buffer>(
     lower: &LowerHeaders,
     head: Head<'_>,
@@ -150,7 +149,7 @@ pub fn encode_run<'a, B: Buffer>(
         let at = start + tcp_start + TCP_CHECKSUM_AT;
         out[at..at + 2].copy_from_slice(&checksum);
         end(out);
-        // Ones' complement: the old number is taken out of the sum by adding its complement (RFC 1624 2).
+        // Ones' complement: adding the complement of the old number removes that number from the sum (RFC 1624 2).
         let next = seq + cut.segment_len as u32;
         sum = sum.add_u32(!seq.0).add_u32(next.0);
         seq = next;
@@ -158,8 +157,8 @@ pub fn encode_run<'a, B: Buffer>(
     Ok(data_start + cut.segment_len)
 }
 
-/// Writes a TCP header, its checksum still zero (RFC 9293 3.1), to where it has its length, and gives its sum. TCP is Baton's
-/// own matter, and this is written for each segment; so no library does it.
+/// Writes a TCP header with a checksum of zero (RFC 9293 3.1) to `bytes`, which has the header's length, and returns its sum. No library is
+/// used because TCP is Baton's own subject, and this runs for each segment.
 #[inline]
 fn write_tcp_header(head: Head<'_>, bytes: &mut [u8]) -> Checksum {
     let header = head.header;

@@ -4,11 +4,11 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::Deref;
 
-/// Fewest and most bytes of a cookie (RFC 7413 4.1.1).
+/// Minimum and maximum length of a cookie, bytes (RFC 7413 4.1.1).
 const LEAST: usize = 4;
 const MOST: usize = 16;
 
-/// A Fast Open cookie: the bytes that a server gave, or none, which asks for one (RFC 7413 4.1.1). A slice.
+/// A Fast Open cookie: the bytes that a server issued, or no bytes, which requests a cookie (RFC 7413 4.1.1). Dereferences to a slice.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "Vec<u8>", into = "Vec<u8>")]
 pub struct FastOpenCookie {
@@ -16,20 +16,20 @@ pub struct FastOpenCookie {
     len: u8,
 }
 
-/// The option: a cookie, or a request for one, under one of its two kinds.
+/// The option: a cookie, or a request for a cookie, with one of its two kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FastOpenOption {
     /// The cookie.
     pub cookie: FastOpenCookie,
-    /// Under the kind for experiments that it had before its own was assigned (RFC 6994, experiment 0xF989).
+    /// Whether the option has the experimental kind that was used before its own kind was assigned (RFC 6994, experiment 0xF989).
     pub experimental: bool,
 }
 
 impl FastOpenOption {
-    /// Asks for a cookie.
+    /// Requests a cookie.
     pub const REQUEST: Self = Self::new(FastOpenCookie::REQUEST);
 
-    /// A cookie under the assigned kind.
+    /// Creates an option with the assigned kind.
     pub const fn new(cookie: FastOpenCookie) -> Self {
         Self {
             cookie,
@@ -37,29 +37,29 @@ impl FastOpenOption {
         }
     }
 
-    /// Bytes it takes, without padding.
+    /// Returns the length of the option without padding, bytes.
     pub(crate) fn len(&self) -> usize {
         let experiment = if self.experimental { 2 } else { 0 };
         2 + experiment + self.cookie.len()
     }
 }
 
-/// Bytes that are no cookie.
+/// The error of bytes that are not a valid cookie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a Fast Open cookie has 4 to 16 bytes, an even number, or none; not {0}")]
 pub struct NoCookie(pub usize);
 
 impl FastOpenCookie {
-    /// Asks for a cookie.
+    /// Requests a cookie.
     pub const REQUEST: Self = Self {
         bytes: [0; MOST],
         len: 0,
     };
 
-    /// A cookie of these bytes; of none it asks for one.
+    /// Creates a cookie from these bytes; no bytes request a cookie.
     ///
     /// # Errors
-    /// No cookie has so many bytes.
+    /// The number of bytes is invalid.
     pub fn new(bytes: &[u8]) -> Result<Self, NoCookie> {
         let len = bytes.len();
         if len != 0 && (!(LEAST..=MOST).contains(&len) || !len.is_multiple_of(2)) {
@@ -71,7 +71,7 @@ impl FastOpenCookie {
         Ok(cookie)
     }
 
-    /// True when it only asks for a cookie.
+    /// Returns whether this is only a request for a cookie.
     pub fn is_request(&self) -> bool {
         self.len == 0
     }
@@ -97,7 +97,7 @@ impl From<FastOpenCookie> for Vec<u8> {
     }
 }
 
-/// In hexadecimal.
+/// Formats the cookie in hexadecimal.
 impl fmt::Debug for FastOpenCookie {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.iter().try_for_each(|byte| write!(f, "{byte:02x}"))

@@ -1,10 +1,10 @@
-//! Who talks to whom.
+//! Endpoints and connections.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// One end of a connection.
+/// One endpoint of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Endpoint {
     /// Internet address, version 4 or 6.
@@ -14,12 +14,12 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// The end at `addr`, `port`.
+    /// Creates the endpoint with address `addr` and port `port`.
     pub const fn new(addr: IpAddr, port: u16) -> Self {
         Self { addr, port }
     }
 
-    /// The same port of any address of its kind.
+    /// Returns the unspecified address of the same IP version, with the same port.
     pub const fn unspecified(self) -> Self {
         let addr = match self.addr {
             IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
@@ -44,17 +44,17 @@ impl fmt::Debug for Endpoint {
     }
 }
 
-/// A connection as one of its ends names it: the four-tuple.
+/// A connection from the perspective of one end: the four-tuple.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Flow {
-    /// This end.
+    /// Local endpoint.
     pub local: Endpoint,
-    /// The other end.
+    /// Remote endpoint.
     pub remote: Endpoint,
 }
 
 impl Flow {
-    /// The same connection as the other end names it.
+    /// Returns the same connection from the perspective of the other end.
     pub const fn reversed(self) -> Self {
         Self {
             local: self.remote,

@@ -1,4 +1,4 @@
-//! TCP headers as values (RFC 9293 3.1), and how long they are on a wire.
+//! TCP headers as values (RFC 9293 3.1), and their lengths on the wire.
 
 use crate::{FastOpenOption, SackBlocks, SeqNr};
 use serde::{Deserialize, Serialize};
@@ -29,7 +29,7 @@ bitflags::bitflags! {
 /// The ECN field of the IP header (RFC 3168 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum Ecn {
-    /// The transport does not take part.
+    /// The transport does not support ECN.
     #[default]
     NotCapable,
     /// ECT(1).
@@ -41,7 +41,7 @@ pub enum Ecn {
 }
 
 impl Ecn {
-    /// The field's value in an IPv4 type of service or an IPv6 traffic class: its lower two bits (RFC 3168 5).
+    /// Decodes the lower two bits of an IPv4 type of service or an IPv6 traffic class (RFC 3168 5).
     pub const fn of_traffic_class(traffic_class: u8) -> Self {
         match traffic_class & 3 {
             0 => Self::NotCapable,
@@ -51,7 +51,7 @@ impl Ecn {
         }
     }
 
-    /// The same the other way round, the rest of the type of service or traffic class being zero.
+    /// Returns the type of service or traffic class with this field; the other bits are zero.
     pub const fn to_traffic_class(self) -> u8 {
         match self {
             Self::NotCapable => 0,
@@ -76,11 +76,11 @@ pub struct Timestamps {
 pub struct SackBlock {
     /// First sequence number of the block.
     pub start: SeqNr,
-    /// The number after its last.
+    /// The sequence number after the last one of the block.
     pub end: SeqNr,
 }
 
-/// The options that Baton reads and writes.
+/// The options that Baton supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Options {
     /// Maximum segment size (SYN only).
@@ -95,14 +95,14 @@ pub struct Options {
     pub sack: SackBlocks,
     /// Fast Open (SYN only, RFC 7413 4.1.1).
     pub fast_open: Option<FastOpenOption>,
-    /// Urgent pointer; meaningful with [`Flags::URG`]: how far the number after the last urgent byte is from the segment's own (RFC 6093
-    /// 3.1). It is no option, but as rare as one, and here it takes no room of its own.
+    /// Urgent pointer; meaningful with [`Flags::URG`]: the distance from the segment's sequence number to the number after the last urgent
+    /// byte (RFC 6093 3.1). The pointer is not an option, but as rare as one, and storing it here needs no additional memory.
     pub urgent: u16,
 }
 
 impl Options {
-    /// Bytes these options take in the header, padded to a multiple of four, laid out as Linux does: before timestamps,
-    /// SACK-permitted needs no room of its own.
+    /// Returns the length of these options in the header, padded to a multiple of four bytes, in the layout of Linux: with timestamps,
+    /// SACK-permitted needs no additional bytes.
     pub fn len(&self) -> usize {
         let mut len = 0;
         len += if self.mss.is_some() { 4 } else { 0 };
@@ -125,13 +125,13 @@ impl Options {
         len
     }
 
-    /// True when no option is present.
+    /// Returns whether no option is present.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// A TCP header without ports (those are in the segment's endpoints) and checksum.
+/// A TCP header without ports (which are in the segment's endpoints) and checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Header {
     /// Sequence number of the first byte (or of the SYN).
@@ -140,22 +140,23 @@ pub struct Header {
     pub ack: SeqNr,
     /// Control bits.
     pub flags: Flags,
-    /// Window as it stands in the header, not yet scaled.
+    /// Window as in the header, before scaling.
     pub window: u16,
     /// Options.
     pub options: Options,
 }
 
-/// Bytes of Ethernet header and frame check sequence.
+/// Length of the Ethernet header and frame check sequence, bytes.
 pub const ETHERNET_OVERHEAD: usize = 14 + 4;
 
-/// Length in bytes of an Ethernet frame, check sequence included, that carries `ip_len` bytes (IEEE 802.3: at least 64).
+/// Returns the length in bytes of an Ethernet frame that carries `ip_len` bytes, including the frame check sequence (IEEE 802.3: at least
+/// 64).
 pub const fn frame_len(ip_len: usize) -> usize {
     let len = ip_len + ETHERNET_OVERHEAD;
     if len < 64 { 64 } else { len }
 }
 
-/// Bytes of line time that a frame takes: preamble (8) and inter-frame gap (12) are added.
+/// Returns the line time that a frame takes, in bytes: with preamble (8) and inter-frame gap (12).
 pub const fn line_len(frame_len: usize) -> usize {
     frame_len + 20
 }

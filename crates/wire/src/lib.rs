@@ -1,7 +1,6 @@
-//! What travels: addresses, TCP headers, data, and the integer time at which it does.
+//! Addresses, TCP headers, data, and integer time.
 //!
-//! Headers are plain values here; bytes appear only at the edges ([`encode_frame`], capture files),
-//! where a header library does the work.
+//! Headers are plain values here; bytes appear only at the edges ([`encode_frame`], capture files), where a header library does the work.
 
 mod arrival_times;
 mod buffer;

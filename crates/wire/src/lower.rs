@@ -1,53 +1,53 @@
-//! The headers below TCP, laid out once for all segments from one address to another.
+//! The headers below TCP, built once for all segments from one address to another.
 
 use crate::encode::MOST_TCP_HEADER_LEN;
 use crate::{Checksum, Ecn, EncodeError, Link};
 use etherparse::{EtherType, Ethernet2Header, IpNumber, Ipv4Header, Ipv6Header};
 use std::net::IpAddr;
 
-/// Hops that packets may take: the usual value, and the one RFC 1700 recommends.
+/// Hop limit of packets: the usual value, which RFC 1700 recommends.
 pub const HOP_LIMIT: u8 = 64;
 
-/// Most bytes of all headers.
+/// Maximum length of all headers, bytes.
 pub(crate) const MOST_LEN: usize = ETHERNET_LEN + IPV6_LEN + MOST_TCP_HEADER_LEN;
 
 const ETHERNET_LEN: usize = 14;
 const IPV4_LEN: usize = 20;
 const IPV6_LEN: usize = 40;
 
-/// Where fields stand in an IPv4 header (RFC 791 3.1).
+/// Offsets of fields in an IPv4 header (RFC 791 3.1).
 const IPV4_TYPE_OF_SERVICE_AT: usize = 1;
 const IPV4_LENGTH_AT: usize = 2;
 const IPV4_CHECKSUM_AT: usize = 10;
 
-/// Where fields stand in an IPv6 header (RFC 8200 3). The ECN field is the lower half of a byte's higher half.
+/// Offsets of fields in an IPv6 header (RFC 8200 3). The ECN field is the lower half of the byte's upper half.
 const IPV6_TRAFFIC_CLASS_AT: usize = 1;
 const IPV6_LENGTH_AT: usize = 4;
 
-/// The headers below TCP of segments from one address to another, Ethernet's among them where there is one. Segments differ
-/// in two fields of them, the length and the ECN field: a library lays out the rest, once.
+/// The headers below TCP of segments from one address to another, optionally including Ethernet's. Only two of their fields differ between
+/// segments, the length and the ECN field: a library builds the rest once.
 #[derive(Clone, Copy, Debug)]
 pub struct LowerHeaders {
-    /// Zeros follow, as room for a TCP header: a frame begins as a copy of so much of it.
+    /// The headers, followed by zeros as space for a TCP header: the beginning of a frame is copied from here.
     bytes: [u8; MOST_LEN],
     len: usize,
-    /// Where the IP header starts.
+    /// Offset of the IP header.
     ip_start: usize,
     version: Version,
-    /// Sum of the pseudo-header but for the length.
+    /// Sum of the pseudo-header without the length.
     pseudo_header: Checksum,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Version {
-    /// With the sum of the header but for the two fields.
+    /// Contains the sum of the header without the two fields.
     V4(Checksum),
     V6,
 }
 
 impl LowerHeaders {
-    /// The headers of segments from `src` to `dst`, starting with Ethernet's when there is a `link`. A packet that IPv4 carries
-    /// must not be fragmented on its way (RFC 1191 3).
+    /// Builds the headers of segments from `src` to `dst`, including Ethernet's if `link` is given. IPv4 packets must not be fragmented on
+    /// their way (RFC 1191 3).
     ///
     /// # Errors
     /// When the addresses are of different versions.
@@ -93,17 +93,17 @@ impl LowerHeaders {
         })
     }
 
-    /// Their length in bytes.
+    /// Returns the length of the headers in bytes.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// They themselves, with zeros for a TCP header of so many bytes.
+    /// Returns the headers, followed by `tcp_header_len` zeros for a TCP header.
     pub(crate) fn with_room(&self, tcp_header_len: usize) -> &[u8] {
         &self.bytes[..self.len + tcp_header_len]
     }
 
-    /// The length of a segment of `tcp_len` bytes as these headers have it.
+    /// Returns `tcp_len` if a segment of this length fits into a packet.
     #[inline]
     pub(crate) fn check_len(&self, tcp_len: usize) -> Result<u16, EncodeError> {
         let most = match self.version {
@@ -116,7 +116,7 @@ impl LowerHeaders {
         }
     }
 
-    /// Fills in the two fields in a frame that begins with these headers; gives the sum of the segment's pseudo-header.
+    /// Fills in the two fields in a frame that begins with these headers; returns the sum of the segment's pseudo-header.
     #[inline]
     pub(crate) fn complete(&self, tcp_len: u16, ecn: Ecn, frame: &mut [u8]) -> Checksum {
         let ip = &mut frame[self.ip_start..self.len];
@@ -139,7 +139,7 @@ impl LowerHeaders {
     }
 }
 
-/// The header of an Ethernet frame that carries a packet from `src`.
+/// Returns the header of an Ethernet frame that carries a packet from `src`.
 pub(crate) fn ethernet_header(link: Link, src: IpAddr) -> [u8; ETHERNET_LEN] {
     let ethernet = Ethernet2Header {
         source: link.src,
@@ -152,7 +152,7 @@ pub(crate) fn ethernet_header(link: Link, src: IpAddr) -> [u8; ETHERNET_LEN] {
     ethernet.to_bytes()
 }
 
-/// The sum of a pseudo-header (RFC 9293 3.1, RFC 8200 8.1): addresses, protocol number and length of what is carried.
+/// Returns the sum of a pseudo-header (RFC 9293 3.1, RFC 8200 8.1): addresses, protocol number and length of the payload.
 #[inline]
 pub fn pseudo_header(src: IpAddr, dst: IpAddr, protocol: u8, len: u16) -> Checksum {
     let sum = Checksum::new().add_u16(protocol.into()).add_u16(len);

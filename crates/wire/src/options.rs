@@ -1,4 +1,4 @@
-//! TCP options to and from bytes (RFC 9293 3.1), without allocation.
+//! Encodes and decodes TCP options (RFC 9293 3.1) without allocation.
 
 use crate::{Checksum, FastOpenCookie, FastOpenOption, Options, SackBlock, SeqNr, Timestamps};
 use etherparse::tcp_option::{
@@ -7,21 +7,21 @@ use etherparse::tcp_option::{
     LEN_SELECTIVE_ACK_PERMITTED, LEN_TIMESTAMP, LEN_WINDOW_SCALE,
 };
 
-/// The Fast Open option (RFC 7413 4.1.1), which the library does not know.
+/// Kind of the Fast Open option (RFC 7413 4.1.1), which the library does not define.
 const KIND_FAST_OPEN: u8 = 34;
 
-/// The kind for experiments, and the number of Fast Open's there (RFC 6994, RFC 7413 9).
+/// Kind of experimental options, and the number of Fast Open as an experiment (RFC 6994, RFC 7413 9).
 const KIND_EXPERIMENT: u8 = 254;
 const FAST_OPEN_EXPERIMENT: [u8; 2] = [0xf9, 0x89];
 
-/// Most bytes of options that a TCP header has room for.
+/// Maximum length of the options in a TCP header, bytes.
 pub(crate) const MOST_LEN: usize = 40;
 
-/// Two no-operations and the kind and length of timestamps: how nearly every segment's options start.
+/// Two no-operations, and kind and length of timestamps: the options of almost every segment start with these bytes.
 const ALIGNED_TIMESTAMPS: [u8; 4] = [KIND_NOOP, KIND_NOOP, KIND_TIMESTAMP, LEN_TIMESTAMP];
 
-/// Lays options out in Linux's order, where numbers of four bytes are aligned: MSS, SACK-permitted, timestamps, window scale,
-/// SACK, Fast Open. The room is as long as they are. Gives their sum.
+/// Writes options in Linux's order, which aligns four-byte numbers: MSS, SACK-permitted, timestamps, window scale, SACK, Fast Open. `room`
+/// must be exactly as long as the options. Returns their sum.
 #[inline]
 pub(crate) fn write(options: &Options, room: &mut [u8]) -> Checksum {
     if room.is_empty() {
@@ -30,7 +30,7 @@ pub(crate) fn write(options: &Options, room: &mut [u8]) -> Checksum {
     if let Some(Timestamps { value, echo }) = options.timestamps
         && let Ok(room) = <&mut [u8; ALIGNED_TIMESTAMPS.len() + 8]>::try_from(&mut *room)
     {
-        // Nothing else has room beside them, but SACK-permitted in place of the no-operations.
+        // No other option fits, except SACK-permitted instead of the no-operations.
         if !options.sack_permitted {
             room[0..4].copy_from_slice(&ALIGNED_TIMESTAMPS);
             room[4..8].copy_from_slice(&value.to_be_bytes());
@@ -52,7 +52,7 @@ fn write_any(options: &Options, room: &mut [u8]) {
         out.push([KIND_MAXIMUM_SEGMENT_SIZE, LEN_MAXIMUM_SEGMENT_SIZE]);
         out.push(mss.to_be_bytes());
     }
-    // SACK-permitted takes the room of two no-operations before timestamps.
+    // SACK-permitted replaces two no-operations before timestamps.
     if options.sack_permitted {
         if options.timestamps.is_none() {
             out.pad();
@@ -92,7 +92,7 @@ fn write_any(options: &Options, room: &mut [u8]) {
     debug_assert_eq!(out.len, options.len(), "options take the room they say");
 }
 
-/// Where the next option goes. What is passed over holds no-operations.
+/// The position of the next option. Skipped bytes contain no-operations.
 struct Cursor<'a> {
     room: &'a mut [u8],
     len: usize,
@@ -104,17 +104,17 @@ impl Cursor<'_> {
         self.len += N;
     }
 
-    /// Two no-operations.
+    /// Skips two bytes.
     fn pad(&mut self) {
         self.len += 2;
     }
 }
 
-/// Reads the options of a header into `options`, whose old content is lost.
+/// Parses the options of a header into `options`, whose previous content is lost.
 ///
-/// Options that are not known are skipped by their length (RFC 9293 3.1, MUST-6), as are known ones with a wrong length. An
-/// impossible length (MUST-7) ends the reading: what came before it holds, and the segment is not refused for it. That is
-/// what Linux does; the RFC only suggests a reset.
+/// Unknown options are skipped by their length (RFC 9293 3.1, MUST-6), and so are known options with a wrong length. An impossible length
+/// (MUST-7) ends the parsing: the options before it remain valid, and the segment is not refused. Linux does the same; the RFC only
+/// suggests a reset.
 #[inline]
 pub(crate) fn read(bytes: &[u8], options: &mut Options) {
     (options.mss, options.window_scale, options.sack_permitted) = (None, None, false);
@@ -148,7 +148,7 @@ fn read_any(bytes: &[u8], options: &mut Options) {
     }
 }
 
-/// Takes in one option, without its kind and length; ignores it when it is not known or not as long as its kind.
+/// Parses one option, given without its kind and length; ignores the option if it is unknown or has a wrong length.
 fn take(options: &mut Options, kind: u8, content: &[u8]) {
     match (kind, content) {
         (KIND_MAXIMUM_SEGMENT_SIZE, &[high, low]) => {
@@ -170,7 +170,7 @@ fn take(options: &mut Options, kind: u8, content: &[u8]) {
                 })
                 .collect();
         }
-        // Of a wrong length it is ignored (RFC 7413 4.1.1).
+        // A wrong length is ignored (RFC 7413 4.1.1).
         (KIND_FAST_OPEN, content) => options.fast_open = fast_open(content, false),
         (KIND_EXPERIMENT, content) => {
             if let Some(content) = content.strip_prefix(&FAST_OPEN_EXPERIMENT) {
@@ -189,7 +189,7 @@ fn fast_open(content: &[u8], experimental: bool) -> Option<FastOpenOption> {
     })
 }
 
-/// Two numbers of four bytes.
+/// Parses two four-byte numbers.
 fn number_pair(bytes: &[u8]) -> Option<[u32; 2]> {
     match bytes.as_chunks::<4>() {
         (&[first, second], []) => Some([first, second].map(u32::from_be_bytes)),

@@ -1,9 +1,9 @@
-//! TCP segments as packets: all of them but their data, and why bytes and packets do not match.
+//! TCP segments as packets without their data, and errors of encoding and decoding.
 
 use crate::{Ecn, Endpoint, Header};
 use std::net::IpAddr;
 
-/// All of a segment but its data.
+/// A segment without its data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
     /// Sender.
@@ -17,7 +17,7 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// The same, lent.
+    /// Returns a borrowed view.
     pub fn head(&self) -> Head<'_> {
         Head {
             src: self.src,
@@ -28,7 +28,7 @@ impl Packet {
     }
 }
 
-/// All of a segment but its data, lent by whoever holds the segment.
+/// A segment without its data, borrowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head<'a> {
     /// Sender.
@@ -41,7 +41,7 @@ pub struct Head<'a> {
     pub header: &'a Header,
 }
 
-/// The two ends of a link, as their Ethernet addresses.
+/// A link, as the Ethernet addresses of its two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Link {
     /// Sender.
@@ -51,7 +51,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// Made-up, locally administered Ethernet addresses that show the Internet addresses, for simulated links.
+    /// Creates locally administered Ethernet addresses that contain the Internet addresses, for simulated links.
     pub fn between(src: IpAddr, dst: IpAddr) -> Self {
         Self {
             src: ethernet_address(src),
@@ -60,7 +60,7 @@ impl Link {
     }
 }
 
-/// `02:00` and the last four bytes of the Internet address.
+/// Returns `02:00` followed by the last four bytes of the Internet address.
 fn ethernet_address(addr: IpAddr) -> [u8; 6] {
     let [a, b, c, d] = match addr {
         IpAddr::V4(addr) => addr.octets(),
@@ -69,30 +69,30 @@ fn ethernet_address(addr: IpAddr) -> [u8; 6] {
     [2, 0, a, b, c, d]
 }
 
-/// Why a segment cannot be written as bytes.
+/// The reason why a segment cannot be encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EncodeError {
-    /// The ends have addresses of different versions.
+    /// The addresses have different IP versions.
     #[error("one end has an IPv4 address and the other an IPv6 address")]
     MixedVersions,
-    /// It does not fit into an IP packet.
+    /// The segment does not fit into an IP packet.
     #[error("{0} bytes do not fit into an IP packet")]
     TooLong(usize),
-    /// Its options do not fit into a TCP header, which has room for 40 bytes of them.
+    /// The options do not fit into a TCP header, which has space for 40 bytes of them.
     #[error("{0} bytes of options do not fit into a TCP header")]
     TooManyOptions(usize),
 }
 
-/// Why bytes are not taken as a segment.
+/// The reason why bytes are not a valid segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum DecodeError {
-    /// A header or the data is cut off, or a length field says nonsense.
+    /// A header or the data is truncated, or a length field is invalid.
     #[error("a header is incomplete or breaks its format")]
     Malformed,
-    /// It carries something other than TCP over IP.
+    /// The packet does not carry TCP over IP.
     #[error("it does not carry TCP over IP")]
     NotTcp,
-    /// It is a fragment of a packet.
+    /// The packet is a fragment.
     #[error("it is a fragment")]
     Fragment,
     /// The IPv4 header's checksum is wrong.

@@ -1,5 +1,5 @@
-//! What connections carry. Live connections carry counted bytes, simulated ones a symbolic range:
-//! no copies, yet every byte delivered can be checked against what was sent.
+//! The data of connections. Live connections carry reference-counted bytes, simulated ones a symbolic range: no copies, yet every delivered
+//! byte can be compared with what was sent.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -8,15 +8,15 @@ use std::fmt::Debug;
 
 /// A run of bytes that can be cut and joined without copying.
 pub trait Payload: Clone + Debug + PartialEq {
-    /// Length in bytes.
+    /// Returns the length in bytes.
     fn len(&self) -> usize;
 
-    /// True when there is nothing in it.
+    /// Returns whether the run is empty.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The `len` bytes from `start` on. Panics when they are not all there.
+    /// Returns `len` bytes from `start` on. Panics if the run does not contain all of them.
     fn slice(&self, start: usize, len: usize) -> Self;
 
     /// Appends `next` if it continues this run without a copy; otherwise leaves both alone and returns false.
@@ -37,12 +37,12 @@ impl Payload for Bytes {
     }
 }
 
-/// A range of bytes named instead of stored: `len` bytes of `source` from `offset` on.
+/// A range of bytes that are named instead of stored: `len` bytes of `source` from `offset` on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Symbolic {
-    /// What the bytes are part of; its meaning belongs to whoever made it.
+    /// Identifies the data that the bytes are part of; the creator defines the meaning.
     pub source: u64,
-    /// First byte within the source.
+    /// Offset of the first byte within the source.
     pub offset: u64,
     /// Length in bytes.
     pub len: u32,
@@ -75,5 +75,5 @@ impl Payload for Symbolic {
     }
 }
 
-/// The pieces of one segment's data, in order: a response header and file content may share a segment.
+/// The pieces of a segment's data, in order: a response header and file content may share a segment.
 pub type Pieces<P> = SmallVec<[P; 2]>;

@@ -1,14 +1,14 @@
-//! The blocks of a SACK option as a value: as many as a header has room for, so that headers can be copied like numbers.
+//! The blocks of a SACK option, stored inline so that headers can be copied like numbers.
 
 use crate::SackBlock;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
-/// Most blocks of an option (RFC 2018 3).
+/// Maximum number of blocks in an option (RFC 2018 3).
 const MOST: usize = 4;
 
-/// The blocks of one SACK option: as many as a header has room for (RFC 2018 3). A slice, with means to fill it.
+/// The blocks of one SACK option: at most as many as fit into a header (RFC 2018 3). Dereferences to a slice.
 #[derive(Clone, Copy, Default, Serialize, Deserialize)]
 #[serde(try_from = "Vec<SackBlock>", into = "Vec<SackBlock>")]
 pub struct SackBlocks {
@@ -16,7 +16,7 @@ pub struct SackBlocks {
     len: u8,
 }
 
-/// More blocks than a header has room for.
+/// The error of more blocks than fit into a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0} SACK blocks do not fit into a header")]
 pub struct TooManyBlocks(pub usize);
@@ -27,13 +27,13 @@ impl SackBlocks {
         Self::default()
     }
 
-    /// Appends a block. Panics when there is no room for it.
+    /// Appends a block. Panics if there is no space for it.
     pub fn push(&mut self, block: SackBlock) {
         self.blocks[usize::from(self.len)] = block;
         self.len += 1;
     }
 
-    /// Puts a block before the others. Panics when there is no room for it.
+    /// Inserts a block before the others. Panics if there is no space for it.
     pub fn push_front(&mut self, block: SackBlock) {
         assert!(self.len() < MOST, "there is room for one more");
         self.blocks.rotate_right(1);
@@ -82,7 +82,7 @@ impl fmt::Debug for SackBlocks {
     }
 }
 
-/// Panics when there are more than a header has room for.
+/// Panics if there are more blocks than fit into a header.
 impl FromIterator<SackBlock> for SackBlocks {
     fn from_iter<I: IntoIterator<Item = SackBlock>>(blocks: I) -> Self {
         let mut out = Self::new();

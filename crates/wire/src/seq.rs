@@ -8,27 +8,27 @@ use std::ops::{Add, AddAssign, Sub};
 pub struct SeqNr(pub u32);
 
 impl SeqNr {
-    /// True when this number is strictly earlier than `other`.
+    /// Returns whether this number is strictly earlier than `other`.
     pub const fn before(self, other: Self) -> bool {
         (self.0.wrapping_sub(other.0) as i32) < 0
     }
 
-    /// True when this number is `other` or earlier.
+    /// Returns whether this number is `other` or earlier.
     pub const fn at_or_before(self, other: Self) -> bool {
         (self.0.wrapping_sub(other.0) as i32) <= 0
     }
 
-    /// True when this number is strictly later than `other`.
+    /// Returns whether this number is strictly later than `other`.
     pub const fn after(self, other: Self) -> bool {
         (self.0.wrapping_sub(other.0) as i32) > 0
     }
 
-    /// True when this number is `other` or later.
+    /// Returns whether this number is `other` or later.
     pub const fn at_or_after(self, other: Self) -> bool {
         (self.0.wrapping_sub(other.0) as i32) >= 0
     }
 
-    /// Distance from `earlier` to this number; zero when it is not later.
+    /// Returns the distance from `earlier` to this number, or zero if this number is not later.
     pub const fn saturating_since(self, earlier: Self) -> u32 {
         if self.after(earlier) {
             self.0.wrapping_sub(earlier.0)
@@ -37,12 +37,12 @@ impl SeqNr {
         }
     }
 
-    /// The later of two numbers.
+    /// Returns the later of two numbers.
     pub const fn latest(self, other: Self) -> Self {
         if self.after(other) { self } else { other }
     }
 
-    /// The earlier of two numbers.
+    /// Returns the earlier of two numbers.
     pub const fn earliest(self, other: Self) -> Self {
         if self.before(other) { self } else { other }
     }
@@ -68,7 +68,7 @@ impl Sub<u32> for SeqNr {
     }
 }
 
-/// Distance from `earlier` to this number, modulo 2^32.
+/// Returns the distance from the right to the left number, modulo 2^32.
 impl Sub for SeqNr {
     type Output = u32;
     fn sub(self, earlier: Self) -> u32 {

@@ -1,112 +1,111 @@
-//! Integer time. One unit is a picosecond, so that a bit on any wire and a cycle of any clock
-//! are whole numbers; 64 bits last for 213 days.
+//! Integer time in picoseconds, so that a bit on any wire and a cycle of any clock are whole numbers; 64 bits last for 213 days.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::{Add, AddAssign, Div, Mul, Sub};
 use std::time::Duration;
 
-/// A moment, in picoseconds since the start of a run.
+/// A point in time, in picoseconds since the start of a run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct Time(u64);
 
-/// A length of time, in picoseconds.
+/// A duration, in picoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct Span(u64);
 
 impl Time {
     /// The start of a run.
     pub const ZERO: Self = Self(0);
-    /// Later than anything that happens.
+    /// Later than every event.
     pub const NEVER: Self = Self(u64::MAX);
 
-    /// The moment `ps` picoseconds after the start.
+    /// Returns the time `ps` picoseconds after the start.
     pub const fn from_ps(ps: u64) -> Self {
         Self(ps)
     }
 
-    /// Picoseconds since the start.
+    /// Returns the picoseconds since the start.
     pub const fn as_ps(self) -> u64 {
         self.0
     }
 
-    /// Whole milliseconds since the start.
+    /// Returns the whole milliseconds since the start.
     pub const fn as_ms(self) -> u64 {
         self.0 / 1_000_000_000
     }
 
-    /// Seconds since the start.
+    /// Returns the seconds since the start.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e12
     }
 
-    /// Time since `earlier`, zero if `earlier` is later.
+    /// Returns the time since `earlier`, or zero if `earlier` is later.
     pub const fn saturating_since(self, earlier: Self) -> Span {
         Span(self.0.saturating_sub(earlier.0))
     }
 }
 
 impl Span {
-    /// No time at all.
+    /// A duration of zero.
     pub const ZERO: Self = Self(0);
 
-    /// `ps` picoseconds.
+    /// Returns `ps` picoseconds.
     pub const fn from_ps(ps: u64) -> Self {
         Self(ps)
     }
 
-    /// `ns` nanoseconds.
+    /// Returns `ns` nanoseconds.
     pub const fn from_ns(ns: u64) -> Self {
         Self(ns * 1_000)
     }
 
-    /// `us` microseconds.
+    /// Returns `us` microseconds.
     pub const fn from_us(us: u64) -> Self {
         Self(us * 1_000_000)
     }
 
-    /// `ms` milliseconds.
+    /// Returns `ms` milliseconds.
     pub const fn from_ms(ms: u64) -> Self {
         Self(ms * 1_000_000_000)
     }
 
-    /// `s` seconds.
+    /// Returns `s` seconds.
     pub const fn from_secs(s: u64) -> Self {
         Self(s * 1_000_000_000_000)
     }
 
-    /// Picoseconds.
+    /// Returns the duration in picoseconds.
     pub const fn as_ps(self) -> u64 {
         self.0
     }
 
-    /// Whole microseconds.
+    /// Returns the duration in whole microseconds.
     pub const fn as_us(self) -> u64 {
         self.0 / 1_000_000
     }
 
-    /// Microseconds.
+    /// Returns the duration in microseconds.
     pub fn as_us_f64(self) -> f64 {
         self.0 as f64 / 1e6
     }
 
-    /// Seconds.
+    /// Returns the duration in seconds.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e12
     }
 
-    /// What is left of it after `other`; zero when nothing is.
+    /// Subtracts `other`; returns zero if `other` is longer.
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// The longer of this and `other`, shortened to `limit`.
+    /// Clamps the duration to at least `least` and at most `limit`.
     pub fn clamp_to(self, least: Self, limit: Self) -> Self {
         Self(self.0.max(least.0).min(limit.0))
     }
 }
 
-/// The standard library's time as ours: as long as ours can be, if it is longer.
+/// Converts from the standard library's duration, and saturates at the maximum.
 impl From<Duration> for Span {
     fn from(duration: Duration) -> Self {
         let ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
@@ -114,7 +113,7 @@ impl From<Duration> for Span {
     }
 }
 
-/// Our time as the standard library's, rounded up: whoever waits so long does not wake up too early.
+/// Converts to the standard library's duration and rounds up, so that a waiting thread does not wake up too early.
 impl From<Span> for Duration {
     fn from(span: Span) -> Self {
         Self::from_nanos(span.0.div_ceil(1_000))

@@ -1,24 +1,24 @@
-//! Which times of a byte's way are told to who asks (SO_TIMESTAMPING; Linux, networking/timestamping), by Linux's numbers.
+//! The timestamps of bytes that a socket may request (SO_TIMESTAMPING; Linux, networking/timestamping), with Linux's numbers.
 
-/// What becomes of a byte that is sent (SCM_TSTAMP_*).
+/// The stages of a sent byte (SCM_TSTAMP_*).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Stage {
-    /// It was handed to the interface, for the first time.
+    /// The byte was passed to the interface for the first time.
     Sent = 0,
-    /// It went to the packet scheduler: where there is none, when it was handed to the interface.
+    /// The byte was passed to the packet scheduler; without one, to the interface.
     Scheduled = 1,
-    /// It was acknowledged, and all before it.
+    /// The byte was acknowledged, with all bytes before it.
     Acknowledged = 2,
 }
 
 impl Stage {
-    /// All of them.
+    /// All stages.
     pub const ALL: [Self; 3] = [Self::Sent, Self::Scheduled, Self::Acknowledged];
 }
 
 bitflags::bitflags! {
-    /// Some of the stages.
+    /// A set of stages.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct Stages: u8 {
         /// [`Stage::Sent`].
@@ -37,46 +37,46 @@ impl From<Stage> for Stages {
 }
 
 bitflags::bitflags! {
-    /// What a socket asked for (SOF_TIMESTAMPING_*).
+    /// The options of a socket (SOF_TIMESTAMPING_*).
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct Timestamping: u32 {
-        /// When bytes are handed to the interface.
+        /// Requests the time at which bytes are passed to the interface.
         const TX_SOFTWARE = 1 << 1;
-        /// When they arrived.
+        /// Requests the time at which received bytes arrived.
         const RX_SOFTWARE = 1 << 3;
-        /// Software's times are told.
+        /// Reports the times that software has taken.
         const SOFTWARE = 1 << 4;
-        /// Reports have the number of the byte.
+        /// Reports contain the number of the byte.
         const OPT_ID = 1 << 7;
-        /// When bytes go to the packet scheduler.
+        /// Requests the time at which bytes are passed to the packet scheduler.
         const TX_SCHED = 1 << 8;
-        /// When they are acknowledged.
+        /// Requests the time at which bytes are acknowledged.
         const TX_ACK = 1 << 9;
-        /// Reports come without data.
+        /// Reports contain no data.
         const OPT_TSONLY = 1 << 11;
-        /// The times of hardware come from a clock that is named, which no interface here has.
+        /// Hardware timestamps come from a specified clock, which no interface here has.
         const BIND_PHC = 1 << 15;
-        /// Bytes are numbered from the next one written, not from the first that is not acknowledged.
+        /// Bytes are numbered from the next byte written, not from the first byte that is not acknowledged.
         const OPT_ID_TCP = 1 << 16;
-        /// What is accepted and means nothing here: hardware's times, control messages.
+        /// Accepted options without effect here: hardware timestamps, control messages.
         const OTHERS = 1 | 1 << 2 | 1 << 5 | 1 << 6 | 1 << 10 | 1 << 12 | 1 << 13 | 1 << 14 | 1 << 17;
     }
 }
 
 impl Timestamping {
-    /// What a call may ask for its own bytes, whatever the socket asked for.
+    /// Options that a single call may set for its own bytes, regardless of the socket's.
     pub const OF_CALL: Self = Self::TX_SOFTWARE.union(Self::TX_SCHED).union(Self::TX_ACK);
-    /// The times of arrivals are told.
+    /// Options that are both needed for reports of arrival times.
     pub const OF_ARRIVAL: Self = Self::RX_SOFTWARE.union(Self::SOFTWARE);
 
-    /// The value of the option; none when it means nothing.
+    /// Decodes the value of the option; returns `None` if it is invalid.
     pub fn from_option(value: i32) -> Option<Self> {
         let asked = Self::from_bits(value as u32)?;
         let numbered = asked.contains(Self::OPT_ID) || !asked.contains(Self::OPT_ID_TCP);
         numbered.then_some(asked)
     }
 
-    /// The same for the bytes of a call that asks for itself.
+    /// Returns the options that apply to the bytes of a call, which may set its own.
     #[must_use]
     pub fn with_call(self, asks: Option<Self>) -> Self {
         match asks {
@@ -85,7 +85,7 @@ impl Timestamping {
         }
     }
 
-    /// The stages whose times are asked for.
+    /// Returns the stages whose times are requested.
     pub fn stages(self) -> Stages {
         let mut stages = Stages::empty();
         stages.set(Stages::SENT, self.contains(Self::TX_SOFTWARE));

@@ -1,15 +1,15 @@
-//! What clients ask of a server: access logs replayed, synthetic logs fitted to real ones, SPECweb99-like load
-//! and microloads, all behind one trait, [`Workload`].
+//! Workloads of a server: replayed access logs, synthetic logs fitted to real ones, SPECweb99-like load and microloads, all behind one
+//! trait, [`Workload`].
 //!
 //! - [`log`] reads access logs of several formats; [`session`] groups their requests into connections.
-//! - [`capture`] tells how long the connections of a packet capture live; [`packets`] are those that a router gets, captured or generated.
-//! - [`replay`] makes a [`Workload`] of a log; [`specweb`] and [`micro`] make loads of their own.
-//! - [`load`] says when requests are due: open and closed loops.
-//! - [`analyse`] tells what is in a log; [`generate`] makes synthetic logs, [`fit`] finds the parameters that make one
-//!   like a real one.
-//! - [`Workload`] hands out connection scripts; the simulated or live client only follows them.
+//! - [`capture`] measures how long the connections of a packet capture live; [`packets`] are captured or generated packets for a router.
+//! - [`replay`] turns a log into a [`Workload`]; [`specweb`] and [`micro`] generate loads of their own.
+//! - [`load`] determines when requests are due, in open and closed loops.
+//! - [`analyse`] computes statistics of a log; [`generate`] creates synthetic logs, and [`fit`] finds parameters that make them resemble a
+//!   real one.
+//! - [`Workload`] returns connection scripts; the simulated or live client only follows them.
 //!
-//! Nothing here has a clock, sockets or packets: a client applies the rules a script states.
+//! Nothing in this crate has a clock, sockets or packets: a client applies the rules that a script states.
 
 pub mod analyse;
 pub mod capture;

@@ -1,10 +1,10 @@
-//! Microloads: every connection the same. Fixed sizes as `httperf` sends them, bulk transfer, ping-pong, churn.
+//! Microloads, in which all connections are the same: fixed sizes like `httperf`, bulk transfer, ping-pong, churn.
 
 use crate::source::{Content, Demand, FileSet, RequestSpec, SECOND_PS, Workload};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Connections that all ask `requests` times for the same file.
+/// Connections that all request the same file `requests` times.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fixed {
     script: Vec<RequestSpec>,
@@ -40,12 +40,12 @@ const fn one() -> u32 {
 }
 
 impl FixedSpec {
-    /// Most requests on a connection.
+    /// Maximum number of requests on a connection.
     pub const MOST_REQUESTS: u32 = 1_000_000;
     /// Largest content of a response, bytes.
     pub const MOST_BYTES: u64 = (1 << 31) - 1;
 
-    /// `httperf --num-calls requests`: connections of `requests` requests for `bytes` bytes each.
+    /// `httperf --num-calls requests`: connections with `requests` requests for `bytes` bytes each.
     pub const fn httperf(bytes: u64, requests: u32, connections_per_s: Option<u32>) -> Self {
         Self {
             bytes,
@@ -61,7 +61,7 @@ impl FixedSpec {
         Self::httperf(bytes, 1, None)
     }
 
-    /// Small messages to and fro on a long connection; the server answers from the application, not from files.
+    /// Small messages in both directions on a long connection; the application produces the responses instead of reading files.
     pub const fn ping_pong(bytes: u64, exchanges: u32) -> Self {
         Self {
             bytes,
@@ -79,7 +79,7 @@ impl FixedSpec {
 }
 
 impl Fixed {
-    /// The load of these parameters.
+    /// Creates the load.
     ///
     /// # Panics
     /// If `requests` is 0.

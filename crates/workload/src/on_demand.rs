@@ -1,9 +1,9 @@
-//! On-demand streaming: clients play titles at a steady rate, one chunk after the other (data-caching 6.4: "previously-recorded
+//! On-demand streaming: clients play titles at a constant rate, one chunk after the other (data-caching 6.4: "previously-recorded
 //! on-demand content", short files such as songs and advertisements, and full-length videos).
 //!
-//! At any moment viewers are anywhere in their titles, so each begins at a chunk drawn at random and plays to the end. Within a
-//! class titles are popular as by Zipf's law with exponent 1. Chunks are requests of one persistent connection, each sent when
-//! the one before has been played. All sizes and shares are the experiment's.
+//! At any moment viewers are anywhere in their titles, so each begins at a random chunk and plays to the end. The popularity of the titles
+//! of a class follows Zipf's law with exponent 1. Chunks are requested on one persistent connection, each when the previous one has been
+//! played. The experiment specifies all sizes and shares.
 
 use crate::source::{FileSet, RequestSpec, Throttle, Workload};
 use rand::{RngExt, SeedableRng};
@@ -12,7 +12,7 @@ use rand_pcg::Pcg64;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Chunks of all titles together, at most: each is a file of its own.
+/// Maximum number of chunks of all titles together; each chunk is a file of its own.
 const MOST_CHUNKS: u64 = 1 << 24;
 
 /// Titles of one kind.
@@ -44,23 +44,23 @@ pub struct OnDemandSpec {
     pub chunk_bytes: u32,
 }
 
-/// Parameters that make no load.
+/// An invalid parameter.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field} = {value}: expected {expected}")]
 pub struct OnDemandError {
     /// The parameter.
     pub field: &'static str,
-    /// What it was set to.
+    /// Its value.
     pub value: u64,
-    /// What would have been right.
+    /// Description of valid values.
     pub expected: &'static str,
 }
 
 impl OnDemandSpec {
-    /// Whether there can be such a load.
+    /// Checks the parameters.
     ///
     /// # Errors
-    /// Names the parameter, its value and what was expected.
+    /// The first invalid parameter, with its value and what was expected.
     pub fn check(&self) -> Result<(), OnDemandError> {
         let positive = |field, value| match value {
             0 => Err(OnDemandError {
@@ -97,7 +97,7 @@ impl OnDemandSpec {
     }
 }
 
-/// On-demand streaming. Same parameters and seed, same load.
+/// On-demand streaming. The same parameters and seed give the same load.
 #[derive(Clone, Debug)]
 pub struct OnDemand {
     spec: OnDemandSpec,
@@ -110,7 +110,7 @@ pub struct OnDemand {
 }
 
 impl OnDemand {
-    /// The load of these parameters.
+    /// Creates the load.
     ///
     /// # Panics
     /// If [`OnDemandSpec::check`] refuses them.
@@ -163,7 +163,7 @@ impl Workload for OnDemand {
     fn requests_per_connection(&self) -> f64 {
         let viewers = |class: &TitleClass| f64::from(class.viewers);
         let all: f64 = self.spec.classes.iter().map(viewers).sum();
-        // From a chunk drawn at random to the last.
+        // From a random chunk to the last.
         let requests = |class: &TitleClass| (self.spec.chunks(class) + 1) as f64 / 2.0;
         let of_viewers = |class| viewers(class) * requests(class);
         self.spec.classes.iter().map(of_viewers).sum::<f64>() / all
@@ -178,12 +178,12 @@ impl Workload for OnDemand {
     }
 }
 
-/// Zipf weights with exponent 1.
+/// Returns Zipf weights with exponent 1.
 pub(crate) fn zipf(count: u32) -> Vec<f64> {
     (1..=count).map(|rank| 1.0 / f64::from(rank)).collect()
 }
 
-/// A title of `bytes` in chunks.
+/// Returns the sizes of the chunks of a title of `bytes` bytes.
 fn chunk_sizes(bytes: u64, chunk: u64) -> impl Iterator<Item = u64> {
     (0..bytes.div_ceil(chunk)).map(move |n| chunk.min(bytes - n * chunk))
 }
@@ -248,7 +248,7 @@ mod tests {
         let share = long as f64 / all.len() as f64;
         assert!((share - 0.25).abs() < 0.01, "{share} of long titles");
         let first_title = all.iter().filter(|script| script[0].file < 3).count();
-        // 1 / H(10) of the short ones.
+        // 1 / H(10) of the short titles.
         let share = first_title as f64 / (all.len() - long) as f64;
         assert!((share - 0.3414).abs() < 0.01, "{share} of the first title");
         let starts = all

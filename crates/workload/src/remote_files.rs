@@ -1,8 +1,8 @@
-//! A remote file system's load: clients read and write ranges of files over persistent connections (data-caching 6.4: "files
-//! may be updated remotely").
+//! Load of a remote file system: clients read and write ranges of files over persistent connections (data-caching 6.4: "files may be
+//! updated remotely").
 //!
-//! Ranges are popular as by Zipf's law with exponent 1, and are all of one size; each is a file of its own here, so that it is
-//! written as a whole. Sizes and shares are the experiment's.
+//! The popularity of ranges follows Zipf's law with exponent 1, and all ranges have the same size. Each range is a file of its own here, so
+//! that it is written as a whole. The experiment specifies sizes and shares.
 
 use crate::on_demand::zipf;
 use crate::source::{FileSet, RequestSpec, Workload};
@@ -31,11 +31,11 @@ pub struct RemoteFilesSpec {
 }
 
 impl RemoteFilesSpec {
-    /// Most ranges: each is a file.
+    /// Maximum number of ranges; each range is a file.
     pub const MOST_RANGES: u32 = 1 << 24;
-    /// Longest range, bytes: a client writes it into its send buffer as a whole.
+    /// Length of the longest range, bytes; a client writes a range into its send buffer as a whole.
     pub const MOST_BYTES: u32 = 32 * 1024;
-    /// Most operations on a connection.
+    /// Maximum number of operations on a connection.
     pub const MOST_OPERATIONS: u32 = 1_000_000;
 }
 
@@ -50,7 +50,7 @@ impl Default for RemoteFilesSpec {
     }
 }
 
-/// Reads and writes. Same parameters and seed, same load.
+/// Reads and writes of ranges. The same parameters and seed give the same load.
 #[derive(Clone, Debug)]
 pub struct RemoteFiles {
     spec: RemoteFilesSpec,
@@ -60,10 +60,10 @@ pub struct RemoteFiles {
 }
 
 impl RemoteFiles {
-    /// The load of these parameters.
+    /// Creates the load.
     ///
     /// # Panics
-    /// If one of them is not what its description says.
+    /// If a parameter is outside the range in its description.
     pub fn new(spec: RemoteFilesSpec, seed: u64) -> Self {
         assert!(
             spec.ranges > 0 && spec.operations > 0 && spec.bytes > 0 && spec.write_percent <= 100,

@@ -1,4 +1,4 @@
-//! Replaying a log: its connections, one after the other, forever.
+//! Replay of a log: its connections, one after the other, repeated forever.
 
 mod times;
 
@@ -26,30 +26,30 @@ pub enum Order {
     Drawn,
 }
 
-/// Blocks that a log is cut into where their order is drawn: few enough to keep nearly all of its locality.
+/// Number of blocks that a log is cut into if their order is drawn; few enough to keep nearly all of its locality.
 const BLOCKS: usize = 32;
 
-/// A log turned into connection scripts, handed out in order of each connection's first request.
+/// A log converted to connection scripts, in order of each connection's first request.
 ///
-/// Times in the log decide which requests share a connection, and in which order connections come, but not when they are sent: demand is
-/// infinite. A [`Self::timed`] replay hands out waits, too. When the log ends it starts again; see [`Order`].
+/// The times in the log determine which requests share a connection, and the order of connections, but not when requests are sent: demand
+/// is infinite. A [`Self::timed`] replay has waits, too. At the end of the log, the replay starts again; see [`Order`].
 ///
-/// Every request is replayed as a request for static content, as in the papers' replayers, with the content bytes
-/// that the log gives for it: see [`crate::log`] for the rule.
+/// Every request is replayed as a request for static content, as in the papers' replayers, with the content bytes given by the log: see
+/// [`crate::log`] for the rule.
 #[derive(Clone, Debug)]
 pub struct Replay {
-    /// All scripts of the log, one after the other.
+    /// All scripts of the log, concatenated.
     specs: Arc<[RequestSpec]>,
-    /// Where in them the script of each connection lies, in the order of the log.
+    /// Range in `specs` of each connection's script, in the order of the log.
     scripts: Vec<Range<u32>>,
-    /// Connections of this pass, in their order; empty where that is the log's.
+    /// Order of the connections in this pass; empty if it is the log's order.
     order: Vec<u32>,
     files: Arc<FileSet>,
-    /// When connections begin; none where nobody waits.
+    /// Start times of connections; `None` in a replay without waits.
     times: Option<Times>,
     next: usize,
     laps: u64,
-    /// Draws the order of each pass; none where it is the log's.
+    /// Random numbers for the order of each pass; `None` if the order is the log's.
     drawn: Option<Pcg64>,
 }
 
@@ -62,9 +62,9 @@ impl Replay {
         Self::prepare(log, rule, None)
     }
 
-    /// The same with the log's own times: the first request of a connection waits after that of the connection before it in the log, the
-    /// others after the previous request of their connection. Where all times are whole seconds, the requests of one second are spread evenly
-    /// over it. From the last connection to the first of the next pass it takes as long as from one to the next in the mean.
+    /// Prepares `log` for replay with its own times: the first request of a connection waits after that of the previous connection in the
+    /// log, the others after the previous request of their connection. If all times are whole seconds, the requests of each second are
+    /// spread evenly over it. The time from the last connection to the first of the next pass is the mean time between connections.
     ///
     /// # Errors
     /// As [`Self::new`].
@@ -101,14 +101,14 @@ impl Replay {
         })
     }
 
-    /// Replays it in an order that `seed` draws.
+    /// Changes the order of the replay to one drawn with `seed`.
     pub fn drawn(mut self, seed: u64) -> Self {
         self.drawn = Some(Pcg64::seed_from_u64(seed));
         self.begin_pass();
         self
     }
 
-    /// Draws the order of the next pass: cuts it somewhere else each time, so that no two connections are always parted.
+    /// Draws the order of the next pass. The log is cut at different places each time, so that no two connections are always separated.
     fn begin_pass(&mut self) {
         let Some(random) = &mut self.drawn else {
             return;
@@ -121,8 +121,8 @@ impl Replay {
         self.order = blocks.concat();
     }
 
-    /// Deals the log out to `parts` replayers, connection by connection: each connection goes to the replayer with the fewest
-    /// requests so far, so that all get equal shares ("split equally among all four replayers", data caching paper 5.2).
+    /// Distributes the log to `parts` replayers by connection: each connection goes to the replayer with the fewest requests so far, so
+    /// that all get equal shares ("split equally among all four replayers", data caching paper 5.2).
     ///
     /// # Panics
     /// If `parts` is 0.
@@ -152,28 +152,28 @@ impl Replay {
             .collect()
     }
 
-    /// Connections in one pass over the log.
+    /// Returns the number of connections in one pass over the log.
     pub const fn connections(&self) -> usize {
         self.scripts.len()
     }
 
-    /// Requests in one pass over the log.
+    /// Returns the number of requests in one pass over the log.
     pub fn requests(&self) -> usize {
         self.scripts.iter().map(Range::len).sum()
     }
 
-    /// Requests a second in the log, where passes follow each other; none without times, or where all connections begin at the same.
+    /// Returns the request rate of the log per second, including the gap between passes; `None` without times, or if a pass takes no time.
     pub fn requests_per_s(&self) -> Option<f64> {
         let pass_s = self.times.as_ref()?.pass_s();
         (pass_s > 0.0).then(|| self.requests() as f64 / pass_s)
     }
 
-    /// How often the log ended and was started again.
+    /// Returns how often the log ended and was started again.
     pub const fn laps(&self) -> u64 {
         self.laps
     }
 
-    /// Goes on with connection `c` (modulo the number of connections), to replay another part of the log.
+    /// Continues with connection `c` (modulo the number of connections), to replay another part of the log.
     pub const fn seek(&mut self, c: usize) {
         self.next = c % self.connections();
     }

@@ -1,4 +1,4 @@
-//! The persistent-connection rule: which requests of a log share a connection.
+//! The persistent-connection rule, which determines the requests of a log that share a connection.
 //!
 //! Connection handoff policies paper, section 4.2: "The replayer uses a persistent connection for the requests from
 //! the same client that arrive within a fifteen second period in the given trace."
@@ -11,10 +11,9 @@ use std::ops::Range;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SessionRule {
-    /// A request at most this many seconds after the client's previous one goes over the same connection.
+    /// A request at most this many seconds after the client's previous one uses the same connection.
     pub persistent_s: u32,
-    /// A request less than this many seconds after the previous one of its connection is pipelined with it.
-    /// `None`: no pipelining.
+    /// A request less than this many seconds after the previous one of its connection is pipelined with it. `None` means no pipelining.
     pub pipeline_s: Option<u32>,
 }
 
@@ -37,7 +36,7 @@ impl Default for SessionRule {
     }
 }
 
-/// The requests of a log grouped into connections, in order of each connection's first request.
+/// The requests of a log, grouped into connections, in order of each connection's first request.
 ///
 /// Stored flat: connection `c` is `order[starts[c]..starts[c + 1]]`, indices into the log's requests in time order.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -47,7 +46,7 @@ pub struct Sessions {
 }
 
 impl Sessions {
-    /// Groups `requests`, which are sorted by time.
+    /// Groups `requests`, which must be sorted by time.
     ///
     /// # Panics
     /// If there are 2^32 requests or more.
@@ -75,17 +74,17 @@ impl Sessions {
         Self { order, starts }
     }
 
-    /// Number of connections.
+    /// Returns the number of connections.
     pub const fn len(&self) -> usize {
         self.starts.len() - 1
     }
 
-    /// True if there is no connection.
+    /// Returns whether there are no connections.
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The number of each request's connection, in the order of the log.
+    /// Returns the number of each request's connection, in the order of the log.
     pub fn connections(&self) -> Vec<u32> {
         let mut connections = vec![0; self.order.len()];
         for (connection, requests) in (0..).zip(self.iter()) {
@@ -96,22 +95,22 @@ impl Sessions {
         connections
     }
 
-    /// The requests of connection `c`: indices into the log's requests, in time order, at least one.
+    /// Returns the requests of connection `c`: indices into the log's requests, in time order, at least one.
     pub fn requests(&self, c: usize) -> &[u32] {
         &self.order[self.range(c)]
     }
 
-    /// Where connection `c` lies in [`Self::order`].
+    /// Returns the range of connection `c` in [`Self::order`].
     pub fn range(&self, c: usize) -> Range<usize> {
         self.starts[c] as usize..self.starts[c + 1] as usize
     }
 
-    /// All requests (indices into the log's), connection after connection.
+    /// Returns all requests (indices into the log's requests), connection by connection.
     pub fn order(&self) -> &[u32] {
         &self.order
     }
 
-    /// Every connection's requests, in order of first request.
+    /// Iterates over every connection's requests, in order of first request.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u32]> {
         self.starts
             .windows(2)
@@ -119,7 +118,7 @@ impl Sessions {
     }
 }
 
-/// Gives each request the number of its connection; also returns the number of connections.
+/// Assigns each request to a connection; returns the connections' numbers, and how many there are.
 fn assign(requests: &[Request], rule: SessionRule) -> (Vec<u32>, usize) {
     const NONE: u32 = u32::MAX;
     let clients = requests

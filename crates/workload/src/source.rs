@@ -6,48 +6,48 @@ use serde::{Deserialize, Serialize};
 /// Picoseconds in a second.
 pub(crate) const SECOND_PS: u64 = 1_000_000_000_000;
 
-/// Where the content of a response comes from; the dynamic kinds are those of SPECweb99 (its white paper, 4.6).
+/// Source of a response's content; the dynamic kinds are those of SPECweb99 (its white paper, 4.6).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Content {
     /// The file, from the file cache by `sendfile`.
     #[default]
     Static,
-    /// The server produces it of nothing; it is copied through the socket layer.
+    /// The server produces the content without a file; it is copied through the socket layer.
     Produced,
-    /// A program in the server puts the file into a page, which is copied through the socket layer.
+    /// A program in the server embeds the file in a page, which is copied through the socket layer.
     Get,
-    /// The same by a program that is started for the request.
+    /// Like [`Content::Get`], by a program that is started for the request.
     CgiGet,
     /// Like [`Content::Get`], with an advertisement that suits the client's cookie.
     AdRotation,
-    /// What the client sent is entered in a log; the answer is like that to [`Content::Get`].
+    /// The data from the client is appended to a log; the response is like that to [`Content::Get`].
     Post,
 }
 
 /// One request of a connection script.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct RequestSpec {
-    /// Content bytes of the response (its body); 0 for a response without a body, such as status 304.
-    /// At most the file's size, and what the program adds to it.
+    /// Content bytes of the response (its body); 0 for a response without a body, such as status 304. At most the file's size plus what the
+    /// program adds.
     pub bytes: u64,
-    /// The file asked for, an index into the workload's [`FileSet`].
+    /// The requested file, an index into the workload's [`FileSet`].
     pub file: u32,
-    /// How long after what comes before it this request is due, picoseconds; [`Demand`] says what that is. Zero where `pipelined`.
+    /// Time after the preceding event at which this request is due, picoseconds; [`Demand`] defines that event. Zero if `pipelined`.
     pub wait_ps: u64,
-    /// Where the content comes from.
+    /// Source of the content.
     #[serde(default)]
     pub content: Content,
-    /// Sent together with the previous request of the connection, without waiting for that one's response.
-    /// Never set on the first request of a connection.
+    /// Whether the request is sent together with the previous one of the connection, without waiting for its response. Never set on the
+    /// first request of a connection.
     pub pipelined: bool,
-    /// The client writes `bytes` of the file instead of reading them. Only servers of remote files take writes.
+    /// Whether the client writes `bytes` of the file instead of reading them. Only servers of remote files accept writes.
     #[serde(default)]
     pub write: bool,
 }
 
 impl RequestSpec {
-    /// A static request for the first `bytes` bytes of `file`, sent at once after the previous response.
+    /// Creates a static request for the first `bytes` bytes of `file`, sent immediately after the previous response.
     pub const fn fixed(file: u32, bytes: u64) -> Self {
         Self {
             bytes,
@@ -60,29 +60,29 @@ impl RequestSpec {
     }
 }
 
-/// The files a workload asks for: file number to size. What a server's file cache has to know.
+/// Sizes of a workload's files by number, as a server's file cache needs them.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct FileSet {
     sizes: Vec<u64>,
 }
 
 impl FileSet {
-    /// Files numbered from 0, with their sizes in bytes.
+    /// Creates files numbered from 0, with their sizes in bytes.
     pub const fn new(sizes: Vec<u64>) -> Self {
         Self { sizes }
     }
 
-    /// Number of files.
+    /// Returns the number of files.
     pub const fn len(&self) -> usize {
         self.sizes.len()
     }
 
-    /// True if there is no file.
+    /// Returns whether there are no files.
     pub const fn is_empty(&self) -> bool {
         self.sizes.is_empty()
     }
 
-    /// Size of `file` in bytes.
+    /// Returns the size of `file` in bytes.
     ///
     /// # Panics
     /// If there is no such file.
@@ -90,29 +90,29 @@ impl FileSet {
         self.sizes[file as usize]
     }
 
-    /// All sizes in bytes, in order of file number.
+    /// Returns all sizes in bytes, in order of file number.
     pub fn sizes(&self) -> &[u64] {
         &self.sizes
     }
 
-    /// Sum of all sizes in bytes: what a cache that misses nothing has to hold.
+    /// Returns the sum of all sizes in bytes, which is the size of a cache without misses.
     pub fn footprint(&self) -> u64 {
         self.sizes.iter().sum()
     }
 }
 
-/// When the requests of a load are due: each [`RequestSpec::wait_ps`] after what comes before it (the terms are those of Schroeder,
-/// Wierman and Harchol-Balter, *Open Versus Closed: A Cautionary Tale*, NSDI 2006).
+/// Event from which [`RequestSpec::wait_ps`] counts until a request is due (the terms are those of Schroeder, Wierman and Harchol-Balter,
+/// *Open Versus Closed: A Cautionary Tale*, NSDI 2006).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Demand {
     /// A closed loop over the concurrent clients: each waits after its previous response, or before it opens its next connection. Without
-    /// waits it is infinite demand.
+    /// waits, demand is infinite.
     Closed,
-    /// Connections come whether earlier ones are done or not (as `httperf --rate`): the first request of each is due after that of the
-    /// connection before. The others wait for the previous response.
+    /// Connections come whether earlier ones are done or not (like `httperf --rate`): the first request of each is due after that of the
+    /// previous connection. The others wait for the previous response.
     PartlyOpen,
-    /// Requests come whether earlier ones are done or not: the first request of a connection is due after that of the connection before, each
-    /// further one after the previous request of its connection was due.
+    /// Requests come whether earlier ones are done or not: the first request of a connection is due after that of the previous connection,
+    /// each further one after the previous request of its connection was due.
     Open,
 }
 
@@ -137,13 +137,13 @@ pub struct Throttle {
 }
 
 impl Throttle {
-    /// The time that `bytes` bytes take at the fastest allowed rate, nanoseconds.
+    /// Returns the time that `bytes` bytes take at the fastest allowed rate, nanoseconds.
     pub fn time_ns(&self, bytes: u64) -> u64 {
         let bits_ns = u128::from(bytes) * 8 * 1_000_000_000;
         u64::try_from(bits_ns / u128::from(self.max_bps.max(1))).unwrap_or(u64::MAX)
     }
 
-    /// True if `bytes` content bytes received in `elapsed_ns` meet the slowest conforming rate.
+    /// Returns whether `bytes` content bytes received in `elapsed_ns` meet the slowest conforming rate.
     pub fn conforms(&self, bytes: u64, elapsed_ns: u64) -> bool {
         u128::from(bytes) * 8 * 1_000_000_000 >= u128::from(self.min_bps) * u128::from(elapsed_ns)
     }
@@ -151,36 +151,35 @@ impl Throttle {
 
 /// A source of connection scripts.
 ///
-/// A client opens a connection, performs the requests of its script, closes the connection and asks for the next.
-/// The supply never ends. Scripts come in one global order that does not depend on which client asks, so two server
-/// configurations see the same load.
+/// A client opens a connection, performs the requests of its script, closes the connection and asks for the next script. The supply never
+/// ends. Scripts come in one global order that does not depend on which client asks, so that two server configurations see the same load.
 pub trait Workload {
-    /// Replaces the content of `script` by the requests of the next connection, at least one.
-    /// Allocates nothing once `script` is as long as the longest connection.
+    /// Replaces the content of `script` with the requests of the next connection, at least one. Does not allocate once `script` has the
+    /// capacity for the longest connection.
     fn next_connection(&mut self, script: &mut Vec<RequestSpec>);
 
-    /// The files asked for.
+    /// Returns the requested files.
     fn files(&self) -> &FileSet;
 
-    /// All requests of one pass over a log, whoever replays them; none where a load has no end of its own.
+    /// Returns all requests of one pass over a log, of all replayers; empty for a load without passes.
     fn references(&self) -> &[RequestSpec] {
         &[]
     }
 
-    /// Connections on which this replayer replays its part of one pass over a log; 0 where a load has no end of its own.
+    /// Returns the number of connections on which this replayer replays its part of one pass over a log; 0 for a load without passes.
     fn connections_in_pass(&self) -> u64 {
         0
     }
 
-    /// Requests of a connection in the mean.
+    /// Returns the mean number of requests on a connection.
     fn requests_per_connection(&self) -> f64;
 
-    /// When requests are due.
+    /// Returns when requests are due.
     fn demand(&self) -> Demand {
         Demand::Closed
     }
 
-    /// Limits on each client's bit rate, `None` if clients take what they get.
+    /// Returns the limits on each client's bit rate, or `None` if clients receive at any rate.
     fn throttle(&self) -> Option<Throttle> {
         None
     }

@@ -1,22 +1,25 @@
-//! Load like that of SPECweb99: a file set that grows with the load, Zipf-popular directories, part dynamic, each
-//! client throttled.
+//! Load like that of SPECweb99: a file set that grows with the load, directories with Zipf popularity, partly dynamic content, and
+//! throttled clients.
 //!
-//! This is not the SPEC benchmark and its results are not SPEC results. What it is made of, and on what ground:
+//! This is not the SPEC benchmark and its results are not SPEC results. The properties of the load, with their sources:
 //!
-//! | property | value | source |
-//! | --- | --- | --- |
-//! | classes | under 1 KB 35 %, 1-10 KB 50 %, 10-100 KB 14 %, 100 KB-1 MB 1 % | SPECweb96 workload page; Ruan and Pai, USENIX 2006, section 5 say the same of SPECweb99 |
-//! | files | 9 a class, multiples of 102.4 B times 1, 10, 100, 1000; 36 files, 5 MB a directory | the same |
-//! | directories | Zipf, exponent 1 | Ruan and Pai |
-//! | dynamic | 30 %: standard GET 12.45, GET by CGI 0.15, custom advertisement 12.60, POST 4.80 | handoff policies paper, section 4.2; SPECweb99's white paper, 6.0 |
-//! | a dynamic page | the file and 300 bytes around it | run rules, 2.3.2: an HTML head, six lines about server and request, a foot; their length is an estimate |
-//! | throttle | 320 to 400 kb/s a client, which reads a segment at a time | the same; white paper, 4.2 |
-//! | popularity within a class | Zipf over 9, most popular file in the middle | *not verified*; gives the mean of 14 KB that Ruan and Pai state |
-//! | number of directories | 25 + 0.66 for each client | *not verified* |
-//! | persistent connections | 70 % of requests, 5 to 15 requests each; the rest one request per connection | *not verified*; the handoff policies paper says "a fraction of all requests" |
+//! - Classes: under 1 KB 35 %, 1-10 KB 50 %, 10-100 KB 14 %, 100 KB-1 MB 1 % (SPECweb96 workload page; Ruan and Pai, USENIX 2006, section
+//!   5, give the same for SPECweb99).
+//! - Files: 9 per class, multiples of 102.4 B times 1, 10, 100, 1000; 36 files, 5 MB per directory (the same sources).
+//! - Directories: Zipf, exponent 1 (Ruan and Pai).
+//! - Dynamic content: 30 %: standard GET 12.45, GET by CGI 0.15, custom advertisement 12.60, POST 4.80 (handoff policies paper, section
+//!   4.2; SPECweb99's white paper, 6.0).
+//! - A dynamic page: the file and 300 bytes around it (run rules, 2.3.2: an HTML head, six lines about server and request, a foot; their
+//!   length is an estimate).
+//! - Throttle: 320 to 400 kb/s per client, which reads a segment at a time (handoff policies paper, section 4.2; white paper, 4.2).
+//! - Popularity within a class: Zipf over 9, most popular file in the middle (*not verified*; gives the mean of 14 KB that Ruan and Pai
+//!   state).
+//! - Number of directories: 25 + 0.66 per client (*not verified*).
+//! - Persistent connections: 70 % of requests, 5 to 15 requests each; the rest one request per connection (*not verified*; the handoff
+//!   policies paper says "a fraction of all requests").
 //!
-//! What each kind of dynamic content costs is the server's to model. Of a POST no more than that it is one reaches the server: its
-//! body is part of the request's length.
+//! The server models the cost of each kind of dynamic content. It learns only that a request is a POST: the body is part of the request's
+//! length.
 
 use crate::source::{Content, FileSet, RequestSpec, Throttle, Workload};
 use rand::{RngExt, SeedableRng};
@@ -30,7 +33,7 @@ use std::ops::RangeInclusive;
 const CLASS_PERCENT: [u32; 4] = [35, 50, 14, 1];
 const FILES_PER_CLASS: usize = 9;
 const FILES_PER_DIRECTORY: u32 = (CLASS_PERCENT.len() * FILES_PER_CLASS) as u32;
-/// The files of a class by popularity: the most popular first, as multiples of the class's unit.
+/// The files of a class by popularity, the most popular first, as multiples of the class's unit.
 const BY_POPULARITY: [u32; FILES_PER_CLASS] = [5, 4, 6, 3, 7, 2, 8, 9, 1];
 /// Dynamic content by kind, in hundredths of a per cent of all requests of the full mix.
 const DYNAMIC: [(Content, u32); 4] = [
@@ -39,11 +42,11 @@ const DYNAMIC: [(Content, u32); 4] = [
     (Content::AdRotation, 1260),
     (Content::Post, 480),
 ];
-/// Bytes that a program puts around a file.
+/// Bytes that a program adds around a file.
 const PAGE_FRAME_BYTES: u64 = 300;
-/// What a client reads at a time: a full segment's text.
+/// Size of a client's reads: a full segment's payload.
 const SEGMENT_BYTES: u32 = 1460;
-/// Requests on a persistent connection.
+/// Number of requests on a persistent connection.
 const PERSISTENT_REQUESTS: RangeInclusive<u32> = 5..=15;
 
 /// The parameters of [`SpecWeb`].
@@ -64,17 +67,17 @@ pub struct SpecWebSpec {
 }
 
 impl SpecWebSpec {
-    /// Most clients: the file set grows with them.
+    /// Maximum number of clients; the file set grows with them.
     pub const MOST_CLIENTS: u32 = 1_000_000;
 
-    /// The rate limits of SPECweb99.
+    /// Rate limits of SPECweb99.
     pub const THROTTLE: Throttle = Throttle {
         min_bps: 320_000,
         max_bps: 400_000,
         read_bytes: Some(SEGMENT_BYTES),
     };
 
-    /// The full mix for this many clients.
+    /// Returns the full mix for this many clients.
     pub const fn full(clients: u32) -> Self {
         Self {
             clients,
@@ -84,7 +87,7 @@ impl SpecWebSpec {
         }
     }
 
-    /// Static content only.
+    /// Returns a load with static content only.
     pub const fn only_static(clients: u32) -> Self {
         Self {
             dynamic_percent: 0,
@@ -92,7 +95,7 @@ impl SpecWebSpec {
         }
     }
 
-    /// Number of directories.
+    /// Returns the number of directories.
     pub const fn directories(&self) -> u32 {
         25 + (self.clients as u64 * 66 / 100) as u32
     }
@@ -104,7 +107,7 @@ impl Default for SpecWebSpec {
     }
 }
 
-/// SPECweb99-like load. Same parameters and seed, same load.
+/// SPECweb99-like load. The same parameters and seed give the same load.
 #[derive(Clone, Debug)]
 pub struct SpecWeb {
     spec: SpecWebSpec,
@@ -113,13 +116,13 @@ pub struct SpecWeb {
     class: WeightedAliasIndex<u32>,
     rank_in_class: WeightedAliasIndex<f64>,
     dynamic: WeightedAliasIndex<u32>,
-    /// The chance that a connection is persistent, in parts of a million.
+    /// Probability that a connection is persistent, in parts per million.
     persistent_ppm: u32,
     random: Pcg64,
 }
 
 impl SpecWeb {
-    /// The load of these parameters.
+    /// Creates the load.
     ///
     /// # Panics
     /// If a percentage is over 100.
@@ -190,12 +193,12 @@ impl Workload for SpecWeb {
     }
 }
 
-/// Zipf weights with exponent 1.
+/// Returns Zipf weights with exponent 1.
 fn zipf(count: u32) -> Vec<f64> {
     (1..=count).map(|rank| 1.0 / f64::from(rank)).collect()
 }
 
-/// File number `(directory * 4 + class) * 9 + i` is of `i + 1` units of its class.
+/// Returns the files. The file with number `(directory * 4 + class) * 9 + i` has `i + 1` units of its class.
 fn file_set(directories: u32) -> FileSet {
     let units = [1u64, 10, 100, 1000];
     let one = units
@@ -209,7 +212,7 @@ fn mean_persistent_requests() -> u64 {
     u64::from(PERSISTENT_REQUESTS.start() + PERSISTENT_REQUESTS.end()) / 2
 }
 
-/// The share of connections that must be persistent so that this percentage of requests is on persistent ones.
+/// Returns the share of connections that must be persistent so that this percentage of requests is on persistent connections.
 fn persistent_ppm(percent_of_requests: u32) -> u32 {
     let mean = mean_persistent_requests();
     let (persistent, single) = (
@@ -223,7 +226,7 @@ fn persistent_ppm(percent_of_requests: u32) -> u32 {
 mod tests {
     use super::*;
 
-    /// All requests of `connections` connections.
+    /// Returns all requests of `connections` connections.
     fn sample(spec: SpecWebSpec, seed: u64, connections: usize) -> Vec<Vec<RequestSpec>> {
         let mut load = SpecWeb::new(spec, seed);
         let mut script = Vec::new();

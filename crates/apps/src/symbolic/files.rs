@@ -1,20 +1,20 @@
-//! Files whose content follows from their names, for a kernel that finds content itself.
+//! Files whose content follows from their names, for a kernel that reads content on its own.
 
 use super::{FILES, file_content};
 use baton_host::{FileId, FileStore};
 use baton_wire::Symbolic;
 use rustc_hash::FxHashMap;
 
-/// Unit in which a file's content has a revision, bytes.
+/// Unit in which a file's content is versioned, bytes.
 const PAGE_BYTES: u64 = 4096;
 
-/// What is known of one file.
+/// State of one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct File {
     len: u64,
-    /// It was truncated or edited: from then on its length is what that made it, and no more what somebody asks for.
+    /// Whether the file was truncated or edited. From then on, requests no longer extend its length.
     fixed: bool,
-    /// Revision at which each page was last changed; those beyond were not.
+    /// Revision at which each page was last changed; pages after the last entry never were.
     pages: Vec<u32>,
 }
 
@@ -27,19 +27,19 @@ impl File {
     }
 }
 
-/// All files there can be. Each is as long as the longest request for it asks, until it is changed.
+/// All possible files. The length of each file is that of the longest request for it, until the file is changed.
 #[derive(Clone, Debug, Default)]
 pub struct SymbolicFiles {
     files: FxHashMap<FileId, File>,
 }
 
 impl SymbolicFiles {
-    /// Files that nobody has asked for or changed.
+    /// Creates files that were neither requested nor changed.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets the length of a file, whoever asks for more.
+    /// Sets the length of a file, which requests no longer extend.
     pub fn set_len(&mut self, file: FileId, len: u64) {
         let file = self.files.entry(file).or_default();
         (file.len, file.fixed) = (len, true);
@@ -66,8 +66,8 @@ impl FileStore<Symbolic> for SymbolicFiles {
     fn edit(&mut self, file: FileId, revision: u32, offset: u64, len: u64) {
         let file = self.files.entry(file).or_default();
         file.fixed = true;
-        // What lies between the old end and the change becomes zeros, which is a change too; but a page that only grows keeps the
-        // revision of what it had.
+        // The bytes between the old end and the change become zeros, which is a change too; but a page that only grows keeps the revision
+        // of its content.
         let first = if offset >= file.len {
             file.len.div_ceil(PAGE_BYTES)
         } else {

@@ -1,32 +1,32 @@
-//! A live stream over HTTP: a client asks for the channel, and gets the present block, or the next if it has had that.
+//! A live stream over HTTP: a client requests the channel, and gets the current block, or the next if it already has the current one.
 
 use super::{Exchange, SymbolicHttp};
 use crate::web::{Http, Parsed, Request};
 use baton_wire::Symbolic;
 use std::collections::VecDeque;
 
-/// HTTP in symbols for one channel: whatever file is asked for, a client gets no block twice; its request waits for the next.
+/// Symbolic HTTP for one channel. Whatever file a client requests, it never gets a block twice; its request waits for the next block.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LiveHttp {
     http: SymbolicHttp,
-    /// The present block, counted from 1; 0 before the first.
+    /// Number of the current block, counted from 1; 0 before the first.
     block: u32,
 }
 
 impl LiveHttp {
-    /// There is a new block: requests that wait can be answered.
+    /// Starts a new block, so that waiting requests can be answered.
     pub fn produced(&mut self) {
         self.block += 1;
     }
 
-    /// Blocks so far.
+    /// Returns the number of blocks so far.
     pub fn blocks(&self) -> u32 {
         self.block
     }
 }
 
 impl Http<Symbolic> for LiveHttp {
-    /// The last block that the client was sent.
+    /// Number of the last block that was sent to the client.
     type Session = u32;
 
     fn parse(&mut self, seen: &mut u32, received: &mut VecDeque<Symbolic>) -> Parsed<Symbolic> {

@@ -1,25 +1,25 @@
-//! The client's side: is every byte of a response the right one?
+//! The client's check that every byte of a response is correct.
 
 use super::{Exchange, offset, revision};
 use baton_wire::{Payload, Symbolic};
 
-/// Reads one response and checks that it is exactly the header and then the content of what was asked for.
+/// Reads one response and checks that it consists of exactly the header and then the requested content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResponseReader {
     exchange: Exchange,
     head_read: u32,
     content_read: u64,
-    /// Revision of the page being read.
+    /// Revision of the page that is being read.
     page_revision: u32,
     /// The oldest and the newest revision among all pages read.
     revisions: Option<(u32, u32)>,
 }
 
-/// Content of a file is of one revision within each page.
+/// Size of a page. Within a page, all content of a file has the same revision.
 const PAGE_BYTES: u64 = 4096;
 
 impl ResponseReader {
-    /// A reader of the response to `request`. Panics when that is no request.
+    /// Creates a reader for the response to `request`. Panics if `request` is not a request.
     pub fn new(request: Symbolic) -> Self {
         let exchange = Exchange::of(request.source).filter(|exchange| exchange.kind.is_request());
         Self {
@@ -31,16 +31,15 @@ impl ResponseReader {
         }
     }
 
-    /// The oldest and the newest revision of a page read so far. Whether they were current is for somebody else to say.
+    /// Returns the oldest and the newest revision of all pages read so far. The caller must check that these were current.
     pub fn revisions(&self) -> Option<(u32, u32)> {
         self.revisions
     }
 
-    /// Takes what belongs to this response off the front of `data`.
+    /// Takes the bytes of this response from the front of `data`.
     ///
     /// # Errors
-    /// Gives the range that should have come, when `data` is something else, or when a page begun in one revision of its file goes on in
-    /// another.
+    /// Returns the expected range if `data` starts with other bytes, or if the revision of the file changes within a page.
     pub fn take(&mut self, data: &mut Symbolic) -> Result<(), Symbolic> {
         while data.len > 0 && !self.is_complete() {
             let expected = self.next();
@@ -63,7 +62,7 @@ impl ResponseReader {
         Ok(())
     }
 
-    /// Content of a page comes in this revision; none if it began in another.
+    /// Checks the revision of content of a page. Returns `None` if the page began in another revision.
     fn note_revision(&mut self, data: &Symbolic) -> Option<()> {
         let revision = revision(data);
         if self.content_read.is_multiple_of(PAGE_BYTES) {
@@ -74,7 +73,7 @@ impl ResponseReader {
         (self.page_revision == revision).then_some(())
     }
 
-    /// All that is left of the part being read.
+    /// Returns the remaining range of the part that is being read.
     fn next(&self) -> Symbolic {
         let head = self.exchange.head();
         if self.head_read < head.len {
@@ -89,7 +88,7 @@ impl ResponseReader {
         )
     }
 
-    /// Whether the whole response was read.
+    /// Returns whether the whole response was read.
     pub fn is_complete(&self) -> bool {
         self.head_read == self.exchange.head().len
             && self.content_read == self.exchange.response_len()

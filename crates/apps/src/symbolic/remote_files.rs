@@ -1,6 +1,7 @@
-//! A remote file server's protocol in symbols: calls and replies as long as those of NFS version 3 over TCP, and nothing else of it.
+//! Symbolic protocol of a remote file server: calls and replies have the lengths of NFS version 3 over TCP, but nothing else of NFS is
+//! modelled.
 //!
-//! A range of a file that is read or written as a whole is a file of its own here.
+//! A range of a file that is always read or written as a whole is represented as a separate file.
 
 use super::{CONTENT_LIMIT, Exchange, FILES, Kind};
 use crate::web::{Http, Parsed, Request};
@@ -8,17 +9,17 @@ use baton_host::FileId;
 use baton_wire::Symbolic;
 use std::collections::VecDeque;
 
-/// Record mark, RPC call with Unix credentials, file handle, offset and count (RFC 5531, RFC 1813 section 3.3.6). The credentials'
-/// length is assumed.
+/// Size of a read call: record mark, RPC call with Unix credentials, file handle, offset and count (RFC 5531, RFC 1813 section 3.3.6). The
+/// length of the credentials is assumed.
 pub(super) const READ_CALL_BYTES: u32 = 148;
-/// The same with how stable the write is to be, and the length of the data (RFC 1813 section 3.3.7).
+/// Size of a write call, which has in addition the stability of the write and the length of the data (RFC 1813 section 3.3.7).
 pub(super) const WRITE_CALL_BYTES: u32 = 156;
-/// Record mark, RPC reply, attributes, count, end of file, length of the data.
+/// Size of a read reply: record mark, RPC reply, attributes, count, end of file, length of the data.
 pub(super) const READ_REPLY_BYTES: u32 = 132;
-/// Record mark, RPC reply, attributes before and after, count, verifier.
+/// Size of a write reply: record mark, RPC reply, attributes before and after, count, verifier.
 pub(super) const WRITE_REPLY_BYTES: u32 = 164;
 
-/// Length of the header of a reply that carries `content_len` bytes.
+/// Returns the length of the header of a reply with `content_len` bytes.
 pub(super) fn reply_len(content_len: u64) -> u32 {
     if content_len > 0 {
         READ_REPLY_BYTES
@@ -27,12 +28,12 @@ pub(super) fn reply_len(content_len: u64) -> u32 {
     }
 }
 
-/// A call that reads the `len` bytes of `file`, at least 1. Panics when `file` or `len` is too large.
+/// Returns a call that reads the `len` bytes (at least 1) of `file`. Panics when `file` or `len` is too large.
 pub fn read_call(file: u32, len: u64) -> Symbolic {
     call(Kind::ReadCall, file, len)
 }
 
-/// A call that writes the `len` bytes of `file`, at least 1, and what it writes. Panics when `file` or `len` is too large.
+/// Returns a call that writes the `len` bytes (at least 1) of `file`, and the data to write. Panics when `file` or `len` is too large.
 pub fn write_call(file: u32, len: u64) -> [Symbolic; 2] {
     let call = call(Kind::WriteCall, file, len);
     let upload = Symbolic {
@@ -66,35 +67,35 @@ fn call(kind: Kind, file: u32, len: u64) -> Symbolic {
     }
 }
 
-/// A range that a client wrote.
+/// A write by a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Write {
     /// The file.
     pub file: FileId,
-    /// Bytes from its beginning.
+    /// Number of bytes from the start of the file.
     pub len: u64,
 }
 
-/// A write whose data have come in part.
+/// A write whose data has arrived in part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Upload {
     write: Write,
     received: u32,
 }
 
-/// The server's side, for [`crate::web::Server`]. Whoever drives it carries the writes out, before anything is received again.
+/// The server's side, for [`crate::web::Server`]. The caller carries the writes out before it receives more data.
 #[derive(Clone, Debug, Default)]
 pub struct RemoteFileCalls {
     writes: VecDeque<Write>,
 }
 
 impl RemoteFileCalls {
-    /// Takes the oldest write that was received as a whole and is to be carried out.
+    /// Returns the oldest write that was received completely and must be carried out.
     pub fn poll_write(&mut self) -> Option<Write> {
         self.writes.pop_front()
     }
 
-    /// Goes on with an upload.
+    /// Continues an upload.
     fn receive(
         &mut self,
         session: &mut Option<Upload>,
@@ -123,7 +124,7 @@ impl RemoteFileCalls {
     }
 }
 
-/// What is to be replied, `content_len` bytes or none to a write, when `len` bytes more were received.
+/// Returns the request to answer after another `len` bytes were received; `content_len` is the size of the reply's content, 0 for a write.
 fn reply(file: FileId, content_len: u64, len: u32) -> Request {
     Request {
         file,
@@ -134,7 +135,7 @@ fn reply(file: FileId, content_len: u64, len: u32) -> Request {
     }
 }
 
-/// The exchange whose reply `request` asks for.
+/// Returns the exchange whose reply answers `request`.
 fn replied(request: &Request) -> Exchange {
     let kind = if request.content_len > 0 {
         Kind::ReadCall

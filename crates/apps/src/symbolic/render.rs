@@ -1,12 +1,12 @@
-//! Ranges as the bytes they stand for.
+//! Renders ranges as the bytes that they represent.
 
 use super::{Exchange, HEAD_BYTES, Kind, offset, remote_files, revision};
 use crate::web::Program;
 use baton_wire::Symbolic;
 use std::io::Write;
 
-/// Appends the bytes of `data` to `out`: HTTP that a packet analyser understands; content is a pattern that tells its file
-/// and offset. Ranges of unknown sources are zeros.
+/// Appends the bytes of `data` to `out`: HTTP that a packet analyser understands. Content is a pattern that shows its file and offset.
+/// Ranges with unknown sources are zeros.
 pub fn render(data: &Symbolic, out: &mut Vec<u8>) {
     let start = offset(data);
     let range = start..start + u64::from(data.len);
@@ -39,7 +39,7 @@ fn index(range: &std::ops::Range<u64>) -> std::ops::Range<usize> {
     range.start as usize..range.end as usize
 }
 
-/// A line of 32 bytes, over and over: file, offset of the line, revision of a file that was changed, end of line.
+/// Returns a byte of a repeated line of 32 bytes: file, offset of the line, revision if the file was changed, end of line.
 fn content_byte(file: u32, revision: u32, offset: u64) -> u8 {
     let hex = |value: u64, digit: u64| b"0123456789abcdef"[(value >> (4 * digit)) as usize & 15];
     let line = offset / 32 * 32;
@@ -53,7 +53,7 @@ fn content_byte(file: u32, revision: u32, offset: u64) -> u8 {
     }
 }
 
-/// A record's mark and the zeros that stand for the rest of its header (RFC 5531 section 11).
+/// Returns a record's mark, followed by zeros for the rest of its header (RFC 5531 section 11).
 fn record(header_len: u32, data_len: u32) -> Vec<u8> {
     const LAST_FRAGMENT: u32 = 1 << 31;
     const MARK_BYTES: u32 = 4;
@@ -113,7 +113,7 @@ fn head_text(exchange: Exchange) -> Vec<u8> {
     text
 }
 
-/// Ends a header at exactly `len` bytes by a field that says nothing.
+/// Extends a header to exactly `len` bytes with a meaningless field.
 fn pad_header(text: &mut Vec<u8>, len: usize) {
     text.extend_from_slice(b"X-Padding: ");
     debug_assert!(text.len() + 4 <= len, "there is room for the end");

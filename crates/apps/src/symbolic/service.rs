@@ -1,4 +1,4 @@
-//! Any of the protocols in symbols: what a simulated server speaks is part of the experiment.
+//! Any of the symbolic protocols, because an experiment chooses the protocol of a simulated server.
 
 use super::remote_files::Upload;
 use super::{LiveHttp, RemoteFileCalls, SymbolicHttp};
@@ -6,7 +6,7 @@ use crate::web::{Http, Parsed, Request};
 use baton_wire::Symbolic;
 use std::collections::VecDeque;
 
-/// What a server speaks.
+/// The protocol of a server.
 #[derive(Clone, Debug)]
 pub enum Service {
     /// A web server: files and dynamic content.
@@ -17,12 +17,12 @@ pub enum Service {
     RemoteFiles(RemoteFileCalls),
 }
 
-/// What a service remembers of a connection.
+/// A service's state of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Session {
-    /// Of a live stream: the last block that the client was sent.
+    /// For a live stream: the number of the last block that was sent to the client.
     block: u32,
-    /// Of remote files: a write under way.
+    /// For remote files: the write in progress.
     upload: Option<Upload>,
 }
 

@@ -1,4 +1,4 @@
-//! One connection of the web server: requests in, responses out, in order.
+//! One connection of the web server, which receives requests and sends responses in order.
 
 use super::http::{Http, Parsed, Program, Request};
 use super::{CONNECTION_BYTES, Config, Stats};
@@ -7,49 +7,50 @@ use baton_host::{Access, FileContent, Gone, Op, Pool, Receive, SocketId, Sockets
 use baton_wire::Payload;
 use std::collections::VecDeque;
 
-/// Most bytes one read asks for.
+/// Maximum number of bytes that one read requests.
 const READ_BYTES: usize = 8192;
-/// What finding a file touches of its entries in the server's caches, bytes. Flash has one of path names, one of response headers and one of
-/// open files (Pai, Druschel and Zwaenepoel, "Flash", USENIX 1999, 5.2 to 5.4); a line or two of each: *assumed*.
+/// Bytes of entries in the server's caches that finding a file touches. Flash has caches of path names, of response headers and of open
+/// files (Pai, Druschel and Zwaenepoel, "Flash", USENIX 1999, 5.2 to 5.4); one or two lines of each are *assumed*.
 const FILE_BYTES: u32 = 256;
-/// What a request fills of the connection's block, behind what every event touches, bytes: method, URL, translated name, the
-/// header's fields, times, ranges, status. *Assumed*, about as much as `httpd_conn` of thttpd 2.2 has for them.
+/// Offset and size of the part of the connection's block that a request fills, after the part that every event touches: method, URL,
+/// translated name, the header's fields, times, ranges, status. *Assumed* to be about as large as in `httpd_conn` of thttpd 2.2.
 const REQUEST: (u32, u32) = (CONNECTION_BYTES, 320);
-/// Content is given to the socket in runs of at most so many bytes.
+/// Maximum number of content bytes given to the socket at a time.
 const LONGEST_RUN: u64 = 1 << 30;
-/// Dynamic content is produced in runs of at most so many bytes: what the connection's buffer holds.
+/// Maximum number of bytes of dynamic content produced at a time: the size of the connection's buffer.
 const DYNAMIC_RUN: u64 = APP_HALF_BYTES as u64;
 
-/// How far a connection got.
+/// Progress of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// It waits for requests, for room or for its turn.
+    /// The connection waits for requests, buffer space or its turn.
     Waits,
-    /// Its turn is over, and it has more to send.
+    /// The connection's turn has ended, and it has more to send.
     Yields,
-    /// The client has got all and will ask for no more.
+    /// The client has received all responses and will send no more requests.
     Done,
-    /// It is gone.
+    /// The connection no longer exists.
     Lost,
-    /// The client talks nonsense.
+    /// The client sent an invalid request.
     Bad,
-    /// The content is no longer what the header said.
+    /// The content no longer matches the header.
     Changed,
 }
 
-/// What is read and dropped of a client that goes on sending after the last response; with more it is cut off.
+/// Maximum number of bytes read and dropped from a client that continues to send after the last response; beyond that the connection is
+/// closed.
 const MOST_DRAINED_BYTES: usize = 256 << 20;
 
-/// A response under way.
+/// A response in progress.
 #[derive(Debug)]
 struct Response<P> {
-    /// What it answers; none for an interim response.
+    /// The request, or `None` for an interim response.
     request: Option<Request>,
-    /// What is left of the header.
+    /// Remaining part of the header.
     head: Option<P>,
-    /// Content given to the socket so far, bytes.
+    /// Content bytes given to the socket so far.
     sent: u64,
-    /// Dynamic content that was produced and not yet taken by the socket.
+    /// Dynamic content that was produced and not yet accepted by the socket.
     produced: Option<P>,
 }
 
@@ -60,13 +61,13 @@ pub(super) struct Connection<P, S> {
     received: VecDeque<P>,
     received_len: usize,
     response: Option<Response<P>>,
-    /// It waits for its next turn.
+    /// Whether the connection waits for its next turn.
     in_line: bool,
-    /// The client will send no more.
+    /// Whether the client will send no more data.
     ended: bool,
-    /// All was said; what still comes is dropped, so many bytes up to now (RFC 9112 9.6).
+    /// Number of bytes received and dropped since the sending direction was closed, if it was (RFC 9112 9.6).
     drained: Option<usize>,
-    /// When something last happened, seconds.
+    /// Time of the last activity, seconds.
     active_s: u32,
 }
 
@@ -97,22 +98,22 @@ impl<P: Payload, S: Default> Connection<P, S> {
         self.open
     }
 
-    /// When something last happened, seconds.
+    /// Returns the time of the last activity, seconds.
     pub(super) fn active_s(&self) -> u32 {
         self.active_s
     }
 
-    /// Something happens now.
+    /// Records activity at this time.
     pub(super) fn acted(&mut self, now_s: u32) {
         self.active_s = now_s;
     }
 
-    /// It waits for its turn no longer; false if it did not.
+    /// Ends the wait for a turn. Returns false if the connection was not waiting.
     pub(super) fn take_turn(&mut self) -> bool {
         std::mem::take(&mut self.in_line)
     }
 
-    /// A response is under way, or the client was asked to close and has not.
+    /// Reports whether a response is in progress, or the client has not closed the connection after the server has.
     pub(super) fn is_unfinished(&self) -> bool {
         self.response.is_some() || self.drained.is_some()
     }
@@ -129,7 +130,7 @@ impl<P: Payload, S: Default> Connection<P, S> {
         self.received.clear();
     }
 
-    /// Begins the answer to a request that was begun and did not go on; false when there is none to give.
+    /// Starts the response to an incomplete request that timed out. Returns false if there is none to send.
     pub(super) fn tell_too_late(
         &mut self,
         http: &mut impl Http<P, Session = S>,
@@ -146,7 +147,7 @@ impl<P: Payload, S: Default> Connection<P, S> {
         true
     }
 
-    /// Reads, answers and reads again, until nothing is left to do now.
+    /// Reads and answers requests until nothing more can be done now.
     pub(super) fn advance(
         &mut self,
         config: &Config,
@@ -201,7 +202,7 @@ impl<P: Payload, S: Default> Connection<P, S> {
         }
     }
 
-    /// Drops what still comes, until the client closes too.
+    /// Drops received data until the client closes the connection.
     fn drain(&mut self, sockets: &mut impl Sockets<P>, socket: SocketId) -> Progress {
         let mut total = self.drained.unwrap_or_default();
         loop {
@@ -216,7 +217,7 @@ impl<P: Payload, S: Default> Connection<P, S> {
         }
     }
 
-    /// Reads what has come, as far as reading ahead is allowed.
+    /// Reads received data, as far as reading ahead is allowed.
     fn read(
         &mut self,
         config: &Config,
@@ -247,7 +248,7 @@ impl<P: Payload, S: Default> Connection<P, S> {
         Ok(())
     }
 
-    /// A request has been read: parse it, find the file, make the header.
+    /// Handles a request that was read: parses it, finds the file, and creates the header.
     fn begin(
         &mut self,
         config: &Config,
@@ -286,7 +287,7 @@ impl<P: Payload, S: Default> Connection<P, S> {
         self.response = Some(Response::of(request, head));
     }
 
-    /// Gives the socket what it takes of the response in a turn.
+    /// Gives the socket as much of the response as it accepts in a turn.
     fn send(
         &mut self,
         config: &Config,
@@ -328,7 +329,7 @@ impl<P: Payload, S: Default> Connection<P, S> {
         })
     }
 
-    /// A response was given to the socket as a whole; true when it was the last.
+    /// Ends a response that was completely given to the socket. Returns true if it was the last.
     fn finish(
         &mut self,
         config: &Config,
@@ -351,16 +352,16 @@ impl<P: Payload, S: Default> Connection<P, S> {
     }
 }
 
-/// What became of content that was given to a socket.
+/// Result of giving content to a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sent {
-    /// It took all of it.
+    /// The socket accepted all of it.
     All,
-    /// It has no more room now.
+    /// The socket's buffer is full.
     Some,
-    /// It took all of a turn, and there is more.
+    /// The socket accepted a whole turn's content, and there is more.
     Turn,
-    /// There is no such content any more.
+    /// The content no longer exists.
     Changed,
 }
 
@@ -417,7 +418,7 @@ impl<P: Payload> Response<P> {
         Ok(if taken == len { Sent::All } else { Sent::Some })
     }
 
-    /// Produces a run of content, unless one is left over, and gives it to the socket.
+    /// Gives a run of dynamic content to the socket. Produces the run unless one is left from before.
     fn send_dynamic(
         &mut self,
         (request, program): (&Request, Program),
@@ -445,7 +446,7 @@ impl<P: Payload> Response<P> {
     }
 }
 
-/// Sends what is left of `data` by copying; true when nothing is left.
+/// Sends the rest of `data` by copying. Returns true when all was sent.
 fn send_copied<P: Payload>(
     data: &mut Option<P>,
     sockets: &mut impl Sockets<P>,

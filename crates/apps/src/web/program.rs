@@ -1,26 +1,27 @@
-//! What programs that make content do, for whoever models what that costs.
+//! The work of programs that generate content, for systems that model its cost.
 //!
-//! As Flash has it (Pai, Druschel and Zwaenepoel, USENIX 1999, 5.6): a program is a process of its own, which stays for further requests. The
-//! server gives it a request through a pipe, and gets the content through another. Each end of a pipe that waits is a change of process.
+//! The model follows Flash (Pai, Druschel and Zwaenepoel, USENIX 1999, 5.6): a program is a separate process, which is reused for further
+//! requests. The server passes a request to the program through a pipe, and gets the content through another. Each wait for the other end
+//! of a pipe is a context switch.
 
 use super::http::Program;
 use baton_host::footprint::APP_SEND_OFFSET;
 use baton_host::{Access, FileContent, Op, Pool, SocketId, Sockets};
 use baton_wire::Payload;
 
-/// What lies beside the server's own global data, in slots of a page.
+/// Unit in which the areas after the server's own global data are numbered.
 const PAGE_BYTES: u32 = 4096;
-/// The table of advertisements: SPECweb99's 360 records, a line for each five.
+/// The table of advertisements: SPECweb99's 360 records, five per line.
 const ADVERTISEMENTS: u32 = 1;
-/// What a process that is made for a request writes first: its stack and data.
+/// Memory that a process created for a request writes first: its stack and data.
 const PROCESS: u32 = 2;
-/// What a program writes its content to, two pages.
+/// Buffer for a program's content, two pages.
 const PROGRAM_BUFFER: u32 = 3;
-/// The kernel's buffer of the pipe through which it goes, two pages.
+/// The kernel's buffer of the pipe for the content, two pages.
 const PIPE: u32 = 5;
 
 impl Program {
-    /// Begins the work on one request.
+    /// Starts the work on one request.
     pub(super) fn begin<P: Payload>(self, sockets: &mut impl Sockets<P>) {
         if self == Self::Answer {
             return;
@@ -39,14 +40,14 @@ impl Program {
             }
             Self::Post => {
                 sockets.work(Op::AppForm, 1);
-                // It is entered in the log.
+                // Append the form to the log.
                 sockets.work(Op::SyscallEntry, 1);
                 sockets.work(Op::SyscallWrite, 1);
             }
         }
     }
 
-    /// Makes a run of content of what stands in the file there, at most two pages of it.
+    /// Generates a run of content from the content of the file, at most two pages.
     pub(super) fn produce<P: Payload>(
         self,
         content: &FileContent,
@@ -62,7 +63,7 @@ impl Program {
                 sockets.work(Op::AppSearch, kib);
             }
             touch(sockets, PROGRAM_BUFFER, len, Access::Write);
-            // Copied into the pipe, and out of it.
+            // The run is copied into the pipe, and out of it.
             touch(sockets, PROGRAM_BUFFER, len, Access::Read);
             touch(sockets, PIPE, len, Access::Write);
             pass(sockets);
@@ -73,7 +74,7 @@ impl Program {
     }
 }
 
-/// One process writes to a pipe, another that waited for it reads.
+/// One process writes to a pipe, and another process that waited for the data reads.
 fn pass<P: Payload>(sockets: &mut impl Sockets<P>) {
     let calls = [
         (Op::SyscallEntry, 3),
@@ -87,7 +88,7 @@ fn pass<P: Payload>(sockets: &mut impl Sockets<P>) {
     }
 }
 
-/// Touches `len` bytes from the start of a page on.
+/// Touches `len` bytes from the start of page `page` on.
 fn touch<P: Payload>(sockets: &mut impl Sockets<P>, page: u32, len: u32, access: Access) {
     let pages = len.div_ceil(PAGE_BYTES);
     for number in 0..pages {

@@ -4,7 +4,7 @@ use baton_host::{FileContent, Gone, Receive, Unread};
 use baton_wire::Symbolic;
 use std::collections::VecDeque;
 
-/// One connection in memory: what the client wrote, what the server sent, and how much room it has.
+/// One connection in memory: the client's data, the server's data, and the free buffer space.
 #[derive(Default)]
 struct Script {
     pending: u32,
@@ -107,7 +107,7 @@ fn accepted() -> (Server<Symbolic, SymbolicHttp>, Script) {
     accepted_by(Config::default(), 1)
 }
 
-/// A server with so many connections, all of which use the one script.
+/// Creates a server with `count` connections, all of which use the same script.
 fn accepted_by(config: Config, count: u32) -> (Server<Symbolic, SymbolicHttp>, Script) {
     let mut server = Server::with_config(config, SymbolicHttp);
     let mut script = Script {
@@ -324,7 +324,7 @@ fn each_connection_has_its_turn() {
     for socket in sockets {
         script.input.push_back(symbolic::request(0, 2_500, None));
         server.step(&mut script, Ready::Readable(socket));
-        // Told again before its turn it gets no more.
+        // A repeated event before the connection's turn sends nothing more.
         server.step(&mut script, Ready::Writable(socket));
     }
     assert_eq!(script.by_file, 2_000);

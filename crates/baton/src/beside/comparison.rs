@@ -1,44 +1,44 @@
-//! A published number beside the simulated one.
+//! Compares published numbers with simulated ones.
 
 use super::Outcome;
 use crate::config::{Form, Number, Tolerance};
 use baton_report::significant;
 use baton_stats::Estimate;
 
-/// A number of a point, and what is published of it, if anything is.
+/// A number of a point, with the published number if there is one.
 pub struct Comparison<'a> {
     /// The point.
     pub point: usize,
-    /// What it is compared with.
+    /// The point that the number is relative to.
     pub against: Option<usize>,
     /// The name of the metric.
     pub metric: &'static str,
-    /// What the number says of it.
+    /// Meaning of the number for the metric.
     pub form: Form,
-    /// What is published.
+    /// The published number.
     pub number: Option<&'a Number>,
-    /// What came out.
+    /// The simulated number.
     pub simulated: Option<Estimate>,
 }
 
-/// What a row of a point is of: a metric, what it is compared with, and how.
+/// What a row shows of a point: the metric, the point that it is relative to, and the form.
 type Row = (&'static str, Option<usize>, Form);
 
-/// How a simulated number compares with the published one.
+/// Result of comparing a simulated number with the published one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// As near as asked for.
+    /// The difference is within the tolerance.
     Within,
-    /// Not as near.
+    /// The difference is larger than the tolerance.
     Outside,
-    /// One says more, the other less.
+    /// One number is an increase, the other a decrease.
     WrongSign,
-    /// Nobody said how near it has to be.
+    /// There is no tolerance.
     Untold,
 }
 
 impl Verdict {
-    /// How machines are told.
+    /// Returns the name in machine-readable output.
     pub const fn in_words(self) -> &'static str {
         match self {
             Self::Within => "within",
@@ -48,7 +48,7 @@ impl Verdict {
         }
     }
 
-    /// How tables show it.
+    /// Returns the mark in tables.
     pub const fn mark(self) -> &'static str {
         match self {
             Self::Within => "",
@@ -60,7 +60,7 @@ impl Verdict {
 }
 
 impl<'a> Comparison<'a> {
-    /// All of a study, point by point: the metrics of its table in their order, then what is published of others.
+    /// Returns all numbers of a study, point by point: the metrics of its table in order, then published numbers of other metrics.
     pub fn all(outcome: &'a Outcome<'a>) -> Vec<Self> {
         let points = 0..outcome.plan.points.len();
         points
@@ -68,7 +68,7 @@ impl<'a> Comparison<'a> {
             .collect()
     }
 
-    /// Those with something published.
+    /// Returns the numbers with a published counterpart.
     pub fn published(outcome: &'a Outcome<'a>) -> Vec<Self> {
         let mut all = Self::all(outcome);
         all.retain(|comparison| comparison.number.is_some());
@@ -124,7 +124,7 @@ impl<'a> Comparison<'a> {
         })
     }
 
-    /// How it compares; none where nothing is published or came out.
+    /// Returns the result of the comparison, or `None` if one of the numbers is missing.
     pub fn verdict(&self) -> Option<Verdict> {
         let number = self.number?;
         let (published, simulated) = (number.value, self.simulated?.mean);
@@ -140,8 +140,8 @@ impl<'a> Comparison<'a> {
         })
     }
 
-    /// How far the simulated number is above or, less than 0, below the published one, in tolerances; infinite where that cannot be told. None
-    /// where nothing is published or came out, or there is no tolerance.
+    /// Returns the distance of the simulated number above or, if negative, below the published one, in tolerances; infinite if it cannot be
+    /// determined. `None` if a number or the tolerance is missing.
     pub fn distance(&self) -> Option<f64> {
         let number = self.number?;
         let (published, simulated) = (number.value, self.simulated?.mean);
@@ -159,7 +159,7 @@ impl<'a> Comparison<'a> {
         })
     }
 
-    /// How far the simulated number is from the published one, in words.
+    /// Returns the difference between the simulated number and the published one, in words.
     pub fn error(&self) -> String {
         let (Some(number), Some(simulated)) = (self.number, self.simulated) else {
             return String::new();
@@ -177,7 +177,7 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// A number in the form of this one.
+    /// Formats a number in the form of this one.
     pub fn shown(&self, value: f64) -> String {
         match self.form {
             Form::Absolute => significant(value),

@@ -1,4 +1,4 @@
-//! What is published beside what is simulated, as a table of text.
+//! Published and simulated numbers as CSV.
 
 use super::{Comparison, Outcome, label};
 use crate::config::{Form, Tolerance};
@@ -20,10 +20,10 @@ const HEAD: [&str; 12] = [
     "verdict",
 ];
 
-/// A line for each number that is published.
+/// Returns a line for each published number.
 ///
 /// # Errors
-/// It is no text.
+/// Fails if the result is not text.
 pub fn csv(outcome: &Outcome<'_>) -> Result<String, Failure> {
     let rows = Comparison::published(outcome)
         .into_iter()
@@ -60,7 +60,7 @@ fn cells(outcome: &Outcome<'_>, row: &Comparison<'_>) -> Vec<Cell> {
     ]
 }
 
-/// As a study file has it.
+/// Returns a tolerance as written in study files.
 fn tolerance(tolerance: Tolerance) -> Cell {
     Cell::text(match tolerance {
         Tolerance::Percent(percent) => format!("{percent} %"),

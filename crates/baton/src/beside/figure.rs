@@ -9,15 +9,15 @@ use baton_stats::Estimate;
 use baton_study::table::Cell;
 use baton_study::table::metrics::Metric;
 
-/// What is drawn of a point: where it stands on the horizontal axis, and the name of its line.
+/// Place of a point in a figure: its position on the horizontal axis, and the name of its line.
 struct Place {
     point: usize,
     x: f64,
     name: String,
 }
 
-/// Draws metrics over a key, as bars for each variant, or as parts of a stack for each point: means over the seeds with their 95 % intervals, of one seed with those of the run.
-/// What is published has lines or bars of its own.
+/// Draws metrics over a key, as bars for each variant, or as parts of a stack for each point: means over the seeds with their 95 %
+/// intervals or, for one seed, with those of its run. Published numbers have lines or bars of their own.
 pub fn of(figure: &FigurePlan, outcome: &Outcome<'_>) -> Figure {
     match &figure.x {
         Some(x) => Figure::Panels(lines(figure, x, outcome)),
@@ -26,7 +26,7 @@ pub fn of(figure: &FigurePlan, outcome: &Outcome<'_>) -> Figure {
     }
 }
 
-/// Draws a stack for each point. Where a variant has several, its name stands below the first.
+/// Draws a stack for each point. If a variant has several points, its name is below the first.
 fn stacks(figure: &FigurePlan, outcome: &Outcome<'_>) -> Bars {
     let points = &outcome.plan.points;
     let part = |point: usize, metric: &&Metric| {
@@ -87,7 +87,7 @@ fn lines(figure: &FigurePlan, x: &str, outcome: &Outcome<'_>) -> Panels {
                     .filter_map(|place| Some((place.x, at(place)?)))
                     .collect::<Vec<_>>()
             };
-            // The legend stands in one panel, whichever has the numbers.
+            // The legend is in only one panel, which may not be the one with published numbers.
             let mut metrics = figure.y.iter();
             let is_told = metrics.any(|metric| !published_of(metric.name).is_empty());
             let published = is_told.then(|| Line {
@@ -111,7 +111,7 @@ fn lines(figure: &FigurePlan, x: &str, outcome: &Outcome<'_>) -> Panels {
     }
 }
 
-/// Draws groups of bars, one for each variant, in each group one for each value of the swept keys.
+/// Draws groups of bars, one for each variant, with a bar for each value of the swept keys.
 fn bars(figure: &FigurePlan, outcome: &Outcome<'_>) -> Groups {
     let variant = |point: usize| {
         outcome.plan.points[point]
@@ -132,7 +132,7 @@ fn bars(figure: &FigurePlan, outcome: &Outcome<'_>) -> Groups {
                 let is_it =
                     |(_, told): &(usize, &(String, String))| told.0 == *variant && told.1 == *name;
                 let found = all.iter().enumerate().find(is_it)?;
-                // Bars stand on the axis: there are none below it.
+                // Bars start on the axis: there are none below it.
                 value(figure.points[found.0]).filter(|height| *height > 0.0)
             };
             variants.iter().map(at).collect::<Vec<_>>()
@@ -168,7 +168,7 @@ fn bars(figure: &FigurePlan, outcome: &Outcome<'_>) -> Groups {
     }
 }
 
-/// What is drawn of a metric: its value, or by how much it differs.
+/// Returns the drawn value of a metric: its value, or its difference.
 fn estimate(
     figure: &FigurePlan,
     outcome: &Outcome<'_>,
@@ -181,7 +181,7 @@ fn estimate(
     }
 }
 
-/// The published number that is of what is drawn.
+/// Returns the published number for the drawn value.
 fn published_at(
     figure: &FigurePlan,
     outcome: &Outcome<'_>,
@@ -201,7 +201,7 @@ fn published_at(
     found.map(|number| number.value)
 }
 
-/// Beside the axis.
+/// Returns the label of the vertical axis.
 fn in_words(figure: &FigurePlan, metric: &Metric) -> String {
     match figure.against.is_empty() {
         true => metric.label(),
@@ -209,7 +209,7 @@ fn in_words(figure: &FigurePlan, metric: &Metric) -> String {
     }
 }
 
-/// What tells a line from the others.
+/// Returns the name that distinguishes a line from others.
 fn name(figure: &FigurePlan, outcome: &Outcome<'_>, at: usize, with_variant: bool) -> String {
     let point = &outcome.plan.points[at];
     let axes = point.axes.iter().enumerate();
@@ -226,7 +226,7 @@ fn name(figure: &FigurePlan, outcome: &Outcome<'_>, at: usize, with_variant: boo
     }
 }
 
-/// By order of first appearance, as in the study.
+/// Returns the names without duplicates, in order of first appearance, as in the study.
 fn distinct<'a>(names: impl Iterator<Item = &'a String>) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for name in names {

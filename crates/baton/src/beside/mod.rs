@@ -1,4 +1,4 @@
-//! What came out of a study, beside what others found: by points, with means over the seeds.
+//! Results of a study next to published ones: by points, with means over the seeds.
 
 mod comparison;
 mod csv;
@@ -21,24 +21,24 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Metrics of a run by their names.
 pub type Metrics = BTreeMap<String, Cell>;
 
-/// The metric that tells how many responses were complete.
+/// The metric that counts complete responses.
 pub const RESPONSES: &str = "responses";
 
-/// What came out of a study.
+/// Results of a study.
 pub struct Outcome<'a> {
-    /// What to say of it.
+    /// The plan of the report.
     pub plan: &'a ReportPlan,
-    /// Of the metrics of each run those that are needed, the runs of a point one after the other; nothing of a run that failed or is missing.
+    /// The necessary metrics of each run; the runs of a point follow each other. Empty for a run that failed or is missing.
     pub runs: Vec<Metrics>,
 }
 
 impl<'a> Outcome<'a> {
-    /// Of the runs of a study that are in the store.
+    /// Reads the results of those runs of a study that are in the store.
     ///
     /// # Errors
-    /// One of them cannot be read.
+    /// Fails if a result cannot be read.
     pub fn read(plan: &'a ReportPlan, store: &Store, study: &Study) -> Result<Self, Failure> {
-        // A run has hundreds of them, and there may be ten thousand runs.
+        // A run has hundreds of metrics, and there may be ten thousand runs.
         let needed = needed(plan);
         let metrics = |run: &StudyRun| {
             let mut metrics = match store.has(run.key) {
@@ -54,7 +54,7 @@ impl<'a> Outcome<'a> {
 }
 
 impl Outcome<'_> {
-    /// A metric at a point: its mean over the seeds with the 95 % interval, of one seed with that of the run.
+    /// Returns a metric at a point: its mean over the seeds with the 95 % interval or, for one seed, with that of the run.
     pub fn estimate(&self, point: usize, metric: &str) -> Option<Estimate> {
         let interval = metrics::interval_of(metric);
         let runs = self.runs_of(point).iter();
@@ -74,7 +74,7 @@ impl Outcome<'_> {
         }
     }
 
-    /// A metric at a point beside another, seed by seed.
+    /// Returns a metric at a point relative to another point, compared seed by seed.
     pub fn beside(&self, point: usize, other: usize, metric: &str, form: Form) -> Option<Estimate> {
         let pairs = self.runs_of(other).iter().zip(self.runs_of(point));
         let pairs =
@@ -99,7 +99,7 @@ impl Outcome<'_> {
         }
     }
 
-    /// Whether a run of a point was not steady.
+    /// Returns whether a run of a point was not steady.
     pub fn is_doubtful(&self, point: usize) -> bool {
         let why = |run: &Metrics| matches!(run.get(metrics::NOT_STEADY), Some(Cell::Text(_)));
         self.runs_of(point).iter().any(why)
@@ -111,7 +111,7 @@ impl Outcome<'_> {
     }
 }
 
-/// What is said of a study follows from these.
+/// Returns the metrics that the report depends on.
 fn needed(plan: &ReportPlan) -> BTreeSet<String> {
     let said = plan.metrics().map(|metric| metric.name.to_owned());
     let mut needed: BTreeSet<String> = said.collect();
@@ -126,7 +126,7 @@ fn number(run: &Metrics, metric: &str) -> Option<f64> {
     run.get(metric).and_then(Cell::as_number)
 }
 
-/// What a point is called: its variant, and the values of swept keys of which there are several.
+/// Returns the name of a point: its variant, and the values of swept keys that have several values.
 pub fn label(plan: &ReportPlan, point: usize) -> String {
     let variant = plan.points[point].variant.clone();
     let settings = setting(plan, point);
@@ -137,7 +137,7 @@ pub fn label(plan: &ReportPlan, point: usize) -> String {
     }
 }
 
-/// What tells another point from this one.
+/// Returns what distinguishes `other` from this point.
 fn told_from(plan: &ReportPlan, point: usize, other: usize) -> String {
     let (here, there) = (&plan.points[point], &plan.points[other]);
     let variant = there.variant.clone();
@@ -149,7 +149,7 @@ fn told_from(plan: &ReportPlan, point: usize, other: usize) -> String {
     parts.join(", ")
 }
 
-/// What the study calls the value that a point has on an axis.
+/// Returns the study's name for the value of a point on an axis.
 fn on_axis(plan: &ReportPlan, point: usize, axis: usize) -> Option<String> {
     let point = &plan.points[point];
     if let Some(Some(name)) = point.names.get(axis) {
@@ -159,7 +159,7 @@ fn on_axis(plan: &ReportPlan, point: usize, axis: usize) -> Option<String> {
     Some(format!("{} = {value}", short(plan, path)))
 }
 
-/// What a swept key is called in short: its end, or all of it where another ends alike.
+/// Returns the short name of a swept key: its last part, or the whole key if another key has the same last part.
 fn short<'a>(plan: &ReportPlan, path: &'a str) -> &'a str {
     let end = |path: &str| path.rsplit('.').next().unwrap_or_default().to_owned();
     let axes = plan
@@ -175,7 +175,7 @@ fn short<'a>(plan: &ReportPlan, path: &'a str) -> &'a str {
     }
 }
 
-/// The values of swept keys of which there are several; none where there are none.
+/// Returns the values of swept keys that have several values, or `None` if there are no such keys.
 pub fn setting(plan: &ReportPlan, point: usize) -> Option<String> {
     let varies = |number: usize| {
         let mut values = plan.points.iter().map(|point| &point.axes[number]);

@@ -1,26 +1,26 @@
-//! What came out of a study, for machines.
+//! Results of a study for machines.
 
 use super::{Comparison, Outcome, label};
 use serde::Serialize;
 
-/// A number of a point of a study, and what is published of it.
+/// A number of a point of a study, with the published number.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
     config: String,
     metric: &'static str,
-    /// The configuration beside which it is, where it is a difference or ratio.
+    /// The configuration that the number is relative to, for a difference or a ratio.
     #[serde(skip_serializing_if = "Option::is_none")]
     against: Option<String>,
     published: Option<f64>,
     simulated: Option<f64>,
-    /// Half of the 95 % interval of the latter.
+    /// Half of the 95 % interval of the simulated number.
     half_width: Option<f64>,
-    /// How it compares.
+    /// Result of the comparison.
     #[serde(skip_serializing_if = "Option::is_none")]
     verdict: Option<&'static str>,
 }
 
-/// A row for each number of each point that is published or that the study's table shows.
+/// Returns a row for each number of each point that is published or that is in the study's table.
 pub fn rows(outcome: &Outcome<'_>) -> Vec<Row> {
     let name = |point| label(outcome.plan, point);
     let row = |row: &Comparison<'_>| Row {

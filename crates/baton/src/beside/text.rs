@@ -1,4 +1,4 @@
-//! What came out of a study, as text.
+//! Results of a study as text.
 
 use super::{Comparison, Outcome, Verdict, label, setting, told_from};
 use crate::config::{Form, Status, TablePlan};
@@ -6,8 +6,8 @@ use baton_report::{Column, Table, significant, width, wrapped};
 use baton_stats::Estimate;
 use baton_study::table::metrics::Metric;
 
-/// What a study says of itself: a row for each number that is published, beside what is simulated, and by `[table]` a row for each point.
-/// Nothing where it says neither.
+/// Returns the report of a study: a row for each published number next to the simulated one and, if the study has `[table]`, a row for each
+/// point. Empty if the study has neither.
 pub fn text(outcome: &Outcome<'_>) -> String {
     let plan = outcome.plan;
     let note = plan.table.as_ref().and_then(|table| table.note.as_deref());
@@ -22,7 +22,7 @@ pub fn text(outcome: &Outcome<'_>) -> String {
     parts.join("\n")
 }
 
-/// A row for each number that is published, and how many came out.
+/// Returns a row for each published number, and how many of them were reproduced.
 pub fn published(outcome: &Outcome<'_>) -> String {
     format!("{}{}", numbers(outcome), summary(outcome))
 }
@@ -33,7 +33,7 @@ fn title(outcome: &Outcome<'_>) -> String {
     title.unwrap_or_else(|| format!("{}:", outcome.plan.name))
 }
 
-/// A row for each number that is published.
+/// Returns a row for each published number.
 fn numbers(outcome: &Outcome<'_>) -> String {
     let mut table = Table::new(vec![
         Column::words("configuration"),
@@ -68,12 +68,12 @@ fn numbers(outcome: &Outcome<'_>) -> String {
     table.render()
 }
 
-/// The name of a metric, which may be broken at blanks.
+/// Returns the name of a metric with blanks, at which it may be broken.
 fn in_words(metric: &str) -> String {
     metric.replace('_', " ")
 }
 
-/// A row for each point. Where there are variants, those with the same values of swept keys are a table of their own.
+/// Returns a row for each point. If there are variants, those with the same values of swept keys form a table of their own.
 fn points(outcome: &Outcome<'_>, plan: &TablePlan) -> String {
     let points = &outcome.plan.points;
     let has_variants = points.iter().any(|point| point.variant.is_some());
@@ -135,7 +135,7 @@ fn section(outcome: &Outcome<'_>, plan: &TablePlan, points: &[usize]) -> Table {
     table
 }
 
-/// With the half width of its interval.
+/// Formats a difference with the half width of its interval.
 fn difference(found: Estimate, form: Form) -> String {
     let half = found.half_width;
     match form {
@@ -150,7 +150,7 @@ fn difference(found: Estimate, form: Form) -> String {
     }
 }
 
-/// How many of the published numbers came out; nothing where there is none.
+/// Returns how many of the published numbers were reproduced; empty if there are none.
 fn summary(outcome: &Outcome<'_>) -> String {
     let all = Comparison::published(outcome);
     if all.is_empty() {

@@ -1,4 +1,4 @@
-//! What can be typed after `baton live adapter`.
+//! Arguments of `baton live adapter` and `baton live broker`.
 
 use super::port::ModeName;
 use super::size::parse_size;
@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-/// What means nothing where the interface is the kernel's.
+/// Options that mean nothing where the interface stays the kernel's.
 const BESIDE_NOTHING: [&str; 7] = [
     "addr",
     "gateway",
@@ -44,78 +44,82 @@ Beside the kernel, which keeps eth1 and its addresses, for single connections of
 It runs until it is interrupted, and then takes away what it has made.")]
 #[command(group = clap::ArgGroup::new("link").required(true))]
 pub struct AdapterArgs {
-    /// The link.
+    /// Options for the link.
     #[command(flatten)]
     pub link: LinkArgs,
     /// Where applications attach over shared memory: a Unix socket [default: /run/baton/adapter.sock; in a network namespace N other than that
     /// of process 1, /run/baton-N/adapter.sock, and so for the others. Beside the kernel the interface's namespace counts]
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub listen: Option<PathBuf>,
-    /// Where applications attach over TCP of the kernel. Nobody is asked who he is: only at addresses of loopback, to which a tunnel may lead
+    /// Where applications attach over the kernel's TCP. Clients are not authenticated, so only loopback addresses are allowed, to which a
+    /// tunnel may lead
     #[arg(long, value_name = "ADDR:PORT")]
     pub listen_tcp: Option<SocketAddr>,
     /// Let --listen-tcp listen at other addresses: on a network of which every machine may use the adapter
     #[arg(long, requires = "listen_tcp")]
     pub trust_network: bool,
     /// Leave the interface and its addresses to the kernel, and take over single connections of it, which applications hand over through
-    /// this socket of a broker; one is started where none answers. Needs --iface and XDP [default with no value: /run/baton/broker.sock]
+    /// this socket of a broker; a broker is started where none answers. Needs --iface and XDP [default with no value:
+    /// /run/baton/broker.sock]
     #[arg(long, value_name = "PATH", requires = "iface", conflicts_with_all = BESIDE_NOTHING, num_args = 0..=1, require_equals = true, value_hint = ValueHint::FilePath)]
     #[expect(clippy::option_option, reason = "absent, without a path, and with one")]
     pub broker: Option<Option<PathBuf>>,
-    /// Do so, and have applications that do not say otherwise hand over the connections that this policy chooses: fcfs, tN (at the N-th
-    /// send), alternate:N, never, or by port, as in ports:80=t4,*=never; and rN (at the N-th read), rate:PERCENT, benefit:N, retry:POLICY [default with --broker: fcfs]
+    /// Like --broker, and applications that do not choose a policy themselves hand over the connections that this policy chooses: fcfs, tN
+    /// (at the N-th send), alternate:N, never, or by port, as in ports:80=t4,*=never; and rN (at the N-th read), rate:PERCENT, benefit:N,
+    /// retry:POLICY [default with --broker: fcfs]
     #[arg(long, value_name = "POLICY", requires = "iface", conflicts_with_all = BESIDE_NOTHING)]
     pub handoff: Option<SelectionConfig>,
-    /// Take the place of the adapter whose broker is there: it gives its connections back to the kernel and ends; applications attach anew and
-    /// hand them over again
+    /// Replace the running adapter of the interface's broker: the running adapter gives its connections back to the kernel and ends;
+    /// applications attach to the new one and hand the connections over again
     #[arg(long, requires = "iface", conflicts_with_all = BESIDE_NOTHING)]
     pub replace: bool,
-    /// Let members of this group use it, beside its own user: they may connect to --listen, to --control and to the socket of a broker that it starts.
-    /// A server whose workers change their user, as nginx's do, needs a group of that user
+    /// Let members of this group use the adapter, besides its own user: they may connect to --listen, to --control and to the socket of a
+    /// broker that it starts. A server whose workers change their user, as nginx's do, needs a group of that user
     #[arg(long, value_name = "NAME")]
     pub group: Option<Admission>,
-    /// Confinement beside the kernel.
+    /// Options for confinement beside the kernel.
     #[command(flatten)]
     pub confinement: ConfinementArgs,
-    /// The core that the engine runs on [default: the last that the process may use]
+    /// The core that the engine runs on [default: the last core that the process may use]
     #[arg(long, value_name = "N")]
     pub core: Option<usize>,
-    /// What happens to the connections of an application that is gone
+    /// What happens to the connections of an application that has gone
     #[arg(long, value_name = "WHAT", default_value = "reset")]
     pub on_exit: OnExit,
-    /// Batching of its answers.
+    /// Options for batching of the adapter's answers.
     #[command(flatten)]
     pub descriptors: DescriptorArgs,
-    /// Applications at most. A 32nd of them is left to root and the adapter's own user
+    /// Maximum number of applications. A 32nd of them is reserved for root and the adapter's own user
     #[arg(long, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub most_applications: u32,
-    /// Applications of one user at most, who is neither root nor the adapter's own; each process of a server counts [default: half of all]
+    /// Maximum number of applications of one user who is neither root nor the adapter's own; each process of a server counts [default: half
+    /// of all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub most_applications_of_user: Option<u32>,
-    /// Hard_Limit: the most connections that hosts may hand to it at a time
+    /// Hard_Limit: the most connections that hosts may hand to the adapter at a time
     #[arg(long, value_name = "N", default_value_t = 65_536, value_parser = clap::value_parser!(u32).range(..=1 << 24))]
     pub hard_limit: u32,
     /// Data cache for each application that uses one (see `baton live serve --nic-cache`), bytes, as in 64M or 1G; 0 is none
     #[arg(long, value_name = "SIZE", default_value = "0", value_parser = parse_size)]
     pub nic_cache: u32,
-    /// Does one piece of work at a time, in this order, what waits stands in queues, and what finds one full is dropped by name: as the
-    /// firmware of the handoff papers. Slower than all at once, in bulk [default: all at once]
+    /// Do one piece of work at a time, in this order, as the firmware of the handoff papers does. Waiting work is in queues, and work that
+    /// finds its queue full is dropped and counted by name. Slower than all work at once, in bulk [default: all at once]
     #[arg(long, value_name = "ORDER")]
     pub scheduler: Option<SchedulerName>,
-    /// Queues and burst of that.
+    /// Options for queues and bursts of the scheduler.
     #[command(flatten)]
     pub queues: QueueArgs,
-    /// Load control: Soft_Limit falls when more segments than this wait, at a turn or in queue [default: no load control]
+    /// Load control: Soft_Limit falls when more segments than this wait, at a turn or in a queue [default: no load control]
     #[arg(long, value_name = "SEGMENTS", requires = "lowat")]
     pub hiwat: Option<u32>,
     /// Load control: Soft_Limit rises when fewer segments than this wait
     #[arg(long, value_name = "SEGMENTS", requires = "hiwat")]
     pub lowat: Option<u32>,
-    /// What load control goes by: segments that wait, or packets a second, those of the adapter's connections counting four times those of
-    /// hosts; --hiwat and --lowat are of that
+    /// Measure of load control: waiting segments, or packets a second, where packets of the adapter's connections count four times as much
+    /// as those of hosts; --hiwat and --lowat are in this measure
     #[arg(long, value_name = "WHAT", default_value = "queue", requires = "hiwat")]
     pub load_measure: LoadMeasureName,
-    /// What load control does beside: wait for connections to end, or ask the hosts to take the busiest back
+    /// What load control does besides: wait for connections to end, or ask the hosts to take the busiest back
     #[arg(
         long,
         value_name = "HOW",
@@ -123,7 +127,7 @@ pub struct AdapterArgs {
         requires = "hiwat"
     )]
     pub relief: ReliefName,
-    /// The timeline.
+    /// Options for the timeline.
     #[command(flatten)]
     pub timeline: TimelineArgs,
     /// Where `baton live stat` asks [default: /run/baton/control.sock]
@@ -132,20 +136,20 @@ pub struct AdapterArgs {
 }
 
 impl AdapterArgs {
-    /// Whether the interface stays the kernel's.
+    /// Returns whether the interface stays the kernel's.
     pub fn is_beside(&self) -> bool {
         self.broker.is_some() || self.handoff.is_some()
     }
 }
 
-/// What `baton live adapter` beside a kernel and `baton live broker` may still do once they are set up.
+/// What `baton live adapter` beside a kernel and `baton live broker` may still do after their setup.
 #[derive(Clone, Debug, Args)]
 pub struct ConfinementArgs {
-    /// Become this user, if root starts it, when it is set up beside the kernel [default: the user `baton` if there is one, otherwise a
+    /// Change to this user after the setup beside the kernel, if root starts it [default: the user `baton` if there is one, otherwise a
     /// number from 60706 on that no account has]
     #[arg(long, value_name = "NAME")]
     pub user: Option<ServiceUser>,
-    /// Allow all system calls beside the kernel, in place of those that it is known to make: for valgrind and the like
+    /// Allow all system calls beside the kernel, instead of only those that the program is known to make: for valgrind and the like
     #[arg(long)]
     pub no_seccomp: bool,
 }
@@ -164,37 +168,37 @@ pub struct BrokerArgs {
     /// The interface
     #[arg(long, value_name = "NAME")]
     pub iface: String,
-    /// Where applications and the adapter ask it: a Unix socket [default: /run/baton/broker.sock; in a network namespace N other than that of
-    /// process 1, /run/baton-N/broker.sock. The interface's namespace counts]
+    /// Where the broker listens for applications and the adapter: a Unix socket [default: /run/baton/broker.sock; in a network namespace N
+    /// other than that of process 1, /run/baton-N/broker.sock. The interface's namespace counts]
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub broker: Option<PathBuf>,
     /// The network namespace of the interface
     #[arg(long, value_name = "NAME")]
     pub netns: Option<String>,
-    /// Where AF_XDP takes frames: in the driver, or in the kernel's receive path [default: in the driver if it can]
+    /// Where AF_XDP takes frames: in the driver, or in the kernel's receive path [default: in the driver if it supports this]
     #[arg(long, value_name = "MODE")]
     pub xdp_mode: Option<ModeName>,
-    /// Let members of this group use it, beside its own user: they may hand over their own connections, and see where these are
+    /// Let members of this group use the broker, besides its own user: they may hand over their own connections, and see where these are
     #[arg(long, value_name = "NAME")]
     pub group: Option<Admission>,
     /// Confinement.
     #[command(flatten)]
     pub confinement: ConfinementArgs,
-    /// End when there is no adapter and nothing left of one
+    /// End when there is no adapter and none of its connections is left
     #[arg(long)]
     pub while_used: bool,
 }
 
-/// Lengths of the firmware's queues, and how much it sends at a time.
+/// Lengths of the firmware's queues, and its burst size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Args)]
 pub struct QueueArgs {
     /// Received frames that may wait for lookup [default: 512]
     #[arg(long, value_name = "N", requires = "scheduler", value_parser = clap::value_parser!(u32).range(QUEUE))]
     pub arrival_queue_packets: Option<u32>,
-    /// Received frames that may wait after lookup: so many for hosts, and so many for TCP here [default: 2048]
+    /// Received frames that may wait after lookup: this many for hosts, and this many for TCP on the adapter [default: 2048]
     #[arg(long, value_name = "N", requires = "scheduler", value_parser = clap::value_parser!(u32).range(QUEUE))]
     pub receive_queue_packets: Option<u32>,
-    /// Packets of each application that may wait to be sent, and as many of its commands that may wait [default: 512]
+    /// Packets of each application that may wait to be sent; as many of its commands may wait [default: 512]
     #[arg(long, value_name = "N", requires = "scheduler", value_parser = clap::value_parser!(u32).range(QUEUE))]
     pub descriptor_queue_entries: Option<u32>,
     /// Segments that TCP sends in one piece of work [default: 1]
@@ -202,15 +206,15 @@ pub struct QueueArgs {
     pub transmit_burst_segments: Option<u32>,
 }
 
-/// Lengths that queues may have.
+/// Valid lengths of queues.
 const QUEUE: RangeInclusive<i64> = 1..=1 << 20;
 
-/// In which order work is done.
+/// Order in which work is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum SchedulerName {
     /// First come, first served over all queues.
     Fcfs,
-    /// Packets of hosts before commands, commands before segments of connections here.
+    /// Packets of hosts before commands, commands before segments of the adapter's connections.
     HostFirst,
 }
 
@@ -223,20 +227,20 @@ pub enum ReliefName {
     Active,
 }
 
-/// What load control goes by.
+/// Measure of load control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LoadMeasureName {
-    /// Segments that wait.
+    /// Waiting segments.
     Queue,
     /// Packets a second, weighted.
     Packets,
 }
 
-/// What happens to connections of an application that is gone.
+/// What happens to connections of an application that has gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum OnExit {
-    /// They are reset.
+    /// The connections are reset.
     Reset,
-    /// What the adapter has of their data is sent, then they are closed.
+    /// Data that the adapter has already received is sent, then the connections are closed.
     Drain,
 }

@@ -1,19 +1,19 @@
-//! What can be typed about when requests come.
+//! Options for when requests come.
 
 use crate::config::Setting;
 use baton_workload::load::{Rate, Think};
 use clap::Args;
 
-/// When requests are due.
+/// Options for when requests are due.
 #[derive(Debug, Args)]
 pub struct ArrivalArgs {
-    /// Requests come in an open loop, 2x as often as in the log, or 5000/s (load.rate)
+    /// Send requests in an open loop, 2x as often as in the log, or 5000/s (load.rate)
     #[arg(long, value_name = "RATE")]
     pub rate: Option<Rate>,
-    /// When they come: at the times of the log, even, poisson or on-off (load.arrivals)
+    /// When requests come: at the times of the log, even, poisson or on-off (load.arrivals)
     #[arg(long, value_name = "HOW")]
     pub arrivals: Option<String>,
-    /// Clients think between a response and the next request: 7s, exponential:7s, pareto:7s:1.5 or log (load.think)
+    /// Time that clients think between a response and the next request: 7s, exponential:7s, pareto:7s:1.5 or log (load.think)
     #[arg(long, value_name = "TIME")]
     pub think: Option<Think>,
 }

@@ -1,4 +1,4 @@
-//! What can be typed after `baton bench`.
+//! Arguments of `baton bench`.
 
 use super::ThreadsArg;
 use baton_microbench::profile::{HostProfile, NicProfile};
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 #[derive(Debug, Subcommand)]
 #[allow(clippy::large_enum_variant, reason = "there is one of it")]
 pub enum BenchCommand {
-    /// Say how fast a simulated NIC or an interface sends and receives, and what limits it
+    /// Measure how fast a simulated NIC or an interface sends and receives, and what limits it
     Nic(BenchNicArgs),
     #[cfg(live)]
     /// Take part in tests of an interface of another machine
@@ -45,22 +45,23 @@ pub struct BenchNicArgs {
     /// Name or file of the NIC under test, or an interface
     #[arg(value_name = "NIC", value_hint = ValueHint::FilePath)]
     pub nic: String,
-    /// Name or file of the NIC of its partners [default: the same]; of an interface: another, or the Ethernet address of a reflector
+    /// Name or file of the NIC of its partners [default: the same]; for an interface: another interface, or the Ethernet address of a
+    /// reflector
     #[arg(long, value_name = "NIC", value_hint = ValueHint::FilePath)]
     pub partner: Option<String>,
-    /// The hosts: a name, or a file like those in profiles/hosts [default: what the NIC's profile says]
+    /// The hosts: a name, or a file like those in profiles/hosts [default: the hosts that the NIC's profile names]
     #[arg(long, value_name = "HOST", value_hint = ValueHint::FilePath)]
     pub host: Option<String>,
-    /// Use at most so many processors of each host, each with a pair of the NIC's queues [default: all]
+    /// Use at most this many processors of each host, each with a pair of the NIC's queues [default: all]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u8).range(1..))]
     pub cores: Option<u8>,
-    /// Flows of datagrams that a sender has, which receive-side scaling spreads over queues
+    /// Flows of datagrams of a sender, which receive-side scaling spreads over queues
     #[arg(long, value_name = "COUNT", default_value_t = FLOWS, value_parser = clap::value_parser!(u16).range(1..=32_768))]
     pub flows: u16,
     /// Make only this test; may be given again
     #[arg(long, value_name = "TEST", value_parser = PossibleValuesParser::new(Test::ALL.map(Test::name)))]
     pub test: Vec<String>,
-    /// How rates are searched
+    /// Algorithm that searches for rates
     #[arg(long, value_name = "HOW", default_value = "multiple")]
     pub search: SearchName,
     /// Also measure throughput, latency and back-to-back frames as in RFC 2544
@@ -72,16 +73,16 @@ pub struct BenchNicArgs {
     /// Write everything, with all trials, to this file; `-` for stdout
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub json: Option<PathBuf>,
-    /// Threads.
+    /// Number of simultaneous runs.
     #[command(flatten)]
     pub threads: ThreadsArg,
-    /// What means something on real interfaces only.
+    /// Options for real interfaces only.
     #[cfg(live)]
     #[command(flatten)]
     pub live: super::LiveBenchArgs,
 }
 
-/// A way of searching.
+/// Search algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum SearchName {
     /// All loss ratios in one search, after MLRsearch
@@ -100,20 +101,20 @@ impl From<SearchName> for Algorithm {
 }
 
 impl BenchNicArgs {
-    /// The tests to make, in their order.
+    /// Returns the tests to make, in their order.
     pub fn tests(&self) -> Vec<Test> {
         let is_asked =
             |test: &Test| self.test.is_empty() || self.test.iter().any(|name| name == test.name());
         Test::ALL.into_iter().filter(is_asked).collect()
     }
 
-    /// Names of NICs that ship with the program, in words.
+    /// Returns the names of the NICs that ship with the program, separated by commas.
     pub fn nics() -> String {
         let names: Vec<&str> = NicProfile::names().chain([IDEAL]).collect();
         names.join(", ")
     }
 
-    /// Names of hosts that ship with the program, in words.
+    /// Returns the names of the hosts that ship with the program, separated by commas.
     pub fn hosts() -> String {
         HostProfile::names().collect::<Vec<_>>().join(", ")
     }

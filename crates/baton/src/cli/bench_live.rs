@@ -1,4 +1,4 @@
-//! What can be typed after `baton bench nic` for an interface, and after `baton bench reflect`.
+//! Arguments of `baton bench nic` for an interface, and of `baton bench reflect`.
 
 use baton_microbench::Test;
 use baton_microbench::frame::LinkRate;
@@ -8,11 +8,11 @@ use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// What means something on real interfaces only.
+/// Options for real interfaces only.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Options for an interface")]
 pub struct LiveBenchArgs {
-    /// Who receives in 3-way tests [default: the partner]
+    /// Interface that receives in 3-way tests [default: the partner]
     #[arg(long, value_name = "IFACE")]
     pub receiver: Option<String>,
     /// Network namespace of the interface under test
@@ -27,40 +27,40 @@ pub struct LiveBenchArgs {
     /// How frames get in and out of the interface under test
     #[arg(long, value_name = "KIND", default_value = "packet")]
     pub port: PortName,
-    /// How they do at its partners
+    /// How frames get in and out of the partner's interface
     #[arg(long, value_name = "KIND", default_value = "packet")]
     pub partner_port: PortName,
-    /// Processors that the work is done on: of the interface under test, the partner, the receiver [default: all in turn]
+    /// Processors to use: for the interface under test, the partner, the receiver [default: all in turn]
     #[arg(long, value_name = "N,...", value_delimiter = ',')]
     pub cpus: Vec<usize>,
-    /// How long a trial is counted, seconds
+    /// Duration of the counted part of a trial, seconds
     #[arg(long, value_name = "S", default_value_t = 1.0, value_parser = seconds)]
     pub trial: f64,
-    /// Trials at each load, of which half may lose more; 21 of a second make the usual goal of MLRsearch
+    /// Trials at each load, of which half may lose more; 21 trials of a second make the usual goal of MLRsearch
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub trials: u32,
-    /// Search nothing: offer this load in each trial, frames (each way) or connections a second
+    /// Offer this load in each trial instead of searching, frames (each way) or connections a second
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub rate: Option<f64>,
-    /// Rate of the link, Mb/s [default: what the driver says; without a limit on virtual interfaces]
+    /// Rate of the link, Mb/s [default: the rate that the driver reports; without a limit on virtual interfaces]
     #[arg(long, value_name = "MBPS", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     pub speed: Option<u32>,
-    /// A router is in between: Ethernet address that the interface under test sends to
+    /// Ethernet address that the interface under test sends to, where a router is in between
     #[arg(long, value_name = "MAC", value_parser = mac)]
     pub gateway: Option<Mac>,
     /// Ethernet address that the partner sends to
     #[arg(long, value_name = "MAC", value_parser = mac)]
     pub partner_gateway: Option<Mac>,
-    /// Switch interfaces on that are off, and off again at the end
+    /// Switch on interfaces that are off, and off again at the end
     #[arg(long)]
     pub up: bool,
-    /// Test interfaces on which the kernel has addresses
+    /// Also test interfaces on which the kernel has addresses
     #[arg(long)]
     pub force: bool,
     /// Write a line for each trial to this file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub csv: Option<PathBuf>,
-    /// Write a report to hand on to this file (Markdown): what was measured on, results, all trials
+    /// Write a report to share to this file (Markdown): the machine, the results, all trials
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub report: Option<PathBuf>,
 }
@@ -69,12 +69,12 @@ pub struct LiveBenchArgs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mac(pub [u8; 6]);
 
-/// Names of ports.
+/// Kinds of ports by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum PortName {
     /// A packet socket
     Packet,
-    /// The end of a TAP device that is not the kernel's; made if there is none
+    /// The end of a TAP device that is not the kernel's; the device is made if there is none
     Tap,
     /// AF_XDP sockets, which take all frames of the interface
     AfXdp,
@@ -105,13 +105,13 @@ pub struct BenchReflectArgs {
     /// The interface
     #[arg(long, value_name = "IFACE")]
     pub iface: String,
-    /// Its network namespace
+    /// Network namespace of the interface
     #[arg(long, value_name = "NAME")]
     pub netns: Option<String>,
     /// How frames get in and out
     #[arg(long, value_name = "KIND", default_value = "packet")]
     pub port: PortName,
-    /// The processor that it works on [default: the first]
+    /// The processor to use [default: the first]
     #[arg(long, value_name = "N")]
     pub cpu: Option<usize>,
     /// Switch the interface on if it is off, and off again at the end
@@ -123,7 +123,7 @@ pub struct BenchReflectArgs {
 }
 
 impl BenchReflectArgs {
-    /// The interface.
+    /// Returns the interface.
     pub fn spec(&self) -> Spec {
         Spec {
             interface: self.iface.clone(),
@@ -135,17 +135,17 @@ impl BenchReflectArgs {
 }
 
 impl LiveBenchArgs {
-    /// The interface under test.
+    /// Returns the interface under test.
     pub fn spec(&self, interface: &str) -> Spec {
         self.spec_of(interface, self.netns.as_ref(), self.port)
     }
 
-    /// The partner, where it is an interface.
+    /// Returns the partner, where it is an interface.
     pub fn partner_spec(&self, interface: &str) -> Spec {
         self.spec_of(interface, self.partner_netns.as_ref(), self.partner_port)
     }
 
-    /// The receiver, if there is one.
+    /// Returns the receiver, if there is one.
     pub fn receiver_spec(&self) -> Option<Spec> {
         let interface = self.receiver.as_deref()?;
         Some(self.spec_of(interface, self.receiver_netns.as_ref(), self.partner_port))
@@ -160,19 +160,19 @@ impl LiveBenchArgs {
         }
     }
 
-    /// The link, if one was given.
+    /// Returns the link, if its rate was given.
     pub fn link(&self) -> Option<LinkRate> {
         self.speed.map(|mbps| LinkRate { mbps })
     }
 
-    /// Bytes of the longest IP packet of these tests.
+    /// Returns the length of the longest IP packet of these tests, bytes.
     pub fn longest_packet(tests: &[Test]) -> usize {
         const ETHERNET: usize = 14 + 4;
         let frames = tests.iter().map(|test| test.carried().frame_len());
         frames.max().unwrap_or(0).saturating_sub(ETHERNET)
     }
 
-    /// An option that was given, and means nothing to a simulated NIC.
+    /// Returns an option that was given, but means nothing to a simulated NIC.
     pub fn given(&self) -> Option<&'static str> {
         let given = [
             ("--receiver", self.receiver.is_some()),

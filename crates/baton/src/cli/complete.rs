@@ -1,4 +1,4 @@
-//! What a shell offers to complete a word with.
+//! Words that a shell offers as completions.
 
 use crate::commands::list;
 use crate::config::keys::{self, Allowed};
@@ -14,7 +14,7 @@ fn names(group: Group) -> Vec<CompletionCandidate> {
     entries.map(candidate).collect()
 }
 
-/// Names that begin like `current`, and files.
+/// Returns the names that begin with `current`, and files.
 fn names_and_files(group: Group, current: &OsStr) -> Vec<CompletionCandidate> {
     let current_text = current.to_string_lossy();
     let mut all = names(group);
@@ -27,27 +27,27 @@ fn names_and_files(group: Group, current: &OsStr) -> Vec<CompletionCandidate> {
     all
 }
 
-/// What `baton run` takes.
+/// Returns completions for the argument of `baton run`.
 pub fn experiments(current: &OsStr) -> Vec<CompletionCandidate> {
     names_and_files(Group::Experiments, current)
 }
 
-/// What `--profile` takes.
+/// Returns completions for `--profile`.
 pub fn profiles(current: &OsStr) -> Vec<CompletionCandidate> {
     names_and_files(Group::Profiles, current)
 }
 
-/// What `baton generate` takes.
+/// Returns completions for the argument of `baton generate`.
 pub fn presets() -> Vec<CompletionCandidate> {
     names(Group::Presets)
 }
 
-/// What `baton reproduce` takes.
+/// Returns completions for the argument of `baton reproduce`.
 pub fn reproductions() -> Vec<CompletionCandidate> {
     names(Group::Reproductions)
 }
 
-/// What `baton keys` takes: keys, and tables.
+/// Returns completions for the argument of `baton keys`: keys and tables.
 pub fn keys() -> Vec<CompletionCandidate> {
     let mut paths: Vec<&str> = Vec::new();
     for key in keys::all() {
@@ -59,11 +59,11 @@ pub fn keys() -> Vec<CompletionCandidate> {
     paths.into_iter().map(CompletionCandidate::new).collect()
 }
 
-/// What `--set` takes: keys up to the equals sign, and behind it names that the value may have.
+/// Returns completions for `--set`: keys up to the equals sign, and after it the names that the value may have.
 pub fn settings(current: &OsStr) -> Vec<CompletionCandidate> {
     let current = current.to_string_lossy();
     let settable = keys::all().iter().filter(|key| {
-        // The tables of a list have no path that `--set` could take.
+        // The tables of a list have no path that `--set` accepts.
         !key.path.contains("[]") && !matches!(key.value, Allowed::Table | Allowed::TableOf(_))
     });
     let candidates = settable.flat_map(|key| {

@@ -1,4 +1,4 @@
-//! What can be typed about the explorer.
+//! Arguments of `baton explore`.
 
 use super::{ExperimentArgs, complete};
 use clap::{Args, ValueHint};
@@ -15,10 +15,10 @@ Examples:
 The page is one file that needs no network. The simulator itself runs in it, as WebAssembly, and gives the same numbers as `baton run`; an
 access log that is dropped on it stays in the browser. Runs are short unless the experiment or a flag says how long they are.")]
 pub struct ExploreArgs {
-    /// What it starts with: a name that `baton list experiments` shows, a file (TOML), or a shorthand
+    /// The experiment to start with: a name that `baton list experiments` shows, a file (TOML), or a shorthand
     #[arg(default_value = "W-1024-P-N-FCFS-400", add = ArgValueCompleter::new(complete::experiments))]
     pub experiment: String,
-    /// Changes.
+    /// Changes to the experiment.
     #[command(flatten)]
     pub changes: ExperimentArgs,
     /// The variant of the file, if it has several
@@ -27,7 +27,7 @@ pub struct ExploreArgs {
     /// The page to write
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub out: PathBuf,
-    /// What the page is called [default: the experiment]
+    /// Title of the page [default: the experiment]
     #[arg(long, value_name = "TEXT")]
     pub title: Option<String>,
 }

@@ -1,11 +1,11 @@
-//! Which connections `baton live stat` shows.
+//! Options that choose connections to show.
 
 use baton_inet::Cidr;
 use baton_tcp::State;
 use clap::{Args, ValueEnum};
 use std::net::IpAddr;
 
-/// All that is given must be true of a connection; of what is given several times, one.
+/// A connection must match every option that is given; of an option given several times, it must match one value.
 #[derive(Debug, Default, Args)]
 pub struct FilterArgs {
     /// Only connections in this state; may be given again
@@ -46,7 +46,7 @@ pub enum StateName {
 }
 
 impl StateName {
-    /// The state of a connection; none for listeners.
+    /// Returns the state of a connection, or `None` for listeners.
     pub const fn of_connection(self) -> Option<State> {
         Some(match self {
             Self::Listen => return None,
@@ -62,7 +62,7 @@ impl StateName {
     }
 }
 
-/// An address is a network of its own.
+/// Parses a network. An address alone stands for a network with only this address.
 fn parse_network(text: &str) -> Result<Cidr, String> {
     let address = || text.parse::<IpAddr>().map(Cidr::from);
     let expected = "expected an address or a network, such as 10.9.0.1 or 10.9.0.0/24";

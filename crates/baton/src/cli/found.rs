@@ -1,4 +1,4 @@
-//! What can be typed after `baton list` and `baton keys`.
+//! Arguments of `baton list` and `baton keys`.
 
 use super::complete;
 use clap::{Args, ValueEnum};
@@ -19,7 +19,7 @@ pub struct ListArgs {
     pub json: bool,
 }
 
-/// What has names.
+/// Groups of names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Group {
     /// What `baton run` runs by name
@@ -30,11 +30,11 @@ pub enum Group {
     Presets,
     /// Values of keys that are names: policies, algorithms, kinds
     Policies,
-    /// Access logs that can be read
+    /// Formats of access logs that can be read
     Formats,
-    /// What `baton reproduce` runs again
+    /// Published experiments that `baton reproduce` runs again
     Reproductions,
-    /// Metrics in the tables of `baton sweep`, version 1: the unit is the end of the name
+    /// Metrics in the tables of `baton sweep`, version 1; the end of each name is the unit
     Columns,
 }
 
@@ -46,7 +46,7 @@ Examples:
   baton keys host.kernel.nic_cache --json
   baton run W-1024-P-N-FCFS-400 --set nic.firmware.hard_limit=2048")]
 pub struct KeysArgs {
-    /// Only keys that begin so
+    /// Only keys that begin with this
     #[arg(add = ArgValueCandidates::new(complete::keys))]
     pub prefix: Option<String>,
     /// Print JSON

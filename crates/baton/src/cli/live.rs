@@ -1,4 +1,4 @@
-//! What can be typed after `baton live`.
+//! Arguments of `baton live`.
 
 use super::{DescriptorArgs, FilterArgs, PortArgs};
 use crate::config::keys;
@@ -19,7 +19,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Shown below the help of `baton live`.
+/// Text below the help of `baton live`.
 pub(super) const EXAMPLE: &str = "\
 Example:
   baton live serve --tap baton0 --addr 10.9.0.2/24 --netns demo --host-addr 10.9.0.1/24 --root . &
@@ -31,7 +31,7 @@ Example:
 pub enum LiveCommand {
     /// Run TCP for applications of other processes, which attach to it
     Adapter(Box<super::AdapterArgs>),
-    /// Take connections out of the kernel for an adapter beside it, and keep what is to outlive that
+    /// Take connections out of the kernel for an adapter beside it, and keep what must outlive the adapter
     Broker(super::BrokerArgs),
     /// Serve files over HTTP/1.1
     Serve(ServeArgs),
@@ -41,14 +41,15 @@ pub enum LiveCommand {
     Route(RouteArgs),
     /// Run a program unmodified with its TCP servers on an adapter
     Run(RunOnAdapterArgs),
-    /// Have an adapter beside the kernel give connections back
+    /// Make an adapter beside the kernel give connections back
     Restore(RestoreArgs),
     /// Show the connections and counters of a running `baton live serve` or `baton live adapter`
     Stat(StatArgs),
 }
 
 impl LiveCommand {
-    /// Whether it drops privileges when it is set up. Only then it starts threads, that of signals too: each would keep its own.
+    /// Returns whether the command drops privileges after its setup. Only then may it start threads, including the thread for signals,
+    /// because each thread would keep its own privileges.
     pub fn drops_privileges(&self) -> bool {
         match self {
             Self::Broker(_) => true,
@@ -74,10 +75,10 @@ pub struct RunOnAdapterArgs {
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub adapter: Option<PathBuf>,
     /// Where the broker of an adapter beside the kernel listens: connections begin in the kernel and move from there [default:
-    /// /run/baton/broker.sock, or /run/baton-N/broker.sock, if somebody listens there; otherwise all of TCP is on the adapter]
+    /// /run/baton/broker.sock, or /run/baton-N/broker.sock, if a broker listens there; otherwise all of TCP is on the adapter]
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub broker: Option<PathBuf>,
-    /// Hand over the connections that this policy chooses, as `baton live serve --handoff` [default: as the broker says]
+    /// Hand over the connections that this policy chooses, as `baton live serve --handoff` [default: the broker's policy]
     #[arg(long, value_name = "POLICY")]
     pub handoff: Option<SelectionConfig>,
     /// The program and its arguments, after --
@@ -92,7 +93,7 @@ Example:
   baton live restore --all
   kill %1        # the adapter may go now")]
 pub struct RestoreArgs {
-    /// All connections go back to the kernel, and none leaves it any more
+    /// Move all connections back to the kernel, and let no further connection leave it
     #[arg(long, required = true)]
     pub all: bool,
     /// Where the broker listens [default: /run/baton/broker.sock; in a network namespace N other than that of process 1,
@@ -104,25 +105,25 @@ pub struct RestoreArgs {
 /// The link and the engine on it.
 #[derive(Debug, Args)]
 pub struct LinkArgs {
-    /// Use a TAP device, made if there is none
+    /// Use a TAP device, which is made if there is none
     #[arg(long, value_name = "NAME", group = "link")]
     pub tap: Option<String>,
-    /// Make a veth pair NAME and NAMEp; the engine uses the first
+    /// Make a veth pair NAME and NAMEp; the engine uses NAME
     #[arg(long, value_name = "NAME", group = "link")]
     pub veth: Option<String>,
-    /// Use an interface that exists
+    /// Use an existing interface
     #[arg(long, value_name = "NAME", group = "link")]
     pub iface: Option<String>,
-    /// The port on an interface.
+    /// Options for the port on an interface.
     #[command(flatten)]
     pub frames: PortArgs,
     /// The engine's own address with the length of its network's prefix; may be given again
     #[arg(long, value_name = "ADDR/LEN", value_parser = parse_address)]
     pub addr: Vec<Cidr>,
-    /// Where packets go that leave the link; may be given again, for the other version of IP
+    /// Gateway for packets that leave the link; may be given again, for the other version of IP
     #[arg(long, value_name = "ADDR")]
     pub gateway: Vec<IpAddr>,
-    /// Network namespace of the kernel's end, made if there is none, and then deleted at the end
+    /// Network namespace of the kernel's end; it is made if there is none, and then deleted at the end
     #[arg(long, value_name = "NAME")]
     pub netns: Option<String>,
     /// Address of the kernel's end; may be given again
@@ -131,8 +132,8 @@ pub struct LinkArgs {
     /// Write all frames to this file (pcapng)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub pcap: Option<PathBuf>,
-    /// Make the link worse, as in `rx:loss=1%,reorder=2%;tx:duplicate=1%,delay=10ms`, for what is received (rx), sent (tx) or both: loss,
-    /// duplicate, reorder, corrupt (shares), burst=ENTER/LEAVE (shares), reorder-by (frames), delay, jitter (as in 10ms), rate (as in
+    /// Make the link worse, as in `rx:loss=1%,reorder=2%;tx:duplicate=1%,delay=10ms`, for received frames (rx), sent frames (tx) or both:
+    /// loss, duplicate, reorder, corrupt (shares), burst=ENTER/LEAVE (shares), reorder-by (frames), delay, jitter (as in 10ms), rate (as in
     /// 100mbit), queue (frames)
     #[arg(long, value_name = "SPEC")]
     pub fault: Option<FaultSpec>,
@@ -145,7 +146,7 @@ pub struct LinkArgs {
     /// Receive buffer of a connection, KiB
     #[arg(long, value_name = "KIB", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(4..=1_048_576))]
     pub receive_buffer: u32,
-    /// Take TCP and IP checksums of received frames for right
+    /// Accept TCP and IP checksums of received frames without verifying them
     #[arg(long)]
     pub no_verify: bool,
     /// Seed of faults, sequence numbers and ports [default: from the system]
@@ -153,7 +154,7 @@ pub struct LinkArgs {
     pub seed: Option<u64>,
 }
 
-/// What means nothing to a server whose TCP is elsewhere.
+/// Options that mean nothing to a server whose TCP is elsewhere.
 const LINK_OPTIONS: [&str; 14] = [
     "port_kind",
     "ring",
@@ -191,24 +192,26 @@ The same server on the kernel's TCP, to compare with:
 It runs until it is interrupted, and then takes away what it has made.")]
 #[command(group = clap::ArgGroup::new("link").required(true))]
 pub struct ServeArgs {
-    /// The link.
+    /// Options for the link.
     #[command(flatten)]
     pub link: LinkArgs,
     /// Use the sockets of an adapter in another process: the path where it listens, or tcp://HOST:PORT
     #[arg(long, value_name = "ADDRESS", group = "link", conflicts_with_all = LINK_OPTIONS, value_hint = ValueHint::FilePath)]
     pub adapter: Option<AdapterAddress>,
-    /// Keep connections on a stack of its own, and hand those to the adapter that this policy chooses: fcfs, tN (at the N-th send),
-    /// rN (at the N-th read), rate:PERCENT (of the mean rate), benefit:N (by what connections before it have sent), retry:POLICY (a refusal is
-    /// not final), alternate:N (there and back at each N-th send, to see what moving costs), never, or by port, as in ports:80=t4,*=never
+    /// Keep connections on the server's own stack, and hand those to the adapter that this policy chooses: fcfs, tN (at the N-th send), rN
+    /// (at the N-th read), rate:PERCENT (of the mean rate), benefit:N (by how much earlier connections have sent), retry:POLICY (a refusal
+    /// is not final), alternate:N (there and back at each N-th send, to see what moving costs), never, or by port, as in
+    /// ports:80=t4,*=never
     #[arg(long, value_name = "POLICY", requires = "adapter")]
     pub handoff: Option<SelectionConfig>,
-    /// Keep connections in the kernel rather than on a stack of its own; what is handed off the adapter's broker takes out of the kernel,
-    /// which listens there. Without --handoff the broker says which those are [default with no value: /run/baton/broker.sock]
+    /// Keep connections in the kernel instead of on the server's own stack; the adapter's broker, which listens there, takes connections
+    /// that are handed off out of the kernel. Without --handoff the broker chooses these connections [default with no value:
+    /// /run/baton/broker.sock]
     #[arg(long, value_name = "PATH", requires = "adapter", conflicts_with = "nic_cache", num_args = 0..=1, require_equals = true, value_hint = ValueHint::FilePath)]
     #[expect(clippy::option_option, reason = "absent, without a path, and with one")]
     pub broker: Option<Option<PathBuf>>,
-    /// Send content of files from the adapter's data cache, of which this replacement policy decides what stays there: lru, lfu, fifo,
-    /// sieve, s3-fifo, w-tinylfu or gdsf [default with no value: lru]
+    /// Send content of files from the adapter's data cache, with this replacement policy: lru, lfu, fifo, sieve, s3-fifo, w-tinylfu or gdsf
+    /// [default with no value: lru]
     #[arg(long, value_name = "POLICY", requires = "adapter", num_args = 0..=1, require_equals = true, default_missing_value = "lru", hide_possible_values = true, value_parser = replacement())]
     pub nic_cache: Option<ReplacementConfig>,
     /// Size of a block in the data cache, bytes: a power of two
@@ -219,10 +222,10 @@ pub struct ServeArgs {
         default_value_t = 16_384
     )]
     pub nic_cache_block: u32,
-    /// Use the kernel's sockets, and none of the options of a link
+    /// Use the kernel's sockets, and no options of a link
     #[arg(long, group = "link", conflicts_with_all = LINK_OPTIONS)]
     pub kernel: bool,
-    /// Batching of what it asks of an adapter.
+    /// Options for batching of the server's requests to an adapter.
     #[command(flatten)]
     pub descriptors: DescriptorArgs,
     /// TCP port
@@ -240,7 +243,7 @@ pub struct ServeArgs {
     /// Close a connection on which nothing happens for so long, seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..))]
     pub idle_timeout: u32,
-    /// Connections at most
+    /// Maximum number of connections
     #[arg(long, value_name = "N", default_value_t = 1_048_576)]
     pub max_connections: usize,
     /// Where `baton live stat` asks [default: /run/baton/serve.sock; in a network namespace N other than that of process 1,
@@ -262,7 +265,7 @@ The server is named by its address; names are not looked up.")]
 pub struct GetArgs {
     /// What to fetch, as in http://10.9.0.1:8080/file
     pub url: Url,
-    /// The link.
+    /// Options for the link.
     #[command(flatten)]
     pub link: LinkArgs,
     /// Write the content to this file; without, to stdout
@@ -282,19 +285,19 @@ kernel's, and the kernel must not forward what arrives there. It runs until it i
 then says what it has counted. With XDP, packet sockets such as tcpdump's do not
 see what is forwarded; --fast-path none lets all come to this process.")]
 pub struct RouteArgs {
-    /// An interface and the router's addresses on it; given for each
+    /// An interface and the router's addresses on it; given once for each interface
     #[arg(long, value_name = "NAME=ADDR/LEN,...", required = true)]
     pub iface: Vec<RoutedInterface>,
     /// A network behind a neighbour; may be given again
     #[arg(long, value_name = "NET=ADDR")]
     pub route: Vec<GivenRoute>,
-    /// The ports on the interfaces.
+    /// Options for the ports on the interfaces.
     #[command(flatten)]
     pub frames: PortArgs,
     /// Network namespace of the interfaces
     #[arg(long, value_name = "NAME")]
     pub netns: Option<String>,
-    /// Take IP checksums of received frames for right
+    /// Accept IP checksums of received frames without verifying them
     #[arg(long)]
     pub no_verify: bool,
     /// Have a program in the kernel forward what needs no more than a look into the table. XDP has the mode that --xdp-mode says [default of
@@ -316,10 +319,10 @@ pub enum FastPathName {
     None,
 }
 
-/// An interface of a router.
+/// Interface of a router.
 #[derive(Clone, Debug)]
 pub struct RoutedInterface {
-    /// Its name.
+    /// Name of the interface.
     pub name: String,
     /// The router's addresses on it.
     pub addresses: Vec<Cidr>,
@@ -375,11 +378,11 @@ connection from sending more at this moment: the application (all it wrote is se
 coalescing (a partial segment waits for more). With --watch what counts is shown per second. In JSON names end in their unit; sizes without
 one are bytes.")]
 pub struct StatArgs {
-    /// Where the process answers [default: as `baton live serve` does in this network namespace, or if nothing is there, as `baton live adapter`
-    /// does]
+    /// Where the process answers [default: the socket of `baton live serve` in this network namespace or, if it does not exist, that of
+    /// `baton live adapter`]
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub control: Option<PathBuf>,
-    /// Show where each connection of the applications of an adapter beside the kernel is, since when and why: asks its broker
+    /// Show where each connection of the applications of an adapter beside the kernel is, since when and why, as its broker reports
     #[arg(long, conflicts_with_all = ["control", "watch", "all"])]
     pub why: bool,
     /// Where the broker listens [default: /run/baton/broker.sock]
@@ -391,22 +394,22 @@ pub struct StatArgs {
     /// Show it again every second until interrupted
     #[arg(long, conflicts_with = "json")]
     pub watch: bool,
-    /// Show counters that are 0, too
+    /// Also show counters that are 0
     #[arg(long)]
     pub all: bool,
-    /// Connections shown at most; JSON has all
+    /// Maximum number of connections to show; JSON has all
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub rows: usize,
-    /// Which connections.
+    /// Options that choose connections.
     #[command(flatten)]
     pub filter: FilterArgs,
-    /// Say what the names of the counters mean, and ask nobody
+    /// Show the meanings of the counters' names, without asking a process
     #[arg(long, exclusive = true)]
     pub glossary: bool,
 }
 
 impl StatArgs {
-    /// Where to ask, and the command whose process answers there, as far as the path tells.
+    /// Returns the socket to ask, and the command of the process that answers there, if the path tells.
     pub fn control(&self, places: &Places) -> (PathBuf, &'static str) {
         let (serve, adapter) = (places.serve(), places.control());
         let is_adapter = !serve.exists() && adapter.exists();
@@ -421,7 +424,7 @@ impl StatArgs {
     }
 }
 
-/// An address with the length of its network's prefix.
+/// Parses an address with the length of its network's prefix.
 fn parse_address(text: &str) -> Result<Cidr, String> {
     text.parse().map_err(|_| {
         let address = text.split_once('/').map(|(address, _)| address.parse());
@@ -434,14 +437,14 @@ fn parse_address(text: &str) -> Result<Cidr, String> {
     })
 }
 
-/// Names of policies, which are those of experiment files.
+/// Parses a replacement policy by its name in experiment files.
 fn replacement() -> impl TypedValueParser<Value = ReplacementConfig> {
     let names = ReplacementConfig::ALL.map(ReplacementConfig::name);
     let known = |name: String| ReplacementConfig::from_name(&name).ok_or("no such policy");
     PossibleValuesParser::new(names).try_map(known)
 }
 
-/// Names of algorithms, which are those of experiment files, with what they say there.
+/// Parses a congestion control algorithm by its name in experiment files, with the help text that it has there.
 fn congestion() -> impl TypedValueParser<Value = Congestion> {
     let names = keys::names_of("tcp.congestion").iter();
     let values =

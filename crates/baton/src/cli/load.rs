@@ -1,4 +1,4 @@
-//! What can be typed about response times over load.
+//! Arguments of `baton load`.
 
 use super::{ExperimentArgs, FigureArgs, ThreadsArg};
 use crate::commands::load::{Goal, Point};
@@ -21,7 +21,7 @@ pub struct LoadArgs {
     /// Experiment files (TOML) or shorthands
     #[arg(required = true, value_name = "EXPERIMENT", value_hint = ValueHint::FilePath)]
     pub experiments: Vec<String>,
-    /// Changes.
+    /// Changes to the experiments.
     #[command(flatten)]
     pub changes: ExperimentArgs,
     /// Run only this variant of a file; may be given again
@@ -33,22 +33,22 @@ pub struct LoadArgs {
     /// The first of eight evenly spaced loads, a share of the capacity, per cent
     #[arg(long, value_name = "PERCENT", requires = "to")]
     pub from: Option<Point>,
-    /// The last of them
+    /// The last of these loads
     #[arg(long, value_name = "PERCENT", requires = "from")]
     pub to: Option<Point>,
-    /// Shares are of this many requests a second [default: what each configuration serves in a closed loop]
+    /// Requests a second that shares refer to [default: the rate that each configuration serves in a closed loop]
     #[arg(long, value_name = "RATE")]
     pub capacity: Option<Point>,
-    /// Find the largest load at which a response time is at most so long: mean, p50, p90, p99 or p99.9, as in p99=20ms
+    /// Find the largest load at which a response time is at most this: mean, p50, p90, p99 or p99.9, as in p99=20ms
     #[arg(long, value_name = "TIME")]
     pub goal: Option<Goal>,
-    /// The figure: response times over loads.
+    /// Options for the figure: response times over loads.
     #[command(flatten)]
     pub figure: FigureArgs,
     /// Write all results, with configuration, seed and commit, to this file; `-` for stdout
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub json: Option<PathBuf>,
-    /// Threads.
+    /// Number of simultaneous runs.
     #[command(flatten)]
     pub threads: ThreadsArg,
 }

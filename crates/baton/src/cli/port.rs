@@ -1,4 +1,4 @@
-//! How a live command gets frames from an interface and back.
+//! Options for how a live command gets frames from an interface and back.
 
 use baton_live::port::{AfXdpConfig, PacketConfig, PortConfig, RingKind};
 use baton_live::xdp::Mode;
@@ -7,14 +7,14 @@ use clap::{Args, ValueEnum};
 /// The port on an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Args)]
 pub struct PortArgs {
-    /// How frames are taken from an interface and put there: by a packet socket, beside the kernel, or by AF_XDP sockets, instead of the
-    /// kernel, which gets none of them any more
+    /// How frames are taken from an interface and put there: by a packet socket, in parallel with the kernel, or by AF_XDP sockets, instead
+    /// of the kernel, which then gets no frames
     #[arg(long, value_name = "KIND", default_value = "packet")]
     pub port_kind: PortKind,
-    /// How a packet socket gets frames: one by one, or in blocks with less work for each and up to a millisecond of delay
+    /// How a packet socket gets frames: one by one, or in blocks, with less work for each frame and up to a millisecond of delay
     #[arg(long, value_name = "KIND", default_value = "slots")]
     pub ring: RingName,
-    /// Where AF_XDP takes frames: in the driver, or in the kernel's receive path [default: in the driver if it can]
+    /// Where AF_XDP takes frames: in the driver, or in the kernel's receive path [default: in the driver if it supports this]
     #[arg(long, value_name = "MODE")]
     pub xdp_mode: Option<ModeName>,
 }
@@ -47,7 +47,7 @@ pub enum ModeName {
 }
 
 impl ModeName {
-    /// The mode.
+    /// Returns the mode.
     pub fn mode(self) -> Mode {
         match self {
             Self::Native => Mode::Native,
@@ -57,7 +57,7 @@ impl ModeName {
 }
 
 impl PortArgs {
-    /// What they say.
+    /// Returns the configuration of the port.
     pub fn config(&self) -> PortConfig {
         match self.port_kind {
             PortKind::Packet => PortConfig::Packet(PacketConfig {
@@ -71,7 +71,7 @@ impl PortArgs {
         }
     }
 
-    /// What they say of AF_XDP.
+    /// Returns the part of the configuration that concerns AF_XDP.
     pub fn af_xdp(&self) -> AfXdpConfig {
         AfXdpConfig {
             mode: self.xdp_mode.map(ModeName::mode),

@@ -1,4 +1,4 @@
-//! What is said of an argument that cannot be read.
+//! Messages about arguments that cannot be read.
 
 use super::Cli;
 use clap::CommandFactory;
@@ -6,7 +6,7 @@ use clap::error::{ContextKind, Error, ErrorKind};
 use std::error::Error as _;
 use std::num::{IntErrorKind, ParseFloatError, ParseIntError};
 
-/// The same error, in other words than those of the language where a number was expected.
+/// Returns the error with a message in plain words if a number was expected, and unchanged otherwise.
 pub fn explain(error: Error) -> Error {
     let expected = error.source().and_then(|source| {
         if source.is::<ParseFloatError>() {

@@ -1,4 +1,4 @@
-//! What can be typed about reports.
+//! Arguments of `baton report`.
 
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ pub struct ReportArgs {
     /// The page to write
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub out: PathBuf,
-    /// What the page is called [default: what is reported]
+    /// Title of the page [default: the results]
     #[arg(long, value_name = "TEXT")]
     pub title: Option<String>,
 }

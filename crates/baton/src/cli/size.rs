@@ -1,6 +1,6 @@
 //! Sizes in bytes.
 
-/// Bytes, or with a unit behind them.
+/// Parses a number of bytes, with or without a unit.
 pub(super) fn parse_size(text: &str) -> Result<u32, String> {
     let (digits, unit) = match text.strip_suffix(['K', 'M', 'G']) {
         Some(digits) => (digits, &text[digits.len()..]),

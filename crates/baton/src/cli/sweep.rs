@@ -1,4 +1,4 @@
-//! What can be typed about studies.
+//! Arguments of `baton sweep` and `baton compare`.
 
 use super::{ExperimentArgs, FigureArgs, ThreadsArg, complete};
 use clap::{Args, Subcommand, ValueHint};
@@ -29,37 +29,37 @@ A study is an experiment file with a table [sweep], whose keys have lists of val
 The result of each run is kept in the folder when it ends. Started again, or on several machines that share the folder, it goes on with
 what is missing. The tables are in results/study.csv and results/study.parquet.")]
 pub struct SweepArgs {
-    /// What to do with results, in place of computing them
+    /// What to do with results instead of computing them
     #[command(subcommand)]
     pub command: Option<SweepCommand>,
     /// The study: a file (TOML)
     #[arg(required = true, value_name = "STUDY", add = ArgValueCompleter::new(complete::experiments))]
     pub study: Option<String>,
-    /// The folder for results; those that are there already are not computed again
+    /// The folder for results; results that it already holds are not computed again
     #[arg(long, value_name = "DIR", required_unless_present = "plan", value_hint = ValueHint::DirPath)]
     pub out: Option<PathBuf>,
-    /// Changes of all runs.
+    /// Changes to all runs.
     #[command(flatten)]
     pub changes: ExperimentArgs,
     /// Run only this variant of the file; may be given again
     #[arg(long, value_name = "NAME")]
     pub variant: Vec<String>,
-    /// Compare with what was measured: a table (CSV) of `metric` and `value`, and of `variant` and swept keys where there are several points
+    /// Compare with measured values: a table (CSV) of `metric` and `value`, and, if there are several points, of `variant` and swept keys
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub measured: Option<PathBuf>,
-    /// First fit the constants of [fit] to the numbers that were given
+    /// First fit the constants of [fit] to the given numbers
     #[arg(long, conflicts_with_all = ["plan", "shard"])]
     pub fit: bool,
     /// Do only the K-th of N parts of the runs, as in 2/4
     #[arg(long, value_name = "K/N")]
     pub shard: Option<Shard>,
-    /// The figure that the study's [figure] asks for, into DIR/STUDY.svg if no file is named.
+    /// Options for the figure that the study's [figure] asks for, by default in DIR/STUDY.svg.
     #[command(flatten)]
     pub figure: FigureArgs,
     /// Print the runs as CSV and run nothing
     #[arg(long, conflicts_with = "shard")]
     pub plan: bool,
-    /// Threads.
+    /// Number of simultaneous runs.
     #[command(flatten)]
     pub threads: ThreadsArg,
 }
@@ -67,7 +67,7 @@ pub struct SweepArgs {
 /// What to do with results.
 #[derive(Debug, Subcommand)]
 pub enum SweepCommand {
-    /// Say how far the studies in a folder are, and who works there
+    /// Show how far the studies in a folder are, and who works there
     #[command(after_help = "Example:\n  baton sweep status results")]
     Status {
         /// The folder
@@ -77,17 +77,17 @@ pub enum SweepCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Bring results into one folder that were computed in several
+    /// Merge results from several folders into one
     #[command(after_help = "Example:\n  baton sweep merge from-host-a from-host-b --out results")]
     Merge {
-        /// Folders of results; they stay as they are
+        /// Folders of results; they are not changed
         #[arg(required = true, value_name = "FROM", value_hint = ValueHint::DirPath)]
         from: Vec<PathBuf>,
-        /// The folder that gets what it does not have
+        /// The folder that gets the results it does not have yet
         #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
         out: PathBuf,
     },
-    /// Remove results that no study in a folder asks for, and what dead processes left
+    /// Remove results that no study in a folder asks for, and files that dead processes left
     #[command(
         after_help = "Examples:\n  baton sweep gc results --dry-run\n  baton sweep gc results"
     )]
@@ -95,7 +95,7 @@ pub enum SweepCommand {
         /// The folder
         #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
         folder: PathBuf,
-        /// Say what would be removed, and remove nothing
+        /// Show what would be removed, and remove nothing
         #[arg(long)]
         dry_run: bool,
     },
@@ -115,7 +115,7 @@ pub struct CompareArgs {
     /// A folder of `baton sweep` with one study, or FOLDER/STUDY
     #[arg(value_name = "A", value_hint = ValueHint::AnyPath)]
     pub one: PathBuf,
-    /// Another
+    /// The folder or FOLDER/STUDY to compare with
     #[arg(value_name = "B", value_hint = ValueHint::AnyPath)]
     pub other: PathBuf,
     /// Write all differences to this file; `-` for stdout
@@ -126,14 +126,14 @@ pub struct CompareArgs {
 /// One of several parts of a study.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
-    /// Which, from 0.
+    /// Number of this part, from 0.
     index: usize,
-    /// How many there are.
+    /// Number of parts.
     count: usize,
 }
 
 impl Shard {
-    /// Whether it has the run of this number. Parts are dealt out in turn, so that each has runs of every kind.
+    /// Returns whether the run of this number is in the part. Runs are distributed in turn, so that each part has runs of every kind.
     pub const fn has(self, run: usize) -> bool {
         run % self.count == self.index
     }

@@ -1,4 +1,4 @@
-//! What can be typed about timelines.
+//! Options for timelines.
 
 use super::size::parse_size;
 use baton_timeline::{Connections, LEAST_BYTES, Sampling};
@@ -6,18 +6,18 @@ use baton_wire::Time;
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
 
-/// A timeline, and what goes into it.
+/// Options for a timeline and its content.
 #[derive(Debug, Args)]
 pub struct TimelineArgs {
-    /// Write a timeline in Perfetto's format, for its UI and its trace_processor, to this file: what processors, bus and chosen connections do
-    /// when, and what waits; of a single run, or of a live adapter from its own events
+    /// Write a timeline in Perfetto's format to this file, for its UI and its trace_processor: when processors, bus and chosen connections
+    /// do what, and what waits; for a single run, or for a live adapter from its own events
     #[arg(id = "timeline", long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: Option<PathBuf>,
-    /// The part of the run in it, in seconds from its start, as in 1.5..1.6 or 2.. [default: what is measured; live, all]
+    /// The part of the run in the timeline, in seconds from its start, as in 1.5..1.6 or 2.. [default: the measured part; live, all]
     #[arg(long = "timeline-window", value_name = "FROM..TO", requires = "timeline", value_parser = Sampling::parse_window)]
     window: Option<(Option<Time>, Option<Time>)>,
     /// Connections with a track each: every:N, all, none, moved (handed off, or meant to be), lossy (with a lost or repeated segment), or
-    /// that of a client's ADDRESS:PORT
+    /// the connection of a client's ADDRESS:PORT
     #[arg(
         long = "timeline-connections",
         value_name = "WHICH",
@@ -25,13 +25,14 @@ pub struct TimelineArgs {
         requires = "timeline"
     )]
     connections: Connections,
-    /// Its size at most, as in 32M. Of what does not fit the rest is left out: first pieces of work, then connections, samples last
+    /// Maximum size of the timeline, as in 32M. If it is reached, the rest is left out: first pieces of work, then connections, samples
+    /// last
     #[arg(long = "timeline-size", value_name = "SIZE", default_value = "32M", requires = "timeline", value_parser = parse_limit)]
     most_bytes: u32,
 }
 
 impl TimelineArgs {
-    /// What goes into it.
+    /// Returns what goes into the timeline.
     pub fn sampling(&self) -> Sampling {
         let (from, to) = self.window.unwrap_or_default();
         Sampling {

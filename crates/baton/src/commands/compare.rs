@@ -1,4 +1,4 @@
-//! `baton compare`: how two studies differ.
+//! `baton compare`: compares two studies.
 
 use crate::cli::CompareArgs;
 use crate::failure::Failure;
@@ -10,7 +10,7 @@ use baton_study::{Comparison, MetricDifference, Study};
 /// Runs the command.
 ///
 /// # Errors
-/// One of the two cannot be read, they have no runs in common, or they differ.
+/// Fails if a study cannot be read, if the studies have no runs in common, or if they differ.
 pub fn execute(arguments: &CompareArgs) -> Result<(), Failure> {
     let json = arguments.json.as_deref().map(JsonOutput::new).transpose()?;
     let (this_root, this) = Study::find(&arguments.one)?;
@@ -108,7 +108,7 @@ fn row(metric: &MetricDifference) -> [String; 5] {
     ]
 }
 
-/// A value of a key, or that it is not set.
+/// Formats a value of a key, or `not set`.
 fn shown(value: &Cell) -> String {
     match value {
         Cell::Nothing => "not set".to_owned(),

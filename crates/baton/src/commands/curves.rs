@@ -1,4 +1,4 @@
-//! Curves of cache hits over sizes, for every policy: computed, as tables and as figures.
+//! Curves of cache hits over sizes, for all policies: computed, as tables and as figures.
 
 use crate::failure::Failure;
 use crate::runner::{Interrupt, for_all};
@@ -10,41 +10,41 @@ use baton_workload::{Log, SessionRule, Sessions};
 use serde::Serialize;
 use std::ops::{Range, RangeInclusive};
 
-/// Exponents of the sizes of figure 3 of the network interface data caching paper and on: 64 KB to 1 GB.
+/// Exponents of cache sizes as in figure 3 of the network interface data caching paper, and larger ones: 64 KB to 1 GB.
 const SIZES: RangeInclusive<u32> = 16..=30;
 
-/// The sizes that are computed unless others are asked for.
+/// Returns the sizes that are computed by default.
 pub fn default_sizes() -> Vec<u64> {
     SIZES.map(|power| 1 << power).collect()
 }
 
-/// What is to be computed.
+/// Curves to compute.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Whose curves.
+    /// Policies of the curves.
     pub policies: Vec<Policy>,
     /// Sizes of a cache in bytes, ascending.
     pub sizes: Vec<u64>,
     /// Numbers of independent caches.
     pub caches: Vec<u8>,
-    /// Bytes of a block.
+    /// Size of a block, bytes.
     pub block_bytes: u64,
-    /// Which requests share a connection, which stays with one cache.
+    /// Rule that assigns requests to connections. A connection uses only one cache.
     pub rule: SessionRule,
 }
 
-/// A policy's hits over sizes.
+/// Hits of a policy over sizes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Curve {
-    /// Whose.
+    /// The policy.
     pub policy: Policy,
-    /// In how many independent caches of each size.
+    /// Number of independent caches of each size.
     pub caches: u8,
-    /// In order of size.
+    /// Points in order of size.
     pub points: Vec<Point>,
 }
 
-/// One size.
+/// Hits at one size.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Point {
     /// Size of each cache.
@@ -57,15 +57,15 @@ pub struct Point {
 struct Task<'a> {
     policy: Policy,
     string: &'a BlockString,
-    /// For the policies that know the future.
+    /// For policies that know the future.
     bound: Option<&'a ByteBound>,
-    /// Which of the request's sizes.
+    /// Indices of the sizes in the request.
     sizes: Range<usize>,
     slots: &'a [u32],
 }
 
 impl Task<'_> {
-    /// Bytes hit at each size.
+    /// Returns the bytes hit at each size.
     fn run(&self) -> Vec<u64> {
         let slots = &self.slots[self.sizes.clone()];
         self.policy.hit_bytes(self.string, self.bound, slots)
@@ -75,7 +75,7 @@ impl Task<'_> {
 /// Computes all curves of `log`: by policy, then by number of caches.
 ///
 /// # Errors
-/// The log cannot be cut into blocks, or the user interrupted.
+/// Fails if the log cannot be divided into blocks, or if the user interrupts.
 pub fn compute(
     log: &Log,
     request: &Request,
@@ -94,7 +94,7 @@ pub fn compute(
     Ok(curves)
 }
 
-/// The curves for one number of caches.
+/// Computes the curves for one number of caches.
 fn curves_of(
     strings: &[BlockString],
     request: &Request,
@@ -153,7 +153,7 @@ fn curves_of(
     Ok(request.policies.iter().map(curve).collect())
 }
 
-/// One table for each number of caches: sizes down, policies across.
+/// Renders one table for each number of caches, with a row for each size and a column for each policy.
 pub fn tables(curves: &[Curve]) -> String {
     let mut caches: Vec<u8> = curves.iter().map(|curve| curve.caches).collect();
     caches.sort_unstable();
@@ -185,12 +185,12 @@ fn table(caches: u8, curves: &[&Curve]) -> String {
     table.render()
 }
 
-/// `64 KiB`, `16 MiB`.
+/// Formats a size: `64 KiB`, `16 MiB`.
 pub fn size_text(bytes: u64) -> String {
     report::bytes(bytes).replace(".0 ", " ")
 }
 
-/// The curves as a figure: solid lines for one cache, dashed for several. `name` says what a curve is called.
+/// Draws the curves as a figure: solid lines for one cache, dashed for several. `name` returns the name of a curve.
 pub fn figure(title: String, curves: &[Curve], name: impl Fn(&Curve) -> String) -> Figure {
     let line = |curve: &Curve| Line {
         name: name(curve),

@@ -1,4 +1,4 @@
-//! `baton demo`: the whole story in one table, and in sentences that its numbers say.
+//! `baton demo`: shows the main results in one table, and in sentences derived from its numbers.
 
 use crate::cli::DemoArgs;
 use crate::config::{Request, Setting};
@@ -15,7 +15,7 @@ const NEXT: &str = "Next: baton run W-1024-P-N-FCFS-400, or the same on a log of
 /// Runs the command.
 ///
 /// # Errors
-/// A failed run, an interrupt.
+/// Fails if a run fails, or if the user interrupts.
 pub fn execute(arguments: &DemoArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let jobs = jobs(arguments.seed.get())?;
     let results = run_all(&jobs, arguments.threads.get(), interrupt)?;
@@ -43,7 +43,7 @@ pub fn execute(arguments: &DemoArgs, interrupt: &Interrupt) -> Result<(), Failur
     print_text(&format!("{introduction}\n{table}{notes}\n{story}\n{next}"))
 }
 
-/// A step of the story each, in order.
+/// Returns the runs, one for each sentence, in order.
 fn jobs(seed: u64) -> Result<Vec<Job>, Failure> {
     let request = Request {
         experiment: "demo".to_owned(),
@@ -107,7 +107,7 @@ fn with_load_control(none: &Results, load_control: &Results) -> String {
     )
 }
 
-/// What the NIC dropped, and how many clients that left without a connection; nothing if it dropped nothing.
+/// Describes the frames that the NIC dropped, and the clients that were left without a connection; empty if it dropped no frames.
 fn losses(result: &Results) -> String {
     let drops: u64 = result.nic.drops.values().sum();
     if drops == 0 {
@@ -127,7 +127,7 @@ fn losses(result: &Results) -> String {
     text
 }
 
-/// Connections that the server had open in the measured part, mean.
+/// Returns the mean number of open connections of the server in the measured part.
 fn open_connections(result: &Results) -> f64 {
     let measured = |sample: &&Sample| sample.time_us as f64 >= 1e6 * result.warmup_s;
     let open: Vec<f64> = result
@@ -146,7 +146,7 @@ fn rate(result: &Results) -> String {
     )
 }
 
-/// What handoff does to the request rate, in words.
+/// Describes the change of the request rate by handoff.
 fn change(from: &Results, to: &Results) -> String {
     let percent = 100.0 * (to.request_rate().mean / from.request_rate().mean.max(1.0) - 1.0);
     format!("{} {}", change_in_words(percent), rate(to))
@@ -160,7 +160,7 @@ fn change_in_words(percent: f64) -> String {
     }
 }
 
-/// How busy a processor is, in words.
+/// Describes the load of a processor.
 fn busy(idle_percent: f64) -> String {
     if idle_percent < 0.5 {
         "always busy".to_owned()

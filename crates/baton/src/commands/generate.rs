@@ -15,7 +15,7 @@ use std::path::Path;
 /// Runs the command.
 ///
 /// # Errors
-/// Bad input, an output that cannot be written, an interrupt.
+/// Fails on bad input, if an output cannot be written, or if the user interrupts.
 pub fn execute(arguments: &GenerateArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     if let Some(model) = &arguments.fit {
         spare(model, "--out", Some(&arguments.out))?;
@@ -39,7 +39,7 @@ pub fn execute(arguments: &GenerateArgs, interrupt: &Interrupt) -> Result<(), Fa
     ))
 }
 
-/// A log like the one at `model`, and how far it is from that.
+/// Generates a log similar to the one at `model`, and describes the differences.
 fn fitted(
     arguments: &GenerateArgs,
     model: &Path,
@@ -69,7 +69,7 @@ fn fitted(
     Ok((log, fit_table("fit", "original", &error)))
 }
 
-/// A log of a preset, and what is in it.
+/// Generates a log of a preset, and describes it.
 fn of_preset(arguments: &GenerateArgs, name: &str) -> Result<(Log, String), Failure> {
     let _spinner = Spinner::new("generating");
     let preset = Preset::from_name(name).ok_or_else(|| {
@@ -94,7 +94,7 @@ fn of_preset(arguments: &GenerateArgs, name: &str) -> Result<(Log, String), Fail
     Ok((log, text))
 }
 
-/// The numbers of both logs with the error of the fit. `original` is what the log is compared with.
+/// Renders the numbers of both logs with the error of the fit. `original` is the name of the log that the generated one is compared with.
 fn fit_table(head: &str, original: &str, error: &FitError) -> String {
     let mut table = Table::new(vec![
         Column::words(head),

@@ -1,4 +1,4 @@
-//! `baton keys`: what can be set.
+//! `baton keys`: lists the keys that can be set.
 
 use crate::cli::KeysArgs;
 use crate::config::keys::{self, Allowed, Condition, Key, Stated};
@@ -9,15 +9,15 @@ use baton_report::{width, wrapped};
 use serde::Serialize;
 use std::fmt::Write as _;
 
-/// A key with all that is known of it.
+/// A key with all information about it.
 #[derive(Debug, Serialize)]
 struct Described<'a> {
     #[serde(flatten)]
     key: &'a Key,
-    /// What must be so for it to have an effect.
+    /// Conditions for the key to have an effect.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     needs: Vec<&'static Condition>,
-    /// What profiles say of it, and where they have it from.
+    /// Values in profiles, with their sources.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     profiles: Vec<&'a Stated>,
 }
@@ -25,7 +25,7 @@ struct Described<'a> {
 /// Runs the command.
 ///
 /// # Errors
-/// No key begins so, or stdout cannot be written.
+/// Fails if no key has the prefix, or if stdout cannot be written.
 pub fn execute(arguments: &KeysArgs) -> Result<(), Failure> {
     let prefix = arguments.prefix.as_deref().unwrap_or_default();
     let stated = keys::stated();

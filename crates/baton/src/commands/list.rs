@@ -1,4 +1,4 @@
-//! `baton list`: everything that has a name. All of it comes from where it is defined.
+//! `baton list`: lists everything that has a name. The names come from their definitions.
 
 use crate::cli::{Group, ListArgs};
 use crate::commands::reproduce;
@@ -19,9 +19,9 @@ use std::collections::BTreeMap;
 pub struct Entry {
     /// The name.
     pub name: String,
-    /// What it is.
+    /// Description.
     pub about: String,
-    /// The keys whose value it may be, of a policy.
+    /// For a policy, the keys that it may be the value of.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub keys: Vec<String>,
 }
@@ -36,7 +36,7 @@ impl Entry {
     }
 }
 
-/// All of one group.
+/// Returns all entries of a group.
 pub fn entries(group: Group) -> Vec<Entry> {
     let shipped = |all: &[Shipped]| {
         let entry = |one: &Shipped| Entry::new(one.name, one.about());
@@ -61,7 +61,7 @@ pub fn entries(group: Group) -> Vec<Entry> {
     }
 }
 
-/// Generated logs, with their doc comments.
+/// Returns the generated logs, with their doc comments.
 fn presets() -> Vec<Entry> {
     let about = |preset: Preset| {
         let text = keys::meanings_of::<Preset>();
@@ -73,7 +73,7 @@ fn presets() -> Vec<Entry> {
         .into()
 }
 
-/// Names that values of keys may have: once for all keys that have the same.
+/// Returns the names that values of keys may have: once for all keys with the same names.
 fn policies() -> Vec<Entry> {
     let keys = keys::all().iter().filter_map(|key| match &key.value {
         Allowed::OneOf(names) => Some((key, names)),
@@ -99,7 +99,7 @@ fn policies() -> Vec<Entry> {
 /// Runs the command.
 ///
 /// # Errors
-/// Stdout cannot be written.
+/// Fails if stdout cannot be written.
 pub fn execute(arguments: &ListArgs) -> Result<(), Failure> {
     let groups = match arguments.group {
         Some(group) => vec![group],
@@ -119,7 +119,7 @@ fn name(group: Group) -> String {
     value.get_name().to_owned()
 }
 
-/// Columns that a name's meaning has at least; where there are fewer beside the names, it goes below its name.
+/// Minimum width of a description next to its name, columns; if less is left, the description goes below the name.
 const LEAST_BESIDE: usize = 40;
 
 fn text(group: Group) -> String {
@@ -145,7 +145,7 @@ fn text(group: Group) -> String {
         let name = format!("{:indent$}{:widest$}  ", "", entry.name);
         let beside = name.len() + LEAST_BESIDE <= width();
         let column = if beside { name.len() } else { indent + 4 };
-        // `wrapped` takes blanks for gaps between words.
+        // `wrapped` treats blanks as gaps between words.
         let about = wrapped(&entry.about, width() - column, 0);
         let next = format!("\n{:column$}", "");
         let about = about.trim_end().replace('\n', &next);

@@ -1,4 +1,4 @@
-//! `baton run`: an experiment goes in, tables and JSON come out.
+//! `baton run`: runs an experiment, and writes tables and JSON.
 
 mod kept_off;
 
@@ -16,14 +16,14 @@ use kept_off::KeptOff;
 use serde::Serialize;
 use std::path::Path;
 
-/// What `--json` holds.
+/// Content of `--json`.
 #[derive(Debug, Serialize)]
 struct Document<'a> {
-    /// One per variant, in the order of the experiment file.
+    /// Summaries, one for each variant, in the order of the experiment file.
     summary: &'a [Summary],
-    /// All with all seeds, in the order of variants and then of seeds.
+    /// All runs with all seeds, in the order of variants and then of seeds.
     runs: &'a [Results],
-    /// Of all runs that replay a log and have data caches on their NICs: what keeps content off the bus.
+    /// For all runs that replay a log and have data caches on their NICs: the reasons why content stays off the bus.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     kept_off_bus: &'a [KeptOff],
 }
@@ -31,7 +31,7 @@ struct Document<'a> {
 /// Runs the command.
 ///
 /// # Errors
-/// Bad input, a failed run, an interrupt.
+/// Fails on bad input, if a run fails, or if the user interrupts.
 pub fn execute(arguments: &RunArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let changes = &arguments.changes;
     let request = Request {
@@ -103,7 +103,7 @@ pub fn execute(arguments: &RunArgs, interrupt: &Interrupt) -> Result<(), Failure
     tables::measured_nothing(&results).map_or(Ok(()), |why| Err(Failure::Failed(why)))
 }
 
-/// All files that the runs read.
+/// Returns all files that the runs read.
 fn inputs<'a>(arguments: &'a RunArgs, plan: &'a Plan) -> impl Iterator<Item = &'a Path> {
     let profile = arguments.changes.profile.as_deref().map(Path::new);
     let logs = plan
@@ -119,7 +119,7 @@ fn inputs<'a>(arguments: &'a RunArgs, plan: &'a Plan) -> impl Iterator<Item = &'
         .chain(logs)
 }
 
-/// The file for `--pcap`, if that was asked for and can be had.
+/// Returns the file for `--pcap`, if the option was given and a capture is possible.
 fn prepare_capture(arguments: &RunArgs, plan: &Plan) -> Result<Option<Pending>, Failure> {
     let Some(path) = &arguments.pcap else {
         return Ok(None);
@@ -137,7 +137,7 @@ fn prepare_capture(arguments: &RunArgs, plan: &Plan) -> Result<Option<Pending>, 
     Ok(Some(pending))
 }
 
-/// The file for what is written of a single run, and that run.
+/// Returns the file for output that describes a single run, and this run.
 fn of_one_run<'a>(
     flag: &'static str,
     path: &Path,
@@ -159,7 +159,7 @@ fn of_one_run<'a>(
     Ok((Pending::new(flag, path)?, run))
 }
 
-/// Refuses to write two things into one file.
+/// Refuses to write two outputs into one file.
 fn refuse_one_file(arguments: &RunArgs, files: [Option<&Pending>; 2]) -> Result<(), Failure> {
     let [capture, timeline] = files.map(|file| file.map(Pending::target));
     let json = arguments.json.as_deref();
@@ -183,7 +183,7 @@ fn same_file(path: &Path, target: &Path) -> bool {
     path == target || std::path::absolute(path).ok() == std::path::absolute(target).ok()
 }
 
-/// A run with a seed that comes so many after the experiment's own.
+/// Returns the run with the experiment's own seed plus `later`.
 fn job(
     run: &Planned,
     later: u64,

@@ -6,10 +6,10 @@ use crate::output::print;
 use clap::CommandFactory;
 use clap_complete::env::Shells;
 
-/// Prints a completion script, which asks the program itself for what it offers.
+/// Prints a completion script, which asks the program itself for completions.
 ///
 /// # Errors
-/// Stdout cannot be written.
+/// Fails if stdout cannot be written.
 pub fn completions(shell: clap_complete::Shell) -> Result<(), Failure> {
     let shells = Shells::builtins();
     let completer = shells
@@ -22,10 +22,10 @@ pub fn completions(shell: clap_complete::Shell) -> Result<(), Failure> {
     print(&String::from_utf8_lossy(&script))
 }
 
-/// Prints a manual page of the command that `names` lead to, one within the other.
+/// Prints the manual page of a command; `names` are the names of the command and of the commands that contain it, outermost first.
 ///
 /// # Errors
-/// There is no such command, or stdout cannot be written.
+/// Fails if there is no such command, or if stdout cannot be written.
 pub fn man(names: &[String]) -> Result<(), Failure> {
     let mut baton = Cli::command();
     baton.build();
@@ -40,7 +40,7 @@ pub fn man(names: &[String]) -> Result<(), Failure> {
     print(&String::from_utf8_lossy(&page))
 }
 
-/// The command of this name within another.
+/// Returns the subcommand `name` of a command.
 fn within(command: &clap::Command, name: &str) -> Result<clap::Command, Failure> {
     command.find_subcommand(name).cloned().ok_or_else(|| {
         let known: Vec<&str> = command

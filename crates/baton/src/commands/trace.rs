@@ -1,4 +1,4 @@
-//! `baton trace`: what is in an access log.
+//! `baton trace`: analyses an access log.
 
 mod lifetimes;
 mod locality;
@@ -18,10 +18,10 @@ use serde::Serialize;
 use std::path::Path;
 use std::sync::Arc;
 
-/// How much of a skipped line is shown, characters.
+/// Shown part of a skipped line, characters.
 const SHOWN_CHARS: usize = 40;
 
-/// What `--json` holds.
+/// Content of `--json`.
 #[derive(Debug, Serialize)]
 struct Document<'a> {
     log: &'a Path,
@@ -32,7 +32,7 @@ struct Document<'a> {
 /// Runs the command.
 ///
 /// # Errors
-/// The log cannot be read, or the JSON not be written.
+/// Fails if the log cannot be read, or if the JSON cannot be written.
 pub fn execute(arguments: &TraceArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     match (&arguments.part, &arguments.log) {
         (Some(TracePart::Locality(arguments)), _) => locality::execute(arguments, interrupt),
@@ -44,7 +44,7 @@ pub fn execute(arguments: &TraceArgs, interrupt: &Interrupt) -> Result<(), Failu
     }
 }
 
-/// All that is quickly told.
+/// Does the part of the analysis that is fast.
 fn analyse(arguments: &TraceArgs, path: &Path, interrupt: &Interrupt) -> Result<(), Failure> {
     spare(path, "--json", arguments.json.as_deref())?;
     let json = arguments.json.as_deref().map(JsonOutput::new).transpose()?;
@@ -67,7 +67,7 @@ fn analyse(arguments: &TraceArgs, path: &Path, interrupt: &Interrupt) -> Result<
     }
 }
 
-/// The whole analysis for people.
+/// Returns the whole analysis for people.
 pub fn describe(path: &Path, analysis: &Analysis) -> String {
     let mut parts = vec![
         logs::warnings(&analysis.warnings),
@@ -163,7 +163,7 @@ fn facts(analysis: &Analysis) -> Vec<(String, String)> {
     facts
 }
 
-/// `200 87 %, 304 9 %`, most frequent first.
+/// Formats shares, most frequent first: `200 87 %, 304 9 %`.
 fn shares(counts: impl Iterator<Item = (String, u64)>, all: u64) -> String {
     let mut counts: Vec<(String, u64)> = counts.collect();
     counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
@@ -214,7 +214,7 @@ fn popularity(popularity: &Popularity) -> String {
     format!(
         "{}Zipf exponent {:.2}; {} requested only once.\n",
         table.render(),
-        // Adding nought takes the sign from a rounded nought.
+        // Adding zero removes the sign of a rounded zero.
         (100.0 * popularity.zipf_exponent).round() / 100.0 + 0.0,
         report::counted(popularity.once, "file")
     )
@@ -227,7 +227,7 @@ fn size_table(sizes: &SizePair) -> String {
     )
 }
 
-/// Mean and percentiles of several distributions, one per row.
+/// Renders mean and percentiles of several distributions, one for each row.
 fn distribution(head: &str, rows: &[(&str, &Sizes)]) -> String {
     let percentiles = rows
         .first()
@@ -304,7 +304,7 @@ fn lifetimes(lifetimes: &Lifetimes) -> String {
     )
 }
 
-/// What the longest-lived connections have of all; `packets` is the head of the column of packets.
+/// Renders the shares of the longest-lived connections; `packets` is the head of the column of packets.
 fn curve(lifetimes: &Lifetimes, packets: &str) -> String {
     let mut table = Table::new(vec![
         Column::numbers("longest-lived connections"),
@@ -321,7 +321,7 @@ fn curve(lifetimes: &Lifetimes, packets: &str) -> String {
     table.render()
 }
 
-/// How far the lifetimes are from those of the handoff-policies paper, figure 4.
+/// Compares the lifetimes with those of the handoff-policies paper, figure 4.
 pub fn compare_lifetimes(lifetimes: &Lifetimes) -> String {
     let top = lifetimes
         .top_packets(10)

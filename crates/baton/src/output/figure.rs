@@ -1,4 +1,4 @@
-//! Figures as files, with their data beside them.
+//! Figures as files, with their data in files next to them.
 
 use super::{Pending, to_json};
 use crate::failure::Failure;
@@ -6,7 +6,7 @@ use baton_report::figure::{CAN_DRAW, Figure, Size};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// A kind of picture file.
+/// Format of a picture file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Format {
     Svg,
@@ -15,7 +15,7 @@ enum Format {
 }
 
 impl Format {
-    /// What the ending of `path` asks for.
+    /// Returns the format that the ending of `path` names.
     fn of_path(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
             "svg" => Some(Self::Svg),
@@ -26,7 +26,7 @@ impl Format {
     }
 }
 
-/// Where a figure goes: a picture, and beside it what it shows as `.figure.csv` and as a Vega-Lite specification, `.figure.vl.json`.
+/// Destination of a figure: a picture and, next to it, its data as `.figure.csv` and as a Vega-Lite specification, `.figure.vl.json`.
 pub struct PendingFigure {
     paths: [PathBuf; 3],
     picture: Pending,
@@ -37,10 +37,10 @@ pub struct PendingFigure {
 }
 
 impl PendingFigure {
-    /// Sees that `path` can be written and has the name of a picture, and that there is something to draw it with.
+    /// Checks that `path` can be written and has the name of a picture, and that the program can draw.
     ///
     /// # Errors
-    /// It cannot, or has not, or there is not.
+    /// Fails if one of these is not the case.
     pub fn new(path: &Path, size: Size) -> Result<Self, Failure> {
         if !CAN_DRAW {
             return Err(Failure::BadInput(format!(
@@ -72,7 +72,7 @@ impl PendingFigure {
     /// Draws the figure and writes it with its data. Returns the paths.
     ///
     /// # Errors
-    /// It cannot be drawn or written.
+    /// Fails if the figure cannot be drawn or written.
     pub fn write(self, figure: &Figure) -> Result<[PathBuf; 3], Failure> {
         let svg = figure.svg(self.size);
         let svg = svg.map_err(|error| Failure::Failed(error.to_string()))?;
@@ -93,7 +93,7 @@ impl PendingFigure {
     }
 }
 
-/// `load.figure.csv` of `load.svg`.
+/// Returns the path of a data file, such as `load.figure.csv` for `load.svg`.
 fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name: OsString = path.file_stem().unwrap_or_default().to_owned();
     name.push(".figure.");

@@ -1,23 +1,23 @@
-//! Files being written. An exit that nobody can wait for removes them too.
+//! Files that are being written. They are removed even by an exit that runs no destructors.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tempfile::{NamedTempFile, PersistError};
 
-/// Where all parts are. Only an exit that runs no destructor needs to know.
+/// Paths of all parts, for an exit that runs no destructors.
 static PARTS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// A file that is to take the place of another one. Removed when dropped before, or by [`remove_all_parts`].
+/// A file that will replace another one. It is removed if it is dropped before that, or by [`remove_all_parts`].
 #[derive(Debug)]
 pub struct Part {
-    /// `None` once it has been put in its place.
+    /// `None` after the file has replaced its target.
     file: Option<NamedTempFile>,
     path: PathBuf,
 }
 
 impl Part {
-    /// Looks after `file`.
+    /// Takes responsibility for `file`.
     pub fn new(file: NamedTempFile) -> Self {
         let path = file.path().to_owned();
         parts().push(path.clone());
@@ -27,15 +27,15 @@ impl Part {
         }
     }
 
-    /// Where it is now.
+    /// Returns the present path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Puts it in the place of `target`.
+    /// Replaces `target` by the file.
     ///
     /// # Errors
-    /// It cannot be put there, and is removed.
+    /// Fails if the target cannot be replaced; the file is then removed.
     pub fn persist(mut self, target: &Path) -> Result<File, PersistError> {
         let file = self.file.take().expect("it is put in place once");
         file.persist(target)
@@ -48,10 +48,10 @@ impl Drop for Part {
     }
 }
 
-/// Removes all parts, for an exit that runs no destructor.
+/// Removes all parts, for an exit that runs no destructors.
 pub fn remove_all_parts() {
     for path in parts().drain(..) {
-        // It may just have been put in its place.
+        // The file may just have replaced its target.
         let _ = fs::remove_file(path);
     }
 }

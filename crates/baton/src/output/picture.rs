@@ -1,4 +1,4 @@
-//! SVG as other kinds of files.
+//! Converts SVG to other formats.
 
 use crate::failure::Failure;
 use baton_report::figure::{FONT_FILE, Size};
@@ -9,10 +9,10 @@ use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg::{Options, Tree};
 use std::sync::Arc;
 
-/// A page of this size, with its font in it.
+/// Returns a PDF page of this size, with its font embedded.
 ///
 /// # Errors
-/// It cannot be made.
+/// Fails if the page cannot be made.
 pub fn pdf(svg: &str, size: Size) -> Result<Vec<u8>, Failure> {
     let tree = tree(svg)?;
     let (width, height) = size.points();
@@ -31,10 +31,10 @@ pub fn pdf(svg: &str, size: Size) -> Result<Vec<u8>, Failure> {
         .map_err(|error| failed(format!("{error:?}")))
 }
 
-/// A picture of so many pixels, which says how many of them are an inch.
+/// Returns a PNG picture with the pixels of this size, which records their number per inch.
 ///
 /// # Errors
-/// It cannot be made.
+/// Fails if the picture cannot be made.
 pub fn png(svg: &str, size: Size) -> Result<Vec<u8>, Failure> {
     let tree = tree(svg)?;
     let (width, height) = size.pixels();
@@ -42,7 +42,7 @@ pub fn png(svg: &str, size: Size) -> Result<Vec<u8>, Failure> {
     let (of_width, of_height) = (tree.size().width(), tree.size().height());
     let scale = Transform::from_scale(width as f32 / of_width, height as f32 / of_height);
     resvg::render(&tree, scale, &mut pixels.as_mut());
-    // All of a figure is opaque.
+    // Figures have no transparent pixels.
     let colours = pixels
         .data()
         .chunks_exact(4)
@@ -63,7 +63,7 @@ pub fn png(svg: &str, size: Size) -> Result<Vec<u8>, Failure> {
     Ok(file)
 }
 
-/// With the font that the program has in it, and no other: figures do not depend on the machine.
+/// Parses an SVG. Only the font in the program is used, so that figures do not depend on the machine.
 fn tree(svg: &str) -> Result<Tree, Failure> {
     let mut options = Options::default();
     let fonts = Arc::make_mut(&mut options.fontdb);

@@ -1,9 +1,10 @@
-//! How long jobs will still take.
+//! Estimates the remaining time of jobs.
 //!
-//! What a job does before it first tells of progress (it reads a log, say) is no measure of how fast it goes on from there, and a job
-//! that has not begun takes about as long as the others. Rates over all jobs know neither: they told 1.3 to 2.7 times what was left.
+//! The work of a job before its first progress report (reading a log, for example) says nothing about its later rate, and a job that has
+//! not begun takes about as long as the others. Rates over all jobs ignore both: they overestimated the remaining time by factors of 1.3 to
+//! 2.7.
 
-/// Where a job stands. Times are seconds since the first began.
+/// State of a job. Times are seconds since the first job began.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 enum Job {
     #[default]
@@ -13,7 +14,7 @@ enum Job {
     },
     Running {
         begun: f64,
-        /// When it first told of progress, and how far it was.
+        /// Time and share of the first progress report.
         first: (f64, f64),
         share: f64,
         now: f64,
@@ -23,18 +24,18 @@ enum Job {
     },
 }
 
-/// All jobs, on so many threads.
+/// Estimates for all jobs, on a number of threads.
 #[derive(Clone, Debug)]
 pub struct Estimate {
     threads: usize,
     jobs: Vec<Job>,
 }
 
-/// Less of a job says nothing about the rest of it.
+/// Share of a job below which its rate is not known.
 const LEAST_SHARE: f64 = 0.02;
 
 impl Estimate {
-    /// Of jobs that have not begun.
+    /// Creates an estimate for jobs that have not begun.
     pub fn new(jobs: usize, threads: usize) -> Self {
         Self {
             threads: threads.max(1),
@@ -42,12 +43,12 @@ impl Estimate {
         }
     }
 
-    /// A job begins.
+    /// Records that a job begins.
     pub fn begin(&mut self, job: usize, now: f64) {
         self.jobs[job] = Job::Preparing { begun: now };
     }
 
-    /// A job has come so far.
+    /// Records that a job has done this share of its work.
     pub fn advance(&mut self, job: usize, share: f64, now: f64) {
         let share = share.clamp(0.0, 1.0);
         let (begun, first) = match self.jobs[job] {
@@ -63,7 +64,7 @@ impl Estimate {
         };
     }
 
-    /// A job is done.
+    /// Records that a job is done.
     pub fn end(&mut self, job: usize, now: f64) {
         let begun = match self.jobs[job] {
             Job::Preparing { begun } | Job::Running { begun, .. } => begun,
@@ -72,13 +73,13 @@ impl Estimate {
         self.jobs[job] = Job::Done { took: now - begun };
     }
 
-    /// How many jobs are done.
+    /// Returns the number of jobs that are done.
     pub fn done(&self) -> usize {
         let is_done = |job: &&Job| matches!(job, Job::Done { .. });
         self.jobs.iter().filter(is_done).count()
     }
 
-    /// The share of all that is done.
+    /// Returns the share of all work that is done.
     pub fn share(&self) -> f64 {
         let share = |job: &Job| match job {
             Job::Done { .. } => 1.0,
@@ -88,7 +89,7 @@ impl Estimate {
         self.jobs.iter().map(share).sum::<f64>() / self.jobs.len().max(1) as f64
     }
 
-    /// Seconds until all are done, if anything is known of that.
+    /// Returns the seconds until all jobs are done, or `None` if nothing is known about them.
     pub fn left(&self, now: f64) -> Option<f64> {
         let known = self.jobs.iter().filter_map(Job::took);
         let (count, sum) = known.fold((0.0, 0.0), |(count, sum), took| (count + 1.0, sum + took));
@@ -109,7 +110,7 @@ impl Estimate {
 }
 
 impl Job {
-    /// How long it takes as a whole, as far as that is known.
+    /// Returns the duration of the whole job, as far as it is known.
     fn took(&self) -> Option<f64> {
         match *self {
             Self::Done { took } => Some(took),
@@ -118,7 +119,7 @@ impl Job {
         }
     }
 
-    /// From its last word on, at the rate since its first.
+    /// Returns the time from the last progress report to the end of the job, at the rate since the first report.
     fn rest(&self) -> Option<f64> {
         let Self::Running {
             first: (since, share_then),
@@ -133,7 +134,7 @@ impl Job {
         (done >= LEAST_SHARE).then(|| (now - since) / done * (1.0 - share))
     }
 
-    /// What is left of it, if it has begun and is not done.
+    /// Returns the remaining time of the job, if it has begun and is not done.
     fn left(&self, usual: f64, now: f64) -> Option<f64> {
         match *self {
             Self::Waiting | Self::Done { .. } => None,
@@ -179,7 +180,8 @@ mod tests {
     }
 
     proptest! {
-        /// Jobs that are all alike and advance evenly are told to the second, whatever comes before the first progress.
+        /// For jobs that are all alike and advance evenly, the estimate is exact to the second, whatever precedes the first progress
+        /// report.
         #[test]
         fn even_jobs_are_told_exactly(count in 1usize..20, threads in 1usize..5, start in 0.0..5.0f64, each in 1.0..50.0f64, at in 0.1..0.9f64) {
             let mut jobs = Estimate::new(count, threads);

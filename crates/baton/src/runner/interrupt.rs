@@ -8,23 +8,23 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 use std::{panic, process, thread};
 
-/// How long an interrupt may go unseen.
+/// Maximum time until an interrupt is noticed.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
-/// Whether the user wants the program to end.
+/// Requests of the user to end the program.
 #[derive(Clone, Debug)]
 pub struct Interrupt(Arc<Signals>);
 
 #[derive(Debug)]
 struct Signals {
-    /// How many have come.
+    /// Number of signals received.
     count: AtomicU32,
-    /// The one that ends the program wherever it is.
+    /// Number of the signal that ends the program immediately.
     last: AtomicU32,
 }
 
 impl Interrupt {
-    /// None has come, and until [`Interrupt::listen`] the first ends the program.
+    /// Creates an instance without signals. Until [`Interrupt::listen`], the first signal ends the program.
     pub fn new() -> Self {
         Self(Arc::new(Signals {
             count: AtomicU32::new(0),
@@ -32,11 +32,11 @@ impl Interrupt {
         }))
     }
 
-    /// Listens for SIGINT, SIGTERM and SIGHUP, in a thread that has the privileges of this one. The first asks for an orderly end, the second
-    /// ends at once, unless [`Interrupt::handle_second`] leaves that to the third.
+    /// Listens for SIGINT, SIGTERM and SIGHUP, in a thread that has the privileges of the calling thread. The first signal asks for an
+    /// orderly end, the second ends the program immediately, unless [`Interrupt::handle_second`] leaves that to the third.
     ///
     /// # Errors
-    /// The system refuses it.
+    /// Fails if the system refuses it.
     pub fn listen(&self) -> Result<(), Failure> {
         let seen = Arc::clone(&self.0);
         ctrlc::set_handler(move || {
@@ -51,34 +51,34 @@ impl Interrupt {
         .map_err(|error| Failure::Failed(format!("cannot listen for Ctrl-C: {error}")))
     }
 
-    /// The command itself ends quickly when it is asked a second time; only the third ends it wherever it is.
+    /// Declares that the command ends quickly at the second signal, so that only the third ends the program immediately.
     #[cfg(live)]
     pub fn handle_second(&self) {
         self.0.last.store(3, Ordering::Relaxed);
     }
 
-    /// How often the user asked for the end.
+    /// Returns how often the user asked for the end.
     pub fn count(&self) -> u32 {
         self.0.count.load(Ordering::Relaxed)
     }
 
-    /// Whether the user asked for the end.
+    /// Returns whether the user asked for the end.
     pub fn requested(&self) -> bool {
         self.count() > 0
     }
 
-    /// Does `work` on a thread of its own. An interrupt leaves that behind, to end with the program: for what has no place to ask in
-    /// between, or waits for input.
+    /// Does `work` on a thread of its own, for work that cannot check for interrupts or waits for input. After an interrupt, the thread is
+    /// left behind and ends with the program.
     ///
     /// # Errors
-    /// The user asked for the end.
+    /// Fails if the user asks for the end.
     pub fn during<R: Send + 'static>(
         &self,
         work: impl FnOnce() -> R + Send + 'static,
     ) -> Result<R, Failure> {
         let (done, result) = mpsc::channel();
         let worker = thread::spawn(move || {
-            // Nobody waits any more after an interrupt.
+            // After an interrupt, nothing receives the result.
             let _ = done.send(work());
         });
         loop {
@@ -93,10 +93,10 @@ impl Interrupt {
         }
     }
 
-    /// Ends a command between two of its steps.
+    /// Checks for an interrupt between two steps of a command.
     ///
     /// # Errors
-    /// The user asked for the end.
+    /// Fails if the user asked for the end.
     pub fn check(&self) -> Result<(), Failure> {
         if self.requested() {
             Err(Failure::Interrupted)

@@ -1,4 +1,4 @@
-//! Runs experiments on several threads. Results come in the order of the experiments, whatever finished first.
+//! Runs experiments on several threads. Results are in the order of the experiments, whichever finishes first.
 
 mod estimate;
 mod interrupt;
@@ -30,16 +30,16 @@ use std::thread;
 pub struct Job {
     /// The experiment.
     pub experiment: Experiment,
-    /// Captures to make of it.
+    /// Captures to make of the run.
     pub captures: Vec<Capture>,
-    /// The timeline to make of it, if any.
+    /// The timeline to make of the run, if any.
     pub timeline: Option<Timeline>,
-    /// The command that runs it again; shown when the simulation itself fails.
+    /// The command that runs the experiment again; shown if the simulation itself fails.
     pub replay: String,
 }
 
 impl Job {
-    /// A run without captures.
+    /// Creates a run without captures.
     pub fn new(experiment: Experiment, replay: String) -> Self {
         Self {
             experiment,
@@ -49,10 +49,10 @@ impl Job {
         }
     }
 
-    /// All runs that are asked for, without captures.
+    /// Returns all requested runs, without captures.
     ///
     /// # Errors
-    /// What was asked for cannot be used.
+    /// Fails if the request cannot be used.
     pub fn all_of(request: &Request) -> Result<Vec<Self>, Failure> {
         let job = |run: Planned| {
             let replay = request.command_of(&run);
@@ -66,14 +66,14 @@ impl Job {
 /// Runs all jobs on at most `threads` threads.
 ///
 /// # Errors
-/// The first failure in the order of the jobs; the others are then ended. Or the user interrupted.
+/// Returns the first failure in the order of the jobs, after which the other jobs are ended, or fails if the user interrupts.
 pub fn run_all(
     jobs: &[Job],
     threads: usize,
     interrupt: &Interrupt,
 ) -> Result<Vec<Results>, Failure> {
     if (jobs.iter()).any(|job| reads_standard_input(&job.experiment)) {
-        // Runs find it read: they do not see an interrupt while they wait for it.
+        // Runs find standard input read: while they wait for it, they do not notice an interrupt.
         let read = interrupt.during(standard_input)?;
         read.map_err(|error| Failure::BadInput(format!("-: cannot read: {error}")))?;
     }
@@ -114,7 +114,7 @@ pub fn run_all(
     Ok(results)
 }
 
-/// All results, or the first failure that is not only the echo of another.
+/// Returns all results, or the first failure that is not only a consequence of another.
 fn collect(
     outcomes: Vec<Mutex<Option<Result<Results, Failure>>>>,
 ) -> Result<Vec<Results>, Failure> {
@@ -155,7 +155,7 @@ fn run_one(job: &Job, mut watch: Watch<'_>) -> Result<Results, Failure> {
     Ok(config::attempt(experiment, replay, run)?)
 }
 
-/// Watches one job.
+/// Observes one job.
 struct Watch<'a> {
     job: usize,
     progress: &'a Progress,

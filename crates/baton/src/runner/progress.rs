@@ -1,4 +1,4 @@
-//! Progress on stderr, only of what takes long enough to want it: a bar on a terminal, elsewhere a line every so often.
+//! Shows progress on stderr for long work: a bar on a terminal, otherwise a line from time to time.
 
 use super::estimate::Estimate;
 use crate::output::{is_quiet, note, tell};
@@ -7,22 +7,22 @@ use std::io::{IsTerminal, stderr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Nobody misses a bar before this.
+/// Time without a bar at the beginning.
 const BAR_AFTER: Duration = Duration::from_secs(1);
 
-/// From one line to the next, where there is no terminal.
+/// Time between two lines, where there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
 /// Steps of the bar.
 const STEPS: f64 = 1000.0;
 
-/// What all jobs together have done.
+/// Progress of all jobs together.
 #[derive(Debug)]
 pub struct Progress {
     unit: &'static str,
     jobs: usize,
     start: Instant,
-    /// On a terminal.
+    /// The bar, on a terminal.
     bar: Option<ProgressBar>,
     state: Mutex<State>,
 }
@@ -30,14 +30,14 @@ pub struct Progress {
 #[derive(Debug)]
 struct State {
     estimate: Estimate,
-    /// When to draw the bar or write a line.
+    /// Time of the next update of the bar, or of the next line.
     due: Duration,
-    /// What is told when the bar is away.
+    /// Notes to print after the bar has been removed.
     notes: Vec<String>,
 }
 
 impl Progress {
-    /// For so many jobs on so many threads; `unit` is what they are.
+    /// Creates the progress of `jobs` jobs on `threads` threads; `unit` is the name of the jobs.
     pub fn new(unit: &'static str, jobs: usize, threads: usize) -> Self {
         let on_terminal = stderr().is_terminal() && !is_quiet();
         let bar = on_terminal.then(|| {
@@ -61,13 +61,13 @@ impl Progress {
         }
     }
 
-    /// A job begins.
+    /// Records that a job begins.
     pub fn begin(&self, job: usize) {
         let now = self.now();
         self.state().estimate.begin(job, now);
     }
 
-    /// `job` has done this share of its work.
+    /// Records that `job` has done this share of its work.
     pub fn advance(&self, job: usize, share: f64) {
         let now = self.now();
         let mut state = self.state();
@@ -75,7 +75,7 @@ impl Progress {
         self.show(&mut state);
     }
 
-    /// A job is done.
+    /// Records that a job is done.
     pub fn end(&self, job: usize) {
         let now = self.now();
         let mut state = self.state();
@@ -83,12 +83,12 @@ impl Progress {
         self.show(&mut state);
     }
 
-    /// Tells the user something at the end.
+    /// Adds a note that is printed at the end.
     pub fn note(&self, text: String) {
         self.state().notes.push(text);
     }
 
-    /// Takes the bar away.
+    /// Removes the bar and prints the notes.
     pub fn finish(&self) {
         self.bar.iter().for_each(ProgressBar::finish_and_clear);
         self.state().notes.drain(..).for_each(|text| note(&text));
@@ -121,7 +121,7 @@ impl Progress {
         bar.set_position((state.estimate.share() * STEPS) as u64);
     }
 
-    /// `45 %, 5 of 12 runs done, 20 s left`.
+    /// Formats the progress: `45 %, 5 of 12 runs done, 20 s left`.
     fn text(&self, estimate: &Estimate, now: f64) -> String {
         let percent = estimate.share() * 100.0;
         let (done, jobs, unit) = (estimate.done(), self.jobs, self.unit);
@@ -135,7 +135,7 @@ impl Progress {
     }
 }
 
-/// Seconds as people say them.
+/// Formats a number of seconds for people.
 fn duration(seconds: f64) -> String {
     let seconds = seconds.round() as u64;
     match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
@@ -145,12 +145,12 @@ fn duration(seconds: f64) -> String {
     }
 }
 
-/// A turning wheel on stderr beside what is being done, until dropped; only if stderr is a terminal.
+/// A spinner on stderr next to the name of the current work, until it is dropped; shown only if stderr is a terminal.
 #[derive(Debug)]
 pub struct Spinner(ProgressBar);
 
 impl Spinner {
-    /// Starts to turn.
+    /// Starts the spinner.
     pub fn new(doing: &'static str) -> Self {
         if is_quiet() {
             return Self(ProgressBar::hidden());
@@ -160,7 +160,7 @@ impl Spinner {
         Self(spinner)
     }
 
-    /// Says what is being done now.
+    /// Sets the name of the current work.
     #[cfg(live)]
     pub fn say(&self, doing: String) {
         self.0.set_message(doing);

@@ -1,4 +1,4 @@
-//! Does the runs of a study and keeps each result as soon as it is there.
+//! Does the runs of a study and stores each result immediately.
 
 use super::{Progress, Watch};
 use crate::config::{self, COMMIT, PROGRAM};
@@ -13,21 +13,21 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Runs to do, and where their results are kept.
+/// The runs of a study, and the store of their results.
 pub struct Sweep<'a> {
     /// The store.
     pub store: &'a Store,
     /// The runs.
     pub runs: &'a [(Key, Experiment)],
-    /// At the same time.
+    /// Number of simultaneous runs.
     pub threads: usize,
 }
 
 impl Sweep<'_> {
-    /// Has all runs done that have not been done, here or by other processes. Returns how many were done here.
+    /// Does all runs that this process and others have not done. Returns how many runs this process did.
     ///
     /// # Errors
-    /// A run cannot be begun, a result cannot be kept, or the user interrupted. What was kept before stays.
+    /// Fails if a run cannot be started, if a result cannot be stored, or if the user interrupts. Earlier results stay in the store.
     pub fn carry_out(&self, interrupt: &Interrupt) -> Result<usize, Failure> {
         let progress = Progress::new("runs", self.runs.len(), self.threads);
         let stop = AtomicBool::new(false);
@@ -79,7 +79,7 @@ impl Sweep<'_> {
     }
 }
 
-/// What whoever believes results must know about their log.
+/// Returns the warnings about the log of results.
 pub fn warnings_of(results: &Results) -> Vec<String> {
     match results.workload.get(WARNINGS) {
         Some(Fact::Words(text)) => text.lines().map(str::to_owned).collect(),

@@ -7,11 +7,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// Does `work` for every task on at most `threads` threads; `unit` is what the bar calls tasks. Results come in the
-/// order of the tasks.
+/// Does `work` for all tasks on at most `threads` threads; `unit` is the name of the tasks in the progress bar. Results are in the order of
+/// the tasks.
 ///
 /// # Errors
-/// The user interrupted.
+/// Fails if the user interrupts.
 pub fn for_all<T: Sync, R: Send>(
     tasks: &[T],
     unit: &'static str,

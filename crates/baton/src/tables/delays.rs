@@ -1,10 +1,10 @@
-//! How long clients waited.
+//! Waiting times of clients.
 
 use super::number;
 use baton_report as report;
 use baton_sim::results::{Distribution, Results};
 
-/// Response times; of an open loop also what was offered, and from when it was due.
+/// Returns facts about response times; for an open loop also about the offered load, and about response times from when requests were due.
 pub(super) fn facts(result: &Results) -> Vec<(&'static str, String)> {
     let clients = &result.clients;
     let mut facts = Vec::new();

@@ -1,16 +1,16 @@
-//! The columns of the table of runs: those that its runs are about.
+//! Columns of the table of runs, chosen by the topics of the runs.
 
 use baton_report as report;
 use baton_sim::config::{ApplicationConfig, EstablishedBy, WorkloadConfig};
 use baton_sim::results::{Distribution, NicResults, Results};
 use baton_stats::Estimate;
 
-/// What an experiment is about.
+/// Topic of an experiment.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Topic {
-    /// Any.
+    /// Every experiment.
     Any,
-    /// Data caches, or content that they are there for.
+    /// Data caches, or content that they could hold.
     Caches,
     /// An interconnect that is not ideal.
     Interconnect,
@@ -18,7 +18,7 @@ enum Topic {
     Batching,
     /// Connections that can be handed off.
     Handoff,
-    /// Requests that come by themselves, however slow the server is.
+    /// Requests whose arrival does not depend on the speed of the server.
     Load,
 }
 
@@ -41,7 +41,7 @@ impl Topic {
     }
 }
 
-/// A column, what it is for, and what it shows of a run.
+/// A column with its topic, and the function that returns its value for a run.
 type Shown = (Topic, report::Metric, fn(&Results) -> Option<Estimate>);
 
 const fn number(rank: u8, head: &'static str, means: &'static str) -> report::Metric {
@@ -63,7 +63,7 @@ const fn percent(rank: u8, head: &'static str, means: &'static str) -> report::M
 const TIME: &str = "ms: response time, since a request was due where it comes by itself";
 const DELAY: &str = "send, receive: median time of a host packet on the NIC";
 
-/// From the left; those of a higher rank are left out first.
+/// Columns from left to right; columns of a higher rank are left out first.
 const ALL: [Shown; 17] = [
     (
         Topic::Any,
@@ -150,7 +150,7 @@ const ALL: [Shown; 17] = [
     ),
 ];
 
-/// The table of runs, each with all its seeds. `elsewhere` says where columns are to be seen that do not fit.
+/// Renders the table of runs, each with all its seeds. `elsewhere` names the place of columns that do not fit.
 pub fn runs_table(groups: &[&[Results]], elsewhere: &str) -> String {
     let is_shown = |(topic, ..): &&Shown| groups.iter().any(|runs| is_about(*topic, runs));
     let shown: Vec<&Shown> = ALL.iter().filter(is_shown).collect();
@@ -172,7 +172,7 @@ fn is_about(topic: Topic, runs: &[Results]) -> bool {
     runs.iter().any(|run| topic.is_of(run))
 }
 
-/// Content on the bus for each byte delivered, from the share that is kept off it.
+/// Returns content bytes on the bus for each byte delivered, from the share of content that is kept off the bus.
 fn on_bus(kept_percent: Estimate) -> Estimate {
     let share = kept_percent.times(-0.01);
     Estimate {

@@ -1,10 +1,10 @@
-//! Tables of what a server has beside processor and NIC: interconnect, several NICs, caches, disks.
+//! Tables of a server's parts besides processor and NIC: interconnect, several NICs, caches, disks.
 
 use super::CATEGORIES;
 use baton_report as report;
 use baton_sim::results::{InterconnectResults, NicCacheResults, PortResults, Results};
 
-/// How the interconnect was used; nothing where it is ideal.
+/// Renders the use of the interconnect; empty if the interconnect is ideal.
 pub(super) fn interconnect(result: &Results) -> String {
     let Some(used) = &result.interconnect else {
         return String::new();
@@ -39,7 +39,7 @@ fn title(used: &InterconnectResults) -> String {
     )
 }
 
-/// What crossed together.
+/// Renders the transfers of descriptors.
 pub(super) fn descriptors(result: &Results) -> String {
     let crossed = &result.offload;
     let title = format!(
@@ -70,7 +70,7 @@ pub(super) fn descriptors(result: &Results) -> String {
     table.render()
 }
 
-/// Each NIC; nothing where there is one without a cache.
+/// Renders a row for each NIC; empty for a single NIC without a cache.
 pub(super) fn nics(result: &Results) -> String {
     if result.nics.is_empty() {
         return String::new();
@@ -118,7 +118,7 @@ fn nic_row(number: usize, port: &PortResults) -> Vec<String> {
     row
 }
 
-/// Facts about caches and disks, for those that there are.
+/// Returns facts about the caches and disks that exist.
 pub(super) fn facts(result: &Results) -> Vec<(String, String)> {
     let mut facts = Vec::new();
     if result.nics.iter().any(|port| port.cache.is_some()) {

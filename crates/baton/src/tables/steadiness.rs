@@ -1,16 +1,16 @@
-//! Whether runs were steady, and what to do about those that were not.
+//! Notes on runs that were not steady, and advice for them.
 
 use baton_report as report;
 use baton_sim::config::RunConfig;
 use baton_sim::results::{NotSteady, Results};
 
-/// A line for each run that was not steady; nothing if all were.
+/// Returns a line for each run that was not steady; empty if all were.
 pub fn notes(results: &[Results]) -> String {
     let doubtful = results.iter().filter(|run| run.long_run.is_doubtful());
     doubtful.map(note).collect()
 }
 
-/// How many runs of a study were not steady, and why; nothing if all were.
+/// Returns the number of runs of a study that were not steady, and the reasons; empty if all were.
 pub fn count(results: &[Results]) -> String {
     let doubtful: Vec<&Results> = (results.iter())
         .filter(|run| run.long_run.is_doubtful())
@@ -28,7 +28,7 @@ pub fn count(results: &[Results]) -> String {
     share(doubtful.len(), results.len(), &rest)
 }
 
-/// A line for so many of all runs of a study; `rest` follows.
+/// Returns a line that says that `doubtful` of all `runs` of a study were not steady; `rest` follows.
 pub fn share(doubtful: usize, runs: usize, rest: &str) -> String {
     let text = format!(
         "* {} of {} runs were not steady{rest}",
@@ -38,7 +38,7 @@ pub fn share(doubtful: usize, runs: usize, rest: &str) -> String {
     report::wrapped(&text, report::width(), 2)
 }
 
-/// What to do about runs that were not steady; nothing if nothing would help.
+/// Returns advice for runs that were not steady; empty if nothing would help.
 pub fn advice(results: &[Results]) -> String {
     let not_steady = results.iter().flat_map(|run| {
         let whys = run.long_run.not_steady.iter();
@@ -92,7 +92,7 @@ fn note(result: &Results) -> String {
     report::wrapped(&text, report::width(), 2)
 }
 
-/// Mean sizes of what was served, and of the log.
+/// Returns the mean sizes of served responses, and of the log.
 pub(super) fn sizes(result: &Results) -> String {
     let long_run = &result.long_run;
     format!(
@@ -102,7 +102,7 @@ pub(super) fn sizes(result: &Results) -> String {
     )
 }
 
-/// How often the log was replayed.
+/// Returns how often the log was replayed, in words.
 pub(super) fn passes(passes: f64) -> String {
     match passes {
         passes if passes < 1.0 => {

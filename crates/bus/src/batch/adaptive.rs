@@ -1,24 +1,23 @@
 //! Batching that needs no tuning.
 //!
-//! What is to be gained is crossings, what may be lost is response time. So the policy asks of every entry who waits for it
-//! ([`Urgency`]), and has one rule for each answer:
+//! Batching saves crossings at the expense of response time. For every entry, the policy therefore considers who waits for it
+//! ([`Urgency`]):
 //!
-//! - *Nobody* ([`Urgency::Lazy`]). It is held back: the next entry that somebody waits for takes along all that wait. How long
-//!   that takes is learned ([`HoldTime`]), and four times as long is waited, so that the timer is a last resort. Where the other side
-//!   turns out to stand still until such entries come, they go at once.
-//! - *Somebody* ([`Urgency::Awaited`]). It goes at once unless there is budget and waiting pays. The [`Budget`] is one part in 9 of
-//!   the time that connections take for their work, so response times grow by no more than that. Spending it is the dynamic
-//!   acknowledgment problem (Dooly, Goldman and Scott, 1998), and so is its answer: a batch goes when the waiting times of its entries
-//!   add up to what may be spent. Waiting pays if the mean gap between entries is within the budget and earlier waits were not in vain;
-//!   after each that was, twice as many chances are let pass ([`Backoff`]).
-//! - [`Urgency::AtOnce`] is what it says.
+//! - *Nobody* ([`Urgency::Lazy`]). The entry is held back: the next awaited entry takes along all that wait. The policy learns how long
+//!   that takes ([`HoldTime`]) and holds entries for four times as long, so that the timer is a last resort. If the other side turns out to
+//!   stall until such entries arrive, they go at once.
+//! - *Somebody* ([`Urgency::Awaited`]). The entry goes at once unless there is budget and waiting pays. The [`Budget`] is one part in 9 of
+//!   the time that connections take for their work, so response times grow by no more than that. Spending it is the dynamic acknowledgment
+//!   problem (Dooly, Goldman and Scott, 1998), with the same solution: a batch goes when the waiting times of its entries add up to the
+//!   allowance. Waiting pays if the mean gap between entries is within the budget and earlier waits were not in vain; after each vain wait,
+//!   the policy skips twice as many chances ([`Backoff`]).
+//! - [`Urgency::AtOnce`] entries never wait.
 //!
-//! At low load gaps are long and the budget is small: what somebody waits for goes at once, with what nobody waits for. At high load many
-//! connections work at the same time, the budget of all of them grows faster than gaps pass, and batches grow with the number of
-//! connections.
+//! At low load, gaps are long and the budget is small: awaited entries go at once and take lazy entries along. At high load, many
+//! connections work at the same time, their total budget grows faster than gaps pass, and batches grow with the number of connections.
 //!
-//! A side whose entries are all awaited has no budget, because it sees no work end; it delays nothing, and what leaves together are the
-//! requests of one turn. All arithmetic is on integers, all state is of this queue.
+//! A side whose entries are all awaited has no budget, because it observes no end of work. It delays nothing, and only requests of the same
+//! turn leave together. All arithmetic is on integers, and all state belongs to this queue.
 
 mod budget;
 mod hold_time;
@@ -30,10 +29,10 @@ use baton_wire::{Span, Time};
 use budget::{Backoff, Budget};
 use hold_time::HoldTime;
 
-/// The longest that any entry waits. Far above what the policy sets as a rule.
+/// Longest time that any entry waits. Far above what the policy normally chooses.
 pub(super) const LONGEST_WAIT: Span = Span::from_ms(10);
 
-/// After so many mean gaps without another entry a wait is in vain.
+/// Number of mean gaps without another entry after which a wait was in vain.
 const GAPS_IN_VAIN: u64 = 4;
 
 /// The state of the policy.
@@ -43,23 +42,23 @@ pub(super) struct Adaptive {
     budget: Budget,
     backoff: Backoff,
     hold_time: HoldTime,
-    /// Mean time between entries that somebody waits for.
+    /// Mean time between awaited entries.
     gap: Span,
     last_awaited: Option<Time>,
-    /// Since when something waits that nobody waits for.
+    /// Time since which lazy entries wait.
     first_lazy: Option<Time>,
     hold: Option<Hold>,
 }
 
-/// Entries of the batch that somebody waits for.
+/// Awaited entries of the current batch.
 #[derive(Clone, Debug)]
 struct Hold {
     first: Time,
     last: Time,
     entries: u64,
-    /// What their waits may cost in all; zero when they are not to wait.
+    /// Total cost that their waits may have; zero if they must not wait.
     allowance: Span,
-    /// What their waits have cost up to `charged_until`.
+    /// Total cost of their waits up to `charged_until`.
     cost: Span,
     charged_until: Time,
 }
@@ -91,12 +90,12 @@ impl Hold {
 }
 
 impl BatchingRule for Adaptive {
-    /// Entries that never wait for more: half of the ring, so that there is room while they are transferred.
+    /// Returns half of the ring's depth, so that the ring has space while a batch is transferred.
     fn most_waiting(&self) -> u32 {
         self.most_waiting
     }
 
-    /// An entry about the socket `flow` was queued at `now`; gives when what waits is due.
+    /// Records that an entry about the socket `flow` was queued at `now`. Returns the deadline of the waiting entries.
     fn queued(&mut self, now: Time, flow: u32, urgency: Urgency) -> Time {
         self.hold_time.handle_entry(now);
         let is_lazy = urgency == Urgency::Lazy;
@@ -112,7 +111,7 @@ impl BatchingRule for Adaptive {
         }
     }
 
-    /// All that waited was taken at `now`.
+    /// Records that all waiting entries were taken at `now`.
     fn taken(&mut self, now: Time) {
         let first_lazy = self.first_lazy.take();
         let Some(mut hold) = self.hold.take() else {
@@ -128,7 +127,7 @@ impl BatchingRule for Adaptive {
         }
     }
 
-    /// Nothing waits any more, and nothing is to be learned from that.
+    /// Forgets all waiting entries without learning from them.
     fn clear(&mut self) {
         self.first_lazy = None;
         self.hold = None;
@@ -136,7 +135,7 @@ impl BatchingRule for Adaptive {
 }
 
 impl Adaptive {
-    /// The policy of a ring of `depth` descriptors.
+    /// Creates the policy for a ring of `depth` descriptors.
     pub(super) fn new(depth: u32) -> Self {
         Self {
             most_waiting: depth.div_ceil(2),
@@ -172,7 +171,7 @@ impl Adaptive {
 
     fn learn_gap(&mut self, now: Time) {
         let last = self.last_awaited.replace(now).unwrap_or(now);
-        // What is queued in one piece of work leaves together anyway.
+        // Entries that are queued in one piece of work leave together anyway.
         if now > last {
             let gap = (now - last).min(LONGEST_WAIT);
             self.gap = (self.gap * 7 + gap) / 8;

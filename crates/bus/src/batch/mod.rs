@@ -1,4 +1,4 @@
-//! When waiting descriptors are transferred (batching, section 3.1): by level and timer, or by a policy that finds both itself.
+//! Determines when waiting descriptors are transferred (batching, section 3.1): by level and timer, or by a policy that finds both itself.
 
 mod adaptive;
 #[cfg(test)]
@@ -10,11 +10,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 
-/// Who finds the level and the timer of batching.
+/// Who chooses the level and the timer of batching.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BatchingPolicy {
-    /// The user: they stay as they are set.
+    /// The user: level and timer stay as they are set.
     #[default]
     Fixed,
     /// The queue itself, from what it observes.
@@ -27,25 +27,26 @@ pub enum BatchingPolicy {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Batching {
-    /// Who finds level and timer.
+    /// Who chooses the level and the timer.
     pub policy: BatchingPolicy,
-    /// Descriptors that wait before they are transferred at once; 1 transfers each as soon as it is queued. Fixed batching only.
+    /// Number of waiting descriptors at which they are transferred; 1 transfers each as soon as it is queued. Fixed batching only.
     #[schemars(range(min = 1), extend("x-unit" = "descriptors"))]
     pub level: u32,
-    /// The longest that a descriptor waits for others, microseconds. Set when the first of a batch is queued. Fixed batching only.
+    /// Maximum time that a descriptor waits for others, microseconds. The timer starts when the first descriptor of a batch is queued.
+    /// Fixed batching only.
     pub timer_us: u32,
-    /// What the timer is counted in, microseconds: it runs for whole ticks, as the timers of a process do. Fixed batching only.
+    /// Tick of the timer, microseconds. The timer runs for whole ticks, as the timers of a process do. Fixed batching only.
     #[schemars(range(min = 1))]
     pub tick_us: u32,
-    /// The most descriptors in one transfer.
+    /// Maximum number of descriptors in one transfer.
     #[schemars(range(min = 1))]
     pub max_descriptors: u32,
-    /// The most bytes in one transfer, of descriptors or of data.
+    /// Maximum number of bytes in one transfer, of descriptors or of data.
     #[schemars(range(min = crate::Descriptor::BYTES))]
     pub max_transfer_bytes: u32,
 }
 
-/// No batching; the limits of the paper: 4 KiB transfers, 128 descriptors of 32 bytes.
+/// Disables batching. The limits are those of the paper: 4 KiB transfers, 128 descriptors of 32 bytes.
 impl Default for Batching {
     fn default() -> Self {
         Self {
@@ -59,26 +60,26 @@ impl Default for Batching {
     }
 }
 
-/// Batching parameters that could not work.
+/// Invalid batching parameters.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BatchingError {
-    /// A parameter is zero that must not be.
+    /// A parameter is zero but must not be.
     #[error("{0} = 0: expected 1 or more")]
     Zero(&'static str),
-    /// The level can never be reached, because fewer descriptors fit into the ring.
+    /// The level can never be reached, because the ring holds fewer descriptors.
     #[error("level = {level}: expected 1 to {depth}, the depth of the ring")]
     LevelAboveDepth {
-        /// The level asked for.
+        /// The requested level.
         level: u32,
         /// Depth of the ring, descriptors.
         depth: u32,
     },
-    /// Not even one descriptor fits into a transfer.
+    /// A transfer cannot hold even one descriptor.
     #[error(
         "max_transfer_bytes = {max_transfer_bytes}: expected at least {descriptor_bytes}, one descriptor"
     )]
     TransferTooSmall {
-        /// The limit asked for.
+        /// The requested limit.
         max_transfer_bytes: u32,
         /// Bytes of one descriptor.
         descriptor_bytes: u32,
@@ -86,7 +87,7 @@ pub enum BatchingError {
 }
 
 impl BatchingError {
-    /// The parameter, what it is, and what was expected of it.
+    /// Returns the name of the parameter, its value, and the accepted values.
     pub fn parts(&self) -> (&'static str, u32, String) {
         match *self {
             Self::Zero(field) => (field, 0, "1 or more".to_owned()),
@@ -106,22 +107,22 @@ impl BatchingError {
 }
 
 impl Batching {
-    /// How long the timer runs.
+    /// Returns the duration of the timer.
     pub fn timer(&self) -> Span {
         let ticks = self.timer_us.div_ceil(self.tick_us.max(1));
         Span::from_us(u64::from(ticks) * u64::from(self.tick_us))
     }
 
-    /// The most descriptors of `descriptor_bytes` that one transfer moves.
+    /// Returns the maximum number of descriptors of `descriptor_bytes` in one transfer.
     pub fn most_per_transfer(&self, descriptor_bytes: u32) -> u32 {
         self.max_descriptors
             .min(self.max_transfer_bytes / descriptor_bytes.max(1))
     }
 
-    /// Whether these parameters can work for a ring of `depth` descriptors of `descriptor_bytes`.
+    /// Checks that these parameters can work for a ring of `depth` descriptors of `descriptor_bytes`.
     ///
     /// # Errors
-    /// Says which parameter cannot, and what was expected.
+    /// Names the invalid parameter and the accepted values.
     pub fn validate(&self, depth: u32, descriptor_bytes: u32) -> Result<(), BatchingError> {
         for (name, value) in [
             ("level", self.level),
@@ -149,42 +150,43 @@ impl Batching {
     }
 }
 
-/// Who waits for an entry. Fixed batching only asks whether it goes at once; adaptive batching delays what somebody waits for by a small
-/// share of the time that the work takes, and what nobody waits for until others go with it.
+/// Who waits for an entry. Fixed batching only distinguishes entries that must go at once. Adaptive batching delays awaited entries by a
+/// small share of the time that the work takes, and holds lazy entries until others go with them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Urgency {
-    /// Nobody: it only lets go of something, as the completions of CLOSE and of most SENDs do. Not the completion that somebody needs
-    /// for going on: the one of a SEND after which [more](crate::descriptor::Action::Send) is to follow.
+    /// Nobody waits for the entry. It only frees something, like the completions of CLOSE and of most SENDs. A completion that the other
+    /// side needs in order to continue is not lazy: for example, that of a SEND that announced [more](crate::descriptor::Action::Send)
+    /// data.
     Lazy,
-    /// Somebody waits for it, as for a connection to be accepted.
+    /// Somebody waits for the entry, for example for a connection to be accepted.
     Awaited,
-    /// It is not to wait in this queue, and nothing before it: it follows data that has crossed already, or tells of an error.
+    /// Neither the entry nor the entries before it may wait in this queue: it refers to data that has already crossed, or reports an error.
     AtOnce,
 }
 
-/// Finds level and timer of batching by itself, from what is queued and when. [`BatchingPolicy::Adaptive`] is one.
+/// A rule that chooses the moments of transfers from what is queued and when. [`BatchingPolicy::Adaptive`] is one.
 pub trait BatchingRule: Debug + Send {
-    /// An entry about the socket `flow` was queued at `now`: until when all that waits may wait at the latest.
+    /// Records that an entry about the socket `flow` was queued at `now`. Returns the new deadline of all waiting entries.
     fn queued(&mut self, now: Time, flow: u32, urgency: Urgency) -> Time;
 
-    /// Entries that do not wait for more; by default as many as the timer lets wait.
+    /// Returns the number of waiting entries at which they become due at once. By default, only the deadline limits the wait.
     fn most_waiting(&self) -> u32 {
         u32::MAX
     }
 
-    /// All that waited was taken at `now`.
+    /// Records that all waiting entries were taken at `now`.
     fn taken(&mut self, now: Time);
 
-    /// All that waited is forgotten: it was not transferred.
+    /// Forgets all waiting entries, which were not transferred.
     fn clear(&mut self);
 }
 
-/// Decides when the entries waiting in one queue are transferred. By fixed batching that is when the level is reached, when they tell of
-/// as much data as one transfer moves, when one is urgent, or when the timer set by the first of them fires; adaptive batching has
-/// rules of its own. All that wait by then go.
+/// Decides when the entries in one queue are transferred. With fixed batching, that is when the number of entries reaches the level, when
+/// they refer to as much data as one transfer moves, when one of them is urgent, or when the timer set by the first of them fires; adaptive
+/// batching has its own rules. All entries that wait at that moment are transferred.
 ///
-/// Order of calls: [`Batcher::queued`] for each entry; [`Batcher::is_due`] after that and at [`Batcher::deadline`], and if so,
-/// [`Batcher::taken`].
+/// The caller calls [`Batcher::queued`] for each entry, then [`Batcher::is_due`], and again at [`Batcher::deadline`]. If entries are due,
+/// it calls [`Batcher::taken`].
 #[derive(Debug)]
 pub struct Batcher {
     rule: Rule,
@@ -205,10 +207,10 @@ enum Rule {
 }
 
 impl Batcher {
-    /// A batcher for a ring of `depth` descriptors of `descriptor_bytes`.
+    /// Creates a batcher for a ring of `depth` descriptors of `descriptor_bytes`.
     ///
     /// # Errors
-    /// Says which parameter cannot work, and what was expected.
+    /// Names the invalid parameter and the accepted values.
     pub fn new(
         config: &Batching,
         depth: u32,
@@ -232,12 +234,12 @@ impl Batcher {
         })
     }
 
-    /// A rule of the caller's own in place of what the parameters say, before anything waits.
+    /// Replaces the configured policy by the caller's own rule. Must be called before any entry waits.
     pub fn set_rule(&mut self, rule: Box<dyn BatchingRule>) {
         self.rule = Rule::Found(rule);
     }
 
-    /// An entry about the socket `flow` that tells of `data_bytes` of data was queued at `now`.
+    /// Records that an entry about the socket `flow`, which refers to `data_bytes` of data, was queued at `now`.
     pub fn queued(&mut self, now: Time, flow: u32, data_bytes: u32, urgency: Urgency) {
         self.waiting += 1;
         self.data_bytes = self.data_bytes.saturating_add(data_bytes);
@@ -250,12 +252,12 @@ impl Batcher {
         }
     }
 
-    /// What waits is wanted at once.
+    /// Makes all waiting entries due at once.
     pub fn flush(&mut self) {
         self.urgent = self.waiting > 0;
     }
 
-    /// Whether what waits is to be transferred at `now`.
+    /// Returns whether the waiting entries must be transferred at `now`.
     pub fn is_due(&self, now: Time) -> bool {
         self.deadline.is_some_and(|deadline| {
             let is_enough = match &self.rule {
@@ -270,7 +272,7 @@ impl Batcher {
         })
     }
 
-    /// All that waited was taken at `now`.
+    /// Records that all waiting entries were taken at `now`.
     pub fn taken(&mut self, now: Time) {
         if let Rule::Found(rule) = &mut self.rule {
             rule.taken(now);
@@ -278,7 +280,7 @@ impl Batcher {
         self.clear();
     }
 
-    /// All that waited is forgotten: it was not transferred.
+    /// Forgets all waiting entries, which were not transferred.
     pub fn clear(&mut self) {
         if let Rule::Found(rule) = &mut self.rule {
             rule.clear();
@@ -289,12 +291,12 @@ impl Batcher {
         self.deadline = None;
     }
 
-    /// When what waits is due at the latest; `None` if nothing waits.
+    /// Returns the time at which the waiting entries become due at the latest, or `None` if there are none.
     pub fn deadline(&self) -> Option<Time> {
         self.deadline
     }
 
-    /// Entries that wait.
+    /// Returns the number of waiting entries.
     pub fn waiting(&self) -> u32 {
         self.waiting
     }

@@ -138,7 +138,7 @@ proptest! {
         let mut waiting_since = Vec::new();
         for gap in gaps_us {
             let next = now + Span::from_us(gap);
-            // The timer fires on the way to the next descriptor.
+            // The timer fires before the next descriptor is queued.
             if let Some(deadline) = batcher.deadline().filter(|&deadline| deadline <= next) {
                 prop_assert!(batcher.is_due(deadline));
                 taken += batcher.waiting();

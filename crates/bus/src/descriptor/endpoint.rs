@@ -1,11 +1,11 @@
-//! Internet addresses in words 2 and 3; the port stands elsewhere.
+//! Internet addresses in words 2 and 3. The port is elsewhere.
 
 use super::opcode::Flags;
 use super::{Descriptor, Malformed};
 use baton_wire::Endpoint;
 use std::net::{IpAddr, Ipv6Addr};
 
-/// The two words of an address, and the flag of its version.
+/// Encodes an address as two words and the flag of its version.
 pub(super) fn write(addr: IpAddr) -> ([u64; 2], Flags) {
     let (octets, flags) = match addr {
         IpAddr::V4(addr) => (addr.to_ipv6_mapped(), Flags::empty()),
@@ -15,7 +15,7 @@ pub(super) fn write(addr: IpAddr) -> ([u64; 2], Flags) {
     ([number as u64, (number >> 64) as u64], flags)
 }
 
-/// The endpoint of a descriptor: its address, and its length as the port.
+/// Decodes the endpoint of a descriptor, whose length field holds the port.
 pub(super) fn read(descriptor: &Descriptor) -> Result<Endpoint, Malformed> {
     let [_, _, low, high] = descriptor.0;
     let number = u128::from(low) | u128::from(high) << 64;
@@ -23,7 +23,7 @@ pub(super) fn read(descriptor: &Descriptor) -> Result<Endpoint, Malformed> {
     let addr = if descriptor.flags().contains(Flags::V6) {
         IpAddr::V6(addr)
     } else {
-        // Anything but a mapped address comes from somebody who means no good; it reads as "any".
+        // Only a malicious peer sends an address that is not mapped; it reads as "any".
         IpAddr::V4(
             addr.to_ipv4_mapped()
                 .unwrap_or(std::net::Ipv4Addr::UNSPECIFIED),

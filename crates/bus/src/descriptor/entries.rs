@@ -1,13 +1,13 @@
-//! Entries of a transfer: descriptors with the continuations that belong to them.
+//! Entries of a transfer: descriptors with their continuations.
 
 use super::{Descriptor, Malformed};
 
-/// The entries of a transfer, each a descriptor with its continuations.
+/// Returns the entries of a transfer, each a descriptor with its continuations.
 pub fn entries(transfer: &[Descriptor]) -> Entries<'_> {
     Entries { left: transfer }
 }
 
-/// See [`entries`]. After an error there are no more.
+/// Iterator over entries; see [`entries`]. Ends after an error.
 #[derive(Clone, Debug)]
 pub struct Entries<'a> {
     left: &'a [Descriptor],
@@ -28,7 +28,7 @@ impl<'a> Iterator for Entries<'a> {
     }
 }
 
-/// Descriptors of the longest run of whole entries at the start of `transfer` that has at most `most` descriptors.
+/// Returns the number of descriptors, at most `most`, in the longest run of whole entries at the start of `transfer`.
 #[inline]
 pub fn whole_entries(transfer: &[Descriptor], most: usize) -> usize {
     let most = most.min(transfer.len());
@@ -43,7 +43,7 @@ pub fn whole_entries(transfer: &[Descriptor], most: usize) -> usize {
     whole
 }
 
-/// The same of a transfer that ends with a whole entry.
+/// Like [`whole_entries`], for a transfer that ends with a whole entry.
 #[inline]
 pub fn entries_within(transfer: &[Descriptor], most: usize) -> usize {
     match transfer.len() <= most {

@@ -2,12 +2,12 @@
 
 use super::{Descriptor, Malformed};
 
-/// Data that fits into the first descriptor, bytes.
+/// Bytes of data that fit in the first descriptor.
 pub const INLINE_HEAD_BYTES: usize = 16;
-/// Data that may stand in a descriptor and its continuations, bytes: eight descriptors in all.
+/// Maximum number of data bytes in a descriptor and its continuations: eight descriptors in all.
 pub const MOST_INLINE_BYTES: usize = INLINE_HEAD_BYTES + 7 * Descriptor::BYTES as usize;
 
-/// Continuations of an entry with so much data. No more than there may be, whatever `len` says.
+/// Returns the number of continuations of an entry with `len` bytes of data. Never exceeds the maximum, whatever `len` is.
 #[inline]
 pub(super) fn continuations(len: usize) -> usize {
     len.min(MOST_INLINE_BYTES)
@@ -15,7 +15,7 @@ pub(super) fn continuations(len: usize) -> usize {
         .div_ceil(Descriptor::BYTES as usize)
 }
 
-/// Whether so much data may stand in descriptors.
+/// Checks that `len` bytes of data may be inline.
 pub(super) fn check(len: u32) -> Result<u16, Malformed> {
     if len == 0 || len as usize > MOST_INLINE_BYTES {
         return Err(Malformed::InlineLength(len));
@@ -23,10 +23,10 @@ pub(super) fn check(len: u32) -> Result<u16, Malformed> {
     Ok(len as u16)
 }
 
-/// Puts `data` into `head`, which says that it is inline, and appends its continuations to `tail`. It is as long as the head says;
-/// what stands for shorter data may take all of [`INLINE_HEAD_BYTES`], for which there is room anyway.
+/// Writes `data` into `head`, whose flags say that it is inline, and appends its continuations to `tail`. The head determines the length; a
+/// placeholder for shorter data may take all of [`INLINE_HEAD_BYTES`], which are always available.
 ///
-/// Panics when it is of another length or longer than [`MOST_INLINE_BYTES`].
+/// Panics if `data` is of another length or longer than [`MOST_INLINE_BYTES`].
 pub fn write_inline(head: &mut Descriptor, data: &[u8], tail: &mut impl Extend<Descriptor>) {
     let len = head.len() as usize;
     assert!(
@@ -50,11 +50,11 @@ pub fn write_inline(head: &mut Descriptor, data: &[u8], tail: &mut impl Extend<D
     }));
 }
 
-/// The data of an entry: its head and the continuations that follow; the length is the head's. `data` gets the bytes, and whatever
-/// follows them in the entry.
+/// Reads the data of an entry from its head and continuations. The head determines the length. `data` receives the bytes and the padding
+/// that follows them in the entry.
 ///
 /// # Errors
-/// The length is out of bounds, or continuations are missing.
+/// Fails if the length is out of bounds or if continuations are missing.
 pub fn read_inline<'a>(
     entry: &[Descriptor],
     data: &'a mut [u8; MOST_INLINE_BYTES],

@@ -1,8 +1,8 @@
 //! The fixed-size records that travel in the rings between host and adapter (batching 2.2).
 //!
-//! A [`Descriptor`] is 32 bytes. The host speaks in [`Request`]s, the adapter in [`Response`]s; each is one descriptor,
-//! followed by *continuations* where it has something to carry that does not fit: data inside descriptors, or the peers of
-//! several accepted connections. How many follow is told by the first, [`Descriptor::continuations`].
+//! A [`Descriptor`] is 32 bytes. The host sends [`Request`]s, the adapter [`Response`]s. Each is one descriptor, followed by
+//! *continuations* for contents that do not fit: inline data, or the peers of several accepted connections. The first descriptor determines
+//! their number, [`Descriptor::continuations`].
 //!
 //! Layout, four little-endian words of 64 bits:
 //!
@@ -34,13 +34,13 @@ pub use status::Status;
 
 use opcode::Flags;
 
-/// The bit of the first word that tells of data in descriptors.
+/// Bit of the first word that marks inline data.
 const INLINE_DATA: u64 = Descriptor::flag(Flags::INLINE);
-/// The bits of the first word that tell of accepted connections: opcode and direction.
+/// Bits of the first word that mark accepted connections: opcode and direction.
 const ACCEPTED: u64 = Opcode::Accept.byte() as u64 | Descriptor::flag(Flags::RESPONSE);
 const ACCEPTED_MASK: u64 = 0xff | Descriptor::flag(Flags::RESPONSE);
 
-/// One record of a ring.
+/// One record in a ring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct Descriptor(pub [u64; 4]);
@@ -49,23 +49,23 @@ impl Descriptor {
     /// Size of a descriptor, bytes (batching 3.1).
     pub const BYTES: u32 = 32;
 
-    /// What kind of entry it begins.
+    /// Returns the kind of entry that the descriptor begins.
     ///
     /// # Errors
-    /// There is no such kind.
+    /// Fails if the opcode does not exist.
     pub fn opcode(&self) -> Result<Opcode, Malformed> {
         Opcode::from_byte(self.0[0] as u8)
     }
 
-    /// Descriptors that follow it and belong to it. Anything that came from the other side must be
-    /// [decoded](Request::decode) first: only then it is known to be in bounds.
+    /// Returns the number of continuations that follow the descriptor. Anything that came from the other side must be
+    /// [decoded](Request::decode) first: only then is it known to be within bounds.
     #[inline]
     pub fn continuations(&self) -> usize {
-        // Of whatever crosses a link, each descriptor is asked this.
+        // This runs for every descriptor that crosses a link.
         if self.0[0] & INLINE_DATA != 0 {
             inline::continuations(self.len() as usize)
         } else if self.0[0] & ACCEPTED_MASK == ACCEPTED {
-            // The peer of a single connection stands in the descriptor itself.
+            // The descriptor itself holds the peer of a single connection.
             let count = usize::from(self.count());
             if count > 1 { count } else { 0 }
         } else {
@@ -73,7 +73,7 @@ impl Descriptor {
         }
     }
 
-    /// Bytes of data that stand in it and its continuations.
+    /// Returns the number of data bytes in the descriptor and its continuations.
     pub fn inline_bytes(&self) -> usize {
         if self.flags().contains(Flags::INLINE) {
             (self.len() as usize).min(MOST_INLINE_BYTES)
@@ -82,12 +82,12 @@ impl Descriptor {
         }
     }
 
-    /// The socket that it is about.
+    /// Returns the number of the socket.
     pub fn socket(&self) -> u32 {
         (self.0[0] >> 32) as u32
     }
 
-    /// The 32 bytes, as they stand in memory.
+    /// Returns the 32 bytes of the descriptor, as in memory.
     #[inline]
     pub fn to_bytes(self) -> [u8; 32] {
         let mut bytes = [0; 32];
@@ -97,7 +97,7 @@ impl Descriptor {
         bytes
     }
 
-    /// From 32 bytes of memory.
+    /// Creates a descriptor from its 32 bytes.
     #[inline]
     pub fn from_bytes(bytes: &[u8; 32]) -> Self {
         let [first, second, third, fourth] = bytes.as_chunks().0 else {
@@ -107,7 +107,7 @@ impl Descriptor {
         Self([word(first), word(second), word(third), word(fourth)])
     }
 
-    /// Where a flag stands in the first word.
+    /// Returns the position of a flag in the first word.
     const fn flag(flag: Flags) -> u64 {
         (flag.bits() as u64) << 8
     }
@@ -123,12 +123,12 @@ impl Descriptor {
         u64::from(tag) | u64::from(len) << 32
     }
 
-    /// Whether it is of something that other requests go on with.
+    /// Returns whether another request continues this one.
     pub fn has_more(&self) -> bool {
         self.flags().contains(Flags::MORE)
     }
 
-    /// Its flags, if `opcode` may have all of them.
+    /// Returns the flags, if `opcode` permits all of them.
     fn flags_among(&self, opcode: Opcode, allowed: Flags) -> Result<Flags, Malformed> {
         let flags = self.flags();
         if allowed.contains(flags) {
@@ -156,45 +156,45 @@ impl Descriptor {
     }
 }
 
-/// Why a descriptor of the other side makes no sense. Whoever sends one is not to be trusted with more.
+/// Reason why a descriptor of the other side is malformed. A side that sends one must not be trusted any further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Malformed {
-    /// No such opcode.
+    /// The opcode does not exist.
     #[error("opcode {0:#04x} does not exist")]
     Opcode(u8),
-    /// An opcode that only the other side may use.
+    /// Only the other side may use this opcode.
     #[error("{0:?} does not belong here")]
     Direction(Opcode),
-    /// Flags that this opcode does not have.
+    /// The opcode does not permit these flags.
     #[error("flags {flags:#04x} do not belong to {opcode:?}")]
     Flags {
         /// The opcode.
         opcode: Opcode,
-        /// All its flags.
+        /// All flags of the descriptor.
         flags: u8,
     },
-    /// No such status.
+    /// The status does not exist.
     #[error("status {0} does not exist")]
     Status(u16),
-    /// No such option.
+    /// The option does not exist.
     #[error("option {0} does not exist")]
     Option(u16),
-    /// No such stage of a byte's way.
+    /// The stage of a byte does not exist.
     #[error("stage {0} does not exist")]
     Stage(u64),
-    /// A port above 65535.
+    /// The port is above 65535.
     #[error("port {0} does not exist")]
     Port(u32),
-    /// More data in descriptors than may be, or none where there must be some.
+    /// Too much inline data, or none where some is required.
     #[error("{0} bytes of data in descriptors: expected 1 to {max}", max = MOST_INLINE_BYTES)]
     InlineLength(u32),
-    /// A count out of bounds.
+    /// The count is out of bounds.
     #[error("count {0} is out of bounds")]
     Count(u16),
-    /// The transfer ended before the continuations did.
+    /// The transfer ended before all continuations.
     #[error("{missing} continuations are missing")]
     Truncated {
-        /// How many.
+        /// Number of missing continuations.
         missing: usize,
     },
 }

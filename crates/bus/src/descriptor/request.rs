@@ -1,163 +1,162 @@
-//! What the host asks of the adapter (batching 2.2 and 2.3).
+//! Requests of the host to the adapter (batching 2.2 and 2.3).
 
 use super::opcode::{Flags, Opcode};
 use super::{Descriptor, Malformed, endpoint, inline};
 use baton_wire::{Endpoint, Stages};
 
-/// Places in the data cache are multiples of so many bytes: no block is smaller.
+/// Offsets in the data cache are multiples of this many bytes, so no block is smaller.
 pub const CACHE_UNIT_BYTES: u32 = 512;
 
-/// Blocks of the cache that one SEND is of, at most.
+/// Maximum number of cache blocks in one SEND.
 pub const MOST_BLOCKS_SENT: u32 = 4;
 
-/// One request. The socket's number is chosen by the host, so it need not wait for one request to be answered before the next.
+/// One request. The host chooses the socket's number, so it need not wait for an answer before it sends the next request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The socket.
+    /// Number of the socket.
     pub socket: u32,
-    /// Comes back with the answer.
+    /// Tag that the answer returns.
     pub tag: u32,
-    /// What is asked.
+    /// The requested action.
     pub action: Action,
 }
 
-/// What is asked.
+/// A requested action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// SOCKET: make one of this number.
+    /// SOCKET: creates a socket with this number.
     Socket,
-    /// PACKET SOCKET: make one of this number for IP packets. Each SEND is a packet for the wire, or a part of one as long as more follows:
-    /// each lies in a buffer or in the cache, and the last is answered for all. If one is refused, nothing of the packet is sent. A packet
-    /// of TCP that arrives and is of no connection and no listener on the adapter, and news of one that the host sent, goes into the
-    /// buffer of one RECV. BIND says which are wanted: those to this local address and port, each if it is not 0.
+    /// PACKET SOCKET: creates a socket with this number for IP packets. Each SEND is a packet for the wire, or a part of one if more
+    /// follows. Each part is in a buffer or in the cache, and the last part is answered for all. If one is refused, nothing of the packet
+    /// is sent. Each RECV receives one packet of TCP that belongs to no connection or listener on the adapter, or an error message about a
+    /// packet that the host sent. BIND selects the packets to receive: those to this local address and port, each if it is not 0.
     PacketSocket,
-    /// BIND: give it a local address; port 0 is any.
+    /// BIND: binds the socket to a local address; port 0 means any.
     Bind(Endpoint),
-    /// LISTEN, for at most so many connections that wait to be accepted.
+    /// LISTEN, with a limit on the connections that wait to be accepted.
     Listen {
-        /// Connections that may wait.
+        /// Maximum number of connections that wait.
         backlog: u32,
     },
-    /// ACCEPT: take connections that are established. The new sockets are `first`, `first + 1`, and so on; answered once all
-    /// `count` are there, or when the first of them has waited for `timeout_us`, if that is not 0. Not before one is there.
+    /// ACCEPT: accepts established connections. The new sockets are `first`, `first + 1`, and so on. Answered once all `count` connections
+    /// are established, or when the first of them has waited for `timeout_us`, if that is not 0; but not before there is one.
     Accept {
         /// Number of the first new socket.
         first: u32,
-        /// Connections; more than one is a bulk accept.
+        /// Number of connections; more than one is a bulk accept.
         count: u16,
-        /// The longest that an established connection waits for the others, microseconds; 0 is without end.
+        /// Longest time that an established connection waits for the others, microseconds; 0 means forever.
         timeout_us: u32,
     },
-    /// CONNECT.
+    /// CONNECT to this endpoint.
     Connect(Endpoint),
     /// CLOSE.
     Close(Close),
     /// SETSOCKOPT.
     SetOption {
-        /// Which.
+        /// The option.
         option: SocketOption,
-        /// Its value; 0 and 1 for those that are on or off.
+        /// Value of the option; 0 and 1 for those that are on or off.
         value: u32,
     },
-    /// STATUS: ask for the socket's state.
+    /// STATUS: gets the socket's state.
     Status,
-    /// CANCEL the ACCEPT, CONNECT, SEND or RECV of this tag. What was cancelled is answered too, before.
+    /// CANCEL the ACCEPT, CONNECT, SEND or RECV with this tag. The cancelled request is answered too, before the CANCEL.
     Cancel {
-        /// Its tag.
+        /// Tag of the request to cancel.
         target: u32,
     },
-    /// NAME: ask for the socket's own address and port, as far as it has some.
+    /// NAME: gets the socket's local address and port, as far as it has them.
     Name,
     /// SEND data; answered once it has been fetched from the buffer, which is free then.
     Send {
-        /// Where it is.
+        /// Location of the data.
         data: Buffer,
-        /// More follows at once: a partial segment may wait for it.
+        /// Whether more data follows at once, so that a partial segment may wait for it.
         more: bool,
-        /// When its last byte reaches these stages is told; on a socket with [`SocketOption::Times`].
+        /// Stages of the last byte whose times are reported, on a socket with [`SocketOption::Times`].
         times: Stages,
     },
-    /// SEND of data that stands in the cache (data-caching 4.3, nic_pkt_append_cache): what an INSERT before it has put there, whatever is
-    /// put there after it. In line with the other SENDs of the socket, and answered as they are. It is of [`MOST_BLOCKS_SENT`] blocks
-    /// that stand side by side, at most, and no longer than as many buffers.
+    /// SEND of cached data (data-caching 4.3, nic_pkt_append_cache): sends what earlier INSERTs have put there, whatever later ones put
+    /// there. In order with the other SENDs of the socket, and answered like them. Covers at most [`MOST_BLOCKS_SENT`] adjacent blocks, and
+    /// is no longer than as many buffers.
     SendCached {
-        /// First byte, from the start of the cache.
+        /// Offset of the first byte in the cache.
         offset: u32,
-        /// Bytes.
+        /// Number of bytes.
         len: u32,
-        /// More follows at once: a partial segment may wait for it.
+        /// Whether more data follows at once, so that a partial segment may wait for it.
         more: bool,
     },
-    /// RECV into a buffer; answered once something is there, or nothing will be any more.
+    /// RECV into a buffer; answered once data has arrived, or once no more data can arrive.
     Receive {
         /// Address in host memory.
         address: u64,
-        /// Bytes for which there is room.
+        /// Size of the buffer, bytes.
         len: u32,
     },
-    /// FORWARD, on a packet socket: a packet that reached the host while its connection was on its way to the adapter, which treats it as
-    /// if it had just arrived. Answered once it has been fetched.
+    /// FORWARD, on a packet socket: passes on a packet that reached the host while its connection was being handed off to the adapter,
+    /// which treats the packet as if it had just arrived. Answered once it has been fetched.
     Forward {
         /// Address in host memory.
         address: u64,
-        /// Bytes.
+        /// Number of bytes.
         len: u32,
     },
-    /// IMPORT (handoff-policies 2, "handoff"): take over a connection as a new socket of this number. Its portable state stands in the
-    /// buffers of one or several of these in order; each is answered once fetched, the last one when it is known whether the adapter
-    /// has taken the connection. If not, the host goes on with it.
+    /// IMPORT (handoff-policies 2, "handoff"): takes over a connection as a new socket with this number. Its portable state is in the
+    /// buffers of one or several of these requests in order. Each is answered once fetched, the last one when the adapter has taken or
+    /// refused the connection. If it was refused, the host keeps the connection.
     Import {
         /// Address in host memory.
         address: u64,
-        /// Bytes.
+        /// Number of bytes.
         len: u32,
-        /// This is not all of the state.
+        /// Whether more of the state follows.
         more: bool,
     },
-    /// EXPORT (handoff-policies 2, "restore"): give the connection back, after all that was asked before. SENDs are answered
-    /// once fetched, RECVs without data when they are cancelled; what has not been delivered is part of the state. Answered when the
-    /// first part of the state stands in the buffer; as long as there is more, another EXPORT has to follow. With the last answer
-    /// the number is free.
+    /// EXPORT (handoff-policies 2, "restore"): gives the connection back, after all earlier requests. SENDs are answered once fetched;
+    /// RECVs are cancelled without data; undelivered data is part of the state. Answered when the first part of the state is in the buffer.
+    /// While more of the state remains, another EXPORT must follow. With the last answer, the number is free.
     Export {
         /// Address in host memory.
         address: u64,
-        /// Bytes for which there is room.
+        /// Size of the buffer, bytes.
         len: u32,
     },
-    /// CACHE INIT (data-caching 4.3, nic_cache_init): start the data cache that the adapter has for this host, empty. Of no socket: the
-    /// number only comes back with the answer, which tells how large the cache is.
+    /// CACHE INIT (data-caching 4.3, nic_cache_init): initialises the adapter's data cache for this host, empty. Belongs to no socket: the
+    /// number is only returned with the answer, which contains the size of the cache.
     CacheInit,
-    /// INSERT (data-caching 4.3, nic_cache_insert): put data into the cache. What an earlier one has put into any part of that place goes
-    /// as a whole. Answered once the data has been fetched from the buffer, which is free then. Of no socket, as CACHE INIT.
+    /// INSERT (data-caching 4.3, nic_cache_insert): puts data into the cache. An earlier block that overlaps this range is removed as a
+    /// whole. Answered once the data has been fetched from the buffer, which is then free. Belongs to no socket, like CACHE INIT.
     CacheInsert {
         /// Address in host memory.
         address: u64,
-        /// Bytes.
+        /// Number of bytes.
         len: u32,
-        /// First byte, from the start of the cache: a multiple of [`CACHE_UNIT_BYTES`].
+        /// Offset of the first byte in the cache: a multiple of [`CACHE_UNIT_BYTES`].
         offset: u32,
     },
 }
 
-/// Data of a descriptor.
+/// Location of the data of a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Buffer {
     /// In host memory.
     Memory {
         /// Address.
         address: u64,
-        /// Bytes.
+        /// Number of bytes.
         len: u32,
     },
     /// In the descriptor and its continuations: see [`write_inline`](super::write_inline) and [`read_inline`](super::read_inline).
     Inline {
-        /// Bytes.
+        /// Number of bytes.
         len: u16,
     },
 }
 
 impl Buffer {
-    /// Bytes.
+    /// Returns the number of bytes.
     pub fn len(&self) -> u32 {
         match *self {
             Self::Memory { len, .. } => len,
@@ -165,12 +164,12 @@ impl Buffer {
         }
     }
 
-    /// Whether it is without data.
+    /// Returns whether there is no data.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Flag, length, and word 2.
+    /// Returns the flags, the length, and word 2.
     pub(super) fn write(self) -> (Flags, u32, u64) {
         match self {
             Self::Memory { address, len } => (Flags::empty(), len, address),
@@ -189,21 +188,21 @@ impl Buffer {
 }
 
 impl Action {
-    /// SEND, of which nobody wants to know times.
+    /// Creates a SEND without times.
     pub const fn send(data: Buffer, more: bool) -> Self {
         let times = Stages::empty();
         Self::Send { data, more, times }
     }
 }
 
-/// How a socket is closed.
+/// Ways to close a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Close {
-    /// Nothing more will be sent; what comes can still be received.
+    /// Closes the sending direction; data can still be received.
     Write,
-    /// Both directions, after all that waits has been sent. Answered when the connection is over.
+    /// Closes both directions after all pending data has been sent. Answered when the connection has ended.
     Both,
-    /// At once, by a reset.
+    /// Resets the connection at once.
     Abort,
 }
 
@@ -213,7 +212,7 @@ pub enum Close {
 pub enum SocketOption {
     /// TCP_NODELAY.
     NoDelay = 1,
-    /// TCP_CORK: hold partial segments back. (The host's own cork comes before it.)
+    /// TCP_CORK: holds partial segments back. (The host's own cork comes before it.)
     Cork = 2,
     /// SO_KEEPALIVE.
     KeepAlive = 3,
@@ -221,27 +220,27 @@ pub enum SocketOption {
     SendBuffer = 4,
     /// SO_RCVBUF, bytes.
     ReceiveBuffer = 5,
-    /// TCP_USER_TIMEOUT, milliseconds; 0 is none.
+    /// TCP_USER_TIMEOUT, milliseconds; 0 means none.
     UserTimeout = 6,
-    /// TCP_FASTOPEN (RFC 7413), before LISTEN or on a listener: most requests that may be pending, 0 is off. Such connections are there for
-    /// ACCEPT before their handshake is complete. Before CONNECT, 1: ask for it; inline SENDs that follow the CONNECT at once go with the
-    /// SYN, as far as there is room and the peer gave a cookie, and are answered then: whether they arrived, the answer to the CONNECT
-    /// tells. 2: the same without a cookie, to a peer that takes it so.
+    /// TCP_FASTOPEN (RFC 7413). Before LISTEN or on a listener: maximum number of pending requests, 0 is off; such connections can be
+    /// accepted before their handshake is complete. Before CONNECT, 1: uses Fast Open; inline SENDs that follow the CONNECT at once go with
+    /// the SYN, as far as they fit and the peer gave a cookie, and are answered then; the answer to the CONNECT shows whether they arrived.
+    /// 2: does the same without a cookie, to a peer that accepts that.
     FastOpen = 7,
-    /// SO_TIMESTAMPING, on a connection: [`Times`]. Refused where adapter and host have no clock in common.
+    /// SO_TIMESTAMPING, on a connection: [`Times`]. Refused if adapter and host share no clock.
     Times = 8,
 }
 
 bitflags::bitflags! {
-    /// What of times a socket's host wants to know.
+    /// The timestamps that a socket's host wants.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct Times: u32 {
-        /// When received data arrived: told before the answer of each RECV that it stands in.
+        /// The arrival of received data: reported before the answer to the RECV with the data.
         const RECEIVED = 1;
-        /// Bytes of SENDs are counted from the first that is not acknowledged now. Without, and without the next, the count goes on; it begins
-        /// with the option.
+        /// Count bytes of SENDs from the first unacknowledged byte. Without this and the next flag, the count continues; it starts with the
+        /// option.
         const FROM_UNACKNOWLEDGED = 1 << 1;
-        /// They are counted from the first of the next SEND.
+        /// Count bytes from the first byte of the next SEND.
         const FROM_NEXT = 1 << 2;
     }
 }
@@ -267,7 +266,7 @@ impl SocketOption {
 }
 
 impl Request {
-    /// Its descriptor. Inline data is still to be [written](super::write_inline) into it.
+    /// Returns the request's descriptor. The caller must still [write](super::write_inline) inline data into it.
     pub fn encode(&self) -> Descriptor {
         use Action as A;
         let none = Flags::empty();
@@ -334,10 +333,10 @@ impl Request {
         ])
     }
 
-    /// The request that `descriptor` begins.
+    /// Decodes the request that `descriptor` begins.
     ///
     /// # Errors
-    /// It is none.
+    /// Fails if the descriptor is not a valid request.
     pub fn decode(descriptor: &Descriptor) -> Result<Self, Malformed> {
         let opcode = descriptor.opcode()?;
         let allowed = match opcode {

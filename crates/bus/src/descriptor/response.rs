@@ -1,103 +1,103 @@
-//! What the adapter answers, and tells unasked (batching 2.2).
+//! Answers and notifications of the adapter (batching 2.2).
 
 use super::opcode::{Flags, Opcode};
 use super::{Action, Buffer, Descriptor, Malformed, Status, endpoint};
 use baton_wire::{Endpoint, Stage};
 use std::net::{IpAddr, Ipv4Addr};
 
-/// One answer, or news of a socket.
+/// One answer, or a notification about a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Response {
     /// The socket of the request.
     pub socket: u32,
-    /// The tag of the request; of news 0.
+    /// The tag of the request; 0 for a notification.
     pub tag: u32,
-    /// How it ended.
+    /// How the request ended.
     pub status: Status,
-    /// What came of it.
+    /// Result of the request.
     pub outcome: Outcome,
 }
 
-/// What came of a request.
+/// Result of a request, or a notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// A SOCKET, BIND, LISTEN, CONNECT, CLOSE, SETSOCKOPT, CANCEL or INSERT has been carried out, or has not: see the status.
+    /// A SOCKET, BIND, LISTEN, CONNECT, CLOSE, SETSOCKOPT, CANCEL or INSERT has completed or failed, according to the status.
     Done(Opcode),
-    /// One connection was accepted, as the first of the sockets of the request.
+    /// One connection was accepted, as the first socket of the request.
     Accepted(Endpoint),
-    /// None or several were accepted: a continuation each, to be read by [`read_peer`]; in the order of the sockets.
+    /// No connection or several were accepted: one continuation for each, to be read by [`read_peer`], in the order of the sockets.
     AcceptedBulk {
-        /// How many; 0 when the request has failed.
+        /// Number of connections; 0 if the request has failed.
         count: u16,
     },
-    /// The data has been fetched; its buffer is free.
+    /// The data has been fetched, and its buffer is free.
     Sent {
         /// Bytes of this request.
         len: u32,
-        /// All earlier sends of the socket have been fetched too, and are not answered one by one.
+        /// Whether all earlier sends of the socket have been fetched too, and are not answered individually.
         cumulative: bool,
     },
-    /// Data has arrived; it stands in the buffer of the request, or inline, and then the buffer is free too. Without data, see the status.
+    /// Data has arrived. It is in the buffer of the request, or inline, which frees the buffer. If there is no data, see the status.
     Received(Buffer),
     /// The state of the socket.
     Status(SocketInfo),
-    /// The socket's own address and port.
+    /// The socket's local address and port.
     Name(Endpoint),
     /// Unasked: the peer will send no more, and all it has sent has been delivered.
     PeerClosed,
-    /// Unasked: the connection is over, as the status says. All requests that waited have been answered.
+    /// Notification: the connection has ended with this status. All pending requests have been answered.
     Over,
-    /// A part of a connection's state stands in the buffer of an EXPORT.
+    /// A part of a connection's state has been written to the buffer of an EXPORT.
     Exported {
         /// Address in host memory.
         address: u64,
-        /// Bytes.
+        /// Number of bytes.
         len: u32,
-        /// There is more: another EXPORT has to follow.
+        /// Whether more of the state remains, so that another EXPORT must follow.
         more: bool,
     },
-    /// The data cache has been started, or there is none: then it has no bytes.
+    /// The data cache has been initialised. Its size is 0 if there is none.
     CacheReady {
-        /// Bytes that it has.
+        /// Size of the cache, bytes.
         bytes: u32,
-        /// INSERTs that may wait to be fetched, at most.
+        /// Maximum number of INSERTs that may wait to be fetched.
         most_inserts: u32,
     },
-    /// Unasked: the adapter asks the host to take the connection back (handoff-policies 3.2).
+    /// Notification: the adapter asks the host to take the connection back (handoff-policies 3.2).
     Relief,
-    /// Unasked, on a packet socket: what bounds IMPORTs has changed (handoff-policies 3.2).
+    /// Notification on a packet socket: the limit on IMPORTs has changed (handoff-policies 3.2).
     SoftLimit {
-        /// Soft_Limit: the most connections that may be on the adapter now.
+        /// Soft_Limit: the maximum number of connections on the adapter at present.
         connections: u32,
     },
-    /// Unasked, on a socket with [`SocketOption::Times`](super::SocketOption::Times): when something happened.
+    /// Notification on a socket with [`SocketOption::Times`](super::SocketOption::Times): the time of an event.
     Time {
-        /// What.
+        /// The event.
         what: Moment,
-        /// When, nanoseconds of the clock that all processes of the machine have in common (CLOCK_MONOTONIC).
+        /// Time of the event, nanoseconds of the clock that all processes of the machine share (CLOCK_MONOTONIC).
         at_ns: u64,
     },
 }
 
-/// What a time is told of.
+/// An event whose time is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
-    /// The last byte of a SEND that asked for it reached a stage.
+    /// The last byte of a SEND with times reached a stage.
     Reached {
-        /// Which.
+        /// The stage.
         stage: Stage,
-        /// The byte's number, as the option has them counted, modulo 2^32.
+        /// Number of the byte, modulo 2^32, as counted by the option.
         byte: u32,
     },
-    /// The last byte arrived of the data with which the next RECV is answered.
+    /// The last byte of the data in the next answer to a RECV arrived.
     Arrived,
 }
 
 impl Moment {
-    /// Stands for arrivals where a stage has its number.
+    /// Marks arrivals, in place of the number of a stage.
     const ARRIVED: u64 = 255;
 
-    /// Length and word 3.
+    /// Returns the length and word 3.
     fn write(self) -> (u32, u64) {
         match self {
             Self::Reached { stage, byte } => (byte, stage as u64),
@@ -118,38 +118,38 @@ impl Moment {
     }
 }
 
-/// The state of a socket, as STATUS tells it.
+/// The state of a socket, as reported by STATUS.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SocketInfo {
-    /// Bytes for which the send buffer on the adapter has room.
+    /// Free space in the send buffer on the adapter, bytes.
     pub send_room: u32,
-    /// Bytes that wait to be received.
+    /// Number of bytes that wait to be received.
     pub unread: u32,
-    /// Sends that wait to be fetched.
+    /// Number of sends that wait to be fetched.
     pub sends_waiting: u16,
-    /// Receives that wait for data.
+    /// Number of receives that wait for data.
     pub receives_waiting: u16,
-    /// Connections that wait to be accepted.
+    /// Number of connections that wait to be accepted.
     pub acceptable: u16,
 }
 
 /// A connection of a bulk accept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
-    /// Number of its socket.
+    /// Number of the connection's socket.
     pub socket: u32,
-    /// The other end.
+    /// Address and port of the peer.
     pub remote: Endpoint,
 }
 
-/// An endpoint that is none.
+/// Placeholder for the endpoint of a failed request.
 const NOWHERE: Endpoint = Endpoint {
     addr: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
     port: 0,
 };
 
 impl Outcome {
-    /// What comes of a request that has failed.
+    /// Returns the outcome of a failed request.
     pub fn of_failed(action: &Action) -> Self {
         match *action {
             Action::Socket => Self::Done(Opcode::Socket),
@@ -187,14 +187,14 @@ impl Outcome {
         }
     }
 
-    /// What a RECV into the buffer at `address` gives when nothing came.
+    /// Returns the outcome of a RECV into the buffer at `address` for which no data arrived.
     pub fn nothing_received(address: u64) -> Self {
         Self::Received(Buffer::Memory { address, len: 0 })
     }
 }
 
 impl Response {
-    /// Its descriptor. Inline data and the peers of a bulk accept are still to be written.
+    /// Returns the response's descriptor. The caller must still write inline data and the peers of a bulk accept.
     pub fn encode(&self) -> Descriptor {
         let answer = Flags::RESPONSE;
         let (opcode, flags, count, len, words) = match self.outcome {
@@ -249,7 +249,7 @@ impl Response {
                 (Opcode::Time, Flags::empty(), 0, len, [at_ns, what])
             }
         };
-        // The count of an accept takes the place of the status, which takes the upper half of the length.
+        // In an accept, the count takes the field of the status, which moves to the upper half of the length.
         let (third, len) = match opcode {
             Opcode::Accept => (count, len | u32::from(self.status as u16) << 16),
             _ => (self.status as u16, len),
@@ -262,10 +262,10 @@ impl Response {
         ])
     }
 
-    /// The response that `descriptor` begins.
+    /// Decodes the response that `descriptor` begins.
     ///
     /// # Errors
-    /// It is none.
+    /// Fails if the descriptor is not a valid response.
     pub fn decode(descriptor: &Descriptor) -> Result<Self, Malformed> {
         let opcode = descriptor.opcode()?;
         let flags = descriptor.flags();
@@ -334,7 +334,7 @@ impl Response {
                 bytes: descriptor.len(),
                 most_inserts: descriptor.0[2] as u32,
             },
-            // A SEND from the cache is answered as any other.
+            // A SEND from the cache is answered like any other SEND.
             Opcode::Relief | Opcode::SoftLimit | Opcode::Time | Opcode::SendCached => {
                 return Err(Malformed::Direction(opcode));
             }
@@ -354,7 +354,7 @@ impl Response {
     }
 }
 
-/// A continuation of a bulk accept.
+/// Encodes a continuation of a bulk accept.
 pub fn write_peer(peer: Peer) -> Descriptor {
     let (words, flags) = endpoint::write(peer.remote.addr);
     Descriptor([
@@ -365,10 +365,10 @@ pub fn write_peer(peer: Peer) -> Descriptor {
     ])
 }
 
-/// Reads a continuation of a bulk accept.
+/// Decodes a continuation of a bulk accept.
 ///
 /// # Errors
-/// It is none.
+/// Fails if the descriptor is not such a continuation.
 pub fn read_peer(descriptor: &Descriptor) -> Result<Peer, Malformed> {
     let opcode = descriptor.opcode()?;
     if opcode != Opcode::Accept {

@@ -1,10 +1,10 @@
-//! How a request ended.
+//! Statuses of requests.
 
 use super::Malformed;
 
 macro_rules! statuses {
     ($($(#[$doc:meta])* $name:ident = $number:literal, $text:literal;)*) => {
-        /// How a request ended, or why a connection is over.
+        /// How a request ended, or why a connection ended.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, thiserror::Error)]
         #[repr(u16)]
         pub enum Status {
@@ -12,13 +12,13 @@ macro_rules! statuses {
         }
 
         impl Status {
-            /// All of them.
+            /// All statuses.
             pub const ALL: &'static [Self] = &[$(Self::$name),*];
 
-            /// The status of this number.
+            /// Returns the status with this number.
             ///
             /// # Errors
-            /// There is none.
+            /// Fails if the status does not exist.
             pub fn from_number(number: u16) -> Result<Self, Malformed> {
                 match number {
                     $($number => Ok(Self::$name),)*
@@ -36,60 +36,60 @@ statuses! {
     SocketInUse = 1, "the socket exists already";
     /// There is no such socket.
     NoSuchSocket = 2, "there is no such socket";
-    /// There are as many sockets as one application may have.
+    /// The application has the maximum number of sockets.
     TooManySockets = 3, "too many sockets";
-    /// There are as many requests of this kind as one socket may have.
+    /// The socket has the maximum number of requests of this kind.
     TooManyRequests = 4, "too many requests of this kind wait on the socket";
-    /// Not in this state: connect of a listener, send before connect, and the like.
+    /// The socket is in the wrong state: connect on a listener, send before connect, and the like.
     WrongState = 5, "the socket is in the wrong state for this";
-    /// Somebody listens there already.
+    /// Another socket listens at the address.
     AddressInUse = 6, "the address is in use";
-    /// Not an address of the adapter.
+    /// The address does not belong to the adapter.
     AddressNotAvailable = 7, "the adapter does not have this address";
     /// No port is free for the connection.
     NoPort = 8, "no local port is free";
     /// The peer refused the connection.
     Refused = 9, "connection refused";
-    /// The peer reset it.
+    /// The peer reset the connection.
     Reset = 10, "connection reset by the peer";
     /// The peer does not answer.
     TimedOut = 11, "connection timed out";
-    /// There is no way to the peer.
+    /// The peer cannot be reached.
     Unreachable = 12, "the peer cannot be reached";
-    /// This side reset it.
+    /// This side reset the connection.
     Aborted = 13, "connection aborted";
-    /// It was cancelled.
+    /// The request was cancelled.
     Cancelled = 14, "cancelled";
-    /// There is no such request to cancel.
+    /// The request to cancel does not exist.
     NoSuchRequest = 15, "there is no such request";
-    /// The peer sends no more.
+    /// The peer has closed its sending direction.
     EndOfStream = 16, "end of stream";
-    /// The value of an option is out of bounds.
+    /// The value is out of bounds.
     BadValue = 17, "the value is out of bounds";
     /// The sending direction has been closed.
     Shut = 18, "the socket has been shut down for sending";
-    /// Some connections of a bulk accept did not come in time; the rest of the reserved sockets is free again.
+    /// Some connections of a bulk accept did not arrive in time; the other reserved sockets are free again.
     Partial = 19, "fewer connections came in time";
-    /// An IMPORT: as many connections are on the adapter as Soft_Limit allows.
+    /// IMPORT: the number of connections on the adapter has reached Soft_Limit.
     SoftLimit = 20, "the adapter's soft limit is reached";
-    /// An IMPORT: as many connections are on the adapter as it can ever hold (Hard_Limit).
+    /// IMPORT: the number of connections on the adapter has reached the maximum (Hard_Limit).
     HardLimit = 21, "the adapter's hard limit is reached";
-    /// An IMPORT: the state is longer than the adapter has memory for.
+    /// The adapter does not have enough memory for the connection.
     Memory = 22, "the adapter has no memory for the connection";
-    /// An IMPORT: a state in which a connection cannot be taken over, or none at all.
+    /// IMPORT: the state is invalid, or not one in which a connection can be taken over.
     BadState = 23, "the connection is in a state that cannot be taken over";
-    /// An IMPORT: the adapter has a connection of this four-tuple.
+    /// IMPORT: the adapter already has a connection with this four-tuple.
     Duplicate = 24, "the adapter has a connection of this four-tuple";
-    /// There is no data cache, or it was not started.
+    /// There is no data cache, or it was not initialised.
     NoCache = 25, "there is no data cache, or it was not started";
     /// The range does not lie within the data cache.
     OutsideCache = 26, "the range does not lie within the data cache";
-    /// Not all of the range stands in the data cache.
+    /// The data cache does not hold all of the range.
     NotCached = 27, "not all of the range stands in the data cache";
-    /// The times of bytes: they would be of a clock that the host cannot read.
+    /// Timestamps: adapter and application share no clock.
     NoClock = 28, "the adapter has no clock in common with the application";
-    /// The adapter serves connections that it takes over, and no others.
+    /// The adapter serves only connections that it imports.
     ImportsOnly = 29, "the adapter serves connections that it takes over, and no others";
-    /// An IMPORT: the connection was not taken out of the kernel for this application.
+    /// IMPORT: the connection was not taken out of the kernel for this application.
     NotYours = 30, "the connection was not taken out of the kernel for this application";
 }

@@ -155,7 +155,7 @@ fn what_is_no_request_is_refused_by_name() {
         "241 bytes of data in descriptors: expected 1 to 240"
     );
     assert_eq!(refused([0x08_0010, 0, 0, 0]), "count 8 is out of bounds");
-    // A SEND from the cache has no data of its own; INIT and INSERT have no flags at all.
+    // A SEND from the cache cannot have inline data; CACHE INIT and INSERT have no flags at all.
     assert_eq!(
         refused([0x0413, 0, 0, 0]),
         "flags 0x04 do not belong to SendCached"
@@ -221,7 +221,7 @@ proptest! {
         }
     }
 
-    /// Whatever stands in a ring of the other side, reading it gives a value or an error.
+    /// Reading arbitrary words from the other side's ring gives a value or an error.
     #[test]
     fn nothing_panics(words: [u64; 4]) {
         let descriptor = Descriptor(words);

@@ -1,4 +1,4 @@
-//! Which interconnect a machine has.
+//! Configuration of a machine's interconnect.
 
 use std::fmt;
 
@@ -12,11 +12,11 @@ use super::{
     SharedBus,
 };
 
-/// An interconnect as data: a table with its `kind`, or the name of a [preset](InterconnectConfig::preset).
+/// Configuration of an interconnect: a table with its `kind`, or the name of a [preset](InterconnectConfig::preset).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum InterconnectConfig {
-    /// Takes no time; everything is counted.
+    /// An interconnect that takes no time, but counts everything.
     #[default]
     Ideal,
     /// A conventional PCI bus.
@@ -28,10 +28,10 @@ pub enum InterconnectConfig {
 }
 
 impl InterconnectConfig {
-    /// Whether such an interconnect can be built.
+    /// Checks whether such an interconnect can be built.
     ///
     /// # Errors
-    /// Names the field, its value and what was expected.
+    /// Names the invalid field, its value and the accepted values.
     pub fn validate(&self) -> Result<(), InterconnectError> {
         match self {
             Self::Ideal => Ok(()),
@@ -41,10 +41,10 @@ impl InterconnectConfig {
         }
     }
 
-    /// The interconnect, with `devices` on it.
+    /// Builds the interconnect with this number of devices.
     ///
     /// # Errors
-    /// Those of [`validate`](Self::validate), and when there are no devices or more than can be told apart.
+    /// Fails like [`validate`](Self::validate), or if the number of devices is 0 or too large for their identifiers.
     pub fn build(&self, devices: usize) -> Result<Box<dyn Interconnect>, InterconnectError> {
         self.validate()?;
         if !(1..=256).contains(&devices) {
@@ -59,7 +59,7 @@ impl InterconnectConfig {
     }
 }
 
-/// The table form, for serde to derive.
+/// The table form, whose deserialisation serde derives.
 #[derive(Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 enum ByKind {

@@ -1,4 +1,4 @@
-//! Transfers that are done, or are known to be at a later time.
+//! Transfers that are complete, or whose completion time is known.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -7,29 +7,30 @@ use baton_wire::Time;
 
 use super::{Done, Transfer};
 
-/// In the order of [`Done::at`]; at equal times in that of devices, and for one device in that in which they were pushed.
+/// Completed transfers in the order of [`Done::at`]; at equal times in the order of devices, and for one device in the order in which they
+/// were pushed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DoneQueue {
     queue: VecDeque<Done>,
     now: Time,
-    /// No transfer that is not in the queue is done before. It stays true while nothing is submitted, so it is worked out again only
-    /// when that time has come.
+    /// Lower bound of the completion times of transfers that are not in the queue. The bound stays valid while nothing is submitted, so it
+    /// is computed again only when its time has passed.
     bound: Cell<Time>,
 }
 
 impl DoneQueue {
-    /// Time has come to `now`.
+    /// Advances the time to `now`.
     pub(super) fn advance(&mut self, now: Time) {
         debug_assert!(now >= self.now, "time runs forward");
         self.now = now;
     }
 
-    /// The time it has come to.
+    /// Returns the current time.
     pub(super) fn now(&self) -> Time {
         self.now
     }
 
-    /// `transfer` is done at `at`. Nearly always it is the last to be.
+    /// Adds `transfer`, which completes at `at`. Usually it is the last to complete.
     #[inline]
     pub(super) fn push(&mut self, transfer: &Transfer, at: Time) {
         if !transfer.reported {
@@ -54,7 +55,7 @@ impl DoneQueue {
         self.queue.insert(place, done);
     }
 
-    /// The next, if it is done by now.
+    /// Removes and returns the next transfer that has completed by now.
     #[inline]
     pub(super) fn pop(&mut self) -> Option<Done> {
         if self.queue.front()?.at > self.now {
@@ -63,19 +64,20 @@ impl DoneQueue {
         self.queue.pop_front()
     }
 
-    /// Something was submitted that is not in the queue and not done before `bound`: then that is to be worked out again.
+    /// Records the submission of a transfer that is not in the queue and does not complete before `bound`.
     #[inline]
     pub(super) fn expect(&mut self, bound: Time) {
         *self.bound.get_mut() = self.bound.get().min(bound);
     }
 
-    /// Something was submitted that makes another transfer come earlier, or nobody knows when it can be done.
+    /// Records that another transfer may complete earlier than computed, or that the bound of a new one is unknown.
     pub(super) fn changed(&mut self) {
         self.expect(Time::ZERO);
     }
 
-    /// When the next is done, or could be: `bound` says when the first that is not in the queue could, [`Time::NEVER`] if there is
-    /// none. It is asked only when that has come, since drivers want to know this much more often.
+    /// Returns when the next transfer completes or could complete. `bound` computes the earliest completion of a transfer that is not in
+    /// the queue, [`Time::NEVER`] if there is none. It is called only when the old bound has passed, because drivers call this much more
+    /// often.
     #[inline]
     pub(super) fn next_at(&self, bound: impl FnOnce() -> Time) -> Option<Time> {
         if self.bound.get() <= self.now {
@@ -90,7 +92,7 @@ impl DoneQueue {
     }
 }
 
-/// Whether `one` comes before `other`, which was pushed earlier.
+/// Returns whether `one` comes before `other`, which was pushed earlier.
 fn is_before(one: &Done, other: &Done) -> bool {
     (one.at, one.device) < (other.at, other.device)
 }

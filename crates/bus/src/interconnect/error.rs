@@ -1,21 +1,21 @@
-//! What is wrong with a description of an interconnect.
+//! Errors in the description of an interconnect.
 
 use std::fmt;
 
-/// A field that no such interconnect could have.
+/// An invalid field.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field} = {value}: expected {expected}")]
 pub struct InterconnectError {
     /// Name of the field.
     pub field: &'static str,
-    /// What it was set to.
+    /// The rejected value.
     pub value: String,
-    /// What would have been right.
+    /// The accepted values.
     pub expected: String,
 }
 
 impl InterconnectError {
-    /// `field` was `value` where `expected` was needed.
+    /// Creates an error for a `field` whose `value` is not as `expected`.
     pub(super) fn new(
         field: &'static str,
         value: impl fmt::Display,
@@ -29,7 +29,7 @@ impl InterconnectError {
     }
 }
 
-/// Says that `value` of `field` must be in `least..=most`, unless it is.
+/// Checks that `value` of `field` is in `least..=most`.
 pub(super) fn check_range(
     field: &'static str,
     value: u32,
@@ -46,7 +46,7 @@ pub(super) fn check_range(
     ))
 }
 
-/// Says that `value` of `field` must be a power of two in `least..=most`, unless it is.
+/// Checks that `value` of `field` is a power of two in `least..=most`.
 pub(super) fn check_power_of_two(
     field: &'static str,
     value: u32,

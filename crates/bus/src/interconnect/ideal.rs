@@ -7,7 +7,7 @@ use baton_wire::{Span, Time};
 use super::usage::Meter;
 use super::{Done, Interconnect, Transfer, Usage, Way};
 
-/// Moves everything at once, and counts it.
+/// Moves everything at once, and counts the traffic.
 #[derive(Clone, Debug)]
 pub struct Ideal {
     done: VecDeque<Done>,
@@ -15,7 +15,7 @@ pub struct Ideal {
 }
 
 impl Ideal {
-    /// An interconnect of `devices`.
+    /// Creates an interconnect with this number of devices.
     pub fn new(devices: usize) -> Self {
         Self {
             done: VecDeque::new(),

@@ -1,17 +1,17 @@
-//! Transfers under way.
+//! Transfers in progress.
 
 use baton_wire::Time;
 
 use super::Transfer;
 use crate::BytesByCategory;
 
-/// A transfer and what is left of it.
+/// A transfer and its remaining bytes.
 #[derive(Clone, Debug)]
 pub(super) struct Job {
-    /// Its bytes are those that are left.
+    /// The transfer, whose bytes are the remaining ones.
     pub(super) transfer: Transfer,
     pub(super) arrival: Time,
-    /// Their sum.
+    /// Sum of the remaining bytes.
     left_bytes: u64,
 }
 
@@ -29,7 +29,7 @@ impl Job {
         self.left_bytes
     }
 
-    /// Moves `bytes` of it, and says what they were.
+    /// Moves `bytes` of the transfer, and returns them by category.
     pub(super) fn take(&mut self, bytes: u64) -> BytesByCategory {
         self.left_bytes -= bytes;
         if self.left_bytes == 0 {

@@ -1,9 +1,9 @@
 //! Models of the local interconnect between host memory, processor and devices.
 //!
-//! Devices and the processor [`submit`](Interconnect::submit) transfers; the model decides by its own arbitration when each
-//! is carried out, and gives it back from [`poll_done`](Interconnect::poll_done) when it is done. Each device has a queue of
-//! its own, in order. Models are lazy: what happens on the bus between two calls is worked out in the second, so the driver
-//! needs no event for each burst or packet, and results do not depend on how often it calls.
+//! Devices and the processor [`submit`](Interconnect::submit) transfers. The model decides by its own arbitration when to execute each of
+//! them, and returns it from [`poll_done`](Interconnect::poll_done) when it is complete. Each device has its own queue, in order. Models
+//! are lazy: each call computes what happened on the bus since the last one, so the driver needs no event for each burst or packet, and
+//! results do not depend on how often it calls.
 
 mod config;
 mod done;
@@ -35,19 +35,19 @@ use baton_wire::Time;
 
 /// A model of an interconnect.
 ///
-/// Calling order: after each `submit` and `handle_timeout`, take everything from `poll_done`, then ask `poll_timeout` again.
-/// `now` never goes back from call to call.
+/// After each `submit` and `handle_timeout`, the caller takes all transfers from `poll_done`, then calls `poll_timeout` again. `now` must
+/// never decrease from call to call.
 pub trait Interconnect: Debug + Send {
     /// Queues a transfer for its device.
     ///
     /// # Panics
-    /// When there is no such device.
+    /// Panics if there is no such device.
     fn submit(&mut self, now: Time, transfer: Transfer);
 
-    /// Queues the reads of a scatter list, one for each of `pieces`. That the last is done is reported, with `tag`.
+    /// Queues the reads of a scatter list, one for each of `pieces`. Completion of the last one is reported, with `tag`.
     ///
     /// # Panics
-    /// When there is no such device.
+    /// Panics if there is no such device.
     fn submit_reads(&mut self, now: Time, device: DeviceId, pieces: &[Piece], tag: u64) {
         for (place, piece) in (1..).zip(pieces) {
             let last = place == pieces.len();
@@ -55,19 +55,19 @@ pub trait Interconnect: Debug + Send {
         }
     }
 
-    /// When to call [`handle_timeout`](Self::handle_timeout) next: no transfer that is reported is done before. `None` while none is under way.
-    /// A lower bound: with several devices at work there may be nothing in `poll_done` then, but a later time here.
+    /// Returns when to call [`handle_timeout`](Self::handle_timeout) next: no reported transfer completes earlier. `None` while none is in
+    /// progress. This is a lower bound: with several active devices, `poll_done` may then return nothing, and this method a later time.
     fn poll_timeout(&self) -> Option<Time>;
 
-    /// Works out what happened up to `now`.
+    /// Computes what happened up to `now`.
     fn handle_timeout(&mut self, now: Time);
 
-    /// The next transfer that is done by now, in the order of [`Done::at`], of those that are [reported](Transfer::reported).
+    /// Returns the next [reported](Transfer::reported) transfer that has completed by now, in the order of [`Done::at`].
     fn poll_done(&mut self) -> Option<Done>;
 
-    /// How it was used since counting began, up to the last call of `submit` or `handle_timeout`.
+    /// Returns the usage since counting started, up to the last call of `submit` or `handle_timeout`.
     fn usage(&self, now: Time) -> Usage;
 
-    /// Begins to count anew.
+    /// Restarts the counts.
     fn restart_counts(&mut self, now: Time);
 }

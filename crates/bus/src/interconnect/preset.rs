@@ -1,13 +1,13 @@
-//! Interconnects by name.
+//! Interconnects that are selected by name.
 
 use super::config::InterconnectConfig;
 use super::{CreditConfig, PciConfig, PciExpressConfig, PciXConfig};
 
 impl InterconnectConfig {
-    /// How names of presets look.
+    /// Format of the names of presets.
     pub const PRESETS: &'static str = "ideal, pci-WIDTH-CLOCK (pci-64-33), pci-x-CLOCK (pci-x-133), pcie-GENERATION-xLANES (pcie-4-x16)";
 
-    /// The interconnect of a name such as `pci-64-33`, `pci-x-133` or `pcie-4-x16`; `None` if there is none.
+    /// Returns the interconnect with a name such as `pci-64-33`, `pci-x-133` or `pcie-4-x16`, or `None` if there is none.
     pub fn preset(name: &str) -> Option<Self> {
         let config = preset(name)?;
         config.validate().is_ok().then_some(config)
@@ -39,7 +39,7 @@ fn preset(name: &str) -> Option<InterconnectConfig> {
     }))
 }
 
-/// Faster links have more under way: the largest have tags and credits for their rate times their latency (assumed).
+/// Faster links have more in flight: the largest have tags and credits for their rate times their latency (assumed).
 fn pci_express(generation: u32, lanes: u32) -> PciExpressConfig {
     let defaults = PciExpressConfig::default();
     let fast = generation >= 5;

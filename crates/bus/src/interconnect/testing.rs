@@ -5,7 +5,7 @@ use baton_wire::Time;
 use super::{DeviceId, Done, Interconnect, Operation, Transfer};
 use crate::{BytesByCategory, Category};
 
-/// A transfer of `bytes` of content.
+/// Returns a transfer of `bytes` of content.
 pub(super) fn transfer(device: u8, operation: Operation, bytes: u64, tag: u64) -> Transfer {
     Transfer {
         device: DeviceId(device),
@@ -16,7 +16,7 @@ pub(super) fn transfer(device: u8, operation: Operation, bytes: u64, tag: u64) -
     }
 }
 
-/// Drives `bus` until nothing is under way, and gives what was done.
+/// Drives `bus` until nothing is in progress. Returns the completed transfers.
 pub(super) fn run(bus: &mut dyn Interconnect) -> Vec<Done> {
     let mut all = Vec::new();
     while let Some(at) = bus.poll_timeout() {
@@ -39,7 +39,8 @@ pub(super) fn run(bus: &mut dyn Interconnect) -> Vec<Done> {
     all
 }
 
-/// Keeps `under_way` transfers going on `bus` until `count` are done; gives the time of the last. `next` makes the n-th.
+/// Keeps `under_way` transfers in progress on `bus` until `count` have completed. Returns the time of the last. `next` returns the n-th
+/// transfer.
 pub(super) fn closed_loop(
     bus: &mut dyn Interconnect,
     under_way: u64,

@@ -1,4 +1,4 @@
-//! What holds for every interconnect, whatever is asked of it.
+//! Properties of every interconnect under any load.
 
 use baton_wire::{Span, Time};
 use proptest::prelude::*;
@@ -86,7 +86,7 @@ fn operation() -> impl Strategy<Value = Operation> {
     ]
 }
 
-/// Transfers, each with the time since the one before.
+/// Generates transfers, each with the time since the previous one.
 fn script() -> impl Strategy<Value = Vec<(Span, Transfer)>> {
     let one = (
         prop_oneof![Just(0_u64), 0..200_000_u64, 0..20_000_000_u64],
@@ -122,7 +122,7 @@ fn script() -> impl Strategy<Value = Vec<(Span, Transfer)>> {
     })
 }
 
-/// Plays a script, with a call to `handle_timeout` at each bound, and `extra` calls between any two.
+/// Plays a script, with a call to `handle_timeout` at each bound, and `extra` calls between any two transfers.
 fn play(bus: &mut dyn Interconnect, script: &[(Span, Transfer)], extra: u64) -> Vec<Done> {
     let (mut now, mut all) = (Time::ZERO, Vec::new());
     for &(gap, transfer) in script {
@@ -157,7 +157,7 @@ fn submitted_at(script: &[(Span, Transfer)]) -> Vec<Time> {
         .collect()
 }
 
-/// Reads of a device stay in order among each other, so do writes and messages, and so do accesses to its registers of each kind.
+/// Asserts that reads of a device stay in order, as do writes and messages, and register accesses of each kind.
 fn assert_in_order(script: &[(Span, Transfer)], all: &[Done]) {
     let class = |operation: Operation| match operation {
         Operation::DmaRead => 0,
@@ -181,7 +181,7 @@ fn assert_books(bus: &dyn Interconnect, script: &[(Span, Transfer)], end: Time) 
     for (_, transfer) in script {
         bytes += transfer.bytes;
     }
-    // A pin carries no bytes.
+    // An interrupt pin carries no bytes.
     let pins: u64 = script
         .iter()
         .filter(|(_, transfer)| transfer.operation == Operation::Interrupt)
@@ -225,7 +225,7 @@ proptest! {
                 prop_assert_eq!(done.device, script[done.tag as usize].1.device);
             }
             assert_in_order(&script, &all);
-            // What is not reported is done some time later.
+            // Transfers that are not reported complete some time later.
             let end = times.iter().copied().chain(all.iter().map(|done| done.at)).max();
             let end = end.unwrap() + Span::from_secs(1);
             bus.handle_timeout(end);
@@ -251,10 +251,10 @@ proptest! {
     }
 }
 
-/// What goes before the reads of a scatter list: how long, and a transfer that may be in their way.
+/// The time before the reads of a scatter list, and a transfer that may delay them.
 type Gap = (Span, Transfer);
 
-/// Plays scatter lists of the first device, as one or read by read, among other transfers; gives what is done when, and the books.
+/// Plays scatter lists of the first device, as a whole or read by read, among other transfers. Returns the completions and the usage.
 fn play_lists(
     bus: &mut dyn Interconnect,
     lists: &[(Gap, Vec<Piece>)],
@@ -303,7 +303,7 @@ proptest! {
                 play_lists(bus.as_mut(), &lists, whole)
             };
             let (whole, single) = (play(true), play(false));
-            // On PCI Express a read may go as one, and then several do: register writes come before or after all of them.
+            // On PCI Express, several reads may be sent as one, and register writes then come before or after all of them.
             let exact = !matches!(config, InterconnectConfig::PciExpress(_));
             if exact {
                 prop_assert_eq!(&whole.0, &single.0, "{:?}", &config);
@@ -330,7 +330,7 @@ fn devices_take_turns() {
         let mut counts = [0_i64; DEVICES as usize];
         for done in run(bus.as_mut()) {
             counts[done.device.index()] += 1;
-            // On the ideal interconnect the order is that of submission, which is fair, too.
+            // The ideal interconnect completes transfers in the order of submission, which is fair, too.
             let (least, most) = (counts.iter().min().unwrap(), counts.iter().max().unwrap());
             assert!(most - least <= 1, "{counts:?} on {config:?}");
         }

@@ -1,4 +1,4 @@
-//! What devices and the processor ask of an interconnect.
+//! Transfers that devices and the processor submit to an interconnect.
 
 use baton_wire::Time;
 use serde::{Deserialize, Serialize};
@@ -10,13 +10,13 @@ use crate::{BytesByCategory, Category};
 pub struct DeviceId(pub u8);
 
 impl DeviceId {
-    /// Its place in tables of devices.
+    /// Returns the index in tables of devices.
     pub fn index(self) -> usize {
         usize::from(self.0)
     }
 }
 
-/// What a transfer does.
+/// Kind of transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Operation {
@@ -42,38 +42,38 @@ impl Operation {
         Self::Interrupt,
     ];
 
-    /// Whether the processor starts it; a device starts all others.
+    /// Returns whether the processor starts the operation; devices start all others.
     pub fn is_register_access(self) -> bool {
         matches!(self, Self::RegisterWrite | Self::RegisterRead)
     }
 }
 
-/// One transfer, of any length: the interconnect cuts it into what fits its rules.
+/// One transfer of any length: the interconnect splits it as its rules require.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transfer {
-    /// Whose it is.
+    /// The device that makes the transfer, or whose register is accessed.
     pub device: DeviceId,
-    /// What it does.
+    /// Kind of transfer.
     pub operation: Operation,
-    /// What it carries, by what that is for. Overhead is the interconnect's own to add.
+    /// Bytes of the transfer by category. The interconnect itself adds overhead.
     pub bytes: BytesByCategory,
-    /// Given back when it is done.
+    /// Returned when the transfer completes.
     pub tag: u64,
-    /// Whether somebody wants to know when it is done. If not, [`poll_done`](super::Interconnect::poll_done) leaves it out.
+    /// Whether completion is reported. If not, [`poll_done`](super::Interconnect::poll_done) omits the transfer.
     pub reported: bool,
 }
 
 /// Contiguous host memory with one kind of data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// What it is for.
+    /// Purpose of the data.
     pub category: Category,
-    /// Its length, bytes.
+    /// Length in bytes.
     pub bytes: u32,
 }
 
 impl Piece {
-    /// The reads of all `pieces`, as one whose end is reported.
+    /// Combines the reads of all `pieces` into one transfer whose completion is reported.
     pub(super) fn read_all(pieces: &[Self], device: DeviceId, tag: u64) -> Transfer {
         let mut bytes = BytesByCategory::default();
         for piece in pieces {
@@ -88,7 +88,7 @@ impl Piece {
         }
     }
 
-    /// The read of this piece.
+    /// Returns the read of this piece.
     pub(super) fn read_by(self, device: DeviceId, tag: u64, reported: bool) -> Transfer {
         Transfer {
             device,
@@ -100,13 +100,13 @@ impl Piece {
     }
 }
 
-/// A transfer that is done: the data of a read is all there, a write is where it should be.
+/// A completed transfer: the data of a read have all arrived, a write has reached its destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Done {
-    /// Whose it was.
+    /// The device of the transfer.
     pub device: DeviceId,
-    /// The transfer's.
+    /// The tag of the transfer.
     pub tag: u64,
-    /// When it was done.
+    /// Completion time.
     pub at: Time,
 }

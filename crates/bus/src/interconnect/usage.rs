@@ -1,4 +1,4 @@
-//! Who used the interconnect, how long, and for what.
+//! Usage of the interconnect by device and category.
 
 use std::ops::AddAssign;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{DeviceId, Operation};
 use crate::{ByCategory, BytesByCategory, Category, TimeByCategory};
 
-/// Transfers by what they do.
+/// Number of transfers by operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Transfers {
     /// See [`Operation::DmaRead`].
@@ -24,12 +24,12 @@ pub struct Transfers {
 }
 
 impl Transfers {
-    /// Crossings of the bus in the papers' sense: DMA operations.
+    /// Returns the crossings of the bus in the papers' sense: DMA operations.
     pub fn crossings(&self) -> u64 {
         self.dma_read + self.dma_write
     }
 
-    /// Transfers of all kinds.
+    /// Returns the number of transfers of all kinds.
     pub fn total(&self) -> u64 {
         self.crossings() + self.register_write + self.register_read + self.interrupt
     }
@@ -45,14 +45,14 @@ impl AddAssign for Transfers {
     }
 }
 
-/// What one device did on one channel, or all of them together.
+/// Traffic of one device on one channel, or a sum of such traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Traffic {
-    /// Transfers that are done.
+    /// Completed transfers.
     pub transfers: Transfers,
-    /// Bytes that were moved for them; no overhead, which is counted in time alone.
+    /// Bytes moved for these transfers, without overhead, which is counted only as time.
     pub bytes: BytesByCategory,
-    /// Time on the channel. That of bytes is what they take on an interconnect that moves data only; all else is overhead.
+    /// Time on the channel. The time of bytes is what they would take on an interconnect that moves only data; the rest is overhead.
     pub time: TimeByCategory,
 }
 
@@ -64,11 +64,11 @@ impl AddAssign for Traffic {
     }
 }
 
-/// What carries one thing at a time.
+/// Direction of a channel, which carries one thing at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Way {
-    /// A bus: both ways in turn.
+    /// A bus: both directions in turn.
     Both,
     /// The direction of a link from the host to the device.
     ToDevice,
@@ -76,45 +76,45 @@ pub enum Way {
     ToHost,
 }
 
-/// How one channel was used: a shared bus, or one direction of a link.
+/// Usage of one channel: a shared bus, or one direction of a link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChannelUsage {
-    /// Which link, counted from 0. A bus is link 0.
+    /// Number of the link, counted from 0. A bus is link 0.
     pub link: u8,
-    /// Which way it goes.
+    /// Direction of the channel.
     pub way: Way,
-    /// What each device did on it, by [`DeviceId`]. Accesses of the processor are counted with the device they go to.
+    /// Traffic of each device, by [`DeviceId`]. Accesses of the processor count for the accessed device.
     pub devices: Vec<Traffic>,
 }
 
 impl ChannelUsage {
-    /// All devices together.
+    /// Returns the traffic of all devices.
     pub fn total(&self) -> Traffic {
         sum(self.devices.iter())
     }
 
-    /// Time in which it was not free.
+    /// Returns the time during which the channel was busy.
     pub fn busy(&self) -> Span {
         self.total().time.total()
     }
 }
 
-/// How an interconnect was used since counting began.
+/// Usage of an interconnect since counting started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
-    /// Time since counting began.
+    /// Time since counting started.
     pub elapsed: Span,
-    /// One for a bus, two for each link of PCI Express.
+    /// One channel for a bus, two for each link of PCI Express.
     pub channels: Vec<ChannelUsage>,
 }
 
 impl Usage {
-    /// All devices on all channels.
+    /// Returns the traffic of all devices on all channels.
     pub fn total(&self) -> Traffic {
         sum(self.channels.iter().flat_map(|channel| &channel.devices))
     }
 
-    /// One device on all channels.
+    /// Returns the traffic of one device on all channels.
     pub fn device(&self, device: DeviceId) -> Traffic {
         sum(self
             .channels
@@ -122,12 +122,12 @@ impl Usage {
             .filter_map(|channel| channel.devices.get(device.index())))
     }
 
-    /// Share of the time in which `channel` was not free, 0 to 1.
+    /// Returns the fraction of the time during which `channel` was busy, 0 to 1.
     pub fn utilisation_of(&self, channel: &ChannelUsage) -> f64 {
         share(channel.busy(), self.elapsed)
     }
 
-    /// Utilisation of the channel that was used most.
+    /// Returns the utilisation of the busiest channel.
     pub fn utilisation(&self) -> f64 {
         self.channels
             .iter()
@@ -135,7 +135,7 @@ impl Usage {
             .fold(0.0, f64::max)
     }
 
-    /// Share of the channels' time that each category took, 0 to 1. The sum is the mean utilisation of the channels.
+    /// Returns the fraction of the channels' time that each category took, 0 to 1. The sum is the mean utilisation of the channels.
     pub fn shares(&self) -> ByCategory<f64> {
         let (time, channels) = (self.total().time, self.channels.len().max(1) as u64);
         Category::ALL
@@ -160,19 +160,19 @@ fn sum<'a>(traffic: impl Iterator<Item = &'a Traffic>) -> Traffic {
     })
 }
 
-/// The books of one channel.
+/// Counters of one channel.
 #[derive(Clone, Debug)]
 pub(super) struct Meter {
     since: Time,
     devices: Box<[DeviceMeter]>,
-    /// Who has the channel until `until`. What is counted may end later than now, but then nothing is between now and its end.
+    /// The device that has the channel until `until`. Counted time may end later than now, but then the channel is busy until its end.
     latest: DeviceId,
-    /// Since when it has not been free.
+    /// Start of the current busy period.
     from: Time,
     until: Time,
 }
 
-/// What one device did on a channel.
+/// Counters of one device on a channel.
 #[derive(Clone, Copy, Debug, Default)]
 struct DeviceMeter {
     /// By [`Operation`].
@@ -192,7 +192,7 @@ impl Meter {
         }
     }
 
-    /// Counts `bytes` of a device that are on the channel from `start` to `end`. Nothing else is at that time.
+    /// Counts `bytes` of a device that are on the channel from `start` to `end`. The channel must carry nothing else at that time.
     #[inline]
     pub(super) fn moved(
         &mut self,
@@ -205,7 +205,7 @@ impl Meter {
         self.occupied(device, start, end);
     }
 
-    /// Counts time that moves nothing.
+    /// Counts time that moves no data.
     #[inline]
     pub(super) fn occupied(&mut self, device: DeviceId, start: Time, end: Time) {
         debug_assert!(self.until <= start, "two things on the channel");
@@ -216,7 +216,7 @@ impl Meter {
         self.devices[device.index()].busy += end - start;
     }
 
-    /// Counts so many transfers that are done.
+    /// Counts completed transfers.
     #[inline]
     pub(super) fn done(&mut self, device: DeviceId, operation: Operation, transfers: u32) {
         self.devices[device.index()].transfers[operation as usize] += u64::from(transfers);
@@ -229,17 +229,17 @@ impl Meter {
         self.devices[self.latest.index()].busy = later;
     }
 
-    /// How much of the time in the books is later than `now`.
+    /// Returns how much of the counted time is later than `now`.
     fn later(&self, now: Time) -> Span {
         self.until.saturating_since(now.max(self.from))
     }
 
-    /// Time since counting began.
+    /// Returns the time since counting started.
     pub(super) fn elapsed(&self, now: Time) -> Span {
         now.saturating_since(self.since)
     }
 
-    /// The books at `now`. `data` says how long bytes take on a channel without overhead.
+    /// Returns the usage at `now`. `data` computes how long bytes take on a channel without overhead.
     pub(super) fn channel(
         &self,
         now: Time,

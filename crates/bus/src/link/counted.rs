@@ -1,27 +1,27 @@
-//! Counting what crosses a link: middleware around either end.
+//! Counts the traffic of a link: middleware around either end.
 
 use super::{AdapterLink, Dma, DmaId, HostLink, LinkError, Violation};
 use crate::descriptor::{Descriptor, entries};
 use crate::{Accounting, Category, Direction, EntriesPerTransfer};
 use baton_wire::{Payload, Time};
 
-/// One end of a link, and what has crossed it. A transfer of descriptors is one DMA operation, as is every transfer of data; what found
-/// no room or was refused has not crossed. At the host's end only descriptors are seen: data is moved by the adapter.
+/// One end of a link, with the traffic that has crossed it. Each transfer of descriptors or data counts as one DMA operation. Descriptors
+/// that did not fit and refused transfers do not count. At the host's end only descriptors are visible: the adapter moves the data.
 #[derive(Debug, Default)]
 pub struct Counted<L> {
     link: L,
     traffic: Traffic,
 }
 
-/// What has crossed a link.
+/// Traffic that has crossed a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// DMA operations and bytes by what they are for. Requests are [`Category::Descriptor`], responses [`Category::Event`], data
-    /// [`Category::Content`], also where it stands in descriptors.
+    /// DMA operations and bytes by category. Requests are [`Category::Descriptor`], responses [`Category::Event`], data
+    /// [`Category::Content`], including inline data.
     pub account: Accounting,
-    /// Descriptors in each transfer of requests.
+    /// Number of descriptors in each transfer of requests.
     pub requests: EntriesPerTransfer,
-    /// Descriptors in each transfer of responses.
+    /// Number of descriptors in each transfer of responses.
     pub responses: EntriesPerTransfer,
 }
 
@@ -49,23 +49,23 @@ impl Traffic {
 }
 
 impl<L> Counted<L> {
-    /// Counts what crosses `link` from now on.
+    /// Counts the traffic of `link` from now on.
     pub fn new(link: L) -> Self {
         let traffic = Traffic::default();
         Self { link, traffic }
     }
 
-    /// What has crossed.
+    /// Returns the traffic so far.
     pub fn traffic(&self) -> &Traffic {
         &self.traffic
     }
 
-    /// The link below.
+    /// Returns the underlying link.
     pub fn link(&self) -> &L {
         &self.link
     }
 
-    /// The link below; what is done to it is not counted.
+    /// Returns the underlying link mutably; its direct use is not counted.
     pub fn link_mut(&mut self) -> &mut L {
         &mut self.link
     }

@@ -1,4 +1,4 @@
-//! Data that can stand inside descriptors (batching 2.3, "immediate mode").
+//! Data that can be inside descriptors (batching 2.3, "immediate mode").
 
 use crate::descriptor::{
     Descriptor, INLINE_HEAD_BYTES, MOST_INLINE_BYTES, Malformed, read_inline, write_inline,
@@ -8,29 +8,28 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Data that can stand inside descriptors. An entry has at least [`INLINE_HEAD_BYTES`] for it, however short the data is.
+/// Data that can be inside descriptors. An entry has at least [`INLINE_HEAD_BYTES`] for the data, however short it is.
 pub trait Inline: Payload + Serialize + DeserializeOwned {
-    /// Pieces that are written one behind the other into a buffer are one piece there, because they are bytes. Of others, a buffer
-    /// holds only those that [join](Payload::try_append).
+    /// Whether the data consists of bytes, so that pieces written one after another into a buffer become one piece there. A buffer holds
+    /// other data only if the pieces [join](Payload::try_append).
     const IS_BYTES: bool;
 
-    /// What a buffer holds when `next` is written behind this; none when it cannot hold both.
+    /// Returns the contents of a buffer when `next` is written after `self`, or `None` if it cannot hold both.
     fn followed_by(&self, next: &Self) -> Option<Self>;
 
-    /// Writes what stands for it into `room`, which is as long as the data and at least [`INLINE_HEAD_BYTES`].
+    /// Writes a representation of the data into `room`, which is as long as the data and at least [`INLINE_HEAD_BYTES`].
     fn to_inline(&self, room: &mut [u8]);
 
-    /// The `len` bytes of data that `room` tells of; none when that is no data.
+    /// Reads `len` bytes of data from their representation in `room`, or returns `None` if it is invalid.
     fn from_inline(room: &[u8], len: usize) -> Option<Self>;
 
-    /// The bytes; none where data only stands for bytes.
+    /// Returns the bytes, or `None` if the data only represents bytes symbolically.
     fn as_bytes(&self) -> Option<&[u8]>;
 
-    /// Data that is these bytes; none where data only stands for bytes.
+    /// Creates data from these bytes, or returns `None` if data of this type is symbolic.
     fn of_bytes(bytes: Vec<u8>) -> Option<Self>;
 
-    /// The same as a memory of its own keeps it. Bytes are copied, because a buffer that they share with others would be kept as long as
-    /// they are.
+    /// Returns the data in memory of its own. Bytes are copied, because otherwise they would keep the whole shared buffer in memory.
     #[must_use]
     fn stored(self) -> Self {
         let copy = self
@@ -64,7 +63,7 @@ impl Inline for Bytes {
     }
 }
 
-/// Source and offset take the first 16 bytes; the length is the descriptor's, so that as many descriptors cross as bytes would need.
+/// Source and offset take the first 16 bytes; the descriptor has the length, so that as many descriptors cross as real bytes would need.
 impl Inline for Symbolic {
     const IS_BYTES: bool = false;
 
@@ -81,7 +80,7 @@ impl Inline for Symbolic {
     fn from_inline(room: &[u8], len: usize) -> Option<Self> {
         let (source, rest) = room.split_first_chunk()?;
         let offset = u64::from_le_bytes(*rest.first_chunk()?);
-        // A range beyond the end of all sources was not written by this side's counterpart.
+        // A range beyond the end of every source is invalid.
         offset.checked_add(len as u64)?;
         Some(Self {
             source: u64::from_le_bytes(*source),
@@ -99,14 +98,14 @@ impl Inline for Symbolic {
     }
 }
 
-/// Whether `data` may stand in descriptors.
+/// Returns whether `data` may be inside descriptors.
 pub fn fits_inline<D: Payload>(data: &D) -> bool {
     !data.is_empty() && data.len() <= MOST_INLINE_BYTES
 }
 
-/// Puts `data` into `head`, which was encoded with its length, and appends the continuations to `tail`.
+/// Writes `data` into `head`, which was encoded with its length, and appends the continuations to `tail`.
 ///
-/// Panics when it does not [fit](fits_inline) or is not as long as `head` says.
+/// Panics if the data does not [fit](fits_inline) or differs from the length in `head`.
 pub fn embed<D: Inline>(data: &D, head: &mut Descriptor, tail: &mut impl Extend<Descriptor>) {
     assert!(fits_inline(data), "data in descriptors is short");
     let mut room = [0; MOST_INLINE_BYTES];
@@ -115,10 +114,10 @@ pub fn embed<D: Inline>(data: &D, head: &mut Descriptor, tail: &mut impl Extend<
     write_inline(head, room, tail);
 }
 
-/// The data of an entry: its head and the continuations that follow.
+/// Reads the data of an entry: its head and the continuations that follow.
 ///
 /// # Errors
-/// The length is out of bounds, continuations are missing, or what stands there is no data.
+/// Fails if the length is out of bounds, if continuations are missing, or if the data is invalid.
 pub fn extract<D: Inline>(entry: &[Descriptor]) -> Result<D, Malformed> {
     let mut room = [0; MOST_INLINE_BYTES];
     let len = read_inline(entry, &mut room)?.len();

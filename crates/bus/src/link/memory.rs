@@ -1,7 +1,7 @@
 //! A link inside one process: host and adapter of a test, or of a program that runs both on one thread.
 //!
-//! It honours every rule of a real one. Requests and responses cross rings of bounded depth; only buffers that the host has lent can be
-//! read or written, for as long as they are lent; and what can go wrong with a link can be made to go wrong ([`Faults`]).
+//! The link enforces every rule of a real one. Requests and responses cross rings of bounded depth; buffers can be read or written only
+//! while the host lends them; and tests can inject faults ([`Faults`]).
 
 use super::{AdapterLink, Dma, DmaId, HostLink, Inline, LinkError, Violation};
 use crate::Ring;
@@ -11,15 +11,15 @@ use std::cell::{Cell, RefCell, RefMut};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// Where the host's buffers begin. Not 0, so that an address that nobody set is wrong.
+/// Address of the host's first buffer. Not 0, so that an unset address is invalid.
 const FIRST_ADDRESS: u64 = 0x1_0000;
 
 /// Sizes of a link in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryConfig {
-    /// Descriptors in each ring.
+    /// Number of descriptors in each ring.
     pub ring_depth: usize,
-    /// Buffers of the host.
+    /// Number of buffers of the host.
     pub buffers: usize,
     /// Size of a buffer, bytes.
     pub buffer_bytes: u32,
@@ -36,7 +36,7 @@ impl Default for MemoryConfig {
     }
 }
 
-/// Both ends of a new link.
+/// Creates a link and returns both ends.
 pub fn memory_link<D: Inline>(config: MemoryConfig) -> (MemoryHost<D>, MemoryAdapter<D>) {
     let shared = Rc::new(RefCell::new(Shared {
         to_adapter: Ring::new(config.ring_depth),
@@ -60,7 +60,7 @@ pub fn memory_link<D: Inline>(config: MemoryConfig) -> (MemoryHost<D>, MemoryAda
     (host, adapter)
 }
 
-/// What goes wrong with a link, for tests. Clones speak of the same link.
+/// Fault injection for a link, for tests. Clones refer to the same link.
 #[derive(Clone, Debug, Default)]
 pub struct Faults(Rc<FaultState>);
 
@@ -73,22 +73,22 @@ struct FaultState {
 }
 
 impl Faults {
-    /// From now on each end finds that the other is gone, as it does when the other has been dropped.
+    /// Makes each end find that the other has gone, as if the other had been dropped.
     pub fn cut(&self) {
         self.0.gone.set(true);
     }
 
-    /// Each DMA that begins from now on is over only when it has been asked for `polls` times in vain.
+    /// Delays each DMA that starts from now on until it has been polled `polls` times in vain.
     pub fn delay_dma(&self, polls: u32) {
         self.0.dma_polls.set(polls);
     }
 
-    /// Whether the adapter's ring takes no requests, although it may have room.
+    /// Sets whether the adapter's ring refuses requests, even if it has space.
     pub fn refuse_requests(&self, refuse: bool) {
         self.0.closed_to_adapter.set(refuse);
     }
 
-    /// Whether the host's ring takes no responses, although it may have room.
+    /// Sets whether the host's ring refuses responses, even if it has space.
     pub fn refuse_responses(&self, refuse: bool) {
         self.0.closed_to_host.set(refuse);
     }
@@ -106,7 +106,7 @@ impl Faults {
 pub struct MemoryHost<D> {
     shared: Rc<RefCell<Shared<D>>>,
     faults: Faults,
-    /// One piece of data may follow another in a buffer.
+    /// Whether data can be appended to a buffer.
     joins: bool,
 }
 
@@ -123,7 +123,7 @@ struct Shared<D> {
     to_host: Ring<Descriptor>,
     buffer_bytes: u32,
     buffers: Vec<Buffer<D>>,
-    /// Free buffers; the last to be given back is the first to be taken.
+    /// Free buffers; the one freed last is taken first.
     free: Vec<usize>,
     dma: VecDeque<Pending<D>>,
     faults: Faults,
@@ -131,7 +131,7 @@ struct Shared<D> {
 
 #[derive(Debug)]
 struct Buffer<D> {
-    /// Changes each time the buffer is given back, so that a DMA that comes too late is noticed.
+    /// Changes each time the buffer is freed, so that a late DMA is detected.
     lending: u64,
     state: State<D>,
 }
@@ -139,9 +139,9 @@ struct Buffer<D> {
 #[derive(Debug)]
 enum State<D> {
     Free,
-    /// The adapter may read it.
+    /// Data that the adapter may read.
     Placed(D),
-    /// The adapter may write it, and has written so much.
+    /// A buffer that the adapter may write, and the data written so far.
     Reserved(Option<D>),
 }
 
@@ -174,7 +174,7 @@ impl<D: Inline> Shared<D> {
         FIRST_ADDRESS + buffer as u64 * u64::from(self.buffer_bytes)
     }
 
-    /// The buffer that `len` bytes at `address` lie in, and how far from its start.
+    /// Returns the buffer that contains the `len` bytes at `address`, and their offset in it.
     fn find(&self, address: u64, len: u32) -> Result<(usize, usize), Violation> {
         let wrong = Violation::Range { address, len };
         let bytes = u64::from(self.buffer_bytes);
@@ -212,7 +212,7 @@ impl<D: Inline> Shared<D> {
         });
     }
 
-    /// Carries a DMA out, if what it is about is still lent.
+    /// Executes a DMA if its buffer is still lent.
     fn finish(&mut self, pending: Pending<D>) -> Result<Dma<D>, Violation> {
         let address = self.address(pending.buffer);
         let buffer = &mut self.buffers[pending.buffer];
@@ -243,7 +243,7 @@ impl<D: Inline> Shared<D> {
     }
 }
 
-/// Puts `data` where `written` ends; or in its place, at the start.
+/// Appends `data` at the end of `written`, or replaces `written` if `start` is 0.
 fn append<D: Inline>(written: &mut Option<D>, start: usize, data: D) -> bool {
     match written {
         Some(before) if start > 0 => {
@@ -259,7 +259,7 @@ fn append<D: Inline>(written: &mut Option<D>, start: usize, data: D) -> bool {
     }
 }
 
-/// Moves whole entries of `from` to the ring, as far as there is room.
+/// Moves whole entries from `from` to the ring, as far as they fit.
 fn put(ring: &mut Ring<Descriptor>, from: &[Descriptor]) -> usize {
     let taken = whole_entries(from, ring.free());
     let pushed = ring.try_extend(&from[..taken]);
@@ -288,12 +288,12 @@ fn get(
 }
 
 impl<D> MemoryHost<D> {
-    /// Whether one piece of data may follow another in a buffer ([`HostLink::append`]); at first not.
+    /// Sets whether data can be appended to a buffer ([`HostLink::append`]). Initially it cannot.
     pub fn set_joins(&mut self, joins: bool) {
         self.joins = joins;
     }
 
-    /// What can be made to go wrong.
+    /// Returns the fault injection of this link.
     pub fn faults(&self) -> Faults {
         self.faults.clone()
     }
@@ -305,7 +305,7 @@ impl<D> MemoryHost<D> {
 }
 
 impl<D: Inline> MemoryHost<D> {
-    /// Whether data is placed at this address that is like this.
+    /// Returns whether the buffer at this address holds placed data that satisfies the predicate.
     pub fn is_placed(&self, address: u64, is_it: impl FnOnce(&D) -> bool) -> bool {
         let shared = self.shared.borrow();
         let buffer = shared.find(address, 0).ok();
@@ -317,7 +317,7 @@ impl<D: Inline> MemoryHost<D> {
 }
 
 impl<D> MemoryAdapter<D> {
-    /// What can be made to go wrong.
+    /// Returns the fault injection of this link.
     pub fn faults(&self) -> Faults {
         self.faults.clone()
     }
@@ -411,7 +411,7 @@ impl<D: Inline> HostLink for MemoryHost<D> {
         }
     }
 
-    /// Panics when it is not a buffer that was lent: in a test, that is the host's mistake.
+    /// Panics if the buffer was not lent, which in a test is a bug of the host.
     fn free(&mut self, address: u64) {
         let mut shared = self.shared.borrow_mut();
         let (buffer, start) = shared.find(address, 0).expect("an address of a buffer");
@@ -456,7 +456,7 @@ impl<D: Inline> AdapterLink for MemoryAdapter<D> {
         Ok(())
     }
 
-    /// A buffer may be written piece by piece, as far as it can [hold](Inline::followed_by) them.
+    /// A buffer may be written piece by piece, as far as it can [hold](Inline::followed_by) the pieces.
     fn write(&mut self, _now: Time, id: DmaId, address: u64, data: D) -> Result<(), LinkError> {
         let mut shared = self.shared()?;
         let len = u32::try_from(data.len()).map_err(|_| Violation::Length(u32::MAX))?;

@@ -1,8 +1,8 @@
-//! The link between host and adapter: put and get, whatever is below (batching 2.1, IOLib).
+//! The link between host and adapter: put and get over any transport (batching 2.1, IOLib).
 //!
-//! Host and adapter are written against [`HostLink`] and [`AdapterLink`]. Below may be a simulated interconnect, memory that two
-//! processes share, or a TCP connection. The adapter is bus master: it alone starts transfers of data, and says by its
-//! responses when the host may use its buffers again.
+//! Host and adapter are written against [`HostLink`] and [`AdapterLink`]. The transport may be a simulated interconnect, memory shared by
+//! two processes, or a TCP connection. The adapter is bus master: only the adapter starts data transfers, and its responses say when the
+//! host may reuse its buffers.
 
 mod counted;
 mod inline;
@@ -18,146 +18,146 @@ pub use memory::{Faults, MemoryAdapter, MemoryConfig, MemoryHost, memory_link};
 use crate::descriptor::{Descriptor, Malformed};
 use baton_wire::Time;
 
-/// The link is of no use any more.
+/// The link can no longer be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LinkError {
-    /// The other side is gone.
+    /// The other side has gone.
     #[error("the other side is gone")]
     Gone,
-    /// The other side does what it must not; it is not to be trusted with more.
+    /// The other side violated the protocol and must not be trusted any further.
     #[error("the other side broke the rules: {0}")]
     Violation(#[from] Violation),
 }
 
-/// What the other side must not do. Nothing that it writes is believed before it has been checked.
+/// A violation of the protocol by the other side. All input from the other side is checked before use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Violation {
-    /// An index of a ring tells of more entries than it holds.
+    /// A ring index claims more entries than possible.
     #[error("an index of the ring tells of {claimed} descriptors, at most {depth} can be there")]
     Index {
-        /// Descriptors, by the index.
+        /// Number of descriptors according to the index.
         claimed: u32,
-        /// The most that can be there.
+        /// Maximum number of descriptors.
         depth: u32,
     },
-    /// A descriptor makes no sense.
+    /// A descriptor is malformed.
     #[error(transparent)]
     Malformed(#[from] Malformed),
-    /// A buffer that does not lie in the memory that both share.
+    /// A buffer is not in shared memory.
     #[error("buffer of {len} bytes at {address:#x} is not in shared memory")]
     Range {
-        /// Address.
+        /// Address of the buffer.
         address: u64,
-        /// Bytes.
+        /// Number of bytes.
         len: u32,
     },
-    /// More in one transfer than was agreed on.
+    /// A transfer is longer than agreed on.
     #[error("transfer of {0} bytes is longer than was agreed on")]
     Length(u32),
-    /// An answer to what was not asked, or news of what there is not.
+    /// An answer without a request, or a notification about something that does not exist.
     #[error("answer or news about socket {socket} that does not fit, tag {tag}")]
     Unasked {
-        /// The socket.
+        /// Number of the socket.
         socket: u32,
-        /// The tag.
+        /// Tag of the answer.
         tag: u32,
     },
-    /// Data that was not asked for, or not so much of it.
+    /// Data that was not requested, or of another length.
     #[error("{len} bytes of data that were not asked for, as transfer {id}")]
     Unwanted {
-        /// The transfer that it is said to belong to.
+        /// The transfer to which the data claims to belong.
         id: u32,
-        /// Bytes.
+        /// Number of bytes.
         len: u32,
     },
-    /// A message that is none.
+    /// A message of unknown type.
     #[error("message {0:#04x} does not exist")]
     Message(u8),
 }
 
 /// The host's end.
 pub trait HostLink {
-    /// What is sent and received.
+    /// Type of the data sent and received.
     type Data;
 
-    /// Sends requests, as one transfer: whole entries, in order. Gives how many descriptors the other side had room for; the rest
-    /// is to be put again later.
+    /// Sends requests in one transfer: whole entries, in order. Returns how many descriptors fitted; the caller must put the others again
+    /// later.
     ///
     /// # Errors
-    /// The link is of no use any more.
+    /// Fails if the link can no longer be used.
     fn put(&mut self, now: Time, requests: &[Descriptor]) -> Result<usize, LinkError>;
 
-    /// Whether what the adapter puts and nobody waits for ([`AdapterLink::put_lazily`]) may be left until something else comes, if
-    /// the link knows the difference.
+    /// Sets whether responses that nobody waits for ([`AdapterLink::put_lazily`]) may stay in the link until others arrive, if the link
+    /// distinguishes them.
     fn mask_lazy(&mut self, _masked: bool) {}
 
-    /// Appends the responses that have arrived, whole entries.
+    /// Appends the responses that have arrived, as whole entries.
     ///
     /// # Errors
-    /// The link is of no use any more.
+    /// Fails if the link can no longer be used.
     fn get(&mut self, now: Time, responses: &mut Vec<Descriptor>) -> Result<(), LinkError>;
 
-    /// The longest buffer, bytes.
+    /// Returns the size of the longest buffer, bytes.
     fn buffer_bytes(&self) -> u32;
 
-    /// Buffers that are free.
+    /// Returns the number of free buffers.
     fn free_buffers(&self) -> usize;
 
-    /// Puts data into a buffer that the adapter can fetch it from; gives its address.
+    /// Places data in a buffer for the adapter to fetch. Returns the buffer's address.
     ///
     /// # Errors
-    /// Gives the data back when no buffer is free, or none is long enough.
+    /// Returns the data if no buffer is free, or none is long enough.
     fn place(&mut self, data: Self::Data) -> Result<u64, Self::Data>;
 
-    /// Puts `data` behind the first `used` bytes of a buffer in which data was placed before; false when it does not fit there, or the
-    /// link cannot do that.
+    /// Appends `data` after the first `used` bytes of a buffer in which data was placed earlier. Returns false if it does not fit, or if
+    /// the link does not support this.
     fn append(&mut self, _address: u64, _used: u32, _data: &Self::Data) -> bool {
         false
     }
 
-    /// Takes a buffer for the adapter to write to; none when none is free.
+    /// Reserves a buffer for the adapter to write to, or returns `None` if none is free.
     fn reserve(&mut self) -> Option<u64>;
 
-    /// Takes the first `len` bytes that the adapter has written to a reserved buffer, which is free after that.
+    /// Takes the first `len` bytes that the adapter has written to a reserved buffer, and frees the buffer.
     ///
     /// # Errors
-    /// There is no such buffer, or not so much in it.
+    /// Fails if there is no such buffer, or if it holds less data.
     fn take(&mut self, address: u64, len: u32) -> Result<Self::Data, Violation>;
 
-    /// Gives a buffer back, of either kind.
+    /// Frees a buffer of either kind.
     fn free(&mut self, address: u64);
 }
 
-/// A transfer of data that the adapter has asked for.
+/// Identifies a data transfer that the adapter has requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DmaId(pub u32);
 
-/// A transfer that is over.
+/// A completed transfer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Dma<D> {
     /// Data of the host has been fetched.
     Read {
-        /// Which.
+        /// The transfer.
         id: DmaId,
-        /// What stood there.
+        /// The fetched data.
         data: D,
     },
-    /// Data stands in the host's buffer.
+    /// Data has been written to the host's buffer.
     Written {
-        /// Which.
+        /// The transfer.
         id: DmaId,
     },
 }
 
 /// The adapter's end.
 pub trait AdapterLink {
-    /// What is sent and received.
+    /// Type of the data sent and received.
     type Data;
 
-    /// Appends requests that have arrived, whole entries, at most `most` descriptors if the first entry is not longer.
+    /// Appends requests that have arrived, as whole entries: at most `most` descriptors unless the first entry is longer.
     ///
     /// # Errors
-    /// The link is of no use any more.
+    /// Fails if the link can no longer be used.
     fn get(
         &mut self,
         now: Time,
@@ -165,31 +165,30 @@ pub trait AdapterLink {
         requests: &mut Vec<Descriptor>,
     ) -> Result<(), LinkError>;
 
-    /// Sends responses, as one transfer: whole entries, in order. Gives how many descriptors the other side had room for.
+    /// Sends responses in one transfer: whole entries, in order. Returns how many descriptors fitted.
     ///
     /// # Errors
-    /// The link is of no use any more.
+    /// Fails if the link can no longer be used.
     fn put(&mut self, now: Time, responses: &[Descriptor]) -> Result<usize, LinkError>;
 
-    /// The same for responses that nobody waits for: a host that [masks them](HostLink::mask_lazy) need not be woken for them.
+    /// Sends responses that nobody waits for: a host that [masks them](HostLink::mask_lazy) need not be woken up for them.
     ///
     /// # Errors
-    /// The link is of no use any more.
+    /// Fails if the link can no longer be used.
     fn put_lazily(&mut self, now: Time, responses: &[Descriptor]) -> Result<usize, LinkError> {
         self.put(now, responses)
     }
 
-    /// Begins to fetch `len` bytes at `address` of host memory. What it gives comes with [`AdapterLink::poll_dma`], in the order of
-    /// the calls.
+    /// Starts to fetch `len` bytes at `address` of host memory. [`AdapterLink::poll_dma`] returns the data, in the order of the calls.
     ///
     /// # Errors
-    /// The link is of no use any more, or the host's descriptor was wrong.
+    /// Fails if the link can no longer be used, or if the host's descriptor was wrong.
     fn read(&mut self, now: Time, id: DmaId, address: u64, len: u32) -> Result<(), LinkError>;
 
-    /// Begins to write `data` to `address` of host memory. That it is done comes with [`AdapterLink::poll_dma`].
+    /// Starts to write `data` to `address` of host memory. [`AdapterLink::poll_dma`] reports the completion.
     ///
     /// # Errors
-    /// The link is of no use any more, or the host's descriptor was wrong.
+    /// Fails if the link can no longer be used, or if the host's descriptor was wrong.
     fn write(
         &mut self,
         now: Time,
@@ -198,9 +197,9 @@ pub trait AdapterLink {
         data: Self::Data,
     ) -> Result<(), LinkError>;
 
-    /// The next transfer that is over.
+    /// Returns the next completed transfer.
     ///
     /// # Errors
-    /// The link is of no use any more.
+    /// Fails if the link can no longer be used.
     fn poll_dma(&mut self, now: Time) -> Result<Option<Dma<Self::Data>>, LinkError>;
 }

@@ -29,7 +29,7 @@ fn status(tag: u32) -> Descriptor {
     .encode()
 }
 
-/// A SEND with its data in descriptors.
+/// Encodes a SEND with inline data.
 fn immediate<D: Inline>(data: &D) -> Vec<Descriptor> {
     let len = data.len() as u16;
     let action = Action::send(Buffer::Inline { len }, false);
@@ -162,7 +162,7 @@ fn only_what_is_lent_can_be_read_or_written() {
     );
     assert!(host.take(received, 1).is_err(), "nothing has been written");
     assert!(host.place(Bytes::from(vec![0; 65])).is_err(), "too long");
-    // The host takes the buffer back while it is read.
+    // The host frees the buffer while it is being read.
     adapter.read(NOW, id, sent, 10).unwrap();
     host.free(sent);
     host.place(data()).unwrap();
@@ -249,7 +249,7 @@ fn crossings_are_counted_at_both_ends() {
         (traffic.requests.largest, traffic.responses.largest),
         (3, 4)
     );
-    // The host sees the same transfers of descriptors, and no data but what stands in them.
+    // The host sees the same transfers of descriptors, and only inline data.
     let account = host.traffic().account;
     assert_eq!(
         (account.to_nic.crossings, account.to_host.crossings),
@@ -267,7 +267,7 @@ proptest! {
         prop_assert_eq!(extract::<Bytes>(&immediate(&data)), Ok(data));
     }
 
-    /// However short it is, and in as many descriptors as its bytes would need.
+    /// Symbolic data of any length fits, and takes as many descriptors as real bytes would.
     #[test]
     fn symbolic_data_stands_in_descriptors(source: u64, offset in 0..u64::MAX / 2, len in 1..=MOST_INLINE_BYTES as u32) {
         let data = Symbolic { source, offset, len };
@@ -276,7 +276,7 @@ proptest! {
         prop_assert_eq!(extract::<Symbolic>(&entry), Ok(data));
     }
 
-    /// Cutting a transfer into entries loses nothing and goes wrong nowhere.
+    /// Splitting an arbitrary transfer into entries loses nothing and never panics.
     #[test]
     fn transfers_are_cut_into_entries(words in prop::collection::vec(any::<[u64; 4]>(), 0..40), most in 0_usize..50) {
         let transfer: Vec<_> = words.into_iter().map(Descriptor).collect();

@@ -1,4 +1,4 @@
-//! Atomic words: the processor's, or the model checker's.
+//! Atomic words: those of the processor, or those of the model checker.
 
 #[cfg(all(test, not(loom)))]
 pub(super) use core::sync::atomic::AtomicU64;

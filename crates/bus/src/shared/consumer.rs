@@ -1,32 +1,32 @@
-//! The side of a ring that empties it.
+//! The consumer of a ring.
 
 use super::atomic::Ordering;
 use super::memory::{RingIndices, SharedMemory, SharedRing};
 use crate::descriptor::{Descriptor, Malformed, whole_entries};
 use crate::link::Violation;
 
-/// Slots that are given back at a time: while the rest of a transfer is copied, the other side can fill these again. Where
-/// transfers are as long as the ring, the two would take turns otherwise.
+/// Number of slots that are returned at a time, so that the other side can refill them while the rest of a transfer is copied. Without
+/// this, the two sides would take turns if transfers are as long as the ring.
 const AT_ONCE: usize = 32;
 
-/// What the emptying side keeps to itself.
+/// Private state of the consumer.
 #[derive(Debug, Default)]
 pub(super) struct Consumer {
-    /// Descriptors taken since the beginning.
+    /// Number of descriptors taken since the start.
     consumed: u32,
-    /// How many the other side was last seen to have put.
+    /// The other side's count of descriptors put, when last read.
     produced_seen: u32,
 }
 
 impl Consumer {
-    /// Begins with a ring that so many descriptors have gone through.
+    /// Starts as if this many descriptors had already passed through the ring.
     #[cfg(all(test, not(loom)))]
     pub(super) fn start_at(&mut self, count: u32) {
         (self.consumed, self.produced_seen) = (count, count);
     }
 
-    /// Appends whole entries, at most `most` descriptors if the first entry is not longer, and gives the room back, some slots at a
-    /// time. Gives how many descriptors it took.
+    /// Appends whole entries, at most `most` descriptors unless the first entry is longer, and returns their slots to the producer, several
+    /// at a time. Returns the number of descriptors taken.
     pub(super) fn get(
         &mut self,
         ring: &SharedRing<'_, impl SharedMemory>,
@@ -44,7 +44,7 @@ impl Consumer {
         Ok(taken.inspect_err(|_| descriptors.truncate(before))?)
     }
 
-    /// Whether there is something to get.
+    /// Returns whether the ring has entries.
     pub(super) fn has_entries(
         &mut self,
         indices: &RingIndices,
@@ -54,7 +54,7 @@ impl Consumer {
         Ok(self.waiting() > 0)
     }
 
-    /// The same, of those that are known to wait, of which there is at least one.
+    /// Takes entries that are known to wait. There must be at least one.
     fn take_entries(
         &mut self,
         ring: &SharedRing<'_, impl SharedMemory>,
@@ -68,7 +68,7 @@ impl Consumer {
             let len = AT_ONCE.min(most - copied);
             ring.read(begin.wrapping_add(copied as u32), len, descriptors);
             copied += len;
-            // From here on only the copy counts, whatever becomes of the original.
+            // From here on only the copy counts, whatever happens to the original.
             if whole == 0 {
                 let first = 1 + descriptors[before].continuations();
                 most = most.max(first).min(waiting);
@@ -80,7 +80,7 @@ impl Consumer {
         if let Some(head) = descriptors.get(before + whole)
             && (most == waiting || whole == 0)
         {
-            // Entries are put whole.
+            // The producer must put whole entries.
             let missing = whole + 1 + head.continuations() - most;
             return Err(Malformed::Truncated { missing });
         }
@@ -88,21 +88,21 @@ impl Consumer {
         Ok(whole)
     }
 
-    /// Tells the other side that it may use all slots before `consumed` again.
+    /// Tells the producer that it may reuse all slots before `consumed`.
     fn give_back(&mut self, indices: &RingIndices, consumed: u32) {
         self.consumed = consumed;
-        // Release: the slots have been read before they are given back.
+        // Release: the slots are read before they are returned.
         indices.consumed.0.store(consumed, Ordering::Release);
     }
 
-    /// Descriptors that wait, as far as is known.
+    /// Returns the number of descriptors known to wait.
     pub(super) fn waiting(&self) -> usize {
         self.produced_seen.wrapping_sub(self.consumed) as usize
     }
 
-    /// Looks how far the other side is. It cannot take back what it has put, nor have put more than there is room for.
+    /// Reads the producer's index and checks it. The producer cannot take descriptors back, nor put more than fit.
     fn look(&mut self, indices: &RingIndices, depth: usize) -> Result<(), Violation> {
-        // Acquire: what stands in the slots was written before.
+        // Acquire: the slots were written before the index.
         let produced = indices.produced.0.load(Ordering::Acquire);
         let claimed = produced.wrapping_sub(self.consumed);
         if claimed as usize > depth || (claimed as usize) < self.waiting() {

@@ -1,4 +1,4 @@
-//! One side of the link: the ring that it fills, the ring that it empties, and its sleep.
+//! One side of the link: the ring that it fills, the ring that it empties, and its sleep state.
 
 use super::atomic::{Ordering, fence};
 use super::consumer::Consumer;
@@ -7,38 +7,39 @@ use super::producer::Producer;
 use crate::descriptor::Descriptor;
 use crate::link::Violation;
 
-/// What became of descriptors that were put.
+/// Result of putting descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "the other side may sleep"]
 pub struct Put {
-    /// How many the other side had room for, whole entries.
+    /// Number of descriptors that fitted, in whole entries.
     pub taken: usize,
-    /// The other side sleeps: its doorbell is to be rung.
+    /// Whether the other side sleeps, so that the caller must ring its doorbell.
     pub ring: bool,
 }
 
 /// One side's end of the two rings.
 ///
-/// Order of calls: [`End::put`] and [`End::get`] at will. Before the side sleeps, [`End::prepare_to_sleep`]; only if that says so it
-/// may sleep, until its doorbell rings or it has something else to do; then [`End::awake`] before anything else.
+/// The caller may call [`End::put`] and [`End::get`] at any time. Before the side sleeps, it must call [`End::prepare_to_sleep`]. Only if
+/// that returns true may the side sleep, until its doorbell rings or it has other work; then it must call [`End::awake`] before anything
+/// else.
 ///
-/// After a [`Violation`] it is of no use any more.
+/// After a [`Violation`], the end can no longer be used.
 #[derive(Debug)]
 pub struct End<M> {
     memory: M,
     side: Side,
     pub(super) producer: Producer,
     pub(super) consumer: Consumer,
-    /// What nobody waits for does not wake this side.
+    /// Whether this side must stay asleep when entries arrive that nobody waits for.
     masked: bool,
-    /// What was put last the other side need not have noticed.
+    /// Whether the other side may not have noticed the last put.
     unnoticed: bool,
 }
 
 impl<M: SharedMemory> End<M> {
-    /// The end of `side`, of memory that is still all zeros, but for what the other side has put already.
+    /// Creates the end of `side`. The memory must be all zeros, except for entries that the other side has already put.
     ///
-    /// Panics when the number of slots of a ring is no power of two.
+    /// Panics if the number of slots of a ring is not a power of two.
     pub fn new(memory: M, side: Side) -> Self {
         assert!(
             memory.ring_depth().is_power_of_two(),
@@ -54,24 +55,25 @@ impl<M: SharedMemory> End<M> {
         }
     }
 
-    /// The memory.
+    /// Returns the shared memory.
     pub fn memory(&self) -> &M {
         &self.memory
     }
 
-    /// Puts whole entries into the ring to the other side, which learns of all of them at once. What finds no room is to be put again.
+    /// Puts whole entries into the ring to the other side, which sees all of them at once. The caller must put entries that did not fit
+    /// again later.
     ///
     /// # Errors
-    /// The other side's index is wrong.
+    /// Fails if the other side's index is wrong.
     pub fn put(&mut self, descriptors: &[Descriptor]) -> Result<Put, Violation> {
         self.put_for(Attention::ENTRIES, descriptors)
     }
 
-    /// The same for entries that nobody waits for: a side that [masks them](End::mask_lazy) is not woken for them, and finds them when
-    /// something else wakes it.
+    /// Puts entries that nobody waits for: a side that [masks them](End::mask_lazy) is not woken up for them, and finds them when something
+    /// else wakes it up.
     ///
     /// # Errors
-    /// The other side's index is wrong.
+    /// Fails if the other side's index is wrong.
     pub fn put_lazily(&mut self, descriptors: &[Descriptor]) -> Result<Put, Violation> {
         self.put_for(Attention::LAZY, descriptors)
     }
@@ -79,7 +81,7 @@ impl<M: SharedMemory> End<M> {
     fn put_for(&mut self, what: u32, descriptors: &[Descriptor]) -> Result<Put, Violation> {
         let ring = SharedRing::new(&self.memory, self.side);
         let taken = self.producer.put(&ring, descriptors)?;
-        // A full ring is waited for, whatever is in it.
+        // A full ring wakes the other side up, whatever is in it.
         let is_short = self.producer.is_short();
         let what = if is_short { Attention::ENTRIES } else { what };
         let is_news = taken > 0 || is_short && self.unnoticed;
@@ -90,11 +92,11 @@ impl<M: SharedMemory> End<M> {
         Ok(Put { taken, ring })
     }
 
-    /// Appends entries that the other side has put, whole ones, at most `most` descriptors if the first entry is not longer. True
-    /// when the other side sleeps and waits for room: its doorbell is to be rung.
+    /// Appends whole entries that the other side has put, at most `most` descriptors unless the first entry is longer. Returns true if the
+    /// other side sleeps and waits for space: the caller must then ring its doorbell.
     ///
     /// # Errors
-    /// The other side's index is wrong, or it has put an entry that is not whole. Nothing is appended then.
+    /// Fails if the other side's index is wrong, or if it has put an incomplete entry. Nothing is appended then.
     #[must_use = "the other side may sleep"]
     pub fn get(
         &mut self,
@@ -103,37 +105,37 @@ impl<M: SharedMemory> End<M> {
     ) -> Result<bool, Violation> {
         let ring = SharedRing::new(&self.memory, self.side.other());
         let taken = self.consumer.get(&ring, most, descriptors)?;
-        // Whoever waits for room is not woken for a little of it: the rest is going to be taken as well, and wakes it.
+        // A side that waits for space is not woken up for a little: the rest will be taken too, and wakes it up.
         let roomy = 2 * self.consumer.waiting() <= ring.depth();
         Ok(taken > 0 && roomy && self.must_ring(Attention::ROOM))
     }
 
-    /// Whether there is something to get, or, when the last put fell short, room to go on. This is what one looks at while one spins.
+    /// Returns whether there are entries to get or, if the last put fell short, space to continue. A spinning thread polls this.
     ///
     /// # Errors
-    /// An index of the other side is wrong.
+    /// Fails if an index of the other side is wrong.
     pub fn has_news(&mut self) -> Result<bool, Violation> {
         let ring = SharedRing::new(&self.memory, self.side.other());
         let has_entries = self.consumer.has_entries(ring.indices(), ring.depth())?;
         Ok(has_entries || self.has_room_again()?)
     }
 
-    /// Whether the last put fell short and there is room to go on.
+    /// Returns whether the last put fell short and there is now space to continue.
     fn has_room_again(&mut self) -> Result<bool, Violation> {
         let ring = SharedRing::new(&self.memory, self.side);
         Ok(self.producer.is_short() && self.producer.has_more_room(ring.indices())?)
     }
 
-    /// Whether this side sleeps on when something comes that nobody waits for, from the next sleep on.
+    /// Sets whether this side stays asleep when entries arrive that nobody waits for, from the next sleep on.
     pub fn mask_lazy(&mut self, masked: bool) {
         self.masked = masked;
     }
 
-    /// Says that this side is going to sleep until something comes, or, when its last put fell short, until there is room. False
-    /// when that is so already: it must not sleep.
+    /// Announces that this side is going to sleep until entries arrive or, if its last put fell short, until there is space. Returns false
+    /// if that is already so: the side must not sleep.
     ///
     /// # Errors
-    /// An index of the other side is wrong.
+    /// Fails if an index of the other side is wrong.
     #[must_use = "it must not sleep when there is something to do"]
     pub fn prepare_to_sleep(&mut self) -> Result<bool, Violation> {
         let mut waits_for = Attention::ENTRIES;
@@ -146,10 +148,11 @@ impl<M: SharedMemory> End<M> {
         self.sleep_unless(waits_for, Self::has_news)
     }
 
-    /// The same for a side whose last put fell short and that can take nothing before there is room: whatever comes, it sleeps on.
+    /// Announces that this side, whose last put fell short, is going to sleep until there is space. Arriving entries do not wake it up,
+    /// because it cannot take any before. Returns false if there is space already: the side must not sleep.
     ///
     /// # Errors
-    /// An index of the other side is wrong.
+    /// Fails if an index of the other side is wrong.
     #[must_use = "it must not sleep when there is something to do"]
     pub fn prepare_to_sleep_for_room(&mut self) -> Result<bool, Violation> {
         self.sleep_unless(Attention::ROOM, Self::has_room_again)
@@ -161,7 +164,7 @@ impl<M: SharedMemory> End<M> {
         has_come: impl FnOnce(&mut Self) -> Result<bool, Violation>,
     ) -> Result<bool, Violation> {
         self.wait_for(waits_for);
-        // The word is there before the indices are looked at; the other side does it the other way round.
+        // This side writes the word before it reads the indices; the other side does the reverse.
         fence(Ordering::SeqCst);
         let has_come = has_come(self)?;
         if has_come {
@@ -170,7 +173,7 @@ impl<M: SharedMemory> End<M> {
         Ok(!has_come)
     }
 
-    /// Says that this side is awake. True when the other side has rung, or is about to.
+    /// Announces that this side is awake. Returns true if the other side has rung since this side announced its sleep, or is about to.
     pub fn awake(&mut self) -> bool {
         self.wait_for(0) == 0
     }
@@ -182,12 +185,12 @@ impl<M: SharedMemory> End<M> {
         own.swap(what, Ordering::Relaxed)
     }
 
-    /// Whether the other side sleeps and waits for `what`, which an index has just told it of.
+    /// Returns whether the other side sleeps and waits for `what`, which an index update has just announced.
     fn must_ring(&self, what: u32) -> bool {
-        // The index is there before the word is looked at.
+        // The index is written before the word is read.
         fence(Ordering::SeqCst);
         let other = self.memory.control().attention(self.side.other());
-        // Usually nobody sleeps, and a look does not take the line away. Whoever takes the word has to ring, even if
+        // Usually the other side is awake, and a plain load does not claim the cache line. The side that takes the word must ring, even if
         // the other side has woken up and waits for something else by now.
         other.load(Ordering::Relaxed) & what != 0 && other.swap(0, Ordering::Relaxed) != 0
     }

@@ -7,14 +7,14 @@ use std::ops::Deref;
 /// A side of the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
-    /// It sends requests.
+    /// The side that sends requests.
     Host,
-    /// It sends responses.
+    /// The side that sends responses.
     Adapter,
 }
 
 impl Side {
-    /// The one across.
+    /// Returns the other side.
     pub fn other(self) -> Self {
         match self {
             Self::Host => Self::Adapter,
@@ -23,13 +23,13 @@ impl Side {
     }
 }
 
-/// A word on two cache lines of its own: processors fetch lines in pairs, and what one side writes must not take away a line that
-/// the other is writing to.
+/// A word on two cache lines of its own. Processors fetch lines in pairs, and writes of one side must not claim a line to which the other
+/// side writes.
 #[derive(Debug, Default)]
 #[repr(C, align(128))]
 pub(super) struct Line(pub(super) AtomicU32);
 
-/// How far a ring has been filled and emptied: counts of descriptors since the beginning, modulo 2^32.
+/// Fill level of a ring: counts of descriptors put and taken since the start, modulo 2^32.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct RingIndices {
@@ -37,21 +37,21 @@ pub struct RingIndices {
     pub(super) consumed: Line,
 }
 
-/// What a side that sleeps, or is about to, waits for; zero while it is awake.
+/// What a side waits for while it sleeps, or is about to; zero while it is awake.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct Attention(pub(super) Line);
 
 impl Attention {
-    /// Descriptors from the other side.
+    /// Waits for descriptors from the other side.
     pub(super) const ENTRIES: u32 = 1;
-    /// Room for those of this side.
+    /// Waits for space for this side's descriptors.
     pub(super) const ROOM: u32 = 2;
-    /// Descriptors from the other side that nobody waits for.
+    /// Waits also for descriptors from the other side that nobody waits for.
     pub(super) const LAZY: u32 = 4;
 }
 
-/// All words beside the slots. Zeros are its beginning.
+/// All shared words except the slots. Initially zero.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct Control {
@@ -62,7 +62,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// The indices of the ring that `from` fills.
+    /// Returns the indices of the ring that `from` fills.
     pub(super) fn ring(&self, from: Side) -> &RingIndices {
         match from {
             Side::Host => &self.requests,
@@ -79,25 +79,25 @@ impl Control {
     }
 }
 
-/// Memory that both sides see, zeros in the beginning. It gives the same places at every call.
+/// Memory that both sides see, initially zero. Every call must return the same locations.
 ///
-/// Slots are copied as bytes, whatever the other side does to them meanwhile: a torn descriptor can only come from a side that breaks
-/// the rules, and is checked like any other.
+/// Slots are copied as bytes, even if the other side writes to them meanwhile: only a side that violates the protocol can cause a torn
+/// descriptor, which is checked like any other.
 pub trait SharedMemory {
-    /// The indices and attention words.
+    /// Returns the indices and attention words.
     fn control(&self) -> &Control;
 
-    /// Slots in each ring, a power of two.
+    /// Returns the number of slots in each ring, a power of two.
     fn ring_depth(&self) -> usize;
 
-    /// Copies `descriptors` to the slots from `at` on, of the ring that `from` fills; its end is not before theirs.
+    /// Copies `descriptors` to the slots from `at` on, in the ring that `from` fills. They do not extend beyond its end.
     fn write_slots(&self, from: Side, at: usize, descriptors: &[Descriptor]);
 
-    /// Appends what stands in `len` slots from `at` on, of the ring that `from` fills; its end is not before theirs.
+    /// Appends the contents of `len` slots from `at` on, in the ring that `from` fills. They do not extend beyond its end.
     fn read_slots(&self, from: Side, at: usize, len: usize, descriptors: &mut Vec<Descriptor>);
 }
 
-/// Whatever refers to such memory.
+/// References to shared memory.
 impl<T: Deref<Target: SharedMemory>> SharedMemory for T {
     fn control(&self) -> &Control {
         (**self).control()
@@ -113,7 +113,7 @@ impl<T: Deref<Target: SharedMemory>> SharedMemory for T {
     }
 }
 
-/// One of the two rings. Indices run through 2^32; behind the last slot follows the first.
+/// One of the two rings. Indices count modulo 2^32; the first slot follows the last.
 #[derive(Debug)]
 pub(super) struct SharedRing<'a, M> {
     memory: &'a M,
@@ -121,7 +121,7 @@ pub(super) struct SharedRing<'a, M> {
 }
 
 impl<'a, M: SharedMemory> SharedRing<'a, M> {
-    /// The ring that `from` fills.
+    /// Creates a view of the ring that `from` fills.
     pub(super) fn new(memory: &'a M, from: Side) -> Self {
         Self { memory, from }
     }
@@ -144,7 +144,7 @@ impl<'a, M: SharedMemory> SharedRing<'a, M> {
         }
     }
 
-    /// Appends what stands in the `len` slots from index `begin` on.
+    /// Appends the contents of the `len` slots from index `begin` on.
     pub(super) fn read(&self, begin: u32, len: usize, descriptors: &mut Vec<Descriptor>) {
         let (at, first) = self.first_run(begin, len);
         self.memory.read_slots(self.from, at, first, descriptors);
@@ -154,7 +154,7 @@ impl<'a, M: SharedMemory> SharedRing<'a, M> {
         }
     }
 
-    /// The slot of index `begin`, and how many of `len` slots follow each other from there.
+    /// Returns the slot of index `begin`, and how many of `len` slots are contiguous from there.
     fn first_run(&self, begin: u32, len: usize) -> (usize, usize) {
         let depth = self.depth();
         let at = begin as usize & (depth - 1);
@@ -164,7 +164,7 @@ impl<'a, M: SharedMemory> SharedRing<'a, M> {
 
 #[cfg(not(loom))]
 const _: () = {
-    // What stands in shared memory must not depend on the compiler.
+    // The layout of shared memory must not depend on the compiler.
     assert!(size_of::<Descriptor>() == Descriptor::BYTES as usize);
     assert!(size_of::<Control>() == 6 * 128 && align_of::<Control>() == 128);
 };

@@ -1,16 +1,16 @@
-//! Two rings of descriptors and two doorbells in memory that two processes share, as an algorithm over atomic words.
+//! Two rings of descriptors and two doorbells in memory shared by two processes, as an algorithm over atomic words.
 //!
-//! What the memory is, and what a doorbell is, the caller knows: here are only the words ([`SharedMemory`]) and what is done with
-//! them ([`End`], one for each side). So the same code runs between processes, between threads in tests, and under a
-//! model checker, which tries all orders that the memory model allows (`RUSTFLAGS="--cfg loom"`).
+//! The caller provides the memory and the doorbells. This module contains only the words ([`SharedMemory`]) and the operations on them
+//! ([`End`], one for each side). The same code therefore runs between processes, between threads in tests, and under a model checker, which
+//! tries all orders that the memory model allows (`RUSTFLAGS="--cfg loom"`).
 //!
-//! *Nothing that the other side writes is believed.* Indices and attention words are atomic and slots are only copied, so whatever it
-//! does to them at whatever moment is a value. Each side keeps its own indices to itself and only tells the other; those of the other side are
-//! checked against them. A descriptor is copied before anybody looks at it.
+//! *The other side is not trusted.* Indices and attention words are atomic and slots are only copied, so any concurrent change by the other
+//! side results in some value, never in undefined behaviour. Each side keeps private copies of its own indices, publishes them, and checks
+//! the other side's indices against them. A descriptor is copied before it is inspected.
 //!
-//! *Doorbells are rung only for sleepers.* A side that goes to sleep says for what in its [`Attention`] word, and looks again before
-//! it does; one that has moved an index looks at the word after that. A fence stands between the two steps of each, so one
-//! of them sees the other, and no wake-up is lost.
+//! *Doorbells are rung only for sleepers.* A side that is about to sleep announces what it waits for in its [`Attention`] word, and then
+//! checks the indices again. A side that has moved an index then checks the other's word. A fence separates the two steps on either side,
+//! so at least one of them sees the other, and no wake-up is lost.
 
 mod atomic;
 mod consumer;

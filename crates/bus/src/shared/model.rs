@@ -1,5 +1,5 @@
-//! The algorithm under a model checker: every order of the two sides' steps that the memory model allows, up to a number of
-//! preemptions. A wake-up that is lost is a deadlock, which the checker reports.
+//! Model-checks the algorithm: tries every order of the two sides' steps that the memory model allows, up to a number of preemptions. The
+//! checker reports a lost wake-up as a deadlock.
 
 use super::End;
 use super::memory::Side;
@@ -8,10 +8,10 @@ use crate::descriptor::Descriptor;
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 
-/// Preemptions in one run. Bugs of this kind of algorithm show with two or three.
+/// Maximum number of preemptions in one run. Two or three reveal the bugs of this kind of algorithm.
 const PREEMPTIONS: usize = 3;
 
-/// A doorbell: it rings until somebody has heard it.
+/// A doorbell that rings until its owner has heard it.
 #[derive(Default)]
 struct Bell {
     rings: Mutex<bool>,
@@ -33,7 +33,7 @@ impl Bell {
     }
 }
 
-/// A side with its doorbell and the other's.
+/// A side with its own doorbell and that of the other side.
 struct Party {
     end: End<Arc<OwnMemory>>,
     own_bell: Arc<Bell>,
@@ -62,7 +62,7 @@ impl Party {
         }
     }
 
-    /// Puts all of them, sleeping while there is no room.
+    /// Puts all descriptors, and sleeps while there is no space.
     fn put_all(&mut self, mut descriptors: &[Descriptor]) {
         while !descriptors.is_empty() {
             let put = self.end.put(descriptors).unwrap();
@@ -76,7 +76,7 @@ impl Party {
         }
     }
 
-    /// Gets as many as `expected`, sleeping while there are none.
+    /// Gets `expected` descriptors, and sleeps while there are none.
     fn get_all(&mut self, most: usize, expected: usize) -> Vec<Descriptor> {
         let mut got = Vec::new();
         while got.len() < expected {
@@ -98,7 +98,7 @@ fn check(test: impl Fn() + Sync + Send + 'static) {
     model.check(test);
 }
 
-/// One side puts `batches` one after another, the other gets them, `most` at a time.
+/// Checks that one side gets all `batches` that the other side puts, `most` at a time.
 fn transfer(depth: usize, most: usize, batches: fn() -> Vec<Vec<Descriptor>>) {
     check(move || {
         let (mut host, mut adapter) = Party::pair(depth);
@@ -148,7 +148,7 @@ fn entries_of_several_descriptors_stay_whole() {
     });
 }
 
-/// Both sides send and answer, and each sleeps for whatever comes first.
+/// Both sides send and answer, and each sleeps until entries or space become available.
 #[test]
 fn requests_and_responses_cross() {
     check(|| {
@@ -166,7 +166,7 @@ fn requests_and_responses_cross() {
     });
 }
 
-/// What does not wake a side that masks lazy entries is there when something else does.
+/// Lazy entries that do not wake up a side that masks them are found when something else wakes it up.
 #[test]
 fn who_masks_lazy_entries_finds_everything() {
     check(|| {
@@ -182,7 +182,7 @@ fn who_masks_lazy_entries_finds_everything() {
     });
 }
 
-/// A side that wakes up by itself, as by a timer, and sleeps again for something else, is still woken.
+/// A side that wakes up by itself, as by a timer, and then sleeps for something else, is still woken up.
 #[test]
 fn who_wakes_up_by_itself_is_not_forgotten() {
     check(|| {
@@ -192,7 +192,7 @@ fn who_wakes_up_by_itself_is_not_forgotten() {
         if first.ring {
             host.other_bell.ring();
         }
-        // Short of room, it would sleep, and a timer wakes it at once.
+        // If short of space, the host prepares to sleep and is woken up at once, as by a timer.
         let second = host.end.put(&[request(2)]).unwrap();
         if second.ring {
             host.other_bell.ring();

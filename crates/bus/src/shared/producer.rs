@@ -1,36 +1,36 @@
-//! The side of a ring that fills it.
+//! The producer of a ring.
 
 use super::atomic::Ordering;
 use super::memory::{RingIndices, SharedMemory, SharedRing};
 use crate::descriptor::{Descriptor, entries_within};
 use crate::link::Violation;
 
-/// What the filling side keeps to itself.
+/// Private state of the producer.
 #[derive(Debug, Default)]
 pub(super) struct Producer {
-    /// Descriptors put since the beginning.
+    /// Number of descriptors put since the start.
     produced: u32,
-    /// Of these, how many the other side was last seen to have taken.
+    /// The other side's count of descriptors taken, when last read.
     consumed_seen: u32,
-    /// The last put found less room than it wanted.
+    /// Whether the last put did not fit completely.
     short: bool,
 }
 
 impl Producer {
-    /// Begins with a ring that so many descriptors have gone through.
+    /// Starts as if this many descriptors had already passed through the ring.
     #[cfg(all(test, not(loom)))]
     pub(super) fn start_at(&mut self, count: u32) {
         (self.produced, self.consumed_seen) = (count, count);
     }
 
-    /// Puts whole entries as long as there is room and tells of all of them at once. Gives how many descriptors it put.
+    /// Puts whole entries as far as they fit, and publishes all of them at once. Returns the number of descriptors put.
     pub(super) fn put(
         &mut self,
         ring: &SharedRing<'_, impl SharedMemory>,
         descriptors: &[Descriptor],
     ) -> Result<usize, Violation> {
         let depth = ring.depth();
-        // The other side's index is on a line that it writes to; it is looked at only when what is known of it does not do.
+        // The consumer's index is on a cache line that the consumer writes to, so it is read only if the known value does not suffice.
         if depth - self.in_ring() < descriptors.len() {
             self.look(ring.indices())?;
         }
@@ -39,7 +39,7 @@ impl Producer {
         if taken > 0 {
             ring.write(self.produced, &descriptors[..taken]);
             self.produced = self.produced.wrapping_add(taken as u32);
-            // Release: what stands in the slots is written before.
+            // Release: the slots are written before the index.
             let produced = &ring.indices().produced.0;
             produced.store(self.produced, Ordering::Release);
         }
@@ -47,26 +47,26 @@ impl Producer {
         Ok(taken)
     }
 
-    /// Whether something could not be put for lack of room.
+    /// Returns whether the last put did not fit completely.
     pub(super) fn is_short(&self) -> bool {
         self.short
     }
 
-    /// Whether there is more room than when the last put found too little.
+    /// Returns whether the consumer has taken entries since the last put.
     pub(super) fn has_more_room(&mut self, indices: &RingIndices) -> Result<bool, Violation> {
         let before = self.consumed_seen;
         self.look(indices)?;
         Ok(self.consumed_seen != before)
     }
 
-    /// Descriptors that the other side has not taken, as far as is known.
+    /// Returns the number of descriptors that the consumer is not known to have taken.
     fn in_ring(&self) -> usize {
         self.produced.wrapping_sub(self.consumed_seen) as usize
     }
 
-    /// Looks how far the other side is. It can only have taken what it had not before.
+    /// Reads the consumer's index and checks it. The consumer can only have taken more descriptors than before.
     fn look(&mut self, indices: &RingIndices) -> Result<(), Violation> {
-        // Acquire: it has read the slots before they are written again.
+        // Acquire: the consumer has read the slots before they are overwritten.
         let consumed = indices.consumed.0.load(Ordering::Acquire);
         let (claimed, most) = (self.produced.wrapping_sub(consumed), self.in_ring() as u32);
         if claimed > most {

@@ -1,4 +1,4 @@
-//! Memory of one process that stands for shared memory in tests.
+//! Private memory that serves as shared memory in tests.
 
 use super::atomic::{AtomicU64, Ordering};
 use super::memory::{Control, SharedMemory, Side};
@@ -6,8 +6,8 @@ use crate::descriptor::{Action, Buffer, Descriptor, MOST_INLINE_BYTES, Request, 
 #[cfg(not(loom))]
 use crate::descriptor::{Outcome, Response, Status};
 
-/// A descriptor's place, as atomic words: in one process two threads would otherwise be at fault when one breaks the rules. That
-/// they are relaxed lets the model checker show what the indices' order allows.
+/// Slot of a descriptor, as atomic words: with plain memory, a test that violates the protocol would be a data race between two threads of
+/// one process. Relaxed accesses let the model checker show what the order of the indices permits.
 #[derive(Debug, Default)]
 struct Slot([AtomicU64; 4]);
 
@@ -52,7 +52,7 @@ impl SharedMemory for OwnMemory {
     }
 }
 
-/// A request of one descriptor.
+/// Returns a request of one descriptor.
 pub(super) fn request(number: u32) -> Descriptor {
     Request {
         socket: number,
@@ -62,7 +62,7 @@ pub(super) fn request(number: u32) -> Descriptor {
     .encode()
 }
 
-/// A response of one descriptor.
+/// Returns a response of one descriptor.
 #[cfg(not(loom))]
 pub(super) fn response(number: u32) -> Descriptor {
     Response {
@@ -74,7 +74,7 @@ pub(super) fn response(number: u32) -> Descriptor {
     .encode()
 }
 
-/// A request with data inside, of `len` bytes.
+/// Returns a request with `len` bytes of inline data.
 pub(super) fn inline_request(number: u32, len: usize) -> Vec<Descriptor> {
     assert!(len <= MOST_INLINE_BYTES);
     let action = Action::send(Buffer::Inline { len: len as u16 }, false);

@@ -43,7 +43,7 @@ fn entries_are_put_and_got_whole() {
         End::new(&memory, Side::Host),
         End::new(&memory, Side::Adapter),
     );
-    // Three entries of one, three and five descriptors: the last has no room.
+    // Three entries of one, three and five descriptors, the last of which does not fit.
     let entries = [
         vec![request(1)],
         inline_request(2, 16 + 64),
@@ -148,7 +148,7 @@ fn a_sleeper_is_not_woken_for_lazy_entries_that_it_masks() {
     assert!(host.awake());
     assert_eq!(all_of(&mut host), [response(3), response(4)]);
 
-    // Nobody sleeps while the other side cannot go on.
+    // The host cannot sleep through a ring that is full of lazy responses.
     assert_eq!(host.prepare_to_sleep(), Ok(true));
     let put = adapter.put_lazily(&[response(5); 4]).expect("no violation");
     assert_eq!((put.taken, put.ring), (4, false));
@@ -177,7 +177,7 @@ fn wrong_indices_are_named() {
     assert_eq!(adapter.get(9, &mut Vec::new()), Err(too_many));
     assert_eq!(adapter.prepare_to_sleep(), Err(too_many));
     let mut adapter = End::new(&memory, Side::Adapter);
-    // The host says that it has taken what was never put.
+    // The host claims to have taken descriptors that were never put.
     spoil(&ring(Side::Adapter).consumed.0, 1);
     let responses = [response(1); 5];
     assert_eq!(
@@ -187,7 +187,7 @@ fn wrong_indices_are_named() {
             depth: 0
         })
     );
-    // It takes back what it has put.
+    // The host takes descriptors back.
     let memory = OwnMemory::new(4);
     let mut adapter = End::new(&memory, Side::Adapter);
     spoil(&memory.control.ring(Side::Host).produced.0, 2);
@@ -208,7 +208,7 @@ fn entries_that_are_cut_off_are_named_and_nothing_is_got() {
     let mut host = End::new(&memory, Side::Host);
     let mut adapter = End::new(&memory, Side::Adapter);
     let entry = inline_request(1, 80);
-    // A host that breaks the rules can put an entry in two steps.
+    // A host that violates the protocol can put an entry in two steps.
     let ring = SharedRing::new(&memory, Side::Host);
     let taken = host.producer.put(&ring, &[request(0), entry[0]]);
     assert_eq!(taken, Ok(2));
@@ -266,8 +266,8 @@ fn indices_run_through_their_range() {
 }
 
 proptest! {
-    /// Whatever each side does when, what is put comes out whole, in order and once; a side sleeps only when there is nothing to do,
-    /// and it is woken when there is.
+    /// For any interleaving, entries come out whole, in order and once; a side sleeps only if it has nothing to do, and is woken up when it
+    /// has.
     #[test]
     fn random_interleavings(depth in 3_u32..6, steps in prop::collection::vec((0_u8..6, 1_usize..4), 1..200)) {
         let memory = OwnMemory::new(1 << depth);
@@ -310,7 +310,7 @@ proptest! {
 fn a_word_taken_is_a_bell_rung() {
     let memory = OwnMemory::new(2);
     let mut host = End::new(&memory, Side::Host);
-    // Between the look and the taking the other side began to wait for something else: it is to be woken all the same.
+    // Between the load and the exchange, the other side began to wait for something else: it must be woken up all the same.
     spoil(
         memory.control.attention(Side::Adapter),
         Attention::ROOM | Attention::ENTRIES,

@@ -1,4 +1,4 @@
-//! Strings whose outcome is known.
+//! Reference strings with known results.
 
 use super::*;
 use ReplacementConfig::{Fifo, Gdsf, Lfu, Lru, S3Fifo, Sieve, WTinyLfu};
@@ -28,7 +28,7 @@ fn a_loop_larger_than_the_cache_defeats_lru() {
     assert!(hits(&string, 10, WTinyLfu).hits >= 70);
 }
 
-/// Ten popular blocks, asked for three times each before and again after twenty that are asked for once.
+/// Ten popular blocks, requested three times each before and once after twenty blocks that are requested once.
 fn scan() -> Vec<Reference> {
     let popular = (0..3).flat_map(|_| 0..10);
     equal(popular.chain(100..120).chain(0..10))
@@ -42,7 +42,7 @@ fn a_scan_pollutes_lru_but_not_what_counts_or_doubts() {
         let got = hits(&scan(), 12, policy).hits;
         assert!(got >= 28, "{policy:?} has {got} hits");
     }
-    // Blocks age with every victim, so that a long scan wins in the end.
+    // Blocks age with every victim, so that a long scan prevails in the end.
     assert_eq!(hits(&scan(), 12, Gdsf).hits, 20);
 }
 
@@ -50,13 +50,13 @@ fn a_scan_pollutes_lru_but_not_what_counts_or_doubts() {
 fn admission_keeps_a_scan_out_of_lru() {
     let with = |admission| replay(&scan(), 12, Lru, admission).0.hits().hits;
     assert_eq!(with(AdmissionConfig::TINY_LFU), 30);
-    // The second request is the first that enters.
+    // A block enters at its second request.
     assert_eq!(with(AdmissionConfig::SECOND_REQUEST), 20);
 }
 
 #[test]
 fn the_hand_of_sieve_goes_on_where_it_was() {
-    // A, B and C are cached, A and B marked. D throws out C and the hand is past it, so that E throws out D, not A.
+    // A, B and C are cached, A and B marked. D evicts C and the hand has passed C, so that E evicts A, whose mark is cleared.
     let mut sieve = Sieve.build(3);
     for slot in 0..3 {
         sieve.inserted(slot, u64::from(slot), 1);
@@ -65,7 +65,7 @@ fn the_hand_of_sieve_goes_on_where_it_was() {
     sieve.used(1);
     assert_eq!(sieve.victim(), Some(2));
     sieve.inserted(2, 3, 1);
-    // The hand was at the newest: it starts anew at the oldest, whose mark is gone.
+    // The hand was at the newest block: it starts again at the oldest, whose mark has been cleared.
     assert_eq!(sieve.victim(), Some(0));
 }
 
@@ -76,7 +76,7 @@ fn s3_fifo_knows_blocks_again() {
         policy.inserted(slot, u64::from(slot), 1);
     }
     assert_eq!(policy.victim(), Some(0));
-    // Key 0 is a ghost: it enters the main queue and is not looked at while the small one is long enough.
+    // Key 0 is a ghost: it enters the main queue, which is not examined while the small one is long enough.
     policy.inserted(0, 0, 1);
     for slot in 1..10 {
         assert_eq!(policy.victim(), Some(slot));
@@ -94,7 +94,7 @@ fn gdsf_weighs_content_bytes() {
     policy.used(0);
     // 2000, 4096 and 1500.
     assert_eq!(policy.victim(), Some(2));
-    // Ages count: 1500 + 600 is more than 2000.
+    // Age counts: 1500 + 600 is more than 2000.
     policy.inserted(2, 3, 600);
     assert_eq!(policy.victim(), Some(0));
 }

@@ -1,4 +1,4 @@
-//! All policies against the simplest models of them, and against the optimum.
+//! Tests all policies against simple models and against the optimum.
 
 mod examples;
 mod models;
@@ -7,7 +7,7 @@ mod optimum;
 use crate::{AdmissionConfig, Hits, Reference, ReplacementConfig, Simulation};
 use proptest::prelude::*;
 
-/// Replays `string` through one cache, checking it after every reference.
+/// Replays `string` through one cache and checks the cache after every reference.
 fn replay(
     string: &[Reference],
     slots: u32,
@@ -31,13 +31,13 @@ fn hits(string: &[Reference], slots: u32, replacement: ReplacementConfig) -> Hit
         .hits()
 }
 
-/// Blocks of 100 bytes.
+/// Returns references to blocks of 100 bytes.
 fn equal(blocks: impl IntoIterator<Item = u32>) -> Vec<Reference> {
     let reference = |block| Reference { block, bytes: 100 };
     blocks.into_iter().map(reference).collect()
 }
 
-/// A string of references in which a few blocks are popular; a block's bytes may differ from time to time.
+/// Generates reference strings in which a few blocks are popular; a block's bytes may vary.
 fn strings() -> impl Strategy<Value = Vec<Reference>> {
     let block = prop_oneof![3 => 0u32..5, 2 => 0u32..20];
     let bytes = prop_oneof![Just(4096), 1u32..4096];
@@ -46,7 +46,7 @@ fn strings() -> impl Strategy<Value = Vec<Reference>> {
 }
 
 proptest! {
-    /// Inclusion (Mattson 1970): what a small LRU cache holds, a larger one holds, too.
+    /// Inclusion (Mattson 1970): a larger LRU cache holds everything that a smaller one holds.
     #[test]
     fn lru_obeys_inclusion_and_agrees_with_stack_distances(string in strings()) {
         let mut stack = crate::StackDistance::default();

@@ -1,9 +1,9 @@
-//! Each policy beside a model that keeps keys in plain vectors and does what the paper's pseudocode says.
+//! Compares each policy with a model that keeps keys in plain vectors and follows the paper's pseudocode.
 
 use super::*;
 use crate::Replacement;
 
-/// The same as [`Replacement`], with keys in place of slots.
+/// Like [`Replacement`], with keys in place of slots.
 trait Model {
     fn inserted(&mut self, key: u64, bytes: u32);
     fn used(&mut self, key: u64);
@@ -15,7 +15,7 @@ fn position(keys: &[u64], key: u64) -> usize {
     keys.iter().position(|&k| k == key).expect("it is there")
 }
 
-/// LRU and FIFO: a queue, the oldest first.
+/// LRU and FIFO: a queue, oldest first.
 struct Queue {
     keys: Vec<u64>,
     renews: bool,
@@ -42,11 +42,11 @@ impl Model for Queue {
     }
 }
 
-/// LFU and GDSF: the smallest of priority and age.
+/// LFU and GDSF: evicts the block with the lowest priority, the oldest of equals.
 struct Ranked {
-    /// Key, bytes, uses, priority, in order of use.
+    /// Key, bytes, uses and priority of each block, in order of use.
     blocks: Vec<(u64, u64, u64, u64)>,
-    /// GDSF: bytes weigh and age counts.
+    /// GDSF: bytes count, and blocks age.
     greedy_dual: bool,
     inflation: u64,
 }
@@ -89,7 +89,7 @@ impl Model for Ranked {
     }
 }
 
-/// SIEVE: a queue, the oldest first, with marks; the hand is an index into it.
+/// SIEVE: a queue with marks, oldest first; the hand is an index into it.
 #[derive(Default)]
 struct SieveModel {
     queue: Vec<(u64, bool)>,
@@ -105,7 +105,7 @@ impl SieveModel {
 
 impl Model for SieveModel {
     fn inserted(&mut self, key: u64, _bytes: u32) {
-        // A hand at the end starts anew at the oldest, not at what comes in now.
+        // A hand at the end starts again at the oldest block, not at the new one.
         if self.hand == self.queue.len() {
             self.hand = 0;
         }
@@ -142,7 +142,7 @@ impl Model for SieveModel {
     }
 }
 
-/// S3-FIFO: queues of keys and uses, the oldest first.
+/// S3-FIFO: queues of keys and uses, oldest first.
 #[derive(Default)]
 struct S3Model {
     slots: usize,
@@ -171,7 +171,7 @@ impl S3Model {
         while !self.small.is_empty() {
             let (key, uses) = self.small.remove(0);
             if uses <= 1 {
-                // A name that is there already is there as the newest.
+                // The name is not present: inserting a block removes its ghost.
                 self.ghosts.push(key);
                 let limit = self.slots - self.small_target();
                 while self.ghosts.len() > limit {
@@ -191,7 +191,7 @@ impl S3Model {
 impl Model for S3Model {
     fn inserted(&mut self, key: u64, _bytes: u32) {
         if let Some(i) = self.ghosts.iter().position(|&k| k == key) {
-            // Its place in the queue of ghosts stays taken.
+            // Its position in the queue of ghosts stays occupied.
             self.ghosts[i] = u64::MAX;
             self.main.push((key, 0));
         } else {
@@ -320,7 +320,7 @@ fn model(policy: ReplacementConfig, slots: u32) -> Box<dyn Model> {
     }
 }
 
-/// A policy and its model, fed alike.
+/// A policy and its model, with the same input.
 struct Pair {
     policy: Box<dyn Replacement>,
     model: Box<dyn Model>,
@@ -341,7 +341,7 @@ impl Pair {
         self.keys.iter().position(|&k| k == key)
     }
 
-    /// Uses `key` or puts it into the cache.
+    /// Uses `key`, or puts it into the cache.
     fn request(&mut self, key: u64, bytes: u32) -> Result<(), TestCaseError> {
         if let Some(slot) = self.slot_of(Some(key)) {
             self.policy.used(slot as u32);
@@ -358,7 +358,7 @@ impl Pair {
         Ok(())
     }
 
-    /// The owner throws out `key`, if it is there.
+    /// Removes `key` as the owner, if it is cached.
     fn remove(&mut self, key: u64) {
         if let Some(slot) = self.slot_of(Some(key)) {
             self.policy.removed(slot as u32);

@@ -1,9 +1,9 @@
-//! The optimum against Belady's own rule and against trying everything out.
+//! Tests the optimum against Belady's own rule and against exhaustive search.
 
 use super::*;
 use crate::ByteBound;
 
-/// Belady's MIN that may let a block pass by: of the cached blocks and the new one, that goes which is used last.
+/// Belady's MIN with bypass: evicts the block, of the cached ones and the new one, whose next use is the latest.
 fn belady(blocks: &[u32], slots: usize) -> u64 {
     let mut cached: Vec<u32> = Vec::new();
     let mut hits = 0;
@@ -24,7 +24,7 @@ fn belady(blocks: &[u32], slots: usize) -> u64 {
     hits
 }
 
-/// The most bytes that can be hit, by trying every choice. Exponential.
+/// Returns the maximum number of bytes that can be hit, by trying every choice. Exponential.
 fn most_bytes(string: &[Reference], slots: usize, cached: &mut Vec<u32>) -> u64 {
     let Some((first, rest)) = string.split_first() else {
         return 0;
@@ -32,7 +32,7 @@ fn most_bytes(string: &[Reference], slots: usize, cached: &mut Vec<u32>) -> u64 
     if cached.contains(&first.block) {
         return u64::from(first.bytes) + most_bytes(rest, slots, cached);
     }
-    // Let it pass by, take an empty slot, or take that of another.
+    // Bypass the cache, take an empty slot, or take that of another block.
     let mut best = most_bytes(rest, slots, &mut cached.clone());
     if cached.len() < slots {
         cached.push(first.block);
@@ -49,8 +49,7 @@ fn most_bytes(string: &[Reference], slots: usize, cached: &mut Vec<u32>) -> u64 
 
 #[test]
 fn the_optimum_of_a_known_string() {
-    // Mattson et al. give a miss rate of 7 in 12 for this string, with three slots and every block let in. None of its
-    // blocks is worth passing by.
+    // Mattson et al. give a miss rate of 7 in 12 for this string, with three slots and every block admitted. No block is worth bypassing.
     let string = equal([1, 2, 3, 4, 1, 2, 5, 1, 2, 3, 4, 5]);
     assert_eq!(ByteBound::new(&string).hit_bytes(3), 500);
     // A loop: all but one of the blocks stay.

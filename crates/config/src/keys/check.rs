@@ -1,14 +1,14 @@
-//! Numbers that are not what their keys allow, and keys of kinds that were not chosen.
+//! Finds numbers that their keys do not allow, and keys of kinds that were not chosen.
 
 use super::{Allowed, Key, all, names_of};
 use crate::de::{Mismatch, Wrong, describe};
 use crate::tree::{Node, Value};
 
-/// Where keys stand a second time: in each kind of NIC, in what that differs from the general one.
+/// Second places of keys: each kind of NIC has those keys in which it differs from the general one.
 const SECOND_PLACES: [(&str, &str); 2] =
     [("nic.", "nics[]."), ("offload.adapter.", "nics[].adapter.")];
 
-/// The first number in an experiment that is not what its key allows.
+/// Finds the first number in an experiment that its key does not allow.
 pub fn out_of_range(tree: &Node) -> Option<Mismatch> {
     all().iter().find_map(|key| {
         let again = SECOND_PLACES.iter().filter_map(|(general, own)| {
@@ -38,7 +38,7 @@ fn wrong(tree: &Node, key: &Key, path: &str) -> Option<Mismatch> {
     let is_wrong = |node: &&Node| match node.value {
         Value::Integer(number) => !range.contains(number as f64),
         Value::Float(number) => range.whole || !range.contains(number),
-        // Who reads it says what it may be besides.
+        // The code that reads the key reports the other accepted values.
         _ => !has_another_form(),
     };
     let (path, node) = found.into_iter().find(|(_, node)| is_wrong(node))?;
@@ -52,7 +52,8 @@ fn wrong(tree: &Node, key: &Key, path: &str) -> Option<Mismatch> {
     })
 }
 
-/// The first key in a table that has one of several kinds, and not that one's keys. What reads tables of kinds without keys takes any.
+/// Finds the first key that does not belong to the chosen kind of its table. Tables of kinds without keys are read by code that accepts any
+/// key.
 pub fn of_another_kind(tree: &Node) -> Option<Mismatch> {
     let choices = all().iter().flat_map(|key| &key.only_where);
     let mut tags: Vec<(&str, &str)> = choices
@@ -64,7 +65,7 @@ pub fn of_another_kind(tree: &Node) -> Option<Mismatch> {
         let node = tree.get(table)?;
         let kind = node.get(tag)?.string()?;
         let tag_path = format!("{table}.{tag}");
-        // Who reads it says that there is no such kind.
+        // The code that reads the table reports that there is no such kind.
         names_of(&tag_path)
             .iter()
             .find(|named| named.name == kind)?;
@@ -97,7 +98,7 @@ pub fn of_another_kind(tree: &Node) -> Option<Mismatch> {
     })
 }
 
-/// The names of all keys in a table, whatever its kind.
+/// Returns the names of all keys in a table, of any kind.
 fn names_in(table: &str) -> Vec<&'static str> {
     let inside = all().iter().filter_map(|key| {
         let rest = key.path.strip_prefix(table)?.strip_prefix('.')?;
@@ -108,7 +109,7 @@ fn names_in(table: &str) -> Vec<&'static str> {
     names
 }
 
-/// The kinds of a table that have a key.
+/// Returns the kinds of a table that have a key.
 fn kinds_with(path: &str, tag: &str) -> Vec<String> {
     let is_there = |key: &&Key| {
         let rest = key.path.strip_prefix(path);

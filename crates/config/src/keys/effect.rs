@@ -1,43 +1,44 @@
-//! Keys that have an effect only where another key has some value.
+//! Keys that have an effect only if another key has a certain value.
 //!
-//! [`NEEDS`] is checked from both sides: a test changes every key of it where what it needs is not so, and sees that results stay.
+//! A test checks [`NEEDS`]: it violates each condition, changes every key that needs the condition, and verifies that results do not
+//! change.
 
 use serde::{Serialize, Serializer};
 use std::fmt;
 use toml::Value;
 
-/// What keys need to have an effect.
+/// Conditions of keys to have an effect.
 #[derive(Clone, Copy, Debug)]
 pub struct Needs {
-    /// The keys: each is a key, or a table that stands for all keys in it.
+    /// The keys, or tables that stand for all keys in them.
     pub keys: &'static [&'static str],
-    /// All of this must be so.
+    /// Conditions that must all hold.
     pub conditions: &'static [Condition],
 }
 
-/// Something that is so of another key.
+/// A condition on another key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Condition {
     /// The other key.
     pub path: &'static str,
-    /// What it must be.
+    /// The required value.
     pub test: Test,
 }
 
-/// What a key must be.
+/// Required value of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Test {
-    /// This switch must be on.
+    /// This switch is on.
     On,
-    /// This name.
+    /// The value is this name.
     Is(&'static str),
-    /// Any name but this.
+    /// The value is any name but this.
     Not(&'static str),
-    /// A number above this, or a count of tables.
+    /// The value is a number above this, or the number of tables is.
     Above(u32),
-    /// Not given at all.
+    /// The key is absent.
     Absent,
-    /// Given.
+    /// The key is present.
     Given,
 }
 
@@ -75,7 +76,7 @@ const fn needs(keys: &'static [&'static str], conditions: &'static [Condition]) 
     Needs { keys, conditions }
 }
 
-/// What keys need. Of tables that exist only for one `kind` or `policy` the schema says that.
+/// Conditions of keys. For tables that exist only for one `kind` or `policy`, the schema has this information.
 pub const NEEDS: &[Needs] = &[
     needs(
         &["nic.firmware.cache"],
@@ -280,13 +281,13 @@ pub const NEEDS: &[Needs] = &[
     needs(&["clients.tcp.nagle_rule"], &[on("clients.tcp.nagle")]),
 ];
 
-/// Whether the key at `path` is this one, or in this table.
+/// Returns whether `path` is this key, or is in this table.
 fn is_in(path: &str, table: &str) -> bool {
     let rest = path.strip_prefix(table);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// What the key at `path` needs to have an effect.
+/// Returns the conditions under which the key at `path` has an effect.
 pub fn needs_of(path: &str) -> impl Iterator<Item = &'static Condition> {
     let matching = NEEDS
         .iter()
@@ -294,7 +295,7 @@ pub fn needs_of(path: &str) -> impl Iterator<Item = &'static Condition> {
     matching.flat_map(|needs| needs.conditions)
 }
 
-/// What is not so in `experiment` and would have to be for the key at `path` to have an effect.
+/// Returns a condition of the key at `path` that `experiment` does not meet, if there is one.
 pub fn without_effect(experiment: &Value, path: &str) -> Option<&'static Condition> {
     needs_of(path).find(|condition| condition.path != path && !condition.is_met(experiment))
 }
@@ -302,7 +303,7 @@ pub fn without_effect(experiment: &Value, path: &str) -> Option<&'static Conditi
 impl Condition {
     fn is_met(&self, experiment: &Value) -> bool {
         let general = find(experiment, self.path);
-        // A kind of NIC may have what NICs in general have not.
+        // A kind of NIC may have values that NICs in general do not have.
         let own = self.path.strip_prefix("nic.").into_iter().flat_map(|rest| {
             let kinds = experiment.get("nics").and_then(Value::as_array);
             let kinds = kinds.into_iter().flatten();

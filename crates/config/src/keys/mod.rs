@@ -1,6 +1,6 @@
-//! All keys of an experiment: what each means and what it may be, as the configuration structs say it in doc comments and attributes.
+//! All keys of an experiment, with their meanings and accepted values, from the doc comments and attributes of the configuration structs.
 //!
-//! There is no second list: [`schemars`] makes a schema of the configuration, and [`all`] reads that.
+//! There is no second list: [`schemars`] derives a schema from the configuration, and [`all`] reads the schema.
 
 mod check;
 mod effect;
@@ -23,26 +23,26 @@ use std::sync::OnceLock;
 /// A key.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Key {
-    /// Tables and name, with dots between; `[]` stands for each table of a list.
+    /// Tables and name, separated by dots; `[]` stands for each table of a list.
     pub path: String,
-    /// The key exists only where this is so.
+    /// Conditions under which the key exists.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub only_where: Vec<Choice>,
-    /// What it says.
+    /// Meaning of the key.
     pub meaning: String,
-    /// What it may be.
+    /// Accepted values.
     pub value: Allowed,
-    /// What it is counted in.
+    /// Unit of the value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unit: Option<String>,
-    /// Its value where nobody says another; absent if there is none.
+    /// Default value, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<toml::Value>,
-    /// Whether its table needs it.
+    /// Whether the key must be present in its table.
     pub required: bool,
 }
 
-/// That another key has one of these values.
+/// Requires that another key has one of these values.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Choice {
     /// The other key.
@@ -51,7 +51,7 @@ pub struct Choice {
     pub values: Vec<String>,
 }
 
-/// What a key may be.
+/// Accepted values of a key.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Allowed {
@@ -76,16 +76,16 @@ pub enum Allowed {
 pub struct Named {
     /// The name.
     pub name: String,
-    /// What it stands for.
+    /// Meaning of the name.
     pub meaning: String,
 }
 
-/// What the doc comments of an enum say of each of its names.
+/// Returns the names of an enum's variants, with their doc comments.
 pub fn meanings_of<T: JsonSchema>() -> Vec<Named> {
     schema::names(schemars::schema_for!(T).as_value())
 }
 
-/// The names that the value of a key may have; none if it is not one of several names.
+/// Returns the names that the value of a key may have; empty if values are not names.
 pub fn names_of(path: &str) -> &'static [Named] {
     match all()
         .iter()
@@ -97,7 +97,7 @@ pub fn names_of(path: &str) -> &'static [Named] {
     }
 }
 
-/// All keys, in the order of their paths.
+/// Returns all keys, sorted by path.
 pub fn all() -> &'static [Key] {
     static KEYS: OnceLock<Vec<Key>> = OnceLock::new();
     KEYS.get_or_init(schema::keys)

@@ -1,41 +1,41 @@
-//! What a number may be.
+//! Accepted values of numbers.
 
 use serde::Serialize;
 use serde_json::Value;
 use std::fmt;
 
-/// What a number may be.
+/// Accepted values of a number.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Range {
-    /// Whether it has no fraction.
+    /// Whether only whole numbers are accepted.
     pub whole: bool,
-    /// The least.
+    /// Minimum.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub least: Option<f64>,
-    /// What it must be more than.
+    /// Bound that the number must exceed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub more_than: Option<f64>,
-    /// The most.
+    /// Maximum.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub most: Option<f64>,
-    /// Whether it must be a power of two.
+    /// Whether only powers of two are accepted.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub power_of_two: bool,
-    /// Whether it may be 0, whatever the least.
+    /// Whether 0 is accepted besides, whatever the minimum.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub or_zero: bool,
-    /// The only values, if they are few.
+    /// The accepted values, if they are few.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub only: Vec<i64>,
 }
 
 impl Range {
-    /// That of a schema for numbers.
+    /// Returns the range of a schema for numbers.
     pub(super) fn of(schema: &Value, whole: bool) -> Self {
         let number = |key: &str| schema.get(key).and_then(Value::as_f64);
         let says = |key: &str| schema.get(key).is_some_and(|value| value == true);
         let only = schema.get("enum").and_then(Value::as_array);
-        // TOML has no whole number above that of 64 bits with a sign.
+        // TOML's largest whole number is that of signed 64 bits.
         let of_type = match schema.get("format").and_then(Value::as_str) {
             Some("uint8") => Some(u8::MAX.into()),
             Some("uint16") => Some(u16::MAX.into()),
@@ -58,7 +58,7 @@ impl Range {
         }
     }
 
-    /// Whether a number may be this.
+    /// Returns whether the range contains a number.
     pub fn contains(&self, number: f64) -> bool {
         if self.or_zero && number == 0.0 {
             return true;
@@ -70,7 +70,7 @@ impl Range {
         enough && self.most.is_none_or(|most| number <= most) && one_of && power
     }
 
-    /// What a value must be, for messages: `a whole number from 1 to 8`.
+    /// Describes the accepted values for messages: `a whole number from 1 to 8`.
     pub fn expected(&self) -> String {
         if !self.only.is_empty() {
             return self.to_string();
@@ -93,7 +93,7 @@ impl Range {
 
     fn bounds(&self) -> Option<String> {
         let shown = |number: f64| match self.whole {
-            // The largest of 64 bits is no f64.
+            // The largest number of 64 bits cannot be represented as f64.
             true if number >= i64::MAX as f64 => i64::MAX.to_string(),
             true => format!("{number:.0}"),
             false => number.to_string(),
@@ -111,7 +111,7 @@ impl Range {
     }
 }
 
-/// For tables: `1 to 8`, `33 or 66`, `a power of two from 64 to 4096`.
+/// Writes the range for tables: `1 to 8`, `33 or 66`, `a power of two from 64 to 4096`.
 impl fmt::Display for Range {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.only.is_empty() {

@@ -1,4 +1,4 @@
-//! Reads the keys out of the schema that the configuration structs give.
+//! Reads the keys from the schema of the configuration structs.
 
 use super::{Allowed, Choice, Key, Named, Range};
 use crate::tree::TAGS;
@@ -6,7 +6,7 @@ use baton_sim::config::Experiment;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
 
-/// All keys.
+/// Returns all keys.
 pub(super) fn keys() -> Vec<Key> {
     let settings =
         SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
@@ -23,12 +23,12 @@ pub(super) fn keys() -> Vec<Key> {
     reader.keys
 }
 
-/// Where in the schema the reader is.
+/// Position of the reader in the schema.
 #[derive(Clone, Default)]
 struct Place {
     path: String,
     only_where: Vec<Choice>,
-    /// What is said of it further up, where it says nothing itself.
+    /// Meaning from the levels above, for a schema without a doc comment.
     meaning: Option<String>,
     unit: Option<String>,
     required: bool,
@@ -36,7 +36,7 @@ struct Place {
 }
 
 impl Place {
-    /// The place of a key of this table.
+    /// Returns the place of a key of this table.
     fn key(&self, name: &str, table: &Value) -> Self {
         let required = table.get("required").and_then(Value::as_array);
         Self {
@@ -52,7 +52,7 @@ impl Place {
         }
     }
 
-    /// The same place where `tag`, beside it, is `name`.
+    /// Returns this place with the additional condition that the key `tag` of the table is `name`.
     fn where_is(&self, tag: &str, name: &str) -> Self {
         let mut place = self.clone();
         place.only_where.push(Choice {
@@ -121,7 +121,7 @@ impl Reader {
         place.path.push_str("[]");
         let of_general = text(items, "x-differs-from");
         for (name, property) in properties(items) {
-            // What differs from another table has all keys of that one.
+            // A table that differs from another table has all keys of that table.
             let is_general = of_general.as_ref().is_some_and(|table| {
                 let path = format!("{table}.{name}");
                 let inside = |key: &Key| key.path.strip_prefix(&path).is_some_and(is_end_of_name);
@@ -173,7 +173,7 @@ impl Reader {
         }
     }
 
-    /// Adds a key, or says of one that is known already where else it is.
+    /// Adds a key or, if the key is already known, the additional places where it exists.
     fn add(&mut self, schema: &Value, place: &Place, value: Allowed) {
         let key = Key {
             path: place.path.clone(),
@@ -203,7 +203,7 @@ impl Reader {
         }
     }
 
-    /// The program's default or, in a table of a kind that is not the default, that of the kind.
+    /// Returns the program's default or, in a table of a kind that is not the default, the default of the kind.
     fn default_of(&self, schema: &Value, place: &Place) -> Option<toml::Value> {
         let at = |path: &str| {
             let mut names = path.split('.');
@@ -219,12 +219,12 @@ impl Reader {
     }
 }
 
-/// Whether what follows the name of a key is not more of the name.
+/// Returns whether `rest`, which follows the name of a key, is no continuation of this name.
 fn is_end_of_name(rest: &str) -> bool {
     rest.is_empty() || rest.starts_with(['.', '['])
 }
 
-/// The names of an enum without values.
+/// Returns the names of an enum without values.
 pub(super) fn names(schema: &Value) -> Vec<Named> {
     let variants = schema.get("oneOf").and_then(Value::as_array);
     let named = |variant: &Value| {
@@ -236,7 +236,7 @@ pub(super) fn names(schema: &Value) -> Vec<Named> {
     variants.into_iter().flatten().filter_map(named).collect()
 }
 
-/// The tag of a table that is one of several kinds.
+/// Returns the tag of a table that has one of several kinds, and its value.
 fn tag(variant: &Value) -> Option<(&'static str, String)> {
     TAGS.iter().find_map(|tag| {
         let name = text(variant.get("properties")?.get(tag)?, "const")?;
@@ -261,7 +261,7 @@ fn is_type(schema: &Value, name: &str) -> bool {
     }
 }
 
-/// Names of units at the end of keys, longest first, and how they are written.
+/// Units at the end of the names of keys, longest first, and how they are written.
 const UNITS: [(&str, &str); 27] = [
     ("per_second", "1/s"),
     ("mb_per_s", "MB/s"),
@@ -292,7 +292,7 @@ const UNITS: [(&str, &str); 27] = [
     ("us", "us"),
 ];
 
-/// What a number is counted in: as it says itself, or its table, or its name, whose last part is the unit.
+/// Returns the unit of a number: from the schema of the key, from that of its table, or from the last part of the key's name.
 fn unit(schema: &Value, place: &Place) -> Option<String> {
     if !is_type(schema, "integer") && !is_type(schema, "number") {
         return None;
@@ -310,7 +310,7 @@ fn unit(schema: &Value, place: &Place) -> Option<String> {
     found.map(|(_, unit)| (*unit).to_owned())
 }
 
-/// The first paragraph of a doc comment, as someone reads it who does not see the code.
+/// Returns the first paragraph of a doc comment, for a reader who does not see the code.
 fn meaning(schema: &Value) -> Option<String> {
     let text = text(schema, "description")?;
     let first = text.split("\n\n").next().unwrap_or_default();
@@ -319,7 +319,7 @@ fn meaning(schema: &Value) -> Option<String> {
     ))
 }
 
-/// Takes links to code out of a doc comment: of one with words the words stay.
+/// Removes links to code from a doc comment; a link with a text is replaced by this text.
 fn without_links(text: &str) -> String {
     let (mut plain, mut rest) = (String::new(), text);
     while let Some((before, after)) = rest.split_once('[') {
@@ -336,7 +336,7 @@ fn without_links(text: &str) -> String {
                 rest = behind;
             }
             None if label.starts_with('`') => {
-                // The name of a type behind a colon says nothing to who does not see the code.
+                // After a colon, the name of a type means nothing to a reader who does not see the code.
                 match plain.strip_suffix(": ") {
                     Some(stem) => plain.truncate(stem.len()),
                     None => plain.push_str(label),

@@ -1,11 +1,11 @@
-//! What profiles say of keys, and the comments that tell where they have it from.
+//! Values of keys in profiles, and the comments that name their sources.
 
 use crate::shipped::{PROFILES, Shipped};
 use crate::source::{Kind, Sources};
 use crate::tree::{Entry, Node, Table};
 use serde::Serialize;
 
-/// What a profile says of a key.
+/// A value that a profile sets.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Stated {
     /// The key.
@@ -15,12 +15,12 @@ pub struct Stated {
     pub profile: &'static str,
     /// The value.
     pub value: toml::Value,
-    /// Where the value comes from: the comment beside it, else beside its table, else what the profile says of all its values.
+    /// Source of the value: the comment on its line, else that of its table, else the note for all values at the head of the profile.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
 }
 
-/// What all profiles that are part of the program say.
+/// Returns the values of all profiles that are part of the program.
 pub fn stated() -> Vec<Stated> {
     let mut all = Vec::new();
     for &Shipped {
@@ -30,7 +30,7 @@ pub fn stated() -> Vec<Stated> {
     {
         let mut sources = Sources::new();
         let Ok(tree) = Node::parse(&mut sources, Kind::Profile, profile, text) else {
-            // A test reads all of them.
+            // A test reads all profiles.
             continue;
         };
         let mut reader = Reader {
@@ -47,7 +47,7 @@ pub fn stated() -> Vec<Stated> {
     all
 }
 
-/// What the head of a profile says of values without a source.
+/// Returns the source that the head of a profile names for values without a source of their own.
 fn of_all(text: &str) -> Option<&'static str> {
     let head = text.lines().take_while(|line| line.starts_with('#'));
     let said = head
@@ -90,13 +90,13 @@ impl Reader<'_> {
         }
     }
 
-    /// The comment on the line of a key, and what of it stands on the lines below.
+    /// Returns the comment on the line of a key, with its continuation on the lines below.
     fn beside(&self, entry: &Entry) -> Option<String> {
         let start = self.sources.start(&entry.key);
         let mut lines = self.text.get(start..)?.lines();
         let mut comment = comment(lines.next()?)?.to_owned();
         for line in lines {
-            // A comment of its own begins at the start of a line.
+            // A separate comment begins at the start of a line.
             let Some(more) = line
                 .strip_prefix(' ')
                 .and_then(|line| line.trim().strip_prefix('#'))
@@ -110,7 +110,7 @@ impl Reader<'_> {
     }
 }
 
-/// The comment at the end of a line of TOML.
+/// Returns the comment at the end of a line of TOML.
 fn comment(line: &str) -> Option<&str> {
     let mut quoted = false;
     let start = line.char_indices().find(|&(_, letter)| {

@@ -1,4 +1,4 @@
-//! The keys that are shown, against what reads and checks them.
+//! Checks the keys that are shown against the code that reads and checks them.
 
 use super::*;
 use crate::source::{Kind, Sources};
@@ -6,7 +6,7 @@ use crate::tree::Node;
 use baton_sim::config::{Experiment, Invalid};
 use serde::Deserialize;
 
-/// For each value of a tag the least that its table needs.
+/// The minimum content of a table for each value of its tag.
 const TABLES: [(&str, &str, &str); 34] = [
     ("application.kind", "web", ""),
     (
@@ -68,7 +68,7 @@ const TABLES: [(&str, &str, &str); 34] = [
         "rate_kbps = 100\nchunk_bytes = 1000\nclasses = [{ viewers = 1, titles = 1, bytes = 1000 }]",
     ),
     ("workload.kind", "remote-files", ""),
-    // Tables that are none by default.
+    // Tables that are absent by default.
     ("tcp.keepalive", "", "probes = 9"),
     ("clients.tcp.keepalive", "", "probes = 9"),
     (
@@ -78,7 +78,7 @@ const TABLES: [(&str, &str, &str); 34] = [
     ),
 ];
 
-/// The program's defaults with the tables that a key is in, once for each kind of them.
+/// Returns trees with the program's defaults and the tables that hold a key, one tree for each kind of these tables.
 fn trees_for(key: &Key) -> Vec<Node> {
     let kinds = key
         .only_where
@@ -103,7 +103,7 @@ fn tree_for(key: &Key, kind: usize) -> Node {
             .find(|(path, name, _)| *path == choice.path && name == value);
         let (.., text) = known.unwrap_or_else(|| panic!("no table for {choice:?}"));
         lay(&format!("[{table}]\n{tag} = {value:?}\n{text}\n"));
-        // Clients ask for what the application has.
+        // Clients request what the application serves.
         match value.as_str() {
             "live" => lay("[workload]\nkind = 'fixed'\nbytes = 250000"),
             "remote-files" => {
@@ -123,7 +123,7 @@ fn tree_for(key: &Key, kind: usize) -> Node {
     tree
 }
 
-/// Sets a key of a tree; where it stands in a list, in the first table of it.
+/// Sets a key of a tree; for a key in a list, in the first table of the list.
 fn set(tree: &mut Node, path: &str, value: &toml::Value) {
     let leaf = Node::from_default(value);
     match path.split_once("[].") {
@@ -175,7 +175,7 @@ fn no_key_is_shown_twice() {
     }
 }
 
-/// All keys of the program's defaults are there, which are those of `--print-config=full`.
+/// All keys of the program's defaults are listed, which are the keys of `--print-config=full`.
 #[test]
 fn no_key_is_left_out() {
     let defaults = toml::Value::try_from(Experiment::default()).expect("TOML");
@@ -199,7 +199,7 @@ fn the_defaults_that_are_shown_are_the_defaults() {
             .any(|choice| choice.path == "workload.kind")
             && key.required
         {
-            // Its table has to say something.
+            // Its table must not be empty.
             continue;
         }
         set(&mut with, &key.path, default);
@@ -217,8 +217,8 @@ fn the_defaults_that_are_shown_are_the_defaults() {
     assert!(checked > 350, "{checked}");
 }
 
-/// What is beyond a range is refused by the checks of the configuration itself, which know nothing of what is shown; and what is at its
-/// ends is not, or only because of another key.
+/// The configuration's own checks, which do not know the ranges that are shown, refuse values beyond a range; they accept the values at its
+/// ends, or refuse them only because of another key.
 #[test]
 fn the_ranges_that_are_shown_are_those_that_are_checked() {
     let mut wrong = Vec::new();
@@ -232,7 +232,7 @@ fn the_ranges_that_are_shown_are_those_that_are_checked() {
             let ends = [range.least.or(range.more_than), range.most];
             let near = |end: f64| [end - step, end, end + step];
             let numbers = ends.into_iter().flatten().flat_map(near);
-            // What TOML has no numbers for cannot be written.
+            // Numbers that TOML does not have cannot be written.
             let numbers = numbers.filter(|number| number.abs() < i64::MAX as f64);
             wrong.extend(numbers.filter_map(|number| disagreement(key, range, &tree, number)));
         }
@@ -257,7 +257,7 @@ fn disagreement(key: &Key, range: &Range, tree: &Node, number: f64) -> Option<St
     }
 }
 
-/// Whether a key is refused for what another one says.
+/// Returns whether a key is refused because of the value of another key.
 fn names_another_key(error: &Invalid, path: &str) -> bool {
     let own = path.rsplit('.').next().unwrap_or(path);
     let name = |path: &'static str| path.rsplit('.').next().unwrap_or(path);

@@ -1,4 +1,4 @@
-//! `[fit]`: constants that are to be fitted to what is published.
+//! `[fit]`: constants to fit to published numbers.
 
 use super::Status;
 use crate::keys::{self, Allowed};
@@ -7,33 +7,33 @@ use crate::suggest;
 use crate::sweep::{leaves, range};
 use crate::tree::{Node, Value};
 
-/// What is to be fitted.
+/// Instructions for fitting constants.
 #[derive(Clone, Debug)]
 pub struct FitPlan {
-    /// What is changed.
+    /// Constants to change.
     pub constants: Vec<Constant>,
-    /// Numbers of these kinds are what it is fitted to.
+    /// Kinds of numbers to fit the constants to.
     pub targets: Vec<Status>,
-    /// At most so many rounds.
+    /// Maximum number of rounds.
     pub rounds: usize,
 }
 
-/// A key that is fitted.
+/// A key whose value is fitted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Constant {
     /// The key.
     pub path: String,
-    /// The least that it may be.
+    /// Minimum.
     pub from: f64,
-    /// The most.
+    /// Maximum.
     pub to: f64,
-    /// What it is at first.
+    /// Initial value.
     pub start: f64,
-    /// By how much it is changed to see what it does.
+    /// Change by which the fit explores the key's influence.
     pub step: f64,
-    /// Whether it takes whole numbers only.
+    /// Whether only whole numbers are accepted.
     pub whole: bool,
-    /// What its values are multiples of, if the study says so: it is tried then, and not only searched.
+    /// Number that values are multiples of, if the study says so. Such a constant is tried value by value, and not only searched.
     pub multiple_of: Option<f64>,
 }
 
@@ -41,14 +41,14 @@ const KEYS: [&str; 5] = ["from", "to", "start", "step", "multiple_of"];
 const EXPECTED: &str = "expected what it may be and where to begin, as in { from = 10, to = 1000, start = 100 }; `step` says by how much to \
                         change it to see what it does, without it a tenth of `start`; `multiple_of` keeps it to multiples";
 
-/// Rounds, where the file does not say how many.
+/// Number of rounds if the file has none.
 const ROUNDS: i64 = 6;
 
 impl FitPlan {
     /// Reads `[fit]`.
     ///
     /// # Errors
-    /// It does not say what it must.
+    /// Fails if the table is not valid.
     pub(super) fn read(sources: &Sources, node: &Node) -> Result<Self, Diagnostic> {
         let mut node = node.clone();
         let rounds = node.take("rounds").map(|entry| entry.node);
@@ -144,7 +144,7 @@ impl Constant {
         })
     }
 
-    /// The nearest value that it may have.
+    /// Returns the nearest accepted value.
     pub fn allowed(&self, value: f64) -> f64 {
         match self.multiple_of.or(self.whole.then_some(1.0)) {
             None => value.clamp(self.from, self.to),
@@ -156,7 +156,7 @@ impl Constant {
     }
 }
 
-/// How many times a number is between two others, at least and at most.
+/// Returns the smallest and largest factors by which multiples of `number` lie between two numbers.
 fn within(from: f64, to: f64, number: f64) -> (f64, f64) {
     ((from / number).ceil(), (to / number).floor())
 }

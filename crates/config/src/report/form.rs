@@ -1,29 +1,29 @@
-//! A published value and how near a simulated one is to be, as a study file has them.
+//! Published values, and the tolerances of simulated values, as study files have them.
 
 use super::super::source::{Diagnostic, Sources};
 use super::super::tree::{Node, Value};
 
-/// What a number says of a metric.
+/// Meaning of a number for a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// Its value.
+    /// The metric's value.
     Absolute,
-    /// By how much it differs from its value at another point, per cent of that.
+    /// Difference from the value at another point, per cent of the latter.
     Percent,
-    /// How many times its value at another point it is.
+    /// Ratio to the value at another point.
     Ratio,
-    /// By how much it differs from its value at another point, in the metric's unit.
+    /// Difference from the value at another point, in the metric's unit.
     Difference,
 }
 
-/// How far a simulated number may be from the published one.
+/// Accepted distance of a simulated number from the published one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Tolerance {
     /// Share of the published number, per cent.
     Percent(f64),
-    /// So many times as much, or as little.
+    /// Factor by which the number may be larger or smaller.
     Factor(f64),
-    /// In the unit of the number.
+    /// Difference in the unit of the number.
     Points(f64),
 }
 
@@ -31,10 +31,10 @@ const VALUE: &str = "expected a number or, with `against`, how it differs from t
 const TOLERANCE: &str =
     "expected a share of the number, as \"7 %\", a factor, as \"x 2\", or a number in its unit";
 
-/// Reads what is published of a metric; `is_relative` says whether that is beside another point.
+/// Reads a published value. `is_relative` says whether the value is relative to another point.
 ///
 /// # Errors
-/// It is no number, or is one of the other kind.
+/// Fails if there is no number, or if it is absolute instead of relative or the reverse.
 pub fn value(sources: &Sources, node: &Node, is_relative: bool) -> Result<(Form, f64), Diagnostic> {
     let found = match &node.value {
         Value::String(text) => relative(text),
@@ -54,7 +54,7 @@ pub fn value(sources: &Sources, node: &Node, is_relative: bool) -> Result<(Form,
     }
 }
 
-/// `+12 %`, `x 2.2`, `-5`.
+/// Parses `+12 %`, `x 2.2`, `-5`.
 fn relative(text: &str) -> Option<(Form, f64)> {
     if let Some(times) = text.strip_prefix('x') {
         return Some((Form::Ratio, finite(times)?));
@@ -71,7 +71,7 @@ fn relative(text: &str) -> Option<(Form, f64)> {
 /// Reads a tolerance.
 ///
 /// # Errors
-/// It is none.
+/// Fails if the node is not a tolerance.
 pub fn tolerance(sources: &Sources, node: &Node) -> Result<Tolerance, Diagnostic> {
     let found = match &node.value {
         Value::String(text) => match (text.strip_prefix('x'), text.strip_suffix('%')) {

@@ -1,4 +1,4 @@
-//! What a user measured: a CSV file of metrics and values.
+//! The user's measurements: a CSV file of metrics and values.
 
 use super::{Places, published};
 use crate::failure::Failure;
@@ -10,11 +10,11 @@ use std::path::Path;
 const EXPECTED: &str = "expected a table (CSV) with the columns `metric` and `value`, and for each further thing that tells a point \
                         of the study a column: `variant`, and keys that are swept";
 
-/// Reads the file. Beside `metric` and `value` it may have the columns `tolerance`, `source`, `variant`, `against` (another variant) and keys,
-/// with or without `config.` before them.
+/// Reads the file. Besides `metric` and `value`, it may have the columns `tolerance`, `source`, `variant`, `against` (another variant) and
+/// keys, with or without the prefix `config.`.
 ///
 /// # Errors
-/// It cannot be read, or is none.
+/// Fails if the file cannot be read or is not valid.
 pub fn read(
     sources: &mut Sources,
     path: &Path,
@@ -58,7 +58,7 @@ pub fn read(
                 .zip(line.iter())
                 .filter(|(_, cell)| !cell.is_empty())
         };
-        // Then the value says how much it differs, and is a text as in a study file.
+        // In this case the value is a difference, written as text, as in a study file.
         let is_relative = cells().any(|(column, _)| column == "against");
         let mut node = Node::empty(origin.clone());
         node.merge(Node::at_path("source", leaf(Value::String(name.clone()))));
@@ -90,7 +90,7 @@ pub fn read(
     }
 }
 
-/// A number or truth, or else a text.
+/// Parses a cell as a number or a boolean, or else takes it as text.
 fn plain(cell: &str) -> Value {
     if let Ok(number) = cell.parse() {
         return Value::Integer(number);

@@ -1,4 +1,4 @@
-//! What to say of a study: numbers that others found and where they belong (`[[published]]`), a table (`[table]`), figures (`[[figure]]`).
+//! Reports on studies: published numbers and their points (`[[published]]`), a table (`[table]`), figures (`[[figure]]`).
 
 mod fit;
 mod form;
@@ -25,7 +25,7 @@ use baton_study::table::metrics::{self, Metric};
 use places::Found;
 use std::path::Path;
 
-/// What a study file says of itself, as it stands there.
+/// The sections of a study file about its report, not yet read.
 #[derive(Clone, Debug, Default)]
 pub struct Sections {
     published: Option<Entry>,
@@ -34,32 +34,32 @@ pub struct Sections {
     fit: Option<Entry>,
 }
 
-/// What to say of a study.
+/// The plan of a study's report.
 #[derive(Clone, Debug)]
 pub struct ReportPlan {
-    /// What the study is called.
+    /// Name of the study.
     pub name: String,
-    /// Its points; each has as many runs, one after the other.
+    /// Points of the study. The runs of a point follow each other.
     pub points: Vec<ReportPoint>,
-    /// Runs of each.
+    /// Number of runs for each point.
     pub seeds: usize,
-    /// What is published of them.
+    /// Published numbers.
     pub numbers: Vec<Number>,
-    /// What to print of each of them.
+    /// Table of the points.
     pub table: Option<TablePlan>,
-    /// What to draw.
+    /// Figures to draw.
     pub figures: Vec<FigurePlan>,
-    /// What to fit to the numbers.
+    /// Constants to fit to the numbers.
     pub fit: Option<FitPlan>,
 }
 
 impl ReportPlan {
-    /// Whether there is nothing to say beside the tables of all runs.
+    /// Returns whether the report has nothing besides the tables of all runs.
     pub fn is_silent(&self) -> bool {
         self.numbers.is_empty() && self.table.is_none() && self.figures.is_empty()
     }
 
-    /// The metrics of which anything is said, some of them more than once.
+    /// Returns the metrics that the report mentions, some of them repeatedly.
     pub fn metrics(&self) -> impl Iterator<Item = &'static Metric> {
         let numbers = self.numbers.iter().map(|number| number.metric);
         let tables = self.table.iter();
@@ -72,44 +72,44 @@ impl ReportPlan {
 /// A point of a study.
 #[derive(Clone, Debug)]
 pub struct ReportPoint {
-    /// The variant that it is of.
+    /// Variant of the point.
     pub variant: Option<String>,
-    /// Values of the keys that are swept; those that are swept together say the same as the first of them.
+    /// For each axis, its swept keys with their values.
     pub axes: Vec<Vec<(String, Cell)>>,
-    /// What the study calls the values of each axis, where it does.
+    /// The study's name for the value on each axis, where it has one.
     pub names: Vec<Option<String>>,
 }
 
 impl ReportPoint {
-    /// The value of a key, if it is swept.
+    /// Returns the value of a key, if the key is swept.
     pub fn value(&self, key: &str) -> Option<&Cell> {
         let mut values = self.axes.iter().flatten();
         values.find(|(path, _)| path == key).map(|(_, value)| value)
     }
 }
 
-/// A number that others found, of one point.
+/// A published or measured number for one point.
 #[derive(Clone, Debug)]
 pub struct Number {
-    /// Where it stands.
+    /// Source of the number.
     pub source: String,
-    /// What the model knew of it.
+    /// What the model knew of the number.
     pub status: Status,
-    /// What it is of.
+    /// Metric of the number.
     pub metric: &'static Metric,
-    /// What it says of that.
+    /// Meaning of the number for the metric.
     pub form: Form,
     /// The number.
     pub value: f64,
-    /// How far from it the model may be, where somebody said so.
+    /// Accepted distance of the model's value, if one is given.
     pub tolerance: Option<Tolerance>,
-    /// Of which point.
+    /// Point of the number.
     pub point: usize,
-    /// The point beside which it is.
+    /// Point that the number is relative to.
     pub against: Option<usize>,
 }
 
-/// The same before it is known which points there are.
+/// A report before the points of the study are known.
 pub struct Draft {
     /// Conditions on points.
     pub places: Places,
@@ -120,7 +120,7 @@ pub struct Draft {
 }
 
 impl Sections {
-    /// Takes them out of a document.
+    /// Takes the sections out of a document.
     pub fn take(document: &mut Node) -> Self {
         Self {
             published: document.take("published"),
@@ -132,10 +132,10 @@ impl Sections {
 }
 
 impl Draft {
-    /// Reads the sections of a study of this name, and what the user measured.
+    /// Reads the sections of the study `name`, and the user's measurements.
     ///
     /// # Errors
-    /// They cannot be used.
+    /// Fails if a section or the measurements cannot be used.
     pub fn read(
         sources: &mut Sources,
         sections: &Sections,
@@ -172,11 +172,11 @@ impl Draft {
         })
     }
 
-    /// Finds the points of all numbers. Those that have none are an error or, where only a part of the study or another than the file's
-    /// is run, left out and counted.
+    /// Finds the points of all numbers. Numbers without a point are an error or, if only a part of the study or a modified study is run,
+    /// are left out and counted.
     ///
     /// # Errors
-    /// A number belongs to no point, or to several.
+    /// Fails if a number belongs to no point, or to several.
     pub(super) fn resolve(
         self,
         sources: &Sources,
@@ -247,19 +247,19 @@ struct Finder<'a> {
     sources: &'a Sources,
     places: &'a Places,
     points: &'a [Found],
-    /// What is swept, and all columns.
+    /// The swept keys, and all columns.
     told_by: (&'a [places::Swept], &'a [String]),
 }
 
 impl Finder<'_> {
-    /// The points at which a condition holds; all without one.
+    /// Returns the points at which a condition holds, or all points if there is no condition.
     fn that_hold(&self, condition: Option<usize>) -> Vec<usize> {
         let holds =
             |point: &usize| condition.is_none_or(|number| self.points[*point].holds[number]);
         (0..self.points.len()).filter(holds).collect()
     }
 
-    /// The counterpart of each point; nothing without a condition.
+    /// Returns the counterpart of each point; empty without a condition.
     fn counterparts(&self, condition: Option<usize>) -> Vec<Option<usize>> {
         let Some(number) = condition else {
             return Vec::new();
@@ -308,7 +308,7 @@ impl Finder<'_> {
     }
 }
 
-/// A table that may stand there several times.
+/// Returns the tables of a section that may be repeated.
 fn each<'a>(
     sources: &Sources,
     entry: Option<&'a Entry>,
@@ -329,7 +329,7 @@ fn each<'a>(
     }
 }
 
-/// Refuses other keys than these.
+/// Refuses keys other than these.
 pub(super) fn only(
     sources: &Sources,
     node: &Node,
@@ -346,7 +346,7 @@ pub(super) fn only(
     Ok(())
 }
 
-/// The metric of this name.
+/// Returns the metric of this name.
 fn metric(
     sources: &Sources,
     key: &str,
@@ -361,7 +361,7 @@ fn metric(
     })
 }
 
-/// The metrics that `node` names: one, or a list of them.
+/// Returns the metrics that `node` names: a single metric, or a list.
 pub(super) fn metrics(
     sources: &Sources,
     around: &Node,

@@ -1,30 +1,30 @@
-//! Conditions that tell points of a study, and the points that they tell.
+//! Conditions that identify points of a study, and the points that they identify.
 
 use crate::source::{Diagnostic, Sources};
 use crate::sweep::{Condition, Sweep};
 use crate::tree::Node;
 use baton_study::table::Cell;
 
-/// Conditions, by numbers.
+/// Conditions, which are referred to by their numbers.
 #[derive(Clone, Debug, Default)]
 pub struct Places(Vec<Condition>);
 
-/// What tells a point from the others, and which conditions hold there.
+/// The properties that distinguish a point, and the conditions that hold there.
 #[derive(Clone, Debug)]
 pub struct Found {
     pub variant: Option<String>,
-    /// What the steps of axes are called.
+    /// Names of the steps of the axes.
     pub names: Vec<Option<String>>,
-    /// By the study's columns.
+    /// Values of the study's columns.
     pub values: Vec<Cell>,
     pub holds: Vec<bool>,
 }
 
 impl Places {
-    /// Reads a condition, if there is one, and gives it a number.
+    /// Reads a condition, if there is one, and returns its number.
     ///
     /// # Errors
-    /// It is none.
+    /// Fails if the node is not a condition.
     pub fn read(
         &mut self,
         sources: &Sources,
@@ -35,14 +35,15 @@ impl Places {
         Ok(Some(self.0.len() - 1))
     }
 
-    /// Which of them hold where `value` gives the value of each key.
+    /// Returns which conditions hold, where `value` returns the value of each key.
     pub fn hold<'a>(&self, value: impl Fn(&str) -> Option<&'a Node>) -> Vec<bool> {
         let holds = |condition: &Condition| condition.holds(&value);
         self.0.iter().map(holds).collect()
     }
 
-    /// The point that differs from point `at` only in what condition `number` names, which holds there. None if there is none, or several.
-    /// Where it names a key that is not swept, variants set that, and differ in nothing else.
+    /// Returns the point that meets condition `number` and differs from point `at` only in the keys that the condition names, or `None` if
+    /// there is no such point or several. If the condition names a key that is not swept, the points are of variants that set the key and
+    /// differ in nothing else.
     pub fn counterpart(
         &self,
         points: &[Found],
@@ -65,7 +66,7 @@ impl Places {
             let mut values = columns.iter().zip(point.values.iter().zip(&here.values));
             values.all(|(path, (there, here))| there == here || names(path))
         };
-        // Keys that are zipped with one that it names go with that.
+        // Keys that are zipped with a key that the condition names may differ too.
         let is_free = |axis: &&Swept| !axis.keys.iter().any(|(path, _)| names(path));
         let others: Vec<&Swept> = swept.iter().filter(is_free).collect();
         let same = |point: &Found| {
@@ -83,13 +84,13 @@ impl Places {
     }
 }
 
-/// Keys that are swept together, with their columns among the study's.
+/// Keys that are swept together, with the indices of their columns in the study.
 #[derive(Clone, Debug)]
 pub struct Swept {
     pub keys: Vec<(String, usize)>,
 }
 
-/// What a study sweeps; all that is swept has a column.
+/// Returns the keys that a study sweeps; each of them has a column.
 pub fn swept(sweep: &Sweep, columns: &[String]) -> Vec<Swept> {
     let column = |path: &String| columns.iter().position(|column| column == path);
     let axes = sweep.axes.iter().map(|axis| {

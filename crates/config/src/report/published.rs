@@ -1,4 +1,4 @@
-//! `[[published]]`: numbers that others found, and where in the study each belongs.
+//! `[[published]]`: published numbers and their points in the study.
 
 use super::form::{self, Form, Tolerance};
 use super::{Places, metric};
@@ -9,24 +9,24 @@ use baton_study::table::metrics::Metric;
 /// What the model knew of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Status {
-    /// Constants were fitted to it.
+    /// Constants were fitted to the number.
     Given,
-    /// Nothing was fitted to it.
+    /// Nothing was fitted to the number.
     Predicted,
-    /// Nothing was fitted to it, and the model had said its number before anybody who worked on it knew this one.
+    /// Nothing was fitted to the number, and the model had predicted it before its developers knew it.
     PredictedBefore,
-    /// The user measured it.
+    /// The user measured the number.
     Measured,
 }
 
 impl Status {
-    /// Of study files.
+    /// Kinds that study files may name.
     const NAMED: [Self; 3] = [Self::Given, Self::Predicted, Self::PredictedBefore];
 
-    /// Those that constants may be fitted to: what is predicted is not.
+    /// Kinds that constants may be fitted to, which excludes predictions.
     pub(super) const FITTED: [Self; 2] = [Self::Given, Self::Measured];
 
-    /// As study files and tables call it.
+    /// Returns the name in study files and tables.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Given => "given",
@@ -37,7 +37,7 @@ impl Status {
     }
 }
 
-/// A number, before it is known which points there are.
+/// A number before the points of the study are known.
 #[derive(Clone, Debug)]
 pub struct Draft {
     pub origin: Origin,
@@ -47,19 +47,19 @@ pub struct Draft {
     pub form: Form,
     pub value: f64,
     pub tolerance: Option<Tolerance>,
-    /// Conditions by their numbers: the point it is of, and that it is compared with.
+    /// Numbers of the conditions for the number's point, and for the point that it is compared with.
     pub at: Option<usize>,
     pub against: Option<usize>,
 }
 
-/// Of which points the values are, by the numbers of conditions.
+/// Points of the values, by the numbers of conditions.
 enum Points {
     One(Option<usize>),
     Several(Vec<Option<usize>>),
 }
 
 impl Points {
-    /// The values of a metric, each with its point.
+    /// Returns the values of a metric, each with its point.
     fn values<'a>(
         &self,
         sources: &Sources,
@@ -86,10 +86,10 @@ impl Points {
 
 const KEYS: [&str; 6] = ["source", "status", "at", "against", "values", "tolerance"];
 
-/// Reads one table of `[[published]]`, or a line of what a user measured, which has a status already.
+/// Reads one table of `[[published]]`, or a line of the user's measurements, which already has a status.
 ///
 /// # Errors
-/// It does not say what it must.
+/// Fails if the table is not valid.
 pub fn read(
     sources: &Sources,
     node: &Node,

@@ -1,33 +1,33 @@
-//! `[table]`: what to print of each point of a study.
+//! `[table]`: the table of a study's points.
 
 use super::{Form, Places};
 use crate::source::{Diagnostic, Sources};
 use crate::tree::{Node, Value};
 use baton_study::table::metrics::Metric;
 
-/// What to print of each point, beside what is published of it.
+/// Columns of the table, besides the published numbers.
 #[derive(Clone, Debug)]
 pub struct TablePlan {
-    /// Above it.
+    /// Text above the table.
     pub title: Option<String>,
-    /// Below it.
+    /// Text below the table.
     pub note: Option<String>,
-    /// In this order.
+    /// Metrics, in order.
     pub metrics: Vec<&'static Metric>,
-    /// Those of which it is also said how they differ from another point: the first, where nobody says which.
+    /// Metrics that are also compared with another point; by default the first.
     pub compared: Vec<&'static Metric>,
-    /// The point that they are compared with, as the condition of this number says.
+    /// Number of the condition for the point that the metrics are compared with.
     pub(super) beside: Option<usize>,
-    /// The same by points, when these are known.
+    /// The point that each point is compared with, once the points are known.
     pub against: Vec<Option<usize>>,
-    /// How they are compared.
+    /// Form of the comparison.
     pub form: Form,
 }
 
 const KEYS: [&str; 6] = ["title", "note", "metrics", "compared", "against", "as"];
 
 impl TablePlan {
-    /// Whether it is also said how a metric differs from another point.
+    /// Returns whether a metric is also compared with another point.
     pub fn is_compared(&self, metric: &Metric) -> bool {
         self.compared.iter().any(|one| one.name == metric.name)
     }
@@ -35,7 +35,7 @@ impl TablePlan {
     /// Reads `[table]`.
     ///
     /// # Errors
-    /// It does not say what it must.
+    /// Fails if the table is not valid.
     pub(super) fn read(
         sources: &Sources,
         node: &Node,

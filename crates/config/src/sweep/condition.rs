@@ -6,30 +6,30 @@ use super::super::suggest;
 use super::super::tree::{Node, Value};
 use super::leaves;
 
-/// Points at which all of this is so.
+/// A condition on points: all of these tests must hold.
 #[derive(Clone, Debug)]
 pub struct Condition(Vec<(String, Test)>);
 
-/// What is so of a key.
+/// A test of the value of a key.
 #[derive(Clone, Debug)]
 enum Test {
-    /// It is one of these values.
+    /// The value is one of these.
     OneOf(Vec<Value>),
-    /// It is none of these values.
+    /// The value is none of these.
     NoneOf(Vec<Value>),
-    /// It is a number that lies between, the ends not included.
+    /// The value is a number strictly between these.
     Between(f64, f64),
 }
 
-/// What may stand behind a key.
+/// Accepted values of a key in a condition.
 const EXPECTED: &str =
     "expected a value, a list of values, or a table with `above`, `below` or `not`";
 
 impl Condition {
-    /// Reads one.
+    /// Reads a condition.
     ///
     /// # Errors
-    /// It is none, or there is no such key.
+    /// Fails if the node is not a condition, or if it names an unknown key.
     pub fn read(sources: &Sources, node: &Node) -> Result<Self, Diagnostic> {
         let tests = leaves(sources, node, &is_test)?.into_iter().map(|leaf| {
             let is_key = keys::all().iter().any(|key| key.path == leaf.path);
@@ -57,12 +57,12 @@ impl Condition {
         }
     }
 
-    /// The keys that it is about.
+    /// Returns the keys of the condition.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|(path, _)| path.as_str())
     }
 
-    /// Whether all is so where `value` gives the value of each key.
+    /// Returns whether the condition holds, where `value` returns the value of each key.
     pub fn holds<'a>(&self, value: impl Fn(&str) -> Option<&'a Node>) -> bool {
         let is_so =
             |(path, test): &(String, Test)| value(path).is_some_and(|node| test.is_so(&node.value));
@@ -70,7 +70,7 @@ impl Condition {
     }
 }
 
-/// Whether a table says something of a key, and holds no keys itself.
+/// Returns whether a table is a test of a key, and not a table of keys.
 fn is_test(node: &Node) -> bool {
     let keys = ["above", "below", "not"];
     let table = node.table().filter(|table| !table.is_empty());
@@ -111,7 +111,7 @@ fn values(node: &Node) -> Vec<Value> {
     }
 }
 
-/// 1 is 1.0.
+/// Compares two values, numbers regardless of their type: 1 equals 1.0.
 fn equal(one: &Value, other: &Value) -> bool {
     match (one.number(), other.number()) {
         (Some(one), Some(other)) => one == other,

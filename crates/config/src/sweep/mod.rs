@@ -1,9 +1,8 @@
-//! `[sweep]`: which runs a study has.
+//! `[sweep]`: the runs of a study.
 //!
-//! Each key of it is an axis: a list of values, or a range. Points are all combinations, the last axis varying fastest, of each variant of
-//! the file. Keys under one `[[sweep.zip]]` are one axis: they take their first values together, their second, and so on; `names` are what
-//! tables call these.
-//! `[[sweep.except]]` leaves points out.
+//! Each key is an axis: a list of values, or a range. Points are all combinations for each variant of the file; the last axis varies
+//! fastest. Keys under one `[[sweep.zip]]` are one axis: they take their first values together, then their second ones, and so on; `names`
+//! are the names of these steps in tables. `[[sweep.except]]` leaves points out.
 
 mod condition;
 pub mod range;
@@ -13,42 +12,42 @@ use super::source::{Diagnostic, Origin, Sources};
 use super::tree::{Node, Value};
 pub use condition::Condition;
 
-/// What `[sweep]` says.
+/// The content of `[sweep]`.
 #[derive(Clone, Debug)]
 pub struct Sweep {
-    /// In the order of the file.
+    /// Axes, in the order of the file.
     pub axes: Vec<Axis>,
-    /// Points that are left out.
+    /// Conditions for points that are left out.
     except: Vec<Condition>,
-    /// Runs of each point, with seeds that follow each other.
+    /// Runs of each point, with consecutive seeds.
     pub seeds: u64,
-    /// Whether logs that are given are variants beside those of the file, and not the load of all.
+    /// Whether given logs become additional variants, instead of the workload of all points.
     pub logs_beside: bool,
 }
 
-/// Keys that take values together, and these.
+/// Keys that take values together, and these values.
 #[derive(Clone, Debug)]
 pub struct Axis {
-    /// The keys, and where they stand.
+    /// The keys, and where they were written.
     pub keys: Vec<(String, Origin)>,
-    /// Which of them only have least values: where more is said otherwise, that counts.
+    /// Whether each key has minimum values, which apply only if no larger value is set elsewhere.
     least: Vec<bool>,
-    /// For each step a value of each key.
+    /// For each step, a value for each key.
     steps: Vec<Vec<Node>>,
-    /// What each step is called; empty where its values tell it.
+    /// Names of the steps; empty if the values serve as names.
     names: Vec<String>,
 }
 
-/// A study has no more points.
+/// Maximum number of points of a study.
 const MOST_POINTS: usize = 1_000_000;
 
-/// What stands in a tree of tables.
+/// A value in a tree of tables.
 pub struct Leaf<'a> {
-    /// The path to it.
+    /// Path of the value.
     pub path: String,
-    /// Where its key stands.
+    /// Where the key was written.
     pub key: Origin,
-    /// It.
+    /// The value.
     pub node: &'a Node,
 }
 
@@ -68,7 +67,7 @@ impl Sweep {
     /// Reads `[sweep]`.
     ///
     /// # Errors
-    /// It cannot be used.
+    /// Fails if the table cannot be used.
     pub fn read(sources: &Sources, mut node: Node) -> Result<Self, Diagnostic> {
         if node.table().is_none() {
             return Err(sources.diagnose(&node.origin, "sweep: expected a table, [sweep]"));
@@ -117,18 +116,18 @@ impl Sweep {
         Ok(sweep)
     }
 
-    /// All keys that are swept, and where they stand.
+    /// Returns all swept keys, and where they were written.
     pub fn keys(&self) -> impl Iterator<Item = &(String, Origin)> {
         self.axes.iter().flat_map(|axis| &axis.keys)
     }
 
-    /// Sweeps no key of this table.
+    /// Removes all keys of this table from the sweep.
     pub fn leave(&mut self, table: &str) {
         let of_table = |(path, _): &(String, Origin)| path.split('.').next() == Some(table);
         self.axes.retain(|axis| !axis.keys.iter().any(of_table));
     }
 
-    /// Those of them that nobody else may set.
+    /// Returns the swept keys that may not be set elsewhere.
     pub fn own_keys(&self) -> impl Iterator<Item = &(String, Origin)> {
         let keys = self
             .axes
@@ -137,12 +136,12 @@ impl Sweep {
         keys.filter(|(_, is_least)| !**is_least).map(|(key, _)| key)
     }
 
-    /// How many combinations there are.
+    /// Returns the number of combinations.
     pub fn combinations(&self) -> usize {
         self.axes.iter().map(|axis| axis.steps.len()).product()
     }
 
-    /// At which step of each axis a combination is, the last axis first.
+    /// Returns the step of a combination on each axis, the last axis first.
     fn steps(&self, number: usize) -> impl Iterator<Item = (&Axis, usize)> {
         let mut rest = number;
         self.axes.iter().rev().map(move |axis| {
@@ -152,7 +151,7 @@ impl Sweep {
         })
     }
 
-    /// What a combination sets where `said` gives what is said of a key otherwise.
+    /// Returns the layer of a combination. `said` returns the value that is otherwise set for a key.
     pub fn combination<'a>(
         &self,
         number: usize,
@@ -173,7 +172,7 @@ impl Sweep {
         layer
     }
 
-    /// What a combination's steps are called, axis by axis, where they have names.
+    /// Returns the names of a combination's steps, axis by axis, where they have names.
     pub fn names(&self, number: usize) -> Vec<Option<String>> {
         let names = self.steps(number);
         let names = names.map(|(axis, step)| axis.names.get(step).cloned());
@@ -182,14 +181,14 @@ impl Sweep {
         names
     }
 
-    /// Whether a point is left out, where `value` gives the value of each key.
+    /// Returns whether a point is left out, where `value` returns the value of each key.
     pub fn leaves_out<'a>(&self, value: impl Fn(&str) -> Option<&'a Node>) -> bool {
         self.except.iter().any(|condition| condition.holds(&value))
     }
 }
 
 impl Axis {
-    /// Whether this is one of its keys.
+    /// Returns whether the axis has this key.
     pub fn has(&self, path: &str) -> bool {
         self.keys.iter().any(|key| key.0 == path)
     }
@@ -244,7 +243,7 @@ impl Axis {
     }
 }
 
-/// What so many steps are called.
+/// Reads the names of `steps` steps.
 fn names_of(sources: &Sources, node: &Node, steps: usize) -> Result<Vec<String>, Diagnostic> {
     let names = match &node.value {
         Value::Array(items) => items.iter().map(Node::string).collect(),
@@ -258,7 +257,7 @@ fn names_of(sources: &Sources, node: &Node, steps: usize) -> Result<Vec<String>,
     Ok(names.into_iter().map(str::to_owned).collect())
 }
 
-/// The values that a key of `[sweep]` takes, and whether it takes at least these.
+/// Returns the values of a key of `[sweep]`, and whether these are minimum values.
 fn values(sources: &Sources, leaf: &Leaf<'_>) -> Result<(Vec<Node>, bool), Diagnostic> {
     let refuse =
         |why: &str| Err(sources.diagnose(&leaf.node.origin, format!("{}: {why}", leaf.path)));
@@ -295,15 +294,15 @@ fn values(sources: &Sources, leaf: &Leaf<'_>) -> Result<(Vec<Node>, bool), Diagn
     Ok((values, false))
 }
 
-/// Says that the values of a key are the least that it may have.
+/// Key whose values are minimum values.
 const AT_LEAST: &str = "at_least";
 
-/// Whether a table is values, and holds no keys itself.
+/// Returns whether a table holds values, and not keys.
 fn is_values(node: &Node) -> bool {
     range::is_range(node) || node.get(AT_LEAST).is_some()
 }
 
-/// Refuses a key that is swept twice.
+/// Refuses keys that are swept twice.
 fn twice(sources: &Sources, axes: &[Axis]) -> Result<(), Diagnostic> {
     let mut keys: Vec<&(String, Origin)> = axes.iter().flat_map(|axis| &axis.keys).collect();
     let place = |key: &&(String, Origin)| (key.0.clone(), sources.start(&key.1));
@@ -338,7 +337,7 @@ fn tables(sources: &Sources, sweep: &mut Node, name: &str) -> Result<Vec<Node>, 
     }
 }
 
-/// What stands in a table and in the tables in it, but for those that are values themselves.
+/// Returns all values in a table and in the tables inside it. Tables that are values themselves are not entered.
 pub fn leaves<'a>(
     sources: &Sources,
     node: &'a Node,

@@ -3,37 +3,37 @@
 use super::super::source::{Diagnostic, Sources};
 use super::super::tree::{Node, Value};
 
-/// What a range is made of.
+/// Accepted content of a range.
 const EXPECTED: &str = "expected a range: `from`, `to` and one of `count`, `step` or `factor`, as in { from = 100, to = 800, step = 100 }; \
                         `count` with scale = \"log\" where each value is the one before times the same";
 
 const KEYS: [&str; 6] = ["from", "to", "count", "step", "factor", "scale"];
 
-/// No range gives more.
+/// Maximum number of values in a range.
 const MOST: f64 = 100_000.0;
 
-/// What lies between two values.
+/// Distance between two consecutive values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Spacing {
-    /// So many values in all, evenly spaced.
+    /// Number of evenly spaced values.
     Count(f64),
-    /// So many values in all, by factors.
+    /// Number of values with equal ratios.
     LogCount(f64),
-    /// A difference.
+    /// Difference of two values.
     Step(f64),
-    /// A factor.
+    /// Ratio of two values.
     Factor(f64),
 }
 
-/// Whether a table is meant as a range.
+/// Returns whether a table is meant as a range.
 pub fn is_range(node: &Node) -> bool {
     ["from", "to"].iter().any(|key| node.get(key).is_some())
 }
 
-/// The values of a range; `whole` says whether the key takes whole numbers only: others are rounded, and those that are equal then stand once.
+/// Returns the values of a range. If `whole`, the key takes whole numbers only: values are rounded, and duplicates removed.
 ///
 /// # Errors
-/// It is no range.
+/// Fails if the node is not a range.
 pub fn values(sources: &Sources, node: &Node, whole: bool) -> Result<Vec<Node>, Diagnostic> {
     let wrong = |message: String| sources.diagnose(&node.origin, message);
     let mut keys = node.table().into_iter().flatten().map(|(key, _)| key);
@@ -90,7 +90,7 @@ fn spread(from: f64, to: f64, spacing: Spacing) -> Result<Vec<f64>, String> {
             "from {from} to {to}: no factor leads from one to the other; expected two numbers above 0"
         ));
     }
-    // In logarithms, factors are differences.
+    // The logarithms of values with equal ratios are evenly spaced.
     let (first, last) = match by_factors {
         true => (from.ln(), to.ln()),
         false => (from, to),
@@ -120,7 +120,7 @@ fn spread(from: f64, to: f64, spacing: Spacing) -> Result<Vec<f64>, String> {
         Spacing::Factor(factor) => factor.ln(),
         Spacing::Count(_) | Spacing::LogCount(_) => (last - first) / steps,
     };
-    // What misses the end by a rounding error reaches it.
+    // A value that misses the end by a rounding error counts as the end.
     let count = (steps + 1e-9).floor() as u32;
     let value = |number: u32| match by_factors {
         true => tidy((first + step * f64::from(number)).exp()),
@@ -129,7 +129,7 @@ fn spread(from: f64, to: f64, spacing: Spacing) -> Result<Vec<f64>, String> {
     Ok((0..=count).map(value).collect())
 }
 
-/// Without the error that arithmetic leaves in the last digits: 0.3, not 0.30000000000000004.
+/// Removes rounding errors in the last digits: 0.3, not 0.30000000000000004.
 fn tidy(number: f64) -> f64 {
     format!("{number:.12e}").parse().unwrap_or(number)
 }

@@ -24,7 +24,7 @@ fn a_length_of_the_upper_layer_stands_in_place_of_another_below() {
     lower.lay_over(parse("run.measured_packets = 5000"));
     let expected = "[run]\nseed = 3\nmeasured_packets = 5000\nwarmup_responses = 20";
     assert_eq!(toml_of(&lower), expected.parse().expect("TOML"));
-    // Two in one layer are for others to refuse.
+    // Two alternatives in one layer are refused by other code.
     lower.lay_over(parse(
         "run.measured_passes = 2.0\nrun.measured_seconds = 1.0",
     ));

@@ -1,37 +1,37 @@
-//! What an input may ask for: what happens, what a peer sends, what the owner calls.
+//! Actions that an input may select: events, segments of a peer, calls of the owner.
 
 use arbitrary::Arbitrary;
 use baton_wire::SeqNr;
 
 use super::rules::Rules;
 
-/// What may happen beside one connection.
+/// An event, for one connection or for the whole stack.
 #[derive(Debug, Arbitrary)]
 pub(super) enum Happening {
-    /// To the connection of the current peer.
+    /// Steps for the connection of the current peer.
     Steps([Step; 6]),
-    /// From here on it is this one.
+    /// Selects the current peer.
     Peer(u16),
     Connect,
-    /// The same by Fast Open, with so many bytes written before.
+    /// Connects with Fast Open, after writing `len` bytes.
     ConnectFast {
         len: u16,
         without_cookie: bool,
     },
-    /// How the listener takes it.
+    /// Sets how the listener handles Fast Open.
     FastOpen {
         pending: u8,
         without_cookie: bool,
     },
-    /// The owner takes connections that wait, or not.
+    /// Sets whether the owner accepts pending connections.
     Accepts(bool),
     Backlog(u8),
-    /// Another listener takes the place of the one there is.
+    /// Replaces the listener.
     Listen(Rules),
     Configure(Rules),
 }
 
-/// A number given by its distance from the one that would be right, or freely.
+/// A number, given by its distance from the correct one, or arbitrary.
 #[derive(Debug, Arbitrary)]
 pub(crate) enum Number {
     Right,
@@ -49,7 +49,7 @@ impl Number {
     }
 }
 
-/// What a peer may send.
+/// A segment of a peer.
 #[derive(Debug, Arbitrary)]
 pub(crate) struct Sent {
     pub(super) seq: Number,
@@ -66,20 +66,20 @@ pub(crate) struct Sent {
     pub(super) fast_open: Option<(Presented, bool)>,
 }
 
-/// What a peer's Fast Open option holds.
+/// Content of a peer's Fast Open option.
 #[derive(Debug, Arbitrary)]
 pub(crate) enum Presented {
     Request,
-    /// The last cookie that the stack gave.
+    /// The last cookie that the stack issued.
     Given,
     Any([u8; 16], u8),
 }
 
-/// What may happen next.
+/// The next action.
 #[derive(Debug, Arbitrary)]
 pub(crate) enum Step {
     Segment(Box<Sent>),
-    /// A plain acknowledgment of all that was sent.
+    /// A pure acknowledgment of everything that was sent.
     Acknowledge,
     /// The next data in order.
     Data(u16),
@@ -108,7 +108,7 @@ pub(crate) enum Step {
     Move,
 }
 
-/// What an owner may change.
+/// A change of the configuration by the owner.
 #[derive(Debug, Arbitrary)]
 pub(crate) enum Change {
     SendBuffer(u16),
@@ -128,7 +128,7 @@ pub(crate) enum Change {
     },
 }
 
-/// What the network may say.
+/// An error reported by the network.
 #[derive(Debug, Arbitrary)]
 pub(crate) enum Reported {
     FragmentationNeeded(u16),
@@ -137,7 +137,7 @@ pub(crate) enum Reported {
     TimeExceeded,
 }
 
-/// How far the connection is led before the input takes over.
+/// State into which the connection is brought before the input takes over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Arbitrary)]
 pub(super) enum Start {
     Listen,
@@ -153,6 +153,6 @@ pub(super) enum Start {
     TimeWait,
     /// Data came with the SYN, and the handshake is not complete.
     FastOpened,
-    /// Data went with the SYN.
+    /// Data was sent with the SYN.
     FastSynSent,
 }

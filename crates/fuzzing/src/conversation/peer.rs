@@ -1,4 +1,4 @@
-//! What the peer and the network between send.
+//! Segments of the peer and errors of the network.
 
 use baton_tcp::{PathError, Segment};
 use baton_testkit::symbolic;
@@ -11,7 +11,7 @@ use super::input::{Number, Presented, Reported, Sent};
 use super::{Conversation, PEER_ISS, Peer};
 
 impl Conversation {
-    /// An ICMP error about a segment that this end may have sent.
+    /// Reports an ICMP error about a segment that the stack may have sent.
     pub(super) fn report(&mut self, seq: &Number, error: &Reported) {
         let error = match *error {
             Reported::FragmentationNeeded(mtu) => PathError::FragmentationNeeded { mtu },

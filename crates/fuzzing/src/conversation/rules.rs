@@ -1,4 +1,4 @@
-//! Configurations that an input may ask for.
+//! Configurations that an input may select.
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 use baton_tcp::{
@@ -9,7 +9,7 @@ use baton_tcp::{
 use super::BUFFER;
 use super::input::Change;
 
-/// Rules beside recovery.
+/// Configuration options that are not about loss recovery.
 #[derive(Debug, Arbitrary)]
 pub(super) struct Rules {
     syn_ack_retries: u8,
@@ -64,7 +64,7 @@ impl Rules {
     }
 }
 
-/// Any of the built-in ones.
+/// Returns any of the built-in algorithms.
 fn congestion(number: u8) -> Congestion {
     const ALL: [Congestion; 4] = [
         Congestion::NewReno,

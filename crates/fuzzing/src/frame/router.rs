@@ -1,16 +1,17 @@
-//! A router that gets the same frames.
+//! A router that receives the same frames.
 
 use super::{MAC, MOST_OUTPUT};
 use baton_inet::{InterfaceConfig, Route, Router, Verdict};
 use baton_wire::Time;
 use std::net::IpAddr;
 
-/// The interface by which packets leave.
+/// MAC address of the interface through which packets leave.
 const BEYOND: [u8; 6] = [2, 0, 0, 0, 1, 2];
-/// Where an Ethernet frame's IP packet begins.
+/// Offset of the IP packet in an Ethernet frame.
 const PACKET: usize = 14;
 
-/// The interface where frames arrive has the host's addresses. All else is behind a narrower link, whose gateway is known.
+/// Creates a router. The interface that receives frames has the host's addresses; all else is behind a gateway on a link with a
+/// smaller MTU.
 pub(super) fn router(verify_checksums: bool) -> Router {
     let interface = |mac, addresses: [&str; 2]| InterfaceConfig {
         verify_checksums,
@@ -30,7 +31,7 @@ pub(super) fn router(verify_checksums: bool) -> Router {
     Router::new(vec![near, beyond]).expect("right parameters")
 }
 
-/// What is forwarded has one hop less; what it sends itself comes to an end.
+/// Checks that a forwarded packet has one hop less, and that the router stops sending.
 pub(super) fn route(router: &mut Router, now: Time, frame: &[u8]) {
     let mut passed = frame.to_vec();
     if let Verdict::Forward { interface, len } = router.handle_frame(now, 0, &mut passed) {
@@ -44,7 +45,7 @@ pub(super) fn route(router: &mut Router, now: Time, frame: &[u8]) {
     settle(router, now);
 }
 
-/// Its own frames leave.
+/// Sends the router's own frames.
 pub(super) fn settle(router: &mut Router, now: Time) {
     for at in 0..router.interfaces().len() {
         let mut sent = Vec::new();

@@ -1,7 +1,7 @@
-//! Sending from the adapter's data cache: the host decides everything (data-caching 4.2).
+//! Sending from the adapter's data cache, which the host controls completely (data-caching 4.2).
 //!
-//! The directory, what is admitted and what makes room are those of [`crate::nic_cache`]. Requests are carried out in order, so that a
-//! SEND that was queued means the block that was in its place then: nothing is held back by name, only as data.
+//! [`crate::nic_cache`] implements the directory, admission and replacement. The adapter carries out requests in order, so a queued SEND
+//! refers to the block that was in its slot when it was queued: data is held back only as bytes, never as a reference.
 
 mod changes;
 mod sending;
@@ -18,36 +18,36 @@ use baton_wire::{SeqNr, Time};
 pub use changes::FileChange;
 use rustc_hash::FxHashMap;
 
-/// What the host knows of the adapter's cache.
+/// The host's state of the adapter's cache.
 #[derive(Debug)]
 pub(super) struct Caching {
     cache: NicCache,
     coherence: Box<dyn Coherence>,
-    /// None: as its parameters say.
+    /// `None` if the parameters decide.
     replacement: Option<MakeReplacement>,
-    /// Present revisions of the files of whose changes the protocol is told.
+    /// Current revisions of the files whose changes the coherence protocol is notified of.
     revisions: FxHashMap<FileId, u32>,
-    /// CACHE INIT has been asked for on this link.
+    /// CACHE INIT was requested on this link.
     operation: bool,
-    /// CACHE INIT and INSERTs that wait to be answered.
+    /// CACHE INIT and INSERTs that wait for an answer.
     requests: Chain,
-    /// INSERTs that were asked for, and how many of them were answered or lost.
+    /// Number of INSERTs requested, and how many of them were answered or lost.
     pub(super) inserts: SeqNr,
     pub(super) inserts_answered: SeqNr,
-    /// INSERTs that may.
+    /// Maximum number of waiting INSERTs.
     most_inserts: u32,
-    /// As much of the cache is used at most, whatever the adapter says that it has.
+    /// Maximum number of bytes of the cache to use, even if the adapter offers more.
     most_bytes: u32,
 }
 
-/// Blocks that the directory has at most.
+/// Maximum number of blocks in the directory.
 const MOST_BLOCKS: u32 = 1 << 20;
 
-/// CACHE INIT and INSERTs are of no socket.
+/// CACHE INIT and INSERTs belong to no socket.
 const NOBODY: u32 = 0;
 
 impl Caching {
-    /// None if `config` says so.
+    /// Returns `None` if `config` disables the cache.
     pub(super) fn new(config: &NicCacheConfig) -> Option<Box<Self>> {
         config.enabled.then(|| {
             Box::new(Self {
@@ -67,28 +67,29 @@ impl Caching {
 }
 
 impl<P: Inline> OsLayer<P> {
-    /// Whether the adapter's data cache is used.
+    /// Returns whether the adapter's data cache is used.
     pub fn has_cache(&self) -> bool {
         self.caching.is_some()
     }
 
-    /// What the adapter's data cache did; nothing where none is used.
+    /// Returns the counters of the adapter's data cache, if it is used.
     pub fn nic_cache_stats(&self) -> Option<&NicCacheStats> {
         Some(self.caching.as_ref()?.cache.stats())
     }
 
-    /// Blocks that the adapter's cache holds, and how many it may hold.
+    /// Returns how many blocks the adapter's cache holds, and how many it can hold.
     pub fn nic_cache_blocks(&self) -> (u32, u32) {
         let caching = self.caching.as_ref();
         caching.map_or((0, 0), |caching| caching.cache.len_and_capacity())
     }
 
-    /// The place in the adapter's cache of a block of a file, by the numbers of both, if it has one.
+    /// Returns the slot of a file's block in the adapter's cache, if the block is there.
     pub fn nic_cache_slot(&self, file: FileId, block: u32) -> Option<u32> {
         self.caching.as_ref()?.cache.slot_of(file, block)
     }
 
-    /// How many of the first `most` blocks that the first `len` bytes of content lie in are in the adapter's cache, whatever their revision.
+    /// Returns how many of the blocks of the first `len` bytes of content are in the adapter's cache, whatever their revision; looks at no
+    /// more than the first `most`.
     pub fn count_cached(&self, content: &FileContent, len: u64, most: u32) -> u32 {
         let caching = self.caching.as_ref();
         caching.map_or(0, |caching| {
@@ -97,22 +98,22 @@ impl<P: Inline> OsLayer<P> {
         })
     }
 
-    /// A coherence protocol of the caller's own in place of the one that its parameters name, before anything is cached.
+    /// Replaces the coherence protocol of the parameters by the caller's own, before anything is cached.
     pub fn set_coherence(&mut self, protocol: Box<dyn Coherence>) {
         if let Some(caching) = &mut self.caching {
             caching.coherence = protocol;
         }
     }
 
-    /// What chooses the block that makes room in the adapter's cache, made for so many blocks, in place of what its parameters name;
-    /// before the cache is started.
+    /// Replaces the replacement policy of the parameters by the caller's own, before the cache is started. `make` creates a policy for a
+    /// number of blocks.
     pub fn set_replacement(&mut self, make: impl Fn(u32) -> Box<dyn Replacement> + Send + 'static) {
         if let Some(caching) = &mut self.caching {
             caching.replacement = Some(MakeReplacement(Box::new(make)));
         }
     }
 
-    /// Starts the adapter's cache, if it is to be used.
+    /// Starts the adapter's cache, if it is enabled.
     pub(super) fn start_cache(&mut self, now: Time) {
         if self.queue.room() == 0 {
             return;
@@ -124,7 +125,7 @@ impl<P: Inline> OsLayer<P> {
         }
     }
 
-    /// The adapter and its cache are gone.
+    /// Handles the loss of the adapter and its cache.
     pub(super) fn lose_cache(&mut self) {
         if let Some(caching) = &mut self.caching {
             self.requests.clear(&mut caching.requests);
@@ -160,7 +161,7 @@ impl<P: Inline> OsLayer<P> {
         debug_assert!(pushed, "there was room");
     }
 
-    /// CACHE INIT has been answered.
+    /// Handles the answer to CACHE INIT.
     pub(super) fn handle_cache_ready(
         &mut self,
         response: &Response,
@@ -183,7 +184,7 @@ impl<P: Inline> OsLayer<P> {
         Ok(())
     }
 
-    /// The adapter has fetched a block, or will not: then nothing more is sent from there.
+    /// Called when the adapter has fetched a block, or refuses to; in the latter case the cache is not used any more.
     pub(super) fn handle_inserted<L: HostLink<Data = P>>(
         &mut self,
         link: &mut L,
@@ -208,7 +209,7 @@ impl<P: Inline> OsLayer<P> {
         self.released(operation);
     }
 
-    /// Counts its requests: all of them, and those with a buffer.
+    /// Returns the number of the cache's requests, and of those with a buffer.
     pub(super) fn check_cache(&self) -> (usize, usize) {
         let Some(caching) = &self.caching else {
             return (0, 0);

@@ -6,7 +6,7 @@ use baton_bus::HostLink;
 use baton_bus::link::Inline;
 use baton_wire::Time;
 
-/// Socket calls on the host's half and its link. What they ask for waits until [`OsLayer::pump`].
+/// Socket calls on the host's half and its link. Their requests wait until [`OsLayer::pump`].
 #[derive(Debug)]
 pub struct Calls<'a, P, L> {
     now: Time,
@@ -20,41 +20,41 @@ impl<'a, P: Inline, L: HostLink<Data = P>> Calls<'a, P, L> {
         Self { now, os, link }
     }
 
-    /// The sockets.
+    /// Returns the sockets.
     pub fn os(&mut self) -> &mut OsLayer<P> {
         self.os
     }
 
-    /// The time of these calls.
+    /// Returns the time of these calls.
     pub fn now(&self) -> Time {
         self.now
     }
 
-    /// Bytes that a socket would take now, about.
+    /// Returns approximately how many bytes a socket would take now.
     ///
     /// # Errors
-    /// The connection is gone or closed for writing.
+    /// The connection has ended or is shut down for sending.
     pub fn send_room(&self, socket: SocketId) -> Result<usize, Gone> {
         self.os.send_room(self.link, socket)
     }
 
-    /// A socket is to become writable when it has room.
+    /// Makes a socket become writable when it has buffer space.
     pub fn want_room(&mut self, socket: SocketId) {
         self.os.want_room(self.link, socket);
     }
 
-    /// Sends what of `data` there is room for, of which a copy is taken only where the link needs one; gives how many bytes.
+    /// Sends as much of `data` as there is buffer space for, and copies it only if the link needs a copy. Returns how many bytes.
     ///
     /// # Errors
-    /// The connection is gone or closed for writing.
+    /// The connection has ended or is shut down for sending.
     pub fn send_some(&mut self, socket: SocketId, data: &P) -> Result<usize, Gone> {
         self.os.send(self.now, self.link, socket, data)
     }
 
-    /// The same with content of a file: what of it stands in the adapter's data cache, or goes there now, is sent from there.
+    /// Sends content of a file: parts that are in the adapter's data cache, or are inserted now, are sent from there.
     ///
     /// # Errors
-    /// The connection is gone or closed for writing.
+    /// The connection has ended or is shut down for sending.
     pub fn send_content(
         &mut self,
         socket: SocketId,
@@ -65,9 +65,9 @@ impl<'a, P: Inline, L: HostLink<Data = P>> Calls<'a, P, L> {
             .send_file(self.now, self.link, socket, content, data)
     }
 
-    /// A file changes. What the coherence protocol of the adapter's data cache says becomes of its blocks there; the lazy one need not be
-    /// told. `block` gives what so many bytes of the file from an offset on are now: fewer if it ends before, nothing if they are not at
-    /// hand.
+    /// Handles a change of a file as the coherence protocol of the adapter's data cache says; the lazy protocol need not be notified.
+    /// `block` returns the current content of the file at an offset, up to a length: less if the file ends before, `None` if the content is
+    /// not available.
     pub fn file_changed(&mut self, change: &FileChange, block: impl FnMut(u64, u32) -> Option<P>) {
         self.os.file_changed(self.now, self.link, change, block);
     }

@@ -5,7 +5,7 @@ use super::socket::{Operation, Phase, Socket};
 use baton_bus::link::Inline;
 
 impl<P: Inline> OsLayer<P> {
-    /// Asserts its invariants.
+    /// Asserts the invariants.
     pub fn check(&self) {
         let is_free = |number: u32| {
             let entry = self.sockets.get(number as usize);
@@ -78,7 +78,7 @@ impl<P: Inline> OsLayer<P> {
         }
     }
 
-    /// Asserts that SENDs and what is held back are numbered in order, up to all that the socket was given.
+    /// Asserts that SENDs and held data are numbered in order, up to the end of the socket's data.
     fn check_sequence(&self, entry: &Socket) {
         let mut at = None;
         for request in self.requests.iter(&entry.sends) {
@@ -158,12 +158,12 @@ impl<P: Inline> OsLayer<P> {
                 assert!(entry.phase == Phase::Open && entry.untaken);
             }
         }
-        // ACCEPTs of a listener that was closed are answered after it.
+        // ACCEPTs of a closed listener are answered later.
         assert!(reserved >= expected);
     }
 }
 
-/// What was counted socket by socket.
+/// Counts collected from the sockets.
 #[derive(Default)]
 struct Found {
     in_use: usize,

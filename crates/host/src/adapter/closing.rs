@@ -1,4 +1,4 @@
-//! The ends of sockets.
+//! Closing sockets.
 
 use super::OsLayer;
 use super::socket::{Intents, Operation, Phase, SetUp};
@@ -8,7 +8,7 @@ use baton_bus::link::Inline;
 use baton_wire::Time;
 
 impl<P: Inline> OsLayer<P> {
-    /// Says that nothing more will be sent on a connection, once what was taken has been. What the peer sends can still be received.
+    /// Shuts down sending on a connection, after all data taken so far was sent. Data from the peer can still be received.
     pub fn shutdown(&mut self, now: Time, socket: SocketId) {
         self.now = now;
         let Some(entry) = self.known(socket) else {
@@ -22,7 +22,7 @@ impl<P: Inline> OsLayer<P> {
         }
     }
 
-    /// Closes a socket, after all that was taken has been sent. Its number may be used again once the adapter is done with it.
+    /// Closes a socket after all data taken so far was sent. Its number may be reused once the adapter has closed the socket, too.
     pub fn close(&mut self, now: Time, socket: SocketId) {
         self.now = now;
         if self.known(socket).is_some() {
@@ -30,7 +30,7 @@ impl<P: Inline> OsLayer<P> {
         }
     }
 
-    /// Closes a socket at once, a connection by a reset.
+    /// Closes a socket at once; a connection is reset.
     pub fn abort(&mut self, now: Time, socket: SocketId) {
         self.now = now;
         if self.known(socket).is_some() {
@@ -38,7 +38,7 @@ impl<P: Inline> OsLayer<P> {
         }
     }
 
-    /// The application has done with a socket, or never hears of it.
+    /// Closes a socket that the application has closed, or never learns of.
     pub(super) fn let_go(&mut self, number: u32, abort: bool) {
         if self.socket(number).phase == Phase::Listening {
             self.drop_listener(number);
@@ -56,7 +56,7 @@ impl<P: Inline> OsLayer<P> {
         entry.intents.remove(Intents::SET_UP | Intents::RECEIVE);
         self.settle_pledge(number);
         if never_asked {
-            // What waits to begin is in a queue of its own, where the number would be taken for its next owner.
+            // A socket that waits to be opened is in a separate queue, where the number would be taken for that of its next owner.
             self.opening.retain(|&other| other != number);
             self.socket_mut(number).unknown = true;
         }
@@ -77,7 +77,7 @@ impl<P: Inline> OsLayer<P> {
         self.finish_closing(number);
     }
 
-    /// A listener goes, and with it the connections that nobody has taken.
+    /// Removes a listener, and resets the connections that nobody has accepted.
     fn drop_listener(&mut self, number: u32) {
         let Some(index) = self.listeners.iter().position(|l| l.number == number) else {
             return;
@@ -88,7 +88,7 @@ impl<P: Inline> OsLayer<P> {
         self.acceptable &= self.has_untaken();
     }
 
-    /// Lets go of a socket's number when the application and the adapter both have.
+    /// Releases a socket's number when both the application and the adapter have released the socket.
     pub(super) fn finish_closing(&mut self, number: u32) {
         let entry = self.socket(number);
         if entry.phase == Phase::Closing
@@ -100,7 +100,7 @@ impl<P: Inline> OsLayer<P> {
         }
     }
 
-    /// A socket is of no use any more; the application is told when it looks.
+    /// Marks a socket as unusable; the application finds out at its next call.
     pub(super) fn fail(&mut self, number: u32, status: Status) {
         let entry = self.socket_mut(number);
         let is_used = matches!(

@@ -1,4 +1,4 @@
-//! Responses: each completes a request that waits, or is news of a socket. Nothing else is believed.
+//! Responses: each completes a waiting request, or is an event of a socket. Any other response is a violation.
 
 use super::OsLayer;
 use super::control::{Completed, Completion};
@@ -10,10 +10,10 @@ use baton_bus::{Descriptor, HostLink};
 use baton_wire::{Endpoint, Time};
 
 impl<P: Inline> OsLayer<P> {
-    /// Handles responses as the link gave them.
+    /// Handles responses from the link.
     ///
     /// # Errors
-    /// The adapter is not to be trusted any more: go on with [`OsLayer::handle_link_lost`].
+    /// The adapter cannot be trusted any more: continue with [`OsLayer::handle_link_lost`].
     pub fn handle_responses<L: HostLink<Data = P>>(
         &mut self,
         now: Time,
@@ -60,7 +60,7 @@ impl<P: Inline> OsLayer<P> {
         }
     }
 
-    /// The operation that a response completes, and what the response is if it does not fit that.
+    /// Returns the operation that a response completes, and the violation to report if the response does not match.
     pub(super) fn operation_of(
         &self,
         response: &Response,
@@ -73,7 +73,7 @@ impl<P: Inline> OsLayer<P> {
         Ok((request.operation, unrequested))
     }
 
-    /// The tag of a request, other than to send or receive, that waits for its completion.
+    /// Returns the tag of a waiting request other than a send or receive.
     pub(super) fn waiting_request(&self, number: u32, operation: Operation) -> Option<u32> {
         let control = &self.socket(number).control;
         self.requests.numbers(control).find(|&tag| {
@@ -82,7 +82,7 @@ impl<P: Inline> OsLayer<P> {
         })
     }
 
-    /// The request of a response that fits it is completed.
+    /// Removes the completed request of a matching response.
     pub(super) fn completed(&mut self, response: &Response) {
         let Some(request) = self.requests.get(response.tag) else {
             return;
@@ -99,7 +99,7 @@ impl<P: Inline> OsLayer<P> {
         self.released(operation);
     }
 
-    /// A request is no more.
+    /// Updates the counters for a removed request.
     pub(super) fn released(&mut self, operation: Operation) {
         self.releasing -= usize::from(operation.is_releasing());
         self.starved &= self.releasing > 0;
@@ -176,7 +176,7 @@ impl<P: Inline> OsLayer<P> {
         Ok(())
     }
 
-    /// The adapter tells a socket's own address.
+    /// Handles the answer with a socket's local address.
     fn handle_name(&mut self, response: &Response, local: Endpoint) -> Result<(), Violation> {
         let (operation, unrequested) = self.operation_of(response)?;
         if operation != Operation::Name {
@@ -194,7 +194,7 @@ impl<P: Inline> OsLayer<P> {
                 entry.own = Some(local);
                 self.wake_writer(number);
             }
-            // The connection is over; that is told by itself.
+            // The connection has ended, which another response reports.
             (_, _) => {}
         }
         self.finish_closing(number);
@@ -233,7 +233,7 @@ impl<P: Inline> OsLayer<P> {
         Ok(())
     }
 
-    /// Whether there can be news of a socket: only of a connection that the adapter knows.
+    /// Checks that a socket can have events: it must be a connection that the adapter knows.
     pub(super) fn news_of(&self, response: &Response) -> Result<(), Violation> {
         let entry = self.sockets.get(response.socket as usize);
         let is_connection = entry.is_some_and(|entry| {

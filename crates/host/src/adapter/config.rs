@@ -16,36 +16,36 @@ pub struct OsLayerConfig {
     /// Requests that may wait to be transferred, descriptors (batching 3.3: 128).
     #[schemars(range(min = 1), extend("x-unit" = "descriptors"))]
     pub ring_depth: u32,
-    /// The longest that a cork holds data back, microseconds (batching 3.1: 1 ms).
+    /// Maximum time that a cork holds data back, microseconds (batching 3.1: 1 ms).
     pub cork_timer_us: u32,
-    /// Buffers posted for one connection: one at first, more when they come back full, at most so many. What the application has not
+    /// Maximum number of buffers posted for one connection: one at first, more when they come back full. Data that the application has not
     /// read counts among them.
     #[schemars(range(min = 1))]
     pub receive_buffers: u32,
-    /// The longest data that is sent inside descriptors, bytes; 0 sends none so.
+    /// Maximum length of data that is sent inside descriptors, bytes; 0 sends no data inside them.
     #[schemars(range(max = MOST_INLINE_BYTES), extend("x-unit" = "bytes"))]
     pub most_inline: u32,
     /// Connections that one ACCEPT waits for.
     #[schemars(range(min = 1))]
     pub bulk_accept: u16,
-    /// The longest that the first connection of a bulk accept waits for the others, microseconds; 0 is without end.
+    /// Maximum time that the first connection of a bulk accept waits for the others, microseconds; 0: no limit.
     pub accept_timeout_us: u32,
-    /// ACCEPTs that wait on one listener.
+    /// ACCEPTs that wait at one listener.
     #[schemars(range(min = 1))]
     pub accepts_posted: u32,
     /// Sends of one connection that may wait to be fetched.
     #[schemars(range(min = 1))]
     pub most_sends: u32,
-    /// Buffers posted for packets, and packets that may wait to be fetched, of one packet socket.
+    /// Buffers posted for packets of one packet socket, and packets of it that may wait to be fetched.
     pub packet_buffers: u32,
-    /// Sockets, with those reserved for connections to come.
+    /// Maximum number of sockets, including those reserved for future connections.
     #[schemars(range(min = 2))]
     pub most_sockets: u32,
-    /// Whether an application that has said all may close one direction and wait for the peer. If not it closes both at once, which
+    /// Whether an application that has sent everything may close one direction and wait for the peer. If not, it closes both at once, which
     /// saves two crossings for each connection.
     pub half_close: bool,
-    /// How the adapter's data cache is used. Not in files: a simulated host has it in [`crate::Config`]. Where coherence is not lazy whoever changes a file
-    /// [says so](super::Calls::file_changed).
+    /// How the host uses the adapter's data cache. Not read from files: a simulated host takes it from [`crate::Config`]. Unless coherence
+    /// is lazy, the code that changes a file must [report](super::Calls::file_changed) the change.
     #[serde(skip)]
     pub nic_cache: NicCacheConfig,
 }
@@ -70,16 +70,16 @@ impl Default for OsLayerConfig {
     }
 }
 
-/// Parameters that could not work.
+/// Invalid parameters.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OsLayerConfigError {
-    /// The batching parameters cannot.
+    /// The batching parameters are invalid.
     #[error("batching: {0}")]
     Batching(#[from] BatchingError),
-    /// A parameter is zero that must not be.
+    /// A parameter must not be zero.
     #[error("{0} = 0: expected 1 or more")]
     Zero(&'static str),
-    /// More than can be sent inside descriptors.
+    /// More bytes than descriptors can carry.
     #[error("most_inline = {0}: expected 0 to {MOST_INLINE_BYTES}")]
     Inline(u32),
     /// An entry would be longer than the ring or a transfer.
@@ -87,24 +87,24 @@ pub enum OsLayerConfigError {
         "most_inline = {most_inline}: a send takes {needed} descriptors, but there is room for {room}"
     )]
     InlineAboveDepth {
-        /// Bytes.
+        /// Configured number of bytes.
         most_inline: u32,
         /// Descriptors of one entry.
         needed: usize,
-        /// Descriptors for which there is room.
+        /// Descriptors that fit.
         room: u32,
     },
-    /// What the adapter's data cache cannot be used with.
+    /// The parameter is not valid with the adapter's data cache.
     #[error("nic_cache.{field} = {found}: expected {expected}")]
     Cache {
-        /// The parameter.
+        /// Name of the parameter.
         field: &'static str,
-        /// What it is.
+        /// Its value.
         found: String,
-        /// What it may be.
+        /// The valid values.
         expected: String,
     },
-    /// More connections in one accept than there may be sockets.
+    /// One accept would take at least as many connections as there may be sockets.
     #[error("bulk_accept = {bulk_accept}: expected fewer than most_sockets = {most_sockets}")]
     Bulk {
         /// Connections.
@@ -115,7 +115,7 @@ pub enum OsLayerConfigError {
 }
 
 impl OsLayerConfigError {
-    /// The parameter, with the table that it is in, what it is, and what was expected of it.
+    /// Returns the parameter with its table, its value, and what was expected.
     pub fn parts(&self) -> (String, String, String) {
         let (field, found, expected) = match self {
             Self::Batching(error) => {
@@ -160,10 +160,10 @@ impl OsLayerConfigError {
 }
 
 impl OsLayerConfig {
-    /// Whether these parameters can work.
+    /// Checks the parameters.
     ///
     /// # Errors
-    /// Says which cannot, and what was expected.
+    /// Names the invalid parameter, and what was expected.
     pub fn validate(&self) -> Result<(), OsLayerConfigError> {
         self.batching.validate(self.ring_depth, Descriptor::BYTES)?;
         for (name, value) in [
@@ -222,13 +222,13 @@ impl OsLayerConfig {
         Ok(())
     }
 
-    /// Descriptors of the longest SEND.
+    /// Returns the number of descriptors of the longest SEND.
     pub(super) fn longest_send(&self) -> usize {
         descriptors_of(self.most_inline)
     }
 
-    /// The longest piece of data that may go with a SYN, bytes, and how many pieces: what one transfer has room for beside the
-    /// requests that open a connection, for the SYN does not wait for another. There is always one.
+    /// Returns the maximum length in bytes of a piece of data that may go with a SYN, and the maximum number of pieces, at least one: what
+    /// fits into one transfer together with the requests that open a connection, because the SYN does not wait for another transfer.
     pub(super) fn most_with_syn(&self) -> (usize, usize) {
         let depth = self.ring_depth.min(self.batching.max_descriptors) as usize;
         let room = INLINE_HEAD_BYTES + depth.saturating_sub(1) * Descriptor::BYTES as usize;
@@ -241,7 +241,7 @@ impl OsLayerConfig {
 /// SOCKET, SETSOCKOPT and CONNECT.
 const OPENING_REQUESTS: usize = 3;
 
-/// Descriptors of a SEND with so much data inside.
+/// Returns the number of descriptors of a SEND with this many bytes inside.
 pub(super) fn descriptors_of(len: u32) -> usize {
     let beyond_head = (len as usize).saturating_sub(INLINE_HEAD_BYTES);
     1 + beyond_head.div_ceil(Descriptor::BYTES as usize)

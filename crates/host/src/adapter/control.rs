@@ -1,4 +1,4 @@
-//! What an application may ask of the adapter itself: options, states, and to take requests back.
+//! Requests of the application to the adapter itself: options, states, and cancellation of requests.
 
 use super::OsLayer;
 use super::socket::{Intents, Operation, SetUp};
@@ -8,31 +8,31 @@ use baton_bus::descriptor::{Action, SocketInfo, SocketOption, Status};
 use baton_bus::link::Inline;
 use baton_wire::Time;
 
-/// Requests of the application's own that may wait to be completed, or completions for the application.
+/// Maximum number of the application's own requests that wait to be completed, and of completions that wait for the application.
 const MOST_COMPLETIONS: usize = 256;
 
-/// The completion of a request of the application's own.
+/// The completion of one of the application's own requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// Of which socket.
+    /// The socket.
     pub socket: SocketId,
-    /// What.
+    /// The result.
     pub what: Completed,
 }
 
-/// What is completed.
+/// The result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Completed {
-    /// The state of the socket on the adapter, or why it cannot be told.
+    /// The state of the socket on the adapter, or why it is unknown.
     Status(Result<SocketInfo, Status>),
-    /// An option was not set. That one was set is not told.
+    /// The adapter refused to set an option. Success is not reported.
     OptionRefused {
-        /// Which.
+        /// The option.
         option: SocketOption,
-        /// Why.
+        /// The reason.
         status: Status,
     },
-    /// How it went to take requests back; these have been answered before.
+    /// Result of cancelling requests, which were answered before.
     Cancelled(Status),
 }
 
@@ -42,19 +42,19 @@ pub enum NotSubmitted {
     /// There is no such socket, or the adapter does not know it.
     #[error("there is no such socket")]
     NoSuchSocket,
-    /// Too many requests wait, or the ring is full.
+    /// Too many requests are waiting, or the ring is full.
     #[error("no room to submit it now")]
     NoRoom,
-    /// There is nothing to take back.
+    /// There is nothing to cancel.
     #[error("there is no such request")]
     NothingToCancel,
 }
 
 impl<P: Inline> OsLayer<P> {
-    /// Sets an option of a socket. [`OsLayer::poll_completion`] tells only if it cannot be set.
+    /// Sets an option of a socket. [`OsLayer::poll_completion`] reports only failures.
     ///
     /// # Errors
-    /// There is no such socket, or no room now.
+    /// There is no such socket, or no space for the request now.
     pub fn set_option(
         &mut self,
         now: Time,
@@ -66,18 +66,18 @@ impl<P: Inline> OsLayer<P> {
         self.submit_for(now, socket, action, Operation::SetOption(option))
     }
 
-    /// Asks for the state of a socket on the adapter; it comes with [`OsLayer::poll_completion`].
+    /// Asks for the state of a socket on the adapter; [`OsLayer::poll_completion`] returns the answer.
     ///
     /// # Errors
-    /// There is no such socket, or no room now.
+    /// There is no such socket, or no space for the request now.
     pub fn status(&mut self, now: Time, socket: SocketId) -> Result<(), NotSubmitted> {
         self.submit_for(now, socket, Action::Status, Operation::Status)
     }
 
-    /// Asks for this end of a connection; when [`OsLayer::local`] knows it the connection becomes writable.
+    /// Asks for the local endpoint of a connection. The connection becomes writable when [`OsLayer::local`] knows it.
     ///
     /// # Errors
-    /// There is no such socket, or no room now.
+    /// There is no such socket, or no space for the request now.
     pub fn query_local(&mut self, now: Time, socket: SocketId) -> Result<(), NotSubmitted> {
         self.now = now;
         let entry = self.known(socket).ok_or(NotSubmitted::NoSuchSocket)?;
@@ -93,8 +93,7 @@ impl<P: Inline> OsLayer<P> {
         }
     }
 
-    /// Takes the oldest buffer back that waits for data on a connection, so that others can have it. When its last one has gone the
-    /// connection receives nothing until [`OsLayer::resume_receiving`].
+    /// Asks what TCP knows of a connection. The connection becomes writable when [`OsLayer::take_info`] has the answer.
     ///
     /// # Errors
     /// There is no such socket, no such buffer, or no room now.
@@ -105,7 +104,7 @@ impl<P: Inline> OsLayer<P> {
         self.submit_for(now, socket, Action::Cancel { target }, Operation::Cancel)
     }
 
-    /// Posts buffers again for a connection from which they were taken back.
+    /// Posts buffers again for a connection whose buffers were cancelled.
     pub fn resume_receiving(&mut self, now: Time, socket: SocketId) {
         self.now = now;
         if self.known(socket).is_some() {
@@ -114,10 +113,10 @@ impl<P: Inline> OsLayer<P> {
         }
     }
 
-    /// Gives up opening a connection that is not open yet; it ends with the status `Cancelled`.
+    /// Cancels the opening of a connection that is not established yet; it ends with the status `Cancelled`.
     ///
     /// # Errors
-    /// There is no such socket, it is not being opened, or there is no room now.
+    /// There is no such socket, it is not being opened, or there is no space for the request now.
     pub fn cancel_connect(&mut self, now: Time, socket: SocketId) -> Result<(), NotSubmitted> {
         self.known(socket).ok_or(NotSubmitted::NoSuchSocket)?;
         let target = self.waiting_request(socket.0, Operation::Connect);
@@ -125,7 +124,7 @@ impl<P: Inline> OsLayer<P> {
         self.submit_for(now, socket, Action::Cancel { target }, Operation::Cancel)
     }
 
-    /// The next answer to a question of the application.
+    /// Returns the next completion of one of the application's own requests.
     pub fn poll_completion(&mut self) -> Option<Completion> {
         self.completions.pop_front()
     }

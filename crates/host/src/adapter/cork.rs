@@ -1,23 +1,23 @@
-//! When corks give up holding data back (batching 3.1, "cork timer").
+//! Timers of corks (batching 3.1, "cork timer").
 
 use baton_wire::Time;
 use std::collections::VecDeque;
 
-/// Deadlines of corks. All run equally long, so the first set is the first to fire. One that was taken back stays until it comes to the
-/// front: whether it still holds is the socket's to know.
+/// Deadlines of corks. All timers have the same duration, so they expire in the order in which they were set. A cancelled timer stays in
+/// the queue until it reaches the front: the socket knows whether it is still valid.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CorkTimers {
     queue: VecDeque<(Time, u32)>,
 }
 
 impl CorkTimers {
-    /// The cork of `socket` holds data back until `deadline`, which is not before any that was set earlier.
+    /// Makes the cork of `socket` expire at `deadline`, which is not before any deadline set earlier.
     pub fn set(&mut self, deadline: Time, socket: u32) {
         debug_assert!(self.queue.back().is_none_or(|&(last, _)| last <= deadline));
         self.queue.push_back((deadline, socket));
     }
 
-    /// Forgets those that do not hold any more, as far as that matters: at the front, or everywhere when there are more than `most`.
+    /// Removes cancelled timers at the front, or all of them if there are more than `most` timers.
     pub fn tidy(&mut self, most: usize, holds: impl Fn(Time, u32) -> bool) {
         while let Some(&(deadline, socket)) = self.queue.front()
             && !holds(deadline, socket)
@@ -30,18 +30,18 @@ impl CorkTimers {
         }
     }
 
-    /// The next that fires at `now`, or would have if it had not been taken back.
+    /// Removes and returns the next timer that expires at `now`, possibly a cancelled one.
     pub fn pop(&mut self, now: Time) -> Option<(Time, u32)> {
         self.queue
             .pop_front_if(|&mut (deadline, _)| deadline <= now)
     }
 
-    /// When the next one fires.
+    /// Returns when the next timer expires.
     pub fn next(&self) -> Option<Time> {
         self.queue.front().map(|&(deadline, _)| deadline)
     }
 
-    /// Those that were set and not forgotten.
+    /// Returns the timers that were not removed.
     pub fn iter(&self) -> impl Iterator<Item = (Time, u32)> + '_ {
         self.queue.iter().copied()
     }

@@ -1,4 +1,4 @@
-//! Listeners: ACCEPTs posted ahead, and the connections that they bring.
+//! Listeners: ACCEPTs posted ahead, and the connections that they return.
 
 use super::OsLayer;
 use super::socket::{Intents, Operation, Phase, SetUp};
@@ -14,23 +14,23 @@ use std::collections::VecDeque;
 pub(super) struct Listener {
     pub number: u32,
     pub backlog: u32,
-    /// Requests by Fast Open that may be pending; 0: none are taken.
+    /// Maximum number of pending Fast Open requests; 0 disables Fast Open.
     pub fast_open: u32,
-    /// Connections that have come and that the application has not taken.
+    /// Connections that the application has not accepted yet.
     pub untaken: VecDeque<u32>,
-    /// Numbers reserved for connections to come.
+    /// Number of socket numbers reserved for future connections.
     pub reserved: usize,
-    /// The adapter has no room for more until something closes.
+    /// The adapter has no resources for more until something closes.
     pub paused: bool,
 }
 
 impl<P: Inline> OsLayer<P> {
-    /// Waits for connections to `local`, of which at most `backlog` wait on the adapter, which chooses a port if that is 0:
-    /// [`OsLayer::local`] knows it when [`OsLayer::is_listening`]. If that turns out to be impossible the listener
-    /// becomes readable and [`OsLayer::error_of`] says why.
+    /// Waits for connections to `local`, of which at most `backlog` wait on the adapter. For port 0 the adapter chooses a port, which
+    /// [`OsLayer::local`] returns once [`OsLayer::is_listening`]. If listening fails, the listener becomes readable and
+    /// [`OsLayer::error_of`] says why.
     ///
     /// # Errors
-    /// There are as many sockets as may be.
+    /// The maximum number of sockets is reached.
     pub fn listen(&mut self, now: Time, local: Endpoint, backlog: u32) -> Result<SocketId, Status> {
         self.now = now;
         let number = self.take_number().ok_or(Status::TooManySockets)?;
@@ -49,11 +49,11 @@ impl<P: Inline> OsLayer<P> {
         Ok(SocketId(number))
     }
 
-    /// The same with TCP Fast Open (RFC 7413): at most `pending` connections may be there whose handshake is not complete. They can be
-    /// accepted, read from and written to all the same. Who writes to them must put up with requests that come twice (RFC 7413 2.1).
+    /// Listens with TCP Fast Open (RFC 7413): at most `pending` connections may exist whose handshake is not complete. They can be
+    /// accepted, read and written like others, but requests may arrive twice (RFC 7413 2.1).
     ///
     /// # Errors
-    /// As [`OsLayer::listen`].
+    /// The errors of [`OsLayer::listen`].
     pub fn listen_fast_open(
         &mut self,
         now: Time,
@@ -68,12 +68,12 @@ impl<P: Inline> OsLayer<P> {
         Ok(listener)
     }
 
-    /// How many requests by Fast Open of this listener may be pending.
+    /// Returns the maximum number of pending Fast Open requests of this listener.
     pub(super) fn fast_open_of(&self, number: u32) -> u32 {
         self.listener(number).map_or(0, |it| it.fast_open)
     }
 
-    /// Takes the oldest connection of any listener.
+    /// Accepts the oldest connection of any listener.
     pub fn accept(&mut self) -> Option<SocketId> {
         let number = self
             .listeners
@@ -82,13 +82,13 @@ impl<P: Inline> OsLayer<P> {
         Some(self.take(number))
     }
 
-    /// Takes the oldest connection of one listener.
+    /// Accepts the oldest connection of one listener.
     pub fn accept_on(&mut self, listener: SocketId) -> Option<SocketId> {
         let number = self.listener_mut(listener.0)?.untaken.pop_front()?;
         Some(self.take(number))
     }
 
-    /// Connections of a listener that wait to be taken.
+    /// Returns the number of connections of a listener that can be accepted.
     pub fn acceptable(&self, listener: SocketId) -> usize {
         self.listener(listener.0).map_or(0, |l| l.untaken.len())
     }
@@ -116,7 +116,7 @@ impl<P: Inline> OsLayer<P> {
         self.listeners.iter_mut().find(|l| l.number == number)
     }
 
-    /// Posts ACCEPTs as far as numbers, buffers and the ring have room.
+    /// Posts ACCEPTs as far as there are numbers, buffers and space in the ring.
     pub(super) fn post_accepts<L: HostLink<Data = P>>(&mut self, now: Time, link: &L) {
         for index in 0..self.listeners.len() {
             while self.wants_accept(index) {
@@ -137,7 +137,7 @@ impl<P: Inline> OsLayer<P> {
         is_set_up && !listener.paused && listener.reserved + listener.untaken.len() + bulk <= most
     }
 
-    /// Connections of one ACCEPT. Those of a bulk accept must be able to wait together.
+    /// Returns the number of connections of one ACCEPT. All connections of a bulk accept must fit into the backlog.
     fn bulk_of(&self, listener: &Listener) -> u16 {
         let bulk = self.config.bulk_accept;
         if u32::from(bulk) > listener.backlog {
@@ -180,7 +180,7 @@ impl<P: Inline> OsLayer<P> {
         self.request(now, listener, action, operation, Urgency::Awaited)
     }
 
-    /// Connections that the adapter has accepted, or that it will not.
+    /// Handles connections that the adapter has accepted, or has refused to.
     pub(super) fn handle_accepted(
         &mut self,
         response: &Response,
@@ -233,12 +233,12 @@ impl<P: Inline> OsLayer<P> {
                 self.acceptable = true;
                 self.intend(number, Intents::RECEIVE);
             }
-            // The listener was closed while the answer was on its way.
+            // The listener was closed while the answer was in flight.
             None => self.let_go(number, true),
         }
     }
 
-    /// An ACCEPT has brought nothing.
+    /// Handles an ACCEPT that returned no connection.
     fn accept_refused(&mut self, listener: u32, status: Status) {
         if status == Status::Cancelled {
             return;
@@ -246,7 +246,7 @@ impl<P: Inline> OsLayer<P> {
         self.stats.accepts_refused += 1;
         match status {
             Status::TooManySockets | Status::TooManyRequests | Status::Partial => {
-                // To ask again at once would not help; when something closes it may.
+                // Asking again at once would not help; it may after something closes.
                 if let Some(listener) = self.listener_mut(listener) {
                     listener.paused = true;
                     self.starved = true;

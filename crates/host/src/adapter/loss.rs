@@ -9,8 +9,8 @@ use baton_bus::link::Inline;
 use baton_wire::Time;
 
 impl<P: Inline> OsLayer<P> {
-    /// The link is of no use any more, and with it all that the adapter knew and all buffers. Connections have failed: what they have
-    /// received can still be read. Listeners are set up again by the first [`OsLayer::pump`] with a new link.
+    /// Handles the loss of a link, and with it of all buffers and of all that the adapter knew. Connections have failed: what they have
+    /// received can still be read. The first [`OsLayer::pump`] with a new link sets up the listeners again.
     pub fn handle_link_lost(&mut self, now: Time) {
         self.now = now;
         self.stats.links_lost += 1;
@@ -47,11 +47,11 @@ impl<P: Inline> OsLayer<P> {
         self.tell_done_with(number);
     }
 
-    /// The adapter knows nothing of a socket any more.
+    /// Called when the adapter does not know a socket any more.
     fn lose(&mut self, number: u32) {
         let keeps_lost = self.keeps_lost;
         let entry = self.socket_mut(number);
-        // Somebody may go on with a connection that was imported.
+        // The owner of an imported connection may be able to continue with it.
         let may_recover = keeps_lost && entry.imported && !entry.unknown && entry.error.is_none();
         match entry.phase {
             Phase::Free => {}
@@ -59,7 +59,7 @@ impl<P: Inline> OsLayer<P> {
             Phase::Reserved | Phase::Closing => self.release(number),
             Phase::Open if entry.untaken => self.release(number),
             Phase::Open if may_recover => self.lose_imported(number),
-            // It has not begun yet, and can begin on the next link.
+            // It was not requested yet, and can be on the next link.
             Phase::Opening if entry.set_up == SetUp::Socket => {}
             Phase::Opening | Phase::Open => {
                 entry.unknown = true;
@@ -73,7 +73,7 @@ impl<P: Inline> OsLayer<P> {
                 self.wake_reader(number);
             }
             Phase::Importing => self.import_ended(number, Status::Aborted),
-            // It has left.
+            // The connection has left the adapter.
             Phase::Exported => {}
             Phase::Listening | Phase::Packets if entry.error.is_some() => entry.unknown = true,
             Phase::Packets => {

@@ -1,18 +1,19 @@
-//! OSLayer: the host's half of an adapter (batching 2.1). It gives applications sockets, and maps them to the requests that the adapter
-//! understands.
+//! OSLayer: the host's half of an adapter (batching 2.1). It provides sockets to applications, and maps them to the requests that the
+//! adapter understands.
 //!
-//! Everything is asynchronous. What an application does becomes requests that wait in a queue; responses become [`Ready`](crate::Ready). A piece of work
-//! of the application ends with [`OsLayer::pump`], which transfers what waits if the batching rule says so: what one piece of work has
-//! asked for leaves together, even without batching.
+//! Everything is asynchronous. The application's calls become requests in a queue; responses become [`Ready`](crate::Ready) events. The
+//! application calls [`OsLayer::pump`] after each unit of work, which transfers the queued requests if the batching rule says so: the
+//! requests of one unit of work leave together, even without batching.
 //!
-//! Resources are had before they are promised. A connection is asked for only when a number and a receive buffer are there for it; that
-//! buffer is *pledged* while it is not posted, and a share of the buffers is kept for sends, so neither direction can starve the other.
-//! When buffers become few, a connection may have only as many sends under way as there are buffers left, so that those that are stuck
-//! leave some for the others.
+//! Resources are reserved before they are promised. The layer requests a connection only if there is a number and a receive buffer for it;
+//! that buffer is *pledged* while it is not posted. A share of the buffers is reserved for sends, so that neither direction can starve the
+//! other. When buffers become scarce, a connection may have only as many sends in flight as there are buffers free, so that stuck
+//! connections leave some for the others.
 //!
-//! Where to look: `listening`, `opening`, `sending`, `receiving`, `closing` and `control` are what an application can do and what
-//! comes back; `lending` is about data that is sent from where it stands; `submission` is what waits to be submitted, `times` is when it happened, `completion` finds the request to a response, `readiness` tells the application,
-//! `pump` moves it all, `loss` is the end of a link.
+//! Modules: `listening`, `opening`, `sending`, `receiving`, `closing` and `control` implement the application's calls and handle their
+//! results; `lending` tracks data that is sent without a copy; `submission` has the requests that wait to be submitted, `times` the
+//! timestamps; `completion` finds the request of a response, `readiness` notifies the application, `pump` transfers everything, `loss`
+//! handles the end of a link.
 
 mod caching;
 mod calls;
@@ -61,81 +62,81 @@ use numbers::Numbers;
 use socket::{Operation, Phase, SetUp, Socket};
 use std::collections::{BTreeMap, VecDeque};
 
-/// The share of a link's buffers that receives leave for sends: one in so many.
+/// Receives leave one in this many of a link's buffers to sends.
 const SEND_SHARE: usize = 4;
 
-/// The share of a link's buffers that is left for first buffers of connections: one in so many.
+/// One in this many of a link's buffers is reserved for the first buffers of connections.
 const NEWCOMERS_SHARE: usize = 4;
 
-/// All sockets of one application, and what waits between them and the adapter.
+/// All sockets of one application, and the queues between them and the adapter.
 ///
-/// Order of calls: [`OsLayer::pump`] until it has nothing to do; then [`OsLayer::next_ready`] until there is none, each followed by what
-/// the application does about it through [`OsLayer::calls`]; and again. When nothing is left, at [`OsLayer::poll_timeout`] and whenever
-/// the link has something.
+/// Call in this order: [`OsLayer::pump`] until it has nothing to do; then [`OsLayer::next_ready`] until it returns `None`, handling each
+/// socket through [`OsLayer::calls`]; and again. If there is nothing to do, call it at [`OsLayer::poll_timeout`] and whenever the link has
+/// something.
 #[derive(Debug)]
 pub struct OsLayer<P> {
     config: OsLayerConfig,
-    /// Sends of one connection that may wait to be fetched, by the configuration and by the adapter.
+    /// Maximum number of a connection's sends that wait to be fetched: the lower of the configuration's and the adapter's limit.
     most_sends: u32,
     queue: DescriptorQueue,
-    /// By number.
+    /// Sockets by number.
     sockets: Vec<Socket>,
     numbers: Numbers,
     listeners: Vec<Listener>,
-    /// What was asked and not answered; a node's number is the request's tag.
+    /// Unanswered requests; a node's number is the request's tag.
     requests: Chains<Request>,
     /// Data that was received and not read, or taken and not sent.
     pieces: Chains<P>,
-    /// Sockets that have something to ask, or wait for room in the ring.
+    /// Sockets with requests to submit, or that wait for space in the ring.
     submitting: VecDeque<u32>,
-    /// Descriptors for which the ring had room when that was not enough for the first of them.
+    /// Free descriptors of the ring that were not enough for the first of these sockets.
     room_in_vain: usize,
-    /// Connections to be opened for which there was no buffer to pledge.
+    /// Connections to open for which there was no buffer to pledge.
     opening: VecDeque<u32>,
-    /// An ACCEPT is being taken back for one of them.
+    /// An ACCEPT is being cancelled for one of them.
     reclaiming: bool,
-    /// Sockets without sends under way that wait for a buffer.
+    /// Sockets without sends in flight that wait for a buffer.
     waiting: VecDeque<u32>,
-    /// Sockets that have something to say.
+    /// Sockets with events.
     ready: VecDeque<u32>,
-    /// Sockets with whose data the adapter may be done.
+    /// Sockets some of whose lent data the adapter may not need any more.
     done_with: VecDeque<u32>,
-    /// There are connections to accept.
+    /// There may be connections to accept.
     acceptable: bool,
     corks: CorkTimers,
     completions: VecDeque<Completion>,
-    /// Answers that are still to come.
+    /// Number of expected answers to the application's own requests.
     completions_due: usize,
-    /// Buffers that hold data to be sent.
+    /// Number of buffers that hold data to be sent.
     placed: usize,
-    /// Requests whose answers only give something back: to send and to close.
+    /// Number of requests whose answers only release resources: sends and closes.
     releasing: usize,
-    /// Something waits for what such answers give back.
+    /// Something waits for resources that such answers release.
     starved: bool,
-    /// Buffers that are posted.
+    /// Number of posted buffers.
     posted: usize,
-    /// Buffers that are kept for connections without one.
+    /// Number of buffers reserved for connections without a posted buffer.
     pledged: usize,
-    /// Connections for which buffers can still be pledged, as the link was seen last.
+    /// Number of connections for which buffers could be pledged when the link was last seen.
     room_for_imports: usize,
-    /// Numbers that are in use.
+    /// Number of socket numbers in use.
     in_use: usize,
-    /// As last told.
+    /// Time of the last call.
     now: Time,
-    /// The link took less than it was given: when to try again.
+    /// When to try again after the link took less than was offered.
     retry_at: Option<Time>,
-    /// Kept for their memory.
+    /// Kept to reuse its memory.
     responses: Vec<Descriptor>,
     entry: Vec<Descriptor>,
-    /// States of connections on their way, by their sockets.
+    /// States of moving connections, by socket.
     carried: BTreeMap<u32, Carried>,
-    /// Buffers with parts of them that the adapter has.
+    /// Number of buffers with parts of states that the adapter uses.
     carrying: usize,
     moves: VecDeque<MoveNews>,
-    /// Imported connections of an adapter that is lost wait to be taken.
+    /// Imported connections of a lost adapter wait to be taken.
     keeps_lost: bool,
     soft_limit: Option<u32>,
-    /// The adapter's data cache, if it is to be used.
+    /// The adapter's data cache, if enabled.
     caching: Option<Box<Caching>>,
     stats: OsLayerStats,
 }
@@ -148,10 +149,10 @@ struct Request {
 }
 
 impl<P: Inline> OsLayer<P> {
-    /// Without sockets.
+    /// Creates a layer without sockets.
     ///
     /// # Errors
-    /// Says which parameter cannot work, and what was expected.
+    /// Names the invalid parameter, and what was expected.
     pub fn new(config: OsLayerConfig) -> Result<Self, OsLayerConfigError> {
         config.validate()?;
         Ok(Self {
@@ -195,7 +196,7 @@ impl<P: Inline> OsLayer<P> {
         })
     }
 
-    /// The socket calls that an application can make at `now`.
+    /// Returns the socket calls that an application can make at `now`.
     pub fn calls<'a, L: HostLink<Data = P>>(
         &'a mut self,
         now: Time,
@@ -204,38 +205,39 @@ impl<P: Inline> OsLayer<P> {
         Calls::new(now, self, link)
     }
 
-    /// Its parameters.
+    /// Returns the parameters.
     pub fn config(&self) -> &OsLayerConfig {
         &self.config
     }
 
-    /// Totals.
+    /// Returns the counters.
     pub fn stats(&self) -> &OsLayerStats {
         &self.stats
     }
 
-    /// The requests that wait to be transferred.
+    /// Returns the queue of requests that wait to be transferred.
     pub fn queue(&self) -> &DescriptorQueue {
         &self.queue
     }
 
-    /// Sockets, with those reserved for connections to come and those that are being closed.
+    /// Returns the number of sockets, including those reserved for future connections and those being closed.
     pub fn sockets(&self) -> usize {
         self.in_use
     }
 
-    /// Requests that wait for an answer.
+    /// Returns the number of requests that wait for an answer.
     pub fn outstanding(&self) -> usize {
         self.requests.len()
     }
 
-    /// The other end of a connection.
+    /// Returns the remote endpoint of a connection.
     pub fn peer(&self, socket: SocketId) -> Option<Endpoint> {
         let entry = self.known(socket)?;
         (entry.phase != Phase::Listening).then_some(entry.endpoint)
     }
 
-    /// Where a listener listens; this end of a connection, once the adapter was [asked](OsLayer::query_local) for it and has told it.
+    /// Returns where a listener listens, or the local endpoint of a connection once the adapter has answered a
+    /// [query](OsLayer::query_local) for it.
     pub fn local(&self, socket: SocketId) -> Option<Endpoint> {
         let entry = self.known(socket)?;
         match entry.phase {
@@ -244,7 +246,7 @@ impl<P: Inline> OsLayer<P> {
         }
     }
 
-    /// Why a socket is of no use any more: its connection could not be opened or has ended, or it cannot listen.
+    /// Returns why a socket is unusable: its connection could not be opened or has ended, or it cannot listen.
     pub fn error_of(&self, socket: SocketId) -> Option<Status> {
         self.known(socket)?.error
     }
@@ -256,13 +258,13 @@ impl<P: Inline> OsLayer<P> {
         })
     }
 
-    /// Whether a socket is a connection of which it is not known yet whether it can be opened.
+    /// Returns whether a socket is a connection that is still being opened.
     pub fn is_opening(&self, socket: SocketId) -> bool {
         self.known(socket)
             .is_some_and(|entry| entry.phase == Phase::Opening && entry.error.is_none())
     }
 
-    /// Whether a listener listens: the adapter has agreed.
+    /// Returns whether the adapter has confirmed that a listener listens.
     pub fn is_listening(&self, socket: SocketId) -> bool {
         self.known(socket).is_some_and(|entry| {
             let asked_all = entry.phase == Phase::Listening && entry.set_up == SetUp::Done;
@@ -273,43 +275,43 @@ impl<P: Inline> OsLayer<P> {
         })
     }
 
-    /// Whether nothing that was taken from the application is left here: the adapter has fetched all data, and has been asked for
-    /// all that was to be asked for.
+    /// Returns whether the layer holds nothing of the application: the adapter has fetched all data, and all requests were transferred.
     pub fn is_flushed(&self) -> bool {
         let nothing_held = (self.sockets.iter()).all(|entry| entry.held_len == 0);
         self.placed == 0 && nothing_held && self.submitting.is_empty() && self.queue.is_empty()
     }
 
-    /// Whether nothing waits for what answers give back to which nobody else listens: buffers and numbers. Then the adapter need not
-    /// wake this side for them.
+    /// Returns whether nothing waits for the buffers and numbers that answers to sends and closes release. The adapter then need not wake
+    /// this side for such answers.
     pub fn masks_lazy(&self) -> bool {
         !self.starved && self.waiting.is_empty() && self.opening.is_empty()
     }
 
-    /// The adapter lets at most so many sends of one connection wait to be fetched. To be said before the first use of a link.
+    /// Limits the number of a connection's sends that wait to be fetched to what the adapter allows. Must be called before the first use of
+    /// a link.
     pub fn limit_sends(&mut self, most: u32) {
         debug_assert_eq!(self.placed, 0, "nothing waits yet");
         self.most_sends = self.config.most_sends.min(most.max(1));
     }
 
-    /// Batching of requests by a rule of the caller's own in place of what the parameters say, before there are any.
+    /// Replaces the batching rule of the parameters by the caller's own, before there are any requests.
     pub fn set_batching(&mut self, rule: Box<dyn BatchingRule>) {
         self.queue.set_batching(rule);
     }
 
-    /// Wants to hear of everything that is under way as soon as it is over.
+    /// Makes the adapter wake this side for every answer to outstanding requests.
     pub fn unmask_lazy(&mut self) {
         self.starved |= self.releasing > 0;
     }
 
-    /// Bytes that were taken from the application and not yet given to the adapter: by the cork, or for want of room. Also of a
-    /// socket that was closed.
+    /// Returns the number of bytes that were taken from the application and not yet given to the adapter, because of the cork or for lack
+    /// of buffer space. Works for closed sockets, too.
     pub fn held(&self, socket: SocketId) -> usize {
         let entry = self.sockets.get(socket.0 as usize);
         entry.map_or(0, |entry| entry.held_len as usize)
     }
 
-    /// A socket that the application may use.
+    /// Returns a socket that the application may use.
     fn known(&self, socket: SocketId) -> Option<&Socket> {
         let entry = self.sockets.get(socket.0 as usize)?;
         entry.is_known().then_some(entry)
@@ -323,7 +325,7 @@ impl<P: Inline> OsLayer<P> {
         &mut self.sockets[number as usize]
     }
 
-    /// Makes an entry of the table for a number that was just taken.
+    /// Initializes the entry of a number that was just taken.
     fn occupy(&mut self, number: u32, phase: Phase) -> &mut Socket {
         let end = self.numbers.end() as usize;
         if end > self.sockets.len() {
@@ -350,7 +352,7 @@ impl<P: Inline> OsLayer<P> {
         })
     }
 
-    /// Lets go of a socket of which nothing is left on the adapter.
+    /// Releases a socket that the adapter does not know any more.
     fn release(&mut self, number: u32) {
         let pieces = &mut self.pieces;
         let entry = &mut self.sockets[number as usize];
@@ -379,25 +381,25 @@ impl<P: Inline> OsLayer<P> {
         }
     }
 
-    /// Buffers that may be used for data to be sent: all that are free and not pledged.
+    /// Returns the number of buffers available for sends: all that are free and not pledged.
     fn spare<L: HostLink<Data = P>>(&self, link: &L) -> usize {
         link.free_buffers().saturating_sub(self.pledged)
     }
 
-    /// Buffers that may be pledged, or posted beyond what was pledged. Sends keep their share.
+    /// Returns the number of buffers that may be pledged, or posted in addition to pledged ones. Sends keep their share.
     fn spare_for_receives<L: HostLink<Data = P>>(&self, link: &L) -> usize {
         let total = link.free_buffers() + self.placed + self.posted;
         let kept = (total / SEND_SHARE).max(1).saturating_sub(self.placed);
         self.spare(link).saturating_sub(kept)
     }
 
-    /// Whether there are so many buffers that a connection may have more than one posted: others must find some when they come.
+    /// Returns whether there are enough buffers for a connection to post more than one: new connections must find some.
     fn has_plenty<L: HostLink<Data = P>>(&self, link: &L) -> bool {
         let total = link.free_buffers() + self.placed + self.posted;
         self.spare_for_receives(link) > total / NEWCOMERS_SHARE
     }
 
-    /// Keeps a buffer for a connection without one, or lets go of the one that was kept.
+    /// Pledges a buffer for a connection without a posted buffer, or releases its pledge.
     fn settle_pledge(&mut self, number: u32) {
         let entry = &mut self.sockets[number as usize];
         let owed = entry.is_owed_a_buffer();
@@ -405,7 +407,7 @@ impl<P: Inline> OsLayer<P> {
         self.pledged = self.pledged + usize::from(owed) - usize::from(before);
     }
 
-    /// The longest buffer or data of one transfer, bytes.
+    /// Returns the maximum length of the buffer or data of one transfer, in bytes.
     fn transfer_bytes<L: HostLink<Data = P>>(&self, link: &L) -> u32 {
         self.config
             .batching

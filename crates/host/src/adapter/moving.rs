@@ -10,62 +10,62 @@ use baton_bus::{HostLink, Urgency};
 use baton_wire::{Endpoint, Time};
 use std::collections::VecDeque;
 
-/// News of connections that move.
+/// Events of moving connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MoveNews {
     /// The adapter has the connection.
     Imported(SocketId),
-    /// It has not, for this reason; the socket is no more, and whoever exported the connection goes on with it. After
-    /// [`Status::Aborted`] the adapter was lost, and nobody knows.
+    /// The adapter has refused the connection, for this reason; the socket does not exist any more, and the connection's previous owner
+    /// continues with it. With [`Status::Aborted`] the adapter was lost, and whether it has the connection is unknown.
     ImportRefused(SocketId, Status),
     /// The connection has left the adapter: see [`OsLayer::take_exported`].
     Exported(SocketId),
-    /// It has not: it came to its end first, which is told as always.
+    /// The connection ended before it could leave the adapter. Another event reports the end.
     NotExported(SocketId),
-    /// The adapter asks for it to be taken back.
+    /// The adapter asks for the connection to be taken back.
     Relief(SocketId),
-    /// The adapter is gone that had it, and what there is of it here waits to be taken: see [`OsLayer::take_exported`].
+    /// The connection's adapter is gone. The data of the connection that is here waits to be taken: see [`OsLayer::take_exported`].
     Lost(SocketId),
-    /// A connection that was imported is over on the adapter, or lost with it, and its socket closed: the number is free.
+    /// An imported connection has ended on the adapter or was lost with it, and its socket is closed: the number is free.
     Over(SocketId),
 }
 
-/// A connection that came from the adapter.
+/// A connection that has left the adapter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Exported<P> {
-    /// What EXPORT brought: a [`Moved`](baton_tcp::Moved) as bytes. Of a connection that was lost there is none.
+    /// The state from EXPORT: a [`Moved`](baton_tcp::Moved) as bytes. Empty for a lost connection.
     pub state: Vec<u8>,
-    /// Bytes that the adapter was given to send since IMPORT, modulo 2^32, and bytes that it has brought.
+    /// Number of bytes given to the adapter to send since IMPORT, modulo 2^32.
     pub sent: u32,
-    /// See there.
+    /// Number of bytes received from the adapter since IMPORT, modulo 2^32.
     pub came: u32,
-    /// What had been received before and is not read yet.
+    /// Data that was received before and is not read yet.
     pub received: VecDeque<P>,
-    /// What had been taken to be sent and was not given to the adapter: it follows all that the state has.
+    /// Data that was taken to be sent and was not given to the adapter: it follows all data in the state.
     pub held: VecDeque<P>,
-    /// Nothing more will be sent after that, which the adapter was not told.
+    /// Sending is shut down after this data, and the adapter does not know.
     pub shut: bool,
 }
 
-/// State on its way.
+/// The state of a moving connection.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Carried {
     bytes: Vec<u8>,
-    /// Bytes that were given to the adapter.
+    /// Number of bytes given to the adapter.
     given: usize,
 }
 
 impl<P: Inline> OsLayer<P> {
-    /// Whether there is a buffer for what a connection that is imported now will receive. Without, it would wait for another's end.
+    /// Returns whether there is a receive buffer for a connection imported now. Otherwise it would wait until another connection ends.
     pub fn has_room_for_import(&self) -> bool {
         self.room_for_imports > 0
     }
 
-    /// Hands a connection to the adapter, as the state that its owner has exported (a [`Moved`](baton_tcp::Moved) as bytes) says; `shut` if
-    /// that has a FIN of this side. [`OsLayer::poll_move`] tells what came of it.
+    /// Hands a connection to the adapter, in the state that its owner has exported (a [`Moved`](baton_tcp::Moved) as bytes); `shut` says
+    /// that the state has a FIN of this side. [`OsLayer::poll_move`] reports the outcome.
     ///
     /// # Errors
-    /// There are as many sockets as may be.
+    /// The maximum number of sockets is reached.
     pub fn import(
         &mut self,
         now: Time,
@@ -90,8 +90,9 @@ impl<P: Inline> OsLayer<P> {
         Ok(SocketId(number))
     }
 
-    /// Takes a connection back from the adapter, after all that was given to it. [`OsLayer::poll_move`] tells when it is here. What has
-    /// been received can be read meanwhile; nothing can be sent. False when it cannot be: there is none, or it is being closed.
+    /// Takes a connection back from the adapter, after all data that was given to the adapter. [`OsLayer::poll_move`] reports its arrival.
+    /// Until then received data can be read and nothing can be sent. Returns false if there is no such connection, or it is already moving
+    /// or ending.
     pub fn export(&mut self, now: Time, socket: SocketId) -> bool {
         self.now = now;
         let can_move = self.known(socket).is_some_and(|entry| {
@@ -104,7 +105,7 @@ impl<P: Inline> OsLayer<P> {
             entry.corked = false;
             entry.wants_room = false;
             entry.intents.remove(Intents::RECEIVE | Intents::FLUSH);
-            // What is held back comes along; no timer lets go of it any more.
+            // Held data comes along; no timer may send it any more.
             self.stop_cork_timer(socket.0);
             self.settle_pledge(socket.0);
             self.intend(socket.0, Intents::EXPORT);
@@ -112,7 +113,7 @@ impl<P: Inline> OsLayer<P> {
         can_move
     }
 
-    /// The next news of connections that move.
+    /// Returns the next event of a moving connection.
     pub fn poll_move(&mut self) -> Option<MoveNews> {
         let news = self.moves.pop_front()?;
         if let MoveNews::ImportRefused(SocketId(number), _) = news {
@@ -122,7 +123,7 @@ impl<P: Inline> OsLayer<P> {
         Some(news)
     }
 
-    /// Has connections that came by IMPORT wait to be [taken](OsLayer::take_exported) when their adapter is lost, instead of failing.
+    /// Makes imported connections wait to be [taken](OsLayer::take_exported) when their adapter is lost, instead of failing.
     pub fn keep_lost(&mut self) {
         self.keeps_lost = true;
     }
@@ -132,7 +133,7 @@ impl<P: Inline> OsLayer<P> {
         let entry = &mut self.sockets[number as usize];
         entry.phase = Phase::Exported;
         entry.exporting = false;
-        // What the adapter was told of it counts for nothing.
+        // Requests that were submitted to the lost adapter do not count.
         entry.intents = match entry.shut {
             true => Intents::SHUT,
             false => Intents::empty(),
@@ -141,7 +142,7 @@ impl<P: Inline> OsLayer<P> {
         self.moves.push_back(MoveNews::Lost(SocketId(number)));
     }
 
-    /// Takes what came with a connection that has left the adapter; its socket is no more.
+    /// Takes the data of a connection that has left the adapter, and removes its socket.
     pub fn take_exported(&mut self, socket: SocketId) -> Option<Exported<P>> {
         let number = socket.0;
         let entry = self.sockets.get_mut(number as usize)?;
@@ -171,7 +172,7 @@ impl<P: Inline> OsLayer<P> {
         })
     }
 
-    /// Nobody knows the socket any more, here or on the adapter.
+    /// Removes a socket that is not needed any more, here or on the adapter.
     fn retire(&mut self, number: u32) {
         self.carried.remove(&number);
         let entry = self.socket_mut(number);
@@ -183,7 +184,7 @@ impl<P: Inline> OsLayer<P> {
         self.finish_closing(number);
     }
 
-    /// Gives the adapter the next parts of a state; false when the ring has no room.
+    /// Gives the adapter the next parts of a state. Returns false if the ring is full.
     pub(super) fn give_state<L: HostLink<Data = P>>(
         &mut self,
         now: Time,
@@ -223,7 +224,7 @@ impl<P: Inline> OsLayer<P> {
         true
     }
 
-    /// Asks for the next part of a state; false when the ring has no room.
+    /// Asks for the next part of a state. Returns false if the ring is full.
     pub(super) fn submit_export<L: HostLink<Data = P>>(
         &mut self,
         now: Time,
@@ -249,7 +250,7 @@ impl<P: Inline> OsLayer<P> {
         self.request(now, number, action, operation, Urgency::Awaited)
     }
 
-    /// A part of a state has been fetched; after the last one the adapter has the connection, or has not.
+    /// Called when the adapter has fetched a part of a state; with the last part, it has accepted or refused the connection.
     pub(super) fn handle_imported<L: HostLink<Data = P>>(
         &mut self,
         link: &mut L,
@@ -287,7 +288,7 @@ impl<P: Inline> OsLayer<P> {
         self.retire(number);
     }
 
-    /// A part of a connection's state has come.
+    /// Handles a part of a connection's state from the adapter.
     pub(super) fn handle_exported<L: HostLink<Data = P>>(
         &mut self,
         link: &mut L,
@@ -340,7 +341,7 @@ impl<P: Inline> OsLayer<P> {
         Ok(())
     }
 
-    /// The adapter asks for a connection to be taken back.
+    /// Called when the adapter asks for a connection to be taken back.
     pub(super) fn handle_relief(&mut self, response: &Response) -> Result<(), Violation> {
         self.news_of(response)?;
         self.stats.relief_asked += 1;

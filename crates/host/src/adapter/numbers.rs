@@ -1,15 +1,15 @@
-//! Which numbers sockets have. The host chooses them; those of one bulk accept follow each other.
+//! The numbers of sockets. The host chooses them; those of one bulk accept are consecutive.
 
-/// Free numbers, in blocks as long as a bulk accept. A block of which all are free serves an accept; single numbers come from blocks
-/// of which some are in use, so that whole ones are kept for accepts.
+/// Free numbers, in blocks as long as a bulk accept. A completely free block serves an accept; single numbers come from partly used blocks,
+/// so that free blocks are kept for accepts.
 #[derive(Clone, Debug)]
 pub(super) struct Numbers {
     block_len: u32,
     most_blocks: u32,
     blocks: Vec<Block>,
-    /// Blocks of which all numbers are free; the last to become so is the first to be used.
+    /// Completely free blocks; the last block to become free is reused first.
     whole: Vec<u32>,
-    /// Blocks of which some are free, and some that were when they were put here.
+    /// Partly used blocks, and some that were partly used when they were added.
     broken: Vec<u32>,
 }
 
@@ -20,7 +20,7 @@ struct Block {
 }
 
 impl Numbers {
-    /// At most `most` numbers, of which `block_len` are taken together.
+    /// Creates at most `most` numbers, in blocks of `block_len`.
     pub fn new(block_len: u16, most: u32) -> Self {
         let block_len = u32::from(block_len);
         Self {
@@ -32,19 +32,19 @@ impl Numbers {
         }
     }
 
-    /// Numbers that have ever been in use: all are below this.
+    /// Returns an upper bound of all numbers that have ever been in use.
     pub fn end(&self) -> u32 {
         self.blocks.len() as u32 * self.block_len
     }
 
-    /// Takes the numbers of a whole block; gives the first.
+    /// Takes the numbers of a whole block. Returns the first.
     pub fn take_block(&mut self) -> Option<u32> {
         let block = self.whole_block()?;
         self.blocks[block as usize].used = self.block_len;
         Some(block * self.block_len)
     }
 
-    /// Takes one number. Whether a number is free is the table's to know.
+    /// Takes one number. The socket table knows which numbers are free.
     pub fn take_one(&mut self, is_free: impl Fn(u32) -> bool) -> Option<u32> {
         while let Some(&block) = self.broken.last() {
             let entry = &mut self.blocks[block as usize];
@@ -64,7 +64,7 @@ impl Numbers {
         Some(block * self.block_len)
     }
 
-    /// A number is free again.
+    /// Gives a number back.
     pub fn give_back(&mut self, number: u32) {
         let block = number / self.block_len;
         self.blocks[block as usize].used -= 1;
@@ -94,7 +94,7 @@ impl Numbers {
         }
     }
 
-    /// Asserts that it agrees with the table about what is free.
+    /// Asserts that the socket table agrees on which numbers are free.
     pub fn check(&self, is_free: impl Fn(u32) -> bool) {
         for (block, entry) in (0..).zip(&self.blocks) {
             let first = block * self.block_len;
@@ -114,7 +114,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Whatever is taken and given back: no number is out twice, and blocks follow each other without a gap.
+        /// Whatever is taken and returned: no number is in use twice, and blocks are consecutive without a gap.
         #[test]
         fn numbers_are_out_once(block_len in 1_u16..6, steps in prop::collection::vec((0_u8..4, any::<prop::sample::Index>()), 1..200)) {
             const MOST: u32 = 30;

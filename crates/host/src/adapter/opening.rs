@@ -8,16 +8,16 @@ use baton_bus::link::Inline;
 use baton_bus::{HostLink, Urgency};
 use baton_wire::{Endpoint, Time};
 
-/// Values of FAST OPEN before a CONNECT.
+/// Values of the option FAST OPEN before a CONNECT.
 const WITH_COOKIE: u32 = 1;
 const WITHOUT_COOKIE: u32 = 2;
 
 impl<P: Inline> OsLayer<P> {
-    /// Opens a connection. It becomes writable when it is open; when it cannot be opened it becomes readable, and
+    /// Opens a connection. The socket becomes writable when the connection is established; if opening fails it becomes readable, and
     /// [`OsLayer::error_of`] says why.
     ///
     /// # Errors
-    /// There are as many sockets as may be.
+    /// The maximum number of sockets is reached.
     pub fn connect(&mut self, now: Time, remote: Endpoint) -> Result<SocketId, Status> {
         self.now = now;
         let number = self.take_number().ok_or(Status::TooManySockets)?;
@@ -28,12 +28,13 @@ impl<P: Inline> OsLayer<P> {
         Ok(SocketId(number))
     }
 
-    /// The same by TCP Fast Open (RFC 7413): the beginning of `data` goes with the SYN to a peer that gave a cookie before, or to any
-    /// `without_cookie`; to others it goes once the connection is open, and a cookie is asked for. Gives how many bytes were taken: no
-    /// more than the descriptors of one transfer hold. What goes with a SYN may come twice, on two connections (RFC 7413 2.1).
+    /// Opens a connection with TCP Fast Open (RFC 7413): the beginning of `data` goes with the SYN to a peer that gave a cookie before, or
+    /// to any peer if `without_cookie`; otherwise it follows once the connection is established, and a cookie is requested. Returns how
+    /// many bytes were taken: at most what the descriptors of one transfer hold. Data with a SYN may arrive twice, on two connections (RFC
+    /// 7413 2.1).
     ///
     /// # Errors
-    /// As [`OsLayer::connect`].
+    /// The errors of [`OsLayer::connect`].
     pub fn connect_fast_open(
         &mut self,
         now: Time,
@@ -57,7 +58,7 @@ impl<P: Inline> OsLayer<P> {
         Ok((socket, taken))
     }
 
-    /// Begins with connections for which a buffer can be pledged and for which the ring has room.
+    /// Starts to open connections for which a buffer can be pledged and the ring has space.
     pub(super) fn begin_opening<L: HostLink<Data = P>>(&mut self, now: Time, link: &mut L) {
         while self.may_begin_opening(link)
             && let Some(number) = self.opening.pop_front()
@@ -76,7 +77,7 @@ impl<P: Inline> OsLayer<P> {
         }
     }
 
-    /// What is kept for connections that may come goes to one that is wanted now.
+    /// Cancels an ACCEPT, so that its buffers can be used for a connection to open.
     fn reclaim_accept(&mut self, now: Time) {
         let listener = self.listeners.iter().find(|l| l.reserved > 0);
         let Some(listener) = listener.map(|listener| listener.number) else {
@@ -94,13 +95,13 @@ impl<P: Inline> OsLayer<P> {
         }
     }
 
-    /// Whether a connection waits to be opened and can be now.
+    /// Returns whether a connection waits to be opened and can be opened now.
     fn may_begin_opening<L: HostLink<Data = P>>(&self, link: &L) -> bool {
         let has_room = self.submitting.is_empty() && self.queue.room() > 0;
         !self.opening.is_empty() && has_room && self.spare_for_receives(link) > 0
     }
 
-    /// The adapter says whether a connection could be opened.
+    /// Handles the adapter's answer to CONNECT.
     pub(super) fn handle_connected(&mut self, number: u32, status: Status) {
         if self.socket(number).phase != Phase::Opening {
             return;

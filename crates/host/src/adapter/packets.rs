@@ -1,4 +1,4 @@
-//! Packets that are of no connection on the adapter: those that come for the host's own stack, and those that it sends.
+//! Packets that belong to no connection on the adapter: those that the host's own stack receives and sends.
 
 use super::OsLayer;
 use super::socket::{Intents, Operation, Phase, SetUp};
@@ -8,21 +8,21 @@ use baton_bus::link::{Inline, Violation};
 use baton_bus::{HostLink, Urgency};
 use baton_wire::{Endpoint, Time};
 
-/// A part of a packet behind its head; it lies in one piece in memory.
+/// A part of a packet after its head, contiguous in memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PacketPart<P> {
-    /// What it carries.
+    /// The bytes.
     pub data: P,
-    /// Which content of a file that is, if it is some.
+    /// The content of a file that these bytes are, if any.
     pub content: Option<FileContent>,
 }
 
 impl<P: Inline> OsLayer<P> {
-    /// Makes a socket for packets to `local`: each if its port is 0. [`OsLayer::next_packet`] gives those that come. On a new link it is set
-    /// up again. When that is impossible it becomes readable, and [`OsLayer::error_of`] says why.
+    /// Creates a socket for packets to `local`; for port 0, for packets to every port. [`OsLayer::next_packet`] returns received packets.
+    /// On a new link the socket is set up again. If that fails, it becomes readable, and [`OsLayer::error_of`] says why.
     ///
     /// # Errors
-    /// There are as many sockets as may be.
+    /// The maximum number of sockets is reached.
     pub fn packet_socket(&mut self, now: Time, local: Endpoint) -> Result<SocketId, Status> {
         self.now = now;
         let number = self.take_number().ok_or(Status::TooManySockets)?;
@@ -35,13 +35,14 @@ impl<P: Inline> OsLayer<P> {
         Ok(SocketId(number))
     }
 
-    /// The next packet that has come.
+    /// Returns the next received packet.
     pub fn next_packet(&mut self, socket: SocketId) -> Option<P> {
         self.known(socket)?;
         self.read(socket.0, usize::MAX)
     }
 
-    /// Whether there is room to send a packet by so many SENDs. If not, the adapter is to [tell](OsLayer::unmask_lazy) when there is.
+    /// Returns whether there is space for a packet of this many SENDs. If not, the caller has to make the adapter
+    /// [report](OsLayer::unmask_lazy) when there is.
     pub fn has_room_for_packet<L: HostLink<Data = P>>(
         &self,
         link: &L,
@@ -57,8 +58,8 @@ impl<P: Inline> OsLayer<P> {
         may_send && self.queue.room() >= sends && self.spare(link) >= sends
     }
 
-    /// Sends a packet, or forwards one that came for a connection which has moved to the adapter meanwhile. False when there is no
-    /// room for it: it is lost, and counted, as on a wire.
+    /// Sends a packet, or forwards a received packet whose connection has moved to the adapter meanwhile. If there is no space, drops and
+    /// counts the packet, and returns false.
     pub fn send_packet<L: HostLink<Data = P>>(
         &mut self,
         now: Time,
@@ -84,9 +85,9 @@ impl<P: Inline> OsLayer<P> {
         true
     }
 
-    /// Sends a packet whose data lies here and there: content of a file by reference if it stands in the adapter's cache or goes there now
-    /// (data-caching 4.3), the rest as it is. `block` gives a whole block of the file of some content from a byte on, if it is in memory
-    /// and of the same revision. False when there is no room for it: it is lost, and counted.
+    /// Sends a packet whose data consists of several parts: content of a file that is in the adapter's cache or is inserted now by
+    /// reference (data-caching 4.3), the rest as bytes. `block` returns a whole block of a file from a byte on, if it is in memory and of
+    /// the same revision. If there is no space, drops and counts the packet, and returns false.
     pub fn send_packet_in_parts<L: HostLink<Data = P>>(
         &mut self,
         now: Time,
@@ -136,7 +137,7 @@ impl<P: Inline> OsLayer<P> {
         true
     }
 
-    /// SENDs that a packet with these parts may take: one for its head, and one for each block of each part.
+    /// Returns the maximum number of SENDs for a packet with these parts: one for its head, and one for each block of each part.
     fn sends_of(&self, parts: &[PacketPart<P>]) -> usize {
         let block = self.config.nic_cache.block_bytes as usize;
         let blocks = parts.iter().map(|part| match part.content {
@@ -146,7 +147,7 @@ impl<P: Inline> OsLayer<P> {
         1 + blocks.sum::<usize>()
     }
 
-    /// Sends a packet, or a part of one if there is more; false when no buffer takes it.
+    /// Sends a packet, or a part of a packet if `more` follows. Returns false if no buffer takes it.
     fn send_from_memory<L: HostLink<Data = P>>(
         &mut self,
         now: Time,
@@ -169,7 +170,7 @@ impl<P: Inline> OsLayer<P> {
         true
     }
 
-    /// Gives a packet back to the adapter; false when no buffer takes it.
+    /// Gives a packet back to the adapter. Returns false if no buffer takes it.
     fn forward_from_memory<L: HostLink<Data = P>>(
         &mut self,
         now: Time,
@@ -189,7 +190,7 @@ impl<P: Inline> OsLayer<P> {
         true
     }
 
-    /// Makes a request for which there is room, with a buffer.
+    /// Queues a request with a buffer; the caller has checked for space.
     fn request_of_packets(
         &mut self,
         now: Time,
@@ -210,7 +211,7 @@ impl<P: Inline> OsLayer<P> {
         debug_assert!(pushed, "there was room");
     }
 
-    /// Soft_Limit: the most connections that may be on the adapter now; none as long as it is not known.
+    /// Returns Soft_Limit: the maximum number of connections on the adapter now, or `None` while it is unknown.
     pub fn soft_limit(&self) -> Option<u32> {
         self.soft_limit
     }

@@ -1,19 +1,19 @@
-//! Moving everything that can be moved between the sockets and the link.
+//! Transfers everything that can be transferred between the sockets and the link.
 
 use super::OsLayer;
 use baton_bus::HostLink;
 use baton_bus::link::{Inline, LinkError};
 use baton_wire::{Span, Time};
 
-/// When requests are offered again that the other side had no room for: it does not say when it has.
+/// Time after which requests are offered again to a full link, which does not report when it has space.
 const RETRY: Span = Span::from_us(20);
 
 impl<P: Inline> OsLayer<P> {
-    /// Ends a piece of work: transfers the requests that are due, then takes the responses that have come. True when anything
-    /// happened, and so something may have become ready or due.
+    /// Ends a unit of work: transfers the requests that are due, then handles the responses that have arrived. Returns true if anything
+    /// happened; something may then have become ready or due.
     ///
     /// # Errors
-    /// The link is of no use any more: go on with [`OsLayer::handle_link_lost`].
+    /// The link is unusable: continue with [`OsLayer::handle_link_lost`].
     pub fn pump<L: HostLink<Data = P>>(
         &mut self,
         now: Time,
@@ -25,10 +25,10 @@ impl<P: Inline> OsLayer<P> {
         Ok(sent || received)
     }
 
-    /// Asks what waits to be asked, and transfers the requests that are due; true when there was anything.
+    /// Submits what waits to be submitted, and transfers the requests that are due. Returns true if there was anything.
     ///
     /// # Errors
-    /// The link is of no use any more.
+    /// The link is unusable.
     pub fn transmit<L: HostLink<Data = P>>(
         &mut self,
         now: Time,
@@ -52,7 +52,7 @@ impl<P: Inline> OsLayer<P> {
         Ok(moved || self.stats.requests != requests)
     }
 
-    /// Puts one round of what is due; true when the link took some of it.
+    /// Transfers the requests that are due. Returns true if the link took some.
     fn put<L: HostLink<Data = P>>(&mut self, now: Time, link: &mut L) -> Result<bool, LinkError> {
         let mut moved = false;
         self.retry_at = None;
@@ -73,10 +73,10 @@ impl<P: Inline> OsLayer<P> {
         Ok(moved)
     }
 
-    /// Takes and handles the responses that have come; true when there were some.
+    /// Takes and handles the responses that have arrived. Returns true if there were any.
     ///
     /// # Errors
-    /// The link is of no use any more.
+    /// The link is unusable.
     pub fn gather<L: HostLink<Data = P>>(
         &mut self,
         now: Time,
@@ -89,13 +89,13 @@ impl<P: Inline> OsLayer<P> {
         let any = !responses.is_empty();
         self.responses = responses;
         self.room_for_imports = self.spare_for_receives(link);
-        // What came before the link was lost counts.
+        // Responses that arrived before the link was lost still count.
         handled?;
         got?;
         Ok(any)
     }
 
-    /// When [`OsLayer::pump`] has something to do even if nothing comes: a batching or cork timer, or at once.
+    /// Returns when [`OsLayer::pump`] has work even if nothing arrives: at a batching or cork timer, or at once.
     pub fn poll_timeout(&self) -> Option<Time> {
         let has_room = self.queue.room() > self.room_in_vain;
         let is_due = self.queue.is_due(self.now) && !self.queue.is_held_up();

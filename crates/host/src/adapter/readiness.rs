@@ -1,4 +1,4 @@
-//! What the application is told: each change once.
+//! Events for the application; each change is reported once.
 
 use super::OsLayer;
 use super::socket::Phase;
@@ -8,7 +8,7 @@ use baton_bus::HostLink;
 use baton_bus::link::Inline;
 
 impl<P: Inline> OsLayer<P> {
-    /// The next thing that the application can do.
+    /// Returns the next event for the application.
     pub fn next_ready(&mut self) -> Option<Ready> {
         if std::mem::take(&mut self.acceptable) {
             return Some(Ready::Acceptable);
@@ -28,12 +28,13 @@ impl<P: Inline> OsLayer<P> {
         None
     }
 
-    /// Whether [`OsLayer::next_ready`] may have something.
+    /// Returns whether [`OsLayer::next_ready`] may return something.
     pub fn has_ready(&self) -> bool {
         self.acceptable || !self.ready.is_empty()
     }
 
-    /// There is something to read, or to notice by reading. Of connections that it has not taken the application hears later.
+    /// Reports that there may be something to read. For connections that the application has not accepted yet, this happens when it accepts
+    /// them.
     pub(super) fn wake_reader(&mut self, number: u32) {
         let entry = self.socket_mut(number);
         if entry.is_known() {
@@ -42,7 +43,7 @@ impl<P: Inline> OsLayer<P> {
         }
     }
 
-    /// There is room for what is to be sent.
+    /// Reports that there is buffer space for data.
     pub(super) fn wake_writer(&mut self, number: u32) {
         let entry = self.socket_mut(number);
         entry.wants_room = false;
@@ -59,8 +60,8 @@ impl<P: Inline> OsLayer<P> {
         }
     }
 
-    /// A socket found no room. In a full ring it takes its turn among those that have something to ask. If it is for want of buffers, the
-    /// completions of its own sends go on with it; without any under way it waits for those that all share.
+    /// Makes a socket wait for space. If the ring is full, the socket queues to submit its requests. If buffers are missing, the
+    /// completions of its own sends wake it; without sends in flight, it waits for free shared buffers.
     pub(super) fn wait_for_room(&mut self, number: u32, why: NoRoom) {
         self.starved = true;
         if why == NoRoom::Ring {
@@ -72,7 +73,7 @@ impl<P: Inline> OsLayer<P> {
         }
     }
 
-    /// Gives as many of those that wait for buffers a turn as find some; true when there was one.
+    /// Lets as many of the sockets that wait for buffers submit as there are free buffers. Returns true if there was one.
     pub(super) fn wake_waiting<L: HostLink<Data = P>>(&mut self, link: &L) -> bool {
         let count = self.waiting.len().min(self.spare(link));
         for _ in 0..count {
@@ -88,7 +89,7 @@ impl<P: Inline> OsLayer<P> {
         count > 0
     }
 
-    /// Wakes a writer for which there is room again. Without any it goes on waiting; false where that is for the ring.
+    /// Wakes a writer if there is space again. Otherwise the writer keeps waiting; returns false if it waits for the ring.
     pub(super) fn wake_waiting_writer<L: HostLink<Data = P>>(
         &mut self,
         link: &L,
@@ -102,7 +103,7 @@ impl<P: Inline> OsLayer<P> {
         let has_sends = !entry.sends.is_empty();
         match self.no_room(link, number, self.transfer_bytes(link)) {
             None => self.wake_writer(number),
-            // Their completions go on with it.
+            // Their completions wake the writer.
             Some(_) if has_sends => {}
             Some(NoRoom::Ring) => return false,
             Some(why) => self.wait_for_room(number, why),

@@ -9,7 +9,7 @@ use baton_bus::{Descriptor, HostLink, Urgency};
 use baton_wire::{SeqNr, Time};
 
 impl<P: Inline> OsLayer<P> {
-    /// Takes at most `max` bytes that have been received.
+    /// Takes at most `max` received bytes.
     pub fn receive(&mut self, socket: SocketId, max: usize) -> Receive<P> {
         let Some(entry) = self.known(socket) else {
             return Receive::Gone;
@@ -29,7 +29,7 @@ impl<P: Inline> OsLayer<P> {
         }
     }
 
-    /// What waits to be read.
+    /// Returns what waits to be read.
     pub fn unread(&self, socket: SocketId) -> Unread {
         match self.known(socket) {
             None => Unread {
@@ -62,7 +62,7 @@ impl<P: Inline> OsLayer<P> {
         Some(data)
     }
 
-    /// Posts buffers for what may come; false when the ring has no room. Buffers beyond the first are posted while there are some.
+    /// Posts buffers for future data. Returns false if the ring is full. Buffers beyond the first are posted only while there are plenty.
     pub(super) fn post_buffers<L: HostLink<Data = P>>(
         &mut self,
         now: Time,
@@ -100,7 +100,7 @@ impl<P: Inline> OsLayer<P> {
         }
     }
 
-    /// A buffer comes back, with data or without.
+    /// Handles a returned buffer, with or without data.
     pub(super) fn handle_received<L: HostLink<Data = P>>(
         &mut self,
         link: &mut L,
@@ -144,7 +144,7 @@ impl<P: Inline> OsLayer<P> {
         Ok(())
     }
 
-    /// Data has arrived for a socket, and `filled` its buffer.
+    /// Delivers data to a socket; `filled` says whether the data filled its buffer.
     fn deliver(&mut self, number: u32, data: P, filled: bool) {
         self.stats.receives += 1;
         self.stats.received_bytes += data.len() as u64;
@@ -168,7 +168,7 @@ impl<P: Inline> OsLayer<P> {
         self.intend(number, Intents::RECEIVE);
     }
 
-    /// A buffer has come back without data.
+    /// Handles a buffer that was returned without data.
     fn receive_failed(&mut self, number: u32, status: Status) {
         match status {
             Status::EndOfStream => self.end_of_stream(number),
@@ -179,12 +179,12 @@ impl<P: Inline> OsLayer<P> {
                     self.fail(number, status);
                 }
             }
-            // Why is told by other news; until then to post more would bring the same answer.
+            // Another response reports why; until then, posting more would bring the same answer.
             _ => self.socket_mut(number).no_receive = true,
         }
     }
 
-    /// The peer will send no more.
+    /// Called when the peer sends no more data.
     pub(super) fn end_of_stream(&mut self, number: u32) {
         if !std::mem::replace(&mut self.socket_mut(number).ended, true) {
             self.settle_pledge(number);

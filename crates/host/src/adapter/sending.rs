@@ -1,4 +1,4 @@
-//! Sending: data goes into buffers of at most one transfer, or into descriptors, and is forgotten once the adapter has fetched it.
+//! Sending: data goes into buffers of at most one transfer, or into descriptors, and is released once the adapter has fetched it.
 
 use super::OsLayer;
 use super::config::descriptors_of;
@@ -11,7 +11,7 @@ use baton_bus::{HostLink, Urgency};
 use baton_wire::{Span, Stages, Time};
 
 impl<P: Inline> OsLayer<P> {
-    /// Takes as much of `data` as there is room for; gives how many bytes. When that was not all, the socket becomes writable later.
+    /// Takes as much of `data` as there is space for. Returns how many bytes; if that was not all, the socket becomes writable later.
     pub(super) fn send<L: HostLink<Data = P>>(
         &mut self,
         now: Time,
@@ -34,7 +34,7 @@ impl<P: Inline> OsLayer<P> {
         while taken < data.len() {
             let len = (data.len() - taken).min(most as usize);
             let held = self.socket(number).held_len;
-            // More follows what is held, so a partial segment may wait for it.
+            // More data follows the held data, so a partial segment may wait for it.
             blocked =
                 held as usize + len > most as usize && self.flush(now, link, number, true).is_err();
             if blocked {
@@ -52,14 +52,14 @@ impl<P: Inline> OsLayer<P> {
         if self.socket(number).corked && !blocked {
             self.start_cork_timer(now, number);
         } else if blocked || self.flush(now, link, number, false).is_err() {
-            // It was taken and goes when there is room.
+            // The data was taken and is sent when there is space.
             self.socket_mut(number).intents |= Intents::FLUSH;
         }
         self.socket_mut(number).wants_room = taken < data.len();
         Ok(taken)
     }
 
-    /// Bytes of a connection's data that were taken and not yet given to the adapter, and of those that it has not fetched yet.
+    /// Returns the number of bytes of a connection that were not given to the adapter yet, plus those that the adapter has not fetched yet.
     pub fn unsent(&self, socket: SocketId) -> usize {
         let Some(entry) = self.known(socket) else {
             return 0;
@@ -72,7 +72,7 @@ impl<P: Inline> OsLayer<P> {
         entry.held_len as usize + waiting.sum::<usize>()
     }
 
-    /// Holds partial segments back while set.
+    /// Holds back partial segments while `cork` is set.
     pub fn set_cork<L: HostLink<Data = P>>(
         &mut self,
         now: Time,
@@ -98,7 +98,7 @@ impl<P: Inline> OsLayer<P> {
         self.give(number, piece.len() as u32);
         let entry = &mut self.sockets[number as usize];
         entry.held_len += piece.len() as u32;
-        // What continues the last piece without a copy shares a buffer with it.
+        // Data that continues the last piece without a copy shares a buffer with it.
         let joined = self
             .pieces
             .back_mut(&entry.held)
@@ -108,7 +108,7 @@ impl<P: Inline> OsLayer<P> {
         }
     }
 
-    /// The same, as a piece of its own.
+    /// Holds data back as a separate piece.
     pub(super) fn hold_apart(&mut self, number: u32, piece: P) {
         self.give(number, piece.len() as u32);
         let entry = &mut self.sockets[number as usize];
@@ -127,14 +127,14 @@ impl<P: Inline> OsLayer<P> {
         self.corks.set(deadline, number);
     }
 
-    /// The cork holds on until it is taken away.
+    /// Cancels the cork timer.
     pub(super) fn stop_cork_timer(&mut self, number: u32) {
         if self.socket_mut(number).cork_deadline.take().is_some() {
             self.tidy_corks();
         }
     }
 
-    /// Forgets cork timers that have been taken back.
+    /// Removes cancelled cork timers.
     fn tidy_corks(&mut self) {
         let sockets = &self.sockets;
         let most = 2 * sockets.len() + 16;
@@ -143,7 +143,7 @@ impl<P: Inline> OsLayer<P> {
         });
     }
 
-    /// Corks whose time has come let go; true when there was one.
+    /// Schedules the held data of corks that have expired. Returns true if there was one.
     pub(super) fn fire_corks(&mut self, now: Time) -> bool {
         if self.corks.next().is_none() {
             return false;
@@ -162,7 +162,7 @@ impl<P: Inline> OsLayer<P> {
         fired
     }
 
-    /// Drops what was held back.
+    /// Drops the held data.
     pub(super) fn drop_held(&mut self, number: u32) {
         let entry = &mut self.sockets[number as usize];
         self.pieces.clear(&mut entry.held);
@@ -174,10 +174,10 @@ impl<P: Inline> OsLayer<P> {
         self.tell_done_with(number);
     }
 
-    /// Sends what is held back, which `more` follows at once.
+    /// Sends the held data. `more` says that more data follows at once.
     ///
     /// # Errors
-    /// Not all of it could be: a completion or new room goes on with it, if it was [intended](Intents::FLUSH).
+    /// Not all data could be sent: the rest follows after a completion or when there is space, if [`Intents::FLUSH`] is set.
     pub(super) fn flush<L: HostLink<Data = P>>(
         &mut self,
         now: Time,
@@ -198,7 +198,7 @@ impl<P: Inline> OsLayer<P> {
         Ok(())
     }
 
-    /// Bytes that a socket would take now, about: what is held back comes before them.
+    /// Returns approximately how many bytes a socket would take now, in addition to the held data.
     pub(super) fn send_room<L: HostLink<Data = P>>(
         &self,
         link: &L,
@@ -216,7 +216,7 @@ impl<P: Inline> OsLayer<P> {
         Ok((sends * most as usize).saturating_sub(entry.held_len as usize))
     }
 
-    /// A socket becomes writable when it has room: now, if there is some.
+    /// Makes a socket become writable when it has buffer space, at once if there is some.
     pub(super) fn want_room<L: HostLink<Data = P>>(&mut self, link: &L, socket: SocketId) {
         match self.send_room(link, socket) {
             Err(Gone) => {}
@@ -230,7 +230,7 @@ impl<P: Inline> OsLayer<P> {
         }
     }
 
-    /// What there is no room in for a SEND of `len` bytes.
+    /// Returns what is missing for a SEND of `len` bytes, if anything.
     pub(super) fn no_room<L: HostLink<Data = P>>(
         &self,
         link: &L,
@@ -255,12 +255,12 @@ impl<P: Inline> OsLayer<P> {
         }
     }
 
-    /// Whether so much data goes inside descriptors: what is to go with a SYN always does.
+    /// Returns whether data of this length goes inside descriptors. Data that is to go with a SYN always does.
     fn goes_inline(&self, number: u32, len: u32) -> bool {
         len <= self.config.most_inline || self.socket(number).phase == Phase::Opening
     }
 
-    /// Queues a SEND of the first piece that is held back; there is room for it.
+    /// Queues a SEND of the first held piece; the caller has checked for space.
     fn send_first<L: HostLink<Data = P>>(
         &mut self,
         now: Time,
@@ -316,8 +316,8 @@ impl<P: Inline> OsLayer<P> {
         self.stats.sent_bytes += u64::from(len);
     }
 
-    /// Puts what is held back behind the `used` bytes of a buffer, as far as the link can; gives how many bytes. A header and the
-    /// content behind it cross together.
+    /// Appends held data to a buffer with `used` bytes, as far as the link can do so. Returns how many bytes. This transfers a header and
+    /// the content after it together.
     fn join_held<L: HostLink<Data = P>>(
         &mut self,
         link: &mut L,
@@ -338,7 +338,7 @@ impl<P: Inline> OsLayer<P> {
         joined
     }
 
-    /// The adapter has fetched data, or will not.
+    /// Called when the adapter has fetched data, or refuses to.
     pub(super) fn handle_sent<L: HostLink<Data = P>>(
         &mut self,
         link: &mut L,
@@ -389,7 +389,7 @@ impl<P: Inline> OsLayer<P> {
         }
     }
 
-    /// What was not sent leaves a hole in the stream: the connection cannot go on.
+    /// Handles a failed SEND, which leaves a hole in the stream: the connection cannot continue.
     fn send_failed(&mut self, number: u32, status: Status) {
         self.stats.sends_failed += 1;
         let entry = self.socket(number);
@@ -401,7 +401,7 @@ impl<P: Inline> OsLayer<P> {
         }
     }
 
-    /// Sends of a connection have been completed: what waited for that goes on.
+    /// Continues with what waited for completed sends of a connection.
     fn go_on_sending(&mut self, number: u32) {
         let most = self.most_sends;
         let entry = self.socket(number);

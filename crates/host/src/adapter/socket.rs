@@ -1,4 +1,4 @@
-//! One socket, as the host knows it. The rest of its state is on the adapter.
+//! The host's state of one socket. The rest of its state is on the adapter.
 
 use super::times::Timing;
 use baton_bus::Chain;
@@ -7,16 +7,16 @@ use baton_wire::{Endpoint, SeqNr, Time};
 use bitflags::bitflags;
 use std::net::{IpAddr, Ipv4Addr};
 
-/// An endpoint that is not known.
+/// An unknown endpoint.
 pub(super) const NOWHERE: Endpoint = Endpoint {
     addr: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
     port: 0,
 };
 
-/// What a number stands for.
+/// The use of a socket number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Nothing.
+    /// The number is free.
     #[default]
     Free,
     /// A connection that an ACCEPT waits for.
@@ -25,48 +25,48 @@ pub(super) enum Phase {
     Listening,
     /// A connection that is being opened.
     Opening,
-    /// A connection.
+    /// An established connection, or one that has ended.
     Open,
     /// A socket that the application has closed and the adapter has not.
     Closing,
-    /// Its connection is on its way to the adapter.
+    /// A connection that is moving to the adapter.
     Importing,
-    /// Its connection has left the adapter, and what came with it waits to be taken.
+    /// A connection that has left the adapter, whose state and data wait to be taken.
     Exported,
-    /// It sends and receives packets.
+    /// A socket for packets.
     Packets,
 }
 
 bitflags! {
-    /// What is to be asked of the adapter as soon as there is room, in this order.
+    /// Requests to submit as soon as there is space, in this order.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub(super) struct Intents: u8 {
-        /// To make the socket, step by step.
+        /// Set up the socket, step by step.
         const SET_UP = 1;
-        /// To send what is held back.
+        /// Send the held data.
         const FLUSH = 1 << 1;
-        /// To close the sending direction.
+        /// Shut down sending.
         const SHUT = 1 << 2;
-        /// To close it.
+        /// Close the socket.
         const CLOSE = 1 << 3;
-        /// To close it by a reset.
+        /// Close the socket by a reset.
         const ABORT = 1 << 4;
-        /// To post buffers.
+        /// Post buffers.
         const RECEIVE = 1 << 5;
-        /// State is to be given to the adapter.
+        /// Give the state to the adapter.
         const IMPORT = 1 << 6;
-        /// The connection is to be taken back, or more of its state.
+        /// Take the connection back, or the next part of its state.
         const EXPORT = 1 << 7;
     }
 }
 
-/// How far the making of a socket on the adapter has got: what is to be asked next.
+/// Progress of setting up a socket on the adapter: the next request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum SetUp {
     /// SOCKET.
     #[default]
     Socket,
-    /// SETSOCKOPT FAST OPEN, of a listener that takes it and of a connection that asks for it.
+    /// SETSOCKOPT FAST OPEN, of a listener that accepts it or a connection that uses it.
     FastOpen,
     /// BIND, and LISTEN after it.
     Bind,
@@ -80,7 +80,7 @@ pub(super) enum SetUp {
     Done,
 }
 
-/// What was asked of the adapter and not yet answered.
+/// A request that the adapter has not answered yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
     Socket,
@@ -88,45 +88,45 @@ pub(super) enum Operation {
     Bind,
     Listen,
     Connect,
-    /// Connections, with the numbers from `first` on.
+    /// Accept connections, with the numbers from `first` on.
     Accept {
         first: u32,
         count: u16,
     },
-    /// To close it, as a whole.
+    /// Close the socket.
     Close,
-    /// To close the sending direction.
+    /// Shut down sending.
     Shut,
     SetOption(SocketOption),
     Status,
     Name,
     /// To take a request back, for the application.
     Cancel,
-    /// To take an ACCEPT back, for a connection that is to be opened.
+    /// Cancel an ACCEPT, for a connection to open.
     Reclaim,
-    /// The data cache.
+    /// Initialize the data cache.
     CacheInit,
-    /// To put the block in this buffer into it.
+    /// Insert the block in this buffer into the data cache.
     Insert {
         address: u64,
     },
-    /// A part of a state, in this buffer.
+    /// Import the part of a state in this buffer.
     Import {
         address: u64,
         is_last: bool,
     },
-    /// A part of a state into this buffer.
+    /// Export a part of a state into this buffer.
     Export {
         address: u64,
         len: u32,
     },
-    /// To send so many bytes, in a buffer or inline, up to this sequence number.
+    /// Send this many bytes, in a buffer or inline, up to this sequence number.
     Send {
         address: Option<u64>,
         len: u32,
         end: SeqNr,
     },
-    /// To treat the packet in this buffer as if it had just arrived.
+    /// Process the packet in this buffer as if it had just arrived.
     Forward {
         address: u64,
     },
@@ -137,7 +137,7 @@ pub(super) enum Operation {
 }
 
 impl Operation {
-    /// Whether the answer only gives something back.
+    /// Returns whether the answer only releases resources.
     pub fn is_releasing(self) -> bool {
         matches!(
             self,
@@ -156,77 +156,77 @@ pub(super) struct Socket {
     pub phase: Phase,
     pub intents: Intents,
     pub set_up: SetUp,
-    /// The other end of a connection; where a listener listens.
+    /// The remote endpoint of a connection, or where a listener listens.
     pub endpoint: Endpoint,
-    /// This end of a connection, once the adapter has told it.
+    /// The local endpoint of a connection, once the adapter has reported it.
     pub own: Option<Endpoint>,
-    /// Why it is of no use any more.
+    /// Why the socket is unusable.
     pub error: Option<Status>,
-    /// Requests that wait to be answered: SENDs, RECVs, all others.
+    /// Requests that wait for an answer: SENDs, RECVs, all others.
     pub sends: Chain,
     pub receives: Chain,
     pub control: Chain,
-    /// What the application has not read.
+    /// Data that the application has not read.
     pub received: Chain,
     pub received_len: usize,
-    /// What has not been given to the adapter: by the cork, or because there was no room.
+    /// Data that was not given to the adapter, because of the cork or for lack of space.
     pub held: Chain,
     pub held_len: u32,
-    /// The sequence number behind all that it was given to send. It survives the socket.
+    /// Sequence number after all data that was given to the socket to send. It survives the socket.
     pub given: SeqNr,
-    /// The same when its connection came by IMPORT.
+    /// Value of `given` when the connection came by IMPORT.
     pub given_before: SeqNr,
     /// Bytes that have been received, modulo 2^32.
     pub came: u32,
-    /// Times are told.
+    /// Present if times are reported.
     pub timing: Option<Box<Timing>>,
-    /// Somebody keeps what it was given, and is to hear when the adapter is done with some.
+    /// Somebody lends data to the socket, and is notified when the adapter does not need some of it any more.
     pub lends: bool,
-    /// When the cork gives up.
+    /// When the cork expires.
     pub cork_deadline: Option<Time>,
-    /// Buffers that are to be posted, with what waits to be read.
+    /// Number of buffers to keep posted, including those with unread data.
     pub receive_window: u32,
     /// The application holds partial transfers back.
     pub corked: bool,
-    /// The application will send no more.
+    /// The application has shut down sending.
     pub shut: bool,
-    /// The peer will send no more.
+    /// The peer has ended its stream.
     pub ended: bool,
-    /// It is opened by Fast Open.
+    /// The value of FAST OPEN if the connection is opened with it.
     pub opens_fast: Option<u32>,
-    /// Its connection is to leave the adapter.
+    /// The connection is to leave the adapter.
     pub exporting: bool,
-    /// It came by IMPORT.
+    /// The connection came by IMPORT.
     pub imported: bool,
-    /// The adapter takes no buffers any more.
+    /// No buffers are to be posted any more.
     pub no_receive: bool,
-    /// The adapter knows it no longer: its connection is over, or it has been closed.
+    /// The adapter does not know the socket any more, because its connection has ended or it was closed.
     pub unknown: bool,
-    /// The application does not know it yet.
+    /// The application has not accepted the connection yet.
     pub untaken: bool,
-    /// Whoever imported it has not been told that it was refused.
+    /// The owner of the imported connection was not notified yet that the adapter has refused it.
     pub untold: bool,
-    /// A buffer is kept for it.
+    /// A buffer is pledged to the socket.
     pub pledged: bool,
-    /// A send found no room.
+    /// There was no space for a send.
     pub wants_room: bool,
-    /// What the application is to be told.
+    /// Events for the application.
     pub readable: bool,
     pub writable: bool,
-    /// In which queues its number stands. They survive the socket.
+    /// The queues that have the number. They survive the socket.
     pub queued: Queued,
 }
 
-/// Queues of sockets that a number stands in, in each at most once.
+/// The queues that have a number, each at most once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Queued {
-    /// Those that have something to say.
+    /// Sockets with events.
     pub ready: bool,
-    /// Those that have something to ask.
+    /// Sockets with requests to submit.
     pub submitting: bool,
-    /// Those that wait for what all share.
+    /// Sockets that wait for shared buffers.
     pub waiting: bool,
-    /// Those with whose data the adapter may be done.
+    /// Sockets some of whose lent data the adapter may not need any more.
     pub done_with: bool,
 }
 
@@ -273,7 +273,7 @@ impl Default for Socket {
 }
 
 impl Socket {
-    /// Whether the application may use it.
+    /// Returns whether the application may use the socket.
     pub fn is_known(&self) -> bool {
         let is_used = matches!(
             self.phase,
@@ -282,7 +282,7 @@ impl Socket {
         is_used && !self.untaken
     }
 
-    /// Whether it is a connection on which data can still come.
+    /// Returns whether the socket can still receive data.
     pub fn may_receive(&self) -> bool {
         let is_connection = match self.phase {
             Phase::Reserved | Phase::Open => true,
@@ -301,23 +301,23 @@ impl Socket {
                 || self.error.is_some())
     }
 
-    /// Whether a buffer is to be kept for it: data may come, now or once it is imported, and none is posted.
+    /// Returns whether a buffer has to be pledged to the socket: data may arrive, now or after the import, and no buffer is posted.
     pub fn is_owed_a_buffer(&self) -> bool {
         (self.may_receive() || self.phase == Phase::Importing) && self.receives.is_empty()
     }
 
-    /// Whether it is a connection on which data can be sent now or later.
+    /// Returns whether data can be sent on the connection, now or later.
     pub fn may_send(&self) -> bool {
         matches!(self.phase, Phase::Opening | Phase::Open)
             && !(self.shut || self.exporting || self.unknown || self.error.is_some())
     }
 
-    /// Whether its connection is leaving the adapter, or has left it: what has not been sent stays, and goes on from here.
+    /// Returns whether the connection is leaving the adapter or has left it: unsent data then stays here.
     pub fn is_leaving(&self) -> bool {
         self.exporting || self.phase == Phase::Exported
     }
 
-    /// The application has read something.
+    /// Updates the arrival time of the last byte read, after the application has read something.
     pub fn note_read(&mut self) {
         let next = SeqNr(self.came.wrapping_sub(self.received_len as u32));
         if let Some(timing) = &mut self.timing {
@@ -325,13 +325,13 @@ impl Socket {
         }
     }
 
-    /// Whether the byte before this number is of interest, and what follows it goes apart.
+    /// Returns whether a time was requested for the byte before `end`, so that the data after it has to go in a separate SEND.
     pub fn is_timed_at(&self, end: SeqNr) -> bool {
         let timing = self.timing.as_ref();
         timing.is_some_and(|timing| timing.ends_at(end))
     }
 
-    /// Requests that wait to be answered.
+    /// Returns the number of requests that wait for an answer.
     pub fn operation_of(&self) -> usize {
         (self.sends.len() + self.receives.len() + self.control.len()) as usize
     }

@@ -1,13 +1,13 @@
-//! What the host's half counts.
+//! Counters of the host's half.
 
 use serde::Serialize;
 
-/// Totals since it was made.
+/// Counters since the layer was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct OsLayerStats {
     /// Requests of all kinds.
     pub requests: u64,
-    /// Responses and news of all kinds.
+    /// Responses and events of all kinds.
     pub responses: u64,
     /// Connections accepted.
     pub accepted: u64,
@@ -15,72 +15,72 @@ pub struct OsLayerStats {
     pub connected: u64,
     /// Connections that could not be opened.
     pub connects_failed: u64,
-    /// ACCEPTs that the adapter refused, other than because they were cancelled.
+    /// ACCEPTs that the adapter refused, except for cancelled ones.
     pub accepts_refused: u64,
-    /// Connections that ended by an error.
+    /// Connections that ended with an error.
     pub ended_abnormally: u64,
     /// SENDs, with data in buffers or in descriptors.
     pub sends: u64,
-    /// Of these, with data in descriptors.
+    /// SENDs with data in descriptors.
     pub inline_sends: u64,
-    /// Of these, from the adapter's data cache.
+    /// SENDs from the adapter's data cache.
     pub cached_sends: u64,
     /// Bytes of SENDs.
     pub sent_bytes: u64,
-    /// Of these, from the adapter's data cache.
+    /// Bytes of SENDs from the adapter's data cache.
     pub cached_bytes: u64,
-    /// SENDs that were not carried out.
+    /// SENDs that the adapter refused.
     pub sends_failed: u64,
     /// SENDs that were completed by the completion of a later one.
     pub completed_by_later: u64,
     /// RECVs answered with data.
     pub receives: u64,
-    /// Bytes of these.
+    /// Bytes received by these RECVs.
     pub received_bytes: u64,
-    /// Bytes that came after the application had closed.
+    /// Bytes that arrived after the application had closed the socket.
     pub dropped_bytes: u64,
-    /// Times that a cork held data back until its timer fired.
+    /// Times that a cork held data back until its timer expired.
     pub corks_fired: u64,
-    /// Sends that found no room, by what there was none of.
+    /// Sends for which there was no space, by what was missing.
     pub no_room: NoRoomCounts,
     /// Options that the adapter refused.
     pub options_refused: u64,
-    /// Times of bytes that were sent or acknowledged.
+    /// Reported times of bytes that were sent or acknowledged.
     pub times_told: u64,
-    /// The same that were dropped because too many waited to be taken.
+    /// Such times that were dropped because too many waited to be taken.
     pub times_dropped: u64,
     /// Links that were lost.
     pub links_lost: u64,
-    /// Connections that the adapter has taken over.
+    /// Connections that the adapter has imported.
     pub imported: u64,
-    /// Connections that it has not.
+    /// Connections that the adapter has refused to import.
     pub imports_refused: u64,
-    /// Connections taken back from it.
+    /// Connections taken back from the adapter.
     pub exported: u64,
-    /// Connections that it asked to be relieved of.
+    /// Connections that the adapter asked to get rid of.
     pub relief_asked: u64,
     /// Packets sent.
     pub packets_sent: u64,
     /// Packets forwarded to connections that had moved to the adapter.
     pub packets_forwarded: u64,
-    /// Packets that were not sent for want of room.
+    /// Packets that were dropped for lack of space.
     pub packets_dropped: u64,
 }
 
-/// Why a send found no room.
+/// Why there was no space for a send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoRoom {
-    /// As many sends of the connection wait as may.
+    /// The maximum number of the connection's sends is waiting.
     Sends,
-    /// No buffer is free that is not kept for others.
+    /// All free buffers are reserved for others.
     Buffers,
     /// The ring of requests is full.
     Ring,
-    /// The connection is not yet open.
+    /// The connection is not established yet.
     Opening,
 }
 
-/// How often a send found no room.
+/// How often there was no space for a send.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct NoRoomCounts {
     /// [`NoRoom::Sends`].

@@ -1,4 +1,4 @@
-//! Requests that wait to be submitted to the adapter because there was no room, or because the piece of work goes on.
+//! Requests that wait to be submitted to the adapter, for lack of space or until the end of the unit of work.
 
 use super::socket::{Intents, Operation, Phase, SetUp};
 use super::stats::NoRoom;
@@ -8,17 +8,17 @@ use baton_bus::link::Inline;
 use baton_bus::{HostLink, Urgency};
 use baton_wire::Time;
 
-/// How far a socket got with what it has to submit.
+/// Outcome of submitting the requests of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Settled {
-    /// All was submitted that can be now; the rest is tried again when something comes back.
+    /// All requests that are possible now were submitted; the rest is tried again when resources are released.
     Done,
     /// The ring is full.
     NoRoom,
 }
 
 impl<P: Inline> OsLayer<P> {
-    /// Something is to be submitted for a socket, at the end of the piece of work.
+    /// Schedules a socket to submit requests at the end of the unit of work.
     pub(super) fn schedule(&mut self, number: u32) {
         let queued = &mut self.socket_mut(number).queued.submitting;
         if !std::mem::replace(queued, true) {
@@ -26,13 +26,13 @@ impl<P: Inline> OsLayer<P> {
         }
     }
 
-    /// The same, and what.
+    /// Adds an intent to a socket, and schedules the socket.
     pub(super) fn intend(&mut self, number: u32, intent: Intents) {
         self.socket_mut(number).intents |= intent;
         self.schedule(number);
     }
 
-    /// Submits what waits for it, in order, as far as there is room.
+    /// Submits the requests of scheduled sockets in order, as far as there is space.
     pub(super) fn submit_all<L: HostLink<Data = P>>(&mut self, now: Time, link: &mut L) {
         for _ in 0..self.submitting.len() {
             let Some(number) = self.submitting.pop_front() else {
@@ -63,7 +63,7 @@ impl<P: Inline> OsLayer<P> {
         if self.settle_sending(now, link, number) == Settled::NoRoom {
             return Settled::NoRoom;
         }
-        // Never behind what is to be sent: a peer that sends, too, may read no more before it has been read.
+        // Receiving never waits for sending: a peer that is sending, too, may not read before its data is read.
         if self.socket(number).intents.contains(Intents::RECEIVE) {
             if !self.post_buffers(now, link, number) {
                 return Settled::NoRoom;
@@ -76,7 +76,7 @@ impl<P: Inline> OsLayer<P> {
         }
     }
 
-    /// Sends what is held back, and says that nothing follows once all of it has gone.
+    /// Sends the held data, and closes or shuts down sending once all of it was submitted.
     fn settle_sending<L: HostLink<Data = P>>(
         &mut self,
         now: Time,
@@ -113,7 +113,7 @@ impl<P: Inline> OsLayer<P> {
         Settled::Done
     }
 
-    /// Asks for the next step in the making of a socket; false when there is no room.
+    /// Submits the next step of setting up a socket. Returns false if there is no space.
     fn set_up(&mut self, now: Time, number: u32) -> bool {
         let entry = self.socket(number);
         let endpoint = entry.endpoint;
@@ -181,7 +181,7 @@ impl<P: Inline> OsLayer<P> {
         done
     }
 
-    /// Queues a request without data; false when there is no room.
+    /// Queues a request without data. Returns false if there is no space.
     pub(super) fn request(
         &mut self,
         now: Time,
@@ -204,7 +204,7 @@ impl<P: Inline> OsLayer<P> {
         true
     }
 
-    /// Remembers that something was asked; gives its tag.
+    /// Records an unanswered request. Returns its tag.
     pub(super) fn remember(&mut self, number: u32, operation: Operation) -> u32 {
         self.stats.requests += 1;
         self.releasing += usize::from(operation.is_releasing());

@@ -1,4 +1,4 @@
-//! When bytes were sent and acknowledged and when data arrived, for applications that want to know (SO_TIMESTAMPING).
+//! Times at which bytes were sent and acknowledged and data arrived, for applications that ask for them (SO_TIMESTAMPING).
 
 use super::OsLayer;
 use super::completion::unrequested;
@@ -10,50 +10,50 @@ use baton_bus::link::{Inline, Violation};
 use baton_wire::{ArrivalTimes, SeqNr, Stage, Stages, Time};
 use std::collections::VecDeque;
 
-/// Reports of one socket that wait to be taken, at most. Those that come after are dropped.
+/// Maximum number of reports of one socket that wait to be taken. Further ones are dropped.
 const MOST_REPORTS: usize = 1024;
 
 /// When a byte reached a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TransmitTime {
-    /// Which stage.
+    /// The stage.
     pub stage: Stage,
-    /// The byte's number, as [`OsLayer::set_times`] has them counted, modulo 2^32.
+    /// Number of the byte, counted as [`OsLayer::set_times`] says, modulo 2^32.
     pub byte: u32,
-    /// When, nanoseconds of CLOCK_MONOTONIC.
+    /// The time, in nanoseconds of CLOCK_MONOTONIC.
     pub at_ns: u64,
 }
 
-/// What is asked of the times of a send.
+/// Which times of a send are requested.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SendTimes {
-    /// The stages of its last byte that are of interest.
+    /// The stages of its last byte to report.
     pub stages: Stages,
-    /// Where all of the data is taken.
+    /// Whether to report if all of the data is taken.
     pub if_whole: bool,
-    /// Where there is room for some of it, the last byte that is taken.
+    /// Whether to report if only some of the data is taken; of the last byte taken.
     pub if_partial: bool,
 }
 
-/// What is told of one socket's times.
+/// The requested and reported times of one socket.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Timing {
-    /// Bytes that were held back when the adapter began to count from its next SEND.
+    /// Number of bytes that were held back when the adapter began to count from its next SEND.
     held_before: u32,
-    /// For the next send.
+    /// Requested for the next send.
     asked: SendTimes,
-    /// Bytes of interest among those that are held back: the numbers after theirs.
+    /// The held bytes whose times were requested, by the sequence numbers after them.
     marks: VecDeque<(SeqNr, Stages)>,
     reports: VecDeque<TransmitTime>,
-    /// Of the data with which the next RECV is answered.
+    /// Arrival time of the data of the next answer to a RECV.
     arrived_ns: Option<u64>,
-    /// Nanoseconds, by the bytes received.
+    /// Arrival times in nanoseconds, by received bytes.
     arrivals: ArrivalTimes<u64>,
     last_read_ns: Option<u64>,
 }
 
 impl Timing {
-    /// The send that goes on took data up to `end`, all of it or only some.
+    /// Records that the current send took data up to `end`, and whether that was all of its data.
     pub fn mark(&mut self, end: SeqNr, is_whole: bool) {
         let SendTimes {
             stages,
@@ -66,12 +66,12 @@ impl Timing {
         }
     }
 
-    /// Whether the byte before `end` is of interest: what follows it goes in a SEND of its own.
+    /// Returns whether times of the byte before `end` were requested: the data after it goes in a separate SEND.
     pub fn ends_at(&self, end: SeqNr) -> bool {
         self.marks.iter().any(|&(mark, _)| mark == end)
     }
 
-    /// What is asked of the last byte of the SEND up to `end`, which goes now.
+    /// Takes the requested stages of the last byte of a SEND up to `end`, which is submitted now.
     pub fn take(&mut self, end: SeqNr) -> Stages {
         let mut stages = Stages::empty();
         while let Some((_, more)) = self.marks.pop_front_if(|(mark, _)| mark.at_or_before(end)) {
@@ -80,31 +80,31 @@ impl Timing {
         stages
     }
 
-    /// Data came, from these bytes on.
+    /// Records the arrival time of data with these sequence numbers.
     pub fn came(&mut self, start: SeqNr, end: SeqNr) {
         if let Some(at_ns) = self.arrived_ns.take() {
             self.arrivals.note(at_ns, start, end);
         }
     }
 
-    /// All before `next` has been read.
+    /// Records that all data before `next` was read.
     pub fn read(&mut self, next: SeqNr) {
         self.last_read_ns = self.arrivals.of_byte_before(next);
     }
 
-    /// What was held back is dropped.
+    /// Discards the requests for held data that is dropped.
     pub fn forget_marks(&mut self) {
         self.marks.clear();
     }
 }
 
 impl<P: Inline> OsLayer<P> {
-    /// Has the adapter tell times of an open connection from now on: of arrivals, if they are among `times`, and of the sends for which it is
-    /// [asked](OsLayer::ask_times). Its clock must be one that the application has, too; otherwise it refuses, as
-    /// [`OsLayer::poll_completion`] tells.
+    /// Makes the adapter report times of an established connection from now on: of arrivals, if they are among `times`, and of the sends
+    /// for which they are [requested](OsLayer::ask_times). The adapter's clock must be one that the application can read, too; otherwise
+    /// the adapter refuses, which [`OsLayer::poll_completion`] reports.
     ///
     /// # Errors
-    /// There is no such socket, or no room now.
+    /// There is no such connection, or no space for the request now.
     pub fn set_times(
         &mut self,
         now: Time,
@@ -127,7 +127,7 @@ impl<P: Inline> OsLayer<P> {
         Ok(())
     }
 
-    /// What is asked of the sends that follow, on a socket with [times](OsLayer::set_times).
+    /// Sets which times to report of the sends that follow, on a socket with [times](OsLayer::set_times).
     pub fn ask_times(&mut self, socket: SocketId, asked: SendTimes) {
         if self.known(socket).is_some()
             && let Some(timing) = &mut self.socket_mut(socket.0).timing
@@ -136,25 +136,25 @@ impl<P: Inline> OsLayer<P> {
         }
     }
 
-    /// The next report on a byte of interest. That there is one is told as something to read.
+    /// Returns the next report of a sent byte. The socket becomes readable when there is a report.
     pub fn poll_transmit_time(&mut self, socket: SocketId) -> Option<TransmitTime> {
         self.known(socket)?;
         let timing = self.socket_mut(socket.0).timing.as_mut()?;
         timing.reports.pop_front()
     }
 
-    /// Whether [`OsLayer::poll_transmit_time`] has one.
+    /// Returns whether [`OsLayer::poll_transmit_time`] has a report.
     pub fn has_transmit_time(&self, socket: SocketId) -> bool {
         let timing = self.known(socket).and_then(|entry| entry.timing.as_ref());
         timing.is_some_and(|timing| !timing.reports.is_empty())
     }
 
-    /// When the last byte that was read arrived, nanoseconds of CLOCK_MONOTONIC, if the adapter told it.
+    /// Returns when the last byte read arrived, in nanoseconds of CLOCK_MONOTONIC, if the adapter has reported that.
     pub fn arrival_of_last_read(&self, socket: SocketId) -> Option<u64> {
         self.known(socket)?.timing.as_ref()?.last_read_ns
     }
 
-    /// The adapter tells when something happened.
+    /// Handles a time that the adapter reports.
     pub(super) fn handle_time(
         &mut self,
         response: &Response,

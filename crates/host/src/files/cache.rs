@@ -1,4 +1,4 @@
-//! The file cache: which pages of which files are in main memory.
+//! The file cache, which holds pages of files in main memory.
 
 use crate::footprint::PAGE_BYTES;
 use crate::sockets::{FileId, SocketId};
@@ -15,18 +15,18 @@ use super::disk::DiskRead;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct FileCacheConfig {
-    /// Memory for it, KiB; 0: as much as all files take, so that nothing is ever read from the disk.
+    /// Memory for the cache, KiB; 0: as much as all files take, so that nothing is ever read from the disk.
     #[schemars(range(min = Self::LEAST_KIB), extend("x-or-zero" = true))]
     pub kib: u32,
-    /// Which page goes when it is full. Pages that are being sent stay.
+    /// Which page leaves when the cache is full. Pages that are being sent stay.
     pub replacement: ReplacementConfig,
-    /// A process that wants a page that is not in memory sleeps until it is (`sendfile` of FreeBSD); otherwise its socket becomes
-    /// writable when the page is there.
+    /// A process that needs a page that is not in memory sleeps until it is (`sendfile` of FreeBSD). Otherwise its socket becomes writable
+    /// when the page is in memory.
     pub blocking: bool,
-    /// Most pages that one read of the disk fetches.
+    /// Maximum number of pages that one read of the disk fetches.
     #[schemars(range(min = 1))]
     pub read_pages: u32,
-    /// Most reads that wait for the disk or are under way.
+    /// Maximum number of reads that wait for the disk or are in progress.
     #[schemars(range(min = 1))]
     pub reads: u32,
 }
@@ -44,7 +44,7 @@ impl Default for FileCacheConfig {
 }
 
 impl FileCacheConfig {
-    /// The smallest, KiB: with less a handful of connections could stop all others.
+    /// Minimum size, KiB. In a smaller cache a few connections could block all others.
     pub(crate) const LEAST_KIB: u32 = 64;
 
     fn pages(&self) -> u32 {
@@ -52,47 +52,47 @@ impl FileCacheConfig {
     }
 }
 
-/// What the file cache did.
+/// Counters of the file cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileCacheStats {
     /// Pages that `sendfile` found in memory.
     pub hits: u64,
-    /// Times `sendfile` met a page that was not in memory.
+    /// Number of times `sendfile` needed a page that was not in memory.
     pub misses: u64,
-    /// Reads asked of the disk.
+    /// Disk reads requested.
     pub reads: u64,
-    /// Pages they fetched.
+    /// Pages that these reads fetched.
     pub pages_read: u64,
-    /// Pages that made room for others.
+    /// Pages evicted to make space for others.
     pub evictions: u64,
-    /// Times `sendfile` had to wait because all of the cache was being sent or read into.
+    /// Number of times `sendfile` had to wait because the whole cache was being sent or read into.
     pub no_page: u64,
-    /// Times it had to wait because as many reads were under way as may be.
+    /// Number of times `sendfile` had to wait because the maximum number of reads was in progress.
     pub no_read: u64,
 }
 
-/// Who waits for which page of a read.
+/// The sockets that wait for pages of a read, with the page numbers.
 type Waiters = SmallVec<[(SocketId, u32); 2]>;
 
-/// A socket and the page of memory that is held for it.
+/// A socket, and the page of memory that is held for the socket.
 pub(crate) type Held = (SocketId, u32);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Frame {
     file: FileId,
     number: u32,
-    /// Runs of it in send buffers.
+    /// Number of runs of the page in send buffers.
     wires: u32,
-    /// It is that page of that file; otherwise it is an old one, still being sent, or free.
+    /// Whether the frame holds the current page; otherwise it is free, or holds an old page that is still being sent.
     current: bool,
 }
 
-/// What became of a wish for a page.
+/// Result of requesting a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
-    /// It is being read.
+    /// The page is being read, by the read with this token.
     Read(u64),
-    /// It cannot be read now: ask again later.
+    /// The page cannot be read now; the caller must ask again later.
     Later,
 }
 
@@ -103,17 +103,17 @@ pub(crate) struct FileCache {
     frames: Vec<Frame>,
     free: Vec<u32>,
     replacement: Box<dyn Replacement>,
-    /// Frames that something is sent from.
+    /// Number of frames from which data is being sent.
     wired: u32,
-    /// Pages that reads under way will need.
+    /// Number of frames that reads in progress will need.
     reserved: u32,
     next_token: u64,
     reads: FxHashMap<u64, (DiskRead, Waiters)>,
-    /// Pages that are being read, by the read.
+    /// Pages that are being read, with the token of the read.
     arriving: FxHashMap<(FileId, u32), u64>,
     most_reads: usize,
     read_pages: u32,
-    /// Reads to ask of the disk.
+    /// Reads to be requested from the disk.
     pub(crate) asked: VecDeque<DiskRead>,
     pub(crate) stats: FileCacheStats,
 }
@@ -144,27 +144,27 @@ impl FileCache {
         }
     }
 
-    /// Pages of memory.
+    /// Returns the number of pages of memory.
     pub(crate) fn frames(&self) -> usize {
         self.frames.len()
     }
 
-    /// Pages that something is sent from.
+    /// Returns the number of pages from which data is being sent.
     pub(crate) fn wired(&self) -> u32 {
         self.wired
     }
 
-    /// The memory of a page, if it is there.
+    /// Returns the frame of a page, or `None` if the page is not in memory.
     pub(crate) fn find(&self, file: FileId, number: u32) -> Option<u32> {
         self.pages.get(&(file, number)).copied()
     }
 
-    /// Whether a page could be wired or read into memory now.
+    /// Reports whether a page could be wired or read into memory now.
     pub(crate) fn has_room(&self) -> bool {
         self.wired + self.reserved < self.frames.len() as u32
     }
 
-    /// A page is in memory, used last of all, without a read: for memory that is warm when a simulation begins.
+    /// Puts a page into memory as the most recently used, without a read: for memory that is warm when a simulation begins.
     pub(crate) fn preload(
         &mut self,
         file: FileId,
@@ -180,7 +180,7 @@ impl FileCache {
         }
     }
 
-    /// A page is used and sent from once more. None when it is not there, or when all other memory is spoken for.
+    /// Marks a page as used and wires it once more. Returns `None` if the page is not in memory, or if all other memory is reserved.
     pub(crate) fn use_and_wire(&mut self, file: FileId, number: u32) -> Option<u32> {
         let frame = self.find(file, number)?;
         if self.frames[frame as usize].wires == 0 && !self.has_room() {
@@ -192,14 +192,14 @@ impl FileCache {
         Some(frame)
     }
 
-    /// A wired page is sent from once more.
+    /// Wires a wired page once more.
     pub(crate) fn wire(&mut self, frame: u32) {
         let wires = &mut self.frames[frame as usize].wires;
         self.wired += u32::from(*wires == 0);
         *wires += 1;
     }
 
-    /// A run of a page was acknowledged.
+    /// Unwires a page after a run of it was acknowledged.
     pub(crate) fn unwire(&mut self, frame: u32) {
         let page = &mut self.frames[frame as usize];
         debug_assert!(page.wires > 0, "what is unwired was wired");
@@ -212,7 +212,8 @@ impl FileCache {
         }
     }
 
-    /// `socket` wants page `number` of a file, which has `pages`, and which is not there: it is read, and those after it.
+    /// Requests page `number`, which is not in memory, of a file with `pages` pages, for `socket`. The read also includes the following
+    /// pages.
     pub(crate) fn want(
         &mut self,
         socket: SocketId,
@@ -263,8 +264,8 @@ impl FileCache {
         Wanted::Read(token)
     }
 
-    /// A read is over: its pages are in memory; those that made room are appended to `evicted`. Gives who waits. What somebody waits
-    /// for is wired for him, or it could make room for what another waits for, and so on for ever.
+    /// Completes a read: puts its pages into memory and appends evicted pages to `evicted`. Returns the waiting sockets. Their pages are
+    /// wired for them; otherwise a page could be evicted for a page that another socket waits for, and so on without end.
     pub(crate) fn arrived(
         &mut self,
         token: u64,
@@ -300,7 +301,7 @@ impl FileCache {
             .inserted(frame, key(file, number), PAGE_BYTES);
     }
 
-    /// A free page of memory; if need be one that is not sent from makes room.
+    /// Returns a free frame. If necessary, evicts a page from which no data is being sent.
     fn make_room(&mut self, evicted: &mut VecDeque<(FileId, u32)>) -> Option<u32> {
         if let Some(frame) = self.free.pop() {
             return Some(frame);
@@ -330,7 +331,8 @@ impl FileCache {
         Some(frame)
     }
 
-    /// A page got new content: if the old one is being sent the new one goes elsewhere. False when it is not in memory now.
+    /// Prepares a page for new content: if the old content is being sent, the new content gets another frame. Returns false if the page is
+    /// no longer in memory.
     pub(crate) fn replace(
         &mut self,
         file: FileId,
@@ -351,7 +353,7 @@ impl FileCache {
         fresh.is_some()
     }
 
-    /// A page is no more, or no longer in memory; what is sent from it is sent.
+    /// Removes a page from memory, because it was deleted or evicted. Data that is being sent from the page is not affected.
     pub(crate) fn forget(&mut self, file: FileId, number: u32) {
         let Some(frame) = self.pages.remove(&(file, number)) else {
             return;
@@ -364,7 +366,7 @@ impl FileCache {
         }
     }
 
-    /// The numbers of the pages of a file that are in memory, from `first` on.
+    /// Returns the numbers of a file's pages in memory, from `first` on.
     pub(crate) fn pages_from(&self, file: FileId, first: u32) -> Vec<u32> {
         let mut numbers: Vec<u32> = self
             .frames
@@ -376,7 +378,7 @@ impl FileCache {
         numbers
     }
 
-    /// Asserts its invariants. `wires` are the runs of each page of memory in send buffers.
+    /// Asserts all invariants. `wires` has the number of runs in send buffers for each frame.
     pub(crate) fn check(&self, wires: &[u32]) {
         self.replacement.check();
         let mut in_use = 0;
@@ -425,7 +427,7 @@ impl FileCache {
     }
 }
 
-/// A page's name for policies.
+/// Returns a page's key for policies.
 fn key(file: FileId, number: u32) -> u64 {
     u64::from(file.0) << 32 | u64::from(number)
 }

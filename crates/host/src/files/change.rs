@@ -1,4 +1,4 @@
-//! Changes of files: by remote writers, by other processes.
+//! Changes of files by remote writers or by other processes.
 
 use super::Files;
 use crate::footprint::PAGE_BYTES;
@@ -6,8 +6,7 @@ use crate::sockets::FileId;
 use baton_wire::Payload;
 
 impl<P: Payload> Files<P> {
-    /// `len` bytes from `offset` on of a file, at least one, are changed. Pages that are not in memory as they are now are added to
-    /// those that have left it.
+    /// Changes `len` bytes (at least one) of a file from `offset` on. Pages whose current content is not in memory are reported as evicted.
     pub(crate) fn edit(&mut self, file: FileId, offset: u64, len: u64) {
         let store = self.store.as_mut();
         let appends = store.is_some_and(|store| offset >= store.len(file, 0));
@@ -25,7 +24,7 @@ impl<P: Payload> Files<P> {
         }
     }
 
-    /// A file ends at `len` from now on.
+    /// Truncates a file to `len` bytes.
     pub(crate) fn truncate(&mut self, file: FileId, len: u64) {
         let revision = self.next_revision(file, false);
         if let Some(store) = &mut self.store {
@@ -37,7 +36,7 @@ impl<P: Payload> Files<P> {
                 cache.forget(file, number);
                 self.evicted.push_back((file, number));
             }
-            // The last page lost its end, which a new one of it has not.
+            // The last page lost its end, so a new version of the page replaces it.
             if let Some(last) = first
                 .checked_sub(1)
                 .filter(|_| !len.is_multiple_of(u64::from(PAGE_BYTES)))

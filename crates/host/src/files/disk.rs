@@ -1,4 +1,4 @@
-//! The disk behind the file cache: reads go out, and what follows when they are done.
+//! The disk below the file cache: requests of reads, and their completion.
 
 use super::Files;
 use super::cache::Held;
@@ -8,26 +8,26 @@ use crate::sockets::{FileId, SocketId};
 use baton_wire::Payload;
 use smallvec::SmallVec;
 
-/// Pages that are to be read from the disk.
+/// A read of pages from the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskRead {
-    /// Names the read in [`FileSystem::handle_disk`](crate::FileSystem::handle_disk).
+    /// Identifies the read in [`FileSystem::handle_disk`](crate::FileSystem::handle_disk).
     pub token: u64,
     /// The file.
     pub file: FileId,
     /// Number of the first page within the file.
     pub first_page: u32,
-    /// Pages.
+    /// Number of pages.
     pub pages: u32,
 }
 
 impl<P: Payload> Files<P> {
-    /// The next read for the disk.
+    /// Returns the next read for the disk.
     pub(super) fn poll_disk(&mut self) -> Option<DiskRead> {
         self.cache.as_mut()?.asked.pop_front()
     }
 
-    /// The first `len` bytes of a file are in memory, as if they had been sent just now.
+    /// Puts the first `len` bytes of a file into memory, as if they had just been sent.
     pub(super) fn preload(&mut self, file: FileId, len: u64) {
         let Some(cache) = &mut self.cache else {
             return;
@@ -37,13 +37,12 @@ impl<P: Payload> Files<P> {
         }
     }
 
-    /// Whether the application sleeps until a read of the disk is over.
+    /// Reports whether the application sleeps until a disk read is done.
     pub(super) fn application_sleeps(&self) -> bool {
         self.sleeps_for.is_some()
     }
 
-    /// The disk is done with a read. Gives the sockets that wait for it, by what `waits` says of each, and the pages that are wired for
-    /// them.
+    /// Completes a disk read. Returns the sockets that wait for the read, according to `waits`, and the pages that are wired for them.
     pub(super) fn disk_done<M: Meter>(
         &mut self,
         token: u64,

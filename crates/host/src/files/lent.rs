@@ -1,4 +1,4 @@
-//! Pages that are lent: whoever was given content of a file by reference needs its pages until he is done with it.
+//! Pages that are lent: a borrower that was given content of a file by reference needs the pages until it has finished with the content.
 
 use super::transient::Blocks;
 use crate::layer::AdapterId;
@@ -9,10 +9,10 @@ use baton_wire::SeqNr;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 
-/// Who refers to pages of files.
+/// A component that refers to pages of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Borrower {
-    /// A connection of the host's stack, until its peer has acknowledged them.
+    /// A connection of the host's stack, until its peer has acknowledged the content.
     Connection(ConnId),
     /// A socket on an adapter, by its number there, until its SENDs have been answered.
     Socket(AdapterId, SocketId),
@@ -20,14 +20,14 @@ pub enum Borrower {
     Cache(AdapterId),
 }
 
-/// Pages, by who refers to them.
+/// Lent pages, by borrower.
 #[derive(Debug, Default)]
 pub(crate) struct Lent {
-    /// Oldest first, each with the sequence number behind what the borrower has of it.
+    /// Pages, oldest first, each with the sequence number after the borrower's part of it.
     pages: FxHashMap<Borrower, VecDeque<(SeqNr, LentPage)>>,
 }
 
-/// A page of memory, what it is wrapped into for a send buffer, and of a transient file the blocks that it is sent from.
+/// A page of memory, its wrapping in a send buffer, and, for a transient file, the blocks that contain the sent data.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LentPage {
     pub(crate) frame: u32,
@@ -38,19 +38,19 @@ pub(crate) struct LentPage {
 /// A page in the send buffer of a connection of the host's stack.
 #[derive(Clone, Copy, Debug)]
 pub struct SendPage {
-    /// The sequence number behind what the connection has of it.
+    /// The sequence number after the connection's part of the page.
     pub(crate) end: SeqNr,
     pub(crate) frame: u32,
     pub(crate) buffer: PageBuffer,
 }
 
 impl Lent {
-    /// Somebody refers to a page until he is done with all before `end`.
+    /// Lends a page to a borrower until it has finished with all data before `end`.
     pub(crate) fn lend(&mut self, to: Borrower, end: SeqNr, page: LentPage) {
         self.pages.entry(to).or_default().push_back((end, page));
     }
 
-    /// The next page that a borrower is done with: all that was lent to him before `end`, if that `is_done`.
+    /// Takes back the oldest page of a borrower if `is_done` returns true for its sequence number.
     pub(crate) fn give_back(
         &mut self,
         from: Borrower,
@@ -61,7 +61,7 @@ impl Lent {
         Some(page)
     }
 
-    /// Pages in the send buffer of a connection, oldest first.
+    /// Returns the pages in the send buffer of a connection, oldest first.
     pub(crate) fn in_send_buffer(&self, conn: ConnId) -> impl Iterator<Item = SendPage> {
         let lent = self.pages.get(&Borrower::Connection(conn));
         let wrapped = |&(end, page): &(SeqNr, LentPage)| {
@@ -74,7 +74,7 @@ impl Lent {
         lent.into_iter().flatten().filter_map(wrapped)
     }
 
-    /// All pages that are lent, as often as they are.
+    /// Returns all lent pages; a page that is lent several times is repeated.
     pub(crate) fn pages(&self) -> impl Iterator<Item = LentPage> {
         self.pages.values().flatten().map(|&(_, page)| page)
     }

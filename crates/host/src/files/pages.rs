@@ -1,8 +1,8 @@
-//! Pages of a file.
+//! Splits ranges of files by page.
 
 use crate::footprint::PAGE_BYTES;
 
-/// Cuts `len` bytes from `offset` of a file on into runs that each lie in one page: (start, length) within the run.
+/// Splits `len` bytes from `offset` of a file on into runs that each lie in one page. Returns (start, length) within the range.
 pub fn pages(offset: u64, len: usize) -> impl Iterator<Item = (usize, usize)> {
     let mut start = 0;
     std::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! Getting pages of files for a socket that sends them, and what it keeps from one `sendfile` to the next.
+//! Fetches pages of files for a socket that sends them. Contains the state that a socket keeps between two calls of `sendfile`.
 
 use super::cache::Wanted;
 use super::{FilePage, Files};
@@ -7,12 +7,12 @@ use crate::meter::Meter;
 use crate::sockets::{FileId, SocketId};
 use baton_wire::Payload;
 
-/// Why no more of a file goes into the send buffer.
+/// Reason why no more of a file goes into the send buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
-    /// All that was asked for went, or all that there was room for.
+    /// Everything requested was sent, or as much as there was space for.
     Done,
-    /// No mbufs, or no memory for the page.
+    /// There are no mbufs, or no memory for the page.
     NoMemory,
     /// The next page is being read.
     Read,
@@ -20,16 +20,16 @@ pub(crate) enum Stop {
     End,
 }
 
-/// What a socket keeps of the file that it sends.
+/// A socket's state for the file that it sends.
 #[derive(Debug)]
 pub(crate) struct Reader<P> {
-    /// The rest of a page that `sendfile` began and had no room for.
+    /// The rest of a page that `sendfile` started but had no space for.
     pub(crate) open_page: Option<OpenPage<P>>,
-    /// Where `sendfile` last met the end of a file within a page: it may go on there only if that page has just grown.
+    /// The place where `sendfile` last found the end of a file within a page. It may continue there only if that page has just grown.
     pub(crate) met_end: Option<MetEnd>,
-    /// The page of memory that its writer waited for, wired until it is used.
+    /// The page of memory that the socket's writer waited for, wired until it is used.
     pub(crate) held_page: Option<u32>,
-    /// The read of the disk that its writer waits for.
+    /// The disk read that the socket's writer waits for.
     pub(crate) waits_for_read: Option<u64>,
 }
 
@@ -45,22 +45,22 @@ impl<P> Default for Reader<P> {
 }
 
 impl<P> Reader<P> {
-    /// Pages of memory that are kept wired for it.
+    /// Returns the pages of memory that are kept wired for the socket.
     pub(crate) fn frames(&self) -> impl Iterator<Item = u32> {
         let open = self.open_page.as_ref().map(|open| open.page.frame);
         open.into_iter().chain(self.held_page)
     }
 }
 
-/// What is left of a page that a `sendfile` began to send and had no room for. The next one goes on with it, whatever has become of
-/// the file meanwhile.
+/// The rest of a page that a `sendfile` started but had no space for. The next `sendfile` continues with this rest, even if the file has
+/// changed in the meantime.
 #[derive(Debug)]
 pub(crate) struct OpenPage<P> {
     page: FilePage,
     data: P,
 }
 
-/// Where a file ended within a page.
+/// Place where a file ended within a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MetEnd {
     file: FileId,
@@ -69,7 +69,7 @@ pub(crate) struct MetEnd {
 }
 
 impl MetEnd {
-    /// The end that a run of `len` bytes met, if it does not end where its page does.
+    /// Returns the end of file after a run of `len` bytes, unless the run ends at the end of its page.
     fn after(page: FilePage, len: usize) -> Option<Self> {
         let offset = page.offset(len as u32);
         (!offset.is_multiple_of(u64::from(PAGE_BYTES))).then_some(Self {
@@ -81,11 +81,11 @@ impl MetEnd {
 }
 
 impl<P: Payload> Files<P> {
-    /// The next run of a file for a socket, to the end of its page: what was left of the page that its last `sendfile` began, or the
-    /// page as it is now. The page is wired.
+    /// Returns the next run of a file for a socket, up to the end of its page: either the rest of the page that the last `sendfile`
+    /// started, or the page's current content. The page is wired.
     ///
     /// # Errors
-    /// There is none, or not yet.
+    /// There is no such run, or not yet.
     pub(crate) fn next_run<M: Meter>(
         &mut self,
         (reader, id): (&mut Reader<P>, SocketId),
@@ -144,7 +144,7 @@ impl<P: Payload> Files<P> {
         Ok((page, data))
     }
 
-    /// A page is not in memory: it is read, and the socket, or the whole process, waits for it.
+    /// Requests a page that is not in memory. The socket, or the whole process, waits for the page.
     fn want_page<M: Meter>(
         &mut self,
         (reader, id): (&mut Reader<P>, SocketId),
@@ -173,7 +173,8 @@ impl<P: Payload> Files<P> {
         }
     }
 
-    /// Of a run that [`Files::next_run`] gave, the first `run` bytes are sent: the rest stays with the socket, which keeps the page wired.
+    /// Accounts for a run from [`Files::next_run`] of which the first `run` bytes were sent. The rest stays with the socket, which keeps
+    /// the page wired.
     pub(crate) fn sent_of(&mut self, reader: &mut Reader<P>, page: FilePage, data: P, run: usize) {
         let rest = data.len() - run;
         reader.met_end = MetEnd::after(page, run).filter(|_| rest == 0);
@@ -187,21 +188,21 @@ impl<P: Payload> Files<P> {
         }
     }
 
-    /// A wired page from which the socket goes on next.
+    /// Keeps a wired page with which the socket continues next.
     pub(crate) fn keep_open(&mut self, reader: &mut Reader<P>, page: FilePage, data: P) {
         if let Some(before) = reader.open_page.replace(OpenPage { page, data }) {
             self.unwire(before.page.frame);
         }
     }
 
-    /// The page that the socket's writer waited for is used, or not wanted any more.
+    /// Releases the page that the socket's writer waited for, because it was used or is no longer needed.
     pub(crate) fn release_held(&mut self, reader: &mut Reader<P>) {
         if let Some(frame) = reader.held_page.take() {
             self.unwire(frame);
         }
     }
 
-    /// The socket will not send from the pages that are kept for it.
+    /// Releases all pages that are kept for the socket.
     pub(crate) fn drop_kept(&mut self, reader: &mut Reader<P>) {
         if let Some(open) = reader.open_page.take() {
             self.unwire(open.page.frame);
@@ -210,7 +211,7 @@ impl<P: Payload> Files<P> {
         reader.waits_for_read = None;
     }
 
-    /// A read that the socket's writer waited for is over, and the page is wired for it.
+    /// Completes the read that the socket's writer waited for; the page is wired for the socket.
     pub(crate) fn hold_for(&mut self, reader: &mut Reader<P>, frame: u32) {
         reader.waits_for_read = None;
         if let Some(before) = reader.held_page.replace(frame) {
@@ -231,11 +232,11 @@ impl<P: Payload> Files<P> {
     }
 }
 
-/// Pages of memory that the file cache is spread over: 2 GB.
+/// Number of pages of memory over which the file cache is spread: 2 GB.
 const MEMORY_PAGES: u64 = 1 << 19;
 
-/// The page of memory that holds this offset of a file, where all files are in memory. Pages of a file that was read long ago lie
-/// anywhere.
+/// Returns the page of memory that holds this offset of a file if all files are in memory. Pages of a file that was read long ago are at
+/// effectively random places.
 pub(crate) fn memory_page(file: FileId, offset: u64) -> u32 {
     let page = (u64::from(file.0) << 32) | (offset / u64::from(PAGE_BYTES));
     (page.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u32 % MEMORY_PAGES as u32

@@ -1,5 +1,5 @@
-//! Files for sockets that are another's: what each socket keeps of the file that it sends, who waits for pages, and which pages stay in
-//! memory because a stack or an adapter refers to them.
+//! Files for sockets of another component: the state of each socket for the file that it sends, the sockets that wait for pages, and the
+//! pages that stay in memory because a stack or an adapter refers to them.
 
 use super::lent::{Borrower, Lent, LentPage, SendPage};
 use super::pages::pages;
@@ -21,71 +21,73 @@ use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 
-/// A socket that content of a file is sent to.
+/// A socket to which content of a file is sent.
 pub trait Destination<P> {
-    /// Bytes that it may take now, about.
+    /// Returns approximately how many bytes the socket accepts now.
     ///
     /// # Errors
-    /// The connection is gone.
+    /// The connection no longer exists.
     fn room(&mut self) -> Result<usize, Gone>;
-    /// It is to become writable when it has room again.
+    /// Requests that the socket becomes writable when it has buffer space again.
     fn want_room(&mut self);
-    /// Sends `data`, with which `content` begins; gives how many bytes were taken.
+    /// Sends `data`, which is the beginning of `content`. Returns the number of bytes taken.
     ///
     /// # Errors
-    /// The connection is gone.
+    /// The connection no longer exists.
     fn send(&mut self, content: FileContent, data: P) -> Result<usize, Gone>;
-    /// Those who refer to what was taken last, each with his sequence number behind it. None: it was copied.
+    /// Returns the components that refer to the data taken last, each with its sequence number after the data; empty if the data was
+    /// copied.
     fn borrowers(&mut self) -> Borrowers;
-    /// The adapter by which it goes, and the bytes of a block of its data cache. None: there is no cache.
+    /// Returns the adapter through which the socket sends, and the block size of its data cache in bytes, or `None` if there is no cache.
     fn cache(&self) -> Option<(AdapterId, u32)>;
 }
 
-/// Those who refer to the same content.
+/// Components that refer to the same content.
 pub type Borrowers = SmallVec<[(Borrower, SeqNr); 2]>;
 
-/// The files of a host: what is in memory, who sends from it, who waits.
+/// The files of a host: the pages in memory, the sockets that send from them, and the sockets that wait.
 ///
-/// Order of calls: as for the sockets beneath; then [`FileSystem::poll_disk`], [`FileSystem::poll_evicted`] and
-/// [`FileSystem::poll_delivered`] until there is nothing, and [`FileSystem::next_writable`] beside what the sockets have to report.
+/// Call its methods in the same order as those of the sockets below it; then call [`FileSystem::poll_disk`], [`FileSystem::poll_evicted`]
+/// and [`FileSystem::poll_delivered`] until they return `None`. [`FileSystem::next_writable`] reports sockets in addition to those that the
+/// sockets themselves report.
 #[derive(Debug)]
 pub struct FileSystem<P> {
     files: Files<P>,
-    /// By the socket's number.
+    /// Readers by socket number.
     readers: Vec<Reader<P>>,
     lent: Lent,
     wired: WiredPages,
     transient: Transient,
-    /// Sockets that found no memory.
+    /// Sockets that wait for memory.
     waiting: VecDeque<SocketId>,
-    /// Sockets whose page has come.
+    /// Sockets whose page has arrived.
     writable: VecDeque<SocketId>,
     shrunk: u64,
 }
 
-/// A page as it was sent from.
+/// A run of a page that is being sent.
 #[derive(Debug)]
 struct Run<P> {
     page: FilePage,
-    /// What there was of it.
+    /// Content of the page, as far as it was available.
     data: P,
-    /// How much of that was to go.
+    /// Number of bytes to send.
     len: usize,
-    /// What it is wrapped into.
+    /// The wrapping of the page.
     buffer: PageBuffer,
 }
 
-/// Pages of memory that are wrapped, and the queue of those that are not: the ones that were let go of last at its end. One that was
-/// never sent from is in none, as nobody knows its neighbours.
+/// Wrapped pages of memory, and the queue of the other pages, the most recently released last. A page that was never sent from is in no
+/// queue, because its neighbours are not known.
 #[derive(Debug, Default)]
 struct WiredPages {
-    /// How often each is.
+    /// Number of times each page is wrapped.
     wires: FxHashMap<u32, u32>,
     queue: List,
 }
 
 impl WiredPages {
-    /// A page is wrapped: it leaves the queue (`vm_page_wire`).
+    /// Wraps a page, which removes the page from the queue (`vm_page_wire`).
     fn wire<M: Meter>(&mut self, frame: u32, m: &mut M) {
         let wires = self.wires.entry(frame).or_default();
         *wires += 1;
@@ -95,7 +97,7 @@ impl WiredPages {
         }
     }
 
-    /// It is let go of, and is in the queue again if it was for the last time (`vm_page_unwire`).
+    /// Releases a wrapped page, which returns to the queue if this was the last time (`vm_page_unwire`).
     fn unwire<M: Meter>(&mut self, frame: u32, m: &mut M) {
         let Some(wires) = self.wires.get_mut(&frame) else {
             return;
@@ -110,7 +112,7 @@ impl WiredPages {
 }
 
 impl<P: Payload> FileSystem<P> {
-    /// Nothing is in memory, unless all is; content comes from `store`.
+    /// Creates a file system with content from `store`. No page is in memory, unless the cache has no limit.
     pub fn new(config: &FileCacheConfig, store: Box<dyn FileStore<P>>) -> Self {
         let mut files = Files::new(config);
         files.store = Some(store);
@@ -126,12 +128,12 @@ impl<P: Payload> FileSystem<P> {
         }
     }
 
-    /// What the file cache did; `None` where all files are always in memory.
+    /// Returns the counters of the file cache, or `None` if all files are always in memory.
     pub fn cache_stats(&self) -> Option<&FileCacheStats> {
         self.files.cache.as_ref().map(|cache| &cache.stats)
     }
 
-    /// mbufs of pages that are lent.
+    /// Returns the number of mbufs that wrap lent pages.
     pub fn mbufs_lent(&self) -> usize {
         self.lent
             .pages()
@@ -139,29 +141,29 @@ impl<P: Payload> FileSystem<P> {
             .count()
     }
 
-    /// Times that a file ended before what was asked for.
+    /// Returns how often a file ended before the requested range.
     pub fn shrunk(&self) -> u64 {
         self.shrunk
     }
 
-    /// Pages that stay in memory because something is sent from them.
+    /// Returns the number of pages that stay in memory because data is being sent from them.
     pub fn wired(&self) -> u32 {
         self.files.cache.as_ref().map_or(0, |cache| cache.wired())
     }
 
-    /// Whether the application sleeps until a read of the disk is over: meanwhile it must not run, nothing else is held up.
+    /// Reports whether the application sleeps until a disk read is done. It must not run meanwhile; nothing else is blocked.
     pub fn application_sleeps(&self) -> bool {
         self.files.application_sleeps()
     }
 
-    /// Whether [`FileSystem::next_writable`] has something.
+    /// Reports whether [`FileSystem::next_writable`] will return a socket.
     pub fn has_writable(&self) -> bool {
         !self.writable.is_empty()
     }
 
     // --- events in ---
 
-    /// The disk is done with a read, and its data is in memory.
+    /// Completes a disk read, whose data is in memory.
     pub fn handle_disk<M: Meter>(&mut self, token: u64, m: &mut M) {
         m.owner(Owner::Host);
         let readers = &self.readers;
@@ -175,7 +177,8 @@ impl<P: Payload> FileSystem<P> {
         }
     }
 
-    /// Somebody is done with something that he referred to: all before a sequence number of which `is_done` says so.
+    /// Releases the pages that a borrower has finished with; `is_done` reports whether it has finished with all data before a sequence
+    /// number.
     pub fn handle_done_with<M: Meter>(
         &mut self,
         borrower: Borrower,
@@ -199,7 +202,7 @@ impl<P: Payload> FileSystem<P> {
         }
     }
 
-    /// A page that was wrapped is let go of.
+    /// Releases a page that was wrapped.
     fn free_page<M: Meter>(
         &mut self,
         frame: u32,
@@ -213,12 +216,12 @@ impl<P: Payload> FileSystem<P> {
         buffers.release_page(buffer);
     }
 
-    /// Pages in the send buffer of a connection of the host's stack, oldest first.
+    /// Returns the pages in the send buffer of a connection of the host's stack, oldest first.
     pub fn in_send_buffer(&self, conn: ConnId) -> impl Iterator<Item = SendPage> {
         self.lent.in_send_buffer(conn)
     }
 
-    /// An adapter may be done with something that it referred to.
+    /// Releases the pages that an adapter's sockets and cache have finished with.
     pub fn handle_adapter<Q: Inline, M: Meter>(
         &mut self,
         adapter: AdapterId,
@@ -237,25 +240,25 @@ impl<P: Payload> FileSystem<P> {
         }
     }
 
-    /// Somebody is no more, or has all that he referred to elsewhere.
+    /// Releases all pages of a borrower that no longer exists, or that has its own copy of the data.
     pub fn handle_left<M: Meter>(&mut self, borrower: Borrower, buffers: &mut Buffers, m: &mut M) {
         self.handle_done_with(borrower, |_| true, buffers, m);
     }
 
     // --- mutators ---
 
-    /// The first `len` bytes of a file are in memory, as if they had been sent just now.
+    /// Puts the first `len` bytes of a file into memory, as if they had just been sent.
     pub fn preload(&mut self, file: FileId, len: u64) {
         self.files.preload(file, len);
     }
 
-    /// The present revision of a file.
+    /// Returns the current revision of a file.
     pub fn revision(&self, file: FileId) -> u32 {
         self.files.revision(file)
     }
 
-    /// At most `most` bytes of a file from `offset` on as they are now, up to its end; nothing if they are not all in memory, or not of one
-    /// piece.
+    /// Returns the current content of a file from `offset` on, at most `most` bytes and up to the end of the file. Returns `None` if not
+    /// all of it is in memory, or if it cannot be joined to one piece.
     pub fn block(&mut self, file: FileId, offset: u64, most: u32) -> Option<P> {
         let store = self.files.store.as_mut()?;
         let left = store.len(file, 0).saturating_sub(offset);
@@ -271,7 +274,7 @@ impl<P: Payload> FileSystem<P> {
         joins.then_some(block)
     }
 
-    /// The application reads a part of a file by its mapping. What is not in memory it has from elsewhere: no page is read for it.
+    /// Accounts for a part of a file that the application reads through a mapping. Pages that are not in memory are not read for that.
     pub fn read_mapped<M: Meter>(&self, content: &FileContent, m: &mut M) {
         for (start, len) in pages(content.offset, content.len as usize) {
             let at = content.offset + start as u64;
@@ -283,41 +286,43 @@ impl<P: Payload> FileSystem<P> {
         }
     }
 
-    /// `len` bytes from `offset` on of a file are changed. What is being sent goes on as it was.
+    /// Changes `len` bytes of a file from `offset` on. Data that is being sent does not change.
     pub fn edit(&mut self, file: FileId, offset: u64, len: u64) {
         if len > 0 {
             self.files.edit(file, offset, len);
         }
     }
 
-    /// A file ends at `len` from now on. Of what is beyond, only that is still sent which was given to a socket before, and the rest of the
-    /// page of which some was: [`FileSystem::send`] of more answers [`Gone`], and the application must close the connection.
+    /// Truncates a file to `len` bytes. Of the content beyond, only data that was already given to a socket is still sent, and the rest of
+    /// a page of which a part was: [`FileSystem::send`] of more returns [`Gone`], and the application must close the connection.
     pub fn truncate(&mut self, file: FileId, len: u64) {
         self.files.truncate(file, len);
     }
 
-    /// What is sent of `file` from now on is not asked for again (a live stream): its blocks leave an adapter's cache as soon as nothing
-    /// given to sockets needs them. A connection of the host's stack does until its peer has acknowledged it, a socket on an adapter until
-    /// its SENDs have been answered.
+    /// Declares that content of `file` sent from now on is not requested again (a live stream). Its blocks leave an adapter's cache as soon
+    /// as no socket needs them. A connection of the host's stack needs content until its peer has acknowledged it, a socket on an adapter
+    /// until its SENDs have been answered.
     pub fn set_transient(&mut self, file: FileId) {
         self.transient.add(file);
     }
 
-    /// What is sent of a transient file now will be sent to others, too: its blocks stay until [`FileSystem::let_go`].
+    /// Keeps blocks of a transient file that are sent from now on until [`FileSystem::let_go`], because they will be sent to other sockets,
+    /// too.
     pub fn hold(&mut self, file: FileId) {
         self.transient.hold(file);
     }
 
-    /// All that are to have what is in the blocks of a transient file have been given it: a block goes as soon as it is delivered.
+    /// Ends [`FileSystem::hold`], because the content was given to all sockets that need it. Each block is released as soon as it is
+    /// delivered.
     pub fn let_go(&mut self, file: FileId) {
         self.transient.let_go(file);
     }
 
-    /// Sends the first `len` bytes of `content`, as the file is now, as far as there are room, memory and pages; gives how many bytes were
-    /// taken. If a page has to be read the socket becomes writable when it is there.
+    /// Sends the first `len` bytes of `content`, from the current state of the file, as far as buffer space, memory and pages allow.
+    /// Returns the number of bytes taken. If a page must be read, the socket becomes writable when the page is in memory.
     ///
     /// # Errors
-    /// The connection is gone, or the file ends before.
+    /// The connection no longer exists, or the file ends before the content.
     pub fn send<M: Meter>(
         &mut self,
         id: SocketId,
@@ -353,7 +358,7 @@ impl<P: Payload> FileSystem<P> {
                 self.shrunk += 1;
                 return Err(Gone);
             }
-            // The next call goes on, or finds that the file ends.
+            // The next call continues, or finds that the file has ended.
             Stop::Done | Stop::End if taken < len => to.want_room(),
             Stop::NoMemory => self.wait_for_memory(id),
             Stop::Done | Stop::Read | Stop::End => {}
@@ -361,14 +366,14 @@ impl<P: Payload> FileSystem<P> {
         Ok(taken)
     }
 
-    /// A writer found no memory: it is [woken](FileSystem::wake_waiting) when there is some.
+    /// Registers a writer that found no memory, so that it is [woken up](FileSystem::wake_waiting) when there is some.
     pub fn wait_for_memory(&mut self, id: SocketId) {
         if !self.waiting.contains(&id) {
             self.waiting.push_back(id);
         }
     }
 
-    /// The application lets go of a socket.
+    /// Forgets a socket that the application has closed.
     pub fn close(&mut self, id: SocketId) {
         if let Some(reader) = self.readers.get_mut(id.0 as usize) {
             self.files.drop_kept(reader);
@@ -378,7 +383,7 @@ impl<P: Payload> FileSystem<P> {
         self.writable.retain(|&other| other != id);
     }
 
-    /// Wakes the writer that has waited longest for memory, if there is some; to be called once for each piece of work.
+    /// Wakes up the writer that has waited longest for memory, if there is some. Must be called once per piece of work.
     pub fn wake_waiting(&mut self, buffers: &Buffers) {
         let cache = self.files.cache.as_ref();
         if buffers.has_some_for_writers()
@@ -391,30 +396,32 @@ impl<P: Payload> FileSystem<P> {
 
     // --- effects out ---
 
-    /// The next read for the disk.
+    /// Returns the next read for the disk.
     pub fn poll_disk(&mut self) -> Option<DiskRead> {
         self.files.poll_disk()
     }
 
-    /// The next page that has left memory: its file, and its first byte there. What a NIC's cache holds of it leaves, too.
+    /// Returns the next page that was evicted from memory: its file, and the offset of its first byte. Blocks of the page must leave the
+    /// NICs' caches, too.
     pub fn poll_evicted(&mut self) -> Option<(FileId, u64)> {
         let (file, number) = self.files.poll_evicted()?;
         Some((file, u64::from(number) * u64::from(PAGE_BYTES)))
     }
 
-    /// The next block of a transient file that has been delivered: it leaves the adapter's cache, if it is there.
+    /// Returns the next block of a transient file that was delivered, and that must leave the adapter's cache if it is there.
     pub fn poll_delivered(&mut self) -> Option<CachedBlock> {
         self.transient.poll_delivered()
     }
 
-    /// The next socket that waited for a page or for memory and may go on.
+    /// Returns the next socket that waited for a page or for memory and may continue.
     pub fn next_writable(&mut self) -> Option<SocketId> {
         self.writable.pop_front()
     }
 
     // --- inside ---
 
-    /// Pages of at most `most` bytes that continue each other, as one piece; and why there are no more, if all of `most` is not there.
+    /// Joins consecutive pages, at most `most` bytes, to one piece. Also returns why there are no more pages, if they have fewer than
+    /// `most` bytes.
     fn gather<M: Meter>(
         &mut self,
         id: SocketId,
@@ -468,7 +475,7 @@ impl<P: Payload> FileSystem<P> {
         (runs, gathered, Stop::Done)
     }
 
-    /// Sends pages as one piece of content; those of which nothing goes are let go of.
+    /// Sends pages as one piece of content, and releases the pages of which nothing is sent.
     fn send_runs<M: Meter>(
         &mut self,
         id: SocketId,
@@ -483,7 +490,7 @@ impl<P: Payload> FileSystem<P> {
         let file_len = store.map_or(asked, |store| store.len(content.file, asked));
         let named = FileContent {
             revision,
-            // It had at least what is still sent of it.
+            // The file had at least the length of the content that is still sent.
             file_len: file_len.max(content.offset + data.len() as u64),
             ..content
         };
@@ -505,7 +512,7 @@ impl<P: Payload> FileSystem<P> {
             }
             for &(borrower, end) in &borrowers {
                 let end = match borrower {
-                    // It may have been given also what did not go.
+                    // The cache may also have been given content that was not sent.
                     Borrower::Cache(_) => end,
                     _ if here == 0 => continue,
                     Borrower::Connection(_) | Borrower::Socket(..) => end - left as u32,
@@ -531,7 +538,7 @@ impl<P: Payload> FileSystem<P> {
         sent
     }
 
-    /// Asserts that the pages in memory are those that something is sent from, and others.
+    /// Asserts that all pages from which data is being sent are in memory.
     pub fn check(&self) {
         (self.transient).check(self.lent.pages().filter_map(|page| page.blocks));
         let Some(cache) = &self.files.cache else {
@@ -546,7 +553,7 @@ impl<P: Payload> FileSystem<P> {
     }
 }
 
-/// The blocks of a cache in which the first `len` bytes lie of what there is of a page, at least one.
+/// Returns the blocks of a cache that contain the first `len` bytes (at least one) of a page's content.
 fn blocks_of(page: FilePage, len: usize, block_bytes: u32) -> RangeInclusive<u32> {
     let (start, bytes) = (page.offset(0), u64::from(block_bytes));
     let last = start + len.max(1) as u64 - 1;

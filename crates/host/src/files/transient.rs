@@ -1,4 +1,4 @@
-//! Files of which nothing is asked for again (live streams, data-caching 4.2): their blocks leave an adapter's cache once delivered.
+//! Files whose content is not requested again (live streams, data-caching 4.2). Their blocks leave an adapter's cache once delivered.
 
 use crate::layer::AdapterId;
 use crate::sockets::FileId;
@@ -9,15 +9,15 @@ use std::ops::RangeInclusive;
 /// A block of a file in the cache of an adapter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CachedBlock {
-    /// Whose cache.
+    /// The adapter that has the cache.
     pub adapter: AdapterId,
     /// The file.
     pub file: FileId,
-    /// The block's number in it.
+    /// Number of the block within the file.
     pub number: u32,
 }
 
-/// Blocks that something given to a socket lies in.
+/// Blocks that contain data given to a socket.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Blocks {
     adapter: AdapterId,
@@ -42,35 +42,35 @@ impl Blocks {
     }
 }
 
-/// Transient files, and who still needs blocks of them.
+/// Transient files, and the numbers of references to their blocks.
 #[derive(Debug, Default)]
 pub(crate) struct Transient {
     files: FxHashSet<FileId>,
-    /// Those of which more is to be sent: their blocks stay for the time being.
+    /// Files of which more is to be sent, so that their blocks stay.
     held: FxHashSet<FileId>,
-    /// Runs given to sockets that lie in each block and are not known to be done with; none left only while the file is held.
+    /// Number of runs in each block that were given to sockets and are still needed; zero only while the file is held.
     references: FxHashMap<CachedBlock, u32>,
-    /// Blocks that nobody needs any more.
+    /// Blocks that are no longer needed.
     delivered: VecDeque<CachedBlock>,
 }
 
 impl Transient {
-    /// A file is transient from now on.
+    /// Declares a file transient.
     pub(crate) fn add(&mut self, file: FileId) {
         self.files.insert(file);
     }
 
-    /// Whether a file is.
+    /// Returns whether a file is transient.
     pub(crate) fn has(&self, file: FileId) -> bool {
         !self.files.is_empty() && self.files.contains(&file)
     }
 
-    /// Its blocks stay.
+    /// Keeps the blocks of a file.
     pub(crate) fn hold(&mut self, file: FileId) {
         self.held.insert(file);
     }
 
-    /// Its blocks go as soon as nobody needs them.
+    /// Releases the blocks of a file as soon as they are no longer needed.
     pub(crate) fn let_go(&mut self, file: FileId) {
         if !self.held.remove(&file) {
             return;
@@ -85,7 +85,7 @@ impl Transient {
         }
     }
 
-    /// A socket is given what lies in these blocks of a transient file.
+    /// Adds a reference to blocks of a transient file that contain data given to a socket.
     pub(crate) fn refer(
         &mut self,
         adapter: AdapterId,
@@ -104,7 +104,7 @@ impl Transient {
         blocks
     }
 
-    /// It is done with.
+    /// Removes a reference to blocks.
     pub(crate) fn release(&mut self, blocks: Blocks) {
         for block in blocks.iter() {
             let Some(references) = self.references.get_mut(&block) else {
@@ -119,12 +119,12 @@ impl Transient {
         }
     }
 
-    /// The next block that nobody needs any more.
+    /// Returns the next block that is no longer needed.
     pub(crate) fn poll_delivered(&mut self) -> Option<CachedBlock> {
         self.delivered.pop_front()
     }
 
-    /// Asserts that as many runs are referred to as are `lent`.
+    /// Asserts that the numbers of references match the `lent` blocks.
     pub(crate) fn check(&self, lent: impl Iterator<Item = Blocks>) {
         let mut counts: FxHashMap<CachedBlock, u32> = FxHashMap::default();
         for block in lent.flat_map(Blocks::iter) {

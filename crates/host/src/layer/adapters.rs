@@ -1,11 +1,11 @@
-//! The adapters of a layer: what is lent to each call, and what is known here of each.
+//! The adapters of a layer: the ends that are lent to each call, and the layer's state of each adapter.
 
 use crate::SocketId;
 use crate::adapter::OsLayer;
 use baton_wire::Flow;
 use rustc_hash::FxHashMap;
 
-/// An adapter's place among those that are lent to each call.
+/// Index of an adapter among those lent to each call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AdapterId(pub u8);
 
@@ -18,27 +18,27 @@ impl AdapterId {
 /// The host's end of an adapter.
 #[derive(Debug)]
 pub struct AdapterEnd<P, L> {
-    /// Its sockets.
+    /// The adapter's sockets.
     pub os: OsLayer<P>,
-    /// Their link.
+    /// The link of these sockets.
     pub link: L,
 }
 
-/// The connections that one adapter has.
+/// The connections of one adapter.
 #[derive(Debug, Default)]
 pub(super) struct Connections {
-    /// Those that are there or on their way, by the number of the adapter's socket.
+    /// Connections on the adapter or moving, by the number of the adapter's socket.
     pub(super) sockets: FxHashMap<u32, SocketId>,
-    /// Those whose socket the application has closed and that are not over, by that number.
+    /// Connections whose socket the application has closed and that have not ended yet, by the same number.
     pub(super) closing: FxHashMap<u32, Flow>,
-    /// The last handoff was refused for want of memory: if its Soft_Limit is 0, this is why.
+    /// The adapter refused the last handoff for lack of memory: if its Soft_Limit is 0, this is why.
     pub(super) is_short_of_memory: bool,
-    /// Which adapter this is, of those that have been here one after another.
+    /// Number of adapters that were lost before in this place.
     pub(super) generation: u32,
 }
 
 impl Connections {
-    /// Cnum, as far as it is known here (handoff-policies 3.2): a connection counts until it has ended on the adapter.
+    /// Returns Cnum, as far as it is known here (handoff-policies 3.2): a connection counts until it has ended on the adapter.
     pub(super) fn imported(&self) -> u32 {
         (self.sockets.len() + self.closing.len()) as u32
     }

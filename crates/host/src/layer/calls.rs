@@ -13,12 +13,12 @@ use baton_bus::link::Inline;
 use baton_tcp::{CloseReason, ConnId, ListenerId, Stack};
 use baton_wire::{SeqNr, Time};
 
-/// The enqueues that the first `len` bytes of content are: `sendfile` puts each page into the send buffer by itself.
+/// Returns how many enqueues the first `len` bytes of content are: `sendfile` puts each page into the send buffer separately.
 fn enqueues(content: &FileContent, len: usize) -> u32 {
     pages(content.offset, len).count() as u32
 }
 
-/// Socket calls on the layer, its stack, and its adapters if it has some.
+/// The socket calls on the layer, its stack, and its adapters if there are any.
 #[derive(Debug)]
 pub struct LayerCalls<'a, P, L, S = Stack<P>> {
     now: Time,
@@ -42,23 +42,23 @@ impl<'a, P: Inline, L: HostLink<Data = P>, S: HostStack<P>> LayerCalls<'a, P, L,
         }
     }
 
-    /// The adapters.
+    /// Returns the adapters.
     pub fn adapters(&self) -> &[AdapterEnd<P, L>] {
         self.adapters
     }
 
-    /// The adapter on which the connection of a socket came.
+    /// Returns the adapter on which the connection of a socket arrived.
     pub fn adapter_of(&self, id: SocketId) -> Option<AdapterId> {
         Some(self.layer.state_of(id)?.adapter)
     }
 
-    /// Whether the connection of a socket has been on its adapter.
+    /// Returns whether the connection of a socket has been on its adapter.
     pub fn was_handed_off(&self, id: SocketId) -> bool {
         let state = self.layer.state_of(id);
         state.is_some_and(|state| state.handoffs > 0)
     }
 
-    /// The connection of a socket, which is on the host, is never handed off, for this reason.
+    /// Keeps the connection of a socket, which is on the host, from being handed off in future, for this reason.
     pub fn stay(&mut self, id: SocketId, why: NotOffloaded) {
         if let Some(socket) = self.layer.sockets.get_mut(id.0 as usize) {
             socket.stays = Some(why);
@@ -75,8 +75,8 @@ impl<'a, P: Inline, L: HostLink<Data = P>, S: HostStack<P>> LayerCalls<'a, P, L,
         }
     }
 
-    /// The same, and the policy is asked. Gives when it is to be asked next, counted from now, as long as the connection is on the host and
-    /// its adapter is not lost.
+    /// Records the use, and asks the policy about the connection. Returns when to ask the policy next, counted from now, provided that the
+    /// connection stays on the host and its adapter is not lost.
     pub fn consider_used(&mut self, id: SocketId, used: &Used, corked: bool) -> NextLook {
         self.account(id, used);
         let Some(socket) = self.layer.sockets.get_mut(id.0 as usize) else {
@@ -97,7 +97,7 @@ impl<'a, P: Inline, L: HostLink<Data = P>, S: HostStack<P>> LayerCalls<'a, P, L,
         self.layer.next_look(self.now, self.stack, &end.os, id)
     }
 
-    /// A file changes, for each adapter: see [`Calls::file_changed`].
+    /// Notifies each adapter of a change to a file: see [`Calls::file_changed`].
     pub fn file_changed(
         &mut self,
         change: &FileChange,
@@ -109,7 +109,7 @@ impl<'a, P: Inline, L: HostLink<Data = P>, S: HostStack<P>> LayerCalls<'a, P, L,
         }
     }
 
-    /// Takes the oldest connection off the queue of one listener.
+    /// Accepts the oldest connection in the queue of one listener.
     pub fn accept_on(&mut self, listener: ListenerId) -> Option<SocketId> {
         if !self.has_place() {
             return None;
@@ -120,14 +120,14 @@ impl<'a, P: Inline, L: HostLink<Data = P>, S: HostStack<P>> LayerCalls<'a, P, L,
         Some(self.accepted(conn, adapter))
     }
 
-    /// Takes in a connection that the stack has by other ways than a listener, and that may go to this adapter once it is [open](Self::opened).
-    /// None where there is no place for it.
+    /// Adds a connection of the stack that no listener has accepted, and that may be handed to this adapter once it is
+    /// [established](Self::opened). Returns `None` if there is no free socket.
     pub fn admit(&mut self, conn: ConnId, adapter: AdapterId) -> Option<SocketId> {
         self.layer.know(adapter);
         self.has_place().then(|| self.insert(conn, adapter))
     }
 
-    /// A connection that was taken in is open: the policy is asked.
+    /// Asks the policy about an added connection that is established now.
     pub fn opened(&mut self, id: SocketId) {
         let layer = &mut *self.layer;
         let Some(socket) = layer.sockets.get(id.0 as usize) else {
@@ -138,7 +138,7 @@ impl<'a, P: Inline, L: HostLink<Data = P>, S: HostStack<P>> LayerCalls<'a, P, L,
         }
     }
 
-    /// Whether there may be another socket; counted where not.
+    /// Returns whether there is a free socket; counts the attempt if not.
     fn has_place(&mut self) -> bool {
         let layer = &mut *self.layer;
         let has_place = layer.sockets.len() < layer.most_sockets;
@@ -149,7 +149,7 @@ impl<'a, P: Inline, L: HostLink<Data = P>, S: HostStack<P>> LayerCalls<'a, P, L,
     fn accepted(&mut self, conn: ConnId, adapter: AdapterId) -> SocketId {
         let layer = &mut *self.layer;
         layer.stats.accepted += 1;
-        // A wait reports it again as long as there is another.
+        // A wait reports it again while there is another connection.
         let waits = |&(id, _): &(_, _)| self.stack.has_acceptable(id);
         layer.acceptable |= layer.listeners.iter().any(waits);
         let id = self.insert(conn, adapter);
@@ -169,10 +169,10 @@ impl<'a, P: Inline, L: HostLink<Data = P>, S: HostStack<P>> LayerCalls<'a, P, L,
         id
     }
 
-    /// Bytes that a socket would take now, about.
+    /// Returns approximately how many bytes a socket would take now.
     ///
     /// # Errors
-    /// The connection is gone or closed for writing.
+    /// The connection has ended or is shut down for sending.
     pub fn send_room(&mut self, id: SocketId) -> Result<usize, Gone> {
         let on_adapter = self.may_send(id)?;
         let socket = self.layer.socket(id);
@@ -187,7 +187,7 @@ impl<'a, P: Inline, L: HostLink<Data = P>, S: HostStack<P>> LayerCalls<'a, P, L,
         }
     }
 
-    /// A socket is to become writable when it has room.
+    /// Makes a socket become writable when it has buffer space.
     pub fn want_room(&mut self, id: SocketId) {
         let Some(socket) = self.layer.sockets.get_mut(id.0 as usize) else {
             return;
@@ -200,10 +200,10 @@ impl<'a, P: Inline, L: HostLink<Data = P>, S: HostStack<P>> LayerCalls<'a, P, L,
         }
     }
 
-    /// Hands a connection to its adapter, whatever the selection policy says.
+    /// Hands a connection to its adapter, regardless of the selection policy.
     ///
     /// # Errors
-    /// It stays, for the reason given.
+    /// The connection stays, for the reason given.
     pub fn hand_off(&mut self, id: SocketId) -> Result<(), NotOffloaded> {
         let adapter = self.socket(id).map(|socket| socket.adapter);
         let end = adapter.and_then(|adapter| self.adapters.get_mut(adapter.index()));
@@ -211,7 +211,7 @@ impl<'a, P: Inline, L: HostLink<Data = P>, S: HostStack<P>> LayerCalls<'a, P, L,
         self.layer.hand_off(self.now, self.stack, os, id)
     }
 
-    /// Takes a connection back from its adapter; false when it is not there.
+    /// Takes a connection back from its adapter. Returns false if the connection is not there.
     pub fn restore(&mut self, id: SocketId) -> bool {
         let adapter = self.socket(id).map(|socket| socket.adapter);
         let end = adapter.and_then(|adapter| self.adapters.get_mut(adapter.index()));
@@ -222,7 +222,7 @@ impl<'a, P: Inline, L: HostLink<Data = P>, S: HostStack<P>> LayerCalls<'a, P, L,
         self.layer.sockets.get_mut(id.0 as usize)
     }
 
-    /// Who sends may find that what was under way has arrived.
+    /// Looks at a settling connection: its data may have been acknowledged by now.
     fn look_if_settling(&mut self, id: SocketId) {
         let settles = |socket: &&Socket<P>| socket.settling.is_some();
         let socket = self.layer.sockets.get(id.0 as usize).filter(settles);
@@ -246,8 +246,8 @@ impl<'a, P: Inline, L: HostLink<Data = P>, S: HostStack<P>> LayerCalls<'a, P, L,
         }
     }
 
-    /// Sends what of `data` there is room for; `to_adapter` is how it goes to the adapter, and `enqueues` what so many bytes are to the
-    /// selection policy.
+    /// Sends as much of `data` as there is buffer space for. `to_adapter` sends data to the adapter, and `enqueues` returns how many
+    /// enqueues a number of bytes are to the selection policy.
     fn send_by(
         &mut self,
         id: SocketId,
@@ -274,7 +274,7 @@ impl<'a, P: Inline, L: HostLink<Data = P>, S: HostStack<P>> LayerCalls<'a, P, L,
         Ok(taken)
     }
 
-    /// The application has put `len` bytes into a send buffer by so many enqueues (handoff-policies 3.3).
+    /// Called when the application has put `len` bytes into a send buffer by this many enqueues (handoff-policies 3.3).
     fn consider_send(&mut self, id: SocketId, len: usize, enqueues: u32) {
         let socket = self.layer.socket_mut(id);
         socket.requests += 1;
@@ -286,7 +286,7 @@ impl<'a, P: Inline, L: HostLink<Data = P>, S: HostStack<P>> LayerCalls<'a, P, L,
         }
     }
 
-    /// The application has read from a connection on the host.
+    /// Called when the application has read from a connection on the host.
     fn consider_receive(&mut self, id: SocketId) {
         let socket = self.layer.socket_mut(id);
         socket.receives += 1;
@@ -296,7 +296,7 @@ impl<'a, P: Inline, L: HostLink<Data = P>, S: HostStack<P>> LayerCalls<'a, P, L,
         }
     }
 
-    /// Lets go of a socket.
+    /// Closes a socket.
     fn let_go(&mut self, id: SocketId, wish: Wish) {
         let now = self.now;
         if !self.layer.sockets.contains(id.0 as usize) {
@@ -332,9 +332,10 @@ impl<'a, P: Inline, L: HostLink<Data = P>, S: HostStack<P>> LayerCalls<'a, P, L,
     }
 }
 
-/// Where sending lends what it sends.
+/// What sending lends its buffers to.
 impl<P: Inline, L: HostLink<Data = P>> LayerCalls<'_, P, L> {
-    /// The stack's connection of a socket that is on the host, and the sequence number behind all that it was given.
+    /// Returns the stack's connection of a socket that is on the host, and the sequence number after all data that the application has
+    /// sent.
     pub fn in_stack(&self, id: SocketId) -> Option<(ConnId, SeqNr)> {
         match self.layer.sockets.get(id.0 as usize)?.place {
             Place::Host(conn) => Some((conn, self.stack.send_end(conn))),
@@ -342,7 +343,8 @@ impl<P: Inline, L: HostLink<Data = P>> LayerCalls<'_, P, L> {
         }
     }
 
-    /// Those who refer to what a socket was given last. None where it has gone with the connection: the state that moves has it.
+    /// Returns who refers to the data that a socket was given last; empty if the data has moved with the connection, whose state then
+    /// contains it.
     pub fn borrowers(&mut self, id: SocketId) -> Borrowers {
         let Some(socket) = self.layer.sockets.get(id.0 as usize) else {
             return Borrowers::new();
@@ -371,7 +373,7 @@ impl<P: Inline, L: HostLink<Data = P>, S: HostStack<P>> Sockets<P> for LayerCall
         let mut listeners = self.layer.listeners.iter();
         let accepted = |&(id, adapter)| Some((self.stack.accept(id)?, adapter));
         let (conn, adapter) = listeners.find_map(accepted)?;
-        // Responses are written as a whole: there is nothing to wait for.
+        // Responses are written as a whole, so there is nothing to wait for.
         self.stack.set_nodelay(conn, true);
         Some(self.accepted(conn, adapter))
     }

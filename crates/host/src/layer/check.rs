@@ -7,7 +7,7 @@ use baton_bus::link::Inline;
 use baton_tcp::Stack;
 
 impl<P: Inline> SocketLayer<P> {
-    /// Asserts its invariants.
+    /// Asserts the invariants.
     pub fn check(&self, stack: &Stack<P>) {
         assert!(
             self.sockets.len() <= self.most_sockets,

@@ -1,4 +1,4 @@
-//! What the stack and the adapters tell, and what the application is told of it.
+//! Events of the stack and the adapters, and events for the application.
 
 use super::socket::{Place, Wish};
 use super::{AdapterEnd, AdapterId, Away, HostStack, SocketLayer};
@@ -9,11 +9,11 @@ use baton_bus::link::Inline;
 use baton_tcp::{CloseReason, ConnId, Event};
 use baton_wire::Time;
 
-/// The application is told of room for more once this part of a connection's send buffer is free.
+/// A socket becomes writable once one in this many parts of its send buffer is free.
 const WAKE_SHARE: u32 = 4;
 
 impl<P: Inline> SocketLayer<P> {
-    /// Takes note of what happened in the stack.
+    /// Handles an event of the stack.
     pub fn handle_event(&mut self, stack: &mut impl HostStack<P>, conn: ConnId, event: &Event) {
         if matches!(event, Event::Acceptable(_)) {
             self.acceptable = true;
@@ -40,19 +40,19 @@ impl<P: Inline> SocketLayer<P> {
                 self.set_socket_of(conn, None);
                 self.end(id, *reason);
             }
-            // It is read with the rest.
+            // It is read together with other data.
             Event::Urgent | Event::TransmitTimes | Event::Acceptable(_) => {}
         }
     }
 
-    /// Takes note of what happened on these adapters, and moves what is to move.
+    /// Handles the events of these adapters, and moves connections that are to move.
     pub fn handle_adapters<L: HostLink<Data = P>>(
         &mut self,
         now: Time,
         stack: &mut impl HostStack<P>,
         adapters: &mut [AdapterEnd<P, L>],
     ) {
-        // Nobody asked for those that are left.
+        // Nobody has asked for the remaining ones.
         self.moves.clear();
         for (adapter, end) in (0..).map(AdapterId).zip(adapters) {
             while let Some(news) = end.os.poll_move() {
@@ -117,12 +117,12 @@ impl<P: Inline> SocketLayer<P> {
         }
     }
 
-    /// Whether [`SocketLayer::next_ready`] may have something.
+    /// Returns whether [`SocketLayer::next_ready`] may return something.
     pub fn has_ready(&self) -> bool {
         self.acceptable || !self.ready.is_empty()
     }
 
-    /// The next thing that the application can do.
+    /// Returns the next event for the application.
     pub fn next_ready(&mut self) -> Option<Ready> {
         if std::mem::take(&mut self.acceptable) {
             return Some(Ready::Acceptable);
@@ -139,7 +139,7 @@ impl<P: Inline> SocketLayer<P> {
                 }
                 Ready::Acceptable => return Some(ready),
             };
-            // The application may have closed it while its connection is on its way.
+            // The application may have closed the socket while its connection was moving.
             if !self.socket(id).is_closed() {
                 return Some(ready);
             }
@@ -167,7 +167,7 @@ impl<P: Inline> SocketLayer<P> {
         }
     }
 
-    /// A connection is over.
+    /// Handles the end of a connection.
     pub(super) fn end(&mut self, id: SocketId, reason: CloseReason) {
         self.settles_no_more(id);
         let socket = self.socket_mut(id);
@@ -183,7 +183,8 @@ impl<P: Inline> SocketLayer<P> {
         }
     }
 
-    /// Sends what the adapter had left over, and then does what was to come after it. False when the socket is no more.
+    /// Sends data that waits in the socket, and then what the application wanted to happen after it. Returns false if the socket was
+    /// removed.
     pub(super) fn send_unsent(
         &mut self,
         stack: &mut impl HostStack<P>,
@@ -229,7 +230,7 @@ impl<P: Inline> SocketLayer<P> {
         false
     }
 
-    /// The connection of a socket is not on its adapter any more.
+    /// Records that the connection of a socket is not on its adapter any more.
     pub(super) fn leave_adapter(&mut self, id: SocketId) {
         let socket = self.socket(id);
         let (flow, adapter) = (socket.flow, socket.adapter);

@@ -1,17 +1,19 @@
-//! The socket layer of a live host: each connection lives on the local stack or on an adapter, and may move (handoff-policies 2).
+//! The socket layer of a live host: each connection is on the local stack or on an adapter, and may move (handoff-policies 2).
 //!
-//! The application sees [`Sockets`](crate::Sockets) and never learns where a connection lives. A [`Selection`] decides which ones the
-//! adapter is handed; those it asks to be relieved of, and all of them when it stops, come back. The stack belongs to whoever
-//! drives it, and so do the adapter's sockets ([`OsLayer`](crate::adapter::OsLayer)) and their link: they are lent to each call.
+//! The application sees [`Sockets`](crate::Sockets) and never learns where a connection is. A [`Selection`] policy decides which
+//! connections to hand to the adapter. Connections that the adapter wants to get rid of come back, and all of them do when the adapter
+//! stops. The layer owns neither the stack nor the adapters' sockets ([`OsLayer`](crate::adapter::OsLayer)) and links: its caller lends
+//! them to each call.
 //!
-//! There may be several adapters. A connection is of the one on whose address it came, the only one that it may be handed to; each has
-//! a Soft_Limit of its own, and is lost for itself.
+//! There may be several adapters. A connection may be handed only to the adapter on whose address it arrived; each adapter has its own
+//! Soft_Limit, and losing one does not affect the others.
 //!
-//! A connection on its way has no owner. What the application asks of it waits in its socket; packets that come for it are kept, in
-//! order, and go where its state goes.
+//! A moving connection has no owner. The application's requests wait in its socket; packets that arrive for the connection are kept in
+//! order, and follow its state.
 //!
-//! Where to look: `calls` is what the application does, `events` what it is told, `moving` takes connections to the adapter and back,
-//! `settling` waits for what those have under way that are to move, `packets` sorts what is of no connection here; `adapters` has what is lent.
+//! Modules: `calls` has the application's calls, `events` handles and reports events, `moving` moves connections to the adapter and back,
+//! `settling` waits until connections that are to move have no data in flight, `packets` sorts packets of connections that are not in the
+//! stack; `adapters` describes what is lent.
 
 mod adapters;
 mod calls;
@@ -45,52 +47,51 @@ use std::collections::{BTreeSet, VecDeque};
 
 /// The sockets of one application.
 ///
-/// Order of calls: events of the stack go to [`SocketLayer::handle_event`], those of the adapters are taken by
-/// [`SocketLayer::handle_adapters`]; then [`SocketLayer::next_ready`] until it gives nothing, the application acting on each by
-/// [`SocketLayer::calls`].
+/// Call in this order: [`SocketLayer::handle_event`] with each event of the stack, and [`SocketLayer::handle_adapters`] for those of the
+/// adapters; then [`SocketLayer::next_ready`] until it returns `None`, handling each socket through [`SocketLayer::calls`].
 #[derive(Debug)]
 pub struct SocketLayer<P> {
     sockets: Slab<Socket<P>>,
-    /// By the connection's number in the stack.
+    /// Sockets by their connection's ID in the stack.
     by_conn: Vec<Option<SocketId>>,
     /// Connections that are not in the stack.
     away: FxHashMap<Flow, Away>,
-    /// The same by adapter.
+    /// State of each adapter.
     adapters: Vec<Connections>,
-    /// Each with the adapter on whose address it listens.
+    /// Listeners, each with the adapter on whose address it listens.
     listeners: Vec<(ListenerId, AdapterId)>,
-    /// What is handed to an adapter; none when there is none.
+    /// The policy that selects connections for an adapter; `None` if there is no adapter.
     selection: Option<Box<dyn Selection>>,
-    /// Packets of connections that have moved to an adapter, and of those that have come back.
+    /// Kept packets of connections that have moved to an adapter, and (in `arrived`) of connections that have come back.
     to_forward: VecDeque<(AdapterId, P)>,
     arrived: VecDeque<P>,
-    /// Connections that have moved out of the stack and into it.
+    /// Connections that have left the stack or returned to it.
     moves: VecDeque<StackMove>,
-    /// Connections that are to move when nothing of theirs is under way any more, by when to look next.
+    /// Connections that are to move once none of their data is in flight, by the time of the next look.
     settling: BTreeSet<(Time, SocketId)>,
     /// How connections get on that move; none if nobody asks.
     progress: Option<VecDeque<(Flow, Move)>>,
-    /// What connections that are about to come will send, by their other ends.
+    /// Number of enqueues that expected connections will make, by remote endpoint.
     foreseen: FxHashMap<Endpoint, u32>,
     ready: VecDeque<Ready>,
     acceptable: bool,
     most_sockets: usize,
-    /// A connection that has moved stays for so long before policy moves it again.
+    /// Minimum time between a connection's move and the policy's next one.
     least_stay: Span,
     stats: LayerStats,
 }
 
-/// Whose a connection is that is not in the stack.
+/// Who has a connection that is not in the stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Away {
-    /// It belongs to a socket.
+    /// A socket.
     Of(SocketId),
-    /// An adapter brings it to its end.
+    /// The adapter, which closes the connection on its own.
     Closing(AdapterId),
 }
 
 impl<P: Inline> SocketLayer<P> {
-    /// A layer without sockets, of which there may be `most_sockets`. With a selection policy there is an adapter.
+    /// Creates a layer without sockets, for at most `most_sockets`. A selection policy means that there is an adapter.
     pub fn new(most_sockets: usize, selection: Option<Box<dyn Selection>>) -> Self {
         Self {
             sockets: Slab::new(),
@@ -115,17 +116,17 @@ impl<P: Inline> SocketLayer<P> {
 
     // --- getters ---
 
-    /// Sockets.
+    /// Returns the number of sockets.
     pub fn len(&self) -> usize {
         self.sockets.len()
     }
 
-    /// Whether there are no sockets.
+    /// Returns whether there are no sockets.
     pub fn is_empty(&self) -> bool {
         self.sockets.is_empty()
     }
 
-    /// Totals.
+    /// Returns the counters.
     pub fn stats(&self) -> &LayerStats {
         &self.stats
     }
@@ -135,12 +136,12 @@ impl<P: Inline> SocketLayer<P> {
         self.adapters.iter().map(|of| of.sockets.len()).sum()
     }
 
-    /// Where each connection is, and why.
+    /// Returns where each connection is, and why.
     pub fn states(&self) -> impl Iterator<Item = SocketState> + '_ {
         self.sockets.iter().map(|(_, socket)| socket.state())
     }
 
-    /// Whether nothing of a connection is here that its stack does not have.
+    /// Returns whether the stack has a connection and the layer holds none of its data.
     pub fn is_wholly_in_stack(&self, id: SocketId) -> bool {
         self.sockets.get(id.0 as usize).is_some_and(|socket| {
             let is_empty = socket.early.is_empty() && socket.unsent.is_empty();
@@ -153,7 +154,7 @@ impl<P: Inline> SocketLayer<P> {
         Some(self.sockets.get(id.0 as usize)?.state())
     }
 
-    /// How a connection ended, if it has.
+    /// Returns how a connection ended, if it has.
     pub fn end_of(&self, id: SocketId) -> Option<CloseReason> {
         match self.sockets.get(id.0 as usize)?.place {
             Place::Ended(reason) => Some(reason),
@@ -161,7 +162,7 @@ impl<P: Inline> SocketLayer<P> {
         }
     }
 
-    /// Whether nothing that was taken from the application waits here for a connection to arrive.
+    /// Returns whether the layer holds no data of the application and no connection is moving.
     pub fn is_flushed(&self) -> bool {
         let mut sockets = self.sockets.iter();
         sockets.all(|(_, socket)| socket.unsent.is_empty() && !socket.is_moving())
@@ -169,8 +170,8 @@ impl<P: Inline> SocketLayer<P> {
 
     // --- mutators ---
 
-    /// Has a connection that policy has moved stay for so long before policy moves it again. Where a move forgets what TCP has learned of
-    /// the path, that is to be well above a retransmission timeout, or a lossy one never gets to send again.
+    /// Sets how long a connection that has moved stays before the policy moves it again. If a move discards what TCP has learned of the
+    /// path, this should be well above a retransmission timeout, or a connection on a lossy path never gets to retransmit.
     pub fn set_least_stay(&mut self, stay: Span) {
         self.least_stay = stay;
     }
@@ -180,30 +181,30 @@ impl<P: Inline> SocketLayer<P> {
         self.progress.get_or_insert_default();
     }
 
-    /// Tells the selection policy of a connection that is about to come from `remote`, by about how many enqueues to its send buffer it will
-    /// be used. Only who replays a log can know.
+    /// Announces a connection from `remote` to the selection policy, and about how many enqueues it will make to its send buffer. Only a
+    /// program that replays a log can know this.
     pub fn foresee(&mut self, remote: Endpoint, enqueues: u32) {
         self.foreseen.insert(remote, enqueues);
     }
 
-    /// Takes in connections of a listener of the stack: they come on this adapter, if there is one.
+    /// Adds a listener of the stack, whose connections arrive on this adapter, if there is one.
     pub fn add_listener(&mut self, listener: ListenerId, adapter: AdapterId) {
         self.listeners.push((listener, adapter));
         self.know(adapter);
     }
 
-    /// Takes in connections of a listener no more.
+    /// Removes a listener.
     pub fn remove_listener(&mut self, listener: ListenerId) {
         self.listeners.retain(|&(id, _)| id != listener);
     }
 
-    /// The listeners, of which none is left here.
+    /// Removes and returns all listeners.
     pub fn take_listeners(&mut self) -> impl Iterator<Item = ListenerId> + use<P> {
         let listeners = std::mem::take(&mut self.listeners);
         listeners.into_iter().map(|(listener, _)| listener)
     }
 
-    /// The socket calls of the application, where there are these adapters.
+    /// Returns the socket calls of the application, for these adapters.
     pub fn calls<'a, L: HostLink<Data = P>, S: HostStack<P>>(
         &'a mut self,
         now: Time,
@@ -213,8 +214,9 @@ impl<P: Inline> SocketLayer<P> {
         LayerCalls::new(now, self, stack, adapters)
     }
 
-    /// An adapter is lost, and with it the connections on it and on their way: what becomes of each [`SocketLayer::handle_adapters`]
-    /// finds. The stack may [recover](HostStack::recover) some. A connection that the policy had chosen for it goes to the next one when it sends again, if it is on the host by then.
+    /// Handles the loss of an adapter, and with it of its connections and those moving to or from it: [`SocketLayer::handle_adapters`]
+    /// finds out what becomes of each. The stack may [recover](HostStack::recover) some. A connection that the policy had chosen for this
+    /// adapter goes to the next adapter when it sends again, if it is on the host by then.
     pub fn handle_adapter_lost(&mut self, adapter: AdapterId) {
         if let Some(of) = self.adapters.get_mut(adapter.index()) {
             self.stats.lost_with_adapter += of.sockets.len() as u64;
@@ -224,13 +226,13 @@ impl<P: Inline> SocketLayer<P> {
 
     // --- inside ---
 
-    /// Keeps account of an adapter from now on.
+    /// Starts to keep state of an adapter.
     fn know(&mut self, adapter: AdapterId) {
         let adapters = self.adapters.len().max(adapter.index() + 1);
         self.adapters.resize_with(adapters, Connections::default);
     }
 
-    /// The socket whose connection it is in the stack.
+    /// Returns the socket of a connection in the stack.
     pub fn socket_of(&self, conn: ConnId) -> Option<SocketId> {
         self.by_conn.get(conn.0 as usize).copied().flatten()
     }
@@ -243,7 +245,7 @@ impl<P: Inline> SocketLayer<P> {
         self.by_conn[index] = id;
     }
 
-    /// The socket whose connection is an adapter's socket of this number.
+    /// Returns the socket whose connection is this socket of the adapter.
     fn socket_on(&self, adapter: AdapterId, on_adapter: SocketId) -> Option<SocketId> {
         let of = self.adapters.get(adapter.index())?;
         of.sockets.get(&on_adapter.0).copied()
@@ -263,7 +265,7 @@ impl<P: Inline> SocketLayer<P> {
         }
     }
 
-    /// Frees a socket's slot; nothing of it may be in the stack or on the adapter.
+    /// Frees a socket's slot; neither the stack nor the adapter may have its connection any more.
     fn remove(&mut self, id: SocketId) {
         self.settles_no_more(id);
         let socket = self.sockets.remove(id.0 as usize);
@@ -276,14 +278,14 @@ impl<P: Inline> SocketLayer<P> {
                 bytes_sent: socket.bytes_sent,
             });
         }
-        // Its slot may be used again while the old one is still in the queue.
+        // The slot may be reused while events of this socket are still in the queue.
         if socket.readable || socket.writable {
             self.ready.retain(|ready| match ready {
                 Ready::Readable(other) | Ready::Writable(other) => *other != id,
                 Ready::Acceptable => true,
             });
         }
-        // Those that waited for a place may have it.
+        // Connections that waited for a free slot may have this one.
         self.acceptable |= self.sockets.len() + 1 == self.most_sockets;
     }
 }

@@ -1,4 +1,4 @@
-//! Handoff and restore (handoff-policies 2): which connections, when, and what waits meanwhile.
+//! Handoff and restore (handoff-policies 2): which connections move, when, and what waits meanwhile.
 
 use super::socket::{Place, Wish};
 use super::{AdapterEnd, Away, HostStack, Reached, SocketLayer};
@@ -10,38 +10,38 @@ use baton_bus::link::Inline;
 use baton_tcp::{CloseReason, ConnId, Moved, Portable, State};
 use baton_wire::{Flow, Time};
 
-/// A connection of a socket that has left the stack, or is there again.
+/// A connection of a socket that has left the stack or returned to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StackMove {
-    /// Its number in the stack.
+    /// The connection's ID in the stack.
     pub conn: ConnId,
-    /// Its socket.
+    /// The socket.
     pub socket: SocketId,
-    /// Its number on the adapter; none if it did not get so far.
+    /// The adapter's socket; `None` if the connection did not get one.
     pub on_adapter: Option<SocketId>,
-    /// It is in the stack again.
+    /// Whether the connection has returned to the stack.
     pub is_back: bool,
 }
 
-/// How far a connection has got that is to move.
+/// Progress of a connection that is to move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Move {
-    /// It is on its way to the adapter.
+    /// The connection is moving to the adapter.
     HandingOff,
-    /// The adapter has it.
+    /// The adapter has the connection.
     HandedOff,
-    /// It was chosen, and does not go, or the adapter has refused it: for this reason.
+    /// The connection was selected but cannot move, or the adapter has refused it, for this reason.
     Refused(NotOffloaded),
-    /// The adapter is asked for it.
+    /// The adapter was asked to return the connection.
     Restoring,
-    /// It is on the host again.
+    /// The connection is on the host again.
     Restored,
-    /// It came to its end on the adapter before it could leave.
+    /// The connection ended on the adapter before it could leave.
     NotRestored,
 }
 
 impl<P: Inline> SocketLayer<P> {
-    /// How the next connection got on that moves, if that is [kept](SocketLayer::keep_progress).
+    /// Returns the progress of the next moving connection, if progress is [recorded](SocketLayer::keep_progress).
     pub fn poll_progress(&mut self) -> Option<(Flow, Move)> {
         self.progress.as_mut()?.pop_front()
     }
@@ -53,15 +53,15 @@ impl<P: Inline> SocketLayer<P> {
         }
     }
 
-    /// The next connection that has left the stack or is back, for whoever keeps something about those in it. What nobody has asked for
-    /// is forgotten when [`SocketLayer::handle_adapters`] is called.
+    /// Returns the next connection that has left the stack or returned to it, for callers with their own state of connections in the stack.
+    /// [`SocketLayer::handle_adapters`] discards those that nobody has asked for.
     pub fn poll_stack_move(&mut self) -> Option<StackMove> {
         self.moves.pop_front()
     }
 
-    // --- which and when (handoff-policies 3.3) ---
+    // --- the policy: which connections and when (handoff-policies 3.3) ---
 
-    /// A connection was accepted, or one that was taken in is open.
+    /// Asks the policy about a newly established connection.
     pub(super) fn consider_established(
         &mut self,
         now: Time,
@@ -79,7 +79,7 @@ impl<P: Inline> SocketLayer<P> {
         }
     }
 
-    /// The application has read something.
+    /// Asks the policy after the application has read something.
     pub(super) fn consider_receive(
         &mut self,
         now: Time,
@@ -88,7 +88,7 @@ impl<P: Inline> SocketLayer<P> {
         id: SocketId,
     ) {
         if self.socket(id).settling.is_some() {
-            // Who answers has often acknowledged.
+            // A peer that sends data has often acknowledged ours.
             return self.look_at_settling(now, stack, os, id);
         }
         let is_on_host = matches!(self.socket(id).place, Place::Host(_));
@@ -99,7 +99,7 @@ impl<P: Inline> SocketLayer<P> {
         }
     }
 
-    /// The application has put something into its send buffer, by so many enqueues.
+    /// Asks the policy after the application has put data into its send buffer by this many enqueues.
     pub(super) fn consider_send(
         &mut self,
         now: Time,
@@ -124,7 +124,7 @@ impl<P: Inline> SocketLayer<P> {
         });
     }
 
-    /// When the policy is to be asked next about a connection that is on the host, counted from now, unless its adapter is lost before.
+    /// Returns when to ask the policy next about a connection on the host, counted from now, unless its adapter is lost before.
     pub(super) fn next_look(
         &self,
         now: Time,
@@ -139,7 +139,7 @@ impl<P: Inline> SocketLayer<P> {
         let view = self.view(now, stack, os, id, 0);
         let generation = self.adapters[socket.adapter.index()].generation;
         if (socket.chosen_for).is_some_and(|chosen| chosen != generation) {
-            // It goes to the next adapter when it sends.
+            // The connection goes to the next adapter when it sends or receives.
             return NextLook {
                 enqueues: 1,
                 receives: 1,
@@ -156,14 +156,14 @@ impl<P: Inline> SocketLayer<P> {
         }
     }
 
-    /// Whether policy may move it again.
+    /// Returns whether the policy may move the connection again.
     fn has_stayed(&self, now: Time, id: SocketId) -> bool {
         let socket = self.socket(id);
         let has_stayed = now.saturating_since(socket.since) >= self.least_stay;
         now >= socket.not_before && (socket.handoffs == 0 || has_stayed)
     }
 
-    /// Attempts to hand off what is on the host, if `decide` says so and it has not had its chance.
+    /// Attempts to hand off a connection on the host if `decide` says so and the connection has not had its chance yet.
     fn consider(
         &mut self,
         now: Time,
@@ -220,7 +220,7 @@ impl<P: Inline> SocketLayer<P> {
         }
     }
 
-    /// Whether the policy has chosen it for an adapter that is gone, and there is another: it goes there.
+    /// Returns whether the policy has selected the connection for an adapter that is gone, and there is another to which it can go.
     fn is_chosen_for_former(&self, os: &OsLayer<P>, id: SocketId) -> bool {
         let socket = self.socket(id);
         let generation = self.adapters[socket.adapter.index()].generation;
@@ -236,7 +236,7 @@ impl<P: Inline> SocketLayer<P> {
     ) {
         let outcome = self.hand_off(now, stack, os, id);
         if outcome == Err(NotOffloaded::State) && self.is_chosen_for_former(os, id) {
-            // It may be able to move when it sends again.
+            // The connection may be able to move when it sends again.
             return;
         }
         let of = &self.adapters[self.socket(id).adapter.index()];
@@ -248,7 +248,7 @@ impl<P: Inline> SocketLayer<P> {
     }
 
     pub(super) fn not_handed_off(&mut self, id: SocketId, why: NotOffloaded) {
-        // What was only late may have its chance again.
+        // A connection that only did not settle in time may have another chance.
         self.socket_mut(id).failures += u32::from(why != NotOffloaded::UnderWay);
         self.set_why(id, why);
         self.note(id, Move::Refused(why));
@@ -256,10 +256,10 @@ impl<P: Inline> SocketLayer<P> {
 
     // --- to the adapter ---
 
-    /// Hands a connection to its adapter: now, or when the stack lets it go.
+    /// Hands a connection to its adapter, now or when the stack can release it.
     ///
     /// # Errors
-    /// It stays, for the reason given.
+    /// The connection stays, for the reason given.
     pub(super) fn hand_off(
         &mut self,
         now: Time,
@@ -341,7 +341,7 @@ impl<P: Inline> SocketLayer<P> {
         }
     }
 
-    /// The adapter has the connection.
+    /// Called when the adapter has accepted the connection.
     pub(super) fn handed_off<L: HostLink<Data = P>>(
         &mut self,
         now: Time,
@@ -393,7 +393,7 @@ impl<P: Inline> SocketLayer<P> {
         }
     }
 
-    /// The application and the adapter go on without each other.
+    /// Removes the socket of a connection that the adapter closes on its own.
     pub(super) fn forget_on_adapter(&mut self, stack: &mut impl HostStack<P>, id: SocketId) {
         let socket = self.socket(id);
         let (flow, adapter) = (socket.flow, socket.adapter);
@@ -408,7 +408,7 @@ impl<P: Inline> SocketLayer<P> {
         self.remove(id);
     }
 
-    /// The adapter has not taken the connection: it goes on here.
+    /// Called when the adapter has not accepted the connection, which then continues here.
     pub(super) fn handoff_refused(
         &mut self,
         now: Time,
@@ -425,7 +425,7 @@ impl<P: Inline> SocketLayer<P> {
             return debug_assert!(false, "its state is kept until the answer");
         };
         if status == Status::Aborted {
-            // The adapter is gone, and may have begun to go on with the connection.
+            // The adapter is gone, and may have started to use the connection.
             let conn = stack.reclaim(now, *kept);
             return self.recovered(now, stack, id, conn);
         }
@@ -437,9 +437,9 @@ impl<P: Inline> SocketLayer<P> {
         self.take_back(now, stack, id, *kept);
     }
 
-    // --- and back ---
+    // --- back to the host ---
 
-    /// Takes a connection back from its adapter; false when it is not there.
+    /// Takes a connection back from its adapter. Returns false if the connection is not there or cannot be taken back now.
     pub(super) fn restore(
         &mut self,
         now: Time,
@@ -469,7 +469,7 @@ impl<P: Inline> SocketLayer<P> {
         }
     }
 
-    /// Connections can be taken back again: those that were to be meanwhile are.
+    /// Takes back the connections that were wanted while connections could not be taken back.
     pub fn restore_wanted<L>(
         &mut self,
         now: Time,
@@ -490,7 +490,7 @@ impl<P: Inline> SocketLayer<P> {
         }
     }
 
-    /// The connection has left the adapter.
+    /// Called when the connection has left the adapter.
     pub(super) fn restored(
         &mut self,
         now: Time,
@@ -525,7 +525,7 @@ impl<P: Inline> SocketLayer<P> {
         self.take_back(now, stack, id, moved.state);
     }
 
-    /// The adapter is gone that had the connection.
+    /// Called when the adapter of the connection is gone.
     pub(super) fn lost(
         &mut self,
         now: Time,
@@ -555,7 +555,7 @@ impl<P: Inline> SocketLayer<P> {
         self.recovered(now, stack, id, conn);
     }
 
-    /// A connection of an adapter that is gone is in the stack again, or lost.
+    /// Continues with a connection of an adapter that is gone, or reports it lost.
     fn recovered(
         &mut self,
         now: Time,
@@ -573,7 +573,7 @@ impl<P: Inline> SocketLayer<P> {
         self.is_back(now, stack, id, conn);
     }
 
-    /// The connection came to its end on the adapter before it could leave.
+    /// Called when the connection ended on the adapter before it could leave.
     pub(super) fn not_restored(
         &mut self,
         now: Time,
@@ -597,7 +597,7 @@ impl<P: Inline> SocketLayer<P> {
         self.forget_on_adapter(stack, id);
     }
 
-    /// Puts a connection into the stack again, and does what has waited for that.
+    /// Imports a connection into the stack, and does what has waited for that.
     fn take_back(
         &mut self,
         now: Time,

@@ -1,29 +1,29 @@
-//! Packets of connections that are not in the stack: on their way, or on an adapter.
+//! Packets of connections that are not in the stack because they are moving or on an adapter.
 
 use super::socket::Place;
 use super::{AdapterId, Away, SocketLayer};
 use baton_bus::link::Inline;
 use baton_wire::Flow;
 
-/// Packets kept for one connection on its way: about a window of them.
+/// Maximum number of packets kept for a moving connection: about a window.
 const MOST_KEPT: usize = 256;
 
-/// What is to be done with a packet.
+/// What happens with a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate<P> {
-    /// It was kept, or dropped because too many were.
+    /// The layer has kept the packet, or dropped it because it keeps too many.
     Kept,
-    /// It goes to the adapter that has its connection.
+    /// The packet goes to the adapter that has its connection.
     Forward(AdapterId, P),
 }
 
 impl<P: Inline> SocketLayer<P> {
-    /// Whether a packet of `flow` is not for the stack.
+    /// Returns whether packets of `flow` are not for the stack.
     pub fn is_away(&self, flow: &Flow) -> bool {
         self.away.contains_key(flow)
     }
 
-    /// Says what is to be done with a packet of `flow`, which [is away](SocketLayer::is_away).
+    /// Decides what happens with a packet of `flow`, which [is away](SocketLayer::is_away).
     pub fn sort(&mut self, flow: &Flow, packet: P) -> Fate<P> {
         let id = match self.away.get(flow) {
             Some(&Away::Of(id)) => id,
@@ -51,12 +51,12 @@ impl<P: Inline> SocketLayer<P> {
         Fate::Kept
     }
 
-    /// The next packet that was kept for a connection which is on this adapter now.
+    /// Returns the next packet that was kept for a connection which is now on this adapter.
     pub fn poll_forward(&mut self) -> Option<(AdapterId, P)> {
         self.to_forward.pop_front()
     }
 
-    /// The next packet that was kept for a connection which is in the stack now.
+    /// Returns the next packet that was kept for a connection which is now in the stack.
     pub fn poll_arrived(&mut self) -> Option<P> {
         self.arrived.pop_front()
     }

@@ -1,5 +1,7 @@
-//! Connections that are to move and have bytes under way. A live host's stack lets a connection go only when its peer has acknowledged all
-//! that was sent; no event tells when that is. So the connection takes no more data, and the layer looks again and again.
+//! Connections that are to move and have data in flight. The stack of a live host releases a connection only when the peer has acknowledged
+//! all data; no event reports that, so the layer polls. At first the connection continues as before: a program that sends an answer in
+//! parts would otherwise have to wait with the second part for the acknowledgment of the first, which the peer delays. If the connection
+//! does not come to rest by itself, it then takes no more data. What the application sends meanwhile is kept, up to a limit.
 
 use super::socket::Settling;
 use super::{AdapterEnd, HostStack, Place, SocketLayer};
@@ -8,7 +10,7 @@ use crate::{NotOffloaded, SocketId};
 use baton_bus::link::Inline;
 use baton_wire::{Span, Time};
 
-/// From the first look to the second. Each pause is twice the one before.
+/// Time from the first look to the second. Each pause is twice as long as the one before.
 const FIRST_PAUSE: Span = Span::from_ms(1);
 const LONGEST_PAUSE: Span = Span::from_ms(20);
 /// A connection that has not settled by then goes on: the window of its peer may be closed.
@@ -17,19 +19,19 @@ const LONGEST: Span = Span::from_secs(1);
 const BETWEEN_ATTEMPTS: Span = Span::from_secs(10);
 
 impl<P: Inline> SocketLayer<P> {
-    /// When [`SocketLayer::handle_settling`] is to be called next; none as long as no connection settles.
+    /// Returns when to call [`SocketLayer::handle_settling`] next; `None` if no connection is settling.
     pub fn poll_timeout(&self) -> Option<Time> {
         self.settling.first().map(|&(look_at, _)| look_at)
     }
 
-    /// Moves connections whose bytes under way have arrived, and gives up those that have waited too long.
+    /// Moves connections whose data was acknowledged, and gives up on connections that have waited too long.
     pub fn handle_settling<L>(
         &mut self,
         now: Time,
         stack: &mut impl HostStack<P>,
         adapters: &mut [AdapterEnd<P, L>],
     ) {
-        // Each that is looked at is looked at next later than now, or not again.
+        // Each look either schedules the next one after `now` or ends settling.
         while let Some(&(look_at, id)) = self.settling.first()
             && look_at <= now
         {
@@ -40,7 +42,7 @@ impl<P: Inline> SocketLayer<P> {
         }
     }
 
-    /// Moves a connection that settles, if it can go now.
+    /// Moves a settling connection, if it can move now.
     pub(super) fn look_at_settling(
         &mut self,
         now: Time,
@@ -74,7 +76,7 @@ impl<P: Inline> SocketLayer<P> {
         self.socket_mut(id).settling = Some(settling);
     }
 
-    /// Whoever settles is looked at no more. False if it did not settle.
+    /// Ends the settling of a connection. Returns false if it was not settling.
     pub(super) fn settles_no_more(&mut self, id: SocketId) -> bool {
         let settling = self.socket_mut(id).settling.take();
         settling.is_some_and(|settling| self.settling.remove(&(settling.look_at, id)))

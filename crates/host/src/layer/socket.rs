@@ -1,4 +1,4 @@
-//! One socket: where its connection lives, and what waits for it.
+//! One socket: where its connection is, and what waits for the connection.
 
 use super::AdapterId;
 use crate::{NotOffloaded, SocketId};
@@ -6,23 +6,23 @@ use baton_tcp::{CloseReason, ConnId, Portable};
 use baton_wire::{Flow, SeqNr, Span, Time};
 use std::collections::VecDeque;
 
-/// Where a connection lives.
+/// Where a connection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// On the local stack.
     Host(ConnId),
-    /// On its way to the adapter, as its socket of this number.
+    /// Moving to the adapter, where it will be this socket.
     HandingOff(SocketId),
     /// On the adapter.
     Adapter(SocketId),
-    /// On its way back.
+    /// Moving back from the adapter.
     Restoring(SocketId),
-    /// Nowhere any more.
+    /// The connection has ended.
     Ended(CloseReason),
 }
 
 impl Place {
-    /// The adapter's socket, of one that is not here.
+    /// Returns the adapter's socket, unless the connection is in the stack or has ended.
     pub(super) fn on_adapter(self) -> Option<SocketId> {
         match self {
             Self::HandingOff(id) | Self::Adapter(id) | Self::Restoring(id) => Some(id),
@@ -31,65 +31,65 @@ impl Place {
     }
 }
 
-/// How far the owner of a connection has got.
+/// How far the owner of a connection has written and read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reached {
-    /// The sequence number behind all that it has written.
+    /// Sequence number after the last byte written.
     pub sent: SeqNr,
-    /// The one behind all that it has been given of what was received.
+    /// Sequence number after the last received byte that the owner was given.
     pub received: SeqNr,
 }
 
-/// How an application has used a connection by calls that the layer has not seen.
+/// How an application has used a connection by calls that bypass the layer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Used {
-    /// Times that it has sent something.
+    /// Number of times that it has sent something.
     pub requests: u32,
-    /// Enqueues to the send buffer.
+    /// Number of enqueues to the send buffer.
     pub enqueues: u32,
-    /// Bytes sent.
+    /// Number of bytes sent.
     pub bytes: u64,
-    /// Times that it has received something.
+    /// Number of times that it has received something.
     pub receives: u32,
 }
 
-/// What a tool shows of a connection.
+/// State of a connection, for a tool to show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SocketState {
     /// The connection.
     pub flow: Flow,
-    /// The adapter on which it came, if there is one.
+    /// The adapter on which the connection arrived, if there is one.
     pub adapter: AdapterId,
-    /// Where it is.
+    /// Where the connection is.
     pub place: Place,
-    /// Since when.
+    /// Since when the connection has been there.
     pub since: Time,
-    /// Why it is not on the adapter, if it is not.
+    /// Why the connection is not on the adapter, if it is not.
     pub why: Option<NotOffloaded>,
-    /// How often it went to the adapter.
+    /// How often the connection was handed off to the adapter.
     pub handoffs: u32,
 }
 
-/// A connection is to move as soon as its peer has acknowledged what it sent.
+/// Progress of a connection that is to move as soon as its peer has acknowledged all data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Settling {
     pub(super) since: Time,
-    /// When to look whether it can move.
+    /// When to check whether the connection can move.
     pub(super) look_at: Time,
-    /// From that look to the next.
+    /// Time from that check to the next.
     pub(super) pause: Span,
 }
 
-/// How the application wants a connection to end that is on its way.
+/// What the application wants to happen to a connection after its move, or after the waiting data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Wish {
     #[default]
     None,
-    /// Nothing more is sent.
+    /// Shut down sending.
     Shutdown,
-    /// The socket is no more; the connection comes to its end.
+    /// Close the connection. The application's socket is closed already.
     Close,
-    /// The socket is no more, and the connection is reset.
+    /// Reset the connection. The application's socket is closed already.
     Abort,
 }
 
@@ -97,38 +97,39 @@ pub(super) enum Wish {
 #[derive(Debug)]
 pub(super) struct Socket<P> {
     pub(super) flow: Flow,
-    /// The only one that it may be handed to.
+    /// The only adapter to which the connection may be handed.
     pub(super) adapter: AdapterId,
     pub(super) place: Place,
     pub(super) since: Time,
     pub(super) opened_at: Time,
 
-    /// It is to move, and has bytes under way.
+    /// Present while the connection is to move and has data in flight.
     pub(super) settling: Option<Settling>,
-    /// Policy does not move it before: it was to settle, and did not in time.
+    /// The policy does not move the connection before this time, because it did not settle in time.
     pub(super) not_before: Time,
-    /// What it was when it left for the adapter, until that has answered.
+    /// State in which the connection left for the adapter, until the adapter has answered.
     pub(super) kept: Option<Box<Portable<P>>>,
-    /// The sequence numbers behind what had been written and read by then.
+    /// Sequence numbers after the data that had been written and read by then.
     pub(super) left_at: Reached,
-    /// Packets that came while it was on its way.
+    /// Packets that arrived while the connection was moving.
     pub(super) packets: Vec<P>,
-    /// What the adapter had received before the connection came back: read before anything else.
+    /// Data that was received before the last move and not read; it is read before anything else.
     pub(super) early: VecDeque<P>,
-    /// What the adapter had taken and its TCP had no room for: sent before anything else.
+    /// Data that the adapter had taken and its TCP had no space for, and data that the application has sent while the connection was
+    /// moving; it is sent before anything else.
     pub(super) unsent: VecDeque<P>,
-    /// What is to be done once the connection has arrived, or `unsent` is empty.
+    /// What to do once the connection has moved, or `unsent` is empty.
     pub(super) wish: Wish,
-    /// The adapter asked for it, or the host wants it, while it was on its way there, or could not be taken back.
+    /// The adapter or the host wanted the connection back while it was moving to the adapter, or could not be taken back.
     pub(super) restore_wanted: bool,
 
     pub(super) corked: bool,
-    /// The application is to be told.
+    /// Whether an event for the application is queued.
     pub(super) readable: bool,
     pub(super) writable: bool,
     pub(super) wants_room: bool,
 
-    /// What selection policies see.
+    /// Counters for selection policies.
     pub(super) requests: u32,
     pub(super) enqueues: u32,
     pub(super) bytes_sent: u64,
@@ -136,7 +137,7 @@ pub(super) struct Socket<P> {
     pub(super) foreseen: Option<u32>,
     pub(super) failures: u32,
     pub(super) handoffs: u32,
-    /// The generation of the adapter for which the policy chose it last.
+    /// Generation of the adapter for which the policy selected the connection last.
     pub(super) chosen_for: Option<u32>,
     pub(super) why: Option<NotOffloaded>,
     /// It is never handed off, for this reason.
@@ -188,17 +189,17 @@ impl<P> Socket<P> {
         }
     }
 
-    /// Whether its connection has no owner now.
+    /// Returns whether the connection has no owner now.
     pub(super) fn is_moving(&self) -> bool {
         matches!(self.place, Place::HandingOff(_) | Place::Restoring(_))
     }
 
-    /// Whether what is sent can go on its way. If not it waits until the connection has arrived, or what came before has gone.
+    /// Returns whether data can be sent at once. If not, it waits for the end of the move, or for earlier data.
     pub(super) fn can_send(&self) -> bool {
         !self.is_moving() && self.unsent.is_empty()
     }
 
-    /// Whether the application has let go of it.
+    /// Returns whether the application has closed the socket.
     pub(super) fn is_closed(&self) -> bool {
         matches!(self.wish, Wish::Close | Wish::Abort)
     }

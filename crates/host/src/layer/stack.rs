@@ -1,4 +1,4 @@
-//! What the socket layer asks of the TCP of its host.
+//! The interface between the socket layer and the TCP of its host.
 
 use super::Reached;
 use crate::{Gone, Receive, Unread};
@@ -7,49 +7,49 @@ use baton_wire::{Flow, Payload, Time};
 
 /// The TCP of a host: the engine's ([`Stack`]), or a kernel's.
 ///
-/// Connections are known by numbers, which it gives them when they are accepted or imported.
+/// Connections are identified by numbers, which the stack assigns when they are accepted or imported.
 pub trait HostStack<P> {
-    /// The next connection of a listener.
+    /// Accepts the next connection of a listener.
     fn accept(&mut self, listener: ListenerId) -> Option<ConnId>;
-    /// Whether a listener may have connections.
+    /// Returns whether a listener may have connections to accept.
     fn has_acceptable(&self, listener: ListenerId) -> bool;
-    /// Addresses and ports of a connection.
+    /// Returns addresses and ports of a connection.
     fn flow(&self, conn: ConnId) -> Flow;
 
-    /// Takes at most `max` bytes that were received.
+    /// Takes at most `max` received bytes.
     fn receive(&mut self, conn: ConnId, max: usize) -> Receive<P>;
-    /// What there is to receive.
+    /// Returns what can be received.
     fn unread(&self, conn: ConnId) -> Unread;
-    /// Takes what it has room for of `data`; gives how many bytes.
+    /// Takes as much of `data` as it has buffer space for. Returns how many bytes.
     ///
     /// # Errors
-    /// The connection is gone or closed for writing.
+    /// The connection has ended or is shut down for sending.
     fn send(&mut self, conn: ConnId, data: P) -> Result<usize, Gone>;
-    /// Bytes that it would take now, about.
+    /// Returns approximately how many bytes `send` would take now.
     fn send_space(&self, conn: ConnId) -> usize;
-    /// The length of a connection's send buffer, bytes.
+    /// Returns the length of a connection's send buffer in bytes.
     fn send_buffer(&self, conn: ConnId) -> u32;
-    /// Bytes in it, as far as is known without asking.
+    /// Returns the number of bytes in the send buffer, as far as is known without a system call.
     fn unacknowledged(&self, conn: ConnId) -> usize;
-    /// Sends partial segments at once.
+    /// Sets whether partial segments are sent at once.
     fn set_nodelay(&mut self, conn: ConnId, nodelay: bool);
-    /// Holds partial segments back while set.
+    /// Holds back partial segments while `cork` is set.
     fn set_cork(&mut self, conn: ConnId, cork: bool);
-    /// Nothing more will be sent.
+    /// Shuts down sending.
     fn shutdown(&mut self, conn: ConnId);
-    /// Ends a connection and forgets its number.
+    /// Closes a connection and releases its number.
     fn close(&mut self, conn: ConnId);
-    /// Resets a connection and forgets its number.
+    /// Resets a connection and releases its number.
     fn abort(&mut self, conn: ConnId);
 
-    /// Whether a connection is in a state in which it can move, as far as is known without trying.
+    /// Returns whether the state of a connection allows a move, as far as is known without trying.
     fn may_move(&self, conn: ConnId) -> bool;
     /// Whether a connection can leave now, as far as that depends on what it has sent. If not it takes no more data to send, so that it
     /// soon can: until it leaves or [`unsettle`](HostStack::unsettle) is called.
     fn settle(&mut self, _conn: ConnId) -> bool {
         true
     }
-    /// A connection stays that was to settle: it takes data again.
+    /// Lets a settling connection that stays take data again.
     fn unsettle(&mut self, _conn: ConnId) {}
     /// Takes a connection out. None when it cannot leave now: then it goes on.
     fn export(&mut self, now: Time, conn: ConnId) -> Option<Portable<P>>;
@@ -58,16 +58,17 @@ pub trait HostStack<P> {
     /// A connection that was taken out will not be back.
     fn forget(&mut self, _flow: &Flow) {}
 
-    /// Whether connections that were taken out can be taken in now.
+    /// Returns whether exported connections can be imported now.
     fn takes_back(&self) -> bool {
         true
     }
-    /// Takes in a connection, taken out in this state, whose adapter is gone and may have begun to go on with it. None when it has, or nobody
-    /// knows.
+    /// Imports a connection, exported in this state, whose adapter is gone. Returns `None` if that adapter had started to use the
+    /// connection, or if this is unknown.
     fn reclaim(&mut self, _now: Time, _state: Portable<P>) -> Option<ConnId> {
         None
     }
-    /// Takes in a connection that an adapter had which is gone, and whose owner has got so far. None when nobody knows how it was left.
+    /// Imports a connection whose adapter is gone, given how far its owner has read and written. Returns `None` if the state of the
+    /// connection is unknown.
     fn recover(&mut self, _now: Time, _flow: &Flow, _reached: Reached) -> Option<ConnId> {
         None
     }

@@ -1,46 +1,46 @@
-//! What the socket layer counts.
+//! Counters of the socket layer.
 
 use crate::NotOffloaded;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Totals.
+/// Counters of the socket layer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LayerStats {
-    /// Connections taken from listeners.
+    /// Connections accepted from listeners.
     pub accepted: u64,
-    /// Connections that ended other than in order.
+    /// Connections that did not end in an orderly way.
     pub ended_abnormally: u64,
-    /// Accepts put off because there were as many sockets as may be.
+    /// Accepts postponed because the maximum number of sockets was reached.
     pub accepts_deferred: u64,
-    /// Connections that were to go to the adapter.
+    /// Connections that were offered to the adapter.
     pub handoffs_attempted: u64,
-    /// Those that it took.
+    /// Handoffs that the adapter accepted.
     pub handoffs_accepted: u64,
-    /// Those that it refused.
+    /// Handoffs that the adapter refused.
     pub handoffs_refused: u64,
     /// Connections that were to come back.
     pub restores_attempted: u64,
-    /// Those that came back.
+    /// Connections that came back.
     pub restored: u64,
-    /// Connections that were on the adapter, or on their way, when it was lost.
+    /// Connections that were on the adapter or moving when the adapter was lost.
     pub lost_with_adapter: u64,
-    /// Of these, connections that went on in the stack.
+    /// Connections lost with an adapter that continued in the stack.
     pub recovered: u64,
-    /// States that came back and could not be taken in.
+    /// States that came back and could not be imported.
     pub bad_states: u64,
-    /// Packets kept for connections on their way.
+    /// Packets kept for moving connections.
     pub packets_kept: u64,
-    /// Packets that went to the adapter after a connection.
+    /// Packets forwarded to the adapter that has their connection.
     pub packets_forwarded: u64,
     /// Packets dropped because too many were kept for one connection.
     pub packets_dropped: u64,
-    /// How often each reason was the one why a connection is not on the adapter.
+    /// How often each reason kept a connection off the adapter.
     #[serde(skip)]
     pub not_offloaded: Reasons,
 }
 
-/// Counts of reasons.
+/// Counts by reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reasons(BTreeMap<NotOffloaded, u64>);
 
@@ -49,7 +49,7 @@ impl Reasons {
         *self.0.entry(why).or_insert(0) += 1;
     }
 
-    /// The reasons that there were, and how often.
+    /// Returns the reasons that occurred, and how often.
     pub fn iter(&self) -> impl Iterator<Item = (NotOffloaded, u64)> + '_ {
         self.0.iter().map(|(why, count)| (*why, *count))
     }

@@ -11,7 +11,7 @@ const RING: u32 = 8;
 const CONN: ConnId = ConnId(0);
 const SOCKET: SocketId = SocketId(3);
 
-/// With so many buffers of each kind beside those of the ring.
+/// Creates a memory with `more` buffers of each kind in addition to those of the ring.
 fn memory(more: u32) -> NetworkMemory {
     let config = Config {
         receive_ring_entries: RING,
@@ -233,7 +233,7 @@ fn nothing_is_lost_whatever_happens() {
     });
 }
 
-/// Structures of connections that are touched.
+/// Records accesses to structures of connections.
 #[derive(Default)]
 struct Structures(Vec<(Pool, u32)>);
 
@@ -297,7 +297,7 @@ fn a_block_in_time_wait_stays_in_its_chain_until_its_end_or_a_syn() {
         new_ack: false,
         refused: None,
     };
-    // Both ports are in the same of 512 chains.
+    // Both ports are in the same one of 512 chains.
     let flows = [1000, 1512].map(|port| Flow {
         local: endpoint(1, 80),
         remote: endpoint(2, port),

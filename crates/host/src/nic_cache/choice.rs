@@ -1,14 +1,14 @@
-//! What is decided about content that is to be sent: whether it comes from the cache, and whether its block goes there.
+//! Decides whether content to be sent comes from the cache, and whether its block is put there.
 
 use super::directory::{Block, Directory};
 use super::{Bypass, Coherence, Freshness, NicCache, NicCacheStats};
 use crate::sockets::FileId;
 
-/// Content of a file that lies in one block.
+/// Content of a file within one block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Content {
     pub(crate) file: FileId,
-    /// The block, and what of it comes before.
+    /// Number of the block, and offset of the content within the block.
     pub(crate) number: u32,
     pub(crate) within: u32,
     pub(crate) len: u32,
@@ -17,41 +17,42 @@ pub(crate) struct Content {
 }
 
 impl Content {
-    /// Parts of one request share a block; the one with its first byte stands for the request.
+    /// Returns whether this is the first part of its block. Requests are counted by these parts, because parts of one request share a
+    /// block.
     fn begins(&self) -> bool {
         self.within == 0
     }
 }
 
-/// What a look into the directory gives.
+/// Result of a lookup in the directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// Content stands in this slot.
+    /// The content is in this slot.
     Cached { slot: u32 },
-    /// It does not. A block of its name that was of no use any more has left.
+    /// The content is not cached. An obsolete version of its block was removed.
     Absent,
-    /// It cannot come from the cache, where a newer block of its name stands.
+    /// The content cannot come from the cache, because the cache has a newer version of the block.
     Bypassed,
 }
 
 impl NicCache {
-    /// Whether the NIC has said how large its cache is, and it is of use.
+    /// Returns whether the NIC has reported the size of its cache and the cache is usable.
     pub(crate) fn is_ready(&self) -> bool {
         self.directory.is_some()
     }
 
-    /// What it did.
+    /// Returns the counters of the cache.
     pub(crate) fn stats(&self) -> &NicCacheStats {
         &self.stats
     }
 
-    /// Blocks that it holds, and how many it may hold.
+    /// Returns the current and the maximum number of blocks.
     pub(crate) fn len_and_capacity(&self) -> (u32, u32) {
         let directory = self.directory.as_ref();
         directory.map_or((0, 0), |directory| (directory.len(), directory.capacity()))
     }
 
-    /// Where a block of a file stands, whatever its revision.
+    /// Returns the slot of a block of a file, of any revision.
     pub(crate) fn slot_of(&self, file: FileId, number: u32) -> Option<u32> {
         let (slot, _) = self.directory.as_ref()?.find(file, number)?;
         Some(slot)
@@ -64,7 +65,8 @@ impl NicCache {
         }
     }
 
-    /// What lies in one block of the `most` bytes at `offset` of a file; nothing beyond all numbers of blocks.
+    /// Returns the part of the `most` bytes at `offset` of a file that is in the first block. Returns `None` if the block's number is too
+    /// large.
     pub(crate) fn content(
         &self,
         file: FileId,
@@ -83,17 +85,17 @@ impl NicCache {
         })
     }
 
-    /// Where the block of content begins in its file.
+    /// Returns the offset of the content's block within its file.
     pub(crate) fn start_of(&self, content: &Content) -> u64 {
         u64::from(content.number) * u64::from(self.config.block_bytes)
     }
 
-    /// Where a slot begins in the cache.
+    /// Returns the offset of a slot within the cache.
     pub(crate) fn offset(&self, slot: u32) -> u32 {
         slot * self.config.block_bytes
     }
 
-    /// Where content would be found, which is not counted as a look.
+    /// Returns the place of content in the cache, without counting a lookup.
     pub(crate) fn place_of(&self, content: &Content, coherence: &dyn Coherence) -> Option<u32> {
         let directory = self.directory.as_ref()?;
         let (slot, block) = directory.find(content.file, content.number)?;
@@ -102,7 +104,7 @@ impl NicCache {
         is_there.then(|| self.offset(slot) + content.within)
     }
 
-    /// Looks content up; nothing before the NIC has said how large its cache is.
+    /// Looks content up. Returns `None` if the NIC has not yet reported the size of its cache.
     pub(crate) fn look_up(
         &mut self,
         content: &Content,
@@ -136,7 +138,7 @@ impl NicCache {
         Some(Found::Absent)
     }
 
-    /// An empty slot for the block of content that was not found, which has `bytes`, if it is worth one.
+    /// Returns an empty slot for a block that was not found and has `bytes` bytes, if it is admitted.
     pub(crate) fn make_place(&mut self, content: &Content, bytes: u32) -> Result<u32, Bypass> {
         let &Content { file, number, .. } = content;
         let directory = self.directory.as_mut().ok_or(Bypass::NotReady)?;
@@ -149,7 +151,8 @@ impl NicCache {
         Ok(slot)
     }
 
-    /// The blocks of a file that a change touches and that may be cached: of `len` bytes at `offset` or, without a length, from there on.
+    /// Returns the blocks of a file that a change affects and that may be cached: those of `len` bytes at `offset` or, without a length,
+    /// all from there on.
     pub(crate) fn changed_blocks(&self, file: FileId, offset: u64, len: Option<u64>) -> Vec<u32> {
         let first = *self.blocks(offset, 1).start();
         match (len, &self.directory) {
@@ -159,8 +162,8 @@ impl NicCache {
         }
     }
 
-    /// `len` bytes at `offset` of a file, at least one, have left main memory: their blocks leave, for the one includes the others
-    /// (data-caching 4.2). `left` is told the slot of each.
+    /// Removes the blocks of `len` bytes (at least one) at `offset` of a file, which have left main memory, because main memory must
+    /// include the cache (data-caching 4.2). Calls `left` with the slot of each.
     pub(crate) fn exclude(
         &mut self,
         file: FileId,
@@ -177,21 +180,21 @@ impl NicCache {
         }
     }
 
-    /// A block leaves, because its file has changed; false when it is not there.
+    /// Removes a block because its file has changed. Returns false if the block is not cached.
     pub(crate) fn remove(&mut self, file: FileId, number: u32) -> bool {
         let directory = self.directory.as_mut();
         directory.is_some_and(|directory| directory.remove(file, number))
     }
 
-    /// A block of a transient file leaves, because nobody needs it any more; false when it is not there.
+    /// Removes a block of a transient file because it is no longer needed. Returns false if the block is not cached.
     pub(crate) fn remove_delivered(&mut self, file: FileId, number: u32) -> bool {
         let was_there = self.remove(file, number);
         self.stats.delivered += u64::from(was_there);
         was_there
     }
 
-    /// An empty slot for the block that has left last: what it is now goes there, which is counted. None where there is nothing to put
-    /// there.
+    /// Returns an empty slot for the new content of the block that was just removed, and counts the update. Returns `None` if there is no
+    /// content.
     pub(crate) fn update(&mut self, has_content: bool) -> Option<u32> {
         let directory = self.directory.as_mut().filter(|_| has_content);
         let slot = directory.and_then(Directory::take_slot);
@@ -202,7 +205,7 @@ impl NicCache {
         slot.map(|(slot, _)| slot)
     }
 
-    /// A block has been put into an empty slot.
+    /// Records that a block was put into an empty slot.
     pub(crate) fn put(&mut self, slot: u32, block: Block) {
         self.stats.inserted_bytes += u64::from(block.bytes);
         if let Some(directory) = &mut self.directory {
@@ -210,17 +213,17 @@ impl NicCache {
         }
     }
 
-    /// Content is not sent from the cache.
+    /// Counts content that is not sent from the cache.
     pub(crate) fn bypass(&mut self, reason: Bypass, len: u32) {
         self.stats.bypass(reason, len);
     }
 
-    /// The cache is of no use any more, until it is started again.
+    /// Discards the directory; the cache is unusable until it is started again.
     pub(crate) fn lose(&mut self) {
         self.stats.resets += u64::from(self.directory.take().is_some());
     }
 
-    /// A cache of so many bytes has been started, empty.
+    /// Starts an empty cache of `bytes` bytes.
     pub(crate) fn start(
         &mut self,
         bytes: u32,

@@ -1,42 +1,42 @@
-//! Keeping cached blocks in step with their files (data-caching 4.2 and 6.3).
+//! Protocols that keep cached blocks consistent with their files (data-caching 4.2 and 6.3).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 
-/// How a cached block stands to the content that a packet needs.
+/// Relation of a cached block to the content that a packet needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Freshness {
-    /// It is that content.
+    /// The block has this content.
     Same,
-    /// It is older: of no use to anybody who asks from now on.
+    /// The block is older, and of no use to future requests.
     Older,
-    /// It is newer: the packet sends what was current when it was given to the socket.
+    /// The block is newer: the packet sends the content that was current when it was given to the socket.
     Newer,
 }
 
-/// What is done with a cached block at the moment its file changes there.
+/// Action on a cached block when its content in the file changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnChange {
-    /// Nothing: the system need not even notice.
+    /// Do nothing: the system need not even notice the change.
     Leave,
-    /// It leaves the directory.
+    /// Remove the block from the directory.
     Remove,
-    /// The new content takes its place.
+    /// Replace the block with the new content.
     Update,
 }
 
 /// A protocol that keeps the caches coherent.
 pub trait Coherence: Debug + Send {
-    /// A block was put into the cache when its file had the revision `since`; a packet needs what it was at `asked`.
+    /// Compares a block that was put into the cache at revision `since` of its file with the content that a packet needs, of revision
+    /// `asked`.
     fn compare(&self, since: u32, asked: u32) -> Freshness;
 
-    /// What to do with a cached block that a change touches.
+    /// Returns the action on a cached block that a change affects.
     fn on_change(&self) -> OnChange;
 }
 
-/// Blocks of an old revision are noticed when they are looked up; the paper's protocol. A change of any part of a file makes all
-/// its blocks old.
+/// The paper's protocol: old blocks are detected when they are looked up. A change of any part of a file makes all its blocks old.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Lazy;
 
@@ -54,7 +54,7 @@ impl Coherence for Lazy {
     }
 }
 
-/// What changes is known at once, so that a block in the directory has not changed since it was put there.
+/// Compares revisions if changes are noticed immediately, so that a block in the directory has not changed since it was put there.
 fn unchanged_since(since: u32, asked: u32) -> Freshness {
     if since <= asked {
         Freshness::Same
@@ -63,7 +63,7 @@ fn unchanged_since(since: u32, asked: u32) -> Freshness {
     }
 }
 
-/// A changed block leaves the directory as soon as it changes.
+/// A block is removed from the directory as soon as it changes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Eager;
 
@@ -77,7 +77,7 @@ impl Coherence for Eager {
     }
 }
 
-/// A changed block is put into the cache again at once.
+/// A changed block is immediately put into the cache again.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Update;
 
@@ -91,16 +91,16 @@ impl Coherence for Update {
     }
 }
 
-/// A protocol as a configuration names it.
+/// Configuration of a coherence protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CoherenceConfig {
-    /// A block of another revision is found out when it is looked up: [`Lazy`].
+    /// A block of an old revision is noticed when it is looked up: [`Lazy`].
     #[default]
     Lazy,
-    /// A block leaves the cache when it changes: [`Eager`].
+    /// A block leaves the cache when its file changes there: [`Eager`].
     Eager,
-    /// A block is put into the cache again when it changes: [`Update`].
+    /// A block is put into the cache again when its file changes there: [`Update`].
     Update,
 }
 
@@ -108,7 +108,7 @@ impl CoherenceConfig {
     /// All protocols.
     pub const ALL: [Self; 3] = [Self::Lazy, Self::Eager, Self::Update];
 
-    /// The protocol itself.
+    /// Creates the protocol.
     pub fn build(self) -> Box<dyn Coherence> {
         match self {
             Self::Lazy => Box::new(Lazy),

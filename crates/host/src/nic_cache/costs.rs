@@ -1,7 +1,7 @@
-//! What the directory costs the driver, as instructions of this program: what profiles have for `cache_lookup`, `cache_insert` and
+//! Cost of the directory for the driver, as instructions of this program. Profiles use these numbers for `cache_lookup`, `cache_insert` and
 //! `cache_remove`.
 //!
-//! Each test does one thing [`TIMES`] times, in [`asked`] or [`removal`], in which alone callgrind counts:
+//! Each test performs one operation [`TIMES`] times, in [`asked`] or [`removal`], the only functions in which callgrind counts:
 //! `cargo test --profile ci -p baton-host --lib --no-run`, then
 //! `valgrind --tool=callgrind --toggle-collect='*costs::asked' TEST-BINARY nic_cache::costs::hits_of_packets`, for the other tests
 //! likewise, and the instructions collected divided by [`TIMES`].
@@ -12,11 +12,11 @@ use std::hint::black_box;
 
 const TIMES: u32 = 20_000;
 const BLOCK: u32 = 4096;
-/// Blocks of the cache: 16 MB, the largest of the paper.
+/// Number of blocks of the cache: 16 MB, the largest of the paper.
 const CACHED: u32 = 4096;
 const FILE_BLOCKS: u32 = 4;
 
-/// A cache that has the first blocks of all files, as many as it holds.
+/// Creates a full cache with the first blocks of all files.
 fn cache() -> NicCache {
     let mut cache = NicCache::new(&NicCacheConfig::default());
     let configured: Option<Box<dyn Replacement>> = None;
@@ -27,7 +27,7 @@ fn cache() -> NicCache {
     cache
 }
 
-/// Bytes of the block with this number among those of all files.
+/// Returns content of the block with this number among the blocks of all files.
 fn block(number: u32, within: u32, len: u32) -> Content {
     Content {
         file: FileId(number / FILE_BLOCKS),
@@ -38,12 +38,12 @@ fn block(number: u32, within: u32, len: u32) -> Content {
     }
 }
 
-/// Any of `all`, in an order that is no order of files.
+/// Returns one of `all` numbers, in an order unrelated to that of the files.
 fn scattered(index: u32, all: u32) -> u32 {
     (u64::from(index) * 2_654_435_761 % u64::from(all)) as u32
 }
 
-/// What a driver does about content, but for the commands.
+/// Does what a driver does for content, except for the commands.
 #[inline(always)]
 fn find_or_insert(cache: &mut NicCache, content: &Content) -> Option<u32> {
     match cache.look_up(content, &Lazy)? {
@@ -78,7 +78,7 @@ fn hits_of_packets() {
     let mut cache = cache();
     let before = cache.stats.hits;
     for index in 0..TIMES {
-        // Three packets a block, as a file is sent; the first stands for the request.
+        // Three packets per block, as when a file is sent; the first counts as the request.
         let number = scattered(index / 3, CACHED);
         let within = index % 3 * 1448;
         let content = block(number, within, 1448.min(BLOCK - within));
@@ -92,7 +92,7 @@ fn misses_that_evict() {
     let mut cache = cache();
     let before = cache.stats.evictions;
     for index in 0..TIMES {
-        // Least recently used goes first, so that what is asked for in turn is never there.
+        // The least recently used block is evicted first, so blocks that are requested in turn are never cached.
         let number = (CACHED + index) % (2 * CACHED);
         assert!(asked(&mut cache, &block(number, 0, 1448)).is_some());
     }

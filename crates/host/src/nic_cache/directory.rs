@@ -1,4 +1,4 @@
-//! The directory of one NIC's cache: which block of which file stands where, and since which revision.
+//! The directory of one NIC's cache: the place and the revision of each cached block.
 
 use super::NicCacheConfig;
 use crate::sockets::FileId;
@@ -11,20 +11,20 @@ pub(crate) struct Block {
     pub(crate) file: FileId,
     /// Number of the block within the file.
     pub(crate) number: u32,
-    /// Revision of the file when it was put here.
+    /// Revision of the file when the block was put into the cache.
     pub(crate) since: u32,
-    /// Its length; the last block of a file is partial.
+    /// Length of the block; the last block of a file is partial.
     pub(crate) bytes: u32,
 }
 
 impl Block {
-    /// A block's name for policies.
+    /// Returns a block's key for policies.
     fn key(file: FileId, number: u32) -> u64 {
         u64::from(file.0) << 32 | u64::from(number)
     }
 }
 
-/// The directory. Block `slot` stands at `slot * block_bytes` in the NIC's cache.
+/// The directory. The block in `slot` is at `slot * block_bytes` in the NIC's cache.
 #[derive(Debug)]
 pub(crate) struct Directory {
     slots: Vec<Option<Block>>,
@@ -36,7 +36,7 @@ pub(crate) struct Directory {
 }
 
 impl Directory {
-    /// An empty directory; `replacement` takes the place of the policy that `config` names.
+    /// Creates an empty directory; `replacement` overrides the policy that `config` names.
     pub(crate) fn new(
         config: &NicCacheConfig,
         blocks: u32,
@@ -52,12 +52,12 @@ impl Directory {
         }
     }
 
-    /// Blocks that it has.
+    /// Returns the number of blocks in the directory.
     pub(crate) fn len(&self) -> u32 {
         self.index.len() as u32
     }
 
-    /// Blocks that it may have.
+    /// Returns the maximum number of blocks.
     pub(crate) fn capacity(&self) -> u32 {
         self.slots.len() as u32
     }
@@ -71,20 +71,19 @@ impl Directory {
         Some((slot, self.slots[slot as usize]?))
     }
 
-    /// A request hit the block in `slot`.
+    /// Records a request that hit the block in `slot`.
     pub(crate) fn used(&mut self, slot: u32, block: &Block) {
         self.replacement.used(slot);
         self.admission.used(Block::key(block.file, block.number));
     }
 
-    /// Whether a block that is asked for is worth a place. `begins`: it is asked for anew, and not the rest of it by a later
-    /// packet of one request.
+    /// Reports whether a requested block is admitted. `begins` says that this is a new request, and not a later packet of the same one.
     pub(crate) fn admits(&mut self, file: FileId, number: u32, bytes: u32, begins: bool) -> bool {
         let full = self.free.is_empty();
         self.admits_all || begins && self.admission.admits(Block::key(file, number), bytes, full)
     }
 
-    /// An empty slot; if need be a block makes room. True: one did.
+    /// Returns an empty slot, and whether a block was evicted for it.
     pub(crate) fn take_slot(&mut self) -> Option<(u32, bool)> {
         if let Some(slot) = self.free.pop() {
             return Some((slot, false));
@@ -109,7 +108,7 @@ impl Directory {
         self.replacement.inserted(slot, key, block.bytes);
     }
 
-    /// Removes a block, if it is there.
+    /// Removes a block. Returns whether it was in the directory.
     pub(crate) fn remove(&mut self, file: FileId, number: u32) -> bool {
         let Some(slot) = self.index.remove(&(file, number)) else {
             return false;
@@ -120,7 +119,7 @@ impl Directory {
         true
     }
 
-    /// The numbers of a file's blocks from `first` on.
+    /// Returns the numbers of a file's blocks from `first` on.
     pub(crate) fn blocks_from(&self, file: FileId, first: u32) -> Vec<u32> {
         let mut numbers: Vec<u32> = self
             .iter()
@@ -131,7 +130,7 @@ impl Directory {
         numbers
     }
 
-    /// Asserts that names, slots and free slots agree.
+    /// Asserts that names, slots and free slots are consistent.
     pub(crate) fn check(&self) {
         self.replacement.check();
         for (slot, block) in self.slots.iter().enumerate() {

@@ -1,58 +1,58 @@
-//! What the cache of one NIC did.
+//! Counters of the cache of one NIC.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Why content of a file did not come from the cache and was not put there either.
+/// Reason why content of a file neither came from the cache nor was put there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Bypass {
-    /// The NIC has not said yet how large its cache is.
+    /// The NIC has not yet reported the size of its cache.
     NotReady,
-    /// The packet sends what the file was before its last change.
+    /// The packet sends content from before the file's last change.
     OldRevision,
-    /// The cached block is newer than what the packet sends.
+    /// The cached block is newer than the content of the packet.
     NewerCached,
-    /// Part of the block is not in main memory, which must include the cache.
+    /// A part of the block is not in main memory, which must include the cache.
     NotResident,
-    /// Admission says that the block is not worth a place.
+    /// The block was not admitted.
     NotAdmitted,
-    /// There is no room to ask for its insert now.
+    /// There is no space to request the insertion now.
     NoRoom,
 }
 
-/// What the host did with the cache of one NIC.
+/// Counters of the host's use of the cache of one NIC.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NicCacheStats {
     /// Parts of packets looked up.
     pub lookups: u64,
     /// Parts that were cached.
     pub hits: u64,
-    /// Bytes they had.
+    /// Bytes of the cached parts.
     pub hit_bytes: u64,
-    /// Blocks put into the cache because they were to be sent.
+    /// Blocks inserted into the cache because they were about to be sent.
     pub inserts: u64,
     /// Bytes of all inserts.
     pub inserted_bytes: u64,
-    /// Blocks that made room for others.
+    /// Blocks evicted to make space for others.
     pub evictions: u64,
-    /// Blocks found to be of an old revision when looked up.
+    /// Blocks whose lookup found an old revision.
     pub stale: u64,
-    /// Blocks found to be shorter than what is asked for: their file has grown.
+    /// Blocks whose lookup found that they are shorter than the requested content, because their file has grown.
     pub grown: u64,
-    /// Blocks that a change of their file removed at once.
+    /// Blocks removed immediately by a change of their file.
     pub invalidated: u64,
-    /// Blocks that a change of their file put into the cache again.
+    /// Blocks inserted again because of a change of their file.
     pub updated: u64,
     /// Inclusion: blocks removed because their page left main memory (data-caching 4.2).
     pub excluded: u64,
     /// Blocks of transient files removed after their delivery.
     pub delivered: u64,
-    /// Times the NIC was reset.
+    /// Number of times the NIC was reset.
     pub resets: u64,
     /// Parts that bypassed the cache, by reason.
     pub bypassed: BTreeMap<Bypass, u64>,
-    /// Bytes they had.
+    /// Bytes of the parts that bypassed the cache.
     pub bypassed_bytes: u64,
 }
 

@@ -3,27 +3,27 @@
 use super::{Decision, Life, NextLook, Selection, View};
 use std::fmt::Debug;
 
-/// Whenever the NIC is full, a place on it is dearer by one part in so many.
+/// Divisor of the price increase at each decision while the NIC is full.
 const DEARER: u64 = 32;
-/// Whenever it is not, cheaper by one part in so many.
+/// Divisor of the price reduction at each decision while the NIC is not full.
 const CHEAPER: u64 = 512;
-/// Parts of an enqueue that prices are told in.
+/// Units of the price per enqueue.
 const FINE: u64 = 1 << 10;
-/// The highest price, so that it does not take for ever to fall.
+/// Maximum price, so that the price does not take forever to fall.
 const MOST: u64 = FINE << 20;
 
-/// Tells what a connection is going to send.
+/// Predicts how much a connection is going to send.
 pub trait Remaining: Debug + Send {
-    /// Enqueues to its send buffer from now on, about.
+    /// Returns approximately how many more enqueues to the send buffer will follow.
     fn remaining(&self, view: &View) -> u64;
 
-    /// A connection has ended.
+    /// Learns from a connection that has ended.
     fn learn(&mut self, life: &Life) {
         let _ = life;
     }
 }
 
-/// What a log says that is being replayed; nothing is left where nobody knows.
+/// Takes the number of enqueues from the log that is being replayed; zero if it is not known.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Foreseen;
 
@@ -34,10 +34,10 @@ impl Remaining for Foreseen {
     }
 }
 
-/// The benefit of a handoff is what is saved for each packet to come, less what the handoff costs (handoff-policies 3.3): it pays from so
-/// many enqueues to come on. Where places on the NIC are scarce, those are to have one that benefit most: a place has a price, which rises
-/// while the NIC is full and falls while it is not, never below what a handoff costs. Who is asked about while it is full is not attempted, and
-/// asked about again.
+/// The benefit of a handoff is the saving for each future packet, minus the cost of the handoff (handoff-policies 3.3), so it pays off from
+/// a certain number of future enqueues on. If places on the NIC are scarce, the connections with the greatest benefit get them: a place has
+/// a price, which rises while the NIC is full and falls while it is not, but never below the cost of a handoff. While the NIC is full,
+/// connections are not attempted, and are considered again later.
 #[derive(Clone, Copy, Debug)]
 pub struct Benefit<R> {
     remaining: R,
@@ -46,7 +46,7 @@ pub struct Benefit<R> {
 }
 
 impl<R: Remaining> Benefit<R> {
-    /// A handoff pays if `remaining` tells of so many enqueues to come.
+    /// Creates a policy for which a handoff pays off if `remaining` predicts at least `enqueues` enqueues.
     pub fn new(remaining: R, enqueues: u32) -> Self {
         let least = (u64::from(enqueues) * FINE).clamp(1, MOST);
         Self {
@@ -84,7 +84,7 @@ impl<R: Remaining> Selection for Benefit<R> {
         self.remaining.learn(life);
     }
 
-    /// What it gains is as good a reason after a refusal, or when it came back, as before.
+    /// The benefit is the same after a refusal, or after the connection came back.
     fn reconsiders(&self, _view: &View) -> bool {
         true
     }

@@ -1,4 +1,4 @@
-//! Selection policies as experiments name them.
+//! Selection policies in configurations.
 
 use super::{
     Alternate, AtReceive, Benefit, Fcfs, Foreseen, Never, PerPort, Rate, Retry, Selection,
@@ -7,51 +7,56 @@ use super::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A policy as a configuration names it.
+/// Configuration of a selection policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "policy", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum SelectionConfig {
-    /// Every connection is attempted as soon as it is established, and only then: [`Fcfs`].
+    /// Attempts to hand off every connection as soon as it is established, and only then: [`Fcfs`].
     #[default]
     Fcfs,
-    /// A connection is attempted at the n-th enqueue to its send buffer, and only then: [`Threshold`].
+    /// Attempts to hand off a connection at the n-th enqueue to its send buffer, and only then: [`Threshold`].
     Threshold {
-        /// Which enqueue to the send buffer of a connection makes it be handed off; 0: when it is established.
+        /// Number of the enqueue to the send buffer at which a connection is handed off; 0: when it is established.
         enqueues: u32,
     },
-    /// Every connection changes sides at each n-th enqueue to its send buffer: [`Alternate`].
+    /// Moves every connection to the other side at each n-th enqueue to its send buffer: [`Alternate`].
     Alternate {
-        /// Enqueues to the send buffer from one change of sides to the next.
+        /// Enqueues to the send buffer between two changes of sides.
         enqueues: u32,
     },
-    /// A connection is attempted when the application reads from it for the n-th time, and only then: [`AtReceive`].
+    /// Attempts to hand off a connection when the application reads from it for the n-th time, and only then: [`AtReceive`].
     AtReceive {
-        /// Which read makes a connection be handed off; 0: when it is established.
+        /// Number of the read at which a connection is handed off; 0: when it is established.
         receives: u32,
     },
-    /// Connections are attempted that send faster than others: [`Rate`].
+    /// Attempts to hand off connections that send faster than others: [`Rate`].
     Rate {
-        /// Enqueues to the send buffer in a second of its life, per cent of the mean of all connections, from which one is handed off.
+        /// Rate from which a connection is handed off, in per cent of the mean of all connections: enqueues to the send buffer in a second
+        /// of its life.
         percent: u32,
     },
-    /// Connections are attempted that, going by those before, have enough left to send: [`Benefit`] of what [`Survival`] tells.
+    /// Attempts to hand off connections that, judging by earlier ones, still have enough to send.
+    ///
+    /// See [`Benefit`] and [`Survival`].
     Benefit {
-        /// Enqueues to the send buffer that pay for a handoff.
+        /// Remaining enqueues to the send buffer from which a handoff pays.
         enqueues: u32,
     },
-    /// The same, knowing what each will send. Only a simulator that replays a log does: [`Benefit`] of what is [`Foreseen`].
+    /// As `benefit`, but knows what each connection will send, as only a simulator that replays a log does.
+    ///
+    /// See [`Benefit`] and [`Foreseen`].
     Oracle {
-        /// Enqueues to the send buffer that pay for a handoff.
+        /// Remaining enqueues to the send buffer from which a handoff pays.
         enqueues: u32,
     },
-    /// As another policy, and what could not be handed off, or came back, is attempted again at each send request: [`Retry`].
+    /// As another policy, but attempts connections that could not be handed off, or came back, again at each send request: [`Retry`].
     Retry {
         /// The other policy.
         selection: Box<SelectionConfig>,
     },
-    /// No connection is handed off: [`Never`].
+    /// Hands off no connection: [`Never`].
     Never,
-    /// Policies by local port: [`PerPort`].
+    /// Applies a policy to each local port: [`PerPort`].
     PerPort {
         /// Policies of single ports.
         ports: Vec<PortSelection>,
@@ -66,12 +71,12 @@ pub enum SelectionConfig {
 pub struct PortSelection {
     /// Local TCP port.
     pub port: u16,
-    /// Its policy.
+    /// Policy of this port.
     pub selection: SelectionConfig,
 }
 
 impl SelectionConfig {
-    /// The policy itself.
+    /// Creates the policy.
     pub fn build(&self) -> Box<dyn Selection> {
         match *self {
             Self::Fcfs => Box::new(Fcfs),

@@ -2,27 +2,28 @@
 
 use super::{Decision, NextLook, Selection, View};
 
-/// Enqueues in a second of life, exact in 64 bits for 2^32 of them in a microsecond.
+/// Scales rates to enqueues per second; 64 bits suffice for 2^32 enqueues in a microsecond.
 const PER_SECOND: u64 = 1_000_000;
-/// A new rate counts for one part in so many in the mean.
+/// Divisor that gives the weight of a new rate in the mean.
 const MEAN_OVER: u64 = 256;
 
-/// A connection is attempted at a send request from its second on, if it has sent faster than others: for NICs that hold few connections,
-/// but serve them fast (handoff-policies 3.3). Rates are those of whole lives, in enqueues to the send buffer, each about as many packets.
+/// Attempts to hand off connections that have sent faster than others, at any send request after the first: for NICs that hold few
+/// connections but serve them fast (handoff-policies 3.3). Rates are averages over a connection's whole life, in enqueues to the send
+/// buffer, each of which is about as many packets.
 #[derive(Clone, Copy, Debug)]
 pub struct Rate {
     percent: u32,
-    /// Mean rate of the connections asked about so far, enqueues a second times [`MEAN_OVER`].
+    /// Mean rate at all decisions so far, in enqueues per second times [`MEAN_OVER`].
     mean: u64,
 }
 
 impl Rate {
-    /// From so many per cent of the mean on.
+    /// Creates a policy that selects connections from `percent` per cent of the mean rate on.
     pub fn new(percent: u32) -> Self {
         Self { percent, mean: 0 }
     }
 
-    /// Takes note of a rate; gives the mean.
+    /// Adds a rate to the mean, and returns the mean.
     fn learn(&mut self, rate: u64) -> u64 {
         self.mean = match self.mean {
             0 => rate.saturating_mul(MEAN_OVER),

@@ -2,8 +2,8 @@
 
 use super::{Decision, NextLook, Selection, View};
 
-/// Rn: a connection is attempted when the application reads from it for the n-th time, and only then. A request is then known to have
-/// come, and nothing of its response has been sent.
+/// Rn: attempts to hand off a connection once, when the application reads from it for the n-th time. At that time a request has arrived,
+/// and nothing of its response has been sent.
 #[derive(Clone, Copy, Debug)]
 pub struct AtReceive {
     /// n.

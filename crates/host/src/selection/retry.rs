@@ -1,16 +1,16 @@
-//! A refusal that is not final.
+//! Retries after a refusal.
 
 use super::{Decision, Life, NextLook, Selection, View};
 
-/// As another policy, and a connection whose attempt failed, or that the NIC was relieved of, is attempted again at each send request, as
-/// soon as the NIC is known to have room. The framework of the paper leaves it alone.
+/// Follows another policy, but attempts again at each send request, as soon as the NIC is known to have capacity, to hand off a connection
+/// whose attempt failed or that came back from the NIC. The framework of the paper does not consider such connections again.
 #[derive(Debug)]
 pub struct Retry {
     policy: Box<dyn Selection>,
 }
 
 impl Retry {
-    /// As this policy says, and again.
+    /// Creates a policy that follows `policy` and retries.
     pub fn new(policy: Box<dyn Selection>) -> Self {
         Self { policy }
     }

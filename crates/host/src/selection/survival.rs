@@ -1,33 +1,33 @@
-//! How long connections live, learned from those that have ended.
+//! Expected life of connections, learned from those that have ended.
 
 use super::{Life, Remaining, View};
 use rustc_hash::FxHashMap;
 
-/// Classes below this one are of exactly so many enqueues; each above is of twice as many as the one before.
+/// Number of classes for a single number of enqueues; each class above covers twice as many numbers as the one before.
 const EXACT: usize = 16;
-/// Up to 2^31 enqueues.
+/// Number of classes, for up to 2^31 enqueues.
 const CLASSES: usize = EXACT + 28;
-/// Fewer ended connections tell nothing.
+/// Minimum number of ended connections for a prediction.
 const LEAST_SEEN: u64 = 16;
-/// After so many ended connections all that was learned counts for half: loads change.
+/// Number of ended connections after which the weight of everything learned is halved, because loads change.
 const HALF_LIFE: u64 = 8192;
 
-/// The mean of what connections have sent beyond n enqueues, of those that have sent n, by local port: applications are known by it. The
-/// paper proposes to predict lifetimes by their distribution (handoff-policies 3.3).
+/// Predicts the mean number of enqueues after the n-th, over the connections that reached n, by local port, which identifies the
+/// application. The paper proposes to predict lifetimes by their distribution (handoff-policies 3.3).
 #[derive(Debug, Default)]
 pub struct Survival {
     ports: FxHashMap<u16, Lives>,
 }
 
-/// The lives of one port's connections.
+/// Statistics of one port's connections, by class.
 #[derive(Debug)]
 struct Lives([Class; CLASSES]);
 
-/// Connections that have sent so much or more.
+/// Connections that have reached this number of enqueues.
 #[derive(Clone, Copy, Debug, Default)]
 struct Class {
     seen: u64,
-    /// What they sent beyond.
+    /// Sum of their enqueues beyond this number.
     beyond: u64,
 }
 
@@ -38,7 +38,7 @@ fn class_of(enqueues: u32) -> usize {
     }
 }
 
-/// The fewest enqueues of a class.
+/// Returns the smallest number of enqueues of a class.
 fn least(class: usize) -> u64 {
     match class {
         0..EXACT => class as u64,
@@ -60,7 +60,7 @@ impl Lives {
         }
     }
 
-    /// None if too few have lived so long.
+    /// Returns `None` if too few connections have lived so long.
     fn expected(&self, enqueues: u32) -> Option<u64> {
         let of = self.0[class_of(enqueues)];
         (of.seen >= LEAST_SEEN).then(|| of.beyond / of.seen)
@@ -68,7 +68,7 @@ impl Lives {
 }
 
 impl Remaining for Survival {
-    /// What has lived longer than nearly all others, or is of a port that nobody knows yet, has no end in sight.
+    /// Treats a connection as endless if it has lived longer than nearly all others, or if its port is not yet known.
     fn remaining(&self, view: &View) -> u64 {
         let lives = self.ports.get(&view.local.port);
         let expected = lives.and_then(|lives| lives.expected(view.enqueues));

@@ -1,23 +1,23 @@
-//! Selection policies as people write them.
+//! Textual form of selection policies.
 
 use super::{PortSelection, SelectionConfig};
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
 
-/// What was expected where something else stands.
+/// Error for a text that is not a policy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{found}`: expected fcfs, never, tN as in t4, rN, rate:PERCENT, benefit:N, alternate:N, one of these after retry:, or \
      ports:80=t4,443=never,*=fcfs"
 )]
 pub struct SelectionTextError {
-    /// What stands there.
+    /// The invalid part of the text.
     pub found: String,
 }
 
-/// `fcfs`, `never`, `t4` (the fourth enqueue), `r1` (the first read), `rate:150` (per cent of the mean rate), `benefit:8` (enqueues that
-/// pay for a handoff), `alternate:4` (every fourth enqueue), `retry:` before one of these, or a list by port, in which `*` is all others;
-/// without it they stay. An oracle is for experiments only.
+/// Parses `fcfs`, `never`, `t4` (the fourth enqueue), `r1` (the first read), `rate:150` (per cent of the mean rate), `benefit:8` (enqueues
+/// that pay for a handoff), `alternate:4` (every fourth enqueue), `retry:` before one of these, or a list by port, in which `*` is for all
+/// other ports; without `*` their connections stay. An oracle is for experiments only.
 impl FromStr for SelectionConfig {
     type Err = SelectionTextError;
 
@@ -48,7 +48,7 @@ fn one(text: &str) -> Result<SelectionConfig, SelectionTextError> {
         let digits = text.strip_prefix(prefix)?;
         digits.parse::<u32>().ok()
     };
-    // The first is number 1.
+    // Numbers start at 1.
     let nth = |prefix| number(prefix).filter(|&number| number > 0);
     let threshold = || nth("t").map(|enqueues| SelectionConfig::Threshold { enqueues });
     let receive = || nth("r").map(|receives| SelectionConfig::AtReceive { receives });

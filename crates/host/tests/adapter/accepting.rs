@@ -6,7 +6,7 @@ use baton_bus::link::MemoryConfig;
 use baton_host::adapter::OsLayerConfig;
 use baton_host::{Ready, SocketId, Sockets};
 
-/// Listens, and answers all but the ACCEPTs, which it gives.
+/// Listens, and answers all requests except the ACCEPTs, which are returned.
 fn listen(script: &mut Script) -> (SocketId, Vec<Request>) {
     let listener = script.os.listen(script.now, SERVER(), 5).unwrap();
     let mut requests = script.requests();

@@ -1,4 +1,4 @@
-//! What sockets of the adapter, and bodies from its data cache, cost in memory.
+//! Memory costs of adapter sockets, and of bodies from the adapter's data cache.
 
 use crate::serving::Service;
 use baton_bus::descriptor::{Action, Opcode, Outcome, Request, Response, Status};
@@ -11,9 +11,9 @@ use std::net::{IpAddr, Ipv4Addr};
 
 /// Files in the adapter's data cache.
 const FILES: u32 = 16;
-/// Idle connections of the second part.
+/// Number of idle connections.
 const CONNECTIONS: u64 = 10_000;
-/// What one of them may take on the host beside its buffer, bytes.
+/// Maximum number of bytes that an idle connection may take on the host in addition to its buffer.
 const MOST_BYTES: u64 = 512;
 
 #[test]
@@ -33,7 +33,7 @@ fn requests_cost_no_allocations_and_idle_connections_little_memory() {
 }
 
 fn requests_cost_no_allocations(mut service: Service, connections: u32) {
-    // Queues and tables find their size.
+    // Let queues and tables reach their final size.
     (0..200).for_each(|_| service.round());
     let before = service.served();
     let allocations = allocations_of(|| (0..200).for_each(|_| service.round()));
@@ -44,7 +44,7 @@ fn requests_cost_no_allocations(mut service: Service, connections: u32) {
     assert!(stats.is_none_or(|stats| stats.inserts == u64::from(FILES) && stats.hits >= served));
 }
 
-/// Memory of the host's half for each connection that waits for data.
+/// Returns the host's memory for each connection that waits for data.
 fn bytes_per_idle_connection() -> u64 {
     let mut link = Yes::default();
     link.responses.reserve(1000);
@@ -66,7 +66,7 @@ fn endpoint() -> Endpoint {
     Endpoint::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 80)
 }
 
-/// A link to an adapter to which connections come all the time, and never data.
+/// A link to an adapter at which connections arrive all the time, but no data.
 #[derive(Default)]
 struct Yes {
     responses: Vec<Descriptor>,

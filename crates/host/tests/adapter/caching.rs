@@ -10,7 +10,7 @@ use baton_host::{
 use bytes::Bytes;
 
 const BLOCK: u32 = 1024;
-/// Two blocks and a part of a third.
+/// Two blocks and part of a third.
 const FILE_BYTES: u64 = 2500;
 
 fn config() -> OsLayerConfig {
@@ -31,7 +31,7 @@ fn ready(blocks: u32) -> Outcome {
     }
 }
 
-/// With a connection and a cache of so many blocks.
+/// Creates a script with a connection and a cache of this many blocks.
 fn with_cache(blocks: u32) -> (Script, SocketId) {
     let mut script = Script::new(config());
     start_cache(&mut script, blocks);
@@ -55,7 +55,7 @@ fn content(offset: u64) -> FileContent {
     }
 }
 
-/// Sends a file from `offset` on as a server does; gives how many bytes were not read, and how many were.
+/// Sends a file from `offset` on as a server does; returns how many bytes were sent without being read, and how many were read.
 fn send(script: &mut Script, socket: SocketId, content: FileContent) -> (u64, usize) {
     let mut calls = script.calls();
     let cached = calls.send_cached(socket, &content).expect("it is open");
@@ -68,7 +68,7 @@ fn send(script: &mut Script, socket: SocketId, content: FileContent) -> (u64, us
     (cached.taken, taken)
 }
 
-/// What is put where, and what is sent from where: from the cache, or so many bytes from memory.
+/// Requests: INSERTs, SENDs from the cache, or SENDs of this many bytes from memory.
 #[derive(Debug, PartialEq)]
 enum Asked {
     Insert { offset: u32, len: u32 },
@@ -100,7 +100,7 @@ fn a_block_crosses_once_and_is_sent_by_name_after_that() {
     let requests = script.requests();
     let insert = |offset, len| Asked::Insert { offset, len };
     let cached = |offset, len, more| Asked::Cached { offset, len, more };
-    // Two INSERTs may wait; what finds no room for a third is sent as it is.
+    // Two INSERTs may wait; blocks beyond that are sent without the cache.
     let expected = [
         insert(0, 1024),
         cached(0, 1024, true),
@@ -112,7 +112,7 @@ fn a_block_crosses_once_and_is_sent_by_name_after_that() {
     assert_eq!(script.free(), small_link().buffers - 4, "one is posted");
     answer_all(&mut script, &requests);
     assert_eq!(script.free(), small_link().buffers - 1);
-    // A part of what stands there and what follows it there, and what is inserted behind.
+    // The rest of a cached block and the next cached block, and then the inserted one.
     assert_eq!(send(&mut script, socket, content(1000)), (1048, 452));
     let requests = script.requests();
     let expected = [
@@ -151,7 +151,7 @@ fn another_revision_is_another_content() {
         }
     );
     answer_all(&mut script, &requests);
-    // Who began with the old one gets that, and the new one stays.
+    // A transfer that began with the old revision gets the old one, and the new one stays in the cache.
     assert_eq!(send(&mut script, socket, content(2048)), (0, 452));
     let requests = script.requests();
     assert_eq!(asked(&requests), [Asked::Plain(452)]);
@@ -285,7 +285,7 @@ fn parameters_that_cannot_work_are_named() {
     }
 }
 
-/// A file changes whose first block is cached; gives what is asked for then, and what was counted.
+/// Changes a file whose first block is cached; returns the requests that follow, and the counters.
 fn changed(coherence: CoherenceConfig, is_at_hand: bool) -> (Vec<Asked>, [u64; 2]) {
     let nic_cache = NicCacheConfig {
         coherence,
@@ -318,7 +318,7 @@ fn changed(coherence: CoherenceConfig, is_at_hand: bool) -> (Vec<Asked>, [u64; 2
     (asked(&requests), [stats.invalidated, stats.updated])
 }
 
-/// Who is told of changes believes what stands in the directory.
+/// With notifications of changes, the host relies on the directory.
 #[test]
 fn what_began_before_a_change_is_not_put_there_after_it() {
     let nic_cache = NicCacheConfig {
@@ -349,7 +349,7 @@ fn a_change_becomes_what_the_protocol_says() {
     assert_eq!(changed(Eager, true), (vec![], [2, 0]));
     assert_eq!(changed(Update, false), (vec![], [2, 0]));
     let insert = |offset, len| Asked::Insert { offset, len };
-    // The third block was never cached: two INSERTs may wait.
+    // The third block was never cached, since only two INSERTs may wait.
     let updated = vec![insert(0, 1024), insert(1024, 1024)];
     assert_eq!(changed(Update, true), (updated, [0, 2]));
 }
@@ -368,7 +368,7 @@ fn blocks_that_stand_side_by_side_are_sent_as_one() {
         });
         sent.collect::<Vec<_>>()
     };
-    // The first two blocks of two files take turns, the rest of the second follows.
+    // The first two blocks of both files alternate, and the rest of the second file follows.
     for (number, blocks) in [
         (1, 1),
         (2, 1),

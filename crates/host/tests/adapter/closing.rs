@@ -1,4 +1,4 @@
-//! The ends of sockets, and what they leave.
+//! How sockets end, and what they leave behind.
 
 use super::script::{CLIENT, CLOSE, SERVER, Script, no_batching};
 use baton_bus::descriptor::{Action, Close, Outcome, Status};

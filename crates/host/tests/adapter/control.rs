@@ -1,4 +1,4 @@
-//! What an application asks of the adapter itself.
+//! Requests of an application to the adapter itself.
 
 use super::script::{CLIENT, Script, no_batching};
 use baton_bus::descriptor::{Action, Outcome, SocketInfo, SocketOption, Status};

@@ -1,4 +1,4 @@
-//! Connections that are opened by Fast Open, with their first data.
+//! Connections opened by Fast Open, with their first data.
 
 use super::script::{CLIENT, Script, no_batching, small_link};
 use baton_bus::descriptor::{Action, Buffer, MOST_INLINE_BYTES, Outcome, SocketOption, Status};
@@ -15,7 +15,7 @@ fn inline(len: u16) -> Action {
     Action::send(Buffer::Inline { len }, false)
 }
 
-/// Opens a connection with `len` bytes; gives its socket and how many were taken.
+/// Opens a connection with `len` bytes; returns its socket and the number of bytes accepted.
 fn connect(script: &mut Script, len: usize) -> (SocketId, usize) {
     let data = Bytes::from(vec![7; len]);
     let opening = script
@@ -31,7 +31,7 @@ fn data_follows_the_connect_at_once() {
     let mut script = Script::new(no_batching());
     let (socket, taken) = connect(&mut script, 50);
     assert_eq!(taken, 50);
-    // In one transfer, or the SYN might leave before the data is there.
+    // One transfer has both; otherwise, the SYN might leave before the data arrives.
     let transfers = script.transfers();
     let requests = script.requests();
     assert_eq!(script.transfers(), transfers + 1);
@@ -43,7 +43,7 @@ fn data_follows_the_connect_at_once() {
         inline(50),
     ];
     assert_eq!(actions, expected);
-    // More has to wait until it is open.
+    // Further data has to wait until the connection is open.
     assert_eq!(script.send(socket, 10), 0);
     script.done(&requests[0], Status::Ok);
     script.done(&requests[1], Status::Ok);
@@ -66,7 +66,7 @@ fn what_descriptors_do_not_hold_is_not_taken() {
     let (_, taken) = connect(&mut script, 100_000);
     let pieces = taken / MOST_INLINE_BYTES;
     assert!(taken == pieces * MOST_INLINE_BYTES && pieces > 6, "{taken}");
-    // All in the transfer of the CONNECT.
+    // All data is in the same transfer as the CONNECT.
     let transfers = script.transfers();
     let actions = script.actions();
     assert_eq!(script.transfers(), transfers + 1);
@@ -79,7 +79,7 @@ fn what_descriptors_do_not_hold_is_not_taken() {
     assert_eq!(actions.len(), 3 + pieces);
     assert!(actions[3..2 + pieces].iter().all(|&action| action == more));
     assert_eq!(actions[2 + pieces], inline(MOST_INLINE_BYTES as u16));
-    // Without data a cookie is asked for all the same.
+    // Without data, the SYN still asks for a cookie.
     let (_, taken) = connect(&mut script, 0);
     assert_eq!(taken, 0);
     let expected = [Action::Socket, OPTION, Action::Connect(CLIENT())];

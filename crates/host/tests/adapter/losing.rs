@@ -1,4 +1,4 @@
-//! The end of a link, and going on with another.
+//! The loss of a link, and continuing with another.
 
 use super::script::{CLIENT, SERVER, Script, no_batching, small_link};
 use baton_bus::descriptor::{Action, Outcome, SocketOption, Status};

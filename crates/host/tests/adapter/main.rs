@@ -1,4 +1,5 @@
-//! The host's half of an adapter: descriptor by descriptor against an adapter that the test plays, and together with the real one.
+//! The host's half of an adapter: tested descriptor by descriptor against an adapter that the test plays, and together with the real
+//! adapter.
 
 mod accepting;
 mod allocations;

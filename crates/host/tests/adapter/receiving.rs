@@ -1,4 +1,4 @@
-//! Receiving: posted buffers, data, and the end of it.
+//! Receiving: posted buffers, data, and the end of the data.
 
 use super::script::{Script, no_batching, response};
 use baton_bus::descriptor::{Action, Buffer, Outcome, Status, write_inline};

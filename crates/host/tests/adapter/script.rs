@@ -1,4 +1,4 @@
-//! A test plays the adapter: it sees the requests and says what is answered.
+//! The test plays the adapter: it sees the requests and chooses the answers.
 
 use baton_bus::descriptor::{Action, Buffer, Close, Outcome, Request, Response, Status, entries};
 use baton_bus::link::{LinkError, MemoryAdapter, MemoryConfig, MemoryHost, memory_link};
@@ -9,7 +9,7 @@ pub use baton_testkit::endpoint;
 use baton_wire::{Endpoint, Span, Time};
 use bytes::Bytes;
 
-/// The host's half on a link of which the test holds the other end.
+/// The host's half of a link whose other end the test holds.
 pub struct Script {
     pub os: OsLayer<Bytes>,
     pub host: MemoryHost<Bytes>,
@@ -42,14 +42,14 @@ impl Script {
         }
     }
 
-    /// With one connection, which the application has taken, and nothing else to be asked.
+    /// Creates a script with one connection, accepted by the application, and no pending requests.
     pub fn with_connection(config: OsLayerConfig) -> (Self, SocketId, Request) {
         let mut script = Self::new(config);
         let (socket, receive) = script.open();
         (script, socket, receive)
     }
 
-    /// Opens a connection; gives its socket and the RECV that is posted.
+    /// Opens a connection; returns its socket and the posted RECV.
     pub fn open(&mut self) -> (SocketId, Request) {
         let socket = self
             .os
@@ -72,7 +72,7 @@ impl Script {
         (socket, receive)
     }
 
-    /// Ends a piece of work, until there is nothing more to do.
+    /// Runs the host until there is nothing more to do.
     pub fn pump(&mut self) {
         self.try_pump().expect("the adapter behaves");
     }
@@ -88,7 +88,7 @@ impl Script {
         panic!("it does not come to rest");
     }
 
-    /// Lets what is batched become due.
+    /// Advances the time until batched requests are due.
     fn pass_batching_timer(&mut self) {
         self.pump();
         if let Some(due) = self.os.poll_timeout() {
@@ -96,12 +96,12 @@ impl Script {
         }
     }
 
-    /// Buffers that are free.
+    /// Returns the number of free buffers.
     pub fn free(&self) -> usize {
         self.host.free_buffers()
     }
 
-    /// Transfers of requests so far.
+    /// Returns the number of transfers of requests so far.
     pub fn transfers(&self) -> u64 {
         self.os.queue().stats().per_transfer.transfers
     }
@@ -119,12 +119,12 @@ impl Script {
         self.calls().send(socket, data).expect("it is open")
     }
 
-    /// What the application is told.
+    /// Takes the notifications for the application.
     pub fn ready(&mut self) -> Vec<Ready> {
         std::iter::from_fn(|| self.os.next_ready()).collect()
     }
 
-    /// What has been transferred to the adapter, after another [`Script::pump`].
+    /// Takes the requests transferred to the adapter, after another [`Script::pump`].
     pub fn requests(&mut self) -> Vec<Request> {
         self.pump();
         let mut transfer = Vec::new();
@@ -136,24 +136,24 @@ impl Script {
             .collect()
     }
 
-    /// The same, only what they ask.
+    /// Takes the requests, and returns only their actions.
     pub fn actions(&mut self) -> Vec<Action> {
         let requests = self.requests();
         requests.into_iter().map(|request| request.action).collect()
     }
 
-    /// Sends any entry.
+    /// Sends any entry to the host.
     pub fn put(&mut self, entry: &[Descriptor]) {
         let taken = self.adapter.put(self.now, entry);
         assert_eq!(taken, Ok(entry.len()));
     }
 
-    /// Answers a request; nothing is handled before the next [`Script::pump`].
+    /// Answers a request; the host handles the answer at the next [`Script::pump`].
     pub fn answer(&mut self, request: &Request, status: Status, outcome: Outcome) {
         self.put(&[response(request, status, outcome)]);
     }
 
-    /// Answers a request of which nothing is told but how it ended.
+    /// Answers a request with a status, without any further outcome.
     pub fn done(&mut self, request: &Request, status: Status) {
         let outcome = match request.action {
             Action::Name => Outcome::Name(SERVER()),
@@ -162,7 +162,7 @@ impl Script {
         self.answer(request, status, outcome);
     }
 
-    /// Answers a RECV with so much data.
+    /// Answers a RECV with this much data.
     pub fn deliver(&mut self, request: &Request, len: u32) {
         let Action::Receive { address, .. } = request.action else {
             panic!("{request:?} is no RECV");
@@ -177,7 +177,7 @@ impl Script {
         self.answer(request, Status::Ok, outcome);
     }
 
-    /// News of a socket.
+    /// Sends an unsolicited notification for a socket.
     pub fn tell(&mut self, socket: SocketId, status: Status, outcome: Outcome) {
         let news = Response {
             socket: socket.0,
@@ -188,7 +188,7 @@ impl Script {
         self.put(&[news.encode()]);
     }
 
-    /// Nothing is left of anything: no socket, no request, no buffer.
+    /// Asserts that no socket, request or buffer is in use.
     pub fn assert_empty(&self) {
         assert_eq!((self.os.sockets(), self.os.outstanding()), (0, 0));
         assert_eq!(self.host.free_buffers(), small_link().buffers);
@@ -205,7 +205,7 @@ pub fn response(request: &Request, status: Status, outcome: Outcome) -> Descript
     .encode()
 }
 
-/// Closes of both directions.
+/// Closes both directions.
 pub const CLOSE: Action = Action::Close(Close::Both);
 
 pub fn no_batching() -> OsLayerConfig {
@@ -223,7 +223,7 @@ pub fn batching(level: u32, timer_us: u32) -> OsLayerConfig {
     }
 }
 
-/// Lengths of the SENDs among `actions`, and whether more follows each.
+/// Returns the lengths of the SENDs among `actions`, and whether more data follows each.
 pub fn sends(actions: &[Action]) -> Vec<(u32, bool)> {
     let send = |action: &Action| match *action {
         Action::Send { data, more, .. } => Some((data.len(), more)),

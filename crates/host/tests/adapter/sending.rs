@@ -1,4 +1,4 @@
-//! Sending: transfers, corks, room, completions.
+//! Sending: transfers, corks, buffer space, completions.
 
 use super::script::{CLOSE, Script, batching, no_batching, response, sends, small_link};
 use baton_bus::Batching;
@@ -39,7 +39,7 @@ fn header_and_body_share_a_buffer_where_the_link_can_join_them() {
     assert_eq!(calls.send(socket, Bytes::from(vec![2; 1024])), Ok(1024));
     calls.set_cork(socket, false);
     assert_eq!(sends(&script.actions()), [(1224, false)]);
-    // What does not fit goes by itself.
+    // Data that does not fit is sent separately.
     script.calls().set_cork(socket, true);
     assert_eq!(script.send(socket, 4000), 4000);
     assert_eq!(script.send(socket, 5000), 5000);
@@ -158,7 +158,7 @@ fn a_connection_has_so_many_sends_under_way_and_goes_on_when_half_are_done() {
     for _ in 0..4 {
         assert_eq!(script.send(socket, 10), 10);
     }
-    // The last is taken and waits.
+    // The last piece is accepted and held back.
     assert_eq!(script.send(socket, 20), 20);
     assert_eq!(
         script.send(socket, 5000),
@@ -198,7 +198,7 @@ fn one_completion_may_stand_for_those_before_it() {
     script.pump();
     assert_eq!(script.free(), free + 2);
     assert_eq!(script.os.stats().completed_by_later, 1);
-    // What was answered so is not answered again.
+    // A request completed by a later answer must not be answered again.
     script.done(&requests[0], Status::Ok);
     assert!(script.try_pump().is_err());
 }
@@ -247,7 +247,7 @@ fn a_full_ring_holds_nothing_but_time() {
     assert_eq!(requests[3].action, CLOSE);
 }
 
-/// Others post buffers without end, and the ring is always full.
+/// Others keep posting buffers, and the ring is always full.
 #[test]
 fn a_send_that_found_the_ring_full_takes_its_turn() {
     let config = OsLayerConfig {
@@ -311,7 +311,7 @@ fn the_last_buffers_are_shared_by_those_that_have_few() {
     let mut script = Script::with_link(no_batching(), link);
     let (greedy, _) = script.open();
     let (modest, _) = script.open();
-    // Six are free. Whoever has as many under way as there are left gets no more.
+    // Six buffers are free. A socket that has as many in use as are free gets no more.
     assert!(script.send(greedy, 100 << 10) < 100 << 10);
     assert_eq!(script.requests().len(), 3);
     assert_eq!(script.free(), 3);

@@ -1,4 +1,4 @@
-//! An adapter that does what it must not is found out, whatever it says.
+//! The host detects every violation of the protocol by an adapter.
 
 use super::script::{CLIENT, SERVER, Script, no_batching, response};
 use baton_bus::descriptor::{Buffer, Opcode, Outcome, Peer, Status, write_peer};

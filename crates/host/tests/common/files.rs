@@ -1,22 +1,22 @@
-//! Files in bytes, with all that they ever were.
+//! Files as bytes, with all their revisions.
 
 use super::Random;
 use baton_host::{FileId, FileStore};
 use bytes::Bytes;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// Unit within which content must be of one revision.
+/// Unit within which content must be from one revision.
 pub const BLOCK: u64 = 4096;
 
 /// One revision of a file.
 #[derive(Debug)]
 struct Version {
-    /// The moment from which it was current.
+    /// The moment from which on the revision was current.
     since: u64,
     content: Bytes,
 }
 
-/// All revisions of all files, and the moments (numbers of events) at which they were current.
+/// All revisions of all files, and the moments (event numbers) at which they were current.
 #[derive(Debug, Default)]
 pub struct History {
     files: Vec<Vec<Version>>,
@@ -50,14 +50,14 @@ impl History {
         versions.push(Version { since, content });
     }
 
-    /// Whether a file has become shorter at some moment since `from`.
+    /// Returns whether a file has become shorter at some moment since `from`.
     pub fn was_truncated(&self, file: FileId, from: u64) -> bool {
         let lengths = self.current_since(file, from).map(Bytes::len);
         let lengths: Vec<_> = lengths.collect();
         lengths.windows(2).any(|pair| pair[1] < pair[0])
     }
 
-    /// The revisions that were current at some moment since `from`.
+    /// Returns the revisions that were current at some moment since `from`.
     fn current_since(&self, file: FileId, from: u64) -> impl Iterator<Item = &Bytes> {
         let versions = &self.files[file.0 as usize];
         let first = versions
@@ -66,7 +66,7 @@ impl History {
         versions[first..].iter().map(|version| &version.content)
     }
 
-    /// Asserts that `received`, which begins at `offset` of a file, is in each block a revision that was current at some moment since
+    /// Asserts that each block of `received`, which begins at `offset` of a file, is from a revision that was current at some moment since
     /// `from`.
     pub fn verify(&self, file: FileId, offset: u64, received: &[u8], from: u64) {
         let mut done = 0;
@@ -86,7 +86,7 @@ impl History {
         }
     }
 
-    /// Where each run of some bytes comes from: as long runs as there are.
+    /// Describes which revision each run of bytes comes from, with runs as long as possible.
     fn explain(&self, file: FileId, at: usize, block: &[u8]) -> String {
         let versions = &self.files[file.0 as usize];
         let (mut text, mut done) = (String::new(), 0);
@@ -107,13 +107,13 @@ impl History {
     }
 }
 
-/// Content is different for each file, revision and place.
+/// Returns a byte of content, which depends on file, revision and position.
 fn byte(file: usize, revision: u32, at: u64) -> u8 {
     let seed = (file as u64) << 48 ^ u64::from(revision) << 32 ^ at;
     (Random::new(seed).draw() >> 24) as u8
 }
 
-/// The files as the kernel sees them: as they are now.
+/// The files as the kernel sees them: their current revisions.
 #[derive(Clone, Debug)]
 pub struct ByteFiles(pub Arc<Mutex<History>>);
 

@@ -1,8 +1,8 @@
-//! TCP that gets over any bad luck.
+//! A TCP configuration that survives any sequence of losses.
 
 use baton_tcp::{Config, SynCookies};
 
-/// Nothing is given up for bad luck.
+/// Returns a configuration with which TCP does not give up because of losses.
 pub fn patient() -> Config {
     Config {
         syn_retries: 30,

@@ -1,10 +1,10 @@
-//! TCP of every kind that gets over any bad luck.
+//! Random TCP configurations that survive any sequence of losses.
 
 use super::patient::patient;
 use baton_tcp::Config;
 use baton_testkit::Random;
 
-/// Buffers and options as they come.
+/// Returns a configuration with random buffers and options.
 pub fn tcp_config(random: &mut Random) -> Config {
     Config {
         send_buffer: 2000 + random.below(30_000) as u32,

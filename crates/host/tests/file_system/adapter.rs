@@ -1,4 +1,5 @@
-//! Sockets on an adapter that fetches, answers and refuses as it likes, and is lost now and then: what it may still fetch is in memory.
+//! Sockets on an adapter that fetches, answers and refuses at random, and is sometimes lost. Data that it may still fetch must stay in
+//! memory.
 
 use super::Random;
 use baton_bus::AdapterLink;
@@ -18,13 +19,13 @@ const ADAPTER: AdapterId = AdapterId(0);
 const FILES: u64 = 8;
 const FILE_BYTES: u64 = 40_000;
 const PAGE_BYTES: u64 = 4096;
-/// Blocks that the adapter's cache has room for.
+/// Number of blocks that fit into the adapter's cache.
 const CACHED: u32 = 6;
 
-/// What happened in a run.
+/// Counts of a run.
 #[derive(Clone, Copy, Default)]
 pub struct Seen {
-    /// SENDs refused, those of them before which an earlier one was under way, and those whose INSERT was.
+    /// SENDs refused, those refused while an earlier one was pending, and those refused while their INSERT was pending.
     pub refused: u32,
     pub out_of_order: u32,
     pub refused_before_insert: u32,
@@ -32,7 +33,7 @@ pub struct Seen {
     pub lost: u32,
 }
 
-/// A request that the adapter has not answered, and what stands in its buffer.
+/// A request that the adapter has not answered, and the content of its buffer.
 struct Asked {
     request: Request,
     content: Option<Symbolic>,
@@ -51,7 +52,7 @@ impl Asked {
     }
 }
 
-/// All files are as long as each other, and never change.
+/// Files that all have the same length and never change.
 #[derive(Debug)]
 struct Files;
 
@@ -152,7 +153,7 @@ impl World {
         }
     }
 
-    /// For a while, and then until all sockets are closed.
+    /// Runs for a while, and then until all sockets are closed.
     pub fn run(&mut self) {
         for _ in 0..800 {
             match self.random.below(100) {
@@ -177,7 +178,7 @@ impl World {
         assert_eq!(self.files.mbufs_lent(), 0);
     }
 
-    /// Requests reach the adapter, and answers the file system.
+    /// Moves requests to the adapter, and completions to the file system.
     fn settle(&mut self) {
         self.now += Span::from_ms(1);
         let mut transfer = Vec::new();
@@ -213,7 +214,7 @@ impl World {
         );
     }
 
-    /// What stands in the buffer that the adapter is to fetch.
+    /// Returns the content of the buffer that the adapter is to fetch.
     fn stands_in(&mut self, action: Action) -> Option<Symbolic> {
         let (address, len) = match action {
             Action::CacheInsert { address, len, .. } => (address, len),
@@ -231,7 +232,7 @@ impl World {
         }
     }
 
-    /// A socket sends some of a file.
+    /// Lets a socket send part of a file.
     fn send(&mut self) {
         let Some(&socket) = self.sockets.get(self.random.below(4) as usize) else {
             return;
@@ -283,7 +284,7 @@ impl World {
         }
     }
 
-    /// The adapter answers something: any request, of SENDs of a socket and of INSERTs the first, or refuses any SEND of a socket.
+    /// Answers a random request: the first SEND of a socket, the first INSERT, or another request; or refuses any SEND of a socket.
     fn answer(&mut self) {
         if self.asked.is_empty() {
             return;
@@ -326,7 +327,7 @@ impl World {
         }
     }
 
-    /// Answers the first request that is wanted.
+    /// Answers the first matching request.
     fn answer_one(&mut self, wanted: impl Fn(&Request) -> bool, status: Status) {
         let index = self.asked.iter().position(|asked| wanted(&asked.request));
         let asked = self.asked.remove(index.expect("it has been seen"));
@@ -349,7 +350,7 @@ impl World {
         assert_eq!(put, Ok(1));
     }
 
-    /// The adapter is lost, and another takes its place.
+    /// Replaces the adapter by another.
     fn lose(&mut self) {
         self.seen.lost += 1;
         self.asked.clear();

@@ -1,6 +1,6 @@
-//! Sockets of a stack and of an adapter send files that change, from less memory than they would take: what arrives is, page by page, of
-//! a revision that was current while it was asked for; pages are in memory as long as somebody refers to them, an adapter that answers
-//! as it likes among them; nobody is stuck.
+//! Sockets of a stack and of an adapter send files that change, with less memory than they would like. Each page that arrives is from a
+//! revision that was current while the page was requested. Pages stay in memory while someone refers to them, including an adapter that
+//! answers at random, and no socket gets stuck.
 
 mod adapter;
 #[path = "../common/files.rs"]

@@ -1,4 +1,4 @@
-//! Sockets with little room, disks that take their time, writers.
+//! Sockets with little buffer space, slow disks, and writers that change files.
 
 use super::Random;
 use super::files::{ByteFiles, History};
@@ -13,17 +13,17 @@ use bytes::Bytes;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
-/// Bytes that a socket takes before its peer acknowledges some.
+/// Bytes that a socket accepts before its peer acknowledges some.
 const ROOM: usize = 20_000;
-/// Fewer than all sockets would have, besides those that are left for others.
+/// Fewer than all sockets would use, in addition to those reserved for others.
 const MBUFS: u32 = 16 + 12;
 
-/// A socket, and the download that it is at.
+/// A socket and its current download.
 #[derive(Default)]
 struct Socket {
-    /// A stack refers to what it has, or it is copied.
+    /// Whether the socket's stack refers to file pages instead of copying them.
     refers: bool,
-    /// Sequence number of the first byte that was not acknowledged, and bytes behind it.
+    /// Sequence number of the first unacknowledged byte, and number of unacknowledged bytes.
     first: SeqNr,
     unacknowledged: usize,
     wants_room: bool,
@@ -35,7 +35,7 @@ struct Download {
     file: FileId,
     offset: u64,
     end: u64,
-    /// When it was last asked for.
+    /// When content was last requested.
     since: u64,
 }
 
@@ -44,7 +44,7 @@ struct Sink<'a> {
     number: u32,
     socket: &'a mut Socket,
     history: &'a ByteFiles,
-    /// It takes less than it said.
+    /// Maximum number of bytes accepted, which may be less than announced.
     most: usize,
 }
 
@@ -87,7 +87,7 @@ pub struct World {
     history: ByteFiles,
     lengths: Vec<u64>,
     sockets: Vec<Socket>,
-    /// Sockets that can do something.
+    /// Sockets that can continue.
     runnable: BTreeSet<u32>,
     disk: VecDeque<DiskRead>,
     left: u32,
@@ -128,7 +128,7 @@ impl World {
         *self.files.cache_stats().expect("there is a limit")
     }
 
-    /// Until all downloads are over.
+    /// Runs until all downloads are complete.
     pub fn run(&mut self) {
         for _ in 0..200_000 {
             self.step();
@@ -182,7 +182,7 @@ impl World {
         let number = self.random.below(self.sockets.len() as u64) as u32;
         let socket = &mut self.sockets[number as usize];
         let len = self.random.below(socket.unacknowledged as u64 + 1) as usize;
-        // All of it sooner or later.
+        // Everything is acknowledged sooner or later.
         let len = if self.random.percent(30) {
             socket.unacknowledged
         } else {
@@ -200,7 +200,7 @@ impl World {
         if len > 0 && std::mem::take(&mut socket.wants_room) {
             self.runnable.insert(number);
         }
-        // Its connection moves to an adapter, or back.
+        // The connection moves to an adapter, or back.
         if self.random.percent(5) {
             let borrower = Borrower::Connection(ConnId(number));
             self.files
@@ -209,7 +209,7 @@ impl World {
         }
     }
 
-    /// A socket that can goes on with its download, or begins one.
+    /// Lets a socket that can continue its download do so, or begin a new one.
     fn write(&mut self) {
         let index = self.random.below(self.runnable.len().max(1) as u64) as usize;
         let Some(&number) = self.runnable.iter().nth(index) else {
@@ -261,7 +261,7 @@ impl World {
         } else {
             socket.download = Some(Download { offset, ..download });
             self.runnable.remove(&number);
-            // What it has taken less than it said it takes later.
+            // A socket that accepted less than it had announced tries again later.
             if socket.wants_room && socket.unacknowledged == 0 {
                 self.runnable.insert(number);
             }

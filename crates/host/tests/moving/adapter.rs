@@ -1,4 +1,4 @@
-//! One of the server's adapters: its address, what runs on it, and the host's end of it.
+//! One of the server's adapters: its address, its stack, and the host's end of its link.
 
 use crate::machine::{PORT, host, tcp_config};
 use baton_bus::link::{Faults, MemoryAdapter, MemoryConfig, MemoryHost, memory_link};
@@ -14,10 +14,10 @@ use baton_wire::{Endpoint, Time};
 use bytes::Bytes;
 use std::net::{IpAddr, Ipv4Addr};
 
-/// Pieces of work that are done before something else happens, at most.
+/// Maximum number of pieces of work done before something else happens.
 const MOST_PIECES: usize = 5;
 
-/// A link with the only application.
+/// Links of an adapter that has only one application.
 struct OnlyLink<'a>(SessionId, &'a mut MemoryAdapter<Bytes>);
 
 impl Links for OnlyLink<'_> {
@@ -31,20 +31,20 @@ impl Links for OnlyLink<'_> {
 /// The host's end of an adapter.
 pub type End = AdapterEnd<Bytes, MemoryHost<Bytes>>;
 
-/// The first adapter's address ends in this, those of the others in what follows.
+/// Last octet of the first adapter's address; the others follow.
 const FIRST: u8 = 100;
 
-/// The address of an adapter.
+/// Returns the address of an adapter.
 pub fn address(number: usize) -> IpAddr {
     IpAddr::V4(Ipv4Addr::new(10, 0, 0, FIRST + number as u8))
 }
 
-/// The adapter that an IPv4 packet comes from.
+/// Returns the adapter that an IPv4 packet comes from.
 pub fn source(packet: &[u8]) -> usize {
     usize::from(packet[15] - FIRST)
 }
 
-/// The adapter that an IPv4 packet goes to.
+/// Returns the adapter that an IPv4 packet goes to.
 pub fn destination(packet: &[u8]) -> usize {
     usize::from(packet[19] - FIRST)
 }
@@ -55,16 +55,16 @@ pub struct AdapterSide {
     pub adapter: Adapter<Bytes>,
     session: SessionId,
     end: MemoryAdapter<Bytes>,
-    /// It does one piece of work at a time; none: all that is there.
+    /// State if the adapter does one piece of work at a time; `None` if it does all pending work at once.
     one_by_one: Option<OneByOne>,
     pub faults: Faults,
-    /// The socket through which the host has its packets.
+    /// The socket through which the host receives its packets.
     pub packets: SocketId,
     pub is_lost: bool,
 }
 
 impl AdapterSide {
-    /// One of any kind, and the host's end of it.
+    /// Creates a random adapter, and the host's end of its link.
     pub fn new(number: usize, random: &mut Random) -> (Self, End) {
         let transfer = [200, 1500, 4096][random.below(3) as usize].max(1500);
         let (link, end) = memory_link(MemoryConfig {
@@ -92,7 +92,7 @@ impl AdapterSide {
             cumulative_sends: random.percent(50),
             hard_limit: 1 + random.below(20) as u32,
             cache_bytes: 40_000 * random.below(3) as u32,
-            // Room for one connection.
+            // Memory for one connection.
             memory: random.percent(50).then_some(OnBoardMemory {
                 kib: 64,
                 connection_bytes: 30_000,
@@ -124,7 +124,7 @@ impl AdapterSide {
         (side, End { os, link })
     }
 
-    /// A frame has come.
+    /// Handles a frame that has arrived.
     pub fn receive(&mut self, now: Time, frame: Bytes) {
         if let Some(one_by_one) = &mut self.one_by_one {
             one_by_one.receive(now, &mut self.adapter, [frame]);
@@ -133,7 +133,7 @@ impl AdapterSide {
         }
     }
 
-    /// What the host asks for and what comes of it, or its way into the queues; true when there was something.
+    /// Handles the host's requests, or queues them; returns true if there were any.
     pub fn pump(&mut self, now: Time) -> bool {
         let (adapter, session, end) = (&mut self.adapter, self.session, &mut self.end);
         let did = if let Some(one_by_one) = &mut self.one_by_one {
@@ -146,7 +146,7 @@ impl AdapterSide {
         did.expect("the host keeps the rules")
     }
 
-    /// Some pieces of work are done.
+    /// Does some pieces of work.
     fn work(&mut self, now: Time, mut send: impl FnMut(Bytes)) {
         let Some(one_by_one) = &mut self.one_by_one else {
             return;
@@ -165,7 +165,7 @@ impl AdapterSide {
         one_by_one.check();
     }
 
-    /// Packets go to whom they are for; frames go to `send`.
+    /// Delivers packets to their receivers, and passes frames to `send`.
     pub fn settle(&mut self, now: Time, mut send: impl FnMut(Bytes)) {
         if self.one_by_one.is_some() {
             return self.work(now, send);
@@ -203,7 +203,7 @@ impl AdapterSide {
         }
     }
 
-    /// When it has something to do; never again once it is lost.
+    /// Returns when the adapter next has something to do; `None` once the adapter is lost.
     pub fn poll_timeout(&self) -> Option<Time> {
         let timers = [self.host.poll_timeout(), self.adapter.poll_timeout()];
         timers.into_iter().flatten().min().filter(|_| !self.is_lost)
@@ -217,7 +217,7 @@ impl AdapterSide {
         self.adapter.handle_timeouts(now, self.host.stack_mut());
     }
 
-    /// The end of its link, and of all that it knew.
+    /// Cuts the link, and drops all state of the adapter.
     pub fn lose(&mut self, now: Time) {
         self.is_lost = true;
         self.faults.cut();
@@ -229,7 +229,7 @@ impl AdapterSide {
     }
 }
 
-/// Any scheduler, with queues that may be short.
+/// Returns a random scheduler, with queues that may be short.
 fn one_by_one(random: &mut Random) -> OneByOne {
     let scheduler = match random.percent(50) {
         true => Scheduler::Fcfs,

@@ -1,5 +1,5 @@
-//! What the peers and the server say to each other: bytes that each side knows beforehand. What the server says is a file, as it is when
-//! the conversation begins.
+//! Conversations between peers and server, whose bytes each side knows beforehand. The server sends a file as it is when the conversation
+//! begins.
 
 use baton_host::{FileContent, FileId};
 use baton_testkit::Pattern;
@@ -10,7 +10,7 @@ use bytes::Bytes;
 pub struct Script {
     pub bytes: Pattern,
     pub len: usize,
-    /// The file that it is, and its revision.
+    /// The file and revision that the bytes are from.
     pub file: Option<(FileId, u32)>,
 }
 
@@ -56,7 +56,7 @@ impl Side {
         self.says.bytes.piece(self.said as u64, most.min(left))
     }
 
-    /// What is still to be said, as content of a file.
+    /// Returns the data that is still to be sent, as content of a file.
     pub fn content(&self) -> Option<FileContent> {
         let (file, revision) = self.says.file?;
         Some(FileContent {

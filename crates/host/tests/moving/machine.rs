@@ -17,7 +17,7 @@ pub const PEERS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
 pub const PORT: u16 = 80;
 const MOST_EVENTS: u32 = 2_000_000;
 
-/// Hands off at any time, and again.
+/// A policy that hands off at random times, and repeatedly.
 #[derive(Debug)]
 struct Whim(Random);
 
@@ -46,7 +46,7 @@ impl Selection for Whim {
     }
 }
 
-/// Any policy, half the time by whim.
+/// Returns a random policy; half the time, a [`Whim`].
 fn selection(random: &mut Random) -> Box<dyn Selection> {
     const POLICIES: [&str; 8] = [
         "fcfs",
@@ -66,7 +66,7 @@ fn selection(random: &mut Random) -> Box<dyn Selection> {
     policy.build()
 }
 
-/// A host with these addresses.
+/// Creates a host with these addresses.
 pub fn host(addresses: Vec<IpAddr>, tcp: Config, seed: u64) -> Host {
     let cidrs = addresses.into_iter().map(|addr| Cidr::new(addr, 24));
     let cidrs = cidrs.collect::<Result<_, _>>().expect("a network");
@@ -89,7 +89,7 @@ pub fn tcp_config(random: &mut Random) -> Config {
     }
 }
 
-/// A peer's side of a conversation, and the adapter whose address it speaks to.
+/// A peer's side of a conversation, and the adapter whose address the peer is connected to.
 #[derive(Debug)]
 pub struct Client {
     pub side: Side,
@@ -112,7 +112,7 @@ pub struct Machine {
     pub clients: BTreeMap<u32, Client>,
     pub to_open: u32,
     pub next_key: u64,
-    /// The server's files as they are now.
+    /// The current revisions of the server's files.
     pub files: Vec<Script>,
     pub scripts: BTreeMap<u16, (Script, Script)>,
     pub servers: BTreeMap<u32, Side>,
@@ -168,13 +168,13 @@ impl Machine {
         self.lose_after = Some(events);
     }
 
-    /// Adapters that were lost, and those that were not.
+    /// Returns the number of adapters that were lost, and of those that were not.
     pub fn lost(&self) -> (usize, usize) {
         let lost = self.adapters.iter().filter(|side| side.is_lost).count();
         (lost, self.adapters.len() - lost)
     }
 
-    /// Asserts that the host knows that each adapter takes connections again.
+    /// Asserts that the host knows the current Soft_Limit of each adapter.
     fn check_soft_limits(&self) {
         for (side, end) in self.adapters.iter().zip(&self.ends) {
             if let Some(known) = end.os.soft_limit().filter(|_| !side.is_lost) {
@@ -183,7 +183,7 @@ impl Machine {
         }
     }
 
-    /// SENDs from the adapters' caches.
+    /// Returns the number of SENDs from the adapters' caches.
     pub fn cached_sends(&self) -> u64 {
         let ends = self.ends.iter();
         ends.map(|end| end.os.stats().cached_sends).sum()
@@ -193,7 +193,7 @@ impl Machine {
         self.layer.stats().clone()
     }
 
-    /// Runs until every conversation is over.
+    /// Runs until every conversation has ended.
     pub fn run(&mut self) {
         for _ in 0..MOST_EVENTS {
             self.events += 1;
@@ -260,7 +260,7 @@ impl Machine {
         let number = destination(&frame);
         let side = &mut self.adapters[number];
         if side.is_lost {
-            // Where the adapter was there is nobody; what is on the host goes on over another way.
+            // The adapter no longer exists; connections on the host continue by another path.
             self.host_takes(frame);
             self.host_settles();
         } else {
@@ -294,7 +294,7 @@ impl Machine {
             of_links.filter_map(|(end, _)| end.os.poll_timeout()).min(),
         ];
         let next = times.into_iter().flatten().min();
-        // The links are slow, but not as slow as timers of TCP: an answer to a SYN that had been given up would be a stranger's.
+        // The links are slow, but not as slow as TCP timers; otherwise, an answer could arrive for a SYN that had been given up.
         let is_far = next.is_some_and(|next| next > self.now + Span::from_ms(1));
         if is_far && self.pump_all() {
             return;
@@ -339,7 +339,7 @@ impl Machine {
         self.adapters[number].settle(now, |frame| to_peers.send(now, frame, random));
     }
 
-    /// One of them is lost; the others go on.
+    /// Loses one of the adapters; the others continue.
     fn lose_adapter(&mut self) {
         let number = self.random.below(self.adapters.len() as u64) as usize;
         let lost = AdapterId(number as u8);
@@ -347,8 +347,8 @@ impl Machine {
         self.ends[number].os.handle_link_lost(self.now);
         self.layer.handle_adapter_lost(lost);
         self.tell_layer();
-        // Peers of connections that were there, or were on their way, get no answer any more: a router says so. The server may have
-        // closed one: the adapter had to see to it that its last bytes arrive.
+        // Peers of connections that were on the adapter, or on their way there, get no answers; a router reports that. The server may have
+        // closed one of these connections, so that the adapter had to deliver the last bytes.
         let peers = self.peers.stack();
         let here = peers.connections().filter(|&conn| {
             let flow = peers.flow(conn).reversed();

@@ -1,5 +1,5 @@
-//! Connections move between a host's stack and its adapters, one to three of them, at any moment, under a network that loses, delays and
-//! duplicates, and links that are slow. No byte is lost, doubled or out of order, no connection is lost, and none is stuck.
+//! Connections move between a host's stack and its one to three adapters at any moment, over a network that loses, delays and duplicates,
+//! and over slow links. No byte is lost, duplicated or reordered, no connection is lost, and none gets stuck.
 
 mod adapter;
 mod conversation;
@@ -44,7 +44,7 @@ fn conversations_survive_any_handoff_and_restore() {
             let counts = reasons.filter_map(|(reason, count)| (reason == why).then_some(count));
             counts.sum::<u64>()
         };
-        // An adapter that has refused one tells a Soft_Limit of 0, and the host tries no other until it has room again.
+        // An adapter that has refused a connection reports a Soft_Limit of 0, and the host hands off no others until there is memory again.
         let by_adapter = refused(NotOffloaded::RefusedMemory);
         let by_host = refused(NotOffloaded::Memory);
         assert!(

@@ -24,7 +24,7 @@ impl Machine {
 
     fn open(&mut self) {
         let adapter = self.random.below(self.adapters.len() as u64) as usize;
-        // Before the host is there the adapter refuses connections.
+        // The adapter refuses connections until the host is attached.
         if !self.adapters[adapter].is_lost && self.ends[adapter].os.soft_limit().is_none() {
             return;
         }
@@ -50,7 +50,7 @@ impl Machine {
         }
     }
 
-    /// One of few files, which may have changed since it was asked for last.
+    /// Returns one of a few files, which may have changed since its last request.
     fn file(&mut self) -> Script {
         let number = self.random.below(3) as usize;
         while self.files.len() <= number {
@@ -103,7 +103,7 @@ impl Machine {
         let now = self.now;
         loop {
             while let Some((conn, event)) = self.peers.stack_mut().poll_event() {
-                // What has been read no reset can take away. Of one that is over all has been read.
+                // Read before a reset could discard data. A closed connection has been read completely.
                 if !matches!(event, Event::Closed(_)) {
                     self.client_acts(conn);
                 }
@@ -111,7 +111,7 @@ impl Machine {
                     && let Some(Client { side, adapter }) = self.clients.remove(&conn.0)
                 {
                     let is_complete = side.shut && side.received == side.expects.len;
-                    // An old acknowledgment that comes after the last one is answered by a reset (RFC 9293 3.10.7.1).
+                    // An old acknowledgment that arrives after the end is answered by a reset (RFC 9293 3.10.7.1).
                     let reset = reason == CloseReason::Reset && is_complete;
                     let in_order = reason == CloseReason::Normal && is_complete;
                     let is_lost = self.adapters[adapter].is_lost;

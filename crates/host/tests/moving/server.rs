@@ -1,4 +1,4 @@
-//! The host and its server: packets, connections that move, and what is said on them.
+//! The host and its server: packets, moving connections, and conversations.
 
 use crate::adapter::{destination, source};
 use crate::conversation::Side;
@@ -17,7 +17,7 @@ impl Machine {
         let did = end.os.pump(self.now, &mut end.link);
         let did = did.expect("the adapter keeps the rules");
         if self.random.percent(30) {
-            // The layer above looks later.
+            // The layer above runs later.
             return did;
         }
         let mut packets = 0;
@@ -101,7 +101,7 @@ impl Machine {
         acted
     }
 
-    /// The adapter of a connection: the one that has its address.
+    /// Returns the adapter of a connection: the one that has the connection's local address.
     fn adapter_of(&self, id: SocketId) -> usize {
         let state = self.layer.state_of(id).expect("the socket is there");
         let AdapterId(number) = state.adapter;

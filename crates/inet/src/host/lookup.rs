@@ -1,23 +1,23 @@
-//! Whose a frame is that is handled later (handoff-policies 2).
+//! Lookup of a frame's owner before the frame is processed (handoff-policies 2).
 
 use super::Host;
 use crate::Medium;
 use baton_wire::{Ecn, Endpoint, Flow, Time, decode_tcp};
 use etherparse::{EtherType, Ethernet2HeaderSlice, IpNumber, LaxIpSlice};
 
-/// What lookup has found a frame to be, by its headers alone: nothing is verified, counted or answered before it is handled.
+/// Result of a lookup by a frame's headers alone: nothing is verified, counted or answered before the frame is processed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LookedUp {
-    /// A segment that the stack knows something of.
+    /// A segment that belongs to the stack.
     Own,
-    /// A segment of this connection, of which the stack knows nothing.
+    /// A segment of this connection, which does not belong to the stack.
     Unclaimed(Flow),
-    /// No segment, or no right frame.
+    /// Not a segment, or a malformed frame.
     Other,
 }
 
 impl Host {
-    /// Finds out whose a frame is.
+    /// Looks up the owner of a frame.
     pub fn look_up(&mut self, now: Time, frame: &[u8]) -> LookedUp {
         if self.read_headers(frame).is_none() {
             return LookedUp::Other;
@@ -28,7 +28,7 @@ impl Host {
         }
     }
 
-    /// Reads the headers of a segment, if it is one.
+    /// Reads the headers of a segment. Returns `None` if the frame holds none.
     fn read_headers(&mut self, frame: &[u8]) -> Option<()> {
         let packet = match self.interface.config().medium {
             Medium::Ip => frame,

@@ -1,4 +1,4 @@
-//! Finding and being found: ARP and neighbour discovery as they arrive, and what the interface does by itself in time.
+//! Arriving ARP and neighbour discovery messages, and the interface's timed actions.
 
 use super::{Interface, MOST_PATH_ERRORS, Taken};
 use crate::Cidr;
@@ -24,23 +24,23 @@ const ANNOUNCE_INTERVAL: Span = Span::from_secs(2);
 const ROUTER_SOLICITATIONS: u8 = 3;
 const ROUTER_INTERVAL: Span = Span::from_secs(4);
 
-/// How long the owner of an address has to answer: RETRANS_TIMER, asked once (RFC 4862 5.1).
+/// Time for the owner of an address to answer a single request: RETRANS_TIMER (RFC 4862 5.1).
 const DUPLICATE_WAIT: Span = Span::from_secs(1);
 
 /// Least MTU that a router may advertise, bytes (RFC 8200 5).
 const LEAST_MTU_V6: u32 = 1280;
 
-/// Longest time that a router may say a confirmation holds (RFC 4861 6.2.1).
+/// Longest reachable time that a router may advertise (RFC 4861 6.2.1).
 const MOST_REACHABLE_TIME: Span = Span::from_secs(3600);
 
-/// What an interface does by itself, a few times.
+/// Messages that an interface sends a few times at the start.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Duties {
     announcements: Repeated,
     router_solicitations: Repeated,
 }
 
-/// Something done a number of times, at intervals.
+/// An action that is repeated a number of times, at intervals.
 #[derive(Clone, Copy, Debug)]
 struct Repeated {
     left: u8,
@@ -55,7 +55,7 @@ impl Repeated {
         }
     }
 
-    /// True when it is to be done now; it counts as done.
+    /// Reports whether the action is due now, and if so counts it as done.
     fn due(&mut self, now: Time, interval: Span) -> bool {
         if self.next > now {
             return false;
@@ -106,7 +106,7 @@ impl Interface {
             self.defend(now, sender);
             return Err(Refusal::AddressConflict);
         }
-        // Who asks whether an address is free has none (RFC 5227 2.1.1).
+        // A probe for an address that may be free has no source address (RFC 5227 2.1.1).
         let probe = sender.is_unspecified();
         if is_bad_source_v4(sender) && !probe {
             return Err(Refusal::BadArp);
@@ -144,7 +144,7 @@ impl Interface {
         Ok(Taken::Consumed)
     }
 
-    /// Somebody uses an address of this host: all are told whose it is, within limits (RFC 5227 2.4(b)).
+    /// Announces an address of this host that another host uses, within a rate limit (RFC 5227 2.4(b)).
     fn defend(&mut self, now: Time, addr: Ipv4Addr) {
         if self.icmp_limit.allow(now) {
             self.announce(addr);
@@ -191,7 +191,7 @@ impl Interface {
         let (kind, content) = ndp::advertisement(target, self.config.mac, !src.is_unspecified());
         self.stats.advertisements_sent += 1;
         if src.is_unspecified() {
-            // All may hear that it is taken (RFC 4861 7.2.4).
+            // The answer goes to all nodes (RFC 4861 7.2.4).
             let packet = icmp::packet_v6(target, ALL_NODES, ndp::HOP_LIMIT, kind, &content);
             self.send_own(now, ALL_NODES.into(), packet);
             return Ok(());
@@ -250,7 +250,7 @@ impl Interface {
         }
     }
 
-    /// An address that is not known to be unique is not (RFC 4862 5.4.5). One in use stays in use.
+    /// Marks a tentative address as a duplicate (RFC 4862 5.4.5). An address in use stays in use.
     fn mark_duplicate(&mut self, addr: Ipv6Addr) {
         for assigned in self.addresses.iter_mut() {
             if assigned.cidr.addr() == addr
@@ -263,7 +263,7 @@ impl Interface {
 
     // --- time ---
 
-    /// Neighbours that did not answer: what waited for them is reported (RFC 4861 7.2.2).
+    /// Runs the neighbours' timers, and reports packets whose neighbour did not answer (RFC 4861 7.2.2).
     pub(super) fn check_neighbours(&mut self, now: Time) {
         for lost in self.neighbours.handle_timeouts(now, &mut self.stats) {
             self.routes.router_failed(lost.addr);
@@ -280,7 +280,7 @@ impl Interface {
         }
     }
 
-    /// Asks whether tentative addresses are taken, and uses those that are not (RFC 4862 5.4.2).
+    /// Sends requests for tentative addresses, and starts to use those that nobody claimed (RFC 4862 5.4.2).
     pub(super) fn check_addresses(&mut self, now: Time) {
         let mut asked = Vec::new();
         for assigned in self.addresses.iter_mut() {
@@ -311,7 +311,7 @@ impl Interface {
         }
     }
 
-    /// Announces addresses and asks for routers.
+    /// Announces addresses and solicits routers, if due.
     pub(super) fn do_duties(&mut self, now: Time) {
         if self.duties.announcements.due(now, ANNOUNCE_INTERVAL) {
             let own: Vec<Cidr> = self.addresses.preferred().copied().collect();
@@ -337,7 +337,7 @@ impl Interface {
         }
     }
 
-    /// The frame that asks for a neighbour; nothing when no address of the interface can ask.
+    /// Creates a request for a neighbour; empty if the interface has no suitable source address.
     pub(super) fn solicitation_frame(
         &mut self,
         Solicitation { target, to }: Solicitation,

@@ -1,4 +1,4 @@
-//! IPv6 extension headers (RFC 8200 4), as far as a host that takes no fragments must know them.
+//! IPv6 extension headers (RFC 8200 4), as far as a host that accepts no fragments must understand them.
 
 use crate::stats::Refusal;
 use etherparse::icmpv6::{ParameterProblemCode, ParameterProblemHeader};
@@ -7,20 +7,20 @@ use etherparse::{IpNumber, Ipv6FragmentHeaderSlice, Ipv6Header, Ipv6RawExtHeader
 /// Most extension headers of a packet (RFC 8504 5.3 lets a host have such limits).
 const MOST_HEADERS: usize = 8;
 
-/// The option of one byte that pads (RFC 8200 4.2).
+/// The padding option of one byte (RFC 8200 4.2).
 const PAD_1: u8 = 0;
 
-/// What a packet carries behind its extension headers.
+/// The content of a packet after its extension headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Carried {
     pub(super) protocol: IpNumber,
-    /// Where in the packet the protocol is named.
+    /// Position in the packet of the field that names the protocol.
     pub(super) named_at: usize,
-    /// Where in the packet it starts.
+    /// Position in the packet where the content starts.
     pub(super) start: usize,
 }
 
-/// Why a packet's extension headers are refused, and what its sender is told, if anything.
+/// Why a packet's extension headers are refused, and the ICMP error for its sender, if any.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Problem {
     pub(super) refusal: Refusal,
@@ -44,9 +44,9 @@ impl Problem {
     }
 }
 
-/// Goes through the extension headers of a packet, which starts with an IPv6 header and is no longer than that says.
+/// Walks the extension headers of a packet, which starts with an IPv6 header and is no longer than that header says.
 pub(super) fn walk(packet: &[u8], first: IpNumber, to_group: bool) -> Result<Carried, Problem> {
-    /// Where an IPv6 header names what follows it (RFC 8200 3).
+    /// Position of the next-header field in an IPv6 header (RFC 8200 3).
     const NAMED_AT: usize = 6;
     let mut carried = Carried {
         protocol: first,
@@ -63,7 +63,7 @@ pub(super) fn walk(packet: &[u8], first: IpNumber, to_group: bool) -> Result<Car
         let bytes = &packet[start..];
         let (next, len) = match protocol {
             IpNumber::IPV6_HEADER_HOP_BY_HOP if start != Ipv6Header::LEN => {
-                // It comes first or not at all (RFC 8200 4.1).
+                // Hop-by-hop options must come first (RFC 8200 4.1).
                 let code = ParameterProblemCode::UnrecognizedNextHeader;
                 return Err(Problem::told(Refusal::BadExtension, code, named_at));
             }
@@ -77,7 +77,7 @@ pub(super) fn walk(packet: &[u8], first: IpNumber, to_group: bool) -> Result<Car
                 if let [_, segments_left, ..] = header.payload()
                     && *segments_left > 0
                 {
-                    // No type is known here, type 0 the least (RFC 8200 4.4, RFC 5095 3).
+                    // No routing type is supported, certainly not type 0 (RFC 8200 4.4, RFC 5095 3).
                     let code = ParameterProblemCode::ErroneousHeaderField;
                     return Err(Problem::told(Refusal::SourceRoute, code, start + 2));
                 }
@@ -102,8 +102,8 @@ pub(super) fn walk(packet: &[u8], first: IpNumber, to_group: bool) -> Result<Car
     Err(bad())
 }
 
-/// Options that are not known say by their first two bits what is to be done (RFC 8200 4.2); none are known but padding.
-/// `start` is where in the packet they start.
+/// Checks options, which start at `start` in the packet. The first two bits of an unknown option say what to do (RFC 8200 4.2);
+/// only padding is known.
 fn check_options(options: &[u8], start: usize, to_group: bool) -> Result<(), Problem> {
     let mut at = 0;
     while let Some(&kind) = options.get(at) {

@@ -1,5 +1,5 @@
-//! Segments that arrive one after the other and are alike but for their numbers become one arrival, as by Linux's generic
-//! receive offload. What is compared is all that TCP would look at; what is not alike, or odd in any way, arrives by itself.
+//! Merging of consecutive segments that differ only in their numbers, as in Linux's generic receive offload. Everything that TCP
+//! would look at is compared; segments that differ, or are unusual in any way, are not merged.
 
 use super::Interface;
 use super::similar::{ETHERNET_LEN, LEN, number};
@@ -10,10 +10,10 @@ use etherparse::Ipv4Header;
 use etherparse::tcp_option::{KIND_NOOP, KIND_TIMESTAMP, LEN_TIMESTAMP};
 use std::ops::Range;
 
-/// Most segments of one arrival: as many as a port gives at a time.
+/// Most segments that are merged: as many as a port returns at a time.
 const MOST_MERGED: usize = 64;
 
-/// Bytes of a TCP header without options, and with timestamps alone, which nearly all have.
+/// Bytes of a TCP header without options, and with timestamps only, which nearly all segments have.
 const PLAIN_LEN: usize = 20;
 const TIMED_LEN: usize = PLAIN_LEN + 12;
 
@@ -24,7 +24,7 @@ const ALIGNED_TIMESTAMPS: u32 =
 /// What the next segment of a run must begin with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Run {
-    /// The number it must have.
+    /// The sequence number that it must have.
     next_seq: u32,
     ports: u32,
     ack: u32,
@@ -32,14 +32,14 @@ pub(crate) struct Run {
     middle: u32,
     timestamps: Option<Timestamps>,
     ecn: Ecn,
-    /// Bytes of data of the first, and how many may still follow.
+    /// Bytes of data of the first segment, and how many segments may still follow.
     most_len: usize,
     room: usize,
 }
 
 impl Run {
-    /// What may follow `first`, a segment that was just taken in: nothing unless it has data, no flag but ACK, and no options
-    /// but timestamps.
+    /// Returns what may follow `first`, a segment that was just received, or `None` unless it has data, no flag but ACK, and no
+    /// options but timestamps.
     pub(crate) fn after(first: &Segment<Bytes>) -> Option<Self> {
         let header = &first.header;
         let [data] = &first.payload[..] else {
@@ -76,7 +76,7 @@ impl Run {
         }
     }
 
-    /// The TCP header is as it must be; if so, whether it carries PSH.
+    /// Compares a TCP header with the expected one. If it matches, returns whether it carries PSH.
     fn matches(&self, words: &[[u8; 4]]) -> Option<bool> {
         const PSH: u32 = (Flags::PSH.bits() as u32) << 16;
         let word = |at: usize| u32::from_be_bytes(words[at]);
@@ -93,8 +93,8 @@ impl Run {
 }
 
 impl Interface {
-    /// Takes in a frame that continues a run, and counts it; gives where its data lies. The frame's length, checksums and all
-    /// that the headers say are right.
+    /// Accepts a frame that continues a run, and counts it. Returns the range of its data, after checking the frame's length, headers
+    /// and checksums.
     #[inline]
     pub(crate) fn take_next(
         &mut self,
@@ -179,7 +179,7 @@ mod tests {
         out.into()
     }
 
-    /// How many of the frames follow the first in one arrival.
+    /// Returns how many of the frames are merged with the first.
     fn merged(frames: &[(u32, Flags, usize)]) -> usize {
         let network = Cidr::new(addr(1), 24).expect("a network");
         let config = InterfaceConfig::new(MAC, vec![network]);
@@ -209,7 +209,7 @@ mod tests {
             assert_eq!(merged(&[(0, ACK, 9), (9, ACK | odd, 9)]), 0, "{odd:?}");
             assert_eq!(merged(&[(0, ACK | odd, 9), (9, ACK | odd, 9)]), 0);
         }
-        // Data is what is merged: acknowledgments are counted one by one.
+        // Only data is merged: acknowledgments are counted one by one.
         assert_eq!(merged(&[(0, ACK, 0), (0, ACK, 0)]), 0);
         let long: Vec<_> = (0..100).map(|number| (number, ACK, 1)).collect();
         assert_eq!(merged(&long), MOST_MERGED - 1);

@@ -1,4 +1,4 @@
-//! One interface of a host: what arrives is taken apart here, what leaves gets its headers and its way.
+//! One interface of a host: decodes arriving frames, and adds headers and routes to leaving packets.
 
 mod discovery;
 mod extensions;
@@ -39,34 +39,34 @@ const MOST_OUTBOX: usize = 1024;
 /// Most errors about own segments that wait to be polled.
 const MOST_PATH_ERRORS: usize = 256;
 
-/// What a frame turned out to be.
+/// Content of a frame.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
     /// A segment for the stack. Its data is part of the frame, not a copy.
     Segment(Segment<Bytes>),
-    /// News of a segment that this host sent: for [`Stack::handle_path_error`](baton_tcp::Stack::handle_path_error).
+    /// An ICMP error about a segment that this host sent: for [`Stack::handle_path_error`](baton_tcp::Stack::handle_path_error).
     PathError {
         /// The connection as this host names it.
         flow: Flow,
         /// The segment's sequence number.
         seq: SeqNr,
-        /// The news.
+        /// The error.
         error: PathError,
     },
-    /// Something the interface sees to itself; there may be a frame to send.
+    /// The interface handled the frame itself; there may be a frame to send.
     Consumed,
-    /// Not taken in, and counted.
+    /// The frame was refused and counted.
     Refused(Refusal),
 }
 
-/// What a frame is. A segment's headers were written where the caller wanted them; its data is in this part of the frame.
+/// Content of a frame. A segment's headers are in the caller's segment; its data is in this range of the frame.
 enum Taken {
     Segment { payload: Range<usize> },
     PathError(Quote, PathError),
     Consumed,
 }
 
-/// What a frame turned out to be, when a segment is written to where its receiver keeps one.
+/// Content of a frame, with a segment written to the caller's segment.
 pub(crate) enum Received {
     Segment,
     PathError(Quote, PathError),
@@ -74,18 +74,18 @@ pub(crate) enum Received {
     Refused(Refusal),
 }
 
-/// What the link says of a frame.
+/// What the link layer says about a frame.
 #[derive(Clone, Copy, Debug)]
 struct Arrival {
-    /// It was sent to all, or to a group.
+    /// The frame was sent to all, or to a group.
     to_many: bool,
 }
 
 /// One interface.
 ///
-/// Calling order: after `handle_frame`, `send` or `handle_timeouts`, call [`Interface::poll_frame`] until it gives nothing;
-/// call [`Interface::handle_timeouts`] when [`Interface::poll_timeout`]'s moment has come, and then
-/// [`Interface::poll_path_error`] until it gives nothing. Time never goes back.
+/// Calling order: after `handle_frame`, `send` or `handle_timeouts`, call [`Interface::poll_frame`] until it returns false;
+/// call [`Interface::handle_timeouts`] at the time that [`Interface::poll_timeout`] returns, and then
+/// [`Interface::poll_path_error`] until it returns `None`. Time never goes back.
 #[derive(Clone, Debug)]
 pub struct Interface {
     config: InterfaceConfig,
@@ -93,24 +93,24 @@ pub struct Interface {
     routes: Routes,
     pub(crate) neighbours: Neighbours,
     duties: Duties,
-    /// The link's MTU at this time, bytes.
+    /// The link's current MTU, bytes.
     link_mtu: u16,
-    /// Largest packet to send, bytes: the link's, or less if a router says so.
+    /// Largest packet to send, bytes: the link's MTU, or less if a router advertised less.
     mtu: u16,
     icmp_limit: RateLimit,
     outbox: VecDeque<Vec<u8>>,
     path_errors: VecDeque<(Quote, PathError)>,
-    /// What a router has to see to, where this is one's interface.
+    /// Work for the router, if the interface is a router's.
     routed: Option<Box<Routed>>,
-    /// The remote address that TCP confirmed last, and when: it need not be looked up for each segment.
+    /// The remote address that TCP confirmed last, and when, which saves a lookup for each segment.
     confirmed: Option<(IpAddr, Time)>,
-    /// Of the last packet to this host alone that kept the rules: the next one's are mostly the same.
+    /// Addresses of the last valid packet to this host alone; the next packet mostly has the same.
     known_pair: Option<Pair>,
-    /// How the last frame with a segment began, if by Ethernet and IPv4 headers without options.
+    /// Ethernet and IPv4 headers of the last frame with a segment, if the latter had no options.
     known_head: Option<Head>,
-    /// The way that the last segment went: the next one mostly goes there too.
+    /// The way that the last segment went; the next one mostly goes the same way.
     known_way: Option<Way>,
-    /// Room to write the header of a packet that was made elsewhere.
+    /// Buffer for the link header of a packet of another stack.
     link_header: Vec<u8>,
     stats: Stats,
 }
@@ -120,7 +120,7 @@ pub struct Interface {
 struct Pair {
     src: IpAddr,
     dst: IpAddr,
-    /// Sum of the pseudo-header of segments between them, but for the length.
+    /// Checksum of the pseudo-header of segments between them, without the length.
     pseudo_header: Checksum,
 }
 
@@ -134,7 +134,7 @@ impl Pair {
     }
 }
 
-/// Where segments from `src` to `dst` go, for as long as nothing is heard of neighbours.
+/// Headers of segments from `src` to `dst`, valid until neighbours change.
 #[derive(Clone, Copy, Debug)]
 struct Way {
     src: IpAddr,
@@ -144,10 +144,10 @@ struct Way {
 }
 
 impl Interface {
-    /// An interface with these parameters.
+    /// Creates an interface with these parameters.
     ///
     /// # Errors
-    /// When it cannot work with them.
+    /// Fails if an interface cannot work with them.
     pub fn new(config: InterfaceConfig) -> Result<Self, ConfigError> {
         config.check()?;
         let detect_duplicates =
@@ -175,22 +175,22 @@ impl Interface {
 
     // --- getters ---
 
-    /// Its parameters.
+    /// The interface's parameters.
     pub fn config(&self) -> &InterfaceConfig {
         &self.config
     }
 
-    /// Largest IP packet it sends, bytes.
+    /// Largest IP packet that the interface sends, bytes.
     pub fn mtu(&self) -> u16 {
         self.mtu
     }
 
-    /// Totals.
+    /// Totals since the interface was created.
     pub fn stats(&self) -> &Stats {
         &self.stats
     }
 
-    /// The neighbours it knows or asks for, in no order.
+    /// The neighbours that are known or being resolved, in no order.
     pub fn neighbours(&self) -> impl Iterator<Item = Neighbour> + '_ {
         self.neighbours.iter()
     }
@@ -200,7 +200,7 @@ impl Interface {
         self.routes.iter()
     }
 
-    /// Its addresses that another host turned out to have (RFC 4862 5.4.5). They are not used.
+    /// Addresses of the interface that another host has too (RFC 4862 5.4.5). They are not used.
     pub fn duplicates(&self) -> impl Iterator<Item = IpAddr> + '_ {
         let duplicate = |assigned: &&crate::addresses::Assigned| {
             assigned.standing == crate::addresses::Standing::Duplicate
@@ -211,13 +211,13 @@ impl Interface {
             .map(|assigned| assigned.cidr.addr())
     }
 
-    /// The address to speak from to `remote`; `None` when there is no way there.
+    /// The source address for packets to `remote`; `None` if there is no route.
     pub fn source_for(&self, remote: IpAddr) -> Option<IpAddr> {
         let next_hop = self.routes.next_hop(remote, &self.addresses)?;
         self.addresses.source_for(remote, next_hop)
     }
 
-    /// When [`Interface::handle_timeouts`] must next be called, if ever. May be early, never late.
+    /// When [`Interface::handle_timeouts`] must be called next, if ever. May be early, never late.
     pub fn poll_timeout(&self) -> Option<Time> {
         let tentative = self
             .addresses
@@ -234,7 +234,7 @@ impl Interface {
 
     // --- events in ---
 
-    /// The link's MTU is now so many bytes; what is more than its configuration says does not count.
+    /// Sets the link's MTU, which the configured MTU limits.
     pub fn handle_link_mtu(&mut self, mtu: u16) {
         let mtu = mtu.min(self.config.mtu);
         if mtu != self.link_mtu {
@@ -243,7 +243,7 @@ impl Interface {
         }
     }
 
-    /// Takes in what arrived: an Ethernet frame without check sequence, or an IP packet, as the medium has it.
+    /// Processes an arriving frame: an Ethernet frame without check sequence, or an IP packet, depending on the medium.
     pub fn handle_frame(&mut self, now: Time, frame: Bytes) -> Input {
         let mut segment = empty_segment();
         match self.receive(now, frame, &mut segment) {
@@ -256,7 +256,7 @@ impl Interface {
         }
     }
 
-    /// The same; a segment is written to `segment`, whose old content is lost.
+    /// Processes an arriving frame and writes a segment to `segment`, whose old content is lost.
     pub(crate) fn receive(
         &mut self,
         now: Time,
@@ -268,7 +268,7 @@ impl Interface {
         self.receive_as(now, self.config.medium, frame, segment)
     }
 
-    /// The same for what has come another way than over the link, and is a frame of `medium`.
+    /// Processes a frame of `medium` that may not have arrived over the link.
     pub(crate) fn receive_as(
         &mut self,
         now: Time,
@@ -332,7 +332,7 @@ impl Interface {
         }
     }
 
-    /// Takes in the IP packet that starts at `start`.
+    /// Processes the IP packet that starts at `start`.
     fn take_ip(
         &mut self,
         now: Time,
@@ -349,9 +349,9 @@ impl Interface {
         }
     }
 
-    /// TCP got an acknowledgment of something new from `remote`: whoever forwards packets there is reachable (RFC 4861 7.3.1).
+    /// Confirms that the next hop to `remote` is reachable, since TCP got an acknowledgment of new data from there (RFC 4861 7.3.1).
     pub fn confirm(&mut self, now: Time, remote: IpAddr) {
-        /// Confirmations hold for much longer, so not each need be told.
+        /// Time within which a repeated confirmation is skipped; confirmations are valid much longer.
         const OFTEN_ENOUGH_MS: u64 = 1000;
         if let Some((addr, at)) = self.confirmed
             && addr == remote
@@ -379,7 +379,7 @@ impl Interface {
 
     // --- effects out ---
 
-    /// News of an own segment that could not be delivered on this link.
+    /// Returns the next error about a segment that could not be delivered on this link.
     pub fn poll_path_error(&mut self) -> Option<(Flow, SeqNr, PathError)> {
         let (Quote { flow, seq }, error) = self.path_errors.pop_front()?;
         Some((flow, seq, error))
@@ -414,7 +414,7 @@ pub(crate) fn packet_of(medium: Medium, frame: &Bytes) -> Option<Bytes> {
     Some(frame.slice(start..end))
 }
 
-/// The part of the frame becomes data of the segment: no copy, and no further count of references.
+/// Makes a part of the frame the segment's data, without a copy and without another reference count.
 #[inline]
 pub(crate) fn push_data(segment: &mut Segment<Bytes>, frame: Bytes, part: Range<usize>) {
     segment.payload.push(frame);
@@ -424,7 +424,7 @@ pub(crate) fn push_data(segment: &mut Segment<Bytes>, frame: Bytes, part: Range<
     }
 }
 
-/// A segment of nobody, to be filled.
+/// Creates an empty segment, to be filled.
 pub(crate) fn empty_segment() -> Segment<Bytes> {
     let nobody = Endpoint::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
     Segment {

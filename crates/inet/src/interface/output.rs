@@ -1,4 +1,4 @@
-//! What leaves: segments of the stack, and the interface's own packets.
+//! Output: segments of the stack, and the interface's own packets.
 
 use super::{Interface, MOST_OUTBOX, Way};
 use crate::addresses::group_mac;
@@ -14,22 +14,22 @@ use bytes::Bytes;
 use etherparse::IpSlice;
 use std::net::IpAddr;
 
-/// How long a way is taken without looking it up: a neighbour's states last for seconds.
+/// Time for which a way is used without a lookup; a neighbour's states last for seconds.
 const WAY_HOLDS: Span = Span::from_ms(500);
 
-/// What became of a segment.
+/// Result of sending a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
     /// Its frame was appended.
     Frame,
-    /// It waits until its neighbour's Ethernet address is known; [`Interface::poll_frame`] will give it.
+    /// The segment waits until its neighbour's Ethernet address is known; [`Interface::poll_frame`] will return it.
     Waits,
-    /// It was not sent, and counted.
+    /// The segment was not sent, and the refusal was counted.
     Refused(SendRefusal),
 }
 
 impl SendRefusal {
-    /// What it means for the segment's connection; `mtu` is the interface's.
+    /// The error for the segment's connection, if any; `mtu` is the interface's.
     pub fn path_error(self, mtu: u16) -> Option<PathError> {
         match self {
             Self::NoRoute => Some(PathError::NetUnreachable),
@@ -54,8 +54,8 @@ impl Interface {
         self.note_sent(sent, start, frame)
     }
 
-    /// Sends the segments of a run: appends their frames to `frames`, and calls `end` after each. False when it cannot be done
-    /// for all alike: then each must be sent by itself.
+    /// Sends the segments of a run: appends their frames to `frames`, and calls `end` after each. Returns false if the way is not
+    /// known or the run cannot be encoded; the caller must then send each segment by itself.
     pub fn send_run<B: Buffer>(
         &mut self,
         now: Time,
@@ -87,7 +87,7 @@ impl Interface {
         true
     }
 
-    /// The way that segments took last, if it is that from `src` to `dst`.
+    /// The last way, if it is from `src` to `dst`.
     #[inline]
     fn known_way_to(&self, now: Time, src: IpAddr, dst: IpAddr) -> Option<&Way> {
         self.known_way
@@ -113,7 +113,7 @@ impl Interface {
         self.find_way(now, segment, frame)
     }
 
-    /// Finds out where the segment goes, and sends it there if that is known.
+    /// Looks up the segment's way, and sends the segment if the neighbour is known.
     fn find_way(
         &mut self,
         now: Time,
@@ -152,7 +152,7 @@ impl Interface {
         Ok(Sent::Frame)
     }
 
-    /// Counts what became of a frame that was begun at `start`; of one that was refused nothing is left.
+    /// Counts the result for a frame that begins at `start`, and removes a frame that was refused.
     #[inline(always)]
     fn note_sent(
         &mut self,
@@ -172,7 +172,7 @@ impl Interface {
         sent
     }
 
-    /// Sends an IP packet that was made elsewhere: appends its frame to `frame`, or lets it wait for its neighbour.
+    /// Sends an IP packet of another stack: appends its frame to `frame`, or lets it wait for its neighbour.
     pub fn send_packet(&mut self, now: Time, packet: &[u8], frame: &mut impl Buffer) -> Sent {
         let start = frame.len();
         let sent = self.place_packet(now, packet, frame);
@@ -214,15 +214,15 @@ impl Interface {
     }
 
     /// Appends the next of the interface's own frames to `frame`: requests for neighbours and answers to such requests, echo
-    /// replies, ICMP errors, segments whose neighbour became known. False when there is none.
+    /// replies, ICMP errors, segments whose neighbour became known. Returns false if there is none.
     #[inline]
     pub fn poll_frame(&mut self, _now: Time, frame: &mut impl Buffer) -> bool {
         let has_own = self.solicits() || !self.outbox.is_empty();
         has_own && self.poll_own(frame)
     }
 
-    /// The next neighbour whose Ethernet address is wanted, where the interface does not find them itself. Until
-    /// [`Interface::found`] tells it, this is asked again each second, three times.
+    /// Returns the next neighbour whose Ethernet address the owner has to find, if the interface does not find neighbours itself. The
+    /// request is repeated each second, three times in all, until [`Interface::found`] answers it.
     pub fn poll_sought(&mut self) -> Option<IpAddr> {
         if self.config.finds_neighbours {
             return None;
@@ -230,7 +230,7 @@ impl Interface {
         Some(self.neighbours.poll_solicitation()?.target)
     }
 
-    /// A neighbour that was sought is at `mac`.
+    /// Sets the Ethernet address of a neighbour that the interface asked for.
     pub fn found(&mut self, now: Time, addr: IpAddr, mac: [u8; 6]) {
         let said = Advertisement {
             addr,
@@ -280,7 +280,7 @@ impl Interface {
         }
     }
 
-    /// Sends one of the interface's own packets on its way; it is dropped when there is no way.
+    /// Sends one of the interface's own packets, or drops it if there is no route.
     pub(super) fn send_own(&mut self, now: Time, dst: IpAddr, packet: Vec<u8>) {
         if self.config.medium == Medium::Ip {
             self.push_frame(packet);
@@ -302,7 +302,7 @@ impl Interface {
         }
     }
 
-    /// Packets whose neighbour became known are on their way.
+    /// Sends packets whose neighbour became known.
     pub(super) fn send_released(&mut self, released: Released) {
         for packet in released.packets {
             self.push_packet(released.mac, &packet);
@@ -329,7 +329,7 @@ impl Interface {
         self.outbox.push_back(frame);
     }
 
-    /// Queues the ARP request that tells all who has `addr` (RFC 5227 2.3).
+    /// Queues the ARP announcement of `addr` (RFC 5227 2.3).
     pub(super) fn announce(&mut self, addr: std::net::Ipv4Addr) {
         let mut frame = Vec::new();
         arp::write_request(self.config.mac, addr, addr, None, &mut frame);
@@ -371,7 +371,7 @@ fn encode(
     out: &mut impl Buffer,
 ) -> Result<(), SendRefusal> {
     let encoded = match segment.payload.only_part() {
-        // What is written at once mostly lies in one piece.
+        // The data of a write mostly lies in one piece.
         Some((piece, range)) => {
             let data = std::iter::once(&piece[range]);
             encode_pieces(headers, segment.head(), data, out)

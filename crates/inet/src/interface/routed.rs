@@ -1,4 +1,4 @@
-//! An interface as one of a router's: whose packets it sends, and what it leaves to the router.
+//! A router's interface: packets that the router sends by it, and work that it leaves to the router.
 
 use super::{Interface, MOST_OUTBOX};
 use crate::config::{ConfigError, InterfaceConfig, Medium, is_link_local};
@@ -8,7 +8,7 @@ use bytes::Bytes;
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
-/// What waits for the router.
+/// Packets that wait for the router.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Routed {
     /// Echo replies and errors, which may have to leave by another interface.
@@ -18,14 +18,14 @@ pub(super) struct Routed {
 }
 
 impl Interface {
-    /// A router's interface.
+    /// Creates a router's interface.
     pub(crate) fn of_router(config: InterfaceConfig) -> Result<Self, ConfigError> {
         let mut interface = Self::new(config)?;
         interface.routed = Some(Box::default());
         Ok(interface)
     }
 
-    /// How to reach a neighbour for a packet that goes now.
+    /// Resolves the Ethernet address of a neighbour for a packet that is sent now.
     pub(crate) fn resolve(&mut self, now: Time, next_hop: IpAddr) -> Resolution {
         self.neighbours.resolve(now, next_hop, &mut self.stats)
     }
@@ -39,12 +39,12 @@ impl Interface {
         }
     }
 
-    /// Takes in a packet to one of its addresses that came by another of the router's interfaces.
+    /// Processes a packet to one of the interface's addresses that arrived by another interface of the router.
     pub(crate) fn handle_packet(&mut self, now: Time, packet: Bytes) {
         self.receive_as(now, Medium::Ip, packet, &mut super::empty_segment());
     }
 
-    /// Sends an answer: its way is looked up by the router, if there is one and the address means something to it.
+    /// Sends an answer. The router looks up its route, if there is a router and the address is not link-local.
     pub(super) fn answer(&mut self, now: Time, dst: IpAddr, packet: Vec<u8>) {
         match &mut self.routed {
             Some(routed) if !is_link_local(dst) && routed.answers.len() < MOST_OUTBOX => {
@@ -54,17 +54,17 @@ impl Interface {
         }
     }
 
-    /// The next answer, and to whom it goes.
+    /// Takes the next answer and its destination.
     pub(crate) fn take_answer(&mut self) -> Option<(IpAddr, Vec<u8>)> {
         self.routed.as_mut()?.answers.pop_front()
     }
 
-    /// The next packet whose neighbour did not answer.
+    /// Takes the next packet whose neighbour did not answer.
     pub(crate) fn take_undelivered(&mut self) -> Option<Vec<u8>> {
         self.routed.as_mut()?.undelivered.pop_front()
     }
 
-    /// True when an ICMP error may go now; it counts as sent.
+    /// Reports whether an ICMP error may be sent now, and if so counts it as sent.
     pub(crate) fn allows_error(&mut self, now: Time) -> bool {
         let allowed = self.icmp_limit.allow(now);
         self.stats.icmp_errors_sent += u64::from(allowed);
@@ -72,7 +72,7 @@ impl Interface {
         allowed
     }
 
-    /// Its address to speak from to somebody who may be anywhere.
+    /// The source address for packets to `remote`, on the link or not.
     pub(crate) fn address_towards(&self, remote: IpAddr) -> Option<IpAddr> {
         self.addresses.source_for(remote, remote)
     }

@@ -1,5 +1,5 @@
-//! Frames with segments that begin like the last one: in a conversation nearly all do, and what held for the headers below TCP
-//! of the last one holds for theirs.
+//! Fast path for segments whose frames begin like the last one, as nearly all of a conversation do: the checks of the headers below
+//! TCP need not be repeated.
 
 use super::{Interface, Pair, Taken};
 use crate::stats::Refusal;
@@ -12,7 +12,7 @@ use etherparse::{Ethernet2Header, IpNumber, Ipv4Header};
 pub(super) const LEN: usize = ETHERNET_LEN + Ipv4Header::MIN_LEN;
 pub(super) const ETHERNET_LEN: usize = Ethernet2Header::LEN;
 
-/// Where fields stand (RFC 791 3.1), the Ethernet header counted.
+/// Positions of fields (RFC 791 3.1), including the Ethernet header.
 pub(super) const TYPE_OF_SERVICE_AT: usize = ETHERNET_LEN + 1;
 pub(super) const LENGTH_AT: usize = ETHERNET_LEN + 2;
 const FRAGMENT_AT: usize = ETHERNET_LEN + 6;
@@ -22,7 +22,7 @@ const ADDRESSES_AT: usize = ETHERNET_LEN + 12;
 /// The more-fragments flag and the fragment's offset: both are zero in a whole packet.
 const FRAGMENT_MASK: u16 = 0x3fff;
 
-/// Headers below TCP of a frame that was taken in.
+/// Headers below TCP of a frame that was accepted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
     bytes: [u8; LEN],
@@ -30,16 +30,16 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// Of a frame whose IPv4 packet starts at `start`; `None` unless just an Ethernet header lies before it, and unless the
-    /// IPv4 header has no options.
+    /// The headers of a frame whose IPv4 packet starts at `start`; `None` if there is more than an Ethernet header before it, or if
+    /// the IPv4 header has options.
     pub(super) fn of(frame: &[u8], start: usize, pair: Pair) -> Option<Self> {
         let bytes = *frame.first_chunk()?;
         let plain = (4 << 4) | (Ipv4Header::MIN_LEN as u8 / 4);
         (start == ETHERNET_LEN && frame[start] == plain).then_some(Self { bytes, pair })
     }
 
-    /// The same hosts speak of the same to each other: Ethernet header, version, header length, protocol and addresses are
-    /// equal, and it is no fragment.
+    /// Reports whether the Ethernet header, version, header length, protocol and addresses are equal and the packet is no
+    /// fragment.
     #[inline]
     pub(super) fn is_like(&self, other: &[u8; LEN]) -> bool {
         let known = &self.bytes;
@@ -56,7 +56,7 @@ pub(super) fn number(head: &[u8; LEN], at: usize) -> u16 {
 }
 
 impl Interface {
-    /// Takes in a frame that begins like the last one; `None` when it does not, or is odd in any way.
+    /// Processes a frame that begins like the last one; `None` if it does not, or is unusual in any way.
     #[inline]
     pub(super) fn take_similar(
         &mut self,
@@ -113,7 +113,7 @@ mod tests {
         out
     }
 
-    /// An interface that has taken in a segment.
+    /// An interface that has received a segment.
     fn interface() -> Interface {
         let network = Cidr::new(addr(1), 24).expect("a network");
         let config = InterfaceConfig::new(MAC, vec![network]);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     proptest! {
-        /// One byte is another one, and the frame may be cut or padded.
+        /// One byte is changed, and the frame may be cut or padded.
         #[test]
         fn odd_frames_are_judged_as_if_nothing_were_known(
             payload in proptest::collection::vec(any::<u8>(), 0..40),

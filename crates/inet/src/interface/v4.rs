@@ -1,4 +1,4 @@
-//! What arrives by IPv4: header rules of RFC 1122 3.2.1, ICMP of 3.2.2.
+//! Arriving IPv4 packets: header rules of RFC 1122 3.2.1, ICMP of 3.2.2.
 
 use super::similar::Head;
 use super::{Arrival, Interface, Pair, Taken};
@@ -13,7 +13,7 @@ use etherparse::{Icmpv4Slice, Icmpv4Type, IpNumber, Ipv4HeaderSlice};
 use std::net::{IpAddr, Ipv4Addr};
 use std::ops::Range;
 
-/// Options by which a source routes a packet: loose and strict (RFC 791 3.1).
+/// Source route options: loose and strict (RFC 791 3.1).
 const SOURCE_ROUTES: [u8; 2] = [131, 137];
 
 /// Options of one byte (RFC 791 3.1).
@@ -21,7 +21,7 @@ const END_OF_OPTIONS: u8 = 0;
 const NO_OPERATION: u8 = 1;
 
 impl Interface {
-    /// Takes in the IPv4 packet that starts at `start`.
+    /// Processes the IPv4 packet that starts at `start`.
     pub(super) fn take_v4(
         &mut self,
         now: Time,
@@ -77,7 +77,7 @@ impl Interface {
         }
     }
 
-    /// The rules for addresses (RFC 1122 3.2.1.3).
+    /// Checks the rules for addresses (RFC 1122 3.2.1.3).
     fn check_pair_v4(&self, src: Ipv4Addr, dst: Ipv4Addr) -> Result<(), Refusal> {
         let destination = self.addresses.destination(dst.into());
         if destination == Destination::Other {
@@ -90,7 +90,7 @@ impl Interface {
         if self.addresses.knows(src.into()) {
             return Err(Refusal::OwnSource);
         }
-        // Nothing that a host without UDP speaks is addressed to many; echo requests may be ignored (RFC 1122 3.2.2.6).
+        // No protocol of a host without UDP uses multicast or broadcast; echo requests may be ignored (RFC 1122 3.2.2.6).
         match destination {
             Destination::Own => Ok(()),
             Destination::NotInUse => Err(Refusal::TentativeAddress),
@@ -98,7 +98,7 @@ impl Interface {
         }
     }
 
-    /// Takes in the TCP segment in this range of the frame: writes its headers to `segment`.
+    /// Decodes the TCP segment in this range of the frame, and writes its headers to `segment`.
     #[inline(always)]
     pub(super) fn take_tcp(
         &self,
@@ -137,7 +137,7 @@ impl Interface {
         }
         let kind = message.icmp_type();
         if let Icmpv4Type::EchoRequest(echo) = kind {
-            // RFC 1122 3.2.2.6: the data comes back, from the address that was asked.
+            // RFC 1122 3.2.2.6: return the data, from the address that was asked.
             let reply = icmp::packet_v4(dst, src, Icmpv4Type::EchoReply(echo), message.payload());
             self.stats.echoes_answered += 1;
             self.answer(now, src.into(), reply);
@@ -148,14 +148,14 @@ impl Interface {
             .map(|quote| Taken::PathError(quote, error))
     }
 
-    /// The own segment that an error to `own` is about (RFC 5927 4).
+    /// Returns this host's segment that an error to `own` quotes (RFC 5927 4).
     pub(super) fn take_quote(&self, quoted: &[u8], own: IpAddr) -> Result<Quote, Refusal> {
         let quote = Quote::read(quoted).filter(|quote| quote.flow.local.addr == own);
         quote.ok_or(Refusal::ForeignQuote)
     }
 
-    /// Sends "destination unreachable" about a packet to this host alone. The packet is no ICMP error, and not from or to many:
-    /// what is, was refused before (RFC 1122 3.2.2).
+    /// Sends "destination unreachable" about a packet to this host alone. ICMP errors and packets from or to groups were refused
+    /// before (RFC 1122 3.2.2).
     fn send_error_v4(
         &mut self,
         now: Time,
@@ -175,8 +175,8 @@ impl Interface {
     }
 }
 
-/// True when the options hold a source route, by which others could use this host to get around filters; other options are
-/// skipped (RFC 1122 3.2.1.8).
+/// Reports whether the options hold a source route, with which others could use this host to bypass filters. Skips other
+/// options (RFC 1122 3.2.1.8).
 pub(crate) fn is_source_routed(options: &[u8]) -> bool {
     let mut rest = options;
     while let [kind, after @ ..] = rest {
@@ -186,7 +186,7 @@ pub(crate) fn is_source_routed(options: &[u8]) -> bool {
             kind if SOURCE_ROUTES.contains(&kind) => return true,
             _ => {
                 let len = after.first().map_or(0, |&len| usize::from(len));
-                // Without a right length nothing can be told of what follows.
+                // With an invalid length, the rest cannot be parsed.
                 rest = rest.get(len..).filter(|_| len >= 2).unwrap_or(&[]);
             }
         }

@@ -1,4 +1,4 @@
-//! What arrives by IPv6: header rules of RFC 8200, ICMP of RFC 4443.
+//! Arriving IPv6 packets: header rules of RFC 8200, ICMP of RFC 4443.
 
 use super::extensions::{self, Carried};
 use super::{Arrival, Interface, Pair, Taken};
@@ -13,10 +13,10 @@ use etherparse::icmpv6::{DestUnreachableCode, ParameterProblemCode, ParameterPro
 use etherparse::{Icmpv6Slice, Icmpv6Type, IpNumber, Ipv6Header, Ipv6HeaderSlice};
 use std::net::{IpAddr, Ipv6Addr};
 
-/// Nothing follows (RFC 8200 4.7).
+/// "No next header" (RFC 8200 4.7).
 const NO_NEXT_HEADER: IpNumber = IpNumber(59);
 
-/// An arrived packet's header, as far as its content needs it.
+/// The parts of an arriving packet's header that its content needs.
 #[derive(Clone, Copy)]
 struct Outer<'a> {
     src: Ipv6Addr,
@@ -28,7 +28,7 @@ struct Outer<'a> {
 }
 
 impl Interface {
-    /// Takes in the IPv6 packet that starts at `start`.
+    /// Processes the IPv6 packet that starts at `start`.
     pub(super) fn take_v6(
         &mut self,
         now: Time,
@@ -72,7 +72,7 @@ impl Interface {
             }
             problem.refusal
         })?;
-        // Nobody's address is only for asking whether an address is free (RFC 4291 2.5.2).
+        // The unspecified address is only for duplicate address detection (RFC 4291 2.5.2).
         if src.is_unspecified() && carried.protocol != IpNumber::IPV6_ICMP {
             return Err(Refusal::BadSource);
         }
@@ -84,7 +84,7 @@ impl Interface {
         self.take_carried(now, outer, carried)
     }
 
-    /// The rules for addresses (RFC 4291 2.5, 2.7); gives what the destination is.
+    /// Checks the rules for addresses (RFC 4291 2.5, 2.7). Returns the kind of destination.
     fn check_pair_v6(&self, src: Ipv6Addr, dst: Ipv6Addr) -> Result<Destination, Refusal> {
         let destination = self.addresses.destination(dst.into());
         match destination {
@@ -102,7 +102,7 @@ impl Interface {
         }
     }
 
-    /// Takes in what is no segment to this host.
+    /// Processes a packet that is not a segment to this host.
     fn take_carried(
         &mut self,
         now: Time,
@@ -160,7 +160,7 @@ impl Interface {
         }
         let kind = message.icmp_type();
         if let Icmpv6Type::EchoRequest(echo) = kind {
-            // RFC 4443 4.2: from the address that was asked, or one of its own if a group was.
+            // RFC 4443 4.2: from the address that was asked, or from an own address if a group was asked.
             let own = match outer.to_group {
                 true => self.source_for(src.into()),
                 false => Some(dst.into()),
@@ -187,8 +187,8 @@ impl Interface {
         self.send_error_v6(now, outer, Icmpv6Type::ParameterProblem(problem));
     }
 
-    /// Sends an error about a packet, unless RFC 4443 2.4(e) forbids it: the packet may be an error itself behind a header that
-    /// is not understood, but then its protocol was not seen either, and the rate limit ends what would go on for ever.
+    /// Sends an error about a packet, unless RFC 4443 2.4(e) forbids it. A packet with a header that is not understood may itself be an
+    /// error; its protocol is not visible then, and the rate limit stops an endless exchange.
     fn send_error_v6(&mut self, now: Time, outer: Outer<'_>, message: Icmpv6Type) {
         let option = ParameterProblemCode::UnrecognizedIpv6Option;
         let for_many =

@@ -1,4 +1,4 @@
-//! ICMP errors of a router about packets that it does not forward (RFC 1812 4.3, RFC 4443 3).
+//! A router's ICMP errors about packets that it does not forward (RFC 1812 4.3, RFC 4443 3).
 
 use super::Router;
 use crate::icmp;
@@ -8,23 +8,23 @@ use etherparse::icmpv6::{DestUnreachableCode, TimeExceededCode as TimeExceededV6
 use etherparse::{Icmpv4Type, Icmpv6Type, IpNumber, Ipv4HeaderSlice, Ipv6HeaderSlice};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// ICMP messages over IPv4 that are no errors and may so be answered with one: echo, timestamp, and replies (RFC 1122 3.2.2).
+/// ICMPv4 messages that are no errors, so that they may be answered with one: echo, timestamp, and replies (RFC 1122 3.2.2).
 const QUERIES_V4: [u8; 4] = [0, 8, 13, 14];
 
-/// The first ICMP message over IPv6 that is no error (RFC 4443 2.1).
+/// The first ICMPv6 message type that is no error (RFC 4443 2.1).
 const FIRST_QUERY_V6: u8 = 128;
 
-/// Why a packet is not forwarded, as far as its sender is told.
+/// Why a packet is not forwarded, for the ICMP error to its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Problem {
     NoRoute,
     HostUnreachable,
     HopsExceeded,
-    /// It may not be cut, and the next link takes so many bytes.
+    /// The packet may not be fragmented, and the next link carries only `mtu` bytes.
     TooLong {
         mtu: u16,
     },
-    /// Its source means nothing on the next link. IPv6 alone knows this.
+    /// The source address is not valid beyond its link. Only IPv6 has this error.
     BeyondScope,
 }
 
@@ -56,8 +56,8 @@ impl Problem {
 }
 
 impl Router {
-    /// Tells the sender of `packet`, which came by the interface `at`, or was to leave by it, what became of it. Not about
-    /// ICMP errors, later fragments and packets without one sender (RFC 1812 4.3.2.7, RFC 4443 2.4(e)), and not too often.
+    /// Sends an error to the sender of `packet`, which arrived by the interface `at`, or was to leave by it. Sends none about ICMP
+    /// errors, later fragments and packets without a single sender (RFC 1812 4.3.2.7, RFC 4443 2.4(e)), nor above the rate limit.
     pub(super) fn send_error(&mut self, now: Time, at: usize, packet: &[u8], problem: Problem) {
         let Some(to) = who_may_be_told(packet) else {
             return;
@@ -81,7 +81,7 @@ impl Router {
         self.send_own(now, to, error);
     }
 
-    /// The address of the interface that speaks to `remote`, or else another of the router (RFC 1812 4.3.2.4).
+    /// The interface's source address for `remote`, or else another of the router's (RFC 1812 4.3.2.4).
     fn own_address(&self, at: usize, remote: IpAddr) -> Option<IpAddr> {
         let others = self.interfaces.iter();
         let mut all = std::iter::once(&self.interfaces[at]).chain(others);
@@ -89,7 +89,7 @@ impl Router {
     }
 }
 
-/// The sender of a packet about which errors may be sent.
+/// The sender of a packet, if errors about the packet may be sent.
 fn who_may_be_told(packet: &[u8]) -> Option<IpAddr> {
     match packet.first()? >> 4 {
         4 => sender_v4(packet).map(IpAddr::V4),

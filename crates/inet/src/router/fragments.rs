@@ -1,21 +1,21 @@
-//! Cutting IPv4 packets that are longer than the next link takes (RFC 791 3.2, RFC 1812 4.2.2.7).
+//! Fragmentation of IPv4 packets that are too long for the next link (RFC 791 3.2, RFC 1812 4.2.2.7).
 
 use etherparse::{IpFragOffset, Ipv4Header, Ipv4HeaderSlice, Ipv4Options};
 
-/// An option with this bit is in every fragment (RFC 791 3.1).
+/// An option with this bit is copied to every fragment (RFC 791 3.1).
 const COPIED: u8 = 0x80;
 const END_OF_OPTIONS: u8 = 0;
 const NO_OPERATION: u8 = 1;
 
-/// Fragments but the last are so many bytes long, or a multiple.
+/// The length of all fragments but the last is a multiple of this many bytes.
 const UNIT: usize = 8;
 
-/// True when the sender allows it: over IPv6 never.
+/// Reports whether the packet may be fragmented: never for IPv6.
 pub(super) fn may_be_cut(packet: &[u8]) -> bool {
     Ipv4HeaderSlice::from_slice(packet).is_ok_and(|ip| !ip.dont_fragment())
 }
 
-/// The fragments of a packet that may be cut, each no longer than `mtu` bytes.
+/// Returns the fragments of a packet that may be fragmented, each no longer than `mtu` bytes.
 pub(super) fn cut(packet: &[u8], mtu: usize) -> impl Iterator<Item = Vec<u8>> {
     let read = Ipv4Header::from_slice(packet);
     let (first, data) = read.expect("the packet has a header of IPv4");
@@ -44,7 +44,7 @@ pub(super) fn cut(packet: &[u8], mtu: usize) -> impl Iterator<Item = Vec<u8>> {
     })
 }
 
-/// What of the options is in every fragment, padded.
+/// The options that are copied to every fragment, padded.
 fn copied_options(options: &[u8]) -> Ipv4Options {
     let mut copied = Vec::new();
     let mut rest = options;

@@ -1,5 +1,4 @@
-//! A router: interfaces, and the rules by which packets that arrive by one of them leave by another (RFC 1812 5.2,
-//! RFC 8200 3 and 4.5).
+//! A router: interfaces, and the rules for forwarding packets from one to another (RFC 1812 5.2, RFC 8200 3 and 4.5).
 
 mod errors;
 mod fib;
@@ -21,53 +20,53 @@ use etherparse::{EtherType, Ethernet2Header, Ipv4HeaderSlice, Ipv6Header, Ipv6He
 use prefix_trie::joint::JointPrefixMap;
 use std::net::IpAddr;
 
-/// Where the IP packet begins in a frame.
+/// Position of the IP packet in a frame.
 const PACKET: usize = Ethernet2Header::LEN;
 
-/// How long a way is taken without looking it up: a neighbour's states last for seconds.
+/// Time for which a way is used without a lookup; a neighbour's states last for seconds.
 const WAY_HOLDS: Span = Span::from_ms(500);
 
-/// What is to be done with a frame that arrived.
+/// What to do with a frame that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It was rewritten in place: its first `len` bytes leave by this interface.
+    /// The frame was rewritten in place: send its first `len` bytes by this interface.
     Forward {
-        /// By its number.
+        /// Number of the interface.
         interface: usize,
-        /// Bytes, without the padding that may have been behind the packet.
+        /// Bytes, without padding after the packet.
         len: usize,
     },
-    /// The router sees to it; there may be frames to send.
+    /// The router handled the frame; there may be frames to send.
     Consumed,
-    /// It goes no further, and was counted. There may be an ICMP error to send.
+    /// The packet is not forwarded, and was counted. There may be an ICMP error to send.
     Refused(ForwardRefusal),
 }
 
-/// Totals of a router since it was made. Each interface has its own beside them.
+/// Totals of a router since it was created. Each interface has totals of its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RouterStats {
-    /// Packets that left in the frame in which they came.
+    /// Packets that were forwarded in the frame in which they arrived.
     pub forwarded: u64,
     /// Packets that waited for their neighbour.
     pub waited: u64,
-    /// Packets that were cut, and the fragments that came of them.
+    /// Packets that were fragmented.
     pub fragmented: u64,
-    /// See `fragmented`.
+    /// Fragments of these packets.
     pub fragments: u64,
-    /// Packets that go no further, by [`ForwardRefusal`].
+    /// Packets that were not forwarded, by [`ForwardRefusal`].
     pub refused: ForwardRefused,
 }
 
-/// What lies behind a prefix.
+/// Destination of a prefix.
 #[derive(Clone, Copy, Debug)]
 enum Hop {
-    /// The router itself, by this interface's address; also what is addressed to all on that interface's link.
+    /// The router itself, at an address of this interface; also the broadcast addresses of that interface's link.
     Own(usize),
     /// A neighbour on this interface's link: the gateway, or the destination itself.
     Neighbour(usize, Option<IpAddr>),
 }
 
-/// Where packets to `dst` go, for as long as nothing is heard of neighbours.
+/// The way of packets to `dst`, valid until neighbours change.
 #[derive(Clone, Copy, Debug)]
 struct Way {
     dst: IpAddr,
@@ -76,7 +75,7 @@ struct Way {
     until: Time,
 }
 
-/// A packet on its way through, as far as both versions of IP have the same.
+/// A packet that is being forwarded: the fields that both versions of IP share.
 struct Passing {
     src: IpAddr,
     dst: IpAddr,
@@ -86,13 +85,13 @@ struct Passing {
     hops: u8,
 }
 
-/// A router of two interfaces or more.
+/// A router with two interfaces or more.
 ///
-/// Calling order: after `handle_frame` or `handle_timeouts`, call [`Router::poll_frame`] for each interface until it gives
-/// nothing; call [`Router::handle_timeouts`] when [`Router::poll_timeout`]'s moment has come. Time never goes back.
+/// Calling order: after `handle_frame` or `handle_timeouts`, call [`Router::poll_frame`] for each interface until it returns
+/// false; call [`Router::handle_timeouts`] at the time that [`Router::poll_timeout`] returns. Time never goes back.
 ///
-/// It forwards to one destination each: no groups, no directed broadcasts (RFC 2644). It sends no redirects, and packets
-/// with a source route are refused. Extension headers of IPv6 are not looked at.
+/// The router forwards unicast packets only: no groups, no directed broadcasts (RFC 2644). It sends no redirects, and refuses
+/// packets with a source route. It does not look at IPv6 extension headers.
 #[derive(Debug)]
 pub struct Router {
     interfaces: Vec<Interface>,
@@ -102,11 +101,11 @@ pub struct Router {
 }
 
 impl Router {
-    /// A router with these interfaces, numbered as they are given. Their networks and routes make its table; of the same prefix
-    /// the last one holds.
+    /// Creates a router with these interfaces, numbered in their order. Their networks and routes make up its table; of equal prefixes
+    /// the last one counts.
     ///
     /// # Errors
-    /// When an interface cannot work with its parameters; a router's are all Ethernet.
+    /// Fails if an interface cannot work with its parameters, or is not Ethernet.
     pub fn new(interfaces: Vec<InterfaceConfig>) -> Result<Self, ConfigError> {
         let mut table = JointPrefixMap::new();
         for (number, config) in interfaces.iter().enumerate() {
@@ -142,17 +141,17 @@ impl Router {
 
     // --- getters ---
 
-    /// Its interfaces, by number.
+    /// The router's interfaces, by number.
     pub fn interfaces(&self) -> &[Interface] {
         &self.interfaces
     }
 
-    /// Totals.
+    /// Totals since the router was created.
     pub fn stats(&self) -> &RouterStats {
         &self.stats
     }
 
-    /// When [`Router::handle_timeouts`] must next be called, if ever. May be early, never late.
+    /// When [`Router::handle_timeouts`] must be called next, if ever. May be early, never late.
     pub fn poll_timeout(&self) -> Option<Time> {
         let timeouts = self.interfaces.iter().filter_map(Interface::poll_timeout);
         timeouts.min()
@@ -160,11 +159,11 @@ impl Router {
 
     // --- events in ---
 
-    /// Takes in a frame, without check sequence, that arrived by the interface `at`. One that is to be forwarded is rewritten
-    /// in place: Ethernet addresses, and a hop less.
+    /// Processes a frame, without check sequence, that arrived by the interface `at`. Rewrites a frame that is to be forwarded in
+    /// place: its Ethernet addresses and its hop limit.
     ///
     /// # Panics
-    /// When there is no such interface.
+    /// Panics if there is no such interface.
     pub fn handle_frame(&mut self, now: Time, at: usize, frame: &mut [u8]) -> Verdict {
         let interface = &mut self.interfaces[at];
         let for_router = frame.len() > PACKET && frame[..6] == interface.config().mac;
@@ -198,14 +197,14 @@ impl Router {
     // --- effects out ---
 
     /// Appends the next of the router's own frames that leave by the interface `at` to `frame`: requests for neighbours and
-    /// answers, ICMP, fragments, packets whose neighbour became known. False when there is none.
+    /// answers, ICMP, fragments, packets whose neighbour became known. Returns false if there is none.
     pub fn poll_frame(&mut self, now: Time, at: usize, frame: &mut impl Buffer) -> bool {
         self.interfaces[at].poll_frame(now, frame)
     }
 
-    // --- the way through ---
+    // --- forwarding ---
 
-    /// The rules for a header (RFC 1812 5.2.2, 5.3.7).
+    /// Checks the rules for an IPv4 header (RFC 1812 5.2.2, 5.3.7).
     fn read_v4(&self, at: usize, packet: &[u8]) -> Result<Passing, ForwardRefusal> {
         let ip = Ipv4HeaderSlice::from_slice(packet).map_err(|_| ForwardRefusal::BadIpHeader)?;
         let len = usize::from(ip.total_len());
@@ -246,7 +245,7 @@ impl Router {
         {
             return Ok(self.forward(way.interface, way.mac, frame, end));
         }
-        // What is for the link alone is for the router, or for nobody it knows.
+        // A packet that must stay on the link is for the router, or for no one that the router knows.
         let dst = passing.dst;
         if stays_on_link(dst) {
             self.hand_over(now, at, frame);
@@ -278,7 +277,7 @@ impl Router {
         self.send_by(now, at, out, gateway.unwrap_or(dst), passing, frame)
     }
 
-    /// The way is known but for the neighbour's Ethernet address and whether the packet is short enough.
+    /// Sends a packet whose next hop is known, after checking its length and resolving the neighbour's Ethernet address.
     fn send_by(
         &mut self,
         now: Time,
@@ -349,20 +348,20 @@ impl Router {
 
     // --- the router itself ---
 
-    /// A frame for the interface by which it came, or for nobody: neighbours talk about themselves.
+    /// Passes a frame to the interface by which it arrived. Forgets the known way, as the frame may change a neighbour.
     fn hand_over(&mut self, now: Time, at: usize, frame: &[u8]) {
         self.known_way = None;
         self.interfaces[at].handle_frame(now, Bytes::copy_from_slice(frame));
         self.send_answers(now, at);
     }
 
-    /// A packet to an address of this interface, by whichever it came.
+    /// Delivers a packet to an address of the interface `owner`, whichever interface it arrived by.
     fn deliver(&mut self, now: Time, owner: usize, packet: &[u8]) {
         self.interfaces[owner].handle_packet(now, Bytes::copy_from_slice(packet));
         self.send_answers(now, owner);
     }
 
-    /// What an interface answered goes where the table says.
+    /// Sends an interface's answers by the routes of the table.
     fn send_answers(&mut self, now: Time, number: usize) {
         while let Some((dst, packet)) = self.interfaces[number].take_answer() {
             self.send_own(now, dst, packet);
@@ -381,7 +380,7 @@ impl Router {
     }
 }
 
-/// The rules for a header of IPv6 (RFC 8200 3, RFC 4291 2.5).
+/// Checks the rules for an IPv6 header (RFC 8200 3, RFC 4291 2.5).
 fn read_v6(packet: &[u8]) -> Result<Passing, ForwardRefusal> {
     let ip = Ipv6HeaderSlice::from_slice(packet).map_err(|_| ForwardRefusal::BadIpHeader)?;
     let len = Ipv6Header::LEN + usize::from(ip.payload_length());
@@ -400,13 +399,13 @@ fn read_v6(packet: &[u8]) -> Result<Passing, ForwardRefusal> {
     })
 }
 
-/// True for addresses that are never beyond a router: of a link or a host alone, and of more than one (RFC 1812 5.3.7).
+/// Reports whether packets to `dst` are never forwarded: link-local, loopback, group and invalid addresses (RFC 1812 5.3.7).
 fn stays_on_link(dst: IpAddr) -> bool {
     let v4 = |dst: IpAddr| matches!(dst, IpAddr::V4(dst) if is_bad_source_v4(dst));
     is_link_local(dst) || dst.is_multicast() || dst.is_loopback() || v4(dst)
 }
 
-/// What of a link's network is the router's own or nobody's alone: its address, and the broadcast addresses.
+/// The addresses of a link's network that the router does not forward to: its own, and the broadcast addresses.
 fn own_addresses(cidr: &Cidr) -> impl Iterator<Item = Cidr> {
     let broadcast = match cidr {
         Cidr::V4(net) if net.prefix_len() < 31 => vec![net.network(), net.broadcast()],

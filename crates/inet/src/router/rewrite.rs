@@ -1,11 +1,11 @@
-//! What changes in a packet that is forwarded.
+//! Changes to a packet that is forwarded.
 
-/// Where IPv4 has its time to live and its checksum, and IPv6 its hop limit.
+/// Positions of IPv4's time to live and checksum, and of IPv6's hop limit.
 const TTL: usize = 8;
 const CHECKSUM: usize = 10;
 const HOP_LIMIT: usize = 7;
 
-/// One hop less. The checksum of IPv4's header is brought up to date by what changed in it (RFC 1624 3, equation 3).
+/// Takes one hop off, and updates the checksum of an IPv4 header incrementally (RFC 1624 3, equation 3).
 pub(super) fn take_hop(packet: &mut [u8]) {
     if packet[0] >> 4 == 6 {
         packet[HOP_LIMIT] -= 1;
@@ -18,7 +18,7 @@ pub(super) fn take_hop(packet: &mut [u8]) {
     packet[CHECKSUM..CHECKSUM + 2].copy_from_slice(&sum.to_be_bytes());
 }
 
-/// `sum`, when a word of what it is the checksum of changes: HC' = ~(~HC + ~m + m').
+/// Updates checksum `sum` after a word of the data changed: HC' = ~(~HC + ~m + m').
 fn changed(sum: u16, before: u16, after: u16) -> u16 {
     let total = u32::from(!sum) + u32::from(!before) + u32::from(after);
     let folded = (total & 0xffff) + (total >> 16);

@@ -1,4 +1,4 @@
-//! The adapter's end.
+//! The adapter's end of a link through shared memory.
 
 use super::end::ShmEnd;
 use crate::application::Application;
@@ -13,11 +13,11 @@ use rustix::event::PollFlags;
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// The adapter's end of shared memory. Data is copied at once; that it is done is told by `poll_dma` like any other.
+/// The adapter's end of shared memory. Transfers are copied at once; `poll_dma` reports their completion as for any other link.
 #[derive(Debug)]
 pub struct ShmAdapter {
     end: ShmEnd,
-    /// Transfers that are over and have not been told; no more than the adapter has begun.
+    /// Transfers that are done but not reported yet; at most as many as the adapter has begun.
     done: VecDeque<Dma<Bytes>>,
     application: Application,
 }
@@ -31,12 +31,12 @@ impl ShmAdapter {
         }
     }
 
-    /// Who is at the other end.
+    /// Returns the application at the other end.
     pub fn application(&self) -> &Application {
         &self.application
     }
 
-    /// How large rings and buffers are.
+    /// Returns the sizes of rings and buffers.
     pub fn geometry(&self) -> &Geometry {
         &self.end.geometry
     }

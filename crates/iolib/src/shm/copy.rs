@@ -1,12 +1,12 @@
-//! Copies between memory of this process and memory that another process may write to meanwhile.
+//! Copies between this process's memory and memory that another process may write to at the same time.
 //!
-//! Shared memory is accessed by relaxed atomic operations on whole aligned words, and on single bytes before the first and behind
-//! the last. So a copy is defined whatever the other process does to it at the same time: what comes of it is a mix of old and new
-//! words, where a plain copy would be a data race. It is also what the model of the rings assumes ([`baton_bus::shared`]).
+//! Shared memory is accessed by relaxed atomic operations on whole aligned words, and on single bytes before the first and after the last
+//! word. So a copy is well defined whatever the other process does at the same time: the result is a mix of old and new words, whereas a
+//! plain copy would be a data race. The model of the rings assumes the same ([`baton_bus::shared`]).
 //!
-//! The compiler does not join atomic accesses, so this moves 8 bytes at a time where a plain copy moves 32 or 64, and takes 2.5 times as
-//! long in the first-level cache. Long copies are therefore made by the same wide instructions, in assembly, where there are some: the
-//! compiler knows of assembly only that it may access each byte atomically, so it is as well defined.
+//! The compiler does not merge atomic accesses, so this moves 8 bytes at a time where a plain copy moves 32 or 64, and takes 2.5 times as
+//! long in the first-level cache. Long copies therefore use the same wide instructions in assembly, where available. The compiler only
+//! knows that the assembly may access each byte atomically, so they are as well defined.
 #![allow(unsafe_code)]
 
 use std::ops::Range;
@@ -14,25 +14,24 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 const WORD: usize = size_of::<u64>();
 
-/// Copies `len` bytes at `own` to `shared`.
+/// Copies `len` bytes from `own` to `shared`.
 ///
 /// # Safety
 /// - `own` is valid for reads of `len` bytes.
-/// - `shared` is valid for reads and writes of `len` bytes, which this process accesses in no other way while that is under way than
-///   by the functions of this module.
+/// - `shared` is valid for reads and writes of `len` bytes, which this process meanwhile accesses only by the functions of this module.
 /// - The two do not overlap.
 pub(super) unsafe fn to_shared(own: *const u8, shared: *mut u8, len: usize) {
-    // SAFETY: as the caller says.
+    // SAFETY: by this function's contract.
     let done = unsafe { blocks::copy(own, shared, len) };
     for_each_unit(
         shared,
         done..len,
-        // SAFETY: the byte is one of the `len`; it is only accessed atomically.
+        // SAFETY: the byte is one of the `len` bytes; it is only accessed atomically.
         |at| unsafe {
             let byte = own.add(at).read();
             AtomicU8::from_ptr(shared.add(at)).store(byte, Ordering::Relaxed);
         },
-        // SAFETY: the word's bytes are of the `len`, and it is aligned in shared memory; it is only accessed atomically.
+        // SAFETY: the word's bytes are among the `len` bytes, and it is aligned in shared memory; it is only accessed atomically.
         |at| unsafe {
             let word = own.add(at).cast::<u64>().read_unaligned();
             AtomicU64::from_ptr(shared.add(at).cast()).store(word, Ordering::Relaxed);
@@ -40,23 +39,23 @@ pub(super) unsafe fn to_shared(own: *const u8, shared: *mut u8, len: usize) {
     );
 }
 
-/// Copies `len` bytes at `shared` to `own`, all of which are initialised then.
+/// Copies `len` bytes from `shared` to `own`, and initialises all of them.
 ///
 /// # Safety
 /// - `own` is valid for writes of `len` bytes.
-/// - The rest is as for [`to_shared`].
+/// - The other conditions are those of [`to_shared`].
 pub(super) unsafe fn from_shared(shared: *mut u8, own: *mut u8, len: usize) {
-    // SAFETY: as the caller says.
+    // SAFETY: by this function's contract.
     let done = unsafe { blocks::copy(shared, own, len) };
     for_each_unit(
         shared,
         done..len,
-        // SAFETY: the byte is one of the `len`; it is only accessed atomically.
+        // SAFETY: the byte is one of the `len` bytes; it is only accessed atomically.
         |at| unsafe {
             let byte = AtomicU8::from_ptr(shared.add(at)).load(Ordering::Relaxed);
             own.add(at).write(byte);
         },
-        // SAFETY: the word's bytes are of the `len`, and it is aligned in shared memory; it is only accessed atomically.
+        // SAFETY: the word's bytes are among the `len` bytes, and it is aligned in shared memory; it is only accessed atomically.
         |at| unsafe {
             let word = AtomicU64::from_ptr(shared.add(at).cast()).load(Ordering::Relaxed);
             own.add(at).cast::<u64>().write_unaligned(word);
@@ -64,10 +63,10 @@ pub(super) unsafe fn from_shared(shared: *mut u8, own: *mut u8, len: usize) {
     );
 }
 
-/// Copies bytes to words that another process may access, from the byte `at` on.
+/// Copies bytes to words that another process may access, starting at byte `at`.
 ///
 /// # Panics
-/// There is not so much room.
+/// If the bytes do not fit.
 pub fn write_words(words: &[AtomicU64], at: usize, bytes: &[u8]) {
     let end = at.checked_add(bytes.len());
     assert!(
@@ -75,22 +74,22 @@ pub fn write_words(words: &[AtomicU64], at: usize, bytes: &[u8]) {
         "the place lies within the words"
     );
     let base = words.as_ptr().cast::<u8>().cast_mut();
-    // SAFETY: the bytes are there, and the place lies within words that may be written to however they are shared.
+    // SAFETY: both ranges are valid, and the words may be written to even though they are shared.
     unsafe { to_shared(bytes.as_ptr(), base.add(at), bytes.len()) };
 }
 
-/// Copies bytes from words that another process may access, from the first on.
+/// Copies bytes from the start of words that another process may access.
 ///
 /// # Panics
-/// There are not so many.
+/// If there are fewer bytes than requested.
 pub fn read_words(words: &[AtomicU64], bytes: &mut [u8]) {
     assert!(bytes.len() <= size_of_val(words), "there are so many");
     let base = words.as_ptr().cast::<u8>().cast_mut();
-    // SAFETY: the bytes are there, and so are the words.
+    // SAFETY: both ranges are valid.
     unsafe { from_shared(base, bytes.as_mut_ptr(), bytes.len()) };
 }
 
-/// Gives each of `bytes` from `shared` on once, by its offset: as part of an aligned word, or alone where there is no whole one.
+/// Passes on the offset of each of `bytes` from `shared` once: by `word` for an aligned word, by `byte` for a byte outside of whole words.
 fn for_each_unit(
     shared: *mut u8,
     bytes: Range<usize>,
@@ -106,16 +105,16 @@ fn for_each_unit(
     (tail..end).for_each(&mut byte);
 }
 
-/// Copies by wide instructions. An interpreter of Rust has none.
+/// Copies by wide instructions, which Miri does not support.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod blocks {
     use std::arch::asm;
 
     const BLOCK: usize = 128;
-    /// What is shorter is copied sooner than a loop of blocks has begun, bytes.
+    /// Minimum length, bytes: shorter copies are faster without the loop over blocks.
     const LEAST: usize = 4 * BLOCK;
 
-    /// Copies all whole blocks of what is long enough for that; gives how many bytes these are.
+    /// Copies all whole blocks if there are enough bytes, and returns the number of bytes copied.
     ///
     /// # Safety
     /// `from` is valid for reads and `to` for writes of `len` bytes, and they do not overlap. Other processes may access them.
@@ -124,17 +123,17 @@ mod blocks {
         if len < LEAST || !is_x86_feature_detected!("avx") {
             return 0;
         }
-        // SAFETY: the processor has these instructions; so many blocks are there, of which there is at least one.
+        // SAFETY: the processor has these instructions, and there are this many blocks, at least one.
         unsafe { copy_blocks(from, to, len / BLOCK) };
         len - len % BLOCK
     }
 
     /// # Safety
-    /// As for [`copy`], with one block or more.
+    /// As for [`copy`]; there is at least one block.
     #[target_feature(enable = "avx")]
     unsafe fn copy_blocks(from: *const u8, to: *mut u8, blocks: usize) {
-        // SAFETY: each round reads the next block and writes it to its place, and nothing else; after the last it ends. All registers
-        // of which the upper halves are cleared, so that what follows is not slowed down by them, are named by the calling convention.
+        // SAFETY: each round copies the next block and nothing else, and the loop ends after the last block. The calling convention names
+        // all registers whose upper halves `vzeroupper` clears so that they do not slow down later code.
         unsafe {
             asm!(
                 "2:",
@@ -162,13 +161,13 @@ mod blocks {
     }
 }
 
-/// There are no wide instructions: words are copied.
+/// Without wide instructions, words are copied.
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 mod blocks {
-    /// Copies nothing, which it says.
+    /// Copies nothing, and returns 0.
     ///
     /// # Safety
-    /// There is nothing to see to.
+    /// There are no conditions.
     pub(super) unsafe fn copy(_: *const u8, _: *mut u8, _: usize) -> usize {
         0
     }
@@ -183,7 +182,7 @@ mod tests {
     fn words_take_bytes_wherever_they_begin() {
         let words: [AtomicU64; 100] = std::array::from_fn(|_| AtomicU64::new(0));
         let bytes: Vec<u8> = (0..800).map(|at| (at % 251) as u8).collect();
-        // The interpreter takes a tenth of a second for each: these begin at every place in a word.
+        // Miri takes a tenth of a second for each cut; these begin at every position in a word.
         let step = if cfg!(miri) { 37 } else { 1 };
         for cut in (0..=800).step_by(step) {
             write_words(&words, 0, &[0; 800]);
@@ -195,7 +194,7 @@ mod tests {
         }
     }
 
-    /// Memory that begins at a word.
+    /// Word-aligned memory.
     struct Memory(Vec<u64>);
 
     impl Memory {
@@ -207,7 +206,7 @@ mod tests {
             self.0.as_mut_ptr().cast::<u8>().wrapping_add(offset)
         }
 
-        /// Whether it holds `part` at `offset`, and nothing but `rest` elsewhere.
+        /// Returns whether the memory holds `part` at `offset`, and only `rest` elsewhere.
         fn holds(&self, part: &[u8], offset: usize, rest: u8) -> bool {
             let bytes: Vec<u8> = self.0.iter().flat_map(|word| word.to_ne_bytes()).collect();
             let (before, behind) = (&bytes[..offset], &bytes[offset + part.len()..]);
@@ -220,7 +219,7 @@ mod tests {
         let part: Vec<u8> = (0..len).map(|at| (at % 251) as u8).collect();
         let bytes = (len + 24).next_multiple_of(WORD);
         let (mut shared, mut own) = (Memory::of(0xfe, bytes), Memory::of(0xff, bytes));
-        // SAFETY: there is room for 16 bytes and more behind so many, at both places.
+        // SAFETY: both buffers have at least 16 bytes more than `len`, which is enough for these offsets.
         unsafe {
             to_shared(part.as_ptr(), shared.at(shared_at), len);
             from_shared(shared.at(shared_at), own.at(own_at), len);
@@ -246,13 +245,13 @@ mod tests {
         }
     }
 
-    /// Two sides write and read at once, as two processes can. A plain copy fails here under Miri.
+    /// Two threads write and read at the same time, as two processes can. Miri rejects a plain copy here.
     #[test]
     fn copies_at_the_same_time_are_defined() {
         const LEN: usize = 43;
         const ROUNDS: u8 = 50;
         struct Place(*mut u8);
-        // SAFETY: what it points to is accessed by the functions under test only, until the threads have ended.
+        // SAFETY: until the threads have ended, only the functions under test access the memory.
         unsafe impl Send for Place {}
 
         let mut shared = Memory::of(0, 64);
@@ -261,7 +260,7 @@ mod tests {
             scope.spawn(move || {
                 let Place(shared) = { first };
                 for round in 0..=ROUNDS {
-                    // SAFETY: there are so many bytes at both; no other function accesses the shared ones.
+                    // SAFETY: both ranges have `LEN` bytes, and no other function accesses the shared one.
                     unsafe { to_shared([round; LEN].as_ptr(), shared, LEN) };
                 }
             });

@@ -1,19 +1,19 @@
-//! Doorbells: a pipe each.
+//! Doorbells, each of which is a pipe.
 
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// The end that rings.
+/// The writing end, which rings the bell.
 #[derive(Debug)]
 pub(super) struct Button(OwnedFd);
 
-/// The end that is heard.
+/// The reading end, which is woken up.
 #[derive(Debug)]
 pub(super) struct Bell(OwnedFd);
 
-/// A doorbell. Neither end blocks, nor is it kept by a program that is executed.
+/// Creates a doorbell. Both ends are nonblocking and closed on exec.
 pub(super) fn doorbell() -> io::Result<(Button, Bell)> {
     let (heard, rings) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
     Ok((Button(rings), Bell(heard)))
@@ -28,8 +28,8 @@ impl Button {
         self.0
     }
 
-    /// Rings. If the pipe is full, the other side will wake up anyway; if nobody hears it, that side's own bell tells. Then the system
-    /// raises SIGPIPE too, which programs in Rust ignore unless they say otherwise.
+    /// Rings the bell. If the pipe is full, the other side will wake up anyway. If the other side is gone, this side's own bell reports it;
+    /// the system also raises SIGPIPE, which Rust programs ignore by default.
     pub fn ring(&self) {
         while rustix::io::write(&self.0, &[1]) == Err(Errno::INTR) {}
     }

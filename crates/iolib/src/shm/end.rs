@@ -1,4 +1,4 @@
-//! What both sides of the link have in common.
+//! The code that both sides of the link share.
 
 use super::doorbell::{Bell, Button};
 use super::mapping::Mapping;
@@ -12,10 +12,10 @@ use baton_wire::{Span, Time};
 use bytes::Bytes;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// How often a side that never sleeps looks whether the other one still lives.
+/// Interval at which a side that never sleeps checks whether the other side is alive.
 const LOOK_INTERVAL: Span = Span::from_ms(10);
 
-/// A side's end of the rings, its bell and the other side's button.
+/// A side's end of the rings, with its bell and the other side's button.
 #[derive(Debug)]
 pub(super) struct ShmEnd {
     end: End<Mapping>,
@@ -24,7 +24,7 @@ pub(super) struct ShmEnd {
     pub geometry: Geometry,
     pub counters: LinkCounters,
     arena: Arena,
-    /// It has said that it sleeps, and has not yet said that it is awake.
+    /// Whether this side has announced that it sleeps, and not yet that it is awake.
     asleep: bool,
     gone: bool,
     look_at: Time,
@@ -55,7 +55,7 @@ impl ShmEnd {
         self.put_by(now, descriptors, End::put)
     }
 
-    /// See [`End::put_lazily`].
+    /// Puts descriptors as [`End::put_lazily`] does.
     pub fn put_lazily(
         &mut self,
         now: Time,
@@ -100,7 +100,7 @@ impl ShmEnd {
         if descriptors.len() == before {
             self.look(now);
             if self.gone {
-                // Its last words may have come between the two looks.
+                // The other side may have put its last descriptors between the two checks.
                 ring = self.end.get(most, descriptors)?;
                 if descriptors.len() == before {
                     return Err(LinkError::Gone);
@@ -113,13 +113,13 @@ impl ShmEnd {
         Ok(())
     }
 
-    /// Copies `data` to where the other side finds it.
+    /// Copies `data` into the pool.
     pub fn write(&mut self, offset: usize, data: &[u8]) {
         self.end.memory().write(offset, data);
         self.counters.bytes_out += data.len() as u64;
     }
 
-    /// Copies what the other side has put there.
+    /// Copies data out of the pool.
     pub fn read(&mut self, offset: usize, len: u32) -> Bytes {
         let memory = self.end.memory();
         let copied = self
@@ -129,17 +129,17 @@ impl ShmEnd {
         copied.expect("copying does not fail")
     }
 
-    /// See [`End::mask_lazy`].
+    /// Calls [`End::mask_lazy`].
     pub fn mask_lazy(&mut self, masked: bool) {
         self.end.mask_lazy(masked);
     }
 
-    /// See [`End::has_news`]. The other side's death is news.
+    /// Calls [`End::has_news`]. The other side's death is news, too.
     pub fn has_news(&mut self) -> Result<bool, LinkError> {
         Ok(self.gone || self.end.has_news()?)
     }
 
-    /// See [`End::prepare_to_sleep`].
+    /// Calls [`End::prepare_to_sleep`].
     pub fn prepare_to_sleep(&mut self) -> Result<bool, LinkError> {
         if self.gone {
             return Ok(false);
@@ -148,7 +148,7 @@ impl ShmEnd {
         Ok(self.fall_asleep(sleeps))
     }
 
-    /// See [`End::prepare_to_sleep_for_room`].
+    /// Calls [`End::prepare_to_sleep_for_room`].
     pub fn prepare_to_sleep_for_room(&mut self) -> Result<bool, LinkError> {
         if self.gone {
             return Ok(false);
@@ -167,7 +167,7 @@ impl ShmEnd {
         sleeps
     }
 
-    /// Says that this side is awake, if it has said the contrary.
+    /// Announces that this side is awake, if it has announced that it sleeps.
     fn wake_up(&mut self) {
         // A bell that was not rung need not be silenced: something else has woken this side.
         if std::mem::take(&mut self.asleep) && self.end.awake() {
@@ -175,7 +175,7 @@ impl ShmEnd {
         }
     }
 
-    /// Looks now and then whether the other side still lives: one that never sleeps does not hear its bell.
+    /// Checks at intervals whether the other side is alive, because a side that never sleeps does not wait for its bell.
     fn look(&mut self, now: Time) {
         if now >= self.look_at {
             self.look_at = now + LOOK_INTERVAL;
@@ -189,7 +189,7 @@ impl ShmEnd {
     }
 }
 
-/// What becomes readable when this side is woken, and when the other one is gone.
+/// The descriptor becomes readable when this side is woken up, and when the other side is gone.
 impl AsFd for ShmEnd {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.bell.as_fd()

@@ -1,4 +1,4 @@
-//! The host's end.
+//! The host's end of a link through shared memory.
 
 use super::doorbell::{Bell, Button};
 use super::end::ShmEnd;
@@ -23,7 +23,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-/// What the adapter gives: the memory, the host's bell, the adapter's button.
+/// Number of files that the adapter sends: the memory, the host's bell, the adapter's button.
 pub(super) const FILES: usize = 3;
 
 /// The host's end of shared memory.
@@ -37,7 +37,7 @@ impl ShmHost {
     /// Attaches to the adapter that listens at `path`.
     ///
     /// # Errors
-    /// Says why not, and what to do.
+    /// The error explains the reason and what to do about it.
     pub fn connect(path: &Path, wishes: &Geometry) -> Result<Self, ConnectError> {
         let server = format!("`baton live adapter --listen {}`", path.display());
         let stream = unix_socket::connect(path).map_err(|error| {
@@ -62,7 +62,7 @@ impl ShmHost {
         Self::from_files(geometry, files)
     }
 
-    /// The host's end of what the adapter has made.
+    /// Creates the host's end from the files that the adapter has sent.
     pub(super) fn from_files(
         geometry: Geometry,
         [file, bell, button]: [OwnedFd; FILES],
@@ -79,7 +79,7 @@ impl ShmHost {
         })
     }
 
-    /// How large rings and buffers are.
+    /// Returns the sizes of rings and buffers.
     pub fn geometry(&self) -> &Geometry {
         &self.end.geometry
     }
@@ -171,7 +171,7 @@ impl AsFd for ShmHost {
     }
 }
 
-/// Reads a stream and keeps the files that come with it.
+/// Reads a stream and collects the files that are sent along.
 struct WithFiles<'a> {
     stream: &'a UnixStream,
     files: &'a mut Vec<OwnedFd>,

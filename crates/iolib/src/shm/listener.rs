@@ -1,4 +1,4 @@
-//! Where applications come to the adapter.
+//! The listener at which applications attach to the adapter.
 
 use super::adapter::ShmAdapter;
 use super::doorbell::doorbell;
@@ -21,7 +21,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-/// The socket at which an adapter waits for applications. Nothing here blocks, whatever they do or do not.
+/// The socket at which an adapter waits for applications. It never blocks, whatever the applications do.
 #[derive(Debug)]
 pub struct AdapterListener {
     socket: SocketFile,
@@ -29,14 +29,14 @@ pub struct AdapterListener {
     pending: Pending<UnixStream>,
 }
 
-/// What an application is given: the memory, its bell, the adapter's button.
+/// The files that an application gets: the memory, its bell, the adapter's button.
 type Files = [OwnedFd; FILES];
 
 impl AdapterListener {
-    /// Listens at `path`. A file that a killed process has left is replaced.
+    /// Listens at `path`. Replaces a file that a killed process has left behind.
     ///
     /// # Errors
-    /// A running process has it, the file is no socket, or it cannot be made; says what to do.
+    /// A running process uses the path, the file is not a socket, or it cannot be created. The error says what to do about it.
     pub fn bind(path: &Path, limits: Limits) -> Result<Self, BindError> {
         Ok(Self {
             socket: SocketFile::bind(path)?,
@@ -45,8 +45,8 @@ impl AdapterListener {
         })
     }
 
-    /// The next application that has said what it wants, if it can be had beside the applications of these users, none for
-    /// those of other machines. What is refused is counted.
+    /// Returns the next application that has sent its hello and may attach. `attached` has the users of the attached applications; `None`
+    /// stands for applications on other machines. Counts refusals.
     pub fn accept(&mut self, attached: &[Option<u32>]) -> Option<ShmAdapter> {
         let listener = self.socket.listener();
         let accept = || Ok(listener.accept()?.0);
@@ -64,14 +64,14 @@ impl AdapterListener {
                 });
             match attempt {
                 Ok((geometry, (link, files))) => {
-                    // If it is gone, nobody is attached.
+                    // If the application is gone, nobody attaches.
                     if send(&stream, &Ok(geometry), Some(&files)).is_ok() {
                         return Some(link);
                     }
                 }
                 Err(refusal) => {
                     self.pending.count(&refusal);
-                    // If it is gone, it need not know.
+                    // If the application is gone, it does not need the answer.
                     let _ = send(&stream, &Err(refusal), None);
                 }
             }
@@ -79,12 +79,12 @@ impl AdapterListener {
         None
     }
 
-    /// What it waits for.
+    /// Returns the events to wait for.
     pub fn fds(&self) -> SmallVec<[(BorrowedFd<'_>, PollFlags); 4]> {
         self.pending.fds(self.socket.listener().as_fd())
     }
 
-    /// Refusals, by reason as it was told last.
+    /// Returns the number of refusals by reason, with the details of the latest.
     pub fn refusals(&self) -> &[(Refusal, u64)] {
         self.pending.refusals()
     }
@@ -94,7 +94,7 @@ fn user_of(stream: &UnixStream) -> Option<u32> {
     socket_peercred(stream).ok().map(|known| known.uid.as_raw())
 }
 
-/// Who it is, as the system knows it.
+/// Describes the application, as the system knows it.
 fn application(stream: &UnixStream, hello: &Hello) -> Application {
     let credentials = socket_peercred(stream).ok();
     Application {
@@ -105,7 +105,7 @@ fn application(stream: &UnixStream, hello: &Hello) -> Application {
     }
 }
 
-/// Makes a link: the adapter's end of it, and what the host gets.
+/// Creates a link: the adapter's end, and the files for the host.
 fn make(geometry: Geometry, application: Application) -> io::Result<(ShmAdapter, Files)> {
     let file = memory::create(&geometry)?;
     let mapping = Mapping::new(file.as_fd(), Layout::new(&geometry))?;
@@ -116,10 +116,10 @@ fn make(geometry: Geometry, application: Application) -> io::Result<(ShmAdapter,
     Ok((link, [file, host_bell.into_fd(), adapter_button.into_fd()]))
 }
 
-/// A link within one process, for an adapter that runs there on a thread, and the file of its memory.
+/// Creates a link within one process, for an adapter that runs on a thread. Also returns the file of the shared memory.
 ///
 /// # Errors
-/// There is no memory, or there are no files, for it.
+/// The system lacks memory or descriptors for the link.
 pub fn pair(geometry: Geometry) -> io::Result<(ShmHost, ShmAdapter, OwnedFd)> {
     let (adapter, files) = make(geometry, Application::default())?;
     let file = files[0].try_clone()?;
@@ -127,7 +127,7 @@ pub fn pair(geometry: Geometry) -> io::Result<(ShmHost, ShmAdapter, OwnedFd)> {
     Ok((host, adapter, file))
 }
 
-/// Answers; the files go with the answer's first byte.
+/// Sends the answer; the files go with its first byte.
 fn send(stream: &UnixStream, answer: &Answer, files: Option<&Files>) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES))];
     let mut control = SendAncillaryBuffer::new(&mut space);
@@ -139,7 +139,7 @@ fn send(stream: &UnixStream, answer: &Answer, files: Option<&Files>) -> io::Resu
     let bytes = frame(answer);
     let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
     let sent = sendmsg(stream, &[IoSlice::new(&bytes)], &mut control, flags)?;
-    // A socket that has not been written to takes a short frame whole.
+    // A socket that was not written to before accepts a short frame as a whole.
     if sent == bytes.len() {
         Ok(())
     } else {

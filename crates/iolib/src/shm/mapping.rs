@@ -12,55 +12,55 @@ use std::mem::MaybeUninit;
 use std::os::fd::BorrowedFd;
 use std::ptr::{self, NonNull};
 
-/// The memory. Another process may write to any part of it at any moment: there are references to its atomic words only, and all else
-/// is copied by atomic operations, never seen in place.
+/// The mapped memory. Another process may write to any part of it at any moment, so references exist only to its atomic words; everything
+/// else is copied by atomic operations, and never accessed in place.
 #[derive(Debug)]
 pub(super) struct Mapping {
     base: NonNull<u8>,
     layout: Layout,
 }
 
-// SAFETY: it owns its memory, which is the same in all threads of a process; what is shared of it is atomic, or copied.
+// SAFETY: it owns the mapping, which is valid in all threads of a process; shared parts are atomic or copied.
 unsafe impl Send for Mapping {}
 
 impl Mapping {
-    /// Maps a file of that layout, which must be sealed: one that became shorter would take the memory away.
+    /// Maps a file with this layout. The file must be sealed: if it shrank, accesses would fail.
     ///
     /// # Errors
-    /// There is no room for it.
+    /// There is not enough address space.
     pub fn new(fd: BorrowedFd<'_>, layout: Layout) -> io::Result<Self> {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         let len = layout.bytes();
-        // SAFETY: a new mapping at a place of the kernel's choice touches no memory that is in use.
+        // SAFETY: a new mapping at an address that the kernel chooses touches no memory in use.
         let base = unsafe { mmap(ptr::null_mut(), len, protection, MapFlags::SHARED, fd, 0) }?;
         let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Self { base, layout })
     }
 
-    /// Copies `data` to `offset` of the pool.
+    /// Copies `data` to `offset` in the pool.
     ///
-    /// Panics when it does not lie within the pool.
+    /// Panics if the range is not within the pool.
     pub fn write(&self, offset: usize, data: &[u8]) {
         let place = self.pool_place(offset, data.len());
-        // SAFETY: the place is that long, and lies within the mapping, of which nothing else is a part. This process accesses it in no
-        // other way: the pool begins behind the control words and the slots, and is copied from and to only here and in `read`.
+        // SAFETY: the range has this length and lies within the mapping, which contains nothing else. This process accesses it in no other
+        // way: the pool begins after the control words and the slots, and only this function and `read` copy to and from it.
         unsafe { to_shared(data.as_ptr(), place, data.len()) };
     }
 
-    /// Copies what stands at `offset` of the pool to all of `data`, and gives it.
+    /// Fills `data` from `offset` in the pool, and returns it.
     ///
-    /// Panics when it does not lie within the pool.
+    /// Panics if the range is not within the pool.
     pub fn read<'a>(&self, offset: usize, data: &'a mut [MaybeUninit<u8>]) -> &'a [u8] {
         let place = self.pool_place(offset, data.len());
-        // SAFETY: `data` is as long, and is borrowed for writing. The place is that long; it is accessed as `write` says.
+        // SAFETY: `data` has this length, and is borrowed mutably. The range has this length, and is only accessed as `write` says.
         unsafe { from_shared(place, data.as_mut_ptr().cast(), data.len()) };
-        // SAFETY: all of it has just been written, and any bytes that another process puts there are valid ones.
+        // SAFETY: all of `data` has just been written, and any bytes that another process puts there are valid.
         unsafe { &*(ptr::from_mut(data) as *const [u8]) }
     }
 
-    /// The `len` slots from `at` on, of the ring that `from` fills.
+    /// Returns the address of `len` slots, from slot `at` on, of the ring that `from` fills.
     ///
-    /// Panics when they do not lie within the ring.
+    /// Panics if the slots are not within the ring.
     fn slots(&self, from: Side, at: usize, len: usize) -> *mut Descriptor {
         let depth = self.layout.ring_depth;
         let in_ring = at.checked_add(len).is_some_and(|end| end <= depth);
@@ -70,7 +70,7 @@ impl Mapping {
             Side::Adapter => depth,
         };
         let offset = SLOTS_AT + (ring + at) * size_of::<Descriptor>();
-        // SAFETY: both rings, and so the place, lie within the mapping; it is aligned as they are.
+        // SAFETY: both rings, and so the slots, lie within the mapping; the address is aligned for descriptors.
         unsafe { self.base.as_ptr().add(offset).cast() }
     }
 
@@ -81,15 +81,15 @@ impl Mapping {
                 .is_some_and(|end| end <= self.layout.pool_bytes),
             "the place lies within the pool"
         );
-        // SAFETY: the pool, and so the place, lies within the mapping.
+        // SAFETY: the pool, and so the range, lies within the mapping.
         unsafe { self.base.as_ptr().add(self.layout.pool_at + offset) }
     }
 }
 
 impl SharedMemory for Mapping {
     fn control(&self) -> &Control {
-        // SAFETY: it lies within the mapping, aligned as a page is, and lives as long. It consists of atomic integers, which both
-        // processes may change, and for which all bits are valid.
+        // SAFETY: the control words lie within the mapping, which is aligned to pages, and live as long. They are atomic integers, which
+        // both processes may change, and for which all bits are valid.
         unsafe { &*self.base.as_ptr().add(CONTROL_AT).cast() }
     }
 
@@ -100,8 +100,8 @@ impl SharedMemory for Mapping {
     fn write_slots(&self, from: Side, at: usize, descriptors: &[Descriptor]) {
         let place = self.slots(from, at, descriptors.len());
         let len = size_of_val(descriptors);
-        // SAFETY: there is room for so many slots at the place. A descriptor is four integers, so all its bytes are initialised. This
-        // process accesses slots in no other way than here and in `read_slots`.
+        // SAFETY: there is space for this many slots. A descriptor is four integers, so all its bytes are initialised. Only this function
+        // and `read_slots` access slots in this process.
         unsafe { to_shared(descriptors.as_ptr().cast(), place.cast(), len) };
     }
 
@@ -110,10 +110,10 @@ impl SharedMemory for Mapping {
         descriptors.reserve(len);
         let room = descriptors.spare_capacity_mut();
         let bytes = size_of_val(&room[..len]);
-        // SAFETY: there is room for `len` descriptors, which have just been reserved, and there are so many slots at the place, which
-        // are accessed as `write_slots` says.
+        // SAFETY: space for `len` descriptors has just been reserved, and there are `len` slots, which are only accessed as `write_slots`
+        // says.
         unsafe { from_shared(place.cast(), room.as_mut_ptr().cast(), bytes) };
-        // SAFETY: so many have just been written behind the others; a descriptor is four integers, of which all bits are valid.
+        // SAFETY: `len` descriptors have just been appended; a descriptor is four integers, for which all bits are valid.
         unsafe { descriptors.set_len(descriptors.len() + len) };
     }
 }
@@ -121,7 +121,7 @@ impl SharedMemory for Mapping {
 impl Drop for Mapping {
     fn drop(&mut self) {
         let memory = self.base.as_ptr().cast::<c_void>();
-        // SAFETY: it was mapped with this length and nothing refers to it any more.
+        // SAFETY: the memory was mapped with this length, and nothing refers to it any more.
         let unmapped = unsafe { munmap(memory, self.layout.bytes()) };
         debug_assert!(unmapped.is_ok(), "the memory was mapped");
     }

@@ -1,4 +1,4 @@
-//! The file that is shared, and what stands where in it.
+//! The shared file and its layout.
 
 use crate::handshake::{Geometry, VERSION};
 use baton_bus::Descriptor;
@@ -10,24 +10,24 @@ use rustix::io::{pread, pwrite};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-/// Where [`Control`] stands.
+/// Offset of [`Control`].
 pub(super) const CONTROL_AT: usize = 128;
-/// Where the first ring's slots stand.
+/// Offset of the first ring's slots.
 pub(super) const SLOTS_AT: usize = 1024;
 const PAGE_BYTES: usize = 4096;
 const MAGIC: &[u8; 8] = b"BATONSHM";
-/// Neither side can change the size, nor what can be changed.
+/// Seals that stop both sides from changing the size or the seals.
 const SEALS: SealFlags = SealFlags::SHRINK
     .union(SealFlags::GROW)
     .union(SealFlags::SEAL);
 
 const _: () = assert!(CONTROL_AT + size_of::<Control>() <= SLOTS_AT);
 
-/// Places that depend on the geometry.
+/// Offsets and sizes that depend on the geometry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     pub ring_depth: usize,
-    /// Where the pool of buffers begins.
+    /// Offset of the pool of buffers.
     pub pool_at: usize,
     pub pool_bytes: usize,
 }
@@ -43,13 +43,13 @@ impl Layout {
         }
     }
 
-    /// All of it.
+    /// Returns the total size, bytes.
     pub fn bytes(&self) -> usize {
         self.pool_at + self.pool_bytes
     }
 }
 
-/// The first bytes: whoever looks at the memory sees what it is.
+/// Returns the first bytes, which identify the memory to anyone who inspects it.
 fn header(geometry: &Geometry) -> [u8; 64] {
     let mut header = [0; 64];
     header[..8].copy_from_slice(MAGIC);
@@ -65,10 +65,10 @@ fn header(geometry: &Geometry) -> [u8; 64] {
     header
 }
 
-/// Makes the file: zeros behind the header.
+/// Creates the file, with zeros after the header.
 ///
 /// # Errors
-/// There is no memory, or no file, for it.
+/// The system lacks memory or descriptors for the file.
 pub(super) fn create(geometry: &Geometry) -> io::Result<OwnedFd> {
     let fd = memfd_create(
         "baton-link",
@@ -80,10 +80,10 @@ pub(super) fn create(geometry: &Geometry) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// Whether a file that the other side has given is what it says: access to it cannot fail later.
+/// Returns whether a file from the other side is as announced, so that accesses cannot fail later.
 ///
 /// # Errors
-/// It cannot be asked, which no memory file refuses.
+/// The file cannot be examined, which does not happen with a memory file.
 pub(super) fn is_sound(fd: impl AsFd, geometry: &Geometry) -> io::Result<bool> {
     let fd = fd.as_fd();
     let mut found = [0; 64];

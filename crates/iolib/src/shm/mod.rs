@@ -1,19 +1,19 @@
-//! A link through shared memory, between two processes of one machine.
+//! Links through shared memory, between two processes on one machine.
 //!
-//! The adapter makes the memory and gives it to the host with the answer to its hello, over a Unix socket:
+//! The adapter creates the memory, and sends it to the host with the answer to its hello, over a Unix socket:
 //!
 //! | bytes | what |
 //! |---|---|
 //! | 0-63 | magic, version, geometry |
-//! | 128-895 | indices of both rings and the words of who sleeps ([`baton_bus::shared::Control`]) |
-//! | 1024- | slots of the requests' ring, slots of the responses' ring |
-//! | then, from a page's beginning | the host's buffers |
+//! | 128-895 | indices of both rings, and the words that say who sleeps ([`baton_bus::shared::Control`]) |
+//! | 1024- | slots of the request ring, slots of the response ring |
+//! | then, from the next page on | the host's buffers |
 //!
-//! It is sealed: neither side can make it shorter and so let the other fall over its own access.
+//! The file is sealed: neither side can shrink it and so make the other's accesses fail.
 //!
-//! A doorbell is a pipe, whose reading end can be waited for beside anything else. An eventfd costs the same, but whether it blocks is
-//! a property that both sides share: a host could fill it, let it block, and hold up the adapter that all others use. The two
-//! ends of a pipe are apart. And a reading end tells of the other side's death.
+//! A doorbell is a pipe, whose reading end can be waited for together with any other descriptors. An eventfd costs the same, but both sides
+//! share its blocking mode: a host could fill it and make it blocking, and so hold up the adapter that serves all others. The two ends of a
+//! pipe are independent. And the reading end reports the other side's death.
 
 mod adapter;
 mod copy;

@@ -26,7 +26,7 @@ const SMALL: Geometry = Geometry {
 };
 const NOW: Time = Time::ZERO;
 
-/// Joins a host that connects with `wishes` to what `listener` accepts.
+/// Connects a host with `wishes`, and returns it with the adapter's end that `listener` accepts.
 fn join(
     listener: &mut AdapterListener,
     path: &Path,
@@ -250,7 +250,7 @@ fn doorbells_wake_sleepers() {
     );
     assert_eq!(host.put(NOW, &[request(3)]), Ok(1));
     assert!(!adapter.prepare_to_sleep().expect("the system can wait"));
-    // Room wakes who could not go on.
+    // Free slots wake up a side that was waiting for them.
     let many = [request(4); 8];
     assert_eq!(host.put(NOW, &many), Ok(7));
     assert!(host.prepare_to_sleep().expect("the system can wait"));

@@ -1,4 +1,4 @@
-//! The adapter's end.
+//! The adapter's end of a link over a stream.
 
 use super::channel::{Channel, MOST_AT_ONCE};
 use super::message::{
@@ -27,19 +27,19 @@ pub type TcpAdapter = StreamAdapter<TcpStream>;
 #[derive(Debug)]
 pub struct StreamAdapter<S> {
     channel: Channel<S>,
-    /// Requests that have come; those before `got` have been got.
+    /// Requests that have arrived; those before `got` have been fetched.
     requests: Vec<Descriptor>,
     got: usize,
-    /// What the host has been asked for and has not sent, in order.
+    /// Reads that the host has not answered yet, in order.
     reads: VecDeque<(DmaId, u32)>,
-    /// Transfers that are over and have not been told; no more than the adapter has begun.
+    /// Transfers that are done but not reported yet; at most as many as the adapter has begun.
     done: VecDeque<Dma<Bytes>>,
     arena: Arena,
     application: Application,
 }
 
 impl<S: Read + Write> StreamAdapter<S> {
-    /// The adapter's end over a stream that does not block, with a host at the other end that knows `geometry`.
+    /// Creates the adapter's end over a nonblocking stream, with a host at the other end that knows `geometry`.
     pub fn over(stream: S, geometry: Geometry, application: Application) -> Self {
         Self {
             channel: Channel::new(stream, geometry),
@@ -52,22 +52,23 @@ impl<S: Read + Write> StreamAdapter<S> {
         }
     }
 
-    /// Who is at the other end.
+    /// Returns the application at the other end.
     pub fn application(&self) -> &Application {
         &self.application
     }
 
-    /// How large rings and buffers are.
+    /// Returns the sizes of rings and buffers.
     pub fn geometry(&self) -> &Geometry {
         &self.channel.geometry
     }
 
-    /// The stream, for whoever has to do with it beside the link. What is read from it or written to it here, the link misses.
+    /// Returns the stream, for other uses. The link misses anything that is read from or written to it this way.
     pub fn stream_mut(&mut self) -> &mut S {
         &mut self.channel.stream
     }
 
-    /// Takes in what has come. Behind as many requests as fit into a ring everything stays in the stream until they are got.
+    /// Processes arrived messages. Once a ring's worth of requests is waiting, later messages stay in the stream until the requests are
+    /// fetched.
     fn advance(&mut self) -> Result<(), Violation> {
         self.channel.flush();
         if self.got == self.requests.len() {
@@ -150,7 +151,7 @@ impl<S: Read + Write> AdapterLink for StreamAdapter<S> {
         self.channel.append(&address.to_le_bytes());
         self.channel.append(&data);
         self.channel.counters.bytes_out += u64::from(len);
-        // The descriptor that tells of it follows it through the stream.
+        // The descriptor that announces the data follows it through the stream.
         self.done.push_back(Dma::Written { id });
         Ok(())
     }

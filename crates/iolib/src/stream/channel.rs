@@ -1,4 +1,4 @@
-//! Messages in and out of a stream that does not block.
+//! Messages over a nonblocking stream.
 
 use super::message::{HEADER_BYTES, Header, Kind, most_bytes};
 use crate::counters::LinkCounters;
@@ -9,32 +9,32 @@ use baton_bus::link::{LinkError, Violation};
 use rustix::event::PollFlags;
 use std::io::{ErrorKind, Read, Write};
 
-/// Bytes that are read at a time, and that wait to be sent before descriptors are no longer taken.
+/// Number of bytes to read at a time; also the number of unsent bytes from which on no more descriptors are taken.
 const CHUNK_BYTES: usize = 64 * 1024;
-/// Messages that are taken in before something else has its turn.
+/// Maximum number of messages to process before other work gets its turn.
 pub(super) const MOST_AT_ONCE: usize = 256;
 
-/// The stream, what has been read of it and not been used, and what is to be written.
+/// The stream, with the data that was read from it but not used yet, and the data still to be written.
 #[derive(Debug)]
 pub(super) struct Channel<S> {
     pub stream: S,
     pub geometry: Geometry,
     pub counters: LinkCounters,
     input: Box<[u8]>,
-    /// Where in `input` the next message begins.
+    /// Start of the next message in `input`.
     begin: usize,
-    /// Where what has been read ends.
+    /// End of the data in `input`.
     end: usize,
     output: Vec<u8>,
-    /// Bytes of `output` that are sent.
+    /// Number of bytes of `output` that have been sent.
     sent: usize,
-    /// Nothing more will come.
+    /// Whether no more data will arrive.
     gone: bool,
-    /// Nothing more can be sent; what was sent before may still come.
+    /// Whether nothing can be sent any more; data may still arrive.
     mute: bool,
-    /// The last put found less room than it wanted.
+    /// Whether the last put found less space than it needed.
     short: bool,
-    /// It sleeps until there is room, and does not look at what comes.
+    /// Whether this side sleeps until there is space, and ignores arriving data.
     deaf: bool,
 }
 
@@ -56,27 +56,27 @@ impl<S: Read + Write> Channel<S> {
         }
     }
 
-    /// Whether the other side is gone; what it said before may still be there.
+    /// Returns whether the other side is gone; data that it sent before may still be here.
     pub fn is_gone(&self) -> bool {
         self.gone
     }
 
-    /// Whether there is something to send.
+    /// Returns whether there are unsent bytes.
     pub fn has_output(&self) -> bool {
         self.sent < self.output.len()
     }
 
-    /// Whether descriptors that were not taken would be now.
+    /// Returns whether a put that fell short could continue now.
     pub fn has_room_again(&self) -> bool {
         self.short && !self.is_full()
     }
 
-    /// Whether so much waits to be sent that it should not become more.
+    /// Returns whether so much data is unsent that no more should be added.
     pub fn is_full(&self) -> bool {
         self.output.len() - self.sent >= CHUNK_BYTES
     }
 
-    /// What to wait for at the stream. That the other side is gone is told in any case.
+    /// Returns the events to wait for at the stream. The end of the other side is reported in any case.
     pub fn interest(&self) -> PollFlags {
         let mut interest = PollFlags::empty();
         interest.set(PollFlags::IN, !self.deaf);
@@ -84,7 +84,7 @@ impl<S: Read + Write> Channel<S> {
         interest
     }
 
-    /// Gets ready to sleep until there is room to go on; false when there is.
+    /// Prepares to sleep until there is space for more output; returns `false` if there is.
     pub fn prepare_to_sleep_for_room(&mut self) -> bool {
         self.flush();
         self.deaf = !(self.has_room_again() || self.gone || self.mute);
@@ -92,7 +92,7 @@ impl<S: Read + Write> Channel<S> {
         self.deaf
     }
 
-    /// Counts whether the side goes to sleep that was about to.
+    /// Counts whether a side that was about to sleep does so.
     pub fn count_sleep(&mut self, sleeps: bool) {
         if sleeps {
             self.counters.sleeps += 1;
@@ -101,8 +101,8 @@ impl<S: Read + Write> Channel<S> {
         }
     }
 
-    /// Sends descriptors, as one message. Gives how many were taken: whole entries, as many as a ring holds, or, when too much waits
-    /// already, none.
+    /// Sends descriptors as one message. Returns how many were taken: whole entries, as many as a ring holds, or none if too much data is
+    /// unsent.
     pub fn put(&mut self, descriptors: &[Descriptor]) -> Result<usize, LinkError> {
         self.flush();
         if self.gone || self.mute {
@@ -127,13 +127,13 @@ impl<S: Read + Write> Channel<S> {
         Ok(taken)
     }
 
-    /// Begins a message; exactly `len` bytes follow, by [`Channel::append`].
+    /// Begins a message; exactly `len` bytes must follow by [`Channel::append`].
     pub fn begin_message(&mut self, kind: Kind, len: usize) {
         let header = Header { kind, len }.to_bytes();
         self.output.extend_from_slice(&header);
     }
 
-    /// Appends to a message.
+    /// Appends bytes to the message.
     pub fn append(&mut self, bytes: &[u8]) {
         self.output.extend_from_slice(bytes);
     }
@@ -162,7 +162,7 @@ impl<S: Read + Write> Channel<S> {
         }
     }
 
-    /// The next message, its kind and the rest of it, if all of it is there. Reads when it is not.
+    /// Returns the kind and the rest of the next message once it is complete. Reads from the stream if it is not.
     pub fn next_message(&mut self) -> Result<Option<(Kind, &[u8])>, Violation> {
         loop {
             if let Some(header) = self.next_header()? {
@@ -186,12 +186,12 @@ impl<S: Read + Write> Channel<S> {
             .transpose()
     }
 
-    /// Reads what has come; false when nothing has.
+    /// Reads arrived data; returns `false` if there is none.
     fn read(&mut self) -> bool {
         if self.begin == self.end {
             (self.begin, self.end) = (0, 0);
         } else if self.input.len() - self.end < CHUNK_BYTES {
-            // What is there is part of one message, so a chunk more fits after it has been moved.
+            // The data is part of a single message, so after moving it there is space for another chunk.
             self.input.copy_within(self.begin..self.end, 0);
             (self.begin, self.end) = (0, self.end - self.begin);
         }

@@ -1,4 +1,4 @@
-//! The host's end.
+//! The host's end of a link over a stream.
 
 use super::channel::{Channel, MOST_AT_ONCE};
 use super::message::{
@@ -23,15 +23,15 @@ use std::os::fd::{AsFd, BorrowedFd};
 /// The host's end of a link over TCP.
 pub type TcpHost = StreamHost<TcpStream>;
 
-/// The host's end of a link over a stream. It answers the adapter's reads by itself, whenever it is used.
+/// The host's end of a link over a stream. Each use of it also answers the adapter's reads.
 #[derive(Debug)]
 pub struct StreamHost<S> {
     channel: Channel<S>,
     pool: BufferPool,
     memory: Box<[u8]>,
-    /// Responses that have come and have not been got.
+    /// Responses that have arrived and have not been fetched.
     responses: Vec<Descriptor>,
-    /// What the adapter has asked for and has not been sent.
+    /// Reads of the adapter that have not been answered yet.
     reads: VecDeque<ReadRequest>,
     arena: Arena,
 }
@@ -40,7 +40,7 @@ impl TcpHost {
     /// Attaches to the adapter that listens at `address`.
     ///
     /// # Errors
-    /// Says why not, and what to do.
+    /// The error explains the reason and what to do about it.
     pub fn connect(address: impl ToSocketAddrs, wishes: &Geometry) -> Result<Self, ConnectError> {
         let stream = connect(address).map_err(|error| {
             let advice = "start `baton live adapter --listen-tcp` there first, or give its address";
@@ -56,7 +56,7 @@ impl TcpHost {
     }
 }
 
-/// Connects to the first of the addresses that can be reached.
+/// Connects to the first address that can be reached.
 fn connect(address: impl ToSocketAddrs) -> io::Result<TcpStream> {
     let mut failed = ErrorKind::AddrNotAvailable.into();
     for address in address.to_socket_addrs()? {
@@ -69,7 +69,7 @@ fn connect(address: impl ToSocketAddrs) -> io::Result<TcpStream> {
 }
 
 impl<S: Read + Write> StreamHost<S> {
-    /// The host's end over a stream that does not block, with an adapter at the other end that has agreed to `geometry`.
+    /// Creates the host's end over a nonblocking stream, with an adapter at the other end that has agreed to `geometry`.
     pub fn over(stream: S, geometry: Geometry) -> Self {
         Self {
             channel: Channel::new(stream, geometry),
@@ -81,17 +81,17 @@ impl<S: Read + Write> StreamHost<S> {
         }
     }
 
-    /// How large rings and buffers are.
+    /// Returns the sizes of rings and buffers.
     pub fn geometry(&self) -> &Geometry {
         &self.channel.geometry
     }
 
-    /// The stream, for whoever has to do with it beside the link. What is read from it or written to it here, the link misses.
+    /// Returns the stream, for other uses. The link misses anything that is read from or written to it this way.
     pub fn stream_mut(&mut self) -> &mut S {
         &mut self.channel.stream
     }
 
-    /// Takes in what has come and sends what is owed. Responses that nobody gets are left in the stream.
+    /// Processes arrived messages, and sends replies. Messages stay in the stream while too many responses wait to be fetched.
     fn advance(&mut self) -> Result<(), Violation> {
         for _ in 0..MOST_AT_ONCE {
             if self.responses.len() >= self.channel.geometry.ring_depth as usize {
@@ -106,7 +106,7 @@ impl<S: Read + Write> StreamHost<S> {
                 Kind::Read => {
                     let read = ReadRequest::decode(rest);
                     geometry.check_range(read.address, read.len)?;
-                    // There is nothing to be read but buffers, and no reason to read one twice.
+                    // Only buffers can be read, and there is no reason to read a buffer twice.
                     if self.reads.len() >= geometry.buffers as usize {
                         let ReadRequest { id, len, .. } = read;
                         return Err(Violation::Unwanted { id, len });
@@ -126,7 +126,7 @@ impl<S: Read + Write> StreamHost<S> {
         Ok(())
     }
 
-    /// Sends what the adapter has asked for, as long as there is room.
+    /// Answers the adapter's reads while there is space.
     fn reply(&mut self) {
         while !self.channel.is_full()
             && let Some(ReadRequest { id, len, address }) = self.reads.pop_front()

@@ -1,4 +1,4 @@
-//! Where applications of other machines come to the adapter.
+//! The listener at which applications on other machines attach to the adapter.
 
 use super::adapter::{StreamAdapter, TcpAdapter};
 use crate::application::Application;
@@ -13,13 +13,13 @@ use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-/// A machine that says nothing is asked after this, and then once a second.
+/// Idle time after which TCP sends keepalive probes, one a second.
 const SILENCE: Duration = Duration::from_secs(5);
-/// Questions that stay without an answer before the machine is taken for dead.
+/// Number of unanswered probes after which the other machine counts as dead.
 const QUESTIONS: u32 = 5;
 
-/// The TCP port at which an adapter waits for applications. Nothing here blocks, whatever they do or do not. Whoever can reach it
-/// can use the adapter: it belongs on a network that only friends are on.
+/// The TCP port at which an adapter waits for applications. It never blocks, whatever the applications do. Anyone who can reach the port
+/// can use the adapter, so it belongs on a trusted network only.
 #[derive(Debug)]
 pub struct TcpAdapterListener {
     listener: TcpListener,
@@ -31,7 +31,7 @@ impl TcpAdapterListener {
     /// Listens at `address`.
     ///
     /// # Errors
-    /// It is in use, or not of this machine.
+    /// The address is in use, or does not belong to this machine.
     pub fn bind(address: impl ToSocketAddrs, limits: Limits) -> Result<Self, BindError> {
         let listener = TcpListener::bind(address).map_err(BindError::Address)?;
         listener.set_nonblocking(true).map_err(BindError::Address)?;
@@ -42,16 +42,16 @@ impl TcpAdapterListener {
         })
     }
 
-    /// Where it listens.
+    /// Returns the address at which it listens.
     ///
     /// # Errors
-    /// The system does not know.
+    /// The system does not know the address.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// The next application that has said what it wants, if it can be had beside the applications of these users, none for
-    /// those of other machines. What is refused is counted.
+    /// Returns the next application that has sent its hello and may attach. `attached` has the users of the attached applications; `None`
+    /// stands for applications on other machines. Counts refusals.
     pub fn accept(&mut self, attached: &[Option<u32>]) -> Option<TcpAdapter> {
         let listener = &self.listener;
         let accept = || Ok(listener.accept()?.0);
@@ -60,7 +60,8 @@ impl TcpAdapterListener {
                 .and_then(|hello| self.limits.check_attached(None, attached).map(|()| hello))
                 .and_then(|hello| Ok((self.limits.grant(&hello.wishes)?, hello)));
             let answer = granted.as_ref().map(|(geometry, _)| geometry);
-            // A socket that has not been written to takes a short frame whole. If it is gone, it need not know.
+            // A socket that was not written to before accepts a short frame as a whole. If the application is gone, it does not need the
+            // answer.
             let answered = prepare(&stream).and_then(|()| stream.write_all(&frame(&answer)));
             match granted {
                 Ok((geometry, hello)) if answered.is_ok() => {
@@ -73,12 +74,12 @@ impl TcpAdapterListener {
         None
     }
 
-    /// What it waits for.
+    /// Returns the events to wait for.
     pub fn fds(&self) -> SmallVec<[(BorrowedFd<'_>, PollFlags); 4]> {
         self.pending.fds(self.listener.as_fd())
     }
 
-    /// Refusals, by reason as it was told last.
+    /// Returns the number of refusals by reason, with the details of the latest.
     pub fn refusals(&self) -> &[(Refusal, u64)] {
         self.pending.refusals()
     }
@@ -93,7 +94,7 @@ fn attach(stream: TcpStream, geometry: Geometry, hello: &Hello) -> TcpAdapter {
     StreamAdapter::over(stream, geometry, application)
 }
 
-/// Sends at once what is to be sent, and notices when the other machine dies without a word.
+/// Sets the socket to send without delay, and to notice when the other machine dies silently.
 pub(super) fn prepare(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     sockopt::set_socket_keepalive(stream, true)?;

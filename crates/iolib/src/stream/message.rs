@@ -1,15 +1,15 @@
-//! What messages look like.
+//! The format of the messages.
 
 use crate::handshake::Geometry;
 use baton_bus::Descriptor;
 use baton_bus::descriptor::{Malformed, entries};
 use baton_bus::link::Violation;
 
-/// Bytes before the rest.
+/// Length of the header, which precedes the rest of each message, bytes.
 pub(super) const HEADER_BYTES: usize = 8;
-/// Bytes before a reply's data.
+/// Length of a reply before its data, bytes.
 pub(super) const REPLY_HEAD_BYTES: usize = 4;
-/// Bytes before the data that is written.
+/// Length of a write before its data, bytes.
 pub(super) const WRITE_HEAD_BYTES: usize = 8;
 const READ_BYTES: usize = 16;
 
@@ -23,15 +23,15 @@ pub(super) enum Kind {
     Write = 4,
 }
 
-/// How a message begins.
+/// The header of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub kind: Kind,
-    /// Bytes of the rest.
+    /// Length of the rest, bytes.
     pub len: usize,
 }
 
-/// The longest message.
+/// Returns the maximum length of a message, bytes.
 pub(super) fn most_bytes(geometry: &Geometry) -> usize {
     let descriptors = geometry.ring_depth as usize * Descriptor::BYTES as usize;
     let data = WRITE_HEAD_BYTES + geometry.buffer_bytes as usize;
@@ -44,7 +44,7 @@ impl Header {
         [self.kind as u8, 0, 0, 0, a, b, c, d]
     }
 
-    /// Reads it; a length that a message of this kind cannot have is refused before anything of it is waited for.
+    /// Decodes a header. Refuses a length that a message of its kind cannot have, before waiting for the rest.
     pub fn decode(bytes: [u8; HEADER_BYTES], geometry: &Geometry) -> Result<Self, Violation> {
         let [kind, x, y, z, a, b, c, d] = bytes;
         let len = u32::from_le_bytes([a, b, c, d]);
@@ -74,7 +74,7 @@ impl Header {
     }
 }
 
-/// That the host is to send data.
+/// A request for the host to send data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ReadRequest {
     pub id: u32,
@@ -91,7 +91,7 @@ impl ReadRequest {
         bytes
     }
 
-    /// Reads it from the rest of a message, which has the right length.
+    /// Decodes the rest of a message, whose length was checked.
     pub fn decode(rest: &[u8]) -> Self {
         Self {
             id: number(rest),
@@ -101,17 +101,17 @@ impl ReadRequest {
     }
 }
 
-/// The number in the first four bytes.
+/// Returns the number in the first four bytes.
 pub(super) fn number(bytes: &[u8]) -> u32 {
     u32::from_le_bytes(*bytes.first_chunk().expect("lengths are checked"))
 }
 
-/// The number in the first eight bytes.
+/// Returns the number in the first eight bytes.
 pub(super) fn long_number(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(*bytes.first_chunk().expect("lengths are checked"))
 }
 
-/// Appends the descriptors of a message: whole entries, or it is refused.
+/// Appends the descriptors of a message, or refuses the message if they are not whole entries.
 pub(super) fn read_descriptors(
     rest: &[u8],
     descriptors: &mut Vec<Descriptor>,

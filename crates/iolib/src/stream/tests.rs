@@ -135,7 +135,7 @@ fn a_side_that_does_not_get_is_felt_by_the_other_alone() {
     assert_eq!(host.put(NOW, &batch), Ok(8));
 }
 
-/// What a side says of these bytes of the other.
+/// Returns how a host reacts to these bytes from the adapter.
 fn host_says(bytes: &[u8]) -> Result<(), LinkError> {
     let (host, mut adapter) = streams();
     adapter.write_all(bytes).expect("room");
@@ -173,7 +173,7 @@ fn bad_messages_are_named() {
     assert_eq!(adapter_says(&read(1, 0)), Err(Violation::Message(2).into()));
     assert_eq!(adapter_says(&[9; 8]), Err(Violation::Message(9).into()));
     assert_eq!(adapter_says(&[1, 0, 0]), Err(LinkError::Gone));
-    // A head that promises a continuation, and none.
+    // A head entry that announces a continuation, which does not follow.
     let mut cut_off = vec![1, 0, 0, 0, 32, 0, 0, 0, 0x10, 4];
     cut_off.resize(8 + 12, 0);
     cut_off.push(33);

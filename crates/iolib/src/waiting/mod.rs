@@ -1,4 +1,4 @@
-//! Waiting: spinning for as long as that has paid off lately, sleeping then.
+//! Waiting: spins for as long as that has paid off recently, and sleeps after that.
 
 mod spin;
 
@@ -10,11 +10,10 @@ use rustix::io::Errno;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// Looks between two looks at the clock, which costs more.
+/// Number of checks for news per reading of the clock, which costs more.
 const LOOKS_PER_CLOCK: u32 = 32;
 
-/// Waits until there may be news, at most for `timeout`. That the other side breaks the rules is news, too: whoever uses the link
-/// next is told.
+/// Waits until there may be news, or for `timeout`. A violation by the other side counts as news, too: the next use of the link reports it.
 ///
 /// # Errors
 /// The system cannot wait.
@@ -23,7 +22,7 @@ pub fn wait(
     spin: &mut Spin,
     timeout: Option<Duration>,
 ) -> io::Result<()> {
-    // A time that is beyond the clock's end never comes.
+    // A time beyond the end of the clock never comes.
     let due = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     if spins_until_news(link, spin, due) || !link.prepare_to_sleep().unwrap_or(false) {
         return Ok(());
@@ -33,7 +32,7 @@ pub fn wait(
     sleep(&mut [PollFd::new(link, interest)], left)
 }
 
-/// Looks for news for as long as that pays off. True when there are some.
+/// Checks for news for as long as that pays off. Returns whether there is news.
 fn spins_until_news(link: &mut impl LiveLink, spin: &mut Spin, due: Option<Instant>) -> bool {
     while spin.goes_on(Instant::now(), due) {
         let came = (0..LOOKS_PER_CLOCK).any(|_| {
@@ -48,12 +47,12 @@ fn spins_until_news(link: &mut impl LiveLink, spin: &mut Spin, due: Option<Insta
     false
 }
 
-/// Sleeps until one of `fds` is ready, or for `timeout`. A signal may end it earlier.
+/// Sleeps until one of `fds` is ready, or for `timeout`. A signal may end the sleep earlier.
 ///
 /// # Errors
 /// The system cannot wait.
 pub fn sleep(fds: &mut [PollFd<'_>], timeout: Option<Duration>) -> io::Result<()> {
-    // What is longer than the system can tell does not end.
+    // A timeout that the system cannot represent means no timeout.
     let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
     match poll(fds, timeout.as_ref()) {
         Ok(_) | Err(Errno::INTR) => Ok(()),

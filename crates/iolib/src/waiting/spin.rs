@@ -1,20 +1,20 @@
-//! How long to look again and again before one sleeps.
+//! How long to spin before sleeping.
 //!
-//! To sleep and to be woken costs several microseconds of both sides, and tens of them where a processor has to come out of its idle
-//! state. To spin costs the processor, and where the other side needs the same processor it costs everything.
-//! So the time that is spent on spinning grows while it pays off and shrinks while it does not; when it has shrunk to
-//! nothing it is tried again now and then, ever more rarely while it fails. Such a try takes the longest time: two sides that both
-//! sleep answer each other so late that nothing shorter would ever find out that they could both spin.
+//! Sleeping and waking up cost both sides several microseconds, and tens of them if a processor has to leave its idle state. Spinning costs
+//! processor time, and ruins performance if the other side needs the same processor. So the time spent on spinning grows while it pays off
+//! and shrinks while it does not. Once it has shrunk to zero, spinning is tried again from time to time, and more and more rarely while it
+//! fails. Such an attempt takes the maximum time: two sides that both sleep answer each other so late that shorter attempts would never
+//! discover that both could spin.
 
 use std::time::{Duration, Instant};
 
-/// What is shorter is not worth it.
+/// Minimum time that is worth spinning.
 const LEAST: Duration = Duration::from_micros(5);
-/// Sleeps between two attempts, at most.
+/// Maximum number of sleeps between two attempts.
 const MOST_SKIPPED: u32 = 1024;
 
-/// The rule, without a clock: whoever has found nothing asks [`Spin::goes_on`] whether to look again; whoever has found something
-/// says so by [`Spin::came`].
+/// The algorithm, without a clock. A caller that has found no work asks [`Spin::goes_on`] whether to look again; a caller that has found
+/// some calls [`Spin::came`].
 ///
 /// ```
 /// use baton_iolib::Spin;
@@ -34,26 +34,26 @@ const MOST_SKIPPED: u32 = 1024;
 pub struct Spin {
     budget: Duration,
     most: Duration,
-    /// When the attempt that is under way ends.
+    /// End of the current attempt.
     until: Option<Instant>,
-    /// Sleeps until the next attempt, while the budget is nothing.
+    /// Number of sleeps until the next attempt, while the budget is zero.
     skip: u32,
-    /// Sleeps between the last two attempts.
+    /// Number of sleeps between the last two attempts.
     skipped: u32,
     stats: SpinStats,
 }
 
-/// What came of spinning.
+/// Results of spinning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SpinStats {
-    /// Times that something came.
+    /// Number of attempts during which work arrived.
     pub paid_off: u64,
-    /// Times that nothing came.
+    /// Number of attempts during which no work arrived.
     pub in_vain: u64,
 }
 
 impl Spin {
-    /// Spins at most for `most` at a time; never when that is zero.
+    /// Creates a `Spin` whose attempts take at most `most`; with zero, it never spins.
     pub fn new(most: Duration) -> Self {
         Self {
             budget: Duration::ZERO,
@@ -65,7 +65,7 @@ impl Spin {
         }
     }
 
-    /// Whether to look again at once, at `now`. If not, it is time to sleep; at `due` there is something else to do.
+    /// Returns whether to look again at once, at `now`. If not, it is time to sleep; at `due` there is other work to do.
     pub fn goes_on(&mut self, now: Instant, due: Option<Instant>) -> bool {
         let until = match self.until {
             Some(until) => until,
@@ -84,7 +84,7 @@ impl Spin {
         goes_on
     }
 
-    /// There was something to do. If an attempt was under way it has paid off.
+    /// Notes that there was work. If an attempt is in progress, it has paid off.
     pub fn came(&mut self) {
         if self.until.take().is_some() {
             self.stats.paid_off += 1;
@@ -93,12 +93,12 @@ impl Spin {
         }
     }
 
-    /// What came of it.
+    /// Returns the results so far.
     pub fn stats(&self) -> &SpinStats {
         &self.stats
     }
 
-    /// How long the next attempt may take; zero when there is none.
+    /// Returns how long the next attempt may take; zero if there is none.
     fn begin(&mut self) -> Duration {
         if self.budget.is_zero() && self.skip > 0 {
             self.skip -= 1;
@@ -107,7 +107,7 @@ impl Spin {
         self.attempt()
     }
 
-    /// How long an attempt takes.
+    /// Returns how long an attempt takes.
     fn attempt(&self) -> Duration {
         if self.budget.is_zero() {
             self.most
@@ -116,7 +116,7 @@ impl Spin {
         }
     }
 
-    /// The time was over before anything came.
+    /// Notes that an attempt ended before work arrived.
     fn was_in_vain(&mut self) {
         self.until = None;
         self.stats.in_vain += 1;
@@ -135,7 +135,7 @@ mod tests {
 
     const MOST: Duration = Duration::from_micros(50);
 
-    /// How long it spins, with looks a microsecond apart of which none finds anything.
+    /// Returns how long it spins if no look finds work and looks are a microsecond apart.
     fn spins_in_vain(spin: &mut Spin, now: &mut Instant) -> Duration {
         let begin = *now;
         while spin.goes_on(*now, None) {
@@ -144,7 +144,7 @@ mod tests {
         *now - begin
     }
 
-    /// Something comes after a look, if it looks at all.
+    /// Lets work arrive after a look, and returns whether it looked at all.
     fn pays_off(spin: &mut Spin, now: Instant) -> bool {
         let looks = spin.goes_on(now, None);
         spin.came();

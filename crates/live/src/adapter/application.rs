@@ -1,4 +1,4 @@
-//! One application that is attached.
+//! An attached application.
 
 use super::one_by_one::Links;
 use super::rows::{ApplicationRow, BusRow, RingRow};
@@ -13,16 +13,16 @@ use std::fmt::{self, Display};
 use std::io;
 use std::os::fd::AsFd;
 
-/// Who an application is, as far as is known.
+/// What is known about an application.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct About {
-    /// Its number among those attached.
+    /// Number of the application among those attached.
     pub number: u32,
-    /// Its process, where it is on this machine.
+    /// Process ID, if the application runs on this machine.
     pub pid: Option<u32>,
-    /// Its user, where it is on this machine.
+    /// User ID, if the application runs on this machine.
     pub uid: Option<u32>,
-    /// What it calls itself.
+    /// Name that the application gives itself.
     pub name: String,
 }
 
@@ -50,16 +50,16 @@ impl Display for About {
     }
 }
 
-/// An application with its link.
+/// An attached application with its link.
 #[derive(Debug)]
 pub(super) struct Attached {
     pub(super) about: About,
     pub(super) session: SessionId,
     pub(super) link: Counted<AnyAdapterLink>,
     since: Time,
-    /// It has been told that it must ring before it is listened to, and has not rung since.
+    /// Whether the application has been asked to ring before the adapter looks at its link, and has not rung since.
     pub(super) asleep: bool,
-    /// What its file descriptor is waited for.
+    /// Events that its file descriptor is waited for.
     interest: PollFlags,
 }
 
@@ -68,17 +68,17 @@ impl Links for Vec<Option<Attached>> {
 
     fn link(&mut self, session: SessionId) -> Option<&mut Self::Link> {
         let application = self.get_mut(session.0 as usize)?.as_mut()?;
-        // Who uses a link need not be rung for: it is to be told again before the next sleep.
+        // The link is about to be used, so the application need not ring: it is asked again before the next sleep.
         application.asleep = false;
         Some(&mut application.link)
     }
 }
 
 impl Attached {
-    /// Lets an application wake the loop.
+    /// Registers the application's link to wake up the loop.
     ///
     /// # Errors
-    /// The system has no room for it.
+    /// The system has no space for another descriptor.
     pub(super) fn new(
         now: Time,
         session: SessionId,
@@ -97,11 +97,11 @@ impl Attached {
         })
     }
 
-    /// Tells it to ring from now on: when it asks something, or, if nothing it asks can be taken (`is_full`), when it has taken
-    /// answers. False when there is something to do already.
+    /// Asks the application to ring from now on: when it makes a request or, if the adapter cannot accept any request (`is_full`), when it
+    /// has taken answers. Returns false if there is something to do already.
     ///
     /// # Errors
-    /// It breaks the rules.
+    /// The application breaks the rules.
     pub(super) fn put_to_sleep(
         &mut self,
         wakeups: &Wakeups,
@@ -121,12 +121,12 @@ impl Attached {
         Ok(self.asleep)
     }
 
-    /// How often it was woken.
+    /// Returns how often the adapter has rung the application's doorbell.
     pub(super) fn doorbells_rung(&self) -> u64 {
         self.link.link().counters().doorbells_rung
     }
 
-    /// Memory that it shares with the adapter, bytes.
+    /// Returns the size in bytes of the memory that the application shares with the adapter.
     pub(super) fn memory_bytes(&self) -> u64 {
         match self.link.link() {
             AnyAdapterLink::Shm(link) => link.geometry().pool_bytes(),
@@ -134,7 +134,7 @@ impl Attached {
         }
     }
 
-    /// What is shown of it.
+    /// Returns the application's row for a snapshot.
     pub(super) fn row(&self, now: Time, adapter: &Adapter<Bytes>) -> ApplicationRow {
         let (traffic, counters) = (self.link.traffic(), self.link.link().counters());
         let queue = adapter.queue(self.session);

@@ -1,4 +1,4 @@
-//! An adapter beside a kernel, which has the interface: it has the packets of captured flows and no others.
+//! An adapter beside a kernel that owns the interface: the adapter receives only the packets of captured flows.
 
 use super::ledger::{Keeper, Ledger, Remains, lock};
 use crate::broker::{BrokerLink, CapturedStats, question};
@@ -14,21 +14,22 @@ use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 
-/// What an engine beside a kernel needs.
+/// Everything that an engine beside a kernel needs.
 pub struct BesideKernel {
-    /// Has the packets of captured flows.
+    /// Receives the packets of captured flows.
     pub port: AfXdp,
-    /// For the engine: the kernel's own addresses, and all the world behind the interface.
+    /// Configuration of the engine's interface: the kernel's own addresses, with every other address reachable behind the interface.
     pub interface: InterfaceConfig,
-    /// For the adapter.
+    /// What the adapter needs.
     pub beside: Beside,
 }
 
 impl BesideKernel {
-    /// On the interface `name` in this thread's network namespace, which stays the kernel's, by the broker that `link` leads to.
+    /// Opens the interface `name` in this thread's network namespace with the help of the broker behind `link`. The kernel keeps the
+    /// interface.
     ///
     /// # Errors
-    /// There is no such interface, it has no address, or its sockets cannot be had.
+    /// There is no such interface, it has no address, or its sockets cannot be opened.
     pub fn open(name: &str, config: &AfXdpConfig, link: BrokerLink) -> Result<Self, LiveError> {
         let unknown = || LiveError::failed("cannot ask the kernel about the interface");
         let mut neighbourhood = Neighbourhood::of(name).map_err(unknown())?;
@@ -62,48 +63,48 @@ impl BesideKernel {
     }
 }
 
-/// Packets of connections on their way that are kept: some windows of them.
+/// Maximum number of packets held for connections that are being moved: a few windows' worth.
 const MOST_HELD: usize = 4096;
 /// For so long; what is lost then the peer sends again.
 const LONGEST_HOLD: Span = Span::from_secs(1);
-/// After a broker was killed the next one has connections back within this time that were on their way, or nobody has.
+/// Time within which the next broker, after one was killed, must bring back connections that were being moved, or they are given up.
 const LONGEST_RETURN_MS: u32 = 1800;
-/// Flows are looked through so often.
+/// Interval between two sweeps of the ledger.
 const SWEEP: Span = Span::from_ms(200);
 
-/// What it counts.
+/// Counters of an adapter beside a kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct BesideStats {
-    /// Packets that came before their connection, and were kept.
+    /// Packets that arrived before their connection and were held.
     pub held: u64,
-    /// Those that found it.
+    /// Held packets that were delivered to their connection.
     pub delivered: u64,
-    /// Those that did not, or for which there was no room.
+    /// Held packets that were dropped, because their connection did not come in time or the buffer was full.
     pub dropped: u64,
-    /// Neighbours that the kernel was asked for.
+    /// Neighbours whose Ethernet addresses the kernel was asked for.
     pub sought: u64,
-    /// Connections that nobody had any more after their broker was killed: their peers were told by a reset.
+    /// Connections without an owner after their broker was killed, whose peers were made to receive a reset.
     pub given_up: u64,
 }
 
-/// What an adapter beside a kernel does.
+/// State of an adapter beside a kernel.
 #[derive(Debug)]
 pub struct Beside {
     link: BrokerLink,
-    /// Those of the port, for the next broker.
+    /// Duplicates of the port's sockets, for the next broker.
     sockets: Vec<OwnedFd>,
     ledger: Arc<Mutex<Ledger>>,
     neighbourhood: Neighbourhood,
     held: VecDeque<Held>,
     swept: Time,
-    /// The adapter knows that it is to give everything back.
+    /// Whether the adapter knows that it must give back all connections.
     closed: bool,
-    /// The broker is gone.
+    /// Whether the broker has gone away.
     is_alone: bool,
     stats: BesideStats,
 }
 
-/// A packet of a connection on its way.
+/// A packet of a connection that is being moved.
 #[derive(Debug)]
 struct Held {
     since: Time,
@@ -112,12 +113,12 @@ struct Held {
 }
 
 impl Beside {
-    /// Lets an adapter take over what the broker has taken out of the kernel, for the user it did that for, and nothing else.
+    /// Returns the custody for an adapter: it may take over only what the broker has taken out of the kernel for the same user.
     pub fn custody(&self) -> impl Custody<Bytes> + use<> {
         Keeper::new(self.link.memory(), &self.ledger)
     }
 
-    /// What the broker has counted.
+    /// Returns the broker's counters.
     pub(super) fn captured(&self) -> CapturedStats {
         self.link.stats()
     }
@@ -127,18 +128,18 @@ impl Beside {
         lock(&self.ledger).with_applications(self.link.table())
     }
 
-    /// Whether the broker is gone: connections that are here stay.
+    /// Returns whether the broker has gone away. Connections of this adapter then stay here.
     pub(super) fn is_alone(&self) -> bool {
         self.is_alone
     }
 
-    /// Totals.
+    /// Returns the counters.
     pub(super) fn stats(&self) -> &BesideStats {
         &self.stats
     }
 
-    /// Keeps packets that no connection here claims: their own is on its way, here or back. Nobody is told that there is none. Gives how
-    /// many there were.
+    /// Holds packets that no connection here claims: their connection is on its way here or back, so they are not answered. Returns their
+    /// number.
     pub(super) fn hold(&mut self, now: Time, host: &mut Host) -> u32 {
         let mut count = 0;
         while let Some(Unclaimed { flow, packet }) = host.poll_unclaimed() {
@@ -158,7 +159,7 @@ impl Beside {
         count
     }
 
-    /// Does what there is to do after connections have come and gone.
+    /// Does the work that follows from connections having come and gone.
     pub(super) fn work(&mut self, now: Time, host: &mut Host, adapter: &mut Adapter<Bytes>) {
         let table = self.link.table();
         lock(&self.ledger).hear(table);
@@ -171,7 +172,7 @@ impl Beside {
         }
         while let Some(addr) = host.interface_mut().poll_sought() {
             self.stats.sought += 1;
-            // Asked again in a second: by then the kernel has found it.
+            // If the kernel does not know yet, the interface asks again in a second; by then the kernel has found the neighbour.
             if let Ok(Some(mac)) = self.neighbourhood.way_to(addr) {
                 host.interface_mut().found(now, addr, mac);
             }
@@ -199,8 +200,8 @@ impl Beside {
         self.is_alone = self.link.find_next(&self.sockets).is_err();
     }
 
-    /// Ends connections that a broker was moving when it was killed, unless another one has come: their peers answer the question that they are
-    /// asked, and hear by a reset that there is no such connection.
+    /// Gives up the connections that a broker was moving when it was killed, unless another broker has come: sends the peer of each a
+    /// question, and the answer to the peer's reply is a reset.
     fn give_up(&mut self, host: &mut Host) {
         if !self.is_alone {
             return;
@@ -213,13 +214,13 @@ impl Beside {
         }
     }
 
-    /// A turn ends, and packets leave: what has become of connections is written down before.
+    /// Writes down the state of connections at the end of a turn, before packets leave.
     pub(super) fn commit(&mut self, now: Time, host: &Host) {
         let (table, stack) = (self.link.table(), host.stack());
         lock(&self.ledger).write(now, table, stack);
     }
 
-    /// When it must next be called, if nothing comes before.
+    /// Returns the latest time of the next call of [`Beside::work`].
     pub(super) fn poll_timeout(&self) -> Time {
         self.swept + SWEEP
     }
@@ -240,7 +241,7 @@ impl Beside {
             } else if self.is_alone {
                 host.handle_stray(now, held.packet);
             } else {
-                // The kernel has the connection again. That it takes no packets this way is as if it had lost them.
+                // The kernel has the connection again. If it does not accept the packet, that is like packet loss.
                 self.link.inject(&held.packet);
             }
         }

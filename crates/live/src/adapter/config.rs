@@ -4,21 +4,21 @@ use baton_iolib::Limits;
 use baton_nic::Config;
 use baton_nic::adapter::{AdapterConfig, Ending};
 
-/// What the process does for applications, and how much of it.
+/// What the adapter process offers to applications, and its limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdapterServiceConfig {
-    /// The adapter's parameters; the addresses are those of the host that it works with.
+    /// The adapter's parameters. The addresses are replaced by those of the host that the adapter works with.
     pub adapter: AdapterConfig,
-    /// The firmware's scheduler, lengths of queues and burst of segments, for an adapter that does one piece of work at a time; none: it does
-    /// all that is there at once. Everything else is in `adapter`.
+    /// Scheduler, queue lengths and segment burst of the firmware, for an adapter that does one piece of work at a time. With `None`, the
+    /// adapter does all pending work at once. Everything else is in `adapter`.
     pub firmware: Option<Config>,
     /// The most that one application gets of rings and buffers.
     pub limits: Limits,
-    /// What becomes of the connections of an application that is gone.
+    /// What happens to the connections of an application that has exited.
     pub on_exit: Ending,
 }
 
-/// Applications that are gone leave no connections.
+/// By default, the connections of an application that has exited are reset.
 impl Default for AdapterServiceConfig {
     fn default() -> Self {
         let limits = Limits::default();

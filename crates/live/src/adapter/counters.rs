@@ -1,4 +1,4 @@
-//! What the adapter process tells in a snapshot.
+//! What a snapshot contains about the adapter process.
 
 use super::rows::ApplicationRow;
 use super::service::AdapterService;
@@ -9,7 +9,7 @@ use baton_wire::Time;
 use std::collections::BTreeMap;
 
 impl AdapterService {
-    /// What waits and was dropped, where there are queues.
+    /// Adds the lengths of the queues and the counts of drops, if there are queues.
     fn add_queues(&self, counters: &mut BTreeMap<String, u64>) {
         let Some(one_by_one) = &self.one_by_one else {
             return;
@@ -64,7 +64,7 @@ impl SnapshotSource for AdapterService {
             .into_iter()
             .flat_map(|listeners| listeners.refusals());
         for (refusal, count) in refusals {
-            // The name of the variant, without what it was about.
+            // The name of the variant without its fields.
             let name = snake_case(refusal);
             let name = name.split([' ', '(']).next().unwrap_or_default();
             *counters

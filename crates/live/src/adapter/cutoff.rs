@@ -1,8 +1,8 @@
-//! Why applications are cut off, counted.
+//! Counts of applications that were cut off, by reason.
 
 use baton_bus::link::Violation;
 
-/// Kinds of [`Violation`]s, as counters name them.
+/// Names of the kinds of [`Violation`]s, as used in the names of counters.
 pub const KINDS: [&str; 7] = [
     "index",
     "malformed",
@@ -13,22 +13,22 @@ pub const KINDS: [&str; 7] = [
     "unwanted",
 ];
 
-/// Applications that were cut off, by what they did.
+/// Number of applications that were cut off, by kind of violation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CutOffs([u64; KINDS.len()]);
 
 impl CutOffs {
-    /// Counts one more.
+    /// Counts one application that was cut off for `violation`.
     pub fn add(&mut self, violation: &Violation) {
         self.0[kind(violation)] += 1;
     }
 
-    /// Names and counts.
+    /// Returns the name and the count of each kind.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
         KINDS.into_iter().zip(self.0)
     }
 
-    /// All of them.
+    /// Returns the total of all kinds.
     pub fn total(&self) -> u64 {
         self.0.iter().sum()
     }

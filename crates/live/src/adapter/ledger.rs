@@ -1,8 +1,8 @@
-//! Where each connection is that came from the kernel, in memory that outlives the adapter.
+//! The ledger: records the state of each connection that came from the kernel, in memory that outlives the adapter.
 //!
-//! At the end of a turn, before any packet leaves, each connection that has changed is written down: its state if hardly any of its data is under
-//! way, otherwise that its state is not to be believed. So no packet has left that contradicts a state that stands there. What its application has been
-//! told in the turn may: the application compares ([`crate::broker`]).
+//! At the end of a turn, before any packet leaves, the adapter writes an entry for each connection that has changed: its state if only
+//! little of its data is in flight, and otherwise that the recorded state is invalid. So no packet that has left contradicts a recorded
+//! state. What the application was told in the turn may contradict it; the application compares the two ([`crate::broker`]).
 
 use crate::broker::{
     DATA_BYTES, Memory, Owner, Place, Stage, Table, Ticket, decode, encode, now_ms, seal,
@@ -16,20 +16,20 @@ use bytes::Bytes;
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The connections that came from the kernel and are not there again.
+/// The connections that came from the kernel and have not returned to it.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
-    /// Connections that had come when it was looked last.
+    /// Number of announced connections at the last look.
     seen: u32,
     held: FxHashMap<Flow, Ticket>,
-    /// By the number of the connection in the stack.
+    /// Indexed by the number of the connection in the stack.
     by_conn: Vec<Option<(Flow, Ticket)>>,
-    /// The system's clock when the engine's shows zero, ms.
+    /// The system's clock at the zero of the engine's clock, ms.
     start_ms: Option<u32>,
 }
 
 impl Ledger {
-    /// Takes note of connections that have left the kernel.
+    /// Registers the connections that have left the kernel.
     pub(super) fn hear(&mut self, table: &Table) {
         let Self { seen, held, .. } = self;
         table.news(seen, |place| {
@@ -37,14 +37,14 @@ impl Ledger {
                 return;
             };
             let ((number, owner), flow) = (at.owner(), at.flow());
-            // Of one that has gone again, and another that has come, there is more news.
+            // If the connection has left its place and another has taken it, a later announcement follows.
             if owner != Owner::Nobody && at.owner().0 == number {
                 held.insert(flow, Ticket { place, number });
             }
         });
     }
 
-    /// Writes down the connections that have changed, before what follows from that leaves.
+    /// Records the connections that have changed, before any packet that follows from the change leaves.
     pub(super) fn write(&mut self, now: Time, table: &Table, stack: &Stack<Bytes>) {
         let ms = now.as_ms() as u32;
         let start_ms = *(self.start_ms).get_or_insert_with(|| now_ms().wrapping_sub(ms));
@@ -100,20 +100,20 @@ impl Ledger {
         Some((table.place(ticket.place)?, ticket.number))
     }
 
-    /// Whether packets of `flow` come to the adapter.
+    /// Returns whether packets of `flow` come to the adapter.
     pub(super) fn has(&self, table: &Table, flow: &Flow) -> bool {
         let owner = self.held.get(flow).and_then(|held| owner(table, *held));
         owner.is_some_and(|owner| owner != Owner::Over)
     }
 
-    /// Connections that an application has still to hand over.
+    /// Returns the number of connections that applications have yet to hand over.
     pub(super) fn with_applications(&self, table: &Table) -> usize {
         let owners = self.held.values().filter_map(|held| owner(table, *held));
         owners.filter(|owner| *owner == Owner::Application).count()
     }
 
-    /// Connections that were on their way between application and kernel for longer than `longest_ms` when their broker was killed: nobody will have
-    /// them any more. Returns their states.
+    /// Gives up the connections that have been on their way between application and kernel for longer than `longest_ms` since their broker
+    /// was killed, because nobody will take them over. Returns their states.
     pub(super) fn give_up(&mut self, table: &Table, longest_ms: u32) -> Vec<Essentials<Bytes>> {
         let mut given_up = Vec::new();
         for (flow, ticket) in &self.held {
@@ -131,7 +131,8 @@ impl Ledger {
         given_up
     }
 
-    /// Tells of connections that are over: `remains` says what the adapter has of each. Departures come before.
+    /// Marks connections that have ended; `remains` returns what the adapter has of each. An export must have
+    /// changed the owner before, or it would look like an end.
     pub(super) fn sweep(&mut self, table: &Table, remains: impl Fn(&Flow) -> Remains) {
         self.held.retain(|flow, held| {
             let Some(owner) = owner(table, *held) else {
@@ -157,7 +158,7 @@ impl Ledger {
     }
 }
 
-/// Sees to it that the adapter takes over what the broker has taken out of the kernel for the same user, and nothing else.
+/// Ensures that the adapter takes over only what the broker has taken out of the kernel for the same user.
 #[derive(Debug)]
 pub(super) struct Keeper {
     memory: Arc<Memory>,
@@ -177,7 +178,7 @@ impl Keeper {
     }
 }
 
-/// The ledger, for a moment: whoever has it does not fail.
+/// Locks the ledger. No holder panics while it has the lock.
 pub(super) fn lock(ledger: &Mutex<Ledger>) -> MutexGuard<'_, Ledger> {
     ledger.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -189,7 +190,7 @@ impl Custody<Bytes> for Keeper {
         let place = self.memory.place(ticket.place).ok_or(Status::NotYours)?;
         let may = user.is_some_and(|user| user == 0 || user == place.user());
         let is_it = place.flow() == state.flow && place.stage() == Stage::Taken;
-        // Nobody else gets it from here on: the broker may be asked to put it back at the same time.
+        // From here on nobody else can get the connection: the broker may be asked to put it back at the same time.
         if !may || !is_it || !place.pass(ticket.number, Owner::Application, Owner::Adapter) {
             return Err(Status::NotYours);
         }
@@ -216,7 +217,7 @@ impl Custody<Bytes> for Keeper {
     }
 }
 
-/// What an adapter has of a connection.
+/// What an adapter still has of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Remains {
     Nothing,
@@ -224,7 +225,7 @@ pub(super) enum Remains {
     TimeWait,
 }
 
-/// Who has a connection that has its place still.
+/// Returns the owner of a connection, if the connection still has its place.
 fn owner(table: &Table, held: Ticket) -> Option<Owner> {
     let (number, owner) = table.place(held.place)?.owner();
     (number == held.number && owner != Owner::Nobody).then_some(owner)
@@ -237,7 +238,7 @@ mod tests {
     use baton_tcp::Config;
     use baton_wire::Endpoint;
 
-    /// A server's connection that was imported by an adapter, and the client at its other end.
+    /// A server's connection that an adapter has imported, and the client at the other end.
     struct Pair {
         client: Stack<Bytes>,
         asking: ConnId,
@@ -281,7 +282,7 @@ mod tests {
         }
     }
 
-    /// The memory of a broker that has taken a connection out of the kernel for an application of user 7.
+    /// Returns the memory of a broker that has taken a connection out of the kernel for an application of user 7.
     fn broker(flow: &Flow) -> (Arc<Memory>, Ticket) {
         let memory = Memory::create().expect("memory");
         let number = memory.place(3).expect("a place").occupy(flow, 7, false);
@@ -306,7 +307,7 @@ mod tests {
             "it has come idle"
         );
 
-        // A request that the application has not got.
+        // A request that the application has not read yet.
         pair.client
             .write(pair.asking, Bytes::from_static(b"ask"))
             .expect("room");
@@ -317,7 +318,7 @@ mod tests {
         assert!(matches!(commit(&pair), Said::Complete(_)), "it has got it");
         carry(&mut pair.adapter, &mut pair.client);
 
-        // An answer that is not acknowledged, and then in part, and then is.
+        // An answer that is first unacknowledged, then acknowledged in part, then completely.
         let answer: Vec<u8> = (0..DATA_BYTES).map(|at| (at % 251) as u8).collect();
         let first = pair.adapter.export(NOW, pair.serving);
         let (wrote_before, read_to) = (first.written_to(), first.read_to());
@@ -353,7 +354,7 @@ mod tests {
         carry(&mut pair.client, &mut pair.adapter);
         left(commit(&pair), &[]);
 
-        // And one that is too long to be kept.
+        // An answer that is too long to be recorded.
         let long = Bytes::from(vec![0; DATA_BYTES + 1]);
         pair.adapter.write(pair.serving, long).expect("room");
         assert_eq!(commit(&pair), Said::Incomplete);
@@ -406,7 +407,7 @@ mod tests {
         assert_eq!(place.owner(), (ticket.number, Owner::Application));
         assert_eq!(ticket_of(&memory, Stage::Released, &released), Some(ticket));
         assert_eq!(lock(&ledger).with_applications(&memory), 1);
-        // What an application has is not over because the adapter has nothing.
+        // A connection that an application has is not finished just because the adapter has nothing of it.
         lock(&ledger).sweep(&memory, |_| Remains::Nothing);
         assert_eq!(place.owner(), (ticket.number, Owner::Application));
         assert_eq!(keeper.claim(Some(7), &released), Err(Status::NotYours));

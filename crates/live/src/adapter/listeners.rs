@@ -1,4 +1,4 @@
-//! Where applications come in.
+//! Sockets through which applications attach.
 
 use crate::error::LiveError;
 use baton_iolib::{AdapterListener, AnyAdapterLink, Limits, Refusal, TcpAdapterListener};
@@ -8,17 +8,17 @@ use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 
-/// A Unix socket for applications of this machine, and a TCP port for those of others, if there is to be one.
+/// A Unix socket for applications on this machine, and optionally a TCP port for those on other machines.
 pub struct Listeners {
     local: AdapterListener,
     remote: Option<TcpAdapterListener>,
 }
 
 impl Listeners {
-    /// Listens at `path`, and at `address`.
+    /// Listens at `path` and, if given, at `address`.
     ///
     /// # Errors
-    /// They cannot be had; the message says what to do.
+    /// A socket cannot be opened; the message says what to do.
     pub fn open(
         path: &Path,
         address: Option<SocketAddr>,
@@ -35,7 +35,7 @@ impl Listeners {
         Ok(Self { local, remote })
     }
 
-    /// The next application that may be attached, beside those of these users.
+    /// Accepts the next application that may attach, given the users of those that are attached already.
     pub(super) fn next(&mut self, attached: &[Option<u32>]) -> Option<AnyAdapterLink> {
         if let Some(link) = self.local.accept(attached) {
             return Some(link.into());
@@ -44,7 +44,7 @@ impl Listeners {
         Some(link.into())
     }
 
-    /// What they wait for.
+    /// Returns the descriptors to wait for.
     pub fn fds(&self) -> SmallVec<[(BorrowedFd<'_>, PollFlags); 4]> {
         let mut fds = self.local.fds();
         fds.extend(self.remote.iter().flat_map(TcpAdapterListener::fds));

@@ -1,17 +1,17 @@
-//! The adapter process: the engine serves applications of other processes (batching, "Event-driven TCP").
+//! The adapter process: the engine serves applications that run in other processes (batching, "Event-driven TCP").
 //!
-//! [`run_adapter`] is the loop of one thread. [`AdapterService`] is what runs on the engine: applications come in by its [`Listeners`], and
-//! each turn moves what can be moved between them and the host's stack, for each a bounded amount. One that does not take
-//! its answers stops only itself; one that breaks the rules is cut off; the connections of one that is gone are reset or come
-//! to their end in order.
+//! [`run_adapter`] is the loop of its only thread. [`AdapterService`] runs on the engine: applications attach through its [`Listeners`],
+//! and each turn moves data and requests between each application and the host's stack, up to a limit per application. An application that
+//! does not read its answers stalls only itself, one that breaks the rules is cut off, and the connections of one that has exited are reset
+//! or closed in order.
 //!
-//! There are two ways to work. At once: every frame goes to TCP or to its host as it comes, segments of a connection that follow each other
-//! as one, and requests are carried out in bulk; that is faster. One by one ([`OneByOne`]): frames and requests wait in the firmware's queues,
-//! a scheduler says which is next, and what finds a queue full is dropped by name; that is the order of the handoff papers, and of the
-//! simulated adapter.
+//! The adapter works in one of two ways. All at once: each frame goes to TCP or to its host as it arrives, consecutive segments of a
+//! connection are merged, and requests are carried out in bulk, which is faster. One by one ([`OneByOne`]): frames and requests wait in the
+//! firmware's queues, a scheduler picks the next one, and an item that finds its queue full is dropped and counted by reason. That is the
+//! order of the handoff papers and of the simulated adapter.
 //!
-//! An application that has nothing to say costs nothing: before the loop sleeps it is told to ring, and it is not looked at until it
-//! does or there is something for it.
+//! An idle application costs nothing: before the loop sleeps, it asks the application to ring a doorbell, and then ignores the application
+//! until it rings or the adapter has something for it.
 
 mod application;
 mod beside;

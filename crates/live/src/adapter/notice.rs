@@ -1,4 +1,4 @@
-//! What an operator is told of applications as it happens.
+//! Notices about applications for the operator.
 
 use super::application::About;
 use crate::ending::Waiting;
@@ -6,34 +6,34 @@ use baton_bus::link::Violation;
 use baton_nic::adapter::Ending;
 use std::fmt::{self, Display};
 
-/// One event in the life of an application, or the end of all.
+/// An event in the life of an application, or a notice about the adapter itself.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Notice {
-    /// It has attached.
+    /// An application has attached.
     Attached(About),
-    /// It is gone; what was left of it is being ended.
+    /// An application has exited, and its connections are being ended.
     Left {
-        /// Who.
+        /// The application.
         about: About,
-        /// Its sockets.
+        /// Number of sockets that the application had.
         sockets: usize,
-        /// What becomes of its connections.
+        /// What happens to its connections.
         ending: Ending,
     },
-    /// It has broken the rules, and its connections are reset.
+    /// An application has broken the rules, and its connections are reset.
     CutOff {
-        /// Who.
+        /// The application.
         about: About,
-        /// What it did.
+        /// The rule that it broke.
         violation: Violation,
     },
-    /// The broker is gone.
+    /// The broker has gone away.
     Alone,
-    /// There is another one.
+    /// Another broker has taken over.
     NotAlone,
-    /// So many notices of a kind, by its name, came too soon one after another to be told one by one: of a user, or of nobody.
+    /// Number of notices of one kind (its name) about one user (or none) that were suppressed because they came too fast.
     Hidden(&'static str, Option<u32>, u64),
-    /// It is to end, and connections are left.
+    /// The adapter is shutting down, and connections remain.
     Waiting(Waiting),
 }
 

@@ -1,4 +1,4 @@
-//! Small pieces of work, as the firmware of the handoff papers does them: one frame, one request, a few segments.
+//! Small pieces of work, in the order of the firmware in the handoff papers: one frame, one request, a few segments.
 
 use super::passing::{pass_packets, take_packets};
 use baton_bus::link::{AdapterLink, LinkError};
@@ -8,47 +8,47 @@ use baton_nic::{Config, Drops, QueueLengths, Schedule};
 use baton_wire::Time;
 use bytes::Bytes;
 
-/// The links of the applications that an adapter serves.
+/// Access to the links of the applications that an adapter serves.
 pub trait Links {
-    /// One of them.
+    /// Type of the links.
     type Link: AdapterLink<Data = Bytes>;
 
-    /// That of an application, to be used now.
+    /// Returns the link of an application for immediate use.
     fn link(&mut self, session: SessionId) -> Option<&mut Self::Link>;
 }
 
-/// What the work is done with.
+/// What [`OneByOne::work`] works on.
 pub struct Parts<'a, L> {
-    /// TCP, and the interface.
+    /// The host, with TCP and the interface.
     pub host: &'a mut Host,
-    /// The sockets.
+    /// The adapter, with the sockets.
     pub adapter: &'a mut Adapter<Bytes>,
-    /// Their applications.
+    /// Links of the applications.
     pub links: &'a mut L,
-    /// Packets that nobody wants are dropped, not answered.
+    /// Whether unclaimed packets are dropped instead of answered.
     pub quiet: bool,
 }
 
-/// The firmware's queues and scheduler around an adapter and the host that it works with ([`Dispatch`]), live: time passes by itself.
+/// The live version of the firmware's queues and scheduler ([`Dispatch`]) around an adapter and its host, in real time.
 ///
-/// Order of calls: [`OneByOne::receive`] when frames have come, [`OneByOne::look`], [`OneByOne::look_at`] for each link where something may
-/// have happened, and [`OneByOne::work`], again and again.
+/// Order of calls: [`OneByOne::receive`] when frames have arrived, [`OneByOne::look`], [`OneByOne::look_at`] for each link on which
+/// something may have happened, then [`OneByOne::work`], again and again.
 #[derive(Debug)]
 pub struct OneByOne {
     dispatch: Dispatch<Bytes>,
     attached: Vec<SessionId>,
-    /// Segments that TCP sends in one piece of work.
+    /// Maximum number of segments that TCP sends in one piece of work.
     burst: usize,
-    /// Cnum, when load control last looked at it.
+    /// Cnum when load control last ran.
     imported: u32,
-    /// Connections that had left for their hosts when it was last looked whose the frames are that wait.
+    /// Number of exported connections when the waiting frames were last sorted.
     exported: u64,
-    /// Applications none of whose transfers was over when that was last asked. Their links are to be looked at before it is asked again.
+    /// Applications for which no transfer had finished at the last check. Their links must be looked at before the next check.
     moving: Vec<SessionId>,
 }
 
 impl OneByOne {
-    /// Without applications. Of the parameters it uses the scheduler, the lengths of queues and the burst of segments.
+    /// Creates an instance without applications. Of `config` it uses the scheduler, the queue lengths and the segment burst.
     pub fn new(config: &Config) -> Self {
         Self {
             dispatch: Dispatch::new(config),
@@ -62,35 +62,35 @@ impl OneByOne {
 
     // --- getters ---
 
-    /// Frames that were dropped.
+    /// Returns the counts of dropped frames.
     pub fn drops(&self) -> &Drops {
         self.dispatch.drops()
     }
 
-    /// How much waits.
+    /// Returns the lengths of the queues.
     pub fn queue_lengths(&self) -> QueueLengths {
         self.dispatch.queue_lengths()
     }
 
-    /// Asserts what always holds.
+    /// Asserts the invariants.
     pub fn check(&self) {
         self.dispatch.check();
     }
 
     // --- mutators ---
 
-    /// A scheduler of the caller's own, before there is any work.
+    /// Sets the caller's own scheduler. Call it before there is any work.
     pub fn set_schedule(&mut self, schedule: Box<dyn Schedule>) {
         self.dispatch.set_schedule(schedule);
     }
 
-    /// Serves another application of the adapter.
+    /// Starts serving another application of the adapter.
     pub fn attach(&mut self, session: SessionId) {
         self.dispatch.attach(session);
         self.attached.push(session);
     }
 
-    /// An application is gone.
+    /// Stops serving an application that has left.
     pub fn detach(&mut self, session: SessionId) {
         self.dispatch.detach(session);
         self.attached.retain(|&attached| attached != session);
@@ -99,7 +99,7 @@ impl OneByOne {
 
     // --- events in ---
 
-    /// Frames have come. Those for which there is no room are dropped, and counted.
+    /// Queues frames that have arrived. Drops and counts frames for which there is no space.
     pub fn receive(
         &mut self,
         now: Time,
@@ -110,13 +110,13 @@ impl OneByOne {
             let bytes = frame.len() as u32;
             let may_wait = self.dispatch.has_room_for_frame();
             if !may_wait || adapter.take_packet(now, bytes) {
-                // It says why it drops one, and counts it.
+                // On an error the frame was dropped, and `dispatch` has counted it by reason.
                 self.dispatch.handle_frame(frame).ok();
             }
         }
     }
 
-    /// Timers may be due, and TCP may have been told something between pieces of work.
+    /// Checks for timers that are due, and for events and output of TCP since the last piece of work.
     pub fn look(&mut self, now: Time, host: &mut Host, adapter: &mut Adapter<Bytes>) {
         handle_events(now, host, adapter);
         let timers = [host.poll_timeout(), adapter.poll_timeout()];
@@ -128,10 +128,10 @@ impl OneByOne {
         }
     }
 
-    /// Takes the requests that have come on an application's link, and puts there what waited for room; true when it did the latter.
+    /// Takes the requests from an application's link, and puts responses there that waited for space. Returns whether it did the latter.
     ///
     /// # Errors
-    /// The application is gone or broke the rules.
+    /// The application has left or has broken the rules.
     pub fn look_at<L: AdapterLink<Data = Bytes>>(
         &mut self,
         now: Time,
@@ -144,18 +144,18 @@ impl OneByOne {
         self.dispatch.end_piece(now, adapter, session, link)
     }
 
-    /// Transfers of an application may be over.
+    /// Notes that transfers of an application may have finished.
     fn has_moved(&mut self, session: SessionId) {
         self.moving.retain(|&moving| moving != session);
     }
 
     // --- work ---
 
-    /// Does pieces of work, as the scheduler says, until there is none or `most` are done, or as many frames have come of them: these it
-    /// appends to `frames`, each followed by a call of `end`. True when it did anything.
+    /// Does pieces of work in the scheduler's order until none is left, `most` are done, or they have produced `most` frames. Appends the
+    /// frames to `frames` and calls `end` after each. Returns whether it did anything.
     ///
     /// # Errors
-    /// This application is gone or broke the rules. There may be more to do.
+    /// An application, which is returned too, has left or broken the rules. There may be more to do.
     pub fn work<L: Links>(
         &mut self,
         now: Time,
@@ -198,7 +198,7 @@ impl OneByOne {
         self.dispatch.next_piece(ready, may_send)
     }
 
-    /// Does a piece other than to transmit; false if there was nothing to it.
+    /// Does a piece of work other than transmitting. Returns false if there turned out to be nothing to do.
     fn do_piece<L: Links>(
         &mut self,
         now: Time,
@@ -216,7 +216,7 @@ impl OneByOne {
                 }
                 take_in(now, frame, parts);
             }
-            // It is looked up again: its connection may have come or gone since.
+            // The frame is looked up again: its connection may have come or gone since.
             Piece::HostReceive(frame) | Piece::Receive(frame) => take_in(now, frame, parts),
             Piece::HostRequest | Piece::CacheCommand | Piece::Request(_) => {
                 let stack = parts.host.stack_mut();
@@ -237,7 +237,7 @@ impl OneByOne {
             Piece::Timers => {
                 parts.host.handle_timeouts(now);
                 (parts.adapter).handle_timeouts(now, parts.host.stack_mut());
-                // What comes of it is another piece.
+                // What follows from the timers is another piece of work.
                 self.dispatch.handle_output();
                 return Ok(false);
             }
@@ -247,7 +247,7 @@ impl OneByOne {
         Ok(true)
     }
 
-    /// Where a connection has left for its host, what waits for it here goes after it.
+    /// If a connection has been exported, moves its waiting frames to the queue for its host.
     fn sort_again<L>(&mut self, now: Time, parts: &mut Parts<'_, L>) {
         let exported = parts.adapter.exported();
         if std::mem::replace(&mut self.exported, exported) != exported {
@@ -257,7 +257,7 @@ impl OneByOne {
         }
     }
 
-    /// Lookup has found whose a frame is. Load control runs when one has arrived (handoff-policies 3.2).
+    /// Sorts a frame by the result of its lookup. Load control runs when a packet has arrived (handoff-policies 3.2).
     fn sort<L>(&mut self, now: Time, frame: Bytes, looked_up: LookedUp, parts: &mut Parts<'_, L>) {
         let adapter = &mut *parts.adapter;
         let of_host = is_of_host(adapter, looked_up);
@@ -271,8 +271,7 @@ impl OneByOne {
         }
     }
 
-    /// What TCP has to tell goes to the adapter, and what that has to tell to the applications. Load control runs when a connection was
-    /// imported or has left, too.
+    /// Passes TCP's events to the adapter, and its responses to the applications. Load control also runs after an import or export.
     fn end_piece<L: Links>(
         &mut self,
         now: Time,
@@ -300,12 +299,12 @@ impl OneByOne {
     }
 }
 
-/// Whether a frame is for a host that wants packets.
+/// Returns whether a frame is for a host that wants unclaimed packets.
 fn is_of_host(adapter: &Adapter<Bytes>, looked_up: LookedUp) -> bool {
     matches!(looked_up, LookedUp::Unclaimed(flow) if adapter.host_for(flow.local).is_some())
 }
 
-/// What TCP has to tell goes to the adapter.
+/// Passes TCP's events to the adapter.
 fn handle_events(now: Time, host: &mut Host, adapter: &mut Adapter<Bytes>) {
     let stack = host.stack_mut();
     while let Some((conn, event)) = stack.poll_event() {
@@ -313,7 +312,7 @@ fn handle_events(now: Time, host: &mut Host, adapter: &mut Adapter<Bytes>) {
     }
 }
 
-/// TCP input, or on to the host if it is of no connection here.
+/// Passes a frame to TCP, or to its host if no connection here claims it.
 fn take_in<L>(now: Time, frame: Bytes, parts: &mut Parts<'_, L>) {
     let (adapter, host) = (&mut *parts.adapter, &mut *parts.host);
     adapter.free_packet(frame.len() as u32);

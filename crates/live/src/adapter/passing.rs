@@ -1,12 +1,11 @@
-//! Packets of no connection here: to hosts, and from them.
+//! Packets that belong to no connection of the adapter: to hosts, and from them.
 
 use baton_inet::{Host, Unclaimed};
 use baton_nic::adapter::Adapter;
 use baton_wire::Time;
 use bytes::Bytes;
 
-/// Passes packets of no connection here to the hosts that want them; others the stack answers, unless it is to be `quiet`. Gives how many
-/// there were.
+/// Passes unclaimed packets to the hosts that want them. The stack answers the others, unless `quiet`. Returns the number of packets.
 pub(super) fn pass_packets(
     now: Time,
     host: &mut Host,
@@ -29,7 +28,7 @@ pub(super) fn pass_packets(
     passed
 }
 
-/// Sends what hosts want sent; true when there was something.
+/// Sends the packets that hosts want to send. Returns whether there were any.
 pub(super) fn take_packets(now: Time, host: &mut Host, adapter: &mut Adapter<Bytes>) -> bool {
     let mut any = false;
     while let Some(packet) = adapter.poll_packet() {

@@ -1,61 +1,61 @@
-//! What a snapshot tells of applications and of what crosses between them and the adapter.
+//! What a snapshot contains about applications and their traffic with the adapter.
 
 use baton_bus::{Accounting, DescriptorQueue, EntriesPerTransfer};
 use serde::{Deserialize, Serialize};
 
-/// One application of an adapter.
+/// An application of an adapter.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ApplicationRow {
-    /// Its number, as the connections' rows give it.
+    /// Number of the application, as used in the rows of connections.
     pub number: u32,
-    /// Its process, where it is on this machine.
+    /// Process ID, if the application runs on this machine.
     pub pid: Option<u32>,
-    /// Its user, where it is on this machine.
+    /// User ID, if the application runs on this machine.
     #[serde(default)]
     pub uid: Option<u32>,
-    /// The name of its process, or where it comes from.
+    /// Name of its process, or its remote address.
     pub name: String,
     /// Kind of its link: shared_memory or tcp.
     pub link: String,
     /// Time since it attached, ms.
     pub attached_ms: u64,
-    /// Sockets.
+    /// Number of sockets.
     pub sockets: u64,
-    /// Those of them that listen.
+    /// Number of sockets that listen.
     pub listeners: u64,
-    /// Those of them that are connected, or are to be.
+    /// Number of sockets that are connected or connecting.
     pub connections: u64,
-    /// What crosses.
+    /// Traffic between the application and the adapter.
     pub bus: BusRow,
 }
 
-/// What crosses between an application and the adapter, as one side counts it.
+/// Traffic between an application and the adapter, as counted by one side.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BusRow {
-    /// From the application to the adapter.
+    /// The ring from the application to the adapter.
     pub requests: RingRow,
-    /// From the adapter to the application.
+    /// The ring from the adapter to the application.
     pub responses: RingRow,
-    /// DMA operations, and bytes by what they are for.
+    /// DMA operations, and bytes by purpose.
     pub crossings: Accounting,
-    /// Doorbells that this side rang because the other slept.
+    /// Doorbells that this side rang because the other side slept.
     pub doorbells_rung: u64,
-    /// Transfers that needed none, because the other was awake.
+    /// Transfers that needed no doorbell because the other side was awake.
     pub doorbells_saved: u64,
-    /// Memory that both share, bytes.
+    /// Memory shared by both sides, bytes.
     pub memory_bytes: u64,
 }
 
-/// One ring.
+/// State of one ring.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RingRow {
-    /// Descriptors that wait on this side.
+    /// Descriptors waiting on this side.
     pub waiting: u64,
-    /// Descriptors in each transfer.
+    /// Descriptors per transfer.
     pub per_transfer: EntriesPerTransfer,
-    /// Entries that found no room.
+    /// Entries for which the queue had no space.
     pub full: u64,
-    /// Times that the other side had no room for all of a transfer.
+    /// Transfers for which the other side did not have enough space.
     pub held_up: u64,
 }
 

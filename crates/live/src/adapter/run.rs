@@ -13,14 +13,14 @@ use baton_iolib::Spin;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// Nothing is waited for by spinning longer than this: about what it costs to sleep, to be woken and to get going again.
+/// Longest time to spin before sleeping: about the cost of sleeping, being woken and getting going again.
 const LONGEST_SPIN: Duration = Duration::from_micros(50);
 
-/// Serves applications until `stop` says so, then ends what is under way; answers who asks at `control`, and tells `operator` what
-/// happens to applications.
+/// Serves applications until `stop` says otherwise, then ends what is in progress. Meanwhile answers questions at `control` and passes
+/// notices about applications to `operator`.
 ///
 /// # Errors
-/// The port is gone.
+/// The port has failed.
 pub fn run_adapter<T: Port>(
     engine: &mut Engine<T>,
     service: &mut AdapterService,
@@ -49,7 +49,7 @@ pub fn run_adapter<T: Port>(
         if more || service.was_busy() || engine.was_busy() {
             spin.came();
         } else if service.take_rang() {
-            // Where it has to share the core with the application that it has just woken, that one need not ring when it answers now.
+            // If the adapter shares its core with the application that it just woke, the application can answer now without a doorbell.
             rustix::thread::sched_yield();
         } else if !spin.goes_on(Instant::now(), None) && service.prepare_to_sleep() {
             let asked = sleep(engine, service, control)
@@ -73,7 +73,7 @@ pub(super) fn turn<T: Port>(
     Ok(more)
 }
 
-/// Sleeps until something can have happened. True when somebody asks at `control`.
+/// Sleeps until something may have happened.
 fn sleep<T: Port>(
     engine: &mut Engine<T>,
     service: &mut AdapterService,
@@ -89,7 +89,7 @@ fn sleep<T: Port>(
     Ok(of_control.contains(&true))
 }
 
-/// Resets what has not come to its end, and writes out what is to be kept.
+/// Resets the remaining connections and flushes the captures.
 fn finish<T: Port>(engine: &mut Engine<T>, service: &mut AdapterService) -> Result<(), LiveError> {
     engine
         .reset_all(service)

@@ -1,4 +1,4 @@
-//! Applications of other processes on the engine's host.
+//! The service that runs on the engine: an adapter for applications in other processes.
 
 use super::application::Attached;
 use super::beside::Beside;
@@ -34,82 +34,81 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Instant;
 use std::vec::Drain;
 
-/// The longest that hosts have for taking their connections back at the end.
+/// Longest time that hosts have at shutdown to take back their connections.
 const LONGEST_RELIEF: Span = Span::from_secs(3);
-/// The longest that a connection settles before the kernel has it back. A lost segment is noticed and goes again after a retransmission timeout
-/// of 200 ms and a round trip or two: half a second is enough for one loss on paths of up to 100 ms. It leaves most of the time for relief.
+/// Longest time that a connection settles before it returns to the kernel. A lost segment is retransmitted after a timeout of 200 ms and a
+/// round trip or two: half a second is enough for one loss on paths of up to 100 ms, and leaves most of the relief time.
 const LONGEST_SETTLE: Span = Span::from_ms(500);
-/// After its start an adapter refuses nothing for so long: hosts whose last adapter has stopped have yet to attach, and look every half
+/// Time after the start in which nothing is refused: hosts of a former adapter have yet to attach, and look for an adapter every half
 /// second.
 pub(super) const QUIET_START: Span = Span::from_secs(2);
-/// So many applications are all looked at when one has rung: to ask which takes longer.
+/// Up to this number of applications, all are served when one has rung, because asking epoll which one takes longer.
 const FEW: usize = 4;
-/// Notices that wait to be told of at most; those that come after are not told of.
+/// Maximum number of pending notices; later ones are discarded.
 const MOST_NOTICES: usize = 256;
 
-/// Makes a rule for an application's ring of so many descriptors.
+/// Makes the batching rule for an application, given the number of descriptors in its ring.
 type MakeBatching = dyn Fn(u32) -> Box<dyn BatchingRule>;
 
-/// What the service counts of applications.
+/// The service's counters of applications.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ApplicationStats {
-    /// Attached so far.
+    /// Applications that have attached so far.
     pub attached: u64,
-    /// Gone by themselves.
+    /// Applications that left by themselves.
     pub left: u64,
-    /// Cut off, by what they did.
+    /// Applications that were cut off, by reason.
     pub cut_off: CutOffs,
-    /// Let in and sent away again, because the adapter had no room for them.
+    /// Applications that were accepted and then dropped, because the adapter had no space for them.
     pub not_attached: u64,
-    /// Memory that was shared with applications that are gone, bytes; it has been given back.
+    /// Bytes of memory that was shared with applications that have left; it has been freed.
     pub reclaimed_bytes: u64,
 }
 
-/// The adapter, its applications, and the listeners that they come in by.
+/// The adapter, its applications, and the listeners through which they attach.
 ///
-/// Order of calls: as an [`Application`] of an engine. After a turn that had nothing to do ([`AdapterService::was_busy`]), before the
-/// engine waits, [`AdapterService::prepare_to_sleep`]; only if that says so it may wait, for what [`AdapterService::fds`] gives too; and
-/// [`AdapterService::awake`] after it.
+/// Order of calls: the engine calls it as an [`Application`]. After a turn with nothing to do ([`AdapterService::was_busy`]), call
+/// [`AdapterService::prepare_to_sleep`] before the engine waits. Only if it returns true may the engine wait, also for the descriptors of
+/// [`AdapterService::fds`]. Call [`AdapterService::awake`] afterwards.
 pub struct AdapterService {
     pub(super) adapter: Adapter<Bytes>,
-    /// Does one piece of work at a time; none: all that is there.
+    /// Does one piece of work at a time. With `None`, the service does all pending work at once.
     pub(super) one_by_one: Option<OneByOne>,
-    /// A kernel has the interface, and this adapter single connections.
+    /// Present if a kernel owns the interface and this adapter has only single connections.
     pub(super) beside: Option<Beside>,
     batching: Option<Box<MakeBatching>>,
-    /// When the engine's clock began, on CLOCK_MONOTONIC, ns; none: applications are told no times.
+    /// Time at which the engine's clock started, on CLOCK_MONOTONIC, in ns. With `None`, applications get no timestamps.
     epoch_ns: Option<u64>,
     on_exit: Ending,
-    /// None once the end has begun.
+    /// `None` once the shutdown has begun.
     listeners: Option<Listeners>,
-    /// By the number of their session.
+    /// Applications, indexed by the number of their session.
     applications: Vec<Option<Attached>>,
     wakeups: Wakeups,
     stats: ApplicationStats,
     notices: VecDeque<Notice>,
     lines: Lines<(&'static str, Option<u32>)>,
-    /// None: nobody wants one.
     timeline: Option<Box<AdapterTimeline>>,
-    /// When to look at the listeners.
+    /// Limits how often the listeners are checked.
     listeners_throttle: Throttle,
-    /// There was something to do in the last turn.
+    /// Whether the last turn had something to do.
     busy: bool,
-    /// An application was woken.
+    /// Whether an application has been woken.
     rang: bool,
-    /// Segments received, as of the last turn.
+    /// Number of segments received up to the last turn.
     segments_received: u64,
-    /// When the quiet after the start ends; none before the first turn.
+    /// Time at which the quiet period after the start ends; `None` before the first turn.
     quiet_until: Option<Time>,
     end: End,
-    /// When hosts have had time enough to take their connections back.
+    /// Deadline for hosts to take back their connections; `None` before the shutdown, and once applications have been detached.
     relief_ends_at: Option<Time>,
 }
 
 impl AdapterService {
-    /// An adapter with the addresses of `host`, for applications that come in by `listeners`.
+    /// Creates an adapter with the addresses of `host`, for applications that attach through `listeners`.
     ///
     /// # Errors
-    /// Parameters that cannot work, or no files left.
+    /// The parameters cannot work, or the process has no descriptors left.
     pub fn new(
         config: AdapterServiceConfig,
         listeners: Listeners,
@@ -150,59 +149,60 @@ impl AdapterService {
 
     // --- getters ---
 
-    /// Totals.
+    /// Returns the counters.
     pub fn stats(&self) -> &ApplicationStats {
         &self.stats
     }
 
-    /// The adapter.
+    /// Returns the adapter.
     pub fn adapter(&self) -> &Adapter<Bytes> {
         &self.adapter
     }
 
-    /// The listeners, until the end begins.
+    /// Returns the listeners, or `None` once the shutdown has begun.
     pub fn listeners(&self) -> Option<&Listeners> {
         self.listeners.as_ref()
     }
 
-    /// Applications that are attached.
+    /// Returns the attached applications.
     pub(super) fn attached(&self) -> impl Iterator<Item = &Attached> {
         self.applications.iter().flatten()
     }
 
-    /// Whether an application was woken since this was asked last.
+    /// Returns whether an application has been woken since the last call.
     pub fn take_rang(&mut self) -> bool {
         std::mem::take(&mut self.rang)
     }
 
-    /// Whether the last turn had something to do.
+    /// Returns whether the last turn had something to do.
     pub fn was_busy(&self) -> bool {
         self.busy
     }
 
-    /// Whether the end was asked for and nothing is left, or what is left is to be left alone.
+    /// Returns whether the shutdown has begun and either no connection remains or those that remain are to be reset.
     pub fn has_ended(&self, now: Time, host: &Host) -> bool {
         let is_empty = self.relief_ends_at.is_none() && host.stack().is_empty();
         self.end.has_begun() && (is_empty || self.end.is_over(now))
     }
 
-    /// How often those that are attached were woken.
+    /// Returns how often the applications that are attached now were woken.
     fn doorbells_rung(&self) -> u64 {
         self.attached().map(Attached::doorbells_rung).sum()
     }
 
-    // --- mutators: policies of the caller's own, before there are applications ---
+    // --- mutators: the caller's own policies, to be set before applications attach ---
 
-    /// Which piece of work is done next (handoff-policies 3.1). An adapter that was to do all at once does one at a time with it, with the
-    /// usual lengths of queues.
+    /// Sets the scheduler that picks the next piece of work (handoff-policies 3.1). An adapter that did all work at once now does one piece
+    /// at a time, with queues of default length.
     pub fn set_schedule(&mut self, schedule: Box<dyn Schedule>) {
         let one_by_one = &mut self.one_by_one;
         let one_by_one = one_by_one.get_or_insert_with(|| OneByOne::new(&Config::default()));
         one_by_one.set_schedule(schedule);
     }
 
-    /// A kernel has the interface: the adapter does all that is there at once, and only for flows that are captured. They go back at rest,
-    /// if they come to it soon: the kernel waits one to three seconds before it sends again what is in flight then.
+    /// Puts the adapter beside a kernel that owns the interface: the adapter does all pending work at once, and only for captured flows.
+    /// Connections go back at rest if they come to rest soon, because the kernel waits one to three seconds before it retransmits data that
+    /// was in flight.
     pub fn set_beside(&mut self, beside: Beside) {
         self.one_by_one = None;
         self.adapter.set_custody(Box::new(beside.custody()));
@@ -210,12 +210,12 @@ impl AdapterService {
         self.beside = Some(beside);
     }
 
-    /// Tells a timeline what it does from now on.
+    /// Starts recording in `timeline`.
     pub fn set_timeline(&mut self, timeline: AdapterTimeline) {
         self.timeline = Some(Box::new(timeline));
     }
 
-    /// The timeline, which is told nothing more, or until it is put back.
+    /// Takes the timeline. Nothing is recorded until it is put back.
     pub fn take_timeline(&mut self) -> Option<Box<AdapterTimeline>> {
         self.timeline.take()
     }
@@ -224,24 +224,24 @@ impl AdapterService {
         self.timeline = Some(timeline);
     }
 
-    /// How many connections may be here (handoff-policies 3.2).
+    /// Sets the governor, which decides how many connections may be here (handoff-policies 3.2).
     pub fn set_governor(&mut self, governor: Box<dyn Governor>) {
         self.adapter.set_governor(governor);
     }
 
-    /// Tells applications of this machine the times of their bytes where they ask (SO_TIMESTAMPING): the engine has this clock.
+    /// Gives applications on this machine timestamps of their bytes on request (SO_TIMESTAMPING). `clock` is the engine's clock.
     pub fn set_clock(&mut self, clock: &Clock) {
         self.epoch_ns = u64::try_from(clock.monotonic().as_nanos()).ok();
     }
 
-    /// When answers are transferred (batching 3.1): made for each application's ring of so many descriptors.
+    /// Sets the rule for when answers are transferred (batching 3.1). `make` gets the ring size in descriptors of each application.
     pub fn set_batching(&mut self, make: impl Fn(u32) -> Box<dyn BatchingRule> + 'static) {
         self.batching = Some(Box::new(make));
     }
 
     // --- effects out ---
 
-    /// The next thing to tell the operator.
+    /// Returns the next notice for the operator.
     pub fn poll_notice(&mut self) -> Option<Notice> {
         let hidden = || {
             let ((kind, user), count) = self.lines.poll_hidden(Instant::now())?;
@@ -250,7 +250,7 @@ impl AdapterService {
         self.notices.pop_front().or_else(hidden)
     }
 
-    /// Notices that were not told one by one.
+    /// Returns the number of notices that were suppressed.
     pub(super) fn hidden_notices(&self) -> u64 {
         self.lines.hidden()
     }
@@ -263,7 +263,7 @@ impl AdapterService {
 
     // --- applications come ---
 
-    /// Lets in who waits at the listeners.
+    /// Attaches the applications that wait at the listeners.
     fn welcome(&mut self, now: Time, stack: &mut Stack<Bytes>) {
         let mut attached: Vec<_> = self.attached().map(|one| one.about.uid).collect();
         while let Some(link) = self
@@ -276,7 +276,7 @@ impl AdapterService {
         }
     }
 
-    /// Serves the application at the other end of `link`.
+    /// Attaches the application at the other end of `link`.
     fn attach(&mut self, now: Time, stack: &mut Stack<Bytes>, link: AnyAdapterLink) {
         let geometry = *link.geometry();
         let epoch_ns = self.epoch_ns.filter(|_| link.is_local());
@@ -286,7 +286,7 @@ impl AdapterService {
             max_transfer_bytes: geometry.buffer_bytes,
             ..common.clone()
         };
-        // An application that cannot be served knows when its link is dropped.
+        // Dropping the link informs an application that cannot be served.
         let Ok(session) = self.adapter.attach_with(&batching, geometry.ring_depth) else {
             self.stats.not_attached += 1;
             return;
@@ -321,7 +321,7 @@ impl AdapterService {
 
     // --- applications work ---
 
-    /// Moves what can be moved between applications and the stack, or the firmware's queues, for each a bounded amount.
+    /// Moves data and requests between applications and the stack or the firmware's queues, up to a limit per application.
     fn pump_all(&mut self, now: Time, stack: &mut Stack<Bytes>) {
         let mut failed: SmallVec<[(SessionId, LinkError); 2]> = SmallVec::new();
         for application in self.applications.iter_mut().flatten() {
@@ -351,14 +351,14 @@ impl AdapterService {
 
     // --- packets ---
 
-    /// Whether what nobody claims may belong to a host that has yet to attach, or that has just taken its connections back. A reset
+    /// Returns whether an unclaimed packet may belong to a host that has yet to attach or that has just taken back its connections. A reset
     /// would end its connections.
     fn is_quiet(&mut self, now: Time) -> bool {
         let until = *self.quiet_until.get_or_insert(now + QUIET_START);
         now < until || self.end.has_begun()
     }
 
-    /// Passes the packets that have come at once; load control sees what of them was for TCP here.
+    /// Passes on the unclaimed packets, when all work is done at once. Load control learns how many segments for TCP here have arrived.
     fn pass_packets(&mut self, now: Time, host: &mut Host) {
         let quiet = self.is_quiet(now);
         host.pass_unclaimed(quiet || self.beside.is_some() || self.adapter.passes_packets());
@@ -371,7 +371,7 @@ impl AdapterService {
         let arrived = received - self.segments_received;
         self.segments_received = received;
         if arrived > 0 {
-            // What is found at a turn has waited in the interface while the last one went on.
+            // Segments found in a turn have waited in the interface during the turn before.
             let qlen = u32::try_from(arrived)
                 .unwrap_or(u32::MAX)
                 .saturating_sub(waiting);
@@ -379,7 +379,7 @@ impl AdapterService {
         }
     }
 
-    /// Everything that is there, at once.
+    /// Does all pending work at once.
     fn do_all(&mut self, now: Time, host: &mut Host) {
         let stack = host.stack_mut();
         while let Some((conn, event)) = stack.poll_event() {
@@ -406,7 +406,7 @@ impl AdapterService {
 
     // --- applications go ---
 
-    /// Ends what an application has, which is gone or has broken the rules.
+    /// Detaches an application that has exited or broken the rules, and ends its connections.
     fn part_with(
         &mut self,
         now: Time,
@@ -440,12 +440,12 @@ impl AdapterService {
             }
         };
         self.detach(now, stack, session, ending);
-        // There are resets and ends to send.
+        // Resets and FINs are pending.
         self.busy = true;
     }
 
-    /// Does what it is asked for; true when the end begins by that: it takes no more applications, and parts with those there are. What
-    /// they have sent goes out, then their connections are closed.
+    /// Handles the stop request `stop`. Returns true if the shutdown begins by it: the service accepts no more applications and detaches
+    /// those that are attached, sends what they have written, and then closes their connections.
     pub fn handle_stop(&mut self, now: Time, host: &mut Host, stop: Stop) -> bool {
         let begins = self.end.handle(now, stop);
         if begins {
@@ -466,7 +466,7 @@ impl AdapterService {
         self.part_with_relieved(now, host.stack_mut());
     }
 
-    /// At the end, parts with the applications once their connections have been taken back.
+    /// During the shutdown, detaches the applications once their connections have been taken back.
     fn part_with_relieved(&mut self, now: Time, stack: &mut Stack<Bytes>) {
         let has_all = |beside: &Beside| beside.with_applications() == 0;
         let has_left = || !self.adapter.has_imported() && self.beside.as_ref().is_none_or(has_all);
@@ -491,7 +491,7 @@ impl AdapterService {
 
     // --- sleep ---
 
-    /// Tells all applications that they have to ring from now on. False when there is something to do already.
+    /// Asks all applications to ring from now on. Returns false if there is something to do already.
     pub fn prepare_to_sleep(&mut self) -> bool {
         for application in self.applications.iter_mut().flatten() {
             if application.asleep {
@@ -499,7 +499,7 @@ impl AdapterService {
             }
             let is_full = self.adapter.room_for_requests(application.session) == 0;
             let sleeps = application.put_to_sleep(&self.wakeups, is_full);
-            // What is wrong with it the next turn finds out, too.
+            // The next turn finds the same error and handles it.
             if !sleeps.unwrap_or(false) {
                 return false;
             }
@@ -507,11 +507,11 @@ impl AdapterService {
         true
     }
 
-    /// A wait has ended at `now`: takes note of who waits at the listeners, and of which applications have rung. `ready` says what of
-    /// [`AdapterService::fds`] has been seen.
+    /// Handles the end of a wait at `now`: notes whether applications wait at the listeners, and which applications have rung. `ready` says
+    /// which descriptors of [`AdapterService::fds`] are ready.
     ///
     /// # Errors
-    /// The system cannot tell.
+    /// The system cannot report which applications have rung.
     pub fn awake(&mut self, now: Time, ready: &[bool]) -> io::Result<()> {
         let [rung, at_listeners @ ..] = ready else {
             return Ok(());
@@ -535,7 +535,7 @@ impl AdapterService {
         Ok(())
     }
 
-    /// What it waits for: applications first, then the listeners.
+    /// Returns the descriptors to wait for: that of all applications first, then those of the listeners.
     pub fn fds(&self) -> SmallVec<[(BorrowedFd<'_>, PollFlags); 4]> {
         let mut fds = SmallVec::new();
         fds.push((self.wakeups.as_fd(), PollFlags::IN));
@@ -604,7 +604,7 @@ impl Application for AdapterService {
 }
 
 impl AdapterService {
-    /// As [`Application::poll_frames`].
+    /// Implements [`Application::poll_frames`].
     fn gather_frames(
         &mut self,
         now: Time,

@@ -1,4 +1,4 @@
-//! The service with applications in the same process, over real shared memory.
+//! Tests of the service with applications in the same process, over real shared memory.
 
 use super::*;
 use crate::ending::Stop;
@@ -32,7 +32,7 @@ fn host_of(mac: [u8; 6], address: &str) -> Host {
     Host::new(interface, baton_tcp::Config::default(), 1).expect("a host")
 }
 
-/// Whoever only lets TCP work.
+/// An application that only lets TCP work.
 struct Nobody;
 
 impl Application for Nobody {
@@ -43,7 +43,7 @@ impl Application for Nobody {
     }
 }
 
-/// An adapter process without a process.
+/// An adapter without its process.
 struct Desk {
     folder: TempDir,
     engine: Engine<MemoryPort>,
@@ -52,7 +52,7 @@ struct Desk {
     network: Engine<MemoryPort>,
 }
 
-/// All at once, and one by one.
+/// Configurations for working all at once and one by one.
 fn both_ways() -> [Option<Config>; 2] {
     [None, Some(Config::default())]
 }
@@ -92,27 +92,27 @@ impl Desk {
         self.service.adapter().check();
     }
 
-    /// An application, or why it may not attach.
+    /// Attaches an application, or returns why it may not attach.
     fn attach(&mut self) -> Result<ShmHost, ConnectError> {
         let path = self.path();
         let attaching = thread::spawn(move || ShmHost::connect(&path, &Geometry::default()));
         while !attaching.is_finished() {
             self.turn();
         }
-        // Who waited at the listeners is served by the next look at them.
+        // An application that waits at the listeners is served when the service next checks them.
         self.awake();
         self.turn();
         attaching.join().expect("no panic")
     }
 
-    /// A wait has ended that has seen everything.
+    /// Reports a wait in which all descriptors became ready.
     fn awake(&mut self) {
         let ready = [true; 2];
         let awake = self.service.awake(self.engine.now(), &ready);
         awake.expect("an answer");
     }
 
-    /// Whether somebody on the network who tries to connect at `now` is refused.
+    /// Returns whether a connection attempt from the network at `now` is refused.
     fn refuses(&mut self, now: Time) -> bool {
         let flow = Flow {
             local: Endpoint::new([10, 9, 0, 1].into(), 4000),
@@ -238,7 +238,7 @@ fn one_that_sleeps_is_woken_by_the_doorbell() {
         desk.turn();
         assert!(desk.service.was_busy());
         assert_eq!(answers(&mut other).map(|answers| answers.len()), Ok(1));
-        // One is awake, and looked at before it is told to sleep; one still sleeps.
+        // One application is awake, and its link is checked before the application is asked to ring; the other still sleeps.
         ask(&mut other, socket(2));
         assert!(!desk.service.prepare_to_sleep(), "there is something to do");
         desk.turn();
@@ -249,7 +249,7 @@ fn one_that_sleeps_is_woken_by_the_doorbell() {
     }
 }
 
-/// An answer that comes of a frame goes to an application that was to ring: from then on it need not, until it is told to again.
+/// A response caused by a frame goes to an application that was asked to ring. From then on it need not ring until it is asked again.
 #[test]
 fn one_that_is_answered_is_listened_to_again() {
     for firmware in both_ways() {
@@ -263,7 +263,7 @@ fn one_that_is_answered_is_listened_to_again() {
             action: Action::Connect(nobody),
         };
         ask(&mut host, connect.encode());
-        // A question for the Ethernet address, and its answer; then a SYN.
+        // An ARP request and its reply, then a SYN.
         desk.turn();
         let network = desk.network.turn(&mut Nobody);
         network.expect("memory does not fail");
@@ -308,7 +308,7 @@ fn a_timeline_tells_of_turns_counters_and_connections() {
             network.expect("memory does not fail");
             answered += answers(&mut host).expect("an adapter").len();
         }
-        // The next look at the counters is due.
+        // The next sample of the counters is due.
         thread::sleep(Duration::from_millis(11));
         desk.turn();
         let counters = desk.counters();
@@ -316,7 +316,7 @@ fn a_timeline_tells_of_turns_counters_and_connections() {
         while desk.counters()["applications.left"] == 0 {
             desk.turn();
         }
-        // What is to be sent for it leaves by the next turn at the latest; and the next look at where it lives is due.
+        // Pending packets of the connection leave by the next turn at the latest, and then the next sample of where it lives is due.
         desk.turn();
         thread::sleep(Duration::from_millis(11));
         desk.turn();
@@ -372,7 +372,7 @@ fn the_end_closes_the_listeners_and_lets_go_of_everyone() {
         assert!(!desk.path().exists());
         assert!(desk.service.has_ended(now, desk.engine.host()));
         assert_eq!(answers(&mut host).map(|answers| answers.len()), Ok(1));
-        // It looks now and then.
+        // The link checks for the adapter only now and then.
         let later = Time::ZERO + Span::from_secs(1);
         let lost = host.get(later, &mut Vec::new());
         assert_eq!(lost, Err(LinkError::Gone));
@@ -380,7 +380,7 @@ fn the_end_closes_the_listeners_and_lets_go_of_everyone() {
     }
 }
 
-/// Hosts find an adapter again after it was started anew, and take their connections back before it ends: what is theirs is not refused.
+/// Hosts find a restarted adapter again, and take their connections back before an adapter ends. Their packets are not refused.
 #[test]
 fn nothing_is_refused_at_the_start_and_at_the_end() {
     for firmware in both_ways() {
@@ -401,7 +401,7 @@ fn nothing_is_refused_at_the_start_and_at_the_end() {
     }
 }
 
-/// So many connections, whatever happens.
+/// Always allows the same number of connections.
 #[derive(Debug)]
 struct Steady(u32);
 
@@ -413,7 +413,7 @@ impl Governor for Steady {
     }
 }
 
-/// All goes at once; it tells when something does.
+/// Transfers everything at once, and counts the transfers.
 #[derive(Debug)]
 struct Told(Arc<AtomicUsize>);
 
@@ -433,7 +433,7 @@ impl BatchingRule for Told {
     fn clear(&mut self) {}
 }
 
-/// The newest block goes.
+/// Evicts the newest block.
 #[derive(Debug, Default)]
 struct Newest(Vec<u32>);
 
@@ -455,7 +455,7 @@ impl Replacement for Newest {
     fn check(&self) {}
 }
 
-/// Load control and batching are given to the adapter, replacement to the host beside it.
+/// The adapter gets load control and batching, the host beside it gets replacement.
 #[test]
 fn policies_come_from_outside() {
     let mut desk = Desk::new(2);

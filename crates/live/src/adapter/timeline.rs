@@ -13,11 +13,11 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-/// From one look at the counters to the next.
+/// Interval between two samples of the counters.
 const SAMPLE_EVERY: Span = Span::from_ms(10);
-/// What was told is in the file so much later at most: a process that is killed loses that.
+/// Time after which a reported event is in the file at the latest. A killed process loses the events of this time.
 const FLUSH_EVERY: Span = Span::from_secs(1);
-/// Where a connection is until it is known.
+/// Label of a connection whose place is not yet known.
 const ARRIVING: &str = "arriving";
 
 /// Writes a timeline of an adapter. Times are those of its engine.
@@ -36,10 +36,10 @@ pub struct AdapterTimeline {
 }
 
 impl AdapterTimeline {
-    /// Begins a file.
+    /// Creates the file and starts writing.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The file cannot be written.
     pub fn create(path: &Path, sampling: &Sampling) -> io::Result<Self> {
         let mut writer = Writer::new(File::create(path)?, sampling.most_bytes);
         let process = writer.process("adapter");
@@ -62,7 +62,7 @@ impl AdapterTimeline {
         })
     }
 
-    /// A frame has come from the link, or goes there.
+    /// Records a frame that was received from the link or is being sent to it.
     pub(super) fn frame(&mut self, now: Time, way: Way, frame: &[u8]) {
         let Ok((packet, data)) = decode_frame(frame) else {
             return;
@@ -75,7 +75,7 @@ impl AdapterTimeline {
         connections.segment(&mut to, client, way, &packet.header, data.len() as u32);
     }
 
-    /// A turn of the loop is over.
+    /// Records that a turn of the loop has ended.
     pub(super) fn turn<T: Port>(
         &mut self,
         (from, to): (Time, Time),
@@ -113,7 +113,7 @@ impl AdapterTimeline {
         }
     }
 
-    /// Looks where connections live.
+    /// Records where each connection lives.
     fn settle<T: Port>(&mut self, now: Time, engine: &Engine<T>) {
         let stack = engine.host().stack();
         let here: FxHashSet<Endpoint> = stack
@@ -127,7 +127,7 @@ impl AdapterTimeline {
         });
     }
 
-    /// Looks at the counters: those of `baton live stat`.
+    /// Records the counters that `baton live stat` shows.
     fn sample<T: Port>(&mut self, now: Time, engine: &Engine<T>, service: &AdapterService) {
         let Some(opened) = self.window.opened(now) else {
             return;
@@ -147,10 +147,10 @@ impl AdapterTimeline {
         }
     }
 
-    /// Ends the file; says what is in it.
+    /// Completes the file and returns a summary of it.
     ///
     /// # Errors
-    /// It could not be written.
+    /// The file could not be written.
     pub fn finish(mut self, now: Time) -> io::Result<Option<Summary>> {
         let (connections, mut to) = self.connections(now);
         connections.finish(&mut to);

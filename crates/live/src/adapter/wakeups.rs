@@ -1,24 +1,24 @@
-//! What wakes the loop on behalf of applications: one descriptor to wait on, whatever their number.
+//! Wakes the loop on behalf of applications: a single descriptor to wait on, however many applications there are.
 
 use rustix::event::{PollFlags, Timespec, epoll};
 use rustix::io::Errno;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Applications that are told of at a time; the rest is told of by the next call.
+/// Maximum number of applications that one call reports. The next call reports the rest.
 const MOST_EVENTS: usize = 64;
 
-/// An epoll set. Everything in it carries the number of an application.
+/// An epoll set. Each descriptor in it carries the number of an application.
 pub struct Wakeups {
     epoll: OwnedFd,
     events: Vec<epoll::Event>,
 }
 
 impl Wakeups {
-    /// An empty set.
+    /// Creates an empty set.
     ///
     /// # Errors
-    /// The system has none left.
+    /// The system cannot create another epoll set.
     pub fn new() -> io::Result<Self> {
         Ok(Self {
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
@@ -26,34 +26,34 @@ impl Wakeups {
         })
     }
 
-    /// Waits for `fd` too.
+    /// Starts waiting for `fd`.
     ///
     /// # Errors
-    /// The system has no room for it.
+    /// The system has no space for another descriptor.
     pub fn add(&self, fd: BorrowedFd<'_>, interest: PollFlags, number: u32) -> io::Result<()> {
         let data = epoll::EventData::new_u64(u64::from(number));
         Ok(epoll::add(&self.epoll, fd, data, flags(interest))?)
     }
 
-    /// Waits for something else of `fd`.
+    /// Changes the events that `fd` is waited for.
     ///
     /// # Errors
-    /// It is not in the set.
+    /// `fd` is not in the set.
     pub fn change(&self, fd: BorrowedFd<'_>, interest: PollFlags, number: u32) -> io::Result<()> {
         let data = epoll::EventData::new_u64(u64::from(number));
         Ok(epoll::modify(&self.epoll, fd, data, flags(interest))?)
     }
 
-    /// Waits for `fd` no longer. It does not leave by being closed: a doorbell has another owner, who can ring it for ever.
+    /// Stops waiting for `fd`. Closing `fd` is not enough: the other side has the doorbell open as well and could ring it forever.
     pub fn remove(&self, fd: BorrowedFd<'_>) {
-        // Whoever is not in it need not leave.
+        // Removing a descriptor that is not in the set is harmless.
         let _ = epoll::delete(&self.epoll, fd);
     }
 
-    /// The numbers of those that have something to say.
+    /// Returns the numbers of the applications whose descriptors are ready.
     ///
     /// # Errors
-    /// The system cannot tell.
+    /// The system cannot report them.
     pub fn ready(&mut self) -> io::Result<impl Iterator<Item = u32> + '_> {
         self.events.clear();
         let room = rustix::buffer::spare_capacity(&mut self.events);
@@ -72,7 +72,7 @@ impl AsFd for Wakeups {
 }
 
 fn flags(interest: PollFlags) -> epoll::EventFlags {
-    // The two have the same numbers.
+    // Both types use the same bits.
     epoll::EventFlags::from_bits_truncate(u32::from(interest.bits()))
 }
 

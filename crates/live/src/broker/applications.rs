@@ -15,13 +15,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Subscriptions of one process at most: it may have just found the next broker, or have been forked.
+/// Maximum number of subscriptions per process, which may have just found the next broker, or have forked.
 const MOST_OF_PROCESS: usize = 4;
-/// All that are asked at once have answered by then.
+/// Time within which all applications that are asked at once must answer.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
-/// Between two looks at the answers that have come.
+/// Minimum interval at which answers are checked for.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
-/// Between two looks at applications whom somebody else asks.
+/// Maximum interval at which applications are checked that another thread is asking.
 const LONGEST_LOOK: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 20_000_000,
@@ -29,7 +29,7 @@ const LONGEST_LOOK: Timespec = Timespec {
 /// Longest answer of one application, bytes.
 const MOST_ANSWER_BYTES: usize = 4 << 20;
 
-/// Who can be asked.
+/// The applications that can be asked.
 #[derive(Debug)]
 pub(super) struct Applications {
     all: Mutex<Vec<Arc<Application>>>,
@@ -41,30 +41,30 @@ struct Application {
     stream: Arc<UnixStream>,
     pid: u32,
     user: u32,
-    /// Somebody waits for its answer.
+    /// Whether somebody waits for the application's answer.
     is_asked: AtomicBool,
     _share: Share,
 }
 
-/// One that is being asked.
+/// A question to one application.
 struct Question {
     application: Arc<Application>,
     outcome: Outcome,
 }
 
 enum Outcome {
-    /// Somebody else asks it.
+    /// Somebody else is asking the application.
     Busy,
-    /// It was asked, and this has come.
+    /// The application was asked, and this much of the answer has arrived.
     Asked(Incoming, Option<Share>),
-    /// It has answered: JSON, and the memory of that.
+    /// The application has answered: the fields of a JSON object, and the memory charged for them.
     Told {
         places: String,
         _memory: Option<Share>,
     },
-    /// Why it has not.
+    /// The application has not answered, for this reason.
     Silent(&'static str),
-    /// It is gone.
+    /// The application has disconnected.
     Gone,
 }
 
@@ -76,7 +76,7 @@ impl Applications {
         }
     }
 
-    /// Another one can be asked, by this stream, which does not block. Where there are too many it is closed.
+    /// Adds an application that can be asked through `stream`, which must be non-blocking. If there are too many, the stream is closed.
     pub(super) fn add(&self, stream: Arc<UnixStream>, pid: u32, user: u32) {
         let mut all = self.lock();
         let is_same = |other: &&Arc<Application>| other.pid == pid && other.user == user;
@@ -84,7 +84,7 @@ impl Applications {
             true => self.limits.take(user, Resources::Subscriptions, 1),
             false => Err(Limit::SubscriptionsOfProcess),
         };
-        // Those whose process is gone make room.
+        // Applications whose process has exited are removed first.
         let share = share.or_else(|_| {
             all.retain(|other| other.user != user || !other.is_gone());
             match all.iter().filter(is_same).count() < MOST_OF_PROCESS {
@@ -104,11 +104,12 @@ impl Applications {
         }
     }
 
-    /// Asks those of `user`, or all for root, all at once. Who does not answer in time, or not in order, is named and not asked again. Gives
-    /// JSON, [`ApplicationPlaces`](baton_sockets::broker::ApplicationPlaces), and the memory of that.
+    /// Asks the applications of `user`, or all for root, all at once. An application that does not answer in time or correctly is named in
+    /// the answer and not asked again. Returns JSON, [`ApplicationPlaces`](baton_sockets::broker::ApplicationPlaces), and the memory
+    /// charged for it.
     ///
     /// # Errors
-    /// A user's other question is not answered yet.
+    /// Another question of this user is unanswered.
     pub(super) fn places(&self, user: u32) -> Result<(Vec<u8>, Share), Limit> {
         let _one_at_a_time = self.limits.take(user, Resources::Questions, 1)?;
         let may_ask = |application: &&Arc<Application>| user == 0 || application.user == user;
@@ -132,7 +133,7 @@ impl Applications {
                 break;
             }
             wait(&questions);
-            // What comes byte by byte does not keep this thread busy.
+            // An answer that arrives byte by byte must not keep this thread busy.
             thread::sleep(BETWEEN_LOOKS);
         }
         self.part_with_silent(&mut questions);
@@ -143,7 +144,7 @@ impl Applications {
         Ok((text.into_bytes(), share))
     }
 
-    /// Closes the streams of those that have not answered, and counts them.
+    /// Closes the streams of applications that have not answered, and counts them.
     fn part_with_silent(&self, questions: &mut [Question]) {
         let mut silent = Vec::new();
         for question in questions {
@@ -172,7 +173,7 @@ impl Applications {
 }
 
 impl Application {
-    /// Whether the other end is closed.
+    /// Returns whether the other end is closed.
     fn is_gone(&self) -> bool {
         let mut fds = [PollFd::new(&*self.stream, PollFlags::RDHUP)];
         let ready = poll(&mut fds, Some(&Timespec::default()));
@@ -181,14 +182,14 @@ impl Application {
 }
 
 impl Question {
-    /// Asks, and takes what has come of the answer. Never waits.
+    /// Sends the question, and receives what has arrived of the answer. Never waits.
     fn go_on(&mut self, limits: &Arc<Limits>) {
         let application = &self.application;
         if matches!(self.outcome, Outcome::Busy) {
             if application.is_asked.swap(true, Ordering::Acquire) {
                 return;
             }
-            // One byte of room is enough, or nothing is sent.
+            // If the buffer has no space for the question, nothing is sent.
             let asked = messages::send_until(&application.stream, TELL, &[], &[], Instant::now());
             self.outcome = match asked {
                 Ok(()) => Outcome::Asked(Incoming::default(), None),
@@ -231,7 +232,7 @@ impl Question {
         };
         self.outcome = outcome;
         if matches!(self.outcome, Outcome::Told { .. }) {
-            // Others need not wait for the rest of those that are asked.
+            // Others need not wait until the remaining applications have answered.
             self.application.is_asked.store(false, Ordering::Release);
         }
     }
@@ -249,7 +250,7 @@ impl Drop for Question {
     }
 }
 
-/// Waits until an answer goes on.
+/// Waits until more of an answer arrives.
 fn wait(questions: &[Question]) {
     let asked = questions
         .iter()
@@ -260,7 +261,7 @@ fn wait(questions: &[Question]) {
     let _ = poll(&mut fds, Some(&LONGEST_LOOK));
 }
 
-/// An answer that whoever has asked can read, and a terminal show.
+/// Returns the fields of an answer, if it is valid JSON without control characters that a terminal would interpret.
 fn checked(body: Vec<u8>) -> Option<String> {
     let rows: Vec<PlaceRow> = serde_json::from_slice(&body).ok()?;
     let is_plain = |text: &str| !text.contains(char::is_control);
@@ -269,7 +270,7 @@ fn checked(body: Vec<u8>) -> Option<String> {
     is_good.then(|| String::from_utf8(body).ok()).flatten()
 }
 
-/// What was told, as JSON: answers as they came, since all that costs more memory than their bytes.
+/// Combines the answers to JSON. They are copied as they came, because a parsed form takes more memory than their bytes.
 fn written(questions: &[Question]) -> String {
     let mut text = String::from("[");
     for question in questions {

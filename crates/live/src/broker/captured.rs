@@ -1,4 +1,4 @@
-//! The flows whose packets come to the adapter, and what becomes of them when that is gone.
+//! The flows whose packets come to the adapter, and what happens to them when the adapter disappears.
 
 mod adapters;
 mod entry;
@@ -31,50 +31,51 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What an application that is gone had handed over arrives within this time, or not at all.
+/// Time within which a connection that an exited application had handed over reaches the adapter or the broker, if ever.
 const LONGEST_MOVE: Duration = Duration::from_millis(1500);
-/// An application that lives has handed over what it has by then, or ended it at once. On a busy machine moves wait for one another.
+/// Time within which an application hands over a connection whose state it has. On a busy machine moves wait for one another.
 const LONGEST_HOLD_MS: u32 = 60_000;
-/// Applications have so long to take back what can go on.
+/// Time that applications have to take back the connections that can continue.
 const LONGEST_RECOVERY: Duration = Duration::from_millis(1500);
 
-/// Peers that may have to be asked again.
+/// Maximum number of peers that may have to be asked again.
 const MOST_QUESTIONS: usize = 4096;
-/// Times that a peer is asked.
+/// Maximum number of times that a peer is asked.
 const MOST_REPEATS: u32 = 5;
 /// The kernel's number of a listener's state.
 const LISTEN: u32 = 10;
 
-/// A peer that was asked where it is.
+/// A peer that was asked for its sequence numbers.
 #[derive(Debug)]
 struct Question {
     state: Essentials<Bytes>,
-    /// Nobody has the connection, and the kernel answers the peer by a reset. Otherwise the kernel has it back, and measures the path.
+    /// Whether nobody has the connection, so that the kernel answers the peer with a reset. Otherwise the kernel has it and measures the
+    /// path.
     is_lost: bool,
-    /// Times that the peer was asked.
+    /// Number of times that the peer was asked.
     asked: u32,
     since: Instant,
 }
 
-/// Why packets of a flow cannot come to the adapter.
+/// Reason why packets of a flow cannot be redirected to the adapter.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
-    /// Somebody has handed it over already.
+    /// The connection has been handed over already.
     #[error("the connection is on the adapter already, or on its way")]
     Captured,
-    /// Its packets do not come by this interface.
+    /// The connection's packets do not arrive at this interface.
     #[error("{0} is no address of the adapter's interface")]
     Address(IpAddr),
     /// All connections go back to the kernel.
     #[error("the adapter takes no more connections")]
     Closed,
-    /// The last one has ended.
+    /// There is no adapter.
     #[error("there is no adapter")]
     NoAdapter,
-    /// This user has as many as one may have.
+    /// This user has the maximum number of connections per user.
     #[error("the user has as many connections on the adapter as one may have")]
     Share,
-    /// There are as many as there may be.
+    /// The adapter has the maximum number of connections.
     #[error("the adapter has as many connections as it may have")]
     Full,
     /// The map is full, or the kernel has no memory.
@@ -82,7 +83,7 @@ pub enum CaptureError {
     Lookup(#[from] XdpError),
 }
 
-/// The flows whose packets come to an adapter of one interface, by all threads that have to do with them.
+/// The flows whose packets come to an adapter of one interface, shared by all threads that work with them.
 #[derive(Debug)]
 pub(super) struct Captured {
     pub(super) interface: String,
@@ -96,11 +97,11 @@ pub(super) struct Captured {
     flows: Mutex<Flows>,
     /// An adapter was killed, or has come.
     changed: Condvar,
-    /// When this broker began.
+    /// When this broker started.
     began: Instant,
 }
 
-/// Both ends of the connection that a received IP packet is of.
+/// Returns both ends of the connection that a received IP packet belongs to.
 fn flow_of_received(packet: &[u8]) -> Option<Flow> {
     let sliced = SlicedPacket::from_ip(packet).ok()?;
     let (from, to): (IpAddr, IpAddr) = match sliced.net? {
@@ -130,7 +131,7 @@ fn flow_of_received(packet: &[u8]) -> Option<Flow> {
 }
 
 impl Captured {
-    /// None yet, of an interface in this thread's network namespace, which has these addresses.
+    /// Creates an empty set for an interface in this thread's network namespace that has these addresses.
     pub(super) fn new(
         name: &str,
         addresses: Vec<IpAddr>,
@@ -152,11 +153,11 @@ impl Captured {
         })
     }
 
-    /// Puts the programs that find packets at the interface, if none are there. False if an adapter that was another broker's brings them in a
-    /// moment.
+    /// Attaches the programs that find packets to the interface, if none are attached. Returns false if an adapter of another broker is
+    /// about to bring them.
     ///
     /// # Errors
-    /// Others are there, or the interface cannot have them.
+    /// Other programs are attached, or the interface does not support them.
     pub(super) fn attach_here(&self) -> Result<bool, XdpError> {
         let flows = self.lock();
         if !self.lookup.is_attached() && flows.adapter.is_none() {
@@ -165,17 +166,17 @@ impl Captured {
         Ok(self.lookup.is_attached())
     }
 
-    /// Tells where the kernel's connections are.
+    /// Returns the reader of the kernel's sequence numbers.
     pub(super) fn reader(&self) -> &SequenceReader {
         &self.reader
     }
 
-    /// What finds them.
+    /// Returns the lookup, which finds the packets of the flows.
     pub(super) fn lookup(&self) -> &Lookup {
         &self.lookup
     }
 
-    /// The kernel's number of the network namespace that they are in.
+    /// Returns the kernel's number of the network namespace of the connections.
     pub(super) fn namespace(&self) -> u64 {
         self.namespace
     }
@@ -185,7 +186,7 @@ impl Captured {
         self.lock().notices.pop_front()
     }
 
-    /// Whether there is neither an adapter nor anything left of one.
+    /// Returns whether there is neither an adapter nor a connection of a former one.
     pub(super) fn is_unused(&self) -> bool {
         let flows = self.lock();
         flows.adapter.is_none() && flows.entries.is_empty()
@@ -193,8 +194,8 @@ impl Captured {
 
     // --- connections ---
 
-    /// From here on packets of `flow` come to the adapter, and the kernel sends none, because `taker` has asked for it; its socket is one of
-    /// IPv6 if it `is_wide`. Gives the adapter, and where the connection stands in its memory.
+    /// Redirects packets of `flow` to the adapter and keeps the kernel from sending any, because `taker` has asked for it. `is_wide` says
+    /// whether its socket is an IPv6 socket. Returns the adapter's session, and the connection's place in its memory.
     pub(super) fn capture(
         &self,
         flow: &Flow,
@@ -239,14 +240,14 @@ impl Captured {
         Ok((session, ticket))
     }
 
-    /// A connection has left the kernel with this state.
+    /// Records the state in which a connection has left the kernel.
     pub(super) fn note(&self, flow: &Flow, state: &[u32; WORDS]) {
         if let Some(entry) = self.lock().entries.get(flow) {
             entry.place().record.reset(Some(state));
         }
     }
 
-    /// From here on packets of `flow` are the kernel's.
+    /// Returns the packets of `flow` to the kernel.
     pub(super) fn let_go(&self, flow: &Flow) {
         let mut flows = self.lock();
         if self.forget(&mut flows, flow) {
@@ -255,14 +256,15 @@ impl Captured {
         }
     }
 
-    /// Whether packets of `flow` come to the adapter because `taker` has asked for it.
+    /// Returns whether packets of `flow` come to the adapter because `taker` has asked for it.
     pub(super) fn is_of(&self, flow: &Flow, taker: Taker) -> bool {
         let mut flows = self.lock();
         let entry = flows.entries.get_mut(flow);
         entry.is_some_and(|entry| entry.belongs_to(taker))
     }
 
-    /// `taker` is gone: what it had on its way does not arrive, and what it had on an adapter that is gone nobody asks for.
+    /// Handles the disconnect of `taker`: the connections that it has not handed over will not arrive, and nobody will ask for those on an
+    /// adapter that has disappeared.
     pub(super) fn abandon(&self, taker: Taker) {
         let mut flows = self.lock();
         let mut lost = Vec::new();
@@ -277,7 +279,7 @@ impl Captured {
         self.give_up(&mut flows, lost);
     }
 
-    /// Lets go of connections that are over, gives up those that nobody asks for, and tells the adapter what was counted. Now and then.
+    /// Called periodically. Removes ended connections, gives up those that nobody asks for, and publishes the counters to the adapter.
     pub(super) fn sweep(&self) {
         self.ask_again();
         let mut flows = self.lock();
@@ -321,10 +323,10 @@ impl Captured {
         }
     }
 
-    /// Gives the kernel an IP packet of a connection that it has back, which the adapter has received. Others are none of the adapter's business.
+    /// Passes an IP packet that the adapter has received to the kernel, but only if the kernel has the connection back.
     ///
     /// # Errors
-    /// It is no such packet, or the kernel takes none.
+    /// The packet belongs to no such connection, or the kernel does not accept it.
     pub(super) fn inject_stray(&self, packet: &[u8]) -> io::Result<()> {
         let flow = flow_of_received(packet).ok_or(io::ErrorKind::InvalidData)?;
         let is_known = self.lock().knows(&flow);
@@ -334,23 +336,24 @@ impl Captured {
         }
     }
 
-    /// Gives the kernel an IP packet as if it had been received here.
+    /// Passes an IP packet to the kernel as if it had been received here.
     ///
     /// # Errors
-    /// The kernel takes none.
+    /// The kernel does not accept the packet.
     pub(super) fn inject(&self, packet: &[u8]) -> io::Result<()> {
         self.injector.inject(packet)?;
         self.lock().stats.injected += 1;
         Ok(())
     }
 
-    /// The kernel is about to go on with a connection. Its peer is asked to acknowledge what it has, by which the kernel measures the path; again a
-    /// few times if that is lost. The kernel asks, too, but peers answer what carries no data twice a second at most.
+    /// Asks the peer of a connection that the kernel is about to continue to acknowledge what it has received, from which the kernel
+    /// measures the path. Repeats this a few times if packets are lost. The kernel asks, too, but peers answer segments without data at
+    /// most twice a second.
     pub(super) fn ask_to_acknowledge(&self, state: &Essentials<Bytes>) {
         self.question(state, false);
     }
 
-    /// Asks the peer of a connection, which is lost or the kernel's, now and a few times again if need be.
+    /// Asks the peer of a connection, which is lost or is the kernel's, now, and a few more times if necessary.
     fn question(&self, state: &Essentials<Bytes>, is_lost: bool) {
         let _ = self.prober.ask(state);
         let mut questions = self.questions();
@@ -374,7 +377,7 @@ impl Captured {
         questions.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks peers again that may not have heard.
+    /// Asks peers again that may not have received the question.
     fn ask_again(&self) {
         let waiting = std::mem::take(&mut *self.questions());
         for mut one in waiting {
@@ -391,7 +394,7 @@ impl Captured {
             };
             if is_waiting && *asked < MOST_REPEATS {
                 *asked += 1;
-                // The connection's clock has gone on, by a tick a millisecond.
+                // The connection's clock has kept running, at a tick per millisecond.
                 let elapsed_ms = since.elapsed().as_millis() as u32;
                 let _ = self.prober.ask(&Essentials {
                     timestamp: state.timestamp.map(|time| time.wrapping_add(elapsed_ms)),
@@ -422,7 +425,7 @@ impl Captured {
     }
 
     fn remove(&self, flow: &Flow, entry: &Entry) {
-        // There is nothing to be done about a kernel without memory.
+        // Nothing can be done about a kernel without memory.
         let _ = self.lookup.remove(flow);
         entry.place().vacate(entry.number);
     }

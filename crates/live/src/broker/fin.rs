@@ -1,4 +1,4 @@
-//! The end of a peer's stream, told to a kernel that has a connection again.
+//! Delivers the end of a peer's stream again to a kernel that gets a connection back.
 
 use baton_tcp::{Essentials, State};
 use baton_wire::SeqNr;
@@ -9,8 +9,8 @@ use std::net::IpAddr;
 const HOPS: u8 = 64;
 const LARGEST_WINDOW: u16 = u16::MAX;
 
-/// What the kernel can be brought into, and the packet that brings it from there to where the connection is: a peer's FIN cannot be
-/// restored, but be received once more.
+/// Returns a state that the kernel can restore, and the packet that takes the connection from there to its real state: a received FIN
+/// cannot be restored, but the kernel can receive it once more.
 pub(super) fn without_fin(essentials: Essentials<Bytes>) -> (Essentials<Bytes>, Option<Vec<u8>>) {
     if essentials.state != State::CloseWait {
         return (essentials, None);
@@ -25,7 +25,7 @@ pub(super) fn without_fin(essentials: Essentials<Bytes>) -> (Essentials<Bytes>, 
     (before, packet)
 }
 
-/// A FIN of the peer. It acknowledges nothing new and leaves its window as it was.
+/// Builds a FIN of the peer. It acknowledges nothing new and leaves the peer's window as it was.
 fn packet(essentials: &Essentials<Bytes>, seq: SeqNr) -> Option<Vec<u8>> {
     let flow = &essentials.flow;
     let ip = match (flow.remote.addr, flow.local.addr) {

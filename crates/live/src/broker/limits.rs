@@ -1,4 +1,4 @@
-//! What each user may have of a broker, and all users together, so that one who takes as much as there is hurts nobody else.
+//! Limits on what each user, and all users together, may use of a broker, so that a user who takes as much as possible harms nobody else.
 //!
 //! Root and the user of the broker are the operators: they have an account of their own, which no other user's share reduces.
 
@@ -10,33 +10,33 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Something of which there is only so much.
+/// A limited resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Resources {
     /// Connections to the broker.
     Clients,
     /// Applications that can be asked where their connections are.
     Subscriptions,
-    /// Memory of messages that are longer than small ones, bytes.
+    /// Memory of messages that are not small, bytes.
     Bytes,
     /// Requests that are being served.
     Turns,
-    /// Users' questions to all their applications.
+    /// Questions of a user to all of its applications.
     Questions,
 }
 
-/// How much there is of one of them.
+/// Limits of one resource.
 #[derive(Clone, Copy, Debug)]
 struct Bound {
     of_user: u64,
-    /// Of all users that are no operators.
+    /// Of all users together, without the operators.
     of_users: u64,
     of_operators: u64,
 }
 
 const MIB: u64 = 1 << 20;
 
-/// By [`Resources`].
+/// Indexed by [`Resources`].
 const BOUNDS: [Bound; 5] = [
     Bound {
         of_user: 256,
@@ -53,7 +53,7 @@ const BOUNDS: [Bound; 5] = [
         of_users: 64 * MIB,
         of_operators: 64 * MIB,
     },
-    // A user has at least two, and half of the processors: see `Limits::new`.
+    // A user gets at least two turns, or half the number of processors: see `Limits::new`.
     Bound {
         of_user: 2,
         of_users: 1024,
@@ -66,54 +66,54 @@ const BOUNDS: [Bound; 5] = [
     },
 ];
 
-/// Descriptors that other users leave to the operators, and to the broker itself, or half of all if that is less.
+/// Descriptors reserved for the operators and the broker itself; if this is more than half of all descriptors, half of them are reserved.
 const RESERVED_DESCRIPTORS: u64 = 256;
 
-/// A user who is no operator has a request served in this time in the long run: a move there and back takes two.
+/// Average time between two requests of a user that is not an operator. A move there and back takes two requests.
 const BETWEEN_REQUESTS: Duration = Duration::from_micros(100);
-/// After a pause these many at once.
+/// Burst of requests allowed after a pause.
 const MOST_AT_ONCE: u32 = 2000;
 
-/// A limit that has acted.
+/// A limit that was hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Limit {
-    /// A user's clients: one more was sent away.
+    /// Clients of one user: another client was rejected.
     ClientsOfUser,
-    /// All clients.
+    /// Clients of all users.
     Clients,
-    /// The broker's descriptors: a client or a subscription was sent away.
+    /// Descriptors of the broker: a client or a subscription was rejected.
     Descriptors,
-    /// A user's subscriptions.
+    /// Subscriptions of one user.
     SubscriptionsOfUser,
-    /// A process's.
+    /// Subscriptions of one process.
     SubscriptionsOfProcess,
-    /// All subscriptions.
+    /// Subscriptions of all users.
     Subscriptions,
-    /// A message was longer than its kind may be, or came with too many files: its client was cut off.
+    /// A message was longer than its kind allows or came with too many files: its client was disconnected.
     Excess,
-    /// A message was not whole in time: its client was cut off.
+    /// A message was not complete in time: its client was disconnected.
     LateMessage,
     /// A message waited for memory of its user.
     BytesOfUser,
-    /// A message waited for memory of all.
+    /// A message waited for memory of all users.
     Bytes,
-    /// There was no memory for a message in time: its client was cut off.
+    /// There was no memory for a message in time: its client was disconnected.
     NoMemory,
     /// A request waited for others of its user.
     TurnsOfUser,
-    /// A request waited for those of all.
+    /// A request waited for those of all users.
     Turns,
-    /// A client did not read its answer in time: it was cut off.
+    /// A client did not read its answer in time and was disconnected.
     UnreadAnswer,
-    /// A user asked where connections are while another of its questions was not answered.
+    /// A user asked where its connections are while an earlier question was still unanswered.
     Questions,
-    /// An application did not tell in time where its connections are, or not in order: it is not asked again.
+    /// An application did not tell in time, or not correctly, where its connections are, and is not asked again.
     BadAnswer,
-    /// A line for the operator that was not shown.
+    /// A line for the operator was suppressed.
     Notices,
 }
 
-/// Their names, in that order.
+/// Names of the limits, in the same order.
 const LIMITS: [&str; 17] = [
     "clients_of_user",
     "clients",
@@ -138,7 +138,7 @@ const LIMITS: [&str; 17] = [
 #[derive(Debug)]
 pub(super) struct Limits {
     bounds: [Bound; 5],
-    /// That users who are no operators may have, by their clients and subscriptions.
+    /// Number of descriptors available to clients and subscriptions of users that are not operators.
     descriptors: u64,
     accounts: Mutex<Accounts>,
     acted: [AtomicU64; LIMITS.len()],
@@ -146,23 +146,23 @@ pub(super) struct Limits {
 
 #[derive(Debug, Default)]
 struct Accounts {
-    /// By user; the operators' is root's.
+    /// Accounts by user. All operators share root's.
     users: FxHashMap<u32, Account>,
-    /// Of all users that are no operators.
+    /// Usage of all users together, without the operators.
     used: [u64; 5],
 }
 
 #[derive(Debug, Default)]
 struct Account {
     used: [u64; 5],
-    /// Requests that wait for a turn.
+    /// Number of requests that wait for a turn.
     waiting: usize,
     turn_is_free: Arc<Condvar>,
-    /// When the user's next request is due, if all came evenly. None: it has had none.
+    /// Time at which the user's next request is due if its requests were evenly spaced. `None` before the first request.
     due: Option<Instant>,
 }
 
-/// Something that a user has until this is dropped.
+/// An amount of a resource that a user holds until this is dropped.
 #[derive(Debug)]
 pub(super) struct Share {
     limits: Arc<Limits>,
@@ -173,7 +173,7 @@ pub(super) struct Share {
 
 impl Limits {
     pub(super) fn new() -> Arc<Self> {
-        // As many as this process may have.
+        // Raise the limit to the maximum for this process.
         let all = getrlimit(Resource::Nofile).maximum;
         let raised = Rlimit {
             current: all,
@@ -193,21 +193,21 @@ impl Limits {
         })
     }
 
-    /// A limit has acted.
+    /// Counts a limit that was hit.
     pub(super) fn count(&self, limit: Limit) {
         self.acted[limit as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How often each limit has acted, by its name.
+    /// Returns how often each limit was hit, by name.
     pub(super) fn counters(&self) -> BTreeMap<&'static str, u64> {
         let acted = self.acted.iter().map(|count| count.load(Ordering::Relaxed));
         LIMITS.into_iter().zip(acted).collect()
     }
 
-    /// Gives a user so much.
+    /// Gives a user an amount of a resource.
     ///
     /// # Errors
-    /// The limit that is reached by it. It is not counted.
+    /// The limit that prevents it. It is not counted.
     pub(super) fn take(
         self: &Arc<Self>,
         user: u32,
@@ -220,13 +220,13 @@ impl Limits {
         Ok(self.share(user, of, amount))
     }
 
-    /// Writes down what a user has already.
+    /// Charges a user for something that it already has.
     pub(super) fn charge(self: &Arc<Self>, user: u32, of: Resources, amount: u64) -> Share {
         self.lock().add(user, of, amount);
         self.share(user, of, amount)
     }
 
-    /// Waits until a request of this user may be served: a user who asks much waits for its own requests.
+    /// Waits until a request of this user may be served. A user with many requests waits for its own.
     pub(super) fn turn(self: &Arc<Self>, user: u32) -> Share {
         let wait = self.lock().pace(user, Instant::now());
         if !wait.is_zero() {
@@ -252,7 +252,7 @@ impl Limits {
         self.share(user, Resources::Turns, 1)
     }
 
-    /// Whether a user has used up its memory.
+    /// Returns whether a user has used up its memory.
     pub(super) fn is_out_of_memory(&self, user: u32) -> bool {
         self.check(&self.lock(), user, Resources::Bytes, 1).is_err()
     }
@@ -311,7 +311,7 @@ impl Limits {
     }
 }
 
-/// Its stream, and the socket that a request is about.
+/// Descriptors of a client: its stream, and the socket that a request refers to.
 const DESCRIPTORS_OF_CLIENT: u64 = 2;
 
 impl Accounts {
@@ -323,7 +323,7 @@ impl Accounts {
         }
     }
 
-    /// How long a request of this user has to wait for those before it.
+    /// Returns how long a request of this user must wait for the requests before it.
     fn pace(&mut self, user: u32, now: Instant) -> Duration {
         if is_operator(user) {
             return Duration::ZERO;
@@ -335,7 +335,7 @@ impl Accounts {
         due.saturating_duration_since(now)
     }
 
-    /// Of users that are no operators.
+    /// Returns the number of descriptors in use by users that are not operators.
     fn descriptors(&self) -> u64 {
         let used = |of: Resources| self.used[of as usize];
         used(Resources::Clients) * DESCRIPTORS_OF_CLIENT + used(Resources::Subscriptions)
@@ -364,7 +364,7 @@ impl Drop for Share {
     }
 }
 
-/// Whether this user may ask for what concerns all.
+/// Returns whether this user is an operator.
 pub(super) fn is_operator(user: u32) -> bool {
     user == 0 || user == getuid().as_raw()
 }
@@ -380,7 +380,7 @@ mod tests {
     const HOSTILE: u32 = 40_001;
     const OTHER: u32 = 40_002;
 
-    /// Takes all that this user gets; gives the limit that ended it, too.
+    /// Takes as much as this user gets. Also returns the limit that was hit.
     fn take_all(
         limits: &Arc<Limits>,
         user: u32,
@@ -414,7 +414,7 @@ mod tests {
             let (theirs, _) = take_all(&limits, OTHER, of, amount);
             assert_eq!(held.len(), theirs.len(), "{of:?}");
             drop((held, theirs));
-            // Many users may leave another none; never the operators.
+            // Many users together may leave nothing for another user, but never for the operators.
             let many: Vec<_> = (0..5000)
                 .flat_map(|user| take_all(&limits, HOSTILE + user, of, amount).0)
                 .collect();

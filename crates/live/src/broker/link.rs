@@ -1,4 +1,4 @@
-//! The adapter's end.
+//! The adapter's end of the connection to its broker.
 
 use super::captured::CapturedStats;
 use super::memory::{Memory, Table};
@@ -22,29 +22,31 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
-/// A broker that lives answers sooner.
+/// Longest wait for an answer of the broker.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
-/// An adapter's place at a broker. When it is dropped the adapter has ended in order; what goes with the process was killed.
+/// An adapter's connection to its broker. Dropping it detaches the adapter in order; if only the process disappears, the broker assumes
+/// that it was killed.
 #[derive(Debug)]
 pub struct BrokerLink {
     stream: UnixStream,
     memory: Arc<Memory>,
     mode: Mode,
     queues: u32,
-    /// They keep the programs attached when the broker is killed.
+    /// Keep the programs attached when the broker is killed.
     links: Vec<OwnedFd>,
-    /// Where the next one would listen, and what it has to know.
+    /// Path at which the next broker would listen, and what to send to it.
     path: PathBuf,
     arrival: Arrival,
 }
 
 impl BrokerLink {
-    /// Becomes the adapter of the broker at `path`, on the interface `name` of this thread's network namespace. Connections get the parameters `tcp` where the handshake left
-    /// them open; applications that have no policy of their own are told this one. None where nobody answers.
+    /// Becomes the adapter of the broker at `path`, on the interface `name` of this thread's network namespace. Connections get the
+    /// parameters `tcp` where the handshake left them open, and applications without a policy of their own get `policy`. Returns `None` if
+    /// nobody answers.
     ///
     /// # Errors
-    /// It is the broker of another interface or network namespace, or has an adapter already.
+    /// The broker serves another interface or network namespace, or already has an adapter.
     pub fn attach(
         path: &Path,
         name: &str,
@@ -59,7 +61,7 @@ impl BrokerLink {
         };
         match Self::attach_by(path, arrival) {
             Ok(link) => Ok(Some(link)),
-            // Or it is just about to end.
+            // Or the broker is just ending.
             Err(error)
                 if matches!(
                     error.kind(),
@@ -101,17 +103,17 @@ impl BrokerLink {
         })
     }
 
-    /// The mode in which the program runs that finds packets.
+    /// Returns the mode of the program that finds packets.
     pub fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// Receive queues of the interface, each of which is to have a socket.
+    /// Returns the number of receive queues of the interface. Each needs a socket.
     pub fn queues(&self) -> u32 {
         self.queues
     }
 
-    /// From here on the packets of `queue` go to this socket (AF_XDP) until it is closed.
+    /// Directs the packets of `queue` to this socket (AF_XDP) until it is closed.
     ///
     /// # Errors
     /// There is no such queue, or the socket is not set up.
@@ -119,11 +121,11 @@ impl BrokerLink {
         give_socket(&self.stream, queue, socket)
     }
 
-    /// Becomes the adapter of the next broker with all that it has, `sockets` by queue among it: from one packet to the next they come by the
-    /// programs of that one.
+    /// Becomes the adapter of the next broker with everything it has, including `sockets`, one per queue. The next broker's programs
+    /// replace those of the last one between two packets.
     ///
     /// # Errors
-    /// There is none, or it has another adapter.
+    /// There is no other broker, or it has another adapter.
     pub(crate) fn find_next(&mut self, sockets: &[OwnedFd]) -> io::Result<()> {
         let stream = UnixStream::connect(&self.path)?;
         messages::limit_waits(&stream, LONGEST_WAIT)?;
@@ -144,12 +146,12 @@ impl BrokerLink {
         Ok(())
     }
 
-    /// Gives the kernel an IP packet that was received here. It may be lost.
+    /// Passes an IP packet that was received here to the kernel. The packet may be lost.
     pub(crate) fn inject(&self, packet: &[u8]) {
         let _ = messages::send(&self.stream, INJECT, packet, &[]);
     }
 
-    /// Whether the broker is there.
+    /// Returns whether the broker is still connected.
     pub(crate) fn is_there(&self) -> bool {
         let peeked = recv(
             &self.stream,
@@ -159,17 +161,17 @@ impl BrokerLink {
         peeked.is_err_and(|error| error == Errno::AGAIN)
     }
 
-    /// What the adapter keeps of its connections.
+    /// Returns the adapter's records of its connections.
     pub(crate) fn table(&self) -> &Table {
         &self.memory
     }
 
-    /// The memory in which that stands.
+    /// Returns the memory that holds the records.
     pub(crate) fn memory(&self) -> &Arc<Memory> {
         &self.memory
     }
 
-    /// What the broker had counted a moment ago.
+    /// Returns the broker's counters as of a moment ago.
     pub(crate) fn stats(&self) -> CapturedStats {
         let counters = &self.memory.counters;
         let words = counters
@@ -178,7 +180,7 @@ impl BrokerLink {
         CapturedStats::from_words(words)
     }
 
-    /// Whether all connections are to go back to the kernel.
+    /// Returns whether all connections must go back to the kernel.
     pub(crate) fn is_closed(&self) -> bool {
         self.memory.closed.load(Ordering::Relaxed) != 0
     }
@@ -191,7 +193,7 @@ impl BrokerLink {
 
 impl Drop for BrokerLink {
     fn drop(&mut self) {
-        // An adapter that has failed has not reset what it had.
+        // A panicking adapter has not reset its connections.
         if !thread::panicking() && messages::send(&self.stream, DETACH, &[], &[]).is_ok() {
             let _ = answer(&self.stream);
         }

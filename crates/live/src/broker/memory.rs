@@ -1,4 +1,4 @@
-//! The memory in which an adapter keeps what the broker needs of its connections. The broker has made it; it is there when the adapter is not.
+//! The memory in which an adapter records the state of its connections for the broker. The broker creates it, and it survives the adapter.
 #![allow(unsafe_code)]
 
 use super::record::{Data, Record, WORDS};
@@ -15,10 +15,10 @@ use std::ops::Deref;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Connections of an adapter at most.
+/// Maximum number of connections of an adapter.
 pub(super) const CAPACITY: usize = 65_536;
 
-/// Neither side can change the size, nor what can be changed.
+/// Neither side can change the size or the seals.
 const SEALS: SealFlags = SealFlags::SHRINK
     .union(SealFlags::GROW)
     .union(SealFlags::SEAL);
@@ -26,52 +26,52 @@ const SEALS: SealFlags = SealFlags::SHRINK
 /// More than there are kinds of owners.
 const OWNERS: u32 = 8;
 
-/// Both addresses, four words each, and both ports in one.
+/// Two addresses of four words each, and a word with both ports.
 const FLOW_WORDS: usize = 9;
 
-/// What stands in the memory: nothing but atomic integers, of which any bits are valid.
+/// Layout of the memory: only atomic integers, for which all bit patterns are valid.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Table {
-    /// Connections that were taken out of the kernel so far: their places stand in `coming`, one after another and round.
+    /// Number of connections taken out of the kernel so far. Their places are in `coming`, a ring.
     pub(super) taken: AtomicU32,
-    /// By which broker and adapter seal states that pass through applications ([`super::seal`]).
+    /// Key with which broker and adapter seal states that pass through applications ([`super::seal`]).
     pub(super) key: [AtomicU64; 2],
-    /// Not 0: all connections are to go back to the kernel.
+    /// If not 0, all connections must go back to the kernel: by command, or because the adapter is shutting down ([`CLOSED_BY_ADAPTER`]).
     pub(super) closed: AtomicU32,
-    /// Once it is closed: connections that are still on the adapter, as it tells. More than there can be until it does.
+    /// After `closed` is set, the number of connections still on the adapter. Larger than any possible number until the adapter has set it.
     pub(super) on_adapter: AtomicU64,
-    /// What the broker has counted.
+    /// The broker's counters.
     pub(super) counters: [AtomicU64; 8],
     coming: [AtomicU32; CAPACITY],
     pub(super) places: [Place; CAPACITY],
-    /// By place. It has memory where there was some.
+    /// Data by place. Pages are only allocated once they are used.
     data: [Data; CAPACITY],
 }
 
-/// Who has a connection.
+/// Owner of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// The place is free.
+    /// Nobody: the place is free.
     Nobody,
-    /// The application has its state, and hands it to the adapter or back to the kernel.
+    /// The application, which has the connection's state and hands it to the adapter or back to the kernel.
     Application,
     /// The adapter.
     Adapter,
-    /// It has come to its end on the adapter.
+    /// Nobody: the connection has ended on the adapter.
     Over,
-    /// The broker puts it back into the kernel.
+    /// The broker, which is putting the connection back into the kernel.
     Broker,
 }
 
-/// How far a connection has got since it left the kernel.
+/// Progress of a connection since it left the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// It has not been given back by the adapter.
+    /// The adapter has not given the connection back.
     Taken,
-    /// The adapter has given it back to its application.
+    /// The adapter has given the connection back to its application.
     Released,
-    /// It is in TIME-WAIT on the adapter, and nobody is to go on with it.
+    /// The connection is in TIME-WAIT on the adapter, and nobody may continue it.
     Finished,
 }
 
@@ -79,7 +79,7 @@ pub(crate) enum Stage {
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub(crate) struct Place {
-    /// The owner, and above it which one of the connections this is that have had the place.
+    /// The owner in the low bits, and above it the number of the connection among all that have had this place.
     owner: AtomicU32,
     /// When the application got it, by the system's clock.
     since_ms: AtomicU32,
@@ -93,7 +93,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Who has the connection, and its number among those that have had the place.
+    /// Returns the connection's number among those that have had the place, and its owner.
     pub(crate) fn owner(&self) -> (u32, Owner) {
         let word = self.owner.load(Ordering::Acquire);
         let owner = match word % OWNERS {
@@ -106,8 +106,8 @@ impl Place {
         (word / OWNERS, owner)
     }
 
-    /// A connection takes the place, which is free: an application of this user has it taken out of the kernel, where its socket was one of IPv6
-    /// if it `is_wide`. Gives its number.
+    /// Assigns the free place to a connection that an application of `user` has the broker take out of the kernel. `is_wide` says whether
+    /// its socket is an IPv6 socket. Returns the connection's number.
     pub(crate) fn occupy(&self, flow: &Flow, user: u32, is_wide: bool) -> u32 {
         let addresses = [flow.local.addr, flow.remote.addr].map(|addr| match addr {
             IpAddr::V4(addr) => addr.to_ipv6_mapped().to_bits(),
@@ -131,7 +131,7 @@ impl Place {
         number
     }
 
-    /// The place is free for another.
+    /// Frees the place for another connection.
     pub(crate) fn vacate(&self, number: u32) {
         self.set(number.wrapping_add(1), Owner::Nobody);
     }
@@ -140,7 +140,7 @@ impl Place {
         self.owner.store(word_of(number, owner), Ordering::Release);
     }
 
-    /// Another has the connection now, unless it is not there any more, or `from` has not got it.
+    /// Changes the owner of the connection. Returns false if the connection has left the place, or `from` does not own it.
     pub(crate) fn pass(&self, number: u32, from: Owner, to: Owner) -> bool {
         if to == Owner::Application {
             self.since_ms.store(now_ms(), Ordering::Relaxed);
@@ -152,7 +152,7 @@ impl Place {
         passed.is_ok()
     }
 
-    /// How long the application has had it, ms.
+    /// Returns how long the application has had the connection in ms; meaningless after an hour.
     pub(crate) fn age_ms(&self) -> u32 {
         now_ms().wrapping_sub(self.since_ms.load(Ordering::Relaxed))
     }
@@ -162,12 +162,12 @@ impl Place {
         self.user.load(Ordering::Relaxed)
     }
 
-    /// Whether its socket was one of IPv6.
+    /// Returns whether the application's socket is an IPv6 socket.
     pub(super) fn is_wide(&self) -> bool {
         self.is_wide.load(Ordering::Relaxed) != 0
     }
 
-    /// How far it has got.
+    /// Returns the stage of the connection.
     pub(crate) fn stage(&self) -> Stage {
         match self.stage.load(Ordering::Acquire) {
             0 => Stage::Taken,
@@ -180,7 +180,7 @@ impl Place {
         self.stage.store(stage as u32, Ordering::Release);
     }
 
-    /// The connection.
+    /// Returns the flow of the connection.
     pub(crate) fn flow(&self) -> Flow {
         let word = |at: usize| self.flow[at].load(Ordering::Relaxed);
         let addr = |first: usize| {
@@ -200,14 +200,14 @@ fn word_of(number: u32, owner: Owner) -> u32 {
 }
 
 impl Table {
-    /// Tells the adapter of a connection that comes.
+    /// Announces a connection that has been captured to the adapter.
     pub(crate) fn announce(&self, place: u32) {
         let taken = self.taken.load(Ordering::Relaxed);
         self.coming[taken as usize % CAPACITY].store(place, Ordering::Relaxed);
         self.taken.store(taken.wrapping_add(1), Ordering::Release);
     }
 
-    /// Connections that have come since so many had: each place. After too long all there are.
+    /// Calls `each` with the place of each connection announced since `seen`, or with all places if the ring was too short.
     pub(crate) fn news(&self, seen: &mut u32, mut each: impl FnMut(u32)) {
         let taken = self.taken.load(Ordering::Acquire);
         let new = taken.wrapping_sub(std::mem::replace(seen, taken)) as usize;
@@ -222,32 +222,32 @@ impl Table {
         }
     }
 
-    /// A place, if there is one of this number.
+    /// Returns the place with this number, if it exists.
     pub(crate) fn place(&self, number: u32) -> Option<&Place> {
         self.places.get(number as usize)
     }
 
-    /// The data of the connection at a place.
+    /// Returns the data of the connection at a place.
     pub(crate) fn data(&self, number: u32) -> &Data {
         &self.data[number as usize]
     }
 }
 
-/// The memory.
+/// The memory and its mapping.
 #[derive(Debug)]
 pub(crate) struct Memory {
     file: OwnedFd,
     mapping: Mapping,
 }
 
-// SAFETY: what stands in it is reached as atomic integers alone.
+// SAFETY: the content is only accessed as atomic integers.
 unsafe impl Sync for Memory {}
 
 impl Memory {
-    /// For an adapter that comes.
+    /// Creates memory for an adapter that attaches.
     ///
     /// # Errors
-    /// There is none left.
+    /// The system has no memory left.
     pub(crate) fn create() -> io::Result<Self> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = memfd_create("baton-connections", flags)?;
@@ -263,10 +263,10 @@ impl Memory {
         Ok(memory)
     }
 
-    /// That which a broker has made.
+    /// Maps memory that a broker has created.
     ///
     /// # Errors
-    /// It is none, or there is no room for it.
+    /// The file is not such memory, or there is no address space for it.
     pub(super) fn open(file: OwnedFd) -> io::Result<Self> {
         let is_sound = fcntl_get_seals(&file)?.contains(SEALS)
             && fstat(&file)?.st_size as u64 == size_of::<Table>() as u64;
@@ -286,8 +286,8 @@ impl Deref for Memory {
     type Target = Table;
 
     fn deref(&self) -> &Table {
-        // SAFETY: it is as long as that, aligned as pages are, and lives as long. It consists of atomic integers, which both processes may
-        // change, and for which all bits are valid.
+        // SAFETY: the mapping is as long as a table, is page-aligned, and lives as long as `self`. A table consists of atomic integers,
+        // which both processes may change and for which all bit patterns are valid.
         unsafe { &*self.mapping.at(0, size_of::<Table>()).cast() }
     }
 }

@@ -1,14 +1,14 @@
-//! Connections of the kernel that an adapter beside it takes over, one by one, and gives back.
+//! Moves single connections from the kernel to an adapter beside it, and back.
 //!
-//! The interface and its addresses stay the kernel's. An application hands the broker a socket; the broker has its packets come to the
-//! adapter, takes the connection out of the kernel ([`crate::repair`]) and answers with its state, sealed, which the application
-//! then hands to the adapter as any other ([`baton_host::layer`]). On the way back the broker puts the connection into a new socket, and answers
-//! with that. Repair mode needs CAP_NET_ADMIN: the broker has it, applications and adapter need not.
+//! The kernel keeps the interface and its addresses. An application hands a socket to the broker. The broker redirects the connection's
+//! packets to the adapter, takes the connection out of the kernel ([`crate::repair`]) and answers with the connection's sealed state, which
+//! the application hands to the adapter like any other ([`baton_host::layer`]). On the way back the broker puts the connection into a new
+//! socket and answers with that socket. Repair mode needs CAP_NET_ADMIN: the broker has it, applications and the adapter do not need it.
 //!
-//! The broker is a process of its own, which outlives the adapter ([`BrokerLink`] is the adapter's end): it owns the programs that find
-//! connections' packets, and memory in which the adapter keeps each connection's state. When the adapter is killed the program drops what comes for
-//! its connections until each is decided: those of which no data was under way go on in the kernel, as soon as their application asks for
-//! them; the others are reset.
+//! The broker is a separate process that outlives the adapter ([`BrokerLink`] is the adapter's end). It owns the programs that find the
+//! connections' packets, and the memory in which the adapter records each connection's state. When the adapter is killed, the program drops
+//! packets of its connections until the fate of each is decided: those that had no data in flight continue in the kernel as soon as their
+//! application asks for them; the others are reset.
 
 mod applications;
 mod captured;

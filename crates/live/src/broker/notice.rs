@@ -1,49 +1,49 @@
-//! What a broker tells its operator.
+//! Notices of a broker for its operator.
 
 use baton_wire::Flow;
 use std::fmt::{self, Display};
 
-/// What happened to an adapter, or to connections of one that is gone.
+/// An event in the life of an adapter or of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BrokerNotice {
-    /// An adapter has come: its process.
+    /// An adapter with this process ID has attached.
     Attached(u32),
-    /// One has come whose broker was killed.
+    /// An adapter has attached whose previous broker was killed.
     Adopted {
-        /// Its process.
+        /// Process ID of the adapter.
         pid: u32,
-        /// Connections that it has, or its applications on their way.
+        /// Number of connections that the adapter has, or that are on their way between it and its applications.
         connections: usize,
     },
-    /// It has ended, and left nothing behind.
+    /// The adapter with this process ID has ended and left nothing behind.
     Left(u32),
-    /// It is gone without a word, as one that is killed.
+    /// The adapter has disappeared without detaching, for example because it was killed.
     Killed {
-        /// Its process.
+        /// Process ID of the adapter.
         pid: u32,
-        /// Connections whose state is complete: their applications take them back.
+        /// Number of connections whose state is complete: their applications take them back.
         complete: usize,
-        /// Connections that are on their way between an application and the adapter.
+        /// Number of connections that are on their way between an application and the adapter.
         moving: usize,
-        /// Connections that are reset.
+        /// Number of connections that are reset.
         reset: usize,
     },
     /// A connection is lost: its peer is to be told by a reset.
     Lost(Flow, Loss),
-    /// So many notices of a kind, by its name, came too soon one after another to be told one by one.
+    /// Number of notices of a kind (its name) that were suppressed because they came too fast.
     Hidden(&'static str, u64),
 }
 
-/// Why a connection is lost.
+/// Reason why a connection is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// Data was under way.
+    /// Data was in flight.
     Incomplete,
-    /// The application is gone, too, or has let go of it.
+    /// The application has exited, too, or has abandoned the connection.
     Abandoned,
-    /// What the application has sent and received is not what the adapter has: one had more than the other.
+    /// The adapter and the application disagree on how much was sent and received.
     Mismatch,
-    /// The kernel has not taken it.
+    /// The kernel has refused the connection.
     NotTaken,
 }
 

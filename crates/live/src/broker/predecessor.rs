@@ -1,4 +1,4 @@
-//! The adapter that was there before: it gives its connections back to the kernel and ends.
+//! Ends the previous adapter, which gives its connections back to the kernel first.
 
 use crate::error::LiveError;
 use baton_sockets::broker::BrokerClient;
@@ -7,17 +7,16 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::io;
 use std::path::Path;
 
-/// It is given up on after this time: longer than it gives its connections to leave.
+/// Longest wait for its end: longer than it allows its connections to leave.
 const LONGEST_END: Timespec = Timespec {
     tv_sec: 30,
     tv_nsec: 0,
 };
 
-/// Has the adapter of the broker at `path` end as if it were interrupted, and waits until it is gone. Gives its process; none where there is
-/// none.
+/// Sends SIGTERM to the adapter of the broker at `path` and waits for its end. Returns its process ID, or `None` if there is no adapter.
 ///
 /// # Errors
-/// This user may not end it, or it does not end.
+/// This user may not end the adapter, or the adapter does not end.
 pub fn end_predecessor(path: &Path) -> Result<Option<u32>, LiveError> {
     let at = || format!("--replace, --broker {}", path.display());
     let mut broker = match BrokerClient::connect(path) {
@@ -35,7 +34,7 @@ pub fn end_predecessor(path: &Path) -> Result<Option<u32>, LiveError> {
             return Ok(None);
         };
         let process = pidfd_open(pid, PidfdFlags::empty())?;
-        // If it still is the adapter this is its process; a number alone might be another's by now.
+        // If the adapter is still the same, the descriptor refers to its process. The process ID alone might have been reused.
         if adapter()? == Some(pid) {
             pidfd_send_signal(&process, Signal::TERM)?;
         }
@@ -58,7 +57,7 @@ pub fn end_predecessor(path: &Path) -> Result<Option<u32>, LiveError> {
     }
 }
 
-/// Nobody listens there.
+/// Reports whether an error means that nobody listens at the path.
 fn is_absent(error: &io::Error) -> bool {
     matches!(
         error.kind(),

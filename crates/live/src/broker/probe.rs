@@ -1,5 +1,5 @@
-//! A question to a peer. Where its connection is lost, it answers, and the kernel, which knows the connection no longer, resets it. Where the
-//! kernel has the connection back, the answer acknowledges all.
+//! A question to a peer. If the peer's connection is lost, the kernel, which no longer knows the connection, resets it when the peer
+//! answers. If the kernel has the connection back, the answer acknowledges everything that the peer has received.
 
 use baton_tcp::Essentials;
 use baton_wire::Flow;
@@ -15,8 +15,8 @@ use std::os::fd::OwnedFd;
 
 const HOPS: u8 = 64;
 
-/// A byte before all that the peer expects, which it drops (RFC 9293 3.8.4). Without one Linux answers twice a second at most, and has just
-/// answered the kernel if that had the connection back a moment ago.
+/// A byte before everything that the peer expects, which the peer drops (RFC 9293 3.8.4). Linux answers a segment without data at most
+/// twice a second, and may have just answered the kernel if that got the connection back a moment ago.
 const OLD_BYTE: [u8; 1] = [0];
 
 /// Sends packets with headers of its own.
@@ -27,10 +27,10 @@ pub(super) struct Prober {
 }
 
 impl Prober {
-    /// In this thread's network namespace.
+    /// Opens raw sockets in this thread's network namespace.
     ///
     /// # Errors
-    /// There is no permission (CAP_NET_RAW).
+    /// The process lacks the permission (CAP_NET_RAW).
     pub(super) fn new() -> io::Result<Self> {
         let open = |family| {
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -42,19 +42,19 @@ impl Prober {
         })
     }
 
-    /// Has the peer of a connection, which is or was in this state, tell where it is (RFC 9293 3.10.7.4): what it is sent lies before all that it
-    /// expects, and acknowledges nothing new.
+    /// Makes the peer of a connection that is or was in this state report its sequence numbers (RFC 9293 3.10.7.4): the packet lies before
+    /// everything that the peer expects, and acknowledges nothing new.
     ///
     /// # Errors
-    /// The system sends nothing.
+    /// The system cannot send the packet.
     pub(super) fn ask(&self, state: &Essentials<Bytes>) -> io::Result<()> {
         self.send(&question(state)?, state.flow.remote.addr)
     }
 
-    /// Has whoever is at the other end of a flow answer: a number at random is hardly ever one that is expected.
+    /// Makes the peer at the other end of a flow answer: a random sequence number is hardly ever an expected one.
     ///
     /// # Errors
-    /// The system sends nothing.
+    /// The system cannot send the packet.
     pub(super) fn rouse(&self, flow: &Flow) -> io::Result<()> {
         let mut numbers = [0; 8];
         getrandom(&mut numbers[..], GetRandomFlags::empty())?;
@@ -79,16 +79,16 @@ impl Prober {
     }
 }
 
-/// An IP packet with the question.
+/// Builds the IP packet with the question.
 ///
 /// # Errors
-/// The addresses are of two families.
+/// The addresses are of different families.
 pub(crate) fn question(state: &Essentials<Bytes>) -> io::Result<Vec<u8>> {
     let flow = &state.flow;
     let seq = (state.send_una - 1).0;
     let shift = state.window_scaling.map_or(0, |scaling| scaling.receive);
     let offered = state.receive_edge.saturating_since(state.receive_next);
-    // Rounded up: what was offered is not taken back.
+    // Rounded up, because an offered window must not shrink.
     let window = u16::try_from(offered.div_ceil(1 << shift)).unwrap_or(u16::MAX);
     let tcp = ip(flow)?
         .tcp(flow.local.port, flow.remote.port, seq, window)

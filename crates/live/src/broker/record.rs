@@ -1,8 +1,9 @@
-//! What is kept of a connection on the adapter, in memory that survives the adapter: enough to go on with it in the kernel, as long as
-//! hardly any of its data is under way.
+//! The record of a connection on the adapter, in memory that survives the adapter. If little data is in flight, the kernel can continue
+//! from it.
 //!
-//! The adapter writes, and may be killed between any two words. The first word tells how far it has come: odd while the state is not to be
-//! believed. It is odd before any packet leaves that contradicts what stands there, and even again once all words say how the connection is.
+//! The adapter writes the record and may be killed between any two words. The first word is a version number, which is odd while the state
+//! is invalid. It becomes odd before any packet leaves that contradicts the recorded state, and even again once all words describe the
+//! connection.
 
 use baton_iolib::{read_words, write_words};
 use baton_tcp::{Essentials, State, WindowScaling};
@@ -10,42 +11,42 @@ use baton_wire::{Flow, SeqNr, Span};
 use bytes::Bytes;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
-/// Words of a state.
+/// Number of words of a state.
 pub const WORDS: usize = 14;
 
-/// Most bytes that were sent and are not acknowledged that are kept, too.
+/// Maximum number of unacknowledged bytes that are recorded with the state.
 pub const DATA_BYTES: usize = 1536;
 
-/// The largest shift of window scaling (RFC 7323 2.3).
+/// Largest shift of window scaling (RFC 7323 2.3).
 const LARGEST_SHIFT: u32 = 14;
-/// The largest window there is: 64 KiB by that shift.
+/// Largest possible window: 64 KiB shifted by [`LARGEST_SHIFT`].
 const LARGEST_WINDOW: u32 = 1 << 30;
 
-/// Bits of the word of options, above an MSS and two shifts.
+/// Bits of the options word, above the MSS and two shifts.
 const SCALING: u32 = 1 << 24;
 const SACK: u32 = 1 << 25;
 const TIMESTAMPS: u32 = 1 << 26;
 const ROUND_TRIP: u32 = 1 << 27;
 const CONGESTION_WINDOW: u32 = 1 << 28;
 
-/// What a record says.
+/// Content of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Said {
-    /// The adapter has done nothing with the connection: the state is as it was when it left the kernel.
+    /// The adapter has done nothing with the connection: its state is still that in which it left the kernel.
     Untouched,
-    /// The adapter goes on with it, and data is under way.
+    /// The adapter has used the connection, and data is in flight.
     Incomplete,
-    /// This is its state.
+    /// The connection is in this state.
     Complete([u32; WORDS]),
 }
 
-/// What was written on a connection and is not acknowledged. It belongs to the record, and is written between its first and its last step.
+/// Written data of a connection that is not yet acknowledged. It belongs to the record, and is written while the record is invalid.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Data([AtomicU64; DATA_BYTES / 8]);
 
 impl Data {
-    /// Writes `parts` one after another; they are no longer than there is room for.
+    /// Writes `parts` one after another. They must fit.
     fn write<'a>(&self, parts: impl Iterator<Item = &'a [u8]>) {
         let mut at = 0;
         for part in parts {
@@ -54,7 +55,7 @@ impl Data {
         }
     }
 
-    /// The first `len` bytes, or all there are.
+    /// Returns the first `len` bytes, or all if there are fewer.
     pub fn read(&self, len: u32) -> Bytes {
         let mut bytes = vec![0; DATA_BYTES.min(len as usize)];
         read_words(&self.0, &mut bytes);
@@ -62,31 +63,31 @@ impl Data {
     }
 }
 
-/// A state and the word before it.
+/// A state and the version before it.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct Record([AtomicU32; 1 + WORDS]);
 
 impl Record {
-    /// What it says.
+    /// Reads the record.
     pub fn read(&self) -> Said {
         let version = self.0[0].load(Ordering::Acquire);
         let state = self.last();
         match version {
             0 => Said::Untouched,
             _ if version % 2 == 1 => Said::Incomplete,
-            // Whoever writes is alive, and has just begun.
+            // The writer is alive and has just begun to write.
             _ if self.0[0].load(Ordering::Relaxed) != version => Said::Incomplete,
             _ => Said::Complete(state),
         }
     }
 
-    /// The words as they stand: of a complete state, or of several.
+    /// Returns the current words, which may be a mixture of several states.
     pub fn last(&self) -> [u32; WORDS] {
         std::array::from_fn(|at| self.0[1 + at].load(Ordering::Acquire))
     }
 
-    /// A connection has left the kernel with this state, or the adapter.
+    /// Resets the record when a connection has left the kernel or the adapter, with its state, if known.
     pub fn reset(&self, state: Option<&[u32; WORDS]>) {
         self.0[0].store(1, Ordering::Release);
         for (word, value) in self.0[1..].iter().zip(state.into_iter().flatten()) {
@@ -95,7 +96,7 @@ impl Record {
         self.0[0].store(0, Ordering::Release);
     }
 
-    /// What is about to leave, or has arrived, is not in the state.
+    /// Marks the state as invalid, because data that is about to leave or has arrived is not in it.
     #[inline]
     pub fn spoil(&self) {
         let version = self.0[0].load(Ordering::Relaxed);
@@ -104,7 +105,7 @@ impl Record {
         }
     }
 
-    /// The same with data in these parts.
+    /// Records a state with data, which consists of `parts`.
     pub fn write_with<'a>(
         &self,
         state: &[u32; WORDS],
@@ -112,24 +113,24 @@ impl Record {
         parts: impl Iterator<Item = &'a [u8]>,
     ) {
         self.spoil();
-        // The bytes come after that.
+        // The bytes must be written after that.
         fence(Ordering::Release);
         data.write(parts);
         self.write(state);
     }
 
-    /// This is the state now. There is no data.
+    /// Records a state without data.
     #[inline]
     pub fn write(&self, state: &[u32; WORDS]) {
         let version = self.0[0].load(Ordering::Relaxed);
-        // Each store is seen after all before it.
+        // Each store becomes visible after all stores before it.
         steps(version, state, |at, word| {
             self.0[at].store(word, Ordering::Release);
         });
     }
 }
 
-/// The steps of writing: words and what is to stand there.
+/// Calls `store` for each step of writing, with the index and the value of a word.
 #[inline]
 fn steps(version: u32, state: &[u32; WORDS], mut store: impl FnMut(usize, u32)) {
     let odd = version | 1;
@@ -137,11 +138,11 @@ fn steps(version: u32, state: &[u32; WORDS], mut store: impl FnMut(usize, u32)) 
     for (at, word) in state.iter().enumerate() {
         store(1 + at, *word);
     }
-    // Zero says something else.
+    // Version zero means untouched.
     store(0, odd.checked_add(1).unwrap_or(2));
 }
 
-/// The words of a state at this moment of the system's clock, milliseconds. So many bytes that were written are not acknowledged.
+/// Encodes a state at the time `at_ms` of the system's clock. `unacknowledged` is the number of written bytes that are not acknowledged.
 #[inline]
 pub fn encode(state: &Essentials<Bytes>, unacknowledged: u32, at_ms: u32) -> [u32; WORDS] {
     let WindowScaling { send, receive } = state.window_scaling.unwrap_or(WindowScaling {
@@ -177,20 +178,20 @@ pub fn encode(state: &Essentials<Bytes>, unacknowledged: u32, at_ms: u32) -> [u3
     ]
 }
 
-/// How many bytes of data a state has.
+/// Returns the number of bytes of data that belong to a state.
 pub fn data_len(words: &[u32; WORDS]) -> u32 {
     words[WORDS - 1]
 }
 
-/// A state as if all that was sent had been acknowledged up to where it was when the words were written, and nothing sent since.
+/// Returns the state as if nothing were unacknowledged: everything up to its `send_una` was sent, and nothing after it.
 pub fn without_data(words: &[u32; WORDS]) -> [u32; WORDS] {
     let mut words = *words;
     words[WORDS - 2..].fill(0);
     words
 }
 
-/// The state of a connection that has stood still since its words were written, at this moment of the system's clock, with its data. None
-/// where no connection has such a state.
+/// Decodes the state of a connection that has not changed since its words were written, as of `now_ms`, with its data. Returns `None` if no
+/// connection can be in such a state.
 pub fn decode(
     flow: Flow,
     words: &[u32; WORDS],
@@ -240,7 +241,7 @@ pub fn decode(
             receive: receive as u8,
         }),
         sack: has(SACK),
-        // A tick is a millisecond, here as with the kernel. Its clock has gone on.
+        // A tick is a millisecond, here as in the kernel, and the connection's clock has kept running.
         timestamp: has(TIMESTAMPS).then(|| timestamp.wrapping_add(now_ms.wrapping_sub(at_ms))),
         round_trip: has(ROUND_TRIP).then(|| {
             let us = |value: u32| Span::from_us(value.into());
@@ -338,9 +339,9 @@ mod tests {
             (0, options | 15 << 20),
             (2, LARGEST_WINDOW + 1),
             (4, u32::MAX),
-            // The edge lies before what is expected next.
+            // The window's right edge lies before the next expected byte.
             (5, 1),
-            // More was sent than written, and there are fewer bytes.
+            // More bytes were sent than written, or bytes are missing.
             (12, 1),
             (13, 1),
         ] {
@@ -354,7 +355,7 @@ mod tests {
         }
     }
 
-    /// Whoever writes can be killed before each step, and whoever writes after that, too.
+    /// The writer can be killed before each step, and so can the next writer.
     #[test]
     fn a_state_that_is_torn_is_never_read() {
         for_each_seed(300, |seed| {

@@ -1,7 +1,7 @@
-//! Seals on states that pass through applications: broker and adapter believe no state that neither of them has made.
+//! Seals on states that pass through applications: broker and adapter accept only states that one of them has made.
 //!
-//! A seal names the connection's place in the memory that both share and its number there, and has a message authentication code of these, of the
-//! way that the state takes, and of the state itself. The key is in that memory, which applications do not have.
+//! A seal names the connection's place in the shared memory and its number there, and contains a message authentication code over these
+//! two, the direction of the move, and the state itself. The key is in that memory, which applications do not have.
 
 use super::memory::{Stage, Table};
 use baton_tcp::{Portable, Seal};
@@ -12,14 +12,14 @@ use std::sync::atomic::Ordering;
 
 const TAG: usize = 8;
 
-/// A connection among all that have had a place.
+/// Identifies a connection among all that have had the same place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ticket {
     pub(crate) place: u32,
     pub(crate) number: u32,
 }
 
-/// The state with a seal: `stage` says who gives it to the application.
+/// Seals a state. `stage` says who gives the state to the application.
 pub(crate) fn seal(
     table: &Table,
     stage: Stage,
@@ -35,7 +35,7 @@ pub(crate) fn seal(
     state.with_seal(Some(seal))
 }
 
-/// Which connection a state is of, if its seal is right for this stage.
+/// Returns which connection a state belongs to, if its seal is valid for this stage.
 pub(crate) fn ticket_of(table: &Table, stage: Stage, state: &Portable<Bytes>) -> Option<Ticket> {
     let seal = state.seal()?;
     let word = |at: usize| Some(u32::from_ne_bytes(*seal[at..].first_chunk()?));
@@ -44,7 +44,7 @@ pub(crate) fn ticket_of(table: &Table, stage: Stage, state: &Portable<Bytes>) ->
         number: word(4)?,
     };
     let expected = tag(table, stage, ticket, &state.clone().with_seal(None));
-    // All bytes are looked at, however many are right.
+    // Compares all bytes, so that the time does not depend on how many match.
     let differs = seal[TAG..]
         .iter()
         .zip(expected)

@@ -1,4 +1,4 @@
-//! The broker itself: a thread for each application that asks, and for the adapter.
+//! The broker itself: a thread that listens, and a thread for each client, be it an application or the adapter.
 
 mod adapter;
 mod client;
@@ -29,22 +29,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// The broker looks at least so often whether it is to end.
+/// Longest time until the broker notices that it must end.
 const LONGEST_WAIT: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 100_000_000,
 };
 
-/// An adapter whose broker was killed has found the next one by then, or there is none.
+/// Time within which an adapter whose broker was killed finds the next broker, if there is such an adapter.
 const LONGEST_RETURN: Duration = Duration::from_secs(1);
-/// Connections are given back within this time, or the peer or the application hinders it.
+/// Time within which all connections are given back, unless a peer or an application prevents it.
 const LONGEST_RESTORE: Duration = Duration::from_secs(5);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
-/// Between two looks for connections that are over.
+/// Time between two sweeps for connections that have ended.
 const BETWEEN_SWEEPS: Duration = Duration::from_millis(100);
 
-/// Serves an adapter, one after another, and applications until it is dropped. It has what must not go with the adapter: the programs that
-/// find connections' packets, and the memory in which the adapter keeps where each connection is.
+/// Serves applications and one adapter at a time until it is dropped. It owns what must survive the adapter: the programs that find the
+/// connections' packets, and the memory in which the adapter records each connection's state.
 #[derive(Debug)]
 pub struct Broker {
     shared: Arc<Shared>,
@@ -60,12 +60,12 @@ struct Shared {
     starter: u32,
     limits: Arc<Limits>,
     lines: Mutex<Lines<&'static str>>,
-    /// Clients so far.
+    /// Number of clients so far.
     clients: AtomicU64,
     ends: AtomicBool,
 }
 
-/// An application that is being served.
+/// A client that is being served.
 #[derive(Debug)]
 struct Client {
     stream: Arc<UnixStream>,
@@ -74,10 +74,11 @@ struct Client {
 }
 
 impl Broker {
-    /// The socket for [`Broker::start_at`], at `path`: what it takes to make it, and to say who may connect, a broker does not keep.
+    /// Creates the socket for [`Broker::start_at`] at `path`. A broker does not keep the privileges that are needed to create it and to set
+    /// who may connect.
     ///
     /// # Errors
-    /// It cannot be had.
+    /// The socket cannot be created.
     pub fn bind(path: &Path) -> Result<SocketFile, LiveError> {
         let bad = |error| LiveError::BadInput(format!("--broker {}: {error}", path.display()));
         SocketFile::bind(path).map_err(bad)
@@ -86,16 +87,16 @@ impl Broker {
     /// Listens at `path` for an adapter of the interface `name`, in this thread's network namespace, and for applications.
     ///
     /// # Errors
-    /// There is no such interface, it has no address, XDP cannot be had, the path neither, or the system has no thread left.
+    /// There is no such interface, it has no address, XDP or the path cannot be used, or the system has no thread left.
     pub fn start(path: &Path, name: &str, mode: Option<Mode>) -> Result<Self, LiveError> {
         let starter = rustix::process::getuid().as_raw();
         Self::start_at(Self::bind(path)?, name, mode, starter)
     }
 
-    /// The same at a socket that is there, for the user `starter`, who may ask for what concerns all.
+    /// Starts like [`Broker::start`], but at an existing socket and for the user `starter`, who becomes an operator.
     ///
     /// # Errors
-    /// As [`Broker::start`].
+    /// See [`Broker::start`].
     pub fn start_at(
         socket: SocketFile,
         name: &str,
@@ -139,7 +140,7 @@ impl Broker {
         Ok(broker)
     }
 
-    /// The next thing to tell the operator. Of what comes too often only how much it is.
+    /// Returns the next notice for the operator. Frequent notices are only counted.
     pub fn poll_notice(&self) -> Option<BrokerNotice> {
         let Shared {
             captured,
@@ -164,7 +165,7 @@ impl Broker {
         self.shared.captured.is_unused()
     }
 
-    /// Has all connections go back to the kernel, and waits for that a while; gives how many are left.
+    /// Asks for all connections to go back to the kernel, and waits some time for that. Returns the number of those still away.
     pub fn restore_all(&self) -> u64 {
         self.shared.restore_all()
     }
@@ -174,7 +175,7 @@ impl Drop for Broker {
     fn drop(&mut self) {
         self.shared.ends.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // What went wrong there it has told.
+            // A panic of the thread has been reported already.
             let _ = thread.join();
         }
     }
@@ -197,10 +198,10 @@ impl Shared {
             }
             clients.retain(|client| !client.thread.is_finished());
             match socket.listener().accept() {
-                // One too many sees that it is left alone.
+                // A client that exceeds a limit sees its connection closed.
                 Ok((stream, _)) => clients.extend(self.welcome(stream)),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                // There is no descriptor: whoever waits goes on waiting.
+                // There is no descriptor: clients that wait continue to wait.
                 Err(_) => thread::sleep(BETWEEN_LOOKS),
             }
         }
@@ -231,8 +232,9 @@ impl Shared {
         })
     }
 
-    /// Has the programs that find packets at the interface. Where an adapter whose broker was killed keeps the programs of that there, it comes and
-    /// brings them. Whoever needs them first does it: an adapter may be served before [`Broker::start_at`] comes to it.
+    /// Attaches the programs that find packets to the interface. If an adapter of a killed broker keeps that broker's programs there, waits
+    /// until it attaches and hands them over. The first thread that needs the programs does this: an adapter may be served before
+    /// [`Broker::start_at`] gets here.
     fn attach_programs(&self) -> Result<(), XdpError> {
         let limit = Instant::now() + LONGEST_RETURN;
         loop {
@@ -246,7 +248,7 @@ impl Shared {
         }
     }
 
-    /// Has the adapter give all back, and waits for that a while; gives how many are left.
+    /// Asks the adapter to give back all connections, and waits some time for that. Returns the number of connections that are still away.
     fn restore_all(&self) -> u64 {
         self.captured.close();
         let end = Instant::now() + LONGEST_RESTORE;

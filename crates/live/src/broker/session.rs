@@ -1,4 +1,4 @@
-//! One adapter that a broker has, or has had.
+//! An adapter that a broker has, or has had.
 
 use super::memory::{CAPACITY, Memory, Owner, Table};
 use baton_host::SelectionConfig;
@@ -7,41 +7,41 @@ use serde::{Deserialize, Serialize};
 use std::sync::OnceLock;
 use std::time::Instant;
 
-/// What an adapter tells the broker when it comes.
+/// What an adapter sends to the broker when it attaches.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Arrival {
-    /// The interface that it is to be on.
+    /// The interface that the adapter expects the broker to serve.
     pub(super) interface: String,
-    /// The number of the network namespace that the interface is in.
+    /// Number of the interface's network namespace.
     pub(super) namespace: u64,
     /// Parameters of connections that come from the kernel.
     pub(super) tcp: Config,
-    /// The policy of applications that have none of their own, by its name.
+    /// Name of the policy for applications that have none of their own.
     pub(super) policy: String,
 }
 
-/// What it is told.
+/// The broker's answer.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Welcome {
-    /// Whether the program that finds its packets runs in the driver.
+    /// Whether the program that finds the packets runs in the driver.
     pub(super) is_native: bool,
-    /// Receive queues, for each of which it is to give a socket.
+    /// Number of receive queues. The adapter must give a socket for each.
     pub(super) queues: u32,
 }
 
-/// An adapter, and the memory that is left of it.
+/// An adapter, and the memory that survives it.
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) memory: Memory,
     pub(super) pid: u32,
     pub(super) tcp: Config,
     pub(super) policy: SelectionConfig,
-    /// When it was found to be gone.
+    /// When the broker noticed that the adapter had disappeared.
     pub(super) gone: OnceLock<Instant>,
 }
 
 impl Session {
-    /// For an adapter of this process, with memory that is new or that it has had before.
+    /// Creates the session of an adapter, with memory that is new or that the adapter has used before.
     pub(super) fn new(memory: Memory, pid: u32, tcp: Config, policy: SelectionConfig) -> Self {
         Self {
             memory,
@@ -57,23 +57,23 @@ impl Session {
     }
 }
 
-/// What an adapter tells a broker that comes after its own: that its programs run in the driver, and what it told that one.
+/// What an adapter sends to the next broker: whether its programs run in the driver, and what it sent to the broker before.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Return {
     pub(super) is_native: bool,
     pub(super) arrival: Arrival,
 }
 
-/// The places that are free, those that were used before first.
+/// The free places. Those that were used before are taken first.
 #[derive(Debug, Default)]
 pub(super) struct FreePlaces {
     used: Vec<u32>,
-    /// From here on none was.
+    /// The first place that was never used.
     next: u32,
 }
 
 impl FreePlaces {
-    /// Those of a memory that is in use.
+    /// Returns the free places of memory that is in use.
     pub(super) fn of(table: &Table) -> Self {
         let is_free = |place: &u32| table.places[*place as usize].owner().1 == Owner::Nobody;
         Self {

@@ -1,16 +1,16 @@
-//! Message bodies in whatever way they are framed (RFC 9112 6 and 7).
+//! Message bodies with any framing (RFC 9112 6 and 7).
 
 use bytes::{Buf, Bytes};
 
-/// Longest line of a chunk's size with its extensions, and of a trailer field, bytes.
+/// Maximum length of a trailer field, and of a line with a chunk's size and extensions, bytes.
 const LONGEST_LINE: usize = 1024;
-/// Most lines of trailers.
+/// Maximum number of trailer lines.
 const MOST_TRAILERS: u32 = 64;
 
 /// How a body ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// After so many bytes (Content-Length).
+    /// After this number of bytes (Content-Length).
     Length(u64),
     /// With the last chunk (Transfer-Encoding: chunked).
     Chunked,
@@ -18,7 +18,7 @@ pub enum Framing {
     UntilClose,
 }
 
-/// A body whose framing makes no sense.
+/// The error of a body whose framing is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a chunk breaks the format of chunked bodies")]
 pub struct BadBody;
@@ -29,22 +29,22 @@ pub struct BodyReader(Part);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Part {
-    /// Content, so many bytes of it to the end of the body.
+    /// Content; the number of bytes up to the end of the body.
     Length(u64),
-    /// The line with a chunk's size, as far as it has come.
+    /// The line with a chunk's size, as far as it has been received.
     Size(Vec<u8>),
-    /// A chunk's content, so many bytes of it.
+    /// A chunk's content; the number of bytes up to the end of the chunk.
     Chunk(u64),
-    /// The end of line behind a chunk.
+    /// The end of line after a chunk.
     ChunkEnd(Vec<u8>),
-    /// Fields behind the last chunk: the line under way, and how many there were.
+    /// Trailer fields after the last chunk: the current line, and the number of lines before it.
     Trailer(Vec<u8>, u32),
     UntilClose,
     Done,
 }
 
 impl BodyReader {
-    /// A reader of a body that is framed like this.
+    /// Creates a reader of a body with this framing.
     pub fn new(framing: Framing) -> Self {
         Self(match framing {
             Framing::Length(0) => Part::Done,
@@ -54,21 +54,21 @@ impl BodyReader {
         })
     }
 
-    /// Whether the whole body was read.
+    /// Returns whether the whole body has been read.
     pub fn is_complete(&self) -> bool {
         self.0 == Part::Done
     }
 
-    /// Whether the end of the connection is a proper end of the body now.
+    /// Returns whether the body is complete if the connection ends now.
     pub fn may_end(&self) -> bool {
         matches!(self.0, Part::Done | Part::UntilClose)
     }
 
-    /// Takes from the front of `data` up to the end of the next run of content, and gives the run; `None` when `data` was
-    /// used up, or the body is complete, before there was any.
+    /// Removes bytes from the front of `data` up to the end of the next run of content, and returns the run. Returns `None` if `data` is
+    /// used up, or the body is complete, before any content.
     ///
     /// # Errors
-    /// The framing makes no sense; nothing that follows can be understood.
+    /// The framing is invalid; the rest of the connection's data cannot be interpreted.
     pub fn take(&mut self, data: &mut Bytes) -> Result<Option<Bytes>, BadBody> {
         while !data.is_empty() {
             match &mut self.0 {
@@ -127,7 +127,7 @@ fn take_run(left: &mut u64, data: &mut Bytes) -> Bytes {
     data.split_to(len)
 }
 
-/// Moves bytes to `line` up to the end of the line, which is dropped; true when the end was there.
+/// Moves bytes to `line` up to the end of the line, which is removed; returns true if the end was found.
 fn take_line(line: &mut Vec<u8>, data: &mut Bytes) -> Result<bool, BadBody> {
     let end = data.iter().position(|&byte| byte == b'\n');
     let len = end.unwrap_or(data.len());
@@ -139,7 +139,7 @@ fn take_line(line: &mut Vec<u8>, data: &mut Bytes) -> Result<bool, BadBody> {
     if end.is_none() {
         return Ok(false);
     }
-    // A bare line feed could be read differently by another program on the way.
+    // Another program on the path could interpret a bare line feed differently.
     if line.pop() == Some(b'\r') {
         Ok(true)
     } else {
@@ -147,7 +147,7 @@ fn take_line(line: &mut Vec<u8>, data: &mut Bytes) -> Result<bool, BadBody> {
     }
 }
 
-/// RFC 9112 7.1: hexadecimal digits, then extensions, which nobody knows.
+/// RFC 9112 7.1: hexadecimal digits, then extensions, which are ignored.
 fn chunk_size(line: &[u8]) -> Result<u64, BadBody> {
     let digits = line.split(|&byte| byte == b';').next().unwrap_or(line);
     let text = std::str::from_utf8(digits).map_err(|_| BadBody)?.trim_end();
@@ -161,7 +161,7 @@ fn chunk_size(line: &[u8]) -> Result<u64, BadBody> {
 mod tests {
     use super::*;
 
-    /// Reads a body that comes in pieces of `piece` bytes; gives the content and what is left behind it.
+    /// Reads a body that arrives in pieces of `piece` bytes; returns the content and the bytes after the body.
     fn read(framing: Framing, text: &[u8], piece: usize) -> Result<(Vec<u8>, Vec<u8>), BadBody> {
         let mut reader = BodyReader::new(framing);
         let (mut content, mut rest) = (Vec::new(), Vec::new());

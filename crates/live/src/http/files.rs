@@ -1,4 +1,4 @@
-//! Files of the root: small ones in memory, large ones open, both checked against the file system once a second.
+//! The files of the root folder: small files are kept in memory, large files open. Both are checked against the file system once a second.
 
 use super::path::relative_path;
 use super::status::Status;
@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Files that are known at most. Each large one takes a file descriptor.
+/// Maximum number of files in the cache. Each large file takes a descriptor.
 const MOST_FILES: usize = 1024;
-/// Longest request target that is remembered.
+/// Maximum length of a request target that is cached.
 const LONGEST_KEY: usize = 1024;
 
 /// Sizes of the cache.
@@ -24,27 +24,27 @@ const LONGEST_KEY: usize = 1024;
 pub(super) struct CacheConfig {
     /// Files up to this size are kept in memory, bytes.
     pub largest_bytes: u64,
-    /// All of them together, bytes.
+    /// Maximum size of all files in memory, bytes.
     pub total_bytes: u64,
 }
 
-/// Hits and misses.
+/// Counters of the cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct CacheStats {
     pub hits: u64,
     pub misses: u64,
-    /// Files that had changed since they were last looked at.
+    /// Files that had changed since the last check.
     pub changed: u64,
 }
 
-/// A file as it was when it was opened.
+/// A file in the state in which it was opened.
 #[derive(Debug)]
 pub(super) struct ServedFile {
     pub len: u64,
     pub modified: SystemTime,
-    /// Fields of the header that depend on the file only.
+    /// Header fields that depend on the file only.
     pub fields: String,
-    /// Under which name its content can be kept; none when it has changed just now.
+    /// Name under which the content can be cached elsewhere; `None` if the file changed very recently.
     pub version: Option<Version>,
     stamp: Stamp,
     data: Data,
@@ -56,11 +56,11 @@ enum Data {
     Disk(File),
 }
 
-/// What a request target stands for.
+/// The result of looking up a request target.
 #[derive(Debug)]
 pub(super) enum Found {
     File(Rc<ServedFile>),
-    /// A folder, asked for without the slash at the end.
+    /// A folder that was requested without the slash at the end.
     FolderWithoutSlash,
     /// A folder without index.html.
     Folder(PathBuf),
@@ -72,7 +72,7 @@ struct Entry {
     checked_s: u64,
 }
 
-/// All files that were asked for lately, by request target.
+/// The files that were requested recently, by request target.
 pub(super) struct FileCache {
     root: PathBuf,
     config: CacheConfig,
@@ -85,7 +85,7 @@ pub(super) struct FileCache {
 }
 
 impl FileCache {
-    /// A cache of the files below `root`, a folder that exists.
+    /// Creates a cache of the files below `root`, an existing folder.
     pub(super) fn new(root: &Path, config: CacheConfig) -> io::Result<Self> {
         Ok(Self {
             root: root.canonicalize()?,
@@ -102,11 +102,11 @@ impl FileCache {
         self.stats
     }
 
-    /// What `target` stands for. `now_s` says whether it is time to look at the file system again.
+    /// Looks up `target`. The file system is checked if `now_s` differs from the time of the last check.
     pub(super) fn find(&mut self, target: &str, now_s: u64) -> Result<Found, Status> {
         if let Some(entry) = self.entries.get_mut(target) {
             let is_current = entry.checked_s == now_s || entry.file.is_current(&entry.path);
-            // What had just changed when it was opened is opened again, to have a name.
+            // A file that had just changed when it was opened is opened again, so that it receives a version.
             let is_nameless = entry.file.version.is_none() && entry.file.stamp.is_settled(now_s);
             if is_current && !is_nameless {
                 entry.checked_s = now_s;
@@ -139,7 +139,7 @@ impl FileCache {
         }
     }
 
-    /// The real path, which symbolic links must not lead out of the root.
+    /// Returns the real path, which symbolic links must not lead out of the root.
     fn resolve(&self, relative: &Path) -> Result<PathBuf, Status> {
         let joined = self.root.join(relative);
         let path = joined.canonicalize().map_err(|error| status_of(&error))?;
@@ -157,7 +157,7 @@ impl FileCache {
         metadata: &Metadata,
         now_s: u64,
     ) -> Result<Rc<ServedFile>, Status> {
-        // Opening a pipe or a device could wait, or worse.
+        // Opening a pipe or a device could block, or have side effects.
         if !metadata.is_file() {
             return Err(Status::Forbidden);
         }
@@ -205,7 +205,7 @@ impl ServedFile {
         let (len, stamp) = (metadata.len(), Stamp::of(&metadata)?);
         let modified = whole_seconds(metadata.modified()?);
         let data = if len <= largest_in_memory {
-            // It may have changed already: then what counts is what is there now.
+            // The file may have changed already: then the content would not be that of `stamp`.
             let content = read_chunk(&file, 0, len as usize)?;
             let after = Stamp::of(&file.metadata()?)?;
             if content.len() as u64 != len || !after.has_content_of(&stamp) {
@@ -231,7 +231,7 @@ impl ServedFile {
         })
     }
 
-    /// Whether the file at `path` is still the one that was opened, as far as size and date tell.
+    /// Returns whether the file at `path` is still the file that was opened, judging by its stamp.
     fn is_current(&self, path: &Path) -> bool {
         let now = path.metadata().and_then(|now| Stamp::of(&now));
         now.is_ok_and(|now| now == self.stamp)
@@ -244,7 +244,7 @@ impl ServedFile {
         }
     }
 
-    /// At most `len` bytes from `offset` on; `None` when the file is not what it was when it was opened.
+    /// Reads at most `len` bytes at `offset`; returns `None` if the file has changed since it was opened.
     pub(super) fn read(&self, offset: u64, len: usize) -> Option<Bytes> {
         match &self.data {
             Data::Memory(content) => {
@@ -261,18 +261,18 @@ impl ServedFile {
         }
     }
 
-    /// Whether reading costs nothing but a reference.
+    /// Returns whether reading costs only a reference.
     pub(super) fn is_in_memory(&self) -> bool {
         matches!(self.data, Data::Memory(_))
     }
 }
 
-/// What there is of `len` bytes from `offset` on.
+/// Reads `len` bytes at `offset`, or fewer at the end of the file.
 fn read_chunk(file: &File, offset: u64, len: usize) -> io::Result<Bytes> {
     let mut content = Vec::with_capacity(len);
     while content.len() < len {
         let at = offset + content.len() as u64;
-        // The capacity may be more than was asked for; what is read beyond `len` is cut off.
+        // The capacity may exceed `len`; bytes read beyond `len` are cut off below.
         match rustix::io::pread(file, spare_capacity(&mut content), at) {
             Ok(0) => break,
             Ok(_) | Err(Errno::INTR) => {}
@@ -283,13 +283,13 @@ fn read_chunk(file: &File, offset: u64, len: usize) -> io::Result<Bytes> {
     Ok(Bytes::from(content))
 }
 
-/// Dates in headers have whole seconds.
+/// Truncates a time to whole seconds, the resolution of dates in headers.
 fn whole_seconds(time: SystemTime) -> SystemTime {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     UNIX_EPOCH + Duration::from_secs(since.as_secs())
 }
 
-/// The answer for a file that cannot be opened.
+/// Returns the status of the response for a file that cannot be opened.
 pub(super) fn status_of(error: &io::Error) -> Status {
     match error.kind() {
         ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::InvalidFilename => {

@@ -6,19 +6,19 @@ use super::status::Status;
 use bytes::{Bytes, BytesMut};
 use std::fmt::Write;
 
-/// What becomes of the connection after the response.
+/// The fate of the connection after the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum After {
-    /// More requests may come.
+    /// The connection stays open for more requests.
     KeepAlive,
-    /// The same, for an HTTP/1.0 client, which must be told.
+    /// The connection stays open, which the header states explicitly, for an HTTP/1.0 client.
     TellKeepAlive,
-    /// It ends.
+    /// The connection ends.
     Close,
 }
 
 impl After {
-    /// As the client wants it.
+    /// Returns the fate that the client requested.
     pub(super) fn of(head: &RequestHead<'_>) -> Self {
         match (head.keep_alive, head.version_10) {
             (false, _) => Self::Close,
@@ -27,7 +27,7 @@ impl After {
         }
     }
 
-    /// The same, when the body of the request will not be read.
+    /// Closes the connection if the request has a body, which will not be read.
     pub(super) fn last(self, head: &RequestHead<'_>) -> Self {
         if head.body == Framing::Length(0) {
             self
@@ -37,7 +37,7 @@ impl After {
     }
 }
 
-/// A header to be.
+/// A response header that is being built.
 #[derive(Clone, Debug)]
 pub(super) struct Head<'a> {
     pub status: Status,
@@ -63,7 +63,7 @@ impl<'a> Head<'a> {
         self
     }
 
-    /// Writes it to the end of `buffer` and cuts it off.
+    /// Writes the header to the end of `buffer` and splits it off.
     pub(super) fn write(
         &self,
         buffer: &mut BytesMut,

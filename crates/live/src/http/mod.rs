@@ -1,7 +1,7 @@
-//! HTTP/1.1 in bytes: files below a folder, for [`baton_apps::web::Server`] on a live machine; and the client's side of it
+//! HTTP/1.1 on bytes: serves files below a folder, for [`baton_apps::web::Server`] on a live machine; and the client's side of HTTP
 //! ([`ResponseReader`]).
 //!
-//! It has no clock: somebody tells it the time ([`FileHttp::set_clock`]). It does read and write files.
+//! This module has no clock: its user sets the time ([`FileHttp::set_clock`]). It does read and write files.
 
 mod body;
 mod files;
@@ -36,11 +36,11 @@ use std::rc::Rc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use upload::Upload;
 
-/// A header of more than so many bytes is refused. Must be less than what the server reads ahead.
+/// Longer headers are refused, bytes. Must be less than the number of bytes that the server reads ahead.
 const LONGEST_HEAD: usize = 8 * 1024;
-/// Content of large files is read in runs of so many bytes; a connection holds one of them beside its send buffer.
+/// Content of large files is read in runs of this many bytes; a connection holds one run in addition to its send buffer.
 const CHUNK_BYTES: u64 = 64 * 1024;
-/// Headers are made in chunks of so many bytes.
+/// Headers are allocated in chunks of this many bytes.
 const HEADS_BYTES: usize = 64 * 1024;
 
 /// What is served, and how.
@@ -48,7 +48,7 @@ const HEADS_BYTES: usize = 64 * 1024;
 pub struct HttpConfig {
     /// The folder whose files are served.
     pub root: PathBuf,
-    /// The folder that PUT and POST write to; none: they are refused.
+    /// The folder that PUT and POST write to; `None` refuses them.
     pub upload: Option<PathBuf>,
     /// Show folders that have no index.html as lists of their files.
     pub listing: bool,
@@ -56,12 +56,12 @@ pub struct HttpConfig {
     pub upload_limit_bytes: u64,
     /// Files up to this size are kept in memory, bytes.
     pub cached_file_bytes: u64,
-    /// All files in memory together, bytes.
+    /// Maximum size of all files in memory, bytes.
     pub cache_bytes: u64,
 }
 
 impl HttpConfig {
-    /// The usual parameters, for files below `root`.
+    /// Returns the usual parameters, for files below `root`.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self {
             root: root.into(),
@@ -74,21 +74,21 @@ impl HttpConfig {
     }
 }
 
-/// Totals.
+/// Counters of the HTTP server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HttpStats {
-    /// Responses begun, by status, in the order of [`Status::ALL`].
+    /// Responses that were started, by status, in the order of [`Status::ALL`].
     responses: [u64; Status::ALL.len()],
-    /// Files received as a whole.
+    /// Files that were received completely.
     pub uploads: u64,
-    /// Files that did not come to their end.
+    /// Files whose upload was not completed.
     pub uploads_abandoned: u64,
-    /// Files that shrank or changed while they were sent.
+    /// Files that shrank or changed while they were being sent.
     pub changed_files: u64,
 }
 
 impl HttpStats {
-    /// Responses begun with this status.
+    /// Returns the number of responses with this status that were started.
     pub fn responses(&self, status: Status) -> u64 {
         self.responses[Self::index(status)]
     }
@@ -103,7 +103,7 @@ impl HttpStats {
     }
 }
 
-/// A request whose body is coming in.
+/// A request whose body is being received.
 #[derive(Debug)]
 struct Receiving {
     body: BodyReader,
@@ -111,13 +111,13 @@ struct Receiving {
     after: After,
 }
 
-/// What is remembered of a connection.
+/// State of a connection.
 #[derive(Debug, Default)]
 pub struct Session {
     receiving: Option<Receiving>,
 }
 
-/// A response under way.
+/// A response that is being sent.
 #[derive(Debug)]
 struct Response {
     head: Bytes,
@@ -130,33 +130,33 @@ enum Content {
     Memory(Bytes),
     File {
         file: Rc<ServedFile>,
-        /// Where the content starts in the file.
+        /// Offset of the content in the file.
         start: u64,
         len: u64,
-        /// What was read last, and where it starts in the content.
+        /// The last chunk that was read, and its offset in the content.
         chunk: Bytes,
         chunk_start: u64,
     },
 }
 
-/// Files below a folder, over HTTP/1.1.
+/// Serves files below a folder over HTTP/1.1.
 pub struct FileHttp {
     config: HttpConfig,
     files: FileCache,
     responses: Slab<Response>,
-    /// Headers are cut off this.
+    /// Buffer from which headers are split off.
     heads: BytesMut,
     now_s: u64,
-    /// The Date field, made once a second.
+    /// The Date field, updated once a second.
     date: String,
     stats: HttpStats,
 }
 
 impl FileHttp {
-    /// Serves what `config` says.
+    /// Creates a server with this configuration.
     ///
     /// # Errors
-    /// The root is no folder that can be read.
+    /// The root is not a readable folder.
     pub fn new(config: HttpConfig) -> io::Result<Self> {
         let cache = CacheConfig {
             largest_bytes: config.cached_file_bytes,
@@ -176,7 +176,7 @@ impl FileHttp {
         })
     }
 
-    /// Tells the time; at least once a second while there are requests.
+    /// Sets the time; call this at least once a second while there are requests.
     pub fn set_clock(&mut self, now: SystemTime) {
         let now_s = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         if now_s != self.now_s {
@@ -185,12 +185,12 @@ impl FileHttp {
         }
     }
 
-    /// Totals.
+    /// Returns the counters.
     pub fn stats(&self) -> &HttpStats {
         &self.stats
     }
 
-    /// Requests for files that were found in the cache, and those that were not.
+    /// Returns the number of requests for files that were found in the cache, and of those that were not.
     pub fn cache_hits_and_misses(&self) -> (u64, u64) {
         let stats = self.files.stats();
         (stats.hits, stats.misses)
@@ -230,7 +230,7 @@ impl FileHttp {
     }
 
     fn serve(&mut self, head: &RequestHead<'_>, after: After, len: u32) -> Request {
-        // A body that nobody wants is not read: it could be of any length.
+        // A body that is not wanted is not read: it could have any length.
         let after = after.last(head);
         let with_content = head.method == Method::Get;
         match self.files.find(head.target, self.now_s) {
@@ -326,7 +326,7 @@ impl FileHttp {
         Upload::begin(folder, head.target, limit)
     }
 
-    /// Takes what has come of a body.
+    /// Processes the received part of a body.
     fn receive(
         &mut self,
         session: &mut Session,
@@ -384,7 +384,7 @@ impl FileHttp {
 
     // --- responses ---
 
-    /// An error, in words for people.
+    /// Builds an error response with a text for people.
     fn refuse(&mut self, status: Status, after: After, len: u32) -> Request {
         let text = format!("{} {}\n", status.code(), status.phrase());
         let mut head = Head::new(status, after).field("Content-Type: text/plain\r\n");
@@ -404,7 +404,7 @@ impl FileHttp {
         self.insert(&head, head_bytes, content, len)
     }
 
-    /// RFC 9110 8.6: these have no content, and say nothing of its length.
+    /// RFC 9110 8.6: these responses have no content, and no field for its length.
     fn answer_without_length(&mut self, head: Head<'_>, len: u32) -> Request {
         let head_bytes = head.write(&mut self.heads, &self.date, None);
         self.insert(&head, head_bytes, Content::None, len)
@@ -452,7 +452,7 @@ impl Http<Bytes> for FileHttp {
                 self.begin(&head, session)
             }
             Ok(None) if text.len() < LONGEST_HEAD => {
-                // It may wait for long, in a buffer that it shares with others.
+                // The incomplete header may wait for long, in a buffer that it shares with other data: copy it.
                 *front = Bytes::copy_from_slice(&text);
                 Parsed::Incomplete
             }
@@ -489,7 +489,7 @@ impl Http<Bytes> for FileHttp {
                     let run = if file.is_in_memory() {
                         left
                     } else {
-                        // Up to where runs end from the start of the file on: they are whole blocks of caches.
+                        // End the run at a multiple of the chunk size in the file, so that runs are whole blocks of caches.
                         left.min(CHUNK_BYTES - (*start + offset) % CHUNK_BYTES)
                     };
                     let Some(read) = file.read(*start + offset, run as usize) else {
@@ -537,7 +537,7 @@ impl Http<Bytes> for FileHttp {
     }
 }
 
-/// Makes one piece of all that was received.
+/// Joins all received pieces into one.
 fn join(received: &mut VecDeque<Bytes>) {
     if received.len() > 1 {
         let whole: Vec<u8> = received.drain(..).flatten().collect();

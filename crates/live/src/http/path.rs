@@ -1,13 +1,13 @@
-//! From the target of a request to a file below the root.
+//! Maps the target of a request to a file below the root.
 
 use super::status::Status;
 use std::borrow::Cow;
 use std::path::{Component, Path, PathBuf};
 
-/// The path below the root that a request target names, decoded (RFC 9112 3.2, RFC 3986 2.1 and 5.2.4).
+/// Returns the decoded path below the root that a request target names (RFC 9112 3.2, RFC 3986 2.1 and 5.2.4).
 ///
 /// # Errors
-/// It cannot be a path, or it leads out of the root.
+/// The target is not a valid path, or leads out of the root.
 pub(super) fn relative_path(target: &str) -> Result<PathBuf, Status> {
     let path = target
         .strip_prefix("http://")
@@ -28,7 +28,7 @@ pub(super) fn relative_path(target: &str) -> Result<PathBuf, Status> {
         match component {
             Component::Normal(name) => relative.push(name),
             Component::CurDir => {}
-            // Even one that stays inside: no honest client sends it.
+            // Refuse `..` even if the path stays inside the root: no honest client sends it.
             Component::ParentDir | Component::RootDir | Component::Prefix(_) => {
                 return Err(Status::Forbidden);
             }

@@ -1,17 +1,16 @@
 //! Requests for part of a file (RFC 9110 14).
 
-/// One range of bytes, as asked for.
+/// One range of bytes, as requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RangeSpec {
     /// From the first to the last byte, or to the end.
     From(u64, Option<u64>),
-    /// The last so many bytes.
+    /// This number of bytes at the end.
     Last(u64),
 }
 
 impl RangeSpec {
-    /// Reads a Range field. Other units, several ranges and nonsense are let pass as if there were no such field, which
-    /// RFC 9110 14.2 allows.
+    /// Parses a Range field. Other units, several ranges and malformed fields are ignored, as RFC 9110 14.2 allows.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let range = text.strip_prefix("bytes=")?.trim();
         let (first, last) = range.split_once('-')?;
@@ -32,7 +31,8 @@ impl RangeSpec {
             .then_some(Self::From(first, last))
     }
 
-    /// Start and length of the range in a file of `len` bytes; `None` when it has no byte of it (RFC 9110 14.1.2).
+    /// Returns start and length of the range in a file of `len` bytes, or `None` if the range contains no byte of the file (RFC 9110
+    /// 14.1.2).
     pub(super) fn within(self, len: u64) -> Option<(u64, u64)> {
         let (start, end) = match self {
             Self::From(first, last) => (first, last.map_or(len, |last| last.saturating_add(1))),

@@ -1,49 +1,49 @@
-//! Requests from bytes (RFC 9112 3 and 5).
+//! Parses requests (RFC 9112 3 and 5).
 
 use super::body::Framing;
 use super::range::RangeSpec;
 use super::status::Status;
 use std::time::SystemTime;
 
-/// Header fields a request may have.
+/// Maximum number of header fields of a request.
 const MOST_FIELDS: usize = 100;
 
-/// What a request wants done. Others are known but not offered, or not known.
+/// The method of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Method {
     Get,
     Head,
-    /// PUT or POST: keep what follows as a file.
+    /// PUT or POST: store the body as a file.
     Upload,
-    /// One that this server has no use for.
+    /// A method that is not supported.
     NotAllowed,
 }
 
-/// A request's header, read.
+/// A parsed request header.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct RequestHead<'a> {
     pub method: Method,
-    /// As it stands in the request line.
+    /// The target as it appears in the request line.
     pub target: &'a str,
-    /// The client wants more on this connection after the response.
+    /// Whether the client wants to keep the connection open after the response.
     pub keep_alive: bool,
-    /// HTTP/1.0, whose clients do not expect to keep a connection unless told.
+    /// Whether the version is HTTP/1.0, whose clients expect the connection to close unless the server says otherwise.
     pub version_10: bool,
     pub body: Framing,
-    /// The client waits for leave to send the body.
+    /// Whether the client waits for permission to send the body.
     pub expects_continue: bool,
     pub range: Option<RangeSpec>,
     pub if_modified_since: Option<SystemTime>,
-    /// A range is wanted only of a file of this date (RFC 9110 13.1.5).
+    /// The range applies only if the file has this date (RFC 9110 13.1.5).
     pub if_range: Option<&'a str>,
-    /// Bytes of the header.
+    /// Length of the header, bytes.
     pub len: usize,
 }
 
-/// Reads a header; `None` when it is not there as a whole.
+/// Parses a header; returns `None` if it is incomplete.
 ///
 /// # Errors
-/// The status to answer with; nothing that follows on the connection can be relied on.
+/// The status to answer with; later data on the connection must not be interpreted.
 pub(super) fn parse(text: &[u8]) -> Result<Option<RequestHead<'_>>, Status> {
     let mut fields = [const { std::mem::MaybeUninit::uninit() }; MOST_FIELDS];
     let mut request = httparse::Request::new(&mut []);
@@ -76,7 +76,7 @@ pub(super) fn parse(text: &[u8]) -> Result<Option<RequestHead<'_>>, Status> {
     if seen.hosts > 1 || (seen.hosts == 0 && !version_10) {
         return Err(Status::BadRequest);
     }
-    // RFC 9112 6.1: both would let two programs see two different requests.
+    // RFC 9112 6.1: with both, two programs could see two different requests.
     if seen.chunked {
         if seen.content_length.is_some() || version_10 {
             return Err(Status::BadRequest);
@@ -85,7 +85,7 @@ pub(super) fn parse(text: &[u8]) -> Result<Option<RequestHead<'_>>, Status> {
     } else if let Some(len) = seen.content_length {
         head.body = Framing::Length(len);
     }
-    // RFC 9110 10.1.1: without a body there is nothing to wait for, and HTTP/1.0 does not know it.
+    // RFC 9110 10.1.1: without a body there is nothing to wait for, and HTTP/1.0 does not have this field.
     head.expects_continue &= !version_10 && head.body != Framing::Length(0);
     Ok(Some(head))
 }
@@ -113,7 +113,7 @@ fn take_field<'a>(
     field: &httparse::Header<'a>,
 ) -> Result<(), Status> {
     let is = |name: &str| field.name.eq_ignore_ascii_case(name);
-    // Most fields say nothing to this server: the length sorts them out.
+    // The server ignores most fields: their length excludes them quickly.
     match field.name.len() {
         4 if is("Host") => seen.hosts += 1,
         5 if is("Range") => head.range = text_of(field).and_then(RangeSpec::parse),
@@ -129,7 +129,7 @@ fn take_field<'a>(
                 let option = option.trim_ascii();
                 if option.eq_ignore_ascii_case(b"close") {
                     head.keep_alive = false;
-                    // It rules out the other.
+                    // `close` takes precedence over `keep-alive`.
                     break;
                 } else if option.eq_ignore_ascii_case(b"keep-alive") {
                     head.keep_alive = true;

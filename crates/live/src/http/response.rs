@@ -1,50 +1,50 @@
-//! The client's side: reads a response.
+//! The client's side: parses a response.
 
 use super::body::{BodyReader, Framing};
 use super::request::content_length;
 use bytes::{Buf, Bytes, BytesMut};
 
-/// A header of more than so many bytes is refused.
+/// Longer headers are refused, bytes.
 const LONGEST_HEAD: usize = 64 * 1024;
-/// Header fields a response may have.
+/// Maximum number of header fields of a response.
 const MOST_FIELDS: usize = 100;
 
-/// What the header of a response says.
+/// A parsed response header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResponseHead {
-    /// The status.
+    /// Status code.
     pub code: u16,
-    /// Its phrase.
+    /// Reason phrase.
     pub phrase: String,
-    /// How the body ends.
+    /// The framing of the body.
     pub framing: Framing,
-    /// Where the content is to be found instead.
+    /// The Location field.
     pub location: Option<String>,
 }
 
-/// What is wrong with a response.
+/// The error of an invalid response.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadResponse {
-    /// No HTTP/1 response.
+    /// The data is not an HTTP/1 response.
     #[error("the answer is no HTTP/1 response: {0}")]
     Malformed(String),
-    /// The header never ends.
+    /// The header is too long.
     #[error("the header of the response has more than {LONGEST_HEAD} bytes")]
     TooLong,
-    /// It ended too early.
+    /// The connection ended too early.
     #[error(
         "the connection ended after {received} bytes of content, before the response was complete"
     )]
     CutOff {
-        /// Content bytes that came.
+        /// Number of content bytes received.
         received: u64,
     },
 }
 
-/// Reads one response.
+/// Parses one response.
 #[derive(Debug)]
 pub struct ResponseReader {
-    /// Of a HEAD request: there is no body, whatever the header says.
+    /// Whether the request was HEAD: the response has no body, whatever its header says.
     without_body: bool,
     text: BytesMut,
     head: Option<ResponseHead>,
@@ -53,7 +53,7 @@ pub struct ResponseReader {
 }
 
 impl ResponseReader {
-    /// A reader of the response to a request, which was HEAD if `without_body`.
+    /// Creates a reader of the response to a request, which was HEAD if `without_body` is set.
     pub fn new(without_body: bool) -> Self {
         Self {
             without_body,
@@ -64,25 +64,25 @@ impl ResponseReader {
         }
     }
 
-    /// The header, once it is there. Interim responses are skipped.
+    /// Returns the header once it is complete. Interim responses are skipped.
     pub fn head(&self) -> Option<&ResponseHead> {
         self.head.as_ref()
     }
 
-    /// Content bytes so far.
+    /// Returns the number of content bytes received so far.
     pub fn received(&self) -> u64 {
         self.received
     }
 
-    /// Whether all of it has come.
+    /// Returns whether the response is complete.
     pub fn is_complete(&self) -> bool {
         self.body.as_ref().is_some_and(BodyReader::is_complete)
     }
 
-    /// Takes what came and lets `content` have the content in it. What follows a complete response is ignored.
+    /// Processes received data and passes the content in it to `content`. Data after a complete response is ignored.
     ///
     /// # Errors
-    /// It is no response.
+    /// The data is not a valid response.
     pub fn handle_data(
         &mut self,
         mut data: Bytes,
@@ -110,10 +110,10 @@ impl ResponseReader {
         Ok(())
     }
 
-    /// The server will send no more.
+    /// Handles the end of the connection.
     ///
     /// # Errors
-    /// Something is missing.
+    /// The response is incomplete.
     pub fn handle_end(&self) -> Result<(), BadResponse> {
         match &self.body {
             Some(body) if body.may_end() => Ok(()),
@@ -123,7 +123,7 @@ impl ResponseReader {
         }
     }
 
-    /// Reads the header off the front of the text; false when it is not there as a whole, or was an interim one.
+    /// Parses the header at the front of the text and removes it. Returns false if more data is needed.
     fn read_head(&mut self) -> Result<bool, BadResponse> {
         let mut fields = [httparse::EMPTY_HEADER; MOST_FIELDS];
         let mut response = httparse::Response::new(&mut fields);
@@ -148,7 +148,7 @@ impl ResponseReader {
             location: field("location").map(text),
         };
         self.text.advance(len);
-        // RFC 9110 15.2: the real response follows.
+        // RFC 9110 15.2: the final response follows.
         if (100..200).contains(&code) {
             return Ok(!self.text.is_empty());
         }

@@ -28,7 +28,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// All of them.
+    /// All statuses.
     pub const ALL: [Self; 20] = [
         Self::Ok,
         Self::Created,
@@ -52,12 +52,12 @@ impl Status {
         Self::InsufficientStorage,
     ];
 
-    /// Its number.
+    /// Returns the number of the status.
     pub const fn code(self) -> u16 {
         self as u16
     }
 
-    /// Its usual phrase.
+    /// Returns the usual reason phrase.
     pub const fn phrase(self) -> &'static str {
         match self {
             Self::Ok => "OK",

@@ -1,4 +1,4 @@
-//! Whole conversations over a socket in memory.
+//! Complete conversations over an in-memory socket.
 
 use super::*;
 use baton_apps::web::Server;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 const SOCKET: SocketId = SocketId(0);
 
-/// One socket: what the client sent and what it gets.
+/// One socket: the data that the client sent and the data that it receives.
 #[derive(Default)]
 struct Wire {
     pending: bool,
@@ -16,7 +16,7 @@ struct Wire {
     ended: bool,
     room: usize,
     output: Vec<u8>,
-    /// What was sent under a name.
+    /// Contents that were sent with a name.
     named: Vec<FileContent>,
     shut: bool,
     closed: bool,
@@ -73,7 +73,7 @@ impl Sockets<Bytes> for Wire {
     }
 }
 
-/// A folder to serve, a server of it, and a client's connection.
+/// A folder, a server of that folder, and a client's connection.
 struct World {
     root: tempfile::TempDir,
     upload: tempfile::TempDir,
@@ -129,7 +129,7 @@ impl World {
         self.server.step(&mut self.wire, Ready::Readable(SOCKET));
     }
 
-    /// Sends a request, on a new connection if the last one ended; gives the header and the content of the answer.
+    /// Sends a request, on a new connection if the last one ended; returns the header and the content of the response.
     fn ask(&mut self, text: &str) -> (String, Vec<u8>) {
         if self.wire.shut || self.wire.closed {
             self.wire.ended = true;
@@ -393,7 +393,7 @@ fn uploads_are_there_when_they_are_complete() {
         assert_eq!(code(&head), expected);
         assert!(fs::read(&path).expect("a file") == content);
     }
-    // The body in chunks, and a request right behind it.
+    // The body in chunks, followed immediately by a request.
     world.send(
         "POST /chunked HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
     );
@@ -537,12 +537,12 @@ fn a_folder_is_listed_where_that_is_wanted() {
 
 #[test]
 fn idle_connections_are_closed_each_in_its_way() {
-    // Nothing sent.
+    // A connection on which nothing was sent.
     let mut world = World::new();
     world.server.set_clock(100);
     world.server.close_idle(&mut world.wire, 60);
     assert!(world.wire.closed && world.wire.output.is_empty());
-    // A request begun.
+    // An incomplete request.
     let mut world = World::new();
     world.send("GET /hel");
     world.server.set_clock(59);
@@ -555,7 +555,7 @@ fn idle_connections_are_closed_each_in_its_way() {
     world.server.set_clock(120);
     world.server.close_idle(&mut world.wire, 60);
     assert!(world.wire.aborted, "it was asked to close and has not");
-    // A response that is not taken.
+    // A response that the client does not read.
     let mut world = World::new();
     world.wire.room = 100;
     world.send("GET /large.bin HTTP/1.1\r\nHost: x\r\n\r\n");

@@ -1,4 +1,4 @@
-//! Files that clients send: written beside their place and put there when they are complete.
+//! Files that clients send: written to a temporary file in the same folder, and renamed when they are complete.
 
 use super::files::status_of;
 use super::path::relative_path;
@@ -8,21 +8,21 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
-/// Bytes gathered before they are written.
+/// Number of bytes that are buffered before a write.
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// A file that is coming in. Dropped before it is complete, it leaves nothing.
+/// A file that is being received. If it is dropped before it is complete, nothing remains of it.
 #[derive(Debug)]
 pub(super) struct Upload {
     file: BufWriter<NamedTempFile>,
     target: PathBuf,
     replaces: bool,
-    /// More than this is refused, bytes.
+    /// Number of bytes that are still accepted.
     left: u64,
 }
 
 impl Upload {
-    /// Begins the file that `target`, a request target, names below `folder`.
+    /// Starts the file below `folder` that the request target `target` names.
     ///
     /// # Errors
     /// The status to answer with.
@@ -33,7 +33,7 @@ impl Upload {
         }
         let target = folder.join(relative);
         let parent = target.parent().unwrap_or(folder);
-        // RFC 9110 has no word for it; WebDAV (RFC 4918 9.7.1) says conflict when the folder is missing.
+        // RFC 9110 defines no status for this; WebDAV (RFC 4918 9.7.1) uses 409 Conflict if the folder is missing.
         let real = parent.canonicalize().map_err(|_| Status::Conflict)?;
         let root = folder.canonicalize().map_err(|error| status_of(&error))?;
         if !real.starts_with(&root) {
@@ -70,7 +70,7 @@ impl Upload {
             .map_err(|error| status_of(&error))
     }
 
-    /// Puts the file in its place; the status to answer with.
+    /// Moves the file to its place; returns the status to answer with.
     pub(super) fn complete(self) -> Status {
         let replaces = self.replaces;
         match self.persist() {

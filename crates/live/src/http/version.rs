@@ -1,4 +1,4 @@
-//! Which state of a file content is of, so that it can be kept under that name elsewhere.
+//! Identifies states of files, so that their content can be cached elsewhere under that identity.
 
 use baton_host::FileId;
 use rustc_hash::FxHashMap;
@@ -8,19 +8,19 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Files whose numbers are remembered at most.
+/// Maximum number of files whose numbers are remembered.
 const MOST_FILES: usize = 1 << 16;
-/// Within so many seconds of a change another may leave no trace: dates are no finer than the system's clock ticks.
+/// A second change within this many seconds may go unnoticed: file times are no finer than the system's clock ticks. Seconds.
 const SETTLED_S: i64 = 2;
 
-/// What the file system tells of a file's state.
+/// The state of a file, as the file system reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     len: u64,
     modified: SystemTime,
-    /// Of content or metadata, seconds and nanoseconds. Nobody can set it.
+    /// Time of the last change of content or metadata (ctime), seconds and nanoseconds. Programs cannot set it.
     changed: (i64, i64),
-    /// Device and number.
+    /// Device and inode number.
     inode: (u64, u64),
 }
 
@@ -34,12 +34,12 @@ impl Stamp {
         })
     }
 
-    /// Whether the content is the same, as far as size and date tell. The file may have been renamed or removed.
+    /// Returns whether the content is the same, judging by size and date. The file may have been renamed or removed.
     pub(super) fn has_content_of(&self, other: &Self) -> bool {
         (self.len, self.modified) == (other.len, other.modified)
     }
 
-    /// Whether each change from now on shows.
+    /// Returns whether every later change will be visible in the stamp.
     pub(super) fn is_settled(&self, now_s: u64) -> bool {
         i64::try_from(now_s).is_ok_and(|now_s| now_s - self.changed.0 >= SETTLED_S)
     }
@@ -52,7 +52,7 @@ pub(super) struct Version {
     pub revision: u32,
 }
 
-/// The numbers of files, and of their states.
+/// Assigns numbers to files and to their states.
 #[derive(Debug, Default)]
 pub(super) struct Versions {
     by_path: FxHashMap<PathBuf, (Version, Stamp)>,
@@ -60,7 +60,7 @@ pub(super) struct Versions {
 }
 
 impl Versions {
-    /// The state of the file at `path`, which `stamp` tells.
+    /// Returns the version of the file at `path`, whose current state is `stamp`.
     pub(super) fn of(&mut self, path: &Path, stamp: Stamp) -> Version {
         if let Some((version, known)) = self.by_path.get_mut(path) {
             if *known != stamp {
@@ -70,7 +70,7 @@ impl Versions {
             return *version;
         }
         if self.by_path.len() >= MOST_FILES {
-            // Their numbers are not given again: what was kept under them is found no more.
+            // The numbers are not reused: content that was cached under them is never found again.
             self.by_path.clear();
         }
         let version = Version {

@@ -1,8 +1,7 @@
-//! The kernel's sockets, for the web server: to compare with, where there is nothing else, or to hand connections from to an adapter beside
-//! the kernel.
+//! The kernel's sockets for the web server: for comparison, where nothing else is available, or to hand off connections to an adapter
+//! beside the kernel.
 //!
-//! As good as one thread can do it: edge-triggered readiness, no system call to find out that there is nothing, and one
-//! call for a whole response.
+//! As fast as one thread can be: edge-triggered readiness, no system call just to find nothing to do, and one call per response.
 
 #[cfg(test)]
 mod tests;
@@ -25,16 +24,16 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-/// Is told what befalls a link.
+/// Callback for events of a link.
 pub type Told = Box<dyn FnMut(&LinkNews)>;
 
 /// An adapter beside the kernel.
 pub struct KernelHandoff {
-    /// Its sockets.
+    /// Driver of the adapter's sockets.
     pub driver: Driver,
-    /// What moves connections there.
+    /// Moves connections to the adapter.
     pub handoff: Handoff,
-    /// Is told what befalls the link.
+    /// Called for events of the link.
     pub tell: Told,
 }
 
@@ -43,7 +42,7 @@ struct Attached {
     watch: LinkWatch<Told>,
 }
 
-/// Sockets whose connections are the kernel's, until they are handed off.
+/// Sockets whose connections belong to the kernel until they are handed off.
 pub struct KernelSockets {
     kernel: KernelLayer,
     adapter: Option<Attached>,
@@ -51,10 +50,10 @@ pub struct KernelSockets {
 }
 
 impl KernelSockets {
-    /// No sockets yet, and at most so many connections.
+    /// Creates an instance without sockets, for at most `most_sockets` connections.
     ///
     /// # Errors
-    /// The system has no room for another epoll instance, or the adapter none for this application.
+    /// The system cannot create another epoll instance, or the adapter has no space for this application.
     pub fn new(
         most_sockets: usize,
         clock: Clock,
@@ -83,7 +82,7 @@ impl KernelSockets {
         })
     }
 
-    /// Listens at `port` on all addresses. Gives where, one for each version of IP that the system has.
+    /// Listens at `port` on all addresses. Returns one endpoint for each version of IP that the system supports.
     ///
     /// # Errors
     /// The port is in use, or may not be used.
@@ -96,7 +95,7 @@ impl KernelSockets {
             let wanted = SocketAddr::new(addr, port);
             match self.kernel.listen(wanted, backlog, true) {
                 Ok((_, local)) => at.push(Endpoint::new(local.ip(), local.port())),
-                // A system without this version.
+                // The system does not support this version.
                 Err(error) if error.raw_os_error() == Some(Errno::AFNOSUPPORT.raw_os_error()) => {}
                 Err(error) => return Err(error),
             }
@@ -104,12 +103,12 @@ impl KernelSockets {
         Ok(at)
     }
 
-    /// Totals of the kernel's part.
+    /// Returns the counters of the kernel's part.
     pub fn stats(&self) -> KernelStats {
         *self.kernel.stack().stats()
     }
 
-    /// Its sockets.
+    /// Returns the socket layer.
     pub fn layer(&self) -> &SocketLayer<Bytes> {
         self.kernel.layer()
     }

@@ -12,16 +12,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use std::{fs, thread};
 
-/// Nothing here takes so long, however much else the machine does.
+/// Longer than anything here takes, even on a busy machine.
 const LONG: Duration = Duration::from_secs(120);
 
-/// A port that was free a moment ago.
+/// Returns a port that was free a moment ago.
 fn free_port() -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
     listener.local_addr().expect("an address").port()
 }
 
-/// Stops the server when the client is done, or has failed.
+/// Stops the server when the client is done or has panicked.
 struct StopOnDrop<'a>(&'a AtomicBool);
 
 impl Drop for StopOnDrop<'_> {
@@ -30,7 +30,7 @@ impl Drop for StopOnDrop<'_> {
     }
 }
 
-/// Serves a folder with `big` of so many bytes to `client`, and gives the totals.
+/// Serves a folder with the file `big` to `client`, and returns the counters.
 fn with_server(
     most_connections: usize,
     big: &[u8],
@@ -83,7 +83,7 @@ fn get(stream: &mut TcpStream, path: &str, close: bool) {
     stream.write_all(request.as_bytes()).expect("sent");
 }
 
-/// The next response, without its header.
+/// Reads the next response and returns its body.
 fn response(stream: &mut TcpStream) -> Vec<u8> {
     let mut header = Vec::new();
     while !header.ends_with(b"\r\n\r\n") {
@@ -99,7 +99,7 @@ fn response(stream: &mut TcpStream) -> Vec<u8> {
     body
 }
 
-/// The rest of what comes, without the header of the first response.
+/// Reads the rest of the stream and returns it without the header of the first response.
 fn body(stream: &mut TcpStream) -> Vec<u8> {
     let mut all = Vec::new();
     stream.read_to_end(&mut all).expect("a response");
@@ -111,7 +111,7 @@ fn body(stream: &mut TcpStream) -> Vec<u8> {
 fn files_arrive_whole_whatever_the_size_and_the_pace() {
     let big: Vec<u8> = (0..8_000_000_u32).map(|n| (n % 251) as u8).collect();
     let snapshot = with_server(100, &big, |address| {
-        // A client that first takes nothing: the kernel's buffers fill.
+        // A client that at first reads nothing, so that the kernel's buffers fill up.
         let mut slow = connect(address);
         get(&mut slow, "big", true);
         slow.shutdown(Shutdown::Write).expect("a half close");
@@ -135,7 +135,7 @@ fn those_beyond_the_limit_wait_for_a_place() {
         for stream in &mut streams {
             get(stream, "small", true);
         }
-        // The server keeps a connection until its client closes it, too.
+        // The server keeps a connection until its client closes its side, too.
         for mut stream in streams {
             assert_eq!(body(&mut stream), b"hello");
         }

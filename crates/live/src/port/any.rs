@@ -1,19 +1,19 @@
-//! Several sockets as one to wait for.
+//! Combines several sockets into one descriptor to wait for.
 
 use rustix::event::epoll::{self, EventData, EventFlags};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Ready when one of several sockets has received.
+/// A descriptor that is ready when any of several sockets has received something.
 #[derive(Debug)]
 pub(super) struct Any {
     fd: OwnedFd,
-    /// It is also ready when the first one has room to send.
+    /// Whether the descriptor is also ready when the first socket has space to send.
     waits_for_room: bool,
 }
 
 impl Any {
-    /// Of these sockets; none is needed for a single one.
+    /// Combines these sockets; returns `None` for a single socket, which needs no combination.
     pub(super) fn of<'a>(
         sockets: impl ExactSizeIterator<Item = BorrowedFd<'a>>,
     ) -> io::Result<Option<Self>> {
@@ -35,7 +35,7 @@ impl Any {
         self.fd.as_fd()
     }
 
-    /// Tells when there is room to send at the first socket, or not any more.
+    /// Sets whether the descriptor is also ready when the first socket has space to send.
     pub(super) fn wait_for_room(&mut self, first: BorrowedFd<'_>, waits: bool) -> io::Result<()> {
         if waits != self.waits_for_room {
             let mut flags = EventFlags::IN;

@@ -1,27 +1,27 @@
-//! Frames on their way out.
+//! Frames that are waiting to be sent.
 
-/// Frames that are to be sent, one behind the other in one buffer, which is used again.
+/// Frames that are to be sent, one after the other in a reusable buffer.
 #[derive(Debug, Default)]
 pub struct Batch {
     bytes: Vec<u8>,
-    /// Where each frame ends.
+    /// Offsets of the ends of the frames.
     ends: Vec<usize>,
-    /// Frames that were sent already.
+    /// Number of frames that have been sent.
     sent: usize,
 }
 
 impl Batch {
-    /// Frames that wait.
+    /// Returns the number of waiting frames.
     pub fn len(&self) -> usize {
         self.ends.len() - self.sent
     }
 
-    /// True when nothing waits.
+    /// Returns whether no frame is waiting.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Bytes of the frames that wait.
+    /// Returns the number of bytes in the waiting frames.
     pub fn waiting_bytes(&self) -> usize {
         self.bytes.len() - self.start_of(self.sent)
     }
@@ -30,7 +30,7 @@ impl Batch {
         index.checked_sub(1).map_or(0, |before| self.ends[before])
     }
 
-    /// Lets `write` append one frame; it says whether it did.
+    /// Lets `write` append one frame. `write` returns whether it did, and so does this function.
     pub fn push_with(&mut self, write: impl FnOnce(&mut Vec<u8>) -> bool) -> bool {
         self.forget_sent();
         let start = self.bytes.len();
@@ -44,7 +44,7 @@ impl Batch {
         written
     }
 
-    /// Lets `write` append frames; it calls what it is given after each.
+    /// Lets `write` append frames; `write` calls its second argument after each frame.
     pub fn push_many<R>(
         &mut self,
         write: impl FnOnce(&mut Vec<u8>, &mut dyn FnMut(&mut Vec<u8>)) -> R,
@@ -62,12 +62,12 @@ impl Batch {
         });
     }
 
-    /// The frames that wait, oldest first.
+    /// Returns the waiting frames, oldest first.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> + '_ {
         self.iter_from(0)
     }
 
-    /// The same, without the oldest `skipped`.
+    /// Returns the waiting frames without the oldest `skipped`.
     pub fn iter_from(&self, skipped: usize) -> impl ExactSizeIterator<Item = &[u8]> + '_ {
         (self.sent + skipped..self.ends.len())
             .map(|index| &self.bytes[self.start_of(index)..self.ends[index]])
@@ -79,7 +79,7 @@ impl Batch {
         self.sent += count;
     }
 
-    /// Makes room when everything was sent.
+    /// Empties the buffer if all frames have been sent.
     fn forget_sent(&mut self) {
         if self.is_empty() {
             self.bytes.clear();
@@ -88,11 +88,11 @@ impl Batch {
         }
     }
 
-    /// Lets the last `count` frames that were sent wait again, each as `change` leaves it: what is sent over and over is built
-    /// once. Only until the next frame is appended to a batch in which nothing waits: these are gone then.
+    /// Makes the last `count` sent frames wait again, each modified by `change`: a frame that is sent repeatedly is built only once. This
+    /// must happen before the next frame is appended to a batch in which nothing waits, since that discards sent frames.
     ///
     /// # Panics
-    /// So many were not sent.
+    /// Panics if fewer frames were sent.
     pub fn replay(&mut self, count: usize, mut change: impl FnMut(&mut [u8])) {
         let first = self.sent.checked_sub(count);
         self.sent = first.expect("no more than was sent is sent again");

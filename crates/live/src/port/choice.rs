@@ -1,33 +1,33 @@
-//! The port on an interface, by its kind.
+//! Opens the configured kind of port on an interface.
 
 use super::{
     AfXdp, AfXdpConfig, InterfaceError, Offload, Offloads, PacketConfig, PacketSocket, Port,
 };
 use crate::xdp::{Steering, XdpError};
 
-/// How frames are taken from an interface and put there.
+/// The kind of port that receives and sends frames on an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PortConfig {
-    /// By a packet socket, beside the kernel.
+    /// A packet socket, which works in addition to the kernel.
     Packet(PacketConfig),
-    /// By AF_XDP sockets, instead of the kernel.
+    /// AF_XDP sockets, which replace the kernel.
     AfXdp(AfXdpConfig),
 }
 
-/// A port, and what its user should know.
+/// A port, with notes for its user.
 pub struct Opened {
     /// The port.
     pub port: Box<dyn Port + Send>,
-    /// Notes, a sentence each.
+    /// Notes, one sentence each.
     pub notes: Vec<String>,
 }
 
 impl PortConfig {
-    /// Opens the port on the interface `name` in this thread's network namespace, and switches offloads off there that would hand
-    /// it what no wire carries.
+    /// Opens the port on the interface `name` in this thread's network namespace, and switches off offloads of the interface that would
+    /// deliver frames such as no wire carries.
     ///
     /// # Errors
-    /// There is no such interface, no permission, or XDP cannot be had; see [`XdpError`].
+    /// The interface does not exist, the process lacks the permission, or XDP cannot be used; see [`XdpError`].
     pub fn open(&self, name: &str) -> Result<Opened, XdpError> {
         self.open_behind(name, None)
     }
@@ -62,7 +62,7 @@ impl PortConfig {
     }
 }
 
-/// Whether it was on.
+/// Switches generic receive offload off; returns whether it was on.
 fn switch_gro_off(name: &str) -> Result<bool, InterfaceError> {
     let offloads = Offloads::of(name);
     let was_on = offloads.is_on(Offload::GenericReceive)?;

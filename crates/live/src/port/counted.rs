@@ -1,4 +1,4 @@
-//! Middleware that counts what passes.
+//! Middleware that counts frames.
 
 use super::{Batch, CounterSink, LinkInfo, Port};
 use baton_wire::Time;
@@ -9,13 +9,13 @@ use std::os::fd::BorrowedFd;
 /// Frames and bytes of one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// Frames.
+    /// Number of frames.
     pub frames: u64,
-    /// Their bytes, check sequence not counted.
+    /// Number of bytes in them, without the frame check sequence.
     pub bytes: u64,
 }
 
-/// A port and what passed it.
+/// A port with counters of its traffic.
 #[derive(Debug)]
 pub struct Counted<T> {
     inner: T,
@@ -24,7 +24,7 @@ pub struct Counted<T> {
 }
 
 impl<T: Port> Counted<T> {
-    /// Counts from here on.
+    /// Wraps a port, with counters of zero.
     pub fn new(inner: T) -> Self {
         Self {
             inner,
@@ -33,12 +33,12 @@ impl<T: Port> Counted<T> {
         }
     }
 
-    /// What was received.
+    /// Returns the counters of received frames.
     pub fn received(&self) -> Traffic {
         self.received
     }
 
-    /// What was sent, and what the port dropped in doing so.
+    /// Returns the counters of sent frames, including those that the port dropped.
     pub fn sent(&self) -> Traffic {
         self.sent
     }

@@ -1,4 +1,4 @@
-//! What the driver of an interface says of it (ethtool).
+//! Information that the driver of an interface provides (ethtool).
 
 use super::interface::{InterfaceError, control_socket};
 use super::sys::ethtool_words;
@@ -6,44 +6,44 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use std::os::fd::AsFd;
 
-// Of linux/ethtool.h.
+// From linux/ethtool.h.
 const GET_SETTINGS: u32 = 1;
 const GET_DRIVER: u32 = 3;
 const GET_STRINGS: u32 = 0x1b;
 const GET_COUNTERS: u32 = 0x1d;
 const COUNTER_NAMES: u32 = 1;
 const NAME_BYTES: usize = 32;
-/// Half of the speed in each of two fields; all ones where it is not known.
+/// Value of an unknown speed: all ones. The speed is split into two fields.
 const UNKNOWN_SPEED: u32 = 0xffff_ffff;
-/// More counters than a driver has whose answer is believed.
+/// Maximum plausible number of counters of a driver.
 const MOST_COUNTERS: usize = 16_384;
 
-/// A driver, as it describes itself.
+/// A driver's description of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Driver {
-    /// Its name.
+    /// Name of the driver.
     pub name: String,
-    /// Its version, mostly that of the kernel.
+    /// Version of the driver, usually that of the kernel.
     pub version: String,
-    /// That of the device's firmware; empty where it has none.
+    /// Version of the device's firmware; empty if it has none.
     pub firmware: String,
-    /// Where the device is, such as a PCI address.
+    /// Bus address of the device, such as a PCI address.
     pub bus: String,
     /// Speed of the link, Mb/s; `None` where it is not known.
     pub speed_mbps: Option<u32>,
 }
 
-/// A counter that is the driver's own (`ethtool -S`).
+/// A counter specific to the driver (`ethtool -S`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DriverCounter {
-    /// Its name.
+    /// Name of the counter.
     pub name: String,
-    /// Its value.
+    /// Value of the counter.
     pub value: u64,
 }
 
 impl Driver {
-    /// That of `interface` in this thread's network namespace; empty where it does not answer.
+    /// Returns the description of the driver of `interface` in this thread's network namespace; empty if the driver provides none.
     ///
     /// # Errors
     /// There is no such interface.
@@ -63,7 +63,7 @@ impl Driver {
         })
     }
 
-    /// The driver's own counters of `interface`; none where it has none.
+    /// Returns the driver's own counters of `interface`; empty if it has none.
     ///
     /// # Errors
     /// There is no such interface.
@@ -76,7 +76,7 @@ impl Driver {
         if count == 0 {
             return Ok(Vec::new());
         }
-        // Room for twice as many: a driver may have got more queues since it said how many.
+        // Allocate space for twice as many: the number of queues may have grown since the driver reported the count.
         let mut names = vec![0; 3 + 2 * count * NAME_BYTES / 4];
         names[1] = COUNTER_NAMES;
         names[2] = count as u32;
@@ -99,13 +99,13 @@ impl Driver {
     }
 }
 
-/// `struct ethtool_drvinfo` in words, and which of them is the number of counters.
+/// Length of `struct ethtool_drvinfo` in words, and the index of its number of counters.
 const DRIVER_WORDS: usize = 49;
 const COUNTERS_WORD: usize = 45;
-/// `struct ethtool_cmd` in words.
+/// Length of `struct ethtool_cmd` in words.
 const SETTINGS_WORDS: usize = 11;
 
-/// Speed of the link, Mb/s.
+/// Returns the speed of the link, Mb/s.
 fn speed(settings: &[u32]) -> Option<u32> {
     let settings = bytes(settings);
     let half = |at: usize| u32::from(u16::from_ne_bytes([settings[at], settings[at + 1]]));
@@ -113,7 +113,7 @@ fn speed(settings: &[u32]) -> Option<u32> {
     (speed != 0 && speed != UNKNOWN_SPEED && speed != UNKNOWN_SPEED >> 16).then_some(speed)
 }
 
-/// The answer to `command`, so many words; none where the driver does not know it.
+/// Returns the answer to `command`, `len` words, or `None` if the driver does not support the command.
 fn words(interface: &str, command: u32, len: usize) -> io::Result<Option<Vec<u32>>> {
     ask(interface, command, vec![0; len])
 }
@@ -131,7 +131,7 @@ fn bytes(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_ne_bytes()).collect()
 }
 
-/// What stands before the first zero.
+/// Returns the text up to the first zero.
 fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|byte| *byte == 0);
     String::from_utf8_lossy(&bytes[..end.unwrap_or(bytes.len())]).into_owned()

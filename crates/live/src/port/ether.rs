@@ -1,4 +1,4 @@
-//! Messages in Ethernet frames of a type of their own.
+//! Messages in Ethernet frames with an EtherType of their own.
 
 use super::LinkInfo;
 use super::interface::{self, InterfaceError};
@@ -14,10 +14,10 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 const HEADER_BYTES: usize = 14;
-/// Frames are no shorter; the rest is zeros.
+/// Minimum length of a frame, bytes; shorter frames are padded with zeros.
 const LEAST_BYTES: usize = 60;
 
-/// A socket for frames of one type on one interface.
+/// A socket for frames with one EtherType on one interface.
 #[derive(Debug)]
 pub struct EtherSocket {
     fd: OwnedFd,
@@ -27,10 +27,10 @@ pub struct EtherSocket {
 }
 
 impl EtherSocket {
-    /// On interface `name` in this thread's network namespace.
+    /// Opens a socket on the interface `name` in this thread's network namespace.
     ///
     /// # Errors
-    /// There is no such Ethernet interface, or no permission.
+    /// The Ethernet interface does not exist, or the process lacks the permission.
     pub fn open(name: &str, ethertype: u16) -> Result<Self, InterfaceError> {
         let link = interface::link_info(name)?;
         let index = interface::index(name)?;
@@ -48,12 +48,12 @@ impl EtherSocket {
         })
     }
 
-    /// What it is attached to.
+    /// Returns the link that the socket is attached to.
     pub fn link(&self) -> &LinkInfo {
         &self.link
     }
 
-    /// Sends a message to an Ethernet address. It may be lost.
+    /// Sends a message to an Ethernet address. The message may be lost.
     ///
     /// # Errors
     /// The interface is gone.
@@ -70,7 +70,7 @@ impl EtherSocket {
         }
     }
 
-    /// Waits for a message of somebody else, at most so long; gives who sent it.
+    /// Waits up to `patience` for a message from another host; returns its sender and content.
     ///
     /// # Errors
     /// The interface is gone.

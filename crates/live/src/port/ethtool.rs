@@ -1,4 +1,4 @@
-//! Offloads of an interface that would hand an engine what no wire carries.
+//! Offloads of an interface that would pass frames to an engine such as no wire carries.
 
 use super::interface::{InterfaceError, control_socket};
 use super::sys::ethtool_words;
@@ -10,26 +10,25 @@ use std::os::fd::AsFd;
 pub enum Offload {
     /// Checksums of sent packets are left to hardware (`ethtool -K DEV tx off`).
     TransmitChecksum,
-    /// Segments larger than the link are sent, for hardware to cut (`tso off`).
+    /// Segments larger than the MTU are sent, for hardware to cut (`tso off`).
     Segmentation,
-    /// The same, by the kernel just before the device (`gso off`).
+    /// Segments larger than the MTU are cut by the kernel just before the device (`gso off`).
     GenericSegmentation,
-    /// Received segments are joined to larger ones (`gro off`).
+    /// Received segments are joined into larger ones (`gro off`).
     GenericReceive,
 }
 
 impl Offload {
-    /// Those of the kernel's end of a link, in the order in which they are to be switched off: what it sends must be as on
-    /// a wire.
+    /// The offloads to switch off at the kernel's end of a link, in this order: the kernel's frames must look as on a wire.
     pub const OF_PEER: [Self; 3] = [
         Self::TransmitChecksum,
         Self::Segmentation,
         Self::GenericSegmentation,
     ];
-    /// Those of the engine's end. What the engine sends may pass whole, to be cut by the device.
+    /// The offloads to switch off at the engine's end. The engine may send large segments, which the device cuts.
     pub const OF_ENGINE: [Self; 1] = [Self::GenericReceive];
 
-    /// Its name for `ethtool -K`.
+    /// Returns the name of the offload for `ethtool -K`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::TransmitChecksum => "tx",
@@ -39,7 +38,7 @@ impl Offload {
         }
     }
 
-    /// ETHTOOL_G..., which asks.
+    /// Returns the command that queries the offload (ETHTOOL_G...).
     const fn get(self) -> u32 {
         match self {
             Self::TransmitChecksum => 0x16,
@@ -49,7 +48,7 @@ impl Offload {
         }
     }
 
-    /// ETHTOOL_S..., which sets.
+    /// Returns the command that sets the offload (ETHTOOL_S...).
     const fn set(self) -> u32 {
         self.get() + 1
     }
@@ -62,12 +61,12 @@ pub struct Offloads<'a> {
 }
 
 impl<'a> Offloads<'a> {
-    /// Those of `interface` in this thread's network namespace.
+    /// Selects `interface` in this thread's network namespace.
     pub const fn of(interface: &'a str) -> Self {
         Self { interface }
     }
 
-    /// Whether `offload` is on. An interface that knows nothing of it has it off.
+    /// Returns whether `offload` is on. An offload that the interface does not support is off.
     ///
     /// # Errors
     /// There is no such interface.
@@ -79,20 +78,20 @@ impl<'a> Offloads<'a> {
         }
     }
 
-    /// Switches these off; those that cannot be are left.
+    /// Switches the given offloads off; those that cannot be switched stay as they are.
     ///
     /// # Errors
-    /// There is no such interface, or no permission.
+    /// The interface does not exist, or the process lacks the permission.
     pub fn switch_off(&self, offloads: &[Offload]) -> Result<(), InterfaceError> {
         offloads
             .iter()
             .try_for_each(|offload| self.switch(*offload, false))
     }
 
-    /// Switches one on or off, if it can be.
+    /// Switches an offload on or off, if this is possible.
     ///
     /// # Errors
-    /// There is no such interface, or no permission.
+    /// The interface does not exist, or the process lacks the permission.
     pub fn switch(&self, offload: Offload, on: bool) -> Result<(), InterfaceError> {
         match self.command(offload.set(), on.into()) {
             Err(error) if error.raw_os_error() != Some(libc::EOPNOTSUPP) => {
@@ -114,18 +113,18 @@ impl<'a> Offloads<'a> {
     }
 }
 
-/// How many queues the interface `name` receives on.
+/// Returns the number of receive queues of the interface `name`.
 ///
 /// # Errors
 /// There is no such interface.
 pub(crate) fn receive_queues(name: &str) -> Result<u32, InterfaceError> {
-    // ETHTOOL_GCHANNELS, and `struct ethtool_channels`.
+    // The command ETHTOOL_GCHANNELS and `struct ethtool_channels`.
     let mut words = [0x3c, 0, 0, 0, 0, 0, 0, 0, 0];
     let asked = control_socket().and_then(|socket| ethtool_words(socket.as_fd(), name, &mut words));
     let [_, _, _, _, _, only_receive, _, _, both] = words;
     match asked {
         Ok(()) => Ok((only_receive + both).max(1)),
-        // It has one, and no choice.
+        // The interface has a single queue, which cannot be configured.
         Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(1),
         Err(error) => Err(InterfaceError::of("ask for the queues of", name, error)),
     }

@@ -1,4 +1,4 @@
-//! What the kernel says of an interface.
+//! Queries the kernel about an interface.
 
 use super::LinkInfo;
 use super::sys::{interface_ioctl, request_for};
@@ -7,51 +7,51 @@ use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, OwnedFd};
 
-/// Why an interface cannot be used.
+/// The reason why an interface cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum InterfaceError {
-    /// There is none of that name.
+    /// No interface has this name.
     #[error("there is no interface {0}; `ip link` lists those that there are")]
     Absent(String),
-    /// There is one of that name where one was to be made.
+    /// An interface that was to be created exists already.
     #[error("there is an interface {0} already; {1}")]
     Present(String, &'static str),
-    /// The name is no name.
+    /// The name is not a valid interface name.
     #[error(
         "{0:?} cannot be the name of an interface: expected 1 to 15 characters without spaces and slashes"
     )]
     BadName(String),
-    /// Not allowed.
+    /// The process lacks the permission.
     #[error("no permission to {what} {name}; run as root, or with CAP_NET_ADMIN and CAP_NET_RAW")]
     Permission {
-        /// What was to be done.
+        /// The operation.
         what: &'static str,
-        /// The interface.
+        /// Name of the interface.
         name: String,
     },
-    /// Another program has it.
+    /// Another program uses the interface.
     #[error("{0} is busy: another program is attached to it; end that one or take another name")]
     Busy(String),
-    /// A TAP device cannot be made: the kernel has no driver for it.
+    /// A TAP device cannot be created: the kernel has no driver for it.
     #[error("/dev/net/tun does not exist; load the driver with `modprobe tun`")]
     NoTunDriver,
     /// Not an Ethernet interface.
     #[error("{0} is no Ethernet interface; expected one such as veth0 or eth0")]
     NotEthernet(String),
-    /// Anything else.
+    /// Any other error.
     #[error("cannot {what} {name}: {error}")]
     Other {
-        /// What was to be done.
+        /// The operation.
         what: &'static str,
-        /// The interface.
+        /// Name of the interface.
         name: String,
-        /// What the system said.
+        /// The error that the system reported.
         error: io::Error,
     },
 }
 
 impl InterfaceError {
-    /// The error for a call on interface `name`.
+    /// Creates the error of an operation on the interface `name`.
     pub(super) fn of(what: &'static str, name: &str, error: io::Error) -> Self {
         let name = name.to_owned();
         match error.raw_os_error() {
@@ -66,24 +66,24 @@ impl InterfaceError {
     }
 }
 
-/// A socket to ask the kernel about interfaces with.
+/// Opens a socket for queries about interfaces.
 pub(super) fn control_socket() -> io::Result<OwnedFd> {
     Ok(socket(AddressFamily::INET, SocketType::DGRAM, None)?)
 }
 
-/// Whether there is an interface `name` in this thread's network namespace.
+/// Returns whether the interface `name` exists in this thread's network namespace.
 pub fn interface_exists(name: &str) -> bool {
     index(name).is_ok()
 }
 
-/// The number of interface `name`.
+/// Returns the index of the interface `name`.
 pub(crate) fn index(name: &str) -> Result<u32, InterfaceError> {
     let socket = control_socket().map_err(|error| InterfaceError::of("ask for", name, error))?;
     rustix::net::netdevice::name_to_index(socket, name)
         .map_err(|error| InterfaceError::of("ask for", name, error.into()))
 }
 
-/// The largest IP packet of interface `name`, bytes.
+/// Returns the maximum length of an IP packet on the interface `name`, bytes.
 #[allow(unsafe_code)]
 pub(super) fn mtu(name: &str) -> Result<u16, InterfaceError> {
     let what = "ask for the MTU of";
@@ -98,11 +98,11 @@ pub(super) fn mtu(name: &str) -> Result<u16, InterfaceError> {
         Ok(unsafe { request.ifr_ifru.ifru_mtu })
     };
     let mtu = ask().map_err(|error| InterfaceError::of(what, name, error))?;
-    // Loopback has 65536, one more than an IPv4 packet can have.
+    // The MTU of loopback is 65536, one more than an IPv4 packet can have.
     Ok(u16::try_from(mtu).unwrap_or(u16::MAX))
 }
 
-/// The first IPv4 address that the kernel has on interface `name`.
+/// Returns the kernel's first IPv4 address on the interface `name`.
 ///
 /// # Errors
 /// There is no such interface.
@@ -127,10 +127,10 @@ pub fn ipv4_address(name: &str) -> Result<Option<Ipv4Addr>, InterfaceError> {
     }
 }
 
-/// Switches interface `name` on (`up`) or off.
+/// Switches the interface `name` on (`up`) or off.
 ///
 /// # Errors
-/// There is no such interface, or no permission.
+/// The interface does not exist, or the process lacks the permission.
 #[allow(unsafe_code)]
 pub fn bring(name: &str, up: bool) -> Result<(), InterfaceError> {
     let set = || {

@@ -1,4 +1,4 @@
-//! What the kernel counts and knows of an interface (rtnetlink).
+//! The state and counters of an interface in the kernel (rtnetlink).
 
 use super::interface::{self, InterfaceError};
 use crate::netlink::{self, HEADER_BYTES};
@@ -8,12 +8,12 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-/// An answer with all attributes takes a few kilobytes.
+/// Buffer size, bytes: an answer with all attributes takes a few kilobytes.
 const ANSWER_BYTES: usize = 64 * 1024;
-/// The kernel answers at once.
+/// Maximum wait for an answer, which the kernel sends immediately.
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
-// Of linux/rtnetlink.h and linux/if_link.h.
+// From linux/rtnetlink.h and linux/if_link.h.
 const INFO_BYTES: usize = 16;
 const NEW_LINK: u16 = 16;
 const GET_LINK: u16 = 18;
@@ -25,7 +25,7 @@ const FLAG_LOWER_UP: u32 = 1 << 16;
 /// The kernel's counters, in the order of `struct rtnl_link_stats64`.
 macro_rules! counters {
     ($($name:ident)*) => {
-        /// Frames that the kernel has counted at an interface since it was made, or since some moment.
+        /// The kernel's counters of an interface since its creation, or since some point in time.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
         #[allow(missing_docs, reason = "the names are the kernel's")]
         pub struct LinkCounters {
@@ -39,7 +39,7 @@ macro_rules! counters {
                 Some(Self { $($name: words.next()?,)* })
             }
 
-            /// What was counted since `before`.
+            /// Returns the differences to `before`.
             #[must_use]
             pub fn since(&self, before: &Self) -> Self {
                 Self { $($name: self.$name.wrapping_sub(before.$name),)* }
@@ -70,20 +70,20 @@ counters! {
     tx_fifo_errors
 }
 
-/// An interface at a moment.
+/// The state of an interface at one point in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkState {
-    /// It is switched on.
+    /// Whether the interface is switched on.
     pub is_up: bool,
-    /// There is something at the other end of the wire.
+    /// Whether a peer is connected at the other end of the wire.
     pub has_carrier: bool,
-    /// Largest IP packet, bytes.
+    /// Maximum length of an IP packet, bytes.
     pub mtu: u32,
-    /// What it has counted.
+    /// Counters of the interface.
     pub counters: LinkCounters,
 }
 
-/// An interface that is asked about again and again, from whatever namespace the question comes.
+/// Queries one interface repeatedly, from any namespace.
 #[derive(Debug)]
 pub struct LinkWatch {
     socket: OwnedFd,
@@ -93,10 +93,10 @@ pub struct LinkWatch {
 }
 
 impl LinkWatch {
-    /// Of the interface `name` in this thread's network namespace.
+    /// Watches the interface `name` in this thread's network namespace.
     ///
     /// # Errors
-    /// There is none.
+    /// The interface does not exist.
     pub fn of(name: &str) -> Result<Self, InterfaceError> {
         let index = interface::index(name)?;
         let socket =
@@ -109,16 +109,16 @@ impl LinkWatch {
         })
     }
 
-    /// How it is now.
+    /// Returns the current state.
     ///
     /// # Errors
-    /// It is gone.
+    /// The interface is gone.
     pub fn state(&mut self) -> Result<LinkState, InterfaceError> {
         self.ask()
             .map_err(|error| InterfaceError::of("ask for", &self.name, error))
     }
 
-    /// The same with the system's own error.
+    /// Returns the current state, or the system's own error.
     pub(super) fn ask(&mut self) -> io::Result<LinkState> {
         let mut info = [0; INFO_BYTES];
         info[4..8].copy_from_slice(&self.index.to_ne_bytes());
@@ -135,7 +135,7 @@ impl LinkWatch {
     }
 }
 
-/// What a message says of a link, if it is about one.
+/// Returns the state that a message reports, or `None` if the message is not about a link.
 fn state_of(message: &[u8]) -> io::Result<Option<LinkState>> {
     let word = |at: usize| {
         let bytes = message.get(at..at + 4);
@@ -171,7 +171,7 @@ mod tests {
         let mut watch = LinkWatch::of("lo").expect("everybody has one");
         let before = watch.state().expect("an answer");
         assert!(before.mtu >= 1_500, "{before:?}");
-        // Loopback's Ethernet address is of no use, its counters are.
+        // Loopback has no useful Ethernet address, but it has counters.
         assert_eq!(before.counters.rx_packets, before.counters.tx_packets);
     }
 

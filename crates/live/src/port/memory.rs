@@ -1,4 +1,4 @@
-//! Two ports in memory, joined by a cable: for tests of all that is above.
+//! Two in-memory ports, connected by a cable: for tests of the layers above.
 
 use super::{Batch, CounterSink, LinkInfo, Port, RECEIVE_BATCH};
 use baton_wire::Time;
@@ -8,12 +8,12 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Frames that one direction of the cable holds; the sender waits when it is full.
+/// Number of frames that one direction of the cable holds; a sender waits if it is full.
 const CABLE_FRAMES: usize = 1024;
 
 type Cable = Arc<Mutex<VecDeque<Bytes>>>;
 
-/// What is on it; somebody who panicked has left whole frames.
+/// Locks a cable. A thread that panicked while it held the lock has left no partial frame.
 fn on(cable: &Cable) -> MutexGuard<'_, VecDeque<Bytes>> {
     cable.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -26,7 +26,7 @@ pub struct MemoryPort {
     outgoing: Cable,
 }
 
-/// Two ends of one cable with the given addresses and MTU.
+/// Creates the two ends of a cable with the given addresses and MTU.
 pub fn memory_pair(macs: [[u8; 6]; 2], mtu: u16) -> (MemoryPort, MemoryPort) {
     let (left, right) = (Cable::default(), Cable::default());
     let end = |name: &str, mac, incoming: &Cable, outgoing: &Cable| MemoryPort {

@@ -1,25 +1,25 @@
-//! Runs of segments that the kernel may be given as one: what segmentation offload does, the other way round. A TAP device
-//! or packet socket with a virtual header (struct virtio_net_hdr of the virtio specification, 5.1.6) takes up to 64 KiB as one packet with the
-//! size at which it could be cut, so that a run costs one system call and one passage through the kernel's receive path.
+//! Merges runs of segments that can be passed to the kernel as one packet: the inverse of segmentation offload. A TAP device or packet
+//! socket with a virtual header (struct virtio_net_hdr of the virtio specification, 5.1.6) accepts up to 64 KiB as one packet with the size
+//! at which it may be cut, so that a run costs one system call and one pass through the kernel's receive path.
 //!
-//! Only what is one run byte for byte is merged: same addresses, ports, acknowledgment, window, options, flags; sequence
-//! numbers without a gap; all segments but the last of one size.
+//! Segments are merged only if they can be restored byte for byte: same addresses, ports, acknowledgment, window, options and flags;
+//! sequence numbers without a gap; all segments but the last of one size.
 
-/// Bytes of the virtual header.
+/// Length of the virtual header, bytes.
 pub(super) const VIRTUAL_HEADER_BYTES: usize = 10;
-/// Bytes of an Ethernet header.
+/// Length of an Ethernet header, bytes.
 const ETHERNET_BYTES: usize = 14;
-/// Longest headers before the data: Ethernet, IPv6 without extensions, TCP with all its options.
+/// Maximum length of the headers before the data: Ethernet, IPv6 without extensions, TCP with all its options.
 const MOST_HEADER_BYTES: usize = ETHERNET_BYTES + 40 + 60;
-/// A frame of several segments is no longer than this, so that its IP packet is not longer than 65,535 either. What is as long as an
-/// interface's largest (`gso_max_size`) or longer the kernel would cut itself, but not for a socket that goes past the queueing discipline:
-/// it gives ENOBUFS, each time.
+/// Maximum length of a merged frame, so that its IP packet does not exceed 65,535 bytes either. Normally the kernel would cut packets whose
+/// length reaches the interface's maximum (`gso_max_size`), but for a socket that bypasses the queueing discipline it fails with ENOBUFS,
+/// each time.
 const LONGEST_FRAME: usize = 65_535;
 
 const ACK: u8 = 0x10;
 const PSH: u8 = 0x08;
 
-/// Where the parts of a segment with data are.
+/// Positions of the parts of a segment with data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Parts {
     version: u8,
@@ -30,19 +30,19 @@ struct Parts {
     pushed: bool,
 }
 
-/// How many frames from the front of `frames` make one run, and the headers to send them with, virtual header first.
+/// The number of frames at the front that form one run, and the headers to send them with, virtual header first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Run {
     headers: [u8; VIRTUAL_HEADER_BYTES + MOST_HEADER_BYTES],
     headers_len: usize,
-    /// Frames in it.
+    /// Number of frames in the run.
     pub(super) frames: usize,
-    /// Where the data starts in each frame; 0 for a single frame, which is sent as it is.
+    /// Offset of the data in each frame; 0 for a single frame, which is sent unchanged.
     pub(super) data: usize,
 }
 
 impl Run {
-    /// The run at the front; none when there are no frames.
+    /// Returns the run at the front, or `None` if there are no frames.
     pub(super) fn at_front<'a>(mut frames: impl Iterator<Item = &'a [u8]>) -> Option<Self> {
         let first = frames.next()?;
         let mut run = Self {
@@ -72,7 +72,7 @@ impl Run {
         Some(run)
     }
 
-    /// What comes before the data of the first frame.
+    /// Returns the headers that precede the data of the first frame.
     pub(super) fn headers(&self) -> &[u8] {
         &self.headers[..self.headers_len]
     }
@@ -100,7 +100,7 @@ impl Run {
                 sum(&ip[8..40])
             }
         };
-        // The receiver adds the rest, if anybody asks for it: only the pseudo-header is in the field (RFC 9293 3.1).
+        // The field contains only the pseudo-header (RFC 9293 3.1); the device or the receiver adds the rest if needed.
         let pseudo = folded(pseudo + 6 + tcp_len as u32);
         let tcp = &mut headers[parts.tcp..];
         tcp[16..18].copy_from_slice(&pseudo.to_be_bytes());
@@ -122,7 +122,7 @@ impl Run {
 }
 
 impl Parts {
-    /// `None` for anything but a segment with data and no flags other than ACK and PSH.
+    /// Parses a frame; returns `None` unless it is a segment with data and no flags other than ACK and PSH.
     fn of(frame: &[u8]) -> Option<Self> {
         let ip = frame.get(ETHERNET_BYTES..)?;
         let (version, ip_len) = match (u16::from_be_bytes([frame[12], frame[13]]), *ip.first()?) {
@@ -132,7 +132,7 @@ impl Parts {
         };
         let tcp = ip.get(ip_len..)?;
         let is_tcp = match version {
-            // No fragment either.
+            // Fragments are excluded too.
             4 => ip[9] == 6 && ip[6] & 0x3f == 0 && ip[7] == 0,
             _ => ip[6] == 6,
         };
@@ -158,12 +158,12 @@ impl Parts {
         })
     }
 
-    /// Whether `next`, the parts of `frame`, goes on where this one ends, in a run of segments of `size` that began with `first`.
+    /// Returns whether `next`, the parts of `frame`, continues this segment, in a run of segments of `size` that began with `first`.
     fn is_followed_by(&self, next: &Self, size: usize, first: &[u8], frame: &[u8]) -> bool {
         let same = |from: usize, to: usize| first[from..to] == frame[from..to];
         let tcp = self.tcp;
         let ip_is_same = match self.version {
-            // All but length, identification and checksum.
+            // Everything except length, identification and checksum.
             4 => same(14, 16) && same(20, 24) && same(26, 34),
             _ => same(14, 18) && same(20, 54),
         };
@@ -176,14 +176,14 @@ impl Parts {
             && same(0, 14)
             && ip_is_same
             && same(tcp, tcp + 4)
-            // Acknowledgment and header length, window, urgent pointer and options.
+            // Acknowledgment and header length; window; urgent pointer and options.
             && same(tcp + 8, tcp + 13)
             && same(tcp + 14, tcp + 16)
             && same(tcp + 18, self.data)
     }
 }
 
-/// Sum of 16-bit words, as checksums have it (RFC 1071); of an even number of bytes.
+/// Returns the sum of 16-bit words for a checksum (RFC 1071); the number of bytes must be even.
 fn sum(bytes: &[u8]) -> u32 {
     let words = bytes.chunks_exact(2);
     words
@@ -262,7 +262,7 @@ mod tests {
             for frame in &frames {
                 whole.extend_from_slice(&frame[run.data..]);
             }
-            // The field holds the sum of the pseudo-header; with all the rest summed up it is a right checksum.
+            // The field contains the sum of the pseudo-header; together with the rest it makes a correct checksum.
             let tcp = usize::from(u16::from_ne_bytes([virtual_header[6], virtual_header[7]]));
             let checksum = !folded(sum(&whole[tcp..]));
             whole[tcp + 16..tcp + 18].copy_from_slice(&checksum.to_be_bytes());
@@ -302,7 +302,7 @@ mod tests {
                 1
             );
         }
-        // A larger one, one behind a shorter one, one behind a push, one without data, no segment at all.
+        // Not merged: a larger segment, one after a shorter one, one after a push, one without data, a frame that is not a segment.
         assert_eq!(
             run_of(&[frame(&first, &data), frame(&plain, &[1; 1001])]).frames,
             1
@@ -334,7 +334,7 @@ mod tests {
             .map(|index| frame(&packet(V4, 1448 * index), &[0; 1448]))
             .collect();
         assert_eq!(run_of(&frames).frames, 45);
-        // What is as long as an interface's largest, the Ethernet header included, it would not take.
+        // The kernel would refuse a packet as long as the interface's maximum, the Ethernet header included.
         let whole = frames[0].len() + 44 * 1448;
         for (frame_bytes, merged) in [(65_535, 46), (65_536, 45)] {
             let last = frame(&packet(V4, 45 * 1448), &vec![0; frame_bytes - whole]);

@@ -1,5 +1,5 @@
-//! Where frames come from and go to: real interfaces ([`Tap`], [`PacketSocket`], [`AfXdp`]), one in memory ([`memory_pair`]), and
-//! middleware that wraps any of them ([`Capture`], [`Faults`], [`Counted`]).
+//! Ports receive and send frames: on real interfaces ([`Tap`], [`PacketSocket`], [`AfXdp`]), in memory ([`memory_pair`]), and through
+//! middleware that wraps any of them ([`Faults`], [`Counted`]).
 
 mod af_xdp;
 mod any;
@@ -48,38 +48,38 @@ use bytes::Bytes;
 use std::io;
 use std::os::fd::BorrowedFd;
 
-/// Frames that a port gives at most at one call of [`Port::receive`].
+/// Maximum number of frames that one call of [`Port::receive`] returns.
 pub const RECEIVE_BATCH: usize = 64;
 
-/// What a port is attached to.
+/// Properties of the link that a port is attached to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkInfo {
     /// Name of the interface.
     pub name: String,
-    /// Ethernet address that the engine uses on it.
+    /// Ethernet address that the engine uses on the interface.
     pub mac: [u8; 6],
-    /// Largest IP packet, bytes.
+    /// Maximum length of an IP packet, bytes.
     pub mtu: u16,
 }
 
-/// Why a port did not pass a frame on.
+/// The reason why a port dropped a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum PortDrop {
     /// The interface was down.
     LinkDown,
-    /// Larger than the link allows: a super-frame of segmentation offload. `ethtool -K PEER tx off` ends them.
+    /// The frame was larger than the link allows: a super-frame of segmentation offload. `ethtool -K PEER tx off` avoids this.
     SuperFrame,
-    /// Its checksum was left to hardware that does not exist. `ethtool -K PEER tx off` ends them.
+    /// The frame's checksum was left to hardware that does not exist. `ethtool -K PEER tx off` avoids this.
     ChecksumNotReady,
-    /// The kernel had no room left in the receive ring.
+    /// The kernel had no space in the receive ring.
     ReceiveRingFull,
-    /// The kernel refused to send it.
+    /// The kernel refused to send the frame.
     TransmitRefused,
 }
 
 impl PortDrop {
-    /// All of them.
+    /// All reasons.
     pub const ALL: [Self; 5] = [
         Self::LinkDown,
         Self::SuperFrame,
@@ -88,7 +88,7 @@ impl PortDrop {
         Self::TransmitRefused,
     ];
 
-    /// Its name in counters.
+    /// Returns the name of the reason in counters.
     pub const fn name(self) -> &'static str {
         match self {
             Self::LinkDown => "link_down",
@@ -105,20 +105,20 @@ impl PortDrop {
 pub struct PortDrops([u64; PortDrop::ALL.len()]);
 
 impl PortDrops {
-    /// Counts `count` more.
+    /// Adds `count` to the counter of `reason`.
     pub fn add(&mut self, reason: PortDrop, count: u64) {
         self.0[reason as usize] += count;
     }
 
-    /// Frames dropped for this reason.
+    /// Returns the number of frames dropped for this reason.
     pub fn get(&self, reason: PortDrop) -> u64 {
         self.0[reason as usize]
     }
 }
 
-/// Takes names and values of counters; the name tells the layer first, as in `port.dropped.link_down`.
+/// Receives names and values of counters; a name starts with the layer, as in `port.dropped.link_down`.
 pub trait CounterSink {
-    /// One counter.
+    /// Receives one counter.
     fn counter(&mut self, name: &str, value: u64);
 }
 
@@ -128,35 +128,35 @@ impl<F: FnMut(&str, u64)> CounterSink for F {
     }
 }
 
-/// A place that frames come from and go to. Frames are Ethernet frames without check sequence.
+/// Receives and sends frames: Ethernet frames without frame check sequence.
 ///
-/// Calling order: [`Port::receive`] and [`Port::send`] whenever there may be something to do, at the latest when
-/// [`Port::fd`] is ready or the moment of [`Port::poll_timeout`] has come. `now` never goes back.
+/// Call [`Port::receive`] and [`Port::send`] whenever there may be something to do, at the latest when [`Port::fd`] is ready or the time of
+/// [`Port::poll_timeout`] has come. `now` must not go back.
 pub trait Port {
-    /// Appends frames that have arrived, at most [`RECEIVE_BATCH`]; none means that there are none now.
+    /// Appends at most [`RECEIVE_BATCH`] received frames; appends none if no frames are available now.
     ///
     /// # Errors
     /// The interface is gone.
     fn receive(&mut self, now: Time, frames: &mut Vec<Bytes>) -> io::Result<()>;
 
-    /// Sends from the front of `batch`. What stays in it found no room: it is to be tried again.
+    /// Sends frames from the front of `batch`. Frames that do not fit remain in `batch` and are to be sent again later.
     ///
     /// # Errors
     /// The interface is gone.
     fn send(&mut self, now: Time, batch: &mut Batch) -> io::Result<()>;
 
-    /// What becomes readable when frames arrive, and writable when there is room; none in memory.
+    /// Returns the descriptor that becomes readable when frames arrive, and writable when there is space; `None` for ports in memory.
     fn fd(&self) -> Option<BorrowedFd<'_>>;
 
-    /// When frames become due that the port itself holds back, if it does.
+    /// Returns when the next frame that the port itself holds back is due, if any.
     fn poll_timeout(&self) -> Option<Time> {
         None
     }
 
-    /// What it is attached to.
+    /// Returns the properties of the link.
     fn link(&self) -> &LinkInfo;
 
-    /// Tells what it has counted, and what the ports inside it have.
+    /// Reports the counters of the port and of the ports that it wraps.
     fn counters(&self, sink: &mut dyn CounterSink);
 
     /// Writes out what it keeps for others, such as a capture file.
@@ -168,7 +168,7 @@ pub trait Port {
     }
 }
 
-/// A port that is lent, or that stands elsewhere.
+/// Implements [`Port`] for references and boxes.
 macro_rules! forward {
     ($($port:ty),*) => {$(
 impl<T: Port + ?Sized> Port for $port {
@@ -199,7 +199,7 @@ impl<T: Port + ?Sized> Port for $port {
 
 forward!(Box<T>, &mut T);
 
-/// Tells the drops of a port under `port.dropped.`.
+/// Reports the drops of a port with the prefix `port.dropped.`.
 fn tell_drops(drops: &PortDrops, sink: &mut dyn CounterSink) {
     for reason in PortDrop::ALL {
         sink.counter(

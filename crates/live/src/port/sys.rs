@@ -1,14 +1,14 @@
-//! The few system calls on interfaces that no safe library offers.
+//! System calls on interfaces that no safe library offers.
 #![allow(unsafe_code)]
 
 use std::io;
 use std::mem;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// An interface request for `name`.
+/// Creates an interface request for `name`.
 ///
 /// # Errors
-/// The name does not fit.
+/// The name is invalid.
 pub fn request_for(name: &str) -> io::Result<libc::ifreq> {
     // SAFETY: an interface request is plain data, for which zeros are valid.
     let mut request: libc::ifreq = unsafe { mem::zeroed() };
@@ -21,29 +21,29 @@ pub fn request_for(name: &str) -> io::Result<libc::ifreq> {
     Ok(request)
 }
 
-/// A request to configure or ask an interface, whose argument is an `ifreq` that holds no pointer.
+/// Configures or queries an interface. The argument is an `ifreq` that contains no pointer.
 ///
 /// # Errors
-/// Those of the call.
+/// Errors of the system call.
 pub fn interface_ioctl(
     fd: BorrowedFd<'_>,
     operation: libc::Ioctl,
     request: &mut libc::ifreq,
 ) -> io::Result<()> {
-    // SAFETY: the kernel reads and writes no more than the structure, which outlives the call.
+    // SAFETY: the kernel accesses only the structure, which outlives the call.
     check(unsafe { libc::ioctl(fd.as_raw_fd(), operation, request as *mut libc::ifreq) })
 }
 
-/// One of ethtool's commands. Its argument is so many words, the first of which is the command; there must be room for all that the
-/// driver gives.
+/// Executes a command of ethtool. Its argument is `words`, the first of which is the command; it must have space for everything that the
+/// driver writes.
 ///
 /// # Errors
-/// Those of the call.
+/// Errors of the system call.
 pub fn ethtool_words(fd: BorrowedFd<'_>, name: &str, words: &mut [u32]) -> io::Result<()> {
     let mut request = request_for(name)?;
     request.ifr_ifru.ifru_data = words.as_mut_ptr().cast();
-    // SAFETY: the request points to words that outlive the call and are as many as the structure of the command has, with all
-    // that follows it; ethtool's structures are aligned to four bytes for user space.
+    // SAFETY: the request points to words that outlive the call and cover the command's structure with everything that follows it;
+    // ethtool's structures are aligned to four bytes in user space.
     check(unsafe {
         libc::ioctl(
             fd.as_raw_fd(),
@@ -53,10 +53,10 @@ pub fn ethtool_words(fd: BorrowedFd<'_>, name: &str, words: &mut [u32]) -> io::R
     })
 }
 
-/// Sets an option whose value is plain data of the type that the kernel expects of it, one or several in a row.
+/// Sets an option whose value is plain data of the type that the kernel expects, a single value or several in a row.
 ///
 /// # Errors
-/// Those of the call.
+/// Errors of the system call.
 pub fn set_option<T: Copy>(
     fd: BorrowedFd<'_>,
     level: libc::c_int,
@@ -64,14 +64,14 @@ pub fn set_option<T: Copy>(
     values: &[T],
 ) -> io::Result<()> {
     let len = mem::size_of_val(values) as libc::socklen_t;
-    // SAFETY: the kernel reads `len` bytes, the size of the row.
+    // SAFETY: the kernel reads `len` bytes, the size of the values.
     check(unsafe { libc::setsockopt(fd.as_raw_fd(), level, option, values.as_ptr().cast(), len) })
 }
 
-/// Counts of a packet socket since the last call: frames, and those of them that found no room.
+/// Returns the counters of a packet socket since the last call: frames, and those among them that were dropped for lack of space.
 ///
 /// # Errors
-/// Those of the call.
+/// Errors of the system call.
 pub fn packet_statistics(fd: BorrowedFd<'_>) -> io::Result<(u32, u32)> {
     let mut stats = libc::tpacket_stats_v3 {
         tp_packets: 0,
@@ -92,10 +92,10 @@ pub fn packet_statistics(fd: BorrowedFd<'_>) -> io::Result<(u32, u32)> {
     Ok((stats.tp_packets, stats.tp_drops))
 }
 
-/// Binds a packet socket to an interface, for frames of one protocol; ETH_P_ALL is all of them, 0 none.
+/// Binds a packet socket to an interface, for frames of one protocol; ETH_P_ALL means all protocols, 0 none.
 ///
 /// # Errors
-/// Those of the call.
+/// Errors of the system call.
 pub fn bind_packet(fd: BorrowedFd<'_>, interface_index: u32, protocol: u16) -> io::Result<()> {
     // SAFETY: an address is plain data, for which zeros are valid.
     let mut address: libc::sockaddr_ll = unsafe { mem::zeroed() };
@@ -110,7 +110,7 @@ pub fn bind_packet(fd: BorrowedFd<'_>, interface_index: u32, protocol: u16) -> i
 /// The error of a call that gives a negative number where it fails.
 ///
 /// # Errors
-/// It failed.
+/// The call failed.
 pub fn check(result: libc::c_int) -> io::Result<()> {
     if result < 0 {
         Err(io::Error::last_os_error())

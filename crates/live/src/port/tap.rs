@@ -13,31 +13,30 @@ use smallvec::SmallVec;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Ethernet header and a VLAN tag, which come on top of the MTU.
+/// Length of the Ethernet header and a VLAN tag, which are added to the MTU, bytes.
 const LINK_OVERHEAD: usize = 14 + 4;
 
-/// Slices of one write that need no allocation: a run of full segments and its headers.
+/// Number of slices in one write that need no allocation: a run of full segments and its headers.
 const MOST_SLICES: usize = 64;
 
-/// The engine's end of a TAP device. Runs of segments are given to the kernel as one packet, with a virtual header that
-/// says so. The other way the kernel computes checksums and cuts segments to size before it hands frames over, since the
-/// device does not offer to take them otherwise.
+/// The engine's end of a TAP device. Runs of segments are passed to the kernel as one packet, with a virtual header. In the other direction
+/// the kernel computes checksums and cuts segments before it passes frames on, since the device offers neither offload.
 #[derive(Debug)]
 pub struct Tap {
     fd: OwnedFd,
     link: LinkInfo,
     arena: Arena,
     drops: PortDrops,
-    /// Packets given to the kernel; each may be a run of frames.
+    /// Number of packets passed to the kernel; each may be a run of frames.
     writes: u64,
 }
 
 impl Tap {
-    /// Attaches to the TAP device `name` in this thread's network namespace; makes it if there is none, and then it goes
-    /// when this is dropped. `mac` is the engine's address, which must not be that of the kernel's end.
+    /// Attaches to the TAP device `name` in this thread's network namespace. If it does not exist, creates it, and the device disappears
+    /// when this value is dropped. `mac` is the engine's address, which must differ from that of the kernel's end.
     ///
     /// # Errors
-    /// Another program is attached, the name is that of another kind of interface, or there is no permission.
+    /// Another program is attached, the name belongs to another kind of interface, or the process lacks the permission.
     #[allow(unsafe_code)]
     pub fn open(name: &str, mac: [u8; 6]) -> Result<Self, InterfaceError> {
         let what = "attach to";
@@ -48,7 +47,7 @@ impl Tap {
             Errno::NOENT => InterfaceError::NoTunDriver,
             error => refuse(error.into()),
         })?;
-        // A read or a write is a virtual header and one Ethernet frame, without packet information.
+        // Each read or write transfers a virtual header and one Ethernet frame, without packet information.
         let flags = libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR;
         request.ifr_ifru.ifru_flags = flags as libc::c_short;
         let attach = interface_ioctl(fd.as_fd(), libc::TUNSETIFF as libc::Ioctl, &mut request);
@@ -129,7 +128,7 @@ impl Port for Tap {
     }
 }
 
-/// Gives the kernel a run of frames from the front of `batch`.
+/// Passes a run of frames from the front of `batch` to the kernel.
 fn write_run(fd: BorrowedFd<'_>, run: &Run, batch: &Batch) -> Result<usize, Errno> {
     let headers = std::iter::once(run.headers());
     let data = batch

@@ -1,4 +1,4 @@
-//! What becomes of an interface while a port is on it.
+//! Watches an interface while a port uses it.
 
 use super::LinkInfo;
 use super::interface::InterfaceError;
@@ -6,24 +6,24 @@ use super::link_state::LinkWatch;
 use baton_wire::{Span, Time};
 use std::io;
 
-/// The kernel is asked so often.
+/// Interval between queries to the kernel.
 const BETWEEN_LOOKS: Span = Span::from_ms(200);
 
-/// A port's interface, of which it is looked after whether it is there, and how long its packets may be.
+/// A port's interface, which is checked regularly for its existence and its MTU.
 #[derive(Debug)]
 pub(super) struct Watched {
     link: LinkInfo,
-    /// What the port was made for, bytes: there is no room for more.
+    /// MTU for which the port was created, bytes: its buffers fit no more.
     most: u16,
     watch: LinkWatch,
     next: Time,
 }
 
 impl Watched {
-    /// The interface that `link` describes, in this thread's network namespace.
+    /// Watches the interface that `link` describes, in this thread's network namespace.
     ///
     /// # Errors
-    /// There is none.
+    /// The interface does not exist.
     pub(super) fn new(link: LinkInfo) -> Result<Self, InterfaceError> {
         Ok(Self {
             most: link.mtu,
@@ -33,12 +33,12 @@ impl Watched {
         })
     }
 
-    /// What is known of it.
+    /// Returns the known properties of the interface.
     pub(super) fn link(&self) -> &LinkInfo {
         &self.link
     }
 
-    /// Asks the kernel, if it is time to.
+    /// Queries the kernel if it is time to.
     ///
     /// # Errors
     /// The interface is gone.
@@ -54,7 +54,7 @@ impl Watched {
                 Ok(())
             }
             Err(error) if error.raw_os_error() == Some(libc::ENODEV) => Err(error),
-            // The kernel is asked again.
+            // Ask the kernel again next time.
             Err(_) => Ok(()),
         }
     }

@@ -1,29 +1,29 @@
-//! The system calls that adapter and broker make once they are set up.
+//! The system calls that the adapter and the broker make once they are set up.
 
 use libc::c_long;
 
-/// A system call, and what its arguments must be.
+/// A system call, and the conditions that its arguments must meet.
 pub type Call = (c_long, &'static [Check]);
 
-/// What an argument, by its place, must be.
+/// A condition for an argument, which is given by its index.
 #[derive(Clone, Copy, Debug)]
 pub enum Check {
-    /// This value.
+    /// The argument has this value.
     Is(u8, u64),
-    /// This value in the bits of a mask, which comes before.
+    /// The argument has this value (last) in the bits of this mask.
     Masked(u8, u64, u64),
-    /// The number of this process.
+    /// The argument is the ID of this process.
     IsOwnProcess(u8),
 }
 
 use Check::{Is, IsOwnProcess, Masked};
 
 const ANY: &[Check] = &[];
-/// Only to be read, and only what is there.
+/// Flags that must be clear, so that a file is only read, and not created or truncated.
 const READ_ONLY: u64 = (libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC | libc::O_TMPFILE) as u64
     & !(libc::O_DIRECTORY as u64);
 const EXECUTABLE: u64 = libc::PROT_EXEC as u64;
-/// A thread of this process, in its namespaces.
+/// Flags of a thread of this process.
 const THREAD: u64 = (libc::CLONE_VM | libc::CLONE_THREAD | libc::CLONE_SIGHAND) as u64;
 const OTHER_NAMESPACES: u64 = (libc::CLONE_NEWNS
     | libc::CLONE_NEWCGROUP
@@ -42,16 +42,16 @@ const STREAM: u64 = libc::SOCK_STREAM as u64;
 const DATAGRAM: u64 = libc::SOCK_DGRAM as u64;
 const RAW: u64 = libc::SOCK_RAW as u64;
 const ROUTE: u64 = libc::NETLINK_ROUTE as u64;
-/// PR_GET_AUXV: rustix looks there for the page size and the like.
+/// PR_GET_AUXV, which rustix uses to get the page size and the like.
 const GET_AUXILIARY_VECTOR: u64 = 0x4155_5856;
 /// SIOCETHTOOL.
 const ETHTOOL: u64 = 0x8946;
 /// SIOCOUTQNSD.
 const UNSENT: u64 = 0x894b;
 
-/// What both make.
+/// Calls of both daemons.
 pub const COMMON: &[Call] = &[
-    // --- memory: none that can be executed ---
+    // --- memory, which must not be executable ---
     (libc::SYS_brk, ANY),
     (libc::SYS_mmap, &[Masked(2, EXECUTABLE, 0)]),
     (libc::SYS_mprotect, &[Masked(2, EXECUTABLE, 0)]),
@@ -63,7 +63,7 @@ pub const COMMON: &[Call] = &[
         libc::SYS_clone,
         &[Masked(0, THREAD | OTHER_NAMESPACES, THREAD)],
     ),
-    // Answered as unknown by a filter of its own.
+    // Rejected as unknown by a separate filter.
     (libc::SYS_clone3, ANY),
     (libc::SYS_set_robust_list, ANY),
     (libc::SYS_rseq, ANY),
@@ -84,7 +84,7 @@ pub const COMMON: &[Call] = &[
     (libc::SYS_getuid, ANY),
     (libc::SYS_exit, ANY),
     (libc::SYS_exit_group, ANY),
-    // --- time and chance ---
+    // --- time and random numbers ---
     (libc::SYS_clock_gettime, ANY),
     (libc::SYS_clock_nanosleep, ANY),
     (libc::SYS_gettimeofday, ANY),
@@ -104,7 +104,7 @@ pub const COMMON: &[Call] = &[
     (libc::SYS_ppoll, ANY),
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_poll, ANY),
-    // --- files: what is there is read, as in a trace of a panic, and the own sockets are removed ---
+    // --- files: reading existing ones, as for the backtrace of a panic, and removing the daemon's own sockets ---
     (libc::SYS_openat, &[Masked(2, READ_ONLY, 0)]),
     (libc::SYS_newfstatat, ANY),
     (libc::SYS_statx, ANY),
@@ -115,7 +115,7 @@ pub const COMMON: &[Call] = &[
     (libc::SYS_readlink, ANY),
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_unlink, ANY),
-    // --- terminals, and what an interface says of itself ---
+    // --- terminals, and properties of an interface ---
     (libc::SYS_ioctl, &[Is(1, libc::TCGETS)]),
     (libc::SYS_ioctl, &[Is(1, libc::TIOCGWINSZ)]),
     (libc::SYS_ioctl, &[Is(1, libc::FIONBIO)]),
@@ -124,7 +124,7 @@ pub const COMMON: &[Call] = &[
     (libc::SYS_ioctl, &[Is(1, libc::SIOCGIFINDEX)]),
     (libc::SYS_ioctl, &[Is(1, libc::SIOCGIFMTU)]),
     (libc::SYS_ioctl, &[Is(1, ETHTOOL)]),
-    // --- sockets: those of which interfaces are asked, and the kernel's routes ---
+    // --- sockets: for requests about interfaces, and for the kernel's routes ---
     (libc::SYS_socket, &[Is(0, INET), Masked(1, KIND, DATAGRAM)]),
     (
         libc::SYS_socket,
@@ -142,9 +142,9 @@ pub const COMMON: &[Call] = &[
     (libc::SYS_shutdown, ANY),
 ];
 
-/// What an adapter makes beside.
+/// Additional calls of an adapter.
 pub const ADAPTER: &[Call] = &[
-    // The next broker, and applications: the memory that is shared with them, and what wakes them.
+    // Connections to the next broker and to applications, memory shared with applications, and their doorbells.
     (libc::SYS_socket, &[Is(0, UNIX), Masked(1, KIND, STREAM)]),
     (libc::SYS_memfd_create, ANY),
     (libc::SYS_ftruncate, ANY),
@@ -158,13 +158,13 @@ pub const ADAPTER: &[Call] = &[
     // Frames.
     (libc::SYS_recvmmsg, ANY),
     (libc::SYS_sendmmsg, ANY),
-    // Files that were open before: capture and timeline.
+    // Files that were opened before: capture and timeline.
     (libc::SYS_pwrite64, ANY),
     (libc::SYS_fdatasync, ANY),
     (libc::SYS_fsync, ANY),
 ];
 
-/// What a broker makes beside.
+/// Additional calls of a broker.
 pub const BROKER: &[Call] = &[
     // Connections of the kernel.
     (libc::SYS_socket, &[Is(0, INET), Masked(1, KIND, STREAM)]),
@@ -174,11 +174,11 @@ pub const BROKER: &[Call] = &[
     (libc::SYS_ioctl, &[Is(1, libc::FIONREAD)]),
     (libc::SYS_ioctl, &[Is(1, libc::TIOCOUTQ)]),
     (libc::SYS_ioctl, &[Is(1, UNSENT)]),
-    // The memory of an adapter.
+    // Memory for an adapter.
     (libc::SYS_memfd_create, ANY),
     (libc::SYS_ftruncate, ANY),
-    // Maps and programs, by the numbers of `enum bpf_cmd`: lookup, update and delete of what is in a map; load, run and describe a program;
-    // create, update and detach what holds it at the interface. All maps are made before.
+    // Maps and programs, by the numbers of `enum bpf_cmd`: look up, update and delete an entry of a map; load, run and describe a program;
+    // create, update and detach the link that holds a program at the interface. All maps are created before.
     (libc::SYS_bpf, &[Is(0, 1)]),
     (libc::SYS_bpf, &[Is(0, 2)]),
     (libc::SYS_bpf, &[Is(0, 3)]),

@@ -1,4 +1,4 @@
-//! The filter of system calls (seccomp(2)): what a daemon does not call is forbidden.
+//! The filter of system calls (seccomp(2)): forbids calls that a daemon does not make.
 
 use super::calls::{ADAPTER, BROKER, COMMON, Call, Check};
 use crate::error::LiveError;
@@ -11,25 +11,25 @@ use std::env::consts::ARCH;
 use std::io;
 use std::process;
 
-/// Which daemon is confined.
+/// The daemon to confine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Confinement {
     /// An adapter beside a kernel.
     Adapter,
-    /// Its broker.
+    /// The broker of such an adapter.
     Broker,
 }
 
-/// Allows this process, in all its threads and for good, only the system calls that this daemon makes once it is set up.
+/// Permanently restricts all threads of this process to the system calls that this daemon makes once it is set up.
 ///
-/// Any other call kills the process (SIGSYS), and the kernel's log says which it was. An error in its place would leave a daemon that goes on in
-/// a state that nobody has tested, with connections that may stand still; what becomes of connections when a daemon is killed is known.
+/// Any other call kills the process (SIGSYS), and the kernel's log names the call. If the call failed instead, the daemon would continue in
+/// an untested state, in which connections may hang, whereas it is known what happens to connections when a daemon is killed.
 ///
 /// # Errors
-/// The kernel has no such filters.
+/// The kernel does not support such filters.
 pub fn confine(kind: Confinement) -> Result<(), LiveError> {
     let install = || {
-        // The C library starts threads by clone3(2), whose arguments are in memory, where no filter sees them. It falls back to clone(2).
+        // The C library starts threads with clone3(2), whose arguments in memory no filter sees. If that fails, it uses clone(2).
         let unknown = SeccompAction::Errno(libc::ENOSYS as u32);
         let clone3 = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
         apply_filter_all_threads(&program(clone3, SeccompAction::Allow, unknown)?)?;
@@ -57,7 +57,7 @@ fn program(
     SeccompFilter::new(rules, otherwise, matched, ARCH.try_into()?)?.try_into()
 }
 
-/// A call may be listed more than once, with other arguments each time.
+/// Converts calls to rules. A call may be listed several times with different arguments.
 fn rules<'a>(
     calls: impl Iterator<Item = &'a Call>,
 ) -> Result<BTreeMap<i64, Vec<SeccompRule>>, BackendError> {
@@ -78,6 +78,6 @@ fn condition(check: &Check) -> Result<SeccompCondition, BackendError> {
         Check::Masked(argument, mask, value) => (argument, SeccompCmpOp::MaskedEq(mask), value),
         Check::IsOwnProcess(argument) => (argument, SeccompCmpOp::Eq, process::id().into()),
     };
-    // All arguments that are checked are ints, of which the kernel reads the lower half of a register.
+    // All checked arguments are ints, for which the kernel reads the lower half of a register.
     SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operation, value)
 }

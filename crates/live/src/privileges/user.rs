@@ -1,15 +1,15 @@
-//! The user that a daemon becomes when it needs user 0 no more.
+//! The user that a daemon becomes when it no longer needs user 0.
 
 use nix::unistd::{Gid, Group, Uid, User, setgroups, setresgid, setresuid};
 use std::io;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-/// The account that is used where there is one.
+/// Account to use, if it exists.
 const ACCOUNT: &str = "baton";
-/// Where there is none: numbers that neither systemd nor Debian gives to anybody (below systemd's range for DynamicUser=). No other service
-/// has the same, as it would have `nobody`: processes of one user can send each other signals, and open each other's files. All daemons find the
-/// same number, so that an adapter may connect to the next broker.
+/// Numbers to use otherwise, which neither systemd nor Debian assigns (below systemd's range for DynamicUser=). No other service uses them,
+/// unlike `nobody`: processes of the same user can send each other signals and open each other's files. All daemons choose the same number,
+/// so that an adapter may connect to the next broker.
 const NUMBERS: RangeInclusive<u32> = 60_706..=61_183;
 
 /// A user without privileges.
@@ -20,16 +20,16 @@ pub struct ServiceUser {
     gid: u32,
 }
 
-/// Why a user cannot be had.
+/// Reason why a user cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ServiceUserError {
-    /// There is none of that name.
+    /// There is no user of that name.
     #[error("there is no such user; expected one that `getent passwd` lists")]
     Absent,
-    /// It is root.
+    /// The user is root.
     #[error("this is root; expected a user without privileges")]
     Root,
-    /// The system does not say.
+    /// The system cannot look up the user.
     #[error("cannot look it up: {0}")]
     Unknown(String),
 }
@@ -53,8 +53,8 @@ impl FromStr for ServiceUser {
 }
 
 impl ServiceUser {
-    /// The one that a daemon becomes if none is named: the account `baton`, or a number that no account and no group has. None if the process is
-    /// not root's, and stays with its user; or if it is root in a user namespace that has no other user.
+    /// Returns the user that a daemon becomes if none is named: the account `baton`, or a number that no account and no group has. Returns
+    /// `None` if the process is not root's and keeps its user, or if it is root in a user namespace that does not have the user.
     pub fn usual() -> Option<Self> {
         if !nix::unistd::geteuid().is_root() {
             return None;
@@ -79,22 +79,22 @@ impl ServiceUser {
         matches!((user, group), (Ok(None), Ok(None)))
     }
 
-    /// Its name, or its number where it has none.
+    /// Returns the user's name, or its number if it has no name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its number.
+    /// Returns the user's number.
     pub fn uid(&self) -> u32 {
         self.uid
     }
 
-    /// That of its group.
+    /// Returns the number of the user's group.
     pub fn gid(&self) -> u32 {
         self.gid
     }
 
-    /// All threads of this process are this user's, and in no group but its own. There is no way back.
+    /// Switches all threads of this process to this user, with no group but its own. This cannot be undone.
     pub(super) fn become_it(&self) -> io::Result<()> {
         let (uid, gid) = (Uid::from_raw(self.uid), Gid::from_raw(self.gid));
         setgroups(&[])?;
@@ -104,7 +104,7 @@ impl ServiceUser {
     }
 }
 
-/// Whether this user namespace has that number (user_namespaces(7)).
+/// Returns whether this user namespace maps that number (user_namespaces(7)).
 fn is_mapped(map: &str, number: u32) -> bool {
     let Ok(map) = std::fs::read_to_string(format!("/proc/self/{map}")) else {
         return true;

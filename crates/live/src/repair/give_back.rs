@@ -1,4 +1,4 @@
-//! Back into the kernel.
+//! Puts connections back into the kernel.
 
 use super::sys::{self, NegotiatedOption, Queue, Windows};
 use super::{RepairError, choose_queue, set_integer};
@@ -20,21 +20,24 @@ const WINDOW_SCALE: u32 = 3;
 const SACK_PERMITTED: u32 = 4;
 const TIMESTAMPS: u32 = 8;
 
-/// Most that is given to the kernel at once, bytes: it makes one buffer of it.
+/// Maximum number of bytes given to the kernel at once, because the kernel allocates one buffer for them.
 const CHUNK: usize = 32 << 10;
 
-/// The kernel measures the path only by data that is acknowledged, and waits for three seconds before it repeats anything until it has. So one byte
-/// before all data is under way again where nothing else is: the peer, which has had it, acknowledges at once, whatever the byte is.
+/// The kernel measures the path only by acknowledgments of data, and waits three seconds before it retransmits until it has done so. So if
+/// no data is in flight, one byte before all data is put in flight again: the peer, which already has it, acknowledges it at once, whatever
+/// the byte is.
 const OLD_BYTE: [u8; 1] = [0];
 
-/// Room that the kernel's bookkeeping takes of a buffer's size beside the data: as much again.
+/// Factor by which the kernel's bookkeeping increases the required buffer size.
 const OVERHEAD: usize = 2;
 
-/// The kernel takes a connection over. Returns its socket, of IPv6 if that `is_wide`, which is a usual one: no longer in repair mode. `let_go`
-/// is called when the kernel has all and before it sends: packets of the connection may reach it from then on.
+/// Makes the kernel take over a connection. Returns the connection's socket, an IPv6 socket if `is_wide`, which is an ordinary one: no
+/// longer in repair mode. Calls `let_go` when the kernel has everything and before it sends: packets of the connection may reach the kernel
+/// from then on.
 ///
 /// # Errors
-/// The kernel refuses, the state is none that it can be brought into, or it does not take all data. The socket goes, without a word to the peer.
+/// The kernel refuses, it cannot be brought into the state, or it does not accept all data. The socket is closed, without sending anything
+/// to the peer.
 pub fn give_back(
     essentials: &Essentials<Bytes>,
     is_wide: bool,
@@ -62,7 +65,7 @@ fn bring_into(
         other => return Err(RepairError::CannotRestore(other)),
     };
     set_integer(fd, "TCP_REPAIR", libc::TCP_REPAIR, 1)?;
-    // Until it has an owner, its end is not one that the peer may take for the end of the stream. Whoever gets it sets it as it should be.
+    // Until the socket has an owner, closing it must not look like the end of the stream. The new owner sets the option as needed.
     sockopt::set_socket_linger(fd, Some(Duration::ZERO))
         .map_err(|error| failed("SO_LINGER", error))?;
     let sent = essentials.send_next - essentials.send_una;
@@ -95,13 +98,13 @@ fn bring_into(
     sys::set_option(fd, libc::IPPROTO_TCP, libc::TCP_REPAIR_WINDOW, &[windows])
         .map_err(RepairError::at("TCP_REPAIR_WINDOW"))?;
     let_go();
-    // The kernel asks the peer for its window: an answer acknowledges what was lost meanwhile.
+    // The kernel asks the peer for its window; the answer acknowledges data whose acknowledgment was lost meanwhile.
     set_integer(fd, "TCP_REPAIR", libc::TCP_REPAIR, 0)?;
     write(fd, "send", &rest)?;
     if half_closed {
         shutdown(fd, Shutdown::Write).map_err(|error| failed("shutdown", error))?;
     }
-    // Repair mode clears it, and a listener that is started again could not bind its port.
+    // Repair mode clears the option, and a restarted listener could not bind its port.
     sockopt::set_socket_reuseaddr(fd, true).map_err(|error| failed("SO_REUSEADDR", error))
 }
 
@@ -112,7 +115,7 @@ fn failed(step: &'static str, error: Errno) -> RepairError {
     }
 }
 
-/// SND.UNA, or the number of the FIN that is acknowledged: the kernel sends it once more.
+/// Returns SND.UNA, or the sequence number of an acknowledged FIN, which the kernel sends once more.
 fn before_fin(essentials: &Essentials<Bytes>) -> SeqNr {
     match essentials.state {
         State::FinWait2 => essentials.send_una - 1,
@@ -124,7 +127,7 @@ fn len(data: &[Bytes]) -> usize {
     data.iter().map(Bytes::len).sum()
 }
 
-/// The first `at` bytes, and the others.
+/// Splits data into the first `at` bytes and the rest.
 fn split(data: &[Bytes], mut at: usize) -> (Vec<Bytes>, Vec<Bytes>) {
     let (mut first, mut rest) = (Vec::new(), Vec::new());
     for piece in data {
@@ -136,7 +139,7 @@ fn split(data: &[Bytes], mut at: usize) -> (Vec<Bytes>, Vec<Bytes>) {
     (first, rest)
 }
 
-/// Sees to it that queues fit that are longer than the buffers. Others keep the size that the kernel gives them, which it adapts.
+/// Enlarges buffers that are too small for their queues. Other buffers keep the kernel's default size, which the kernel adapts.
 fn make_room(fd: BorrowedFd<'_>, essentials: &Essentials<Bytes>) -> Result<(), RepairError> {
     let offered = essentials
         .receive_edge
@@ -161,7 +164,7 @@ fn make_room(fd: BorrowedFd<'_>, essentials: &Essentials<Bytes>) -> Result<(), R
         let now: libc::c_int =
             sys::option(fd, libc::SOL_SOCKET, size).map_err(RepairError::at(step))?;
         if needed * OVERHEAD > now as usize {
-            // The kernel doubles what it is given.
+            // The kernel doubles the given size.
             let wanted = i32::try_from(needed).unwrap_or(i32::MAX / 2);
             sys::set_option(fd, libc::SOL_SOCKET, force, &[wanted])
                 .map_err(RepairError::at(step))?;
@@ -170,14 +173,14 @@ fn make_room(fd: BorrowedFd<'_>, essentials: &Essentials<Bytes>) -> Result<(), R
     Ok(())
 }
 
-/// The number that a queue begins with.
+/// Sets the sequence number at which a queue begins.
 fn number(fd: BorrowedFd<'_>, queue: Queue, first: SeqNr) -> Result<(), RepairError> {
     choose_queue(fd, queue)?;
     sys::set_option(fd, libc::IPPROTO_TCP, libc::TCP_QUEUE_SEQ, &[first.0])
         .map_err(RepairError::at("TCP_QUEUE_SEQ"))
 }
 
-/// The four-tuple. In repair mode that establishes the connection, and nothing is sent.
+/// Sets the four-tuple. In repair mode this establishes the connection without sending anything.
 fn join(
     fd: BorrowedFd<'_>,
     essentials: &Essentials<Bytes>,
@@ -193,7 +196,7 @@ fn join(
     connect(fd, &address(essentials.flow.remote)).map_err(|error| failed("connect", error))
 }
 
-/// What the handshake had settled.
+/// Sets what was negotiated in the handshake.
 fn settle(fd: BorrowedFd<'_>, essentials: &Essentials<Bytes>) -> Result<(), RepairError> {
     let mut options = vec![NegotiatedOption {
         kind: MSS,
@@ -218,18 +221,18 @@ fn settle(fd: BorrowedFd<'_>, essentials: &Essentials<Bytes>) -> Result<(), Repa
         sys::set_option(fd, libc::IPPROTO_TCP, libc::TCP_TIMESTAMP, &[even])
             .map_err(RepairError::at("TCP_TIMESTAMP"))?;
     }
-    // Taking IP options away makes the kernel work out how large its segments may be: without this it sends the least that is allowed.
-    // A socket of IPv6 has them, too; its own options make no such difference.
+    // Removing IP options makes the kernel compute the size of its segments: otherwise it sends the smallest size allowed. IPv6 sockets
+    // have these options, too; removing IPv6 options has no such effect.
     sys::set_option::<u8>(fd, libc::IPPROTO_IP, libc::IP_OPTIONS, &[])
         .map_err(RepairError::at("IP_OPTIONS"))
 }
 
-/// The next timestamp that the kernel can go on from: an odd one would set its clock's unit to microseconds (Linux 6.7 and later).
+/// Returns the next timestamp from which the kernel can continue: an odd one would switch its clock to microseconds (Linux 6.7 and later).
 pub fn even_timestamp(timestamp: u32) -> u32 {
     timestamp.wrapping_add(timestamp & 1)
 }
 
-/// Puts data into a queue.
+/// Writes data into a queue.
 fn fill(
     fd: BorrowedFd<'_>,
     queue: Queue,

@@ -1,9 +1,10 @@
-//! Connections of the kernel, taken out of it and put back by `TCP_REPAIR`.
+//! Takes connections out of the kernel, and puts them back with `TCP_REPAIR`.
 //!
-//! Repair mode lets whoever has a socket bind it anywhere and make up connections. So no socket that an application holds is ever in it: a
-//! connection leaves by [`take`] when nothing that it sent is unacknowledged, which needs no repair mode, and comes back by [`give_back`] in
-//! a new socket, which the application gets once it is a usual one. Packets of the connection must not reach the kernel while it is out, nor may
-//! what the kernel sends meanwhile leave: [`crate::xdp`] sees to that, and a connection's flow is to be there before [`take`] begins.
+//! Repair mode lets the holder of a socket bind it anywhere and fabricate connections. So no socket that an application holds is ever in
+//! repair mode: a connection leaves through [`take`] when everything it has sent is acknowledged, which needs no repair mode, and comes
+//! back through [`give_back`] in a new socket, which the application gets once it is an ordinary socket. Packets of the connection must not
+//! reach the kernel while the connection is out, nor may packets that the kernel sends meanwhile leave: [`crate::xdp`] ensures both, and
+//! must know the connection's flow before [`take`] begins.
 
 mod give_back;
 mod sys;
@@ -18,40 +19,40 @@ use baton_tcp::State;
 use std::io;
 use std::os::fd::BorrowedFd;
 
-/// Why a connection cannot leave the kernel, or come back.
+/// Reason why a connection cannot leave the kernel or come back.
 #[derive(Debug, thiserror::Error)]
 pub enum RepairError {
     /// The kernel refused a step. Repair mode needs CAP_NET_ADMIN.
     #[error("{step}: {source}")]
     Step {
-        /// What was asked for, by the kernel's name.
+        /// The kernel's name of the step.
         step: &'static str,
-        /// What it said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// It opens or closes.
+    /// The connection is being opened or closed.
     #[error("the connection is in {0}; expected ESTABLISHED, CLOSE-WAIT or FIN-WAIT-2")]
     State(&'static str),
-    /// It has more data that was not read than may come along.
+    /// The connection has more unread data than may move with it.
     #[error("{0} bytes of the connection were not read; expected fewer")]
     TooLong(usize),
-    /// It is not at rest.
+    /// The connection has unacknowledged data.
     #[error("not all that the connection has sent is acknowledged")]
     UnderWay,
-    /// Its numbers did not stand still.
+    /// The connection's sequence numbers kept changing.
     #[error("the connection went on while it was looked at: its packets still reach the kernel")]
     Unstable,
-    /// Not as much data fitted into the kernel's buffer as came out of one.
+    /// The kernel's buffer had less space than the data needs.
     #[error("the kernel took {taken} of {offered} bytes into its {queue} queue")]
     Full {
-        /// Which.
+        /// Name of the queue.
         queue: &'static str,
-        /// Bytes that fitted.
+        /// Number of bytes that fitted.
         taken: usize,
-        /// Bytes that there were.
+        /// Number of bytes to be stored.
         offered: usize,
     },
-    /// A state that the kernel cannot be brought into.
+    /// The kernel cannot be brought into this state.
     #[error("the connection is in {0:?}; expected ESTABLISHED, FIN-WAIT-1 or FIN-WAIT-2")]
     CannotRestore(State),
 }
@@ -71,12 +72,12 @@ fn set_integer(
     sys::set_option(fd, libc::IPPROTO_TCP, name, &[value]).map_err(RepairError::at(step))
 }
 
-/// The queue that what follows is about.
+/// Selects the queue that the following calls refer to.
 fn choose_queue(fd: BorrowedFd<'_>, queue: sys::Queue) -> Result<(), RepairError> {
     set_integer(fd, "TCP_REPAIR_QUEUE", libc::TCP_REPAIR_QUEUE, queue as i32)
 }
 
-/// Names of TCP's states by the kernel's numbers.
+/// Returns the name of a TCP state, given the kernel's number.
 fn state_name(number: u32) -> &'static str {
     const NAMES: [&str; 12] = [
         "an unknown state",

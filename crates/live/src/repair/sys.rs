@@ -1,4 +1,4 @@
-//! What the kernel has for connections that are taken apart: `TCP_REPAIR` and what belongs to it.
+//! The kernel's interface for moving connections: `TCP_REPAIR` and related options.
 #![allow(unsafe_code)]
 
 use super::RepairError;
@@ -8,13 +8,13 @@ use std::io;
 use std::mem;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// The queue that data and sequence numbers are of (`TCP_REPAIR_QUEUE`).
+/// The queue of data and sequence numbers (`TCP_REPAIR_QUEUE`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum Queue {
-    /// Received and not read.
+    /// Data that was received and not read.
     Receive = 1,
-    /// Written and not acknowledged.
+    /// Data that was written and not acknowledged.
     Send = 2,
 }
 
@@ -26,21 +26,21 @@ pub struct Windows {
     pub send_seq: u32,
     /// SND.WND.
     pub send: u32,
-    /// The largest that SND.WND ever was.
+    /// Maximum of SND.WND so far.
     pub largest_send: u32,
-    /// RCV.WND when it was told last.
+    /// RCV.WND as last advertised.
     pub receive: u32,
-    /// RCV.NXT then.
+    /// RCV.NXT at that time.
     pub receive_told_at: u32,
 }
 
-/// An option that was negotiated (`struct tcp_repair_opt`).
+/// A negotiated option (`struct tcp_repair_opt`).
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct NegotiatedOption {
-    /// TCP's number of it.
+    /// TCP's number of the option.
     pub kind: u32,
-    /// What was said with it.
+    /// Value of the option.
     pub value: u32,
 }
 
@@ -49,18 +49,18 @@ pub struct NegotiatedOption {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Info {
     unused: [u8; 5],
-    /// Which options are in use.
+    /// Options in use.
     pub options: u8,
-    /// Shifts of window scaling: that for sending, and four bits further that for receiving.
+    /// Shifts of window scaling: that for sending in the lower four bits, that for receiving in the upper four.
     pub scaling: u8,
     flags: u8,
     timers: [u32; 2],
-    /// Most data of a segment, bytes.
+    /// Maximum data of a segment, bytes.
     pub send_mss: u32,
     counts: [u32; 12],
-    /// Smoothed round trip, microseconds.
+    /// Smoothed round-trip time, microseconds.
     pub round_trip_us: u32,
-    /// Its variance, microseconds.
+    /// Variance of the round-trip time, microseconds.
     pub variance_us: u32,
     slow_start_threshold: u32,
     /// The congestion window, segments.
@@ -68,16 +68,16 @@ pub struct Info {
     more: [[u32; 12]; 3],
     /// SND.WND, bytes.
     pub send_window: u32,
-    /// RCV.WND when it was told last, bytes.
+    /// RCV.WND as last advertised, bytes.
     pub receive_window: u32,
 }
 
 impl Info {
-    /// What the kernel says of a connection. A kernel that does not tell the receive window (before Linux 6.2) cannot have told the peer of more
-    /// than the receive buffer holds.
+    /// Reads the kernel's information on a connection. A kernel that does not report the receive window (before Linux 6.2) cannot have
+    /// advertised more than the receive buffer holds.
     ///
     /// # Errors
-    /// Those of the call.
+    /// Errors of the calls.
     pub fn of(fd: BorrowedFd<'_>) -> Result<Self, RepairError> {
         let (info, len) = option_of::<Self>(fd, libc::IPPROTO_TCP, libc::TCP_INFO)
             .map_err(RepairError::at("TCP_INFO"))?;
@@ -93,10 +93,10 @@ impl Info {
     }
 }
 
-/// Asks for an option whose value is plain data of the type that the kernel gives.
+/// Reads an option whose value is plain data, of the type that the kernel writes.
 ///
 /// # Errors
-/// Those of the call, and a value that is shorter.
+/// Errors of the call, or a value of another length.
 pub fn option<T: Copy + Default>(
     fd: BorrowedFd<'_>,
     level: libc::c_int,
@@ -108,7 +108,7 @@ pub fn option<T: Copy + Default>(
     }
 }
 
-/// The same with how many bytes of the value the kernel has written; the others are zero.
+/// Reads an option, and returns the number of bytes that the kernel has written as well; the remaining bytes are zero.
 fn option_of<T: Copy + Default>(
     fd: BorrowedFd<'_>,
     level: libc::c_int,
@@ -116,8 +116,8 @@ fn option_of<T: Copy + Default>(
 ) -> io::Result<(T, usize)> {
     let mut value = T::default();
     let mut len = mem::size_of::<T>() as libc::socklen_t;
-    // SAFETY: the kernel writes at most `len` bytes, the size of the value, of which any bits are valid: all callers ask for integers or
-    // structures of them.
+    // SAFETY: the kernel writes at most `len` bytes, the size of the value, for which all bit patterns are valid: all callers ask for
+    // integers or structures of integers.
     check(unsafe {
         libc::getsockopt(
             fd.as_raw_fd(),
@@ -130,10 +130,10 @@ fn option_of<T: Copy + Default>(
     Ok((value, len as usize))
 }
 
-/// The name of the interface that a socket is bound to; empty if it is bound to none.
+/// Returns the name of the interface that a socket is bound to; empty if the socket is not bound.
 ///
 /// # Errors
-/// Those of the call.
+/// Errors of the call.
 pub fn bound_device(fd: BorrowedFd<'_>) -> Result<Vec<u8>, RepairError> {
     let (name, len) =
         option_of::<[u8; libc::IFNAMSIZ]>(fd, libc::SOL_SOCKET, libc::SO_BINDTODEVICE)
@@ -142,32 +142,32 @@ pub fn bound_device(fd: BorrowedFd<'_>) -> Result<Vec<u8>, RepairError> {
     Ok(name.unwrap_or_default().to_vec())
 }
 
-/// Binds a socket to the interface of this name, or to none.
+/// Binds a socket to the interface with this name, or to none if the name is empty.
 ///
 /// # Errors
-/// Those of the call.
+/// Errors of the call.
 pub fn bind_to_device(fd: BorrowedFd<'_>, name: &[u8]) -> Result<(), RepairError> {
     set_option(fd, libc::SOL_SOCKET, libc::SO_BINDTODEVICE, name)
         .map_err(RepairError::at("SO_BINDTODEVICE"))
 }
 
-/// A count that the kernel keeps of a socket: one of SIOCINQ, SIOCOUTQ, SIOCOUTQNSD.
+/// Reads a count that the kernel keeps for a socket: SIOCINQ, SIOCOUTQ or SIOCOUTQNSD.
 ///
 /// # Errors
-/// Those of the call.
+/// Errors of the call.
 pub fn count(fd: BorrowedFd<'_>, which: libc::Ioctl) -> io::Result<u32> {
     let mut count: libc::c_int = 0;
-    // SAFETY: all of these write one integer.
+    // SAFETY: each of these writes one integer.
     check(unsafe { libc::ioctl(fd.as_raw_fd(), which, &mut count) })?;
     u32::try_from(count).map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
-/// Undoes `connect`: the kernel forgets the connection, and resets it.
+/// Undoes `connect`: the kernel forgets the connection and resets it.
 ///
 /// # Errors
-/// Those of the call.
+/// Errors of the call.
 pub fn disconnect(fd: BorrowedFd<'_>) -> io::Result<()> {
-    // SAFETY: an address is plain data, for which zeros are valid: that of no family.
+    // SAFETY: an address is plain data, for which zeros are valid.
     let mut address: libc::sockaddr = unsafe { mem::zeroed() };
     address.sa_family = libc::AF_UNSPEC as libc::sa_family_t;
     let len = mem::size_of::<libc::sockaddr>() as libc::socklen_t;

@@ -1,4 +1,4 @@
-//! Out of the kernel.
+//! Takes connections out of the kernel.
 
 use super::sys::{self, Info};
 use super::{RepairError, state_name};
@@ -16,24 +16,24 @@ const ESTABLISHED: u32 = 1;
 const FIN_WAIT_2: u32 = 5;
 const CLOSE_WAIT: u32 = 8;
 
-/// Bits of options in use (`TCPI_OPT_...`).
+/// Bits of the options in use (`TCPI_OPT_...`).
 const TIMESTAMPS: u8 = 1;
 const SACK: u8 = 2;
 const SCALING: u8 = 4;
-/// Bytes of a segment that timestamps take.
+/// Bytes of a segment that the timestamps option takes.
 const TIMESTAMP_BYTES: u32 = 12;
 
-/// How often numbers are read that do not stand still.
+/// Maximum number of times that changing sequence numbers are read.
 const ATTEMPTS: u32 = 64;
 
-/// Takes a connection out of the kernel, which forgets it without a word to the peer. The socket stays its owner's and never is in repair mode.
+/// Takes a connection out of the kernel, which forgets it without sending anything to the peer. The socket remains with its owner and is
+/// never in repair mode.
 ///
-/// The connection's packets must not reach the kernel any more, and what the kernel sends of it on `interface` must be dropped: a reset is among
-/// that.
+/// Before the call, the connection's packets must be kept from the kernel, and the kernel's on `interface` dropped, including its reset.
 ///
 /// # Errors
-/// The connection opens or closes, has more unread data than `most_unread` bytes, or is not at rest: something that it sent is not acknowledged.
-/// It goes on in the kernel then.
+/// The connection is being opened or closed, has more than `most_unread` bytes of unread data, or has sent something that is not
+/// acknowledged. It then continues in the kernel.
 pub fn take(
     fd: BorrowedFd<'_>,
     flow: &Flow,
@@ -46,7 +46,7 @@ pub fn take(
     Ok(essentials)
 }
 
-/// What the kernel has of a connection that is at rest.
+/// Reads the state of a connection that is at rest.
 fn look(
     fd: BorrowedFd<'_>,
     flow: &Flow,
@@ -66,7 +66,7 @@ fn look(
         }
         let data = peek(fd, unread)?;
         let info = sys::Info::of(fd)?;
-        // What had passed before the connection's packets went elsewhere may still arrive. That ends soon.
+        // Packets that had passed before the redirection began may still arrive, but only for a short time.
         if sequence(flow, reader)? == before && data.len() == unread {
             return essentials(fd, *flow, state, &before, data, &info);
         }
@@ -85,12 +85,12 @@ fn essentials(
     let integer =
         |step, name| sys::option::<u32>(fd, libc::IPPROTO_TCP, name).map_err(RepairError::at(step));
     let has = |bit| info.options & bit != 0;
-    // The kernel keeps the lowest bit for itself, and may have sent the value with that bit set.
+    // The kernel uses the lowest bit itself, and may have sent the value with that bit set.
     let timestamp = match has(TIMESTAMPS) {
         false => None,
         true => Some(integer("TCP_TIMESTAMP", libc::TCP_TIMESTAMP)? | 1),
     };
-    // Outside of repair mode the kernel gives the data of a segment, not the option of the peer.
+    // Outside repair mode the kernel returns the size of a segment's data instead of the peer's option.
     let options = timestamp.map_or(0, |_| TIMESTAMP_BYTES);
     let mss = integer("TCP_MAXSEG", libc::TCP_MAXSEG)? + options;
     let us = |value: u32| Span::from_us(value.into());
@@ -119,7 +119,7 @@ fn essentials(
     })
 }
 
-/// The kernel forgets the connection. It sends a reset, which is dropped at the interface: so that is the one by which it has to leave.
+/// Makes the kernel forget the connection. The kernel sends a reset, which must leave by `interface` to be dropped there.
 fn forget(fd: BorrowedFd<'_>, interface: &str) -> Result<(), RepairError> {
     let before = sys::bound_device(fd)?;
     sys::bind_to_device(fd, interface.as_bytes())?;
@@ -128,10 +128,10 @@ fn forget(fd: BorrowedFd<'_>, interface: &str) -> Result<(), RepairError> {
     forgotten
 }
 
-/// Addresses and ports of a socket's connection.
+/// Returns the addresses and ports of a socket's connection.
 ///
 /// # Errors
-/// It has none.
+/// The socket is not connected.
 pub fn flow_of(fd: BorrowedFd<'_>) -> Result<Flow, RepairError> {
     Ok(Flow {
         local: endpoint("getsockname", getsockname(fd).map(Some))?,
@@ -148,7 +148,7 @@ fn endpoint(
         step,
         source: error.into(),
     })?;
-    // An IPv6 socket may have a connection of IPv4.
+    // An IPv6 socket may have an IPv4 connection.
     Ok(Endpoint::new(address.ip().to_canonical(), address.port()))
 }
 
@@ -171,7 +171,7 @@ fn state_of(numbers: &Sequence) -> Result<State, RepairError> {
     }
 }
 
-/// All that was received and not read.
+/// Returns all data that was received and not read.
 fn peek(fd: BorrowedFd<'_>, len: usize) -> Result<Bytes, RepairError> {
     if len == 0 {
         return Ok(Bytes::new());

@@ -1,9 +1,9 @@
-//! A small assembler for eBPF (RFC 9669): what programs of some hundred instructions need, and no more.
+//! A small assembler for eBPF (RFC 9669), with only the features that programs of some hundred instructions need.
 
 use super::bpf::{Instruction, Map};
 use std::os::fd::{AsFd, AsRawFd};
 
-/// A register of the machine. R0 has results, R1 to R5 arguments, which calls destroy; R10 points behind the stack.
+/// A register of the machine. R0 contains results, R1 to R5 arguments, which calls overwrite; R10 points to the end of the stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Register {
@@ -20,7 +20,7 @@ pub(super) enum Register {
     R10,
 }
 
-/// How much memory an instruction reads or writes (RFC 9669, 5).
+/// Size of a memory access (RFC 9669, 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Size {
@@ -30,7 +30,7 @@ pub(super) enum Size {
     Double = 0x18,
 }
 
-/// What is done to a register (RFC 9669, 4.1).
+/// Operation on a register (RFC 9669, 4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Arithmetic {
@@ -41,7 +41,7 @@ pub(super) enum Arithmetic {
     Move = 0xb0,
 }
 
-/// When a jump is taken; numbers have no sign (RFC 9669, 4.3).
+/// Condition of a jump; numbers are unsigned (RFC 9669, 4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Condition {
@@ -51,7 +51,7 @@ pub(super) enum Condition {
     Less = 0xa0,
 }
 
-/// Functions of the kernel, by their numbers in `enum bpf_func_id`.
+/// Kernel functions, by their numbers in `enum bpf_func_id`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub(super) enum Helper {
@@ -84,7 +84,7 @@ impl From<i32> for Operand {
     }
 }
 
-/// A place in the program that can be jumped to, before it is known where it is.
+/// A jump target, whose position may not be known yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Label(usize);
 
@@ -96,23 +96,23 @@ const STORE: u8 = 0x03;
 const SWAP: u8 = 0x04;
 const JUMP: u8 = 0x05;
 const ARITHMETIC_64: u8 = 0x07;
-/// The mode of ordinary loads and stores.
+/// Mode of ordinary loads and stores.
 const MEMORY: u8 = 0x60;
-/// The second operand is a register.
+/// Flag for a second operand that is a register.
 const BY_REGISTER: u8 = 0x08;
 const TO_BIG_ENDIAN: u8 = 0xd8;
 const CALL: u8 = 0x80;
 const EXIT: u8 = 0x90;
-/// The number of a load is the descriptor of a map (BPF_PSEUDO_MAP_FD).
+/// The number of the load instruction is the descriptor of a map (BPF_PSEUDO_MAP_FD).
 const MAP_DESCRIPTOR: u8 = 1;
 
-/// Puts a program together.
+/// Builds a program from instructions and labels.
 #[derive(Debug, Default)]
 pub(super) struct Assembler {
     instructions: Vec<Instruction>,
-    /// Where each label is, once it is known.
+    /// Position of each label, once it is known.
     labels: Vec<Option<usize>>,
-    /// Jumps and their labels.
+    /// Positions of jumps, with their labels.
     jumps: Vec<(usize, Label)>,
 }
 
@@ -150,7 +150,7 @@ impl Assembler {
         self.emit(code, to, operand, 0);
     }
 
-    /// Turns the two low bytes of `to` from network byte order into the machine's.
+    /// Converts the two low bytes of `to` from network byte order to the machine's.
     pub(super) fn order_for_machine(&mut self, to: Register) {
         self.emit(SWAP | TO_BIG_ENDIAN, to, Operand::Number(16), 0);
     }
@@ -176,12 +176,12 @@ impl Assembler {
         self.emit(class | MEMORY | size as u8, to, operand, offset);
     }
 
-    /// `to = map`, as helpers want it.
+    /// `to = map`, in the form that helpers expect.
     pub(super) fn load_map(&mut self, to: Register, map: &Map) {
         let code = LOAD_IMMEDIATE | Size::Double as u8;
         let descriptor = map.as_fd().as_raw_fd();
         self.emit_raw(code, to as u8, MAP_DESCRIPTOR, 0, descriptor);
-        // It takes the room of two; the second has the upper half of the number.
+        // The instruction occupies two slots; the second contains the upper half of the number.
         self.emit_raw(0, 0, 0, 0, 0);
     }
 
@@ -190,30 +190,30 @@ impl Assembler {
         self.emit_raw(JUMP | CALL, 0, 0, 0, helper as i32);
     }
 
-    /// Ends with the result in R0.
+    /// Ends the program with the result in R0.
     pub(super) fn exit(&mut self) {
         self.emit_raw(JUMP | EXIT, 0, 0, 0, 0);
     }
 
-    /// A label that is put somewhere later.
+    /// Creates a label that will be placed later.
     pub(super) fn label(&mut self) -> Label {
         self.labels.push(None);
         Label(self.labels.len() - 1)
     }
 
-    /// The label is here.
+    /// Places the label here.
     pub(super) fn place(&mut self, label: Label) {
         let before = self.labels[label.0].replace(self.instructions.len());
         assert!(before.is_none(), "a label has one place");
     }
 
-    /// Goes on at the label.
+    /// Jumps to the label.
     pub(super) fn jump(&mut self, label: Label) {
         self.jumps.push((self.instructions.len(), label));
         self.emit_raw(JUMP, 0, 0, 0, 0);
     }
 
-    /// Goes on at the label if `left CONDITION right`.
+    /// Jumps to the label if `left CONDITION right`.
     pub(super) fn jump_if(
         &mut self,
         left: Register,
@@ -227,7 +227,7 @@ impl Assembler {
         self.emit(code, left, right, 0);
     }
 
-    /// The program.
+    /// Returns the program.
     pub(super) fn finish(mut self) -> Vec<Instruction> {
         for (jump, label) in self.jumps {
             let target = self.labels[label.0].expect("a label that is jumped to has a place");
@@ -250,7 +250,7 @@ fn source_bit(operand: Operand) -> u8 {
 mod tests {
     use super::*;
 
-    /// An instruction as the kernel's assembler writes it on a little-endian machine.
+    /// Encodes an instruction like the kernel's assembler on a little-endian machine.
     fn bytes(instruction: &Instruction) -> [u8; 8] {
         let [offset_low, offset_high] = instruction.offset.to_le_bytes();
         let number = instruction.number.to_le_bytes();
@@ -278,7 +278,7 @@ mod tests {
         a.place(out);
         a.exit();
         let program: Vec<[u8; 8]> = a.finish().iter().map(bytes).collect();
-        // As `llvm-objdump -d` shows them.
+        // Encoding as shown by `llvm-objdump -d`.
         let expected = [
             [0xbf, 0x12, 0, 0, 0, 0, 0, 0],
             [0x07, 0x02, 0, 0, 14, 0, 0, 0],

@@ -1,5 +1,5 @@
-//! The system call bpf(2): maps, programs, links. Arguments are the members of `union bpf_attr` that a command reads; what the
-//! kernel knows beyond them it takes for zero.
+//! The system call bpf(2): maps, programs and links. Arguments are the members of `union bpf_attr` that a command reads; the kernel treats
+//! members beyond them as zero.
 #![allow(unsafe_code)]
 
 mod link;
@@ -14,7 +14,7 @@ use std::io;
 use std::mem;
 use std::os::fd::{FromRawFd, OwnedFd};
 
-/// What the call is asked to do, by the numbers of `enum bpf_cmd`.
+/// Commands, by their numbers in `enum bpf_cmd`.
 #[derive(Clone, Copy, Debug)]
 #[repr(i32)]
 enum Command {
@@ -35,11 +35,11 @@ const NAME_BYTES: usize = 16;
 /// Calls the kernel.
 ///
 /// # Safety
-/// `attributes` are those of `command`, as far as they go, without padding; what they point to is alive, and as large as they say.
+/// `attributes` must be a prefix of those of `command`, without padding; what they point to must be alive, and as large as they say.
 unsafe fn bpf<T>(command: Command, attributes: &mut T) -> io::Result<i32> {
     let attributes: *mut T = attributes;
-    // SAFETY: the kernel reads and writes no more than the size that it is given, and what the attributes point to, for which the
-    // caller vouches.
+    // SAFETY: the kernel accesses at most the given size, and the memory that the attributes point to, which the caller guarantees to be
+    // valid.
     let result = unsafe {
         libc::syscall(
             libc::SYS_bpf,
@@ -54,9 +54,9 @@ unsafe fn bpf<T>(command: Command, attributes: &mut T) -> io::Result<i32> {
     }
 }
 
-/// Takes a descriptor that a command has made.
+/// Takes ownership of a descriptor that a command has created.
 fn owned(descriptor: i32) -> OwnedFd {
-    // SAFETY: the kernel has just made it for the caller, and nobody else knows it.
+    // SAFETY: the kernel has just created the descriptor, and nothing else owns it.
     unsafe { OwnedFd::from_raw_fd(descriptor) }
 }
 
@@ -64,7 +64,7 @@ fn address_of<T>(value: &[T]) -> u64 {
     value.as_ptr().expose_provenance() as u64
 }
 
-/// A name as the kernel keeps it, to be seen in `bpftool`; cut where it is too long.
+/// Converts a name to the form in which the kernel stores it and `bpftool` shows it; truncates it if it is too long.
 fn kernel_name(name: &str) -> [u8; NAME_BYTES] {
     let mut bytes = [0; NAME_BYTES];
     for (target, byte) in bytes[..NAME_BYTES - 1].iter_mut().zip(name.bytes()) {

@@ -1,7 +1,7 @@
-//! A program on what an interface sends, for kernels that know no links there (before Linux 6.6): a filter of the qdisc `clsact`,
-//! which is made if there is none (rtnetlink(7), and the structures of linux/rtnetlink.h and linux/pkt_cls.h).
+//! Attaches a program to the sent packets of an interface, for kernels without links there (before Linux 6.6): as a filter of the qdisc
+//! `clsact`, which is created if necessary (rtnetlink(7), and the structures of linux/rtnetlink.h and linux/pkt_cls.h).
 //!
-//! A filter does not go with the process. One that was left behind is taken over by the next process; until then it must do no harm.
+//! A filter survives the process. The next process replaces a filter that was left behind; until then the filter must do no harm.
 
 use super::bpf::Program;
 use crate::netlink::{self, Attributes};
@@ -19,25 +19,25 @@ const REPLACE: u16 = 0x100;
 const EXCLUSIVE: u16 = 0x200;
 const CREATE: u16 = 0x400;
 
-/// Where the qdisc is, its own number, and where its filters of sent packets are.
+/// Parent and handle of the qdisc, and parent of its filters of sent packets.
 const CLSACT: u32 = 0xffff_fff1;
 const CLSACT_HANDLE: u32 = 0xffff_0000;
 const EGRESS: u32 = 0xffff_fff3;
-/// The filter's place in line, its protocol (all) and its number.
+/// Priority of the filter, its protocol (all) and its handle.
 const PRIORITY: u32 = 49_152;
 const ALL_PROTOCOLS: u16 = 3;
 const HANDLE: u32 = 1;
 
-/// Attributes of both, and of a filter that is a program.
+/// Attributes of both, and of a filter with a program.
 const KIND: u16 = 1;
 const OPTIONS: u16 = 2;
 const PROGRAM: u16 = 6;
 const NAME: u16 = 7;
 const FLAGS: u16 = 8;
-/// The program's result is what is to be done.
+/// The result of the program is the action.
 const DIRECT_ACTION: u32 = 1;
 
-/// A filter; it is taken away when dropped.
+/// A filter; dropping it removes the filter.
 #[derive(Debug)]
 pub(super) struct Filter {
     socket: OwnedFd,
@@ -45,17 +45,17 @@ pub(super) struct Filter {
 }
 
 impl Filter {
-    /// Has the program see what the interface sends.
+    /// Attaches the program to the packets that the interface sends.
     ///
     /// # Errors
-    /// There is no permission, or the kernel has no such filters.
+    /// The process lacks the permission, or the kernel does not support such filters.
     pub(super) fn new(interface: u32, program: &Program) -> io::Result<Self> {
         let socket = netlink::socket()?;
         let qdisc = Message::new(NEW_QDISC, CREATE | EXCLUSIVE, interface)
             .at(CLSACT_HANDLE, CLSACT, 0)
             .attribute(KIND, b"clsact\0");
         match qdisc.ask(&socket) {
-            // Somebody else's, who may have filters there.
+            // The qdisc belongs to another program, which may have filters there.
             Err(error) if error.raw_os_error() == Some(libc::EEXIST) => {}
             outcome => outcome?,
         }
@@ -79,7 +79,7 @@ impl Filter {
 
 impl Drop for Filter {
     fn drop(&mut self) {
-        // It may have gone with the interface.
+        // The filter may have disappeared with the interface.
         let _ = Self::message(DELETE_FILTER, 0, self.interface).ask(&self.socket);
     }
 }
@@ -115,7 +115,7 @@ impl Message {
         self
     }
 
-    /// Sends it and waits for the answer.
+    /// Sends the message and waits for the answer.
     fn ask(&self, socket: &OwnedFd) -> io::Result<()> {
         let mut body = vec![0; 4];
         body.extend(self.interface.to_ne_bytes());

@@ -1,31 +1,31 @@
-//! Why programs and sockets of XDP cannot be had, and what would help.
+//! Errors of XDP programs and sockets, with advice.
 
 use super::bpf::LoadError;
 use crate::port::InterfaceError;
 use std::io;
 
-/// Lines of the verifier that are shown; the last ones say what is wrong.
+/// Number of lines of the verifier's log that are shown; the last lines contain the error.
 const LOG_LINES: usize = 6;
 
-/// Why XDP cannot be had on an interface.
+/// The reason why XDP cannot be used on an interface.
 #[derive(Debug, thiserror::Error)]
 pub enum XdpError {
     /// The interface cannot be used at all.
     #[error(transparent)]
     Interface(#[from] InterfaceError),
-    /// Not allowed.
+    /// The process lacks the permission.
     #[error(
         "no permission to {0}; run as root, or with CAP_BPF, CAP_NET_ADMIN and CAP_NET_RAW of the system, not of a user namespace"
     )]
     Permission(&'static str),
-    /// The kernel was built without it, or is too old.
+    /// The kernel was built without the feature, or is too old.
     #[error(
         "this kernel cannot {what} ({error}); expected Linux 5.9 or later with CONFIG_BPF_SYSCALL and CONFIG_XDP_SOCKETS"
     )]
     Kernel {
-        /// What was to be done.
+        /// The operation.
         what: &'static str,
-        /// What it said.
+        /// The error that the kernel reported.
         error: io::Error,
     },
     /// Another XDP program is attached, in this mode or in the other.
@@ -33,16 +33,16 @@ pub enum XdpError {
         "{0} has an XDP program already, which `ip -d link show {0}` names; end the process that attached it, or `ip link set dev {0} xdp off`"
     )]
     Occupied(String),
-    /// The driver refuses a program.
+    /// The driver refuses the program.
     #[error(
         "{name} takes no XDP program in {mode} mode: {error}; an MTU of 1500, and fewer offloads and queues (ethtool -K, -L), may help"
     )]
     Refused {
-        /// The interface.
+        /// Name of the interface.
         name: String,
-        /// The mode, and the last one where both were tried.
+        /// The mode; if both were tried, the last.
         mode: super::Mode,
-        /// What the driver said.
+        /// The error that the driver reported.
         error: io::Error,
     },
     /// A device sends no frames that programs in drivers redirect.
@@ -56,9 +56,9 @@ pub enum XdpError {
         "queue {queue} of {name} is taken by another AF_XDP socket; end the process that has it"
     )]
     QueueTaken {
-        /// The interface.
+        /// Name of the interface.
         name: String,
-        /// The queue.
+        /// Number of the queue.
         queue: u32,
     },
     /// Frames of the interface do not fit into the sockets' memory.
@@ -66,55 +66,55 @@ pub enum XdpError {
         "frames of {name} are too long for AF_XDP: its MTU is {mtu}, expected at most {most}; `ip link set dev {name} mtu {most}`"
     )]
     Mtu {
-        /// The interface.
+        /// Name of the interface.
         name: String,
-        /// Its MTU, bytes.
+        /// MTU of the interface, bytes.
         mtu: u16,
-        /// The largest that fits, bytes.
+        /// Maximum MTU, bytes.
         most: u16,
     },
-    /// Frames that were joined, or not cut yet, are too long for the sockets' memory.
+    /// Frames that were joined, or that are not cut yet, are too long for the sockets' memory.
     #[error(
         "in generic mode {0} may receive frames that were joined or not cut yet, which AF_XDP takes from Linux 6.6 on; expected native mode \
          (`--xdp-mode native`), or a device that is not virtual with `ethtool -K {0} gro off`"
     )]
     Joined(String),
-    /// The kernel did not take a program.
+    /// The kernel refused the program.
     #[error("the kernel refuses the program {program}: {error}{}", last_lines(.log))]
     Verifier {
-        /// The program.
+        /// Name of the program.
         program: &'static str,
-        /// What the kernel said.
+        /// The error that the kernel reported.
         error: io::Error,
-        /// What its verifier said.
+        /// The verifier's log.
         log: String,
     },
-    /// The map has no room for another flow.
+    /// The map has no space for another flow.
     #[error("the map of flows is full: it has room for {capacity}")]
     MapFull {
-        /// Its size.
+        /// Size of the map.
         capacity: u32,
     },
-    /// Memory that is shared with the kernel cannot be had.
+    /// Memory to be shared with the kernel could not be allocated.
     #[error("no memory to {what} may be pinned ({error}); raise `ulimit -l`, or give CAP_IPC_LOCK")]
     Memory {
-        /// What was to be done.
+        /// The operation.
         what: &'static str,
-        /// What the system said.
+        /// The error that the system reported.
         error: io::Error,
     },
-    /// Anything else.
+    /// Any other error.
     #[error("cannot {what}: {error}")]
     Other {
-        /// What was to be done.
+        /// The operation.
         what: &'static str,
-        /// What the system said.
+        /// The error that the system reported.
         error: io::Error,
     },
 }
 
 impl XdpError {
-    /// The error of a call, or of what stood around it.
+    /// Returns a function that makes the error of the operation `what`.
     pub(crate) fn of(what: &'static str) -> impl Fn(io::Error) -> Self {
         move |error| match error.raw_os_error() {
             Some(libc::EPERM | libc::EACCES) => Self::Permission(what),
@@ -124,7 +124,7 @@ impl XdpError {
         }
     }
 
-    /// The error of loading a program.
+    /// Returns a function that makes the error of loading `program`.
     pub(super) fn of_load(program: &'static str) -> impl Fn(LoadError) -> Self {
         move |LoadError { error, log }| match log.is_empty() {
             true => Self::of("load an XDP program")(error),

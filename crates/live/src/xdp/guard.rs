@@ -1,4 +1,4 @@
-//! The program that drops what the kernel sends of the adapter's flows.
+//! The program that drops packets of the adapter's flows that the kernel sends.
 
 use super::bpf::{AttachPoint, Link, Map, Program, ProgramKind};
 use super::clsact::Filter;
@@ -7,24 +7,25 @@ use super::programs::{self, Maps};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// How the guard sees what the kernel sends.
+/// How the guard is attached to the packets that the kernel sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GuardKind {
-    /// By a link, which goes with the process (Linux 6.6 and later).
+    /// By a link, which ends with the process (Linux 6.6 and later).
     Tcx,
-    /// By a filter of the qdisc `clsact`. When the process is killed it stays, lets all pass, and is taken over by the next process.
+    /// By a filter of the qdisc `clsact`. If the process is killed, the filter stays, passes all packets, and is replaced by the next
+    /// process.
     Clsact,
 }
 
-/// The guard of an interface; it ends when it is dropped.
+/// The guard of an interface; dropping it detaches the program.
 #[derive(Debug)]
 pub(super) struct Guard {
-    // Before the program.
+    // Dropped before the program.
     attached: Attached,
     pub(super) program: Program,
 }
 
-/// What holds it there.
+/// The attachment of the guard.
 #[derive(Debug)]
 enum Attached {
     Link(Link),
@@ -32,7 +33,7 @@ enum Attached {
 }
 
 impl Guard {
-    /// Attaches it, by a link if there are such links, unless a kind is given.
+    /// Attaches the guard: as `kind` says, or by default by a link if the kernel supports this.
     ///
     /// # Errors
     /// See [`XdpError`].
@@ -60,7 +61,7 @@ impl Guard {
         Ok(Self { attached, program })
     }
 
-    /// Takes the place of the one that a link holds, which another process has made.
+    /// Replaces a guard that another process has attached by a link.
     ///
     /// # Errors
     /// See [`XdpError`].
@@ -79,7 +80,7 @@ impl Guard {
         })
     }
 
-    /// What goes with the process that has it; a filter stays.
+    /// Returns the link, which ends with the process that owns it, or `None` for a filter.
     pub(super) fn link(&self) -> Option<BorrowedFd<'_>> {
         match &self.attached {
             Attached::Link(link) => Some(link.as_fd()),
@@ -101,7 +102,7 @@ fn load(flows: &Map, maps: &Maps<'_>) -> Result<Program, XdpError> {
         .map_err(XdpError::of_load("baton_guard"))
 }
 
-/// Whether the kernel knows no such links.
+/// Returns whether the kernel does not support links for traffic control.
 fn is_unknown(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),

@@ -1,11 +1,11 @@
-//! A program that sees what an interface receives as traffic control does: after packet sockets of all protocols, before the kernel's IP and
-//! packet sockets of one.
+//! A traffic control program on an interface's received packets: they reach it after packet sockets for all protocols, and before the
+//! kernel's IP and packet sockets for a single protocol.
 
 use super::bpf::{AttachPoint, Instruction, Link, Map, MapKind, Program, ProgramKind};
 use super::error::XdpError;
 use super::programs::Counter;
 
-/// The program on one interface. It ends when it is dropped, and with the process, however that ends.
+/// The program on one interface. Dropping this detaches the program, and so does any end of the process.
 #[derive(Debug)]
 pub(super) struct Ingress {
     pub(super) program: Program,
@@ -14,7 +14,7 @@ pub(super) struct Ingress {
 }
 
 impl Ingress {
-    /// Attaches the program that `write` writes for its counters (Linux 6.6 and later).
+    /// Attaches the program that `write` creates for the given counters (Linux 6.6 and later).
     ///
     /// # Errors
     /// See [`XdpError`].
@@ -48,7 +48,7 @@ impl Ingress {
 
     pub(super) fn count(&self, counter: Counter) -> u64 {
         let sums = self.counters.sums::<1>(counter as u32);
-        // An entry of this map cannot be absent.
+        // An entry of this map always exists.
         sums.map_or(0, |[sum]| sum)
     }
 }

@@ -1,4 +1,4 @@
-//! Frames for the kernel, as if an interface had received them.
+//! Passes frames to the kernel as if an interface had received them.
 
 use super::bpf::{Program, ProgramKind};
 use super::error::XdpError;
@@ -6,10 +6,10 @@ use super::programs;
 use crate::port::{interface_index, link_info};
 use std::io;
 
-/// Bytes of an Ethernet header.
+/// Length of an Ethernet header, bytes.
 const HEADER_BYTES: usize = 14;
 
-/// Gives the kernel's stack frames, past the interface's own program.
+/// Passes frames to the kernel's stack, bypassing the interface's own program.
 #[derive(Debug)]
 pub struct Injector {
     program: Program,
@@ -18,7 +18,7 @@ pub struct Injector {
 }
 
 impl Injector {
-    /// For the interface `name` in this thread's network namespace.
+    /// Creates an injector for the interface `name` in this thread's network namespace.
     ///
     /// # Errors
     /// See [`XdpError`].
@@ -32,10 +32,10 @@ impl Injector {
         })
     }
 
-    /// The kernel receives an IP packet (Linux 5.18 and later).
+    /// Makes the kernel receive an IP packet (Linux 5.18 and later).
     ///
     /// # Errors
-    /// The interface is gone, or the kernel cannot do it.
+    /// The interface is gone, or the kernel does not support this.
     pub fn inject(&self, packet: &[u8]) -> io::Result<()> {
         let kind: u16 = match packet.first().map(|first| first >> 4) {
             Some(6) => 0x86dd,
@@ -43,7 +43,7 @@ impl Injector {
         };
         let mut frame = Vec::with_capacity(HEADER_BYTES + packet.len());
         frame.extend(self.mac);
-        // Nobody looks at the sender.
+        // The kernel ignores the sender's Ethernet address.
         frame.extend([0; 6]);
         frame.extend(kind.to_be_bytes());
         frame.extend(packet);

@@ -4,8 +4,8 @@ use baton_wire::Flow;
 use std::mem::offset_of;
 use std::net::IpAddr;
 
-/// A four-tuple as programs keep it: everything in network byte order but the family. IPv4 addresses take the first bytes of their
-/// places. The family keeps them apart from IPv6 addresses of the same bytes.
+/// A four-tuple in the programs' format: everything except the family is in network byte order. IPv4 addresses occupy the first bytes of
+/// their fields. The family distinguishes them from IPv6 addresses with the same bytes.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Key {
@@ -25,7 +25,7 @@ impl Key {
     pub(super) const LOCAL_PORT: i16 = offset_of!(Self, local_port) as i16;
     pub(super) const FAMILY: i16 = offset_of!(Self, family) as i16;
 
-    /// The key as the kernel takes it.
+    /// Returns the key in the kernel's format.
     pub(super) fn to_bytes(self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
         let parts: [(i16, &[u8]); 5] = [

@@ -1,4 +1,4 @@
-//! Which flows are the adapter's: looked up in the kernel, before its stack sees a packet.
+//! Looks up the adapter's flows in the kernel, before the kernel's stack sees a packet.
 
 use super::bpf::{Map, MapKind, Program};
 use super::error::XdpError;
@@ -12,14 +12,14 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::OnceLock;
 
-/// How a lookup is made.
+/// Configuration of a lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LookupConfig {
-    /// Flows at most; the kernel has 100 bytes of memory for each from the start on.
+    /// Maximum number of flows; the kernel allocates 100 bytes for each when the lookup is created.
     pub capacity: u32,
-    /// The mode of the program; without, the native one where the driver has it.
+    /// Mode of the program; `None` selects native mode where the driver supports it.
     pub mode: Option<Mode>,
-    /// How the kernel is kept from sending; without, by a link where the kernel has them.
+    /// How the kernel is kept from sending; `None` selects a link where the kernel supports it.
     pub guard: Option<GuardKind>,
 }
 
@@ -33,48 +33,48 @@ impl Default for LookupConfig {
     }
 }
 
-/// What the programs of a lookup have counted.
+/// Counters of the programs of a lookup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LookupCounters {
-    /// Received frames that went to a socket of the adapter.
+    /// Received frames that were redirected to a socket of the adapter.
     pub redirected: u64,
-    /// Received frames that were left to the kernel.
+    /// Received frames that were passed to the kernel.
     pub passed: u64,
-    /// Packets that the kernel wanted to send of the adapter's flows, and that were dropped.
+    /// Packets of the adapter's flows that the kernel tried to send and that were dropped.
     pub guarded: u64,
-    /// Received frames of the adapter's flows that were dropped: the flow is on hold, or there is no socket.
+    /// Received frames of the adapter's flows that were dropped because the flow is on hold, or there is no socket.
     pub discarded: u64,
 }
 
-/// What becomes of a frame.
+/// The fate of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It goes to the adapter.
+    /// The adapter receives the frame.
     Redirected,
-    /// The kernel has it.
+    /// The kernel processes the frame.
     Passed,
-    /// It is dropped.
+    /// The frame is dropped.
     Dropped,
 }
 
-/// Finds the flows of an adapter among what an interface receives, and gives them to its sockets. What the kernel sends of them is
-/// dropped: its sockets may still be there while a connection changes hands. All else goes its usual way, also what is not
-/// understood: fragments, VLANs, IPv6 extension headers, frames that are cut off. What comes for a flow where there is no socket, or that
-/// is on [hold](Lookup::hold), is dropped.
+/// Finds the flows of an adapter among the packets that an interface receives, and redirects them to the adapter's sockets. Packets of
+/// these flows that the kernel sends are dropped: its sockets may still exist while a connection is handed off or restored. Everything else
+/// is unaffected, including frames that the programs do not understand: fragments, VLANs, IPv6 extension headers, truncated frames. A
+/// received frame is dropped if its flow is on [hold](Lookup::hold), or if there is no socket for the flow.
 ///
-/// It ends when it is dropped, and with the process, however that ends: then the kernel has the flows.
+/// Dropping this detaches the programs, and so does any end of the process: then the kernel receives the flows again.
 #[derive(Debug)]
 pub struct Lookup {
     steering: Steering,
     flows: Map,
-    /// None until the programs are at the interface.
+    /// `None` until the programs are attached to the interface.
     guard: OnceLock<Guard>,
     name: String,
     config: LookupConfig,
 }
 
 impl Lookup {
-    /// Attaches its programs to the interface `name` in this thread's network namespace.
+    /// Attaches the programs to the interface `name` in this thread's network namespace.
     ///
     /// # Errors
     /// See [`XdpError`].
@@ -84,8 +84,8 @@ impl Lookup {
         Ok(lookup)
     }
 
-    /// The same without its programs at the interface. They are [put there](Lookup::attach_here) later, or [in the place](Lookup::take_over) of
-    /// others.
+    /// Loads the programs without attaching them. They are [attached](Lookup::attach_here) later, or [replace](Lookup::take_over) the
+    /// programs of another lookup.
     pub(crate) fn detached(name: &str, config: LookupConfig) -> Result<Self, XdpError> {
         let flows = Map::new(
             "baton_flows",
@@ -107,7 +107,7 @@ impl Lookup {
         })
     }
 
-    /// Puts its programs at the interface, which must be done once.
+    /// Attaches the programs to the interface. This must happen only once.
     pub(crate) fn attach_here(&self) -> Result<(), XdpError> {
         self.steering.attach_to(&self.name, self.config.mode)?;
         self.set_guard(|interface, maps| {
@@ -115,8 +115,8 @@ impl Lookup {
         })
     }
 
-    /// The same in the place of another lookup's, by the [links](Lookup::links) of that, which ran in this mode. From one packet to the next all
-    /// go by the flows of this one.
+    /// Replaces the programs of another lookup, given its [links](Lookup::links) and the mode in which it ran. No packet is missed: each
+    /// meets either the old or the new program.
     pub(crate) fn take_over(
         &self,
         links: impl IntoIterator<Item = OwnedFd>,
@@ -142,12 +142,12 @@ impl Lookup {
         Ok(())
     }
 
-    /// Whether its programs are at the interface.
+    /// Returns whether the programs are attached to the interface.
     pub(crate) fn is_attached(&self) -> bool {
         self.guard.get().is_some()
     }
 
-    /// From here on `flow` is the adapter's.
+    /// Assigns `flow` to the adapter from now on.
     ///
     /// # Errors
     /// [`XdpError::MapFull`].
@@ -155,7 +155,7 @@ impl Lookup {
         self.set(flow, &REDIRECTED)
     }
 
-    /// From here on frames of `flow` are dropped: it is the adapter's, and there is none that could have them.
+    /// Drops received frames of `flow` from now on: the flow is the adapter's, but no adapter can receive them.
     ///
     /// # Errors
     /// [`XdpError::MapFull`].
@@ -173,10 +173,10 @@ impl Lookup {
         })
     }
 
-    /// From here on `flow` is the kernel's. Says whether it was the adapter's.
+    /// Assigns `flow` to the kernel from now on. Returns whether the flow was in the map.
     ///
     /// # Errors
-    /// The kernel has no memory.
+    /// The kernel does not have enough memory.
     pub fn remove(&self, flow: &Flow) -> Result<bool, XdpError> {
         match self.flows.delete(&Key::from(flow).to_bytes()) {
             Ok(()) => Ok(true),
@@ -185,23 +185,24 @@ impl Lookup {
         }
     }
 
-    /// Flows that there can be at a time.
+    /// Returns the maximum number of flows at a time.
     pub fn capacity(&self) -> u32 {
         self.config.capacity
     }
 
-    /// What keeps its programs attached beside it: whoever has these descriptors, too, keeps them there when this process is killed.
+    /// Returns the links that attach the programs: a process with duplicates of these descriptors keeps the programs attached if this
+    /// process is killed.
     pub fn links(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let guard = self.guard.get().and_then(Guard::link);
         [self.steering.link(), guard].into_iter().flatten()
     }
 
-    /// How the kernel is kept from sending, if it is.
+    /// Returns how the kernel is kept from sending, or `None` if the programs are not attached.
     pub fn guard(&self) -> Option<GuardKind> {
         self.guard.get().map(Guard::kind)
     }
 
-    /// What its programs have counted.
+    /// Returns the counters of the programs.
     pub fn counters(&self) -> LookupCounters {
         LookupCounters {
             redirected: self.steering.redirected(),
@@ -211,15 +212,15 @@ impl Lookup {
         }
     }
 
-    /// What gives frames to sockets.
+    /// Returns the steering, which redirects frames to sockets.
     pub fn steering(&self) -> &Steering {
         &self.steering
     }
 
-    /// What would become of a received frame on queue 0. It is counted as one.
+    /// Returns the fate that a received frame on queue 0 would have. The frame is counted.
     ///
     /// # Errors
-    /// The kernel runs programs on no such frame: it is too short for an Ethernet header, or too long.
+    /// The kernel does not run programs on such a frame: it is too short for an Ethernet header, or too long.
     pub fn verdict_on_received(&self, frame: &[u8]) -> io::Result<Verdict> {
         Ok(match self.steering.program.run(frame)?.cast_signed() {
             programs::REDIRECT => Verdict::Redirected,
@@ -228,10 +229,10 @@ impl Lookup {
         })
     }
 
-    /// What would become of a frame that the kernel sends. It is counted as one if it is dropped.
+    /// Returns the fate that a frame sent by the kernel would have. The frame is counted if it is dropped.
     ///
     /// # Errors
-    /// As [`Lookup::verdict_on_received`].
+    /// See [`Lookup::verdict_on_received`]; or the programs are not attached.
     pub fn verdict_on_sent(&self, frame: &[u8]) -> io::Result<Verdict> {
         let guard = self.guard.get().ok_or(io::ErrorKind::NotConnected)?;
         Ok(match guard.program.run(frame)?.cast_signed() {
@@ -241,7 +242,7 @@ impl Lookup {
     }
 }
 
-/// What an entry says: the frames of its flow go to a socket.
+/// Value of a flow whose frames are redirected to a socket.
 const REDIRECTED: [u8; 4] = [0; 4];
-/// Or they are dropped.
+/// Value of a flow whose frames are dropped.
 const ON_HOLD: [u8; 4] = [1; 4];

@@ -1,12 +1,12 @@
-//! Programs in the kernel that decide for each frame, before the kernel's stack sees it, whether it is the adapter's (XDP).
+//! XDP programs in the kernel that decide for each frame, before the kernel's stack sees it, whether it belongs to the adapter.
 //!
-//! [`Lookup`] has a map of flows, [`Steering::of_everything`] takes all there is. What is taken goes to AF_XDP sockets
-//! ([`AfXdp`](crate::port::AfXdp)), one for each receive queue. A [`FastPath`] forwards for a router, and leaves the rest to it. Programs are attached by links, which the kernel takes back when the
-//! process is gone, but for an old kernel's guard, which stays and lets all pass.
+//! [`Lookup`] takes the flows in a map, [`Steering::of_everything`] takes all frames. Frames that are taken are redirected to AF_XDP
+//! sockets ([`AfXdp`](crate::port::AfXdp)), one for each receive queue. Programs are attached by links, which the kernel removes when the
+//! process ends; only the guard on an old kernel remains, and passes all packets.
 //!
-//! The programs are short and have no loops. They are instructions that a small assembler puts together, and are loaded by the few
-//! commands of bpf(2) that it takes. Loaders (`aya`, `libbpf-rs`) want an object file, which a compiler has made: clang, or a nightly Rust
-//! with a linker of its own, wherever Baton is built; or bytes in the repository that nobody can read.
+//! The programs are short and have no loops. A small assembler generates their instructions, and a few commands of bpf(2) load them.
+//! Loaders (`aya`, `libbpf-rs`) would need an object file from a compiler: clang, or a nightly Rust with a linker of its own, wherever
+//! Baton is built; or unreadable bytes in the repository.
 //!
 //! ```no_run
 //! # use baton_live::port::{AfXdp, AfXdpConfig};

@@ -1,4 +1,4 @@
-//! The programs that run in the kernel: on what an interface receives, and on what is sent there.
+//! The programs that run in the kernel on an interface's received and sent packets.
 
 use super::assembler::{Arithmetic, Assembler, Condition, Helper, Label, Register, Size};
 use super::bpf::{Instruction, Map};
@@ -8,18 +8,18 @@ use Condition::{Equal, Greater, Less, NotEqual};
 use Register::{R0, R1, R2, R3, R4, R6, R7, R8, R9, R10};
 use Size::{Byte, Double, Half, Word};
 
-/// The packet is dropped on its way in (XDP_DROP).
+/// Drops a received packet (XDP_DROP).
 const DISCARD: i32 = 1;
-/// The packet is the kernel's (XDP_PASS).
+/// Passes the packet to the kernel (XDP_PASS).
 pub(super) const PASS: i32 = 2;
-/// The packet goes to a socket (XDP_REDIRECT).
+/// Redirects the packet to a socket (XDP_REDIRECT).
 pub(super) const REDIRECT: i32 = 4;
-/// The packet goes on to the next program, or out (TCX_NEXT, and TC_ACT_UNSPEC of a filter).
+/// Continues with the next program, or passes the packet (TCX_NEXT, and TC_ACT_UNSPEC of a filter).
 pub(super) const GO_ON: i32 = -1;
-/// The packet is dropped (TCX_DROP, TC_ACT_SHOT).
+/// Drops the packet (TCX_DROP, TC_ACT_SHOT).
 pub(super) const DROP: i32 = 2;
 
-/// The counters of a program, by their places in its map.
+/// The counters of a program, by their indices in its map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(super) enum Counter {
@@ -38,12 +38,13 @@ impl Counter {
 /// The maps that programs use.
 #[derive(Debug)]
 pub(super) struct Maps<'a> {
-    /// The sockets, by receive queue.
+    /// AF_XDP sockets, by receive queue.
     pub(super) sockets: &'a Map,
     pub(super) counters: &'a Map,
 }
 
-/// Which way packets go that a program sees, and where its context (`struct xdp_md`, `struct __sk_buff`) says where they are.
+/// Direction of the packets that a program sees. It determines where the context (`struct xdp_md`, `struct __sk_buff`) contains their
+/// bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     In,
@@ -51,7 +52,7 @@ enum Way {
 }
 
 impl Way {
-    /// Where in the context the packet's start is; its end is in the next word.
+    /// Offset of the packet's start in the context; the packet's end is in the next word.
     const fn data(self) -> i16 {
         match self {
             Self::In => 0,
@@ -60,7 +61,7 @@ impl Way {
     }
 }
 
-/// Where a context of traffic control (`struct __sk_buff`) says where the packet's start is.
+/// Offset of the packet's start in a context of traffic control (`struct __sk_buff`).
 pub(super) const SKB_DATA: i16 = 76;
 /// Where it has the size at which a packet is to be cut into segments; zero if it is not.
 pub(super) const SKB_SEGMENT_SIZE: i16 = 176;
@@ -89,7 +90,7 @@ pub(super) const IPV6_LENGTH: i16 = ETHERNET_BYTES as i16 + 4;
 pub(super) const IPV6_NEXT_HEADER: i16 = ETHERNET_BYTES as i16 + 6;
 pub(super) const IPV6_SOURCE: i16 = ETHERNET_BYTES as i16 + 8;
 
-/// Places on the stack: the key, and below it the index of a counter or a queue.
+/// Offsets on the stack: the key, and below it the index of a counter or a queue.
 const KEY: i16 = -(Key::BYTES as i16);
 pub(super) const INDEX: i16 = KEY - 8;
 
@@ -101,7 +102,7 @@ pub(super) fn nothing() -> Vec<Instruction> {
     a.finish()
 }
 
-/// Redirects every frame to the socket of its queue; passes it if there is none.
+/// Redirects every frame to the socket of its queue, or passes it if the queue has no socket.
 pub(super) fn everything(maps: &Maps<'_>) -> Vec<Instruction> {
     let mut a = Assembler::default();
     a.compute(Move, R6, R1);
@@ -109,9 +110,9 @@ pub(super) fn everything(maps: &Maps<'_>) -> Vec<Instruction> {
     a.finish()
 }
 
-/// Redirects the TCP segments of the flows in the map to the socket of their queue, and passes all else: also what has not all headers
-/// of one of them, or is not known well enough to tell. Segments of a flow that is on hold, or whose queue has no socket, are dropped: a
-/// kernel that does not know the connection would end it.
+/// Redirects the TCP segments of the flows in the map to the socket of their queue, and passes everything else, including frames whose
+/// headers are incomplete or not understood. Segments of a flow that is on hold, or whose queue has no socket, are dropped: the kernel,
+/// which does not know the connection, would reset it.
 pub(super) fn lookup(flows: &Map, maps: &Maps<'_>) -> Vec<Instruction> {
     let mut a = Assembler::default();
     let (pass, hold) = (a.label(), a.label());
@@ -129,8 +130,8 @@ pub(super) fn lookup(flows: &Map, maps: &Maps<'_>) -> Vec<Instruction> {
     a.finish()
 }
 
-/// Drops what the kernel sends of the flows in the map, as long as the first queue has a socket: nothing of them is redirected either
-/// when the adapter's process is gone.
+/// Drops packets of the flows in the map that the kernel sends, as long as the first queue has a socket. When the adapter's process is
+/// gone, received packets are not redirected either.
 pub(super) fn guard(flows: &Map, maps: &Maps<'_>) -> Vec<Instruction> {
     let mut a = Assembler::default();
     let pass = a.label();
@@ -154,7 +155,7 @@ pub(super) fn redirect(a: &mut Assembler, maps: &Maps<'_>, otherwise: i32, count
     let other = a.label();
     a.load(Word, R2, R6, RECEIVE_QUEUE);
     a.load_map(R1, maps.sockets);
-    // The result where the queue has no socket.
+    // The result if the queue has no socket.
     a.compute(Move, R3, otherwise);
     a.call(Helper::RedirectMap);
     a.compute(Move, R9, R0);
@@ -164,13 +165,13 @@ pub(super) fn redirect(a: &mut Assembler, maps: &Maps<'_>, otherwise: i32, count
     count_and_exit(a, counter, maps.counters);
 }
 
-/// Counts, and ends with R9 as the result.
+/// Increments a counter, and ends with the result in R9.
 pub(super) fn count_and_exit(a: &mut Assembler, counter: Counter, counters: &Map) {
     let out = a.label();
     a.store(Word, R10, INDEX, counter as i32);
     look_up(a, counters, INDEX);
     a.jump_if(R0, Equal, 0, out);
-    // Each processor has its own.
+    // Each processor has its own counter.
     a.load(Double, R1, R0, 0);
     a.compute(Add, R1, 1);
     a.store(Double, R0, 0, R1);
@@ -179,8 +180,8 @@ pub(super) fn count_and_exit(a: &mut Assembler, counter: Counter, counters: &Map
     a.exit();
 }
 
-/// Goes on to `pass` unless the packet is a TCP segment of one of the flows. R6 is the context; R7 becomes the packet's start, R8 its
-/// end, R9 its TCP header, R0 the flow's entry.
+/// Jumps to `pass` unless the packet is a TCP segment of one of the flows. R6 is the context. Sets R7 to the packet's start, R8 to its end,
+/// R9 to its TCP header, and R0 to the flow's entry.
 fn find(a: &mut Assembler, way: Way, flows: &Map, pass: Label) {
     let (ipv6, ports) = (a.label(), a.label());
     a.load(Word, R7, R6, way.data());
@@ -217,14 +218,14 @@ pub(super) fn look_up(a: &mut Assembler, map: &Map, key: i16) {
     a.call(Helper::MapLookup);
 }
 
-/// The packet has so many bytes from `start` on.
+/// Jumps to `pass` unless the packet contains `bytes` bytes from `start` on.
 pub(super) fn reach(a: &mut Assembler, start: Register, bytes: i32, pass: Label) {
     a.compute(Move, R3, start);
     a.compute(Add, R3, bytes);
     a.jump_if(R3, Greater, R8, pass);
 }
 
-/// Reads an IPv4 header.
+/// Parses an IPv4 header.
 fn ipv4_header(a: &mut Assembler, way: Way, pass: Label) {
     reach(a, R7, ETHERNET_BYTES + IPV4_LEAST_BYTES, pass);
     a.load(Byte, R4, R7, ETHERNET_BYTES as i16);
@@ -234,7 +235,7 @@ fn ipv4_header(a: &mut Assembler, way: Way, pass: Label) {
     a.load(Half, R1, R7, IPV4_FRAGMENT);
     a.compute(And, R1, in_network_order(FRAGMENT_BITS));
     a.jump_if(R1, NotEqual, 0, pass);
-    // The header's length, with its options.
+    // Length of the header with its options.
     a.compute(And, R4, 0x0f);
     a.compute(ShiftLeft, R4, 2);
     if way == Way::In {
@@ -249,7 +250,7 @@ fn ipv4_header(a: &mut Assembler, way: Way, pass: Label) {
     addresses(a, way, IPV4_SOURCE, 4);
 }
 
-/// Reads an IPv6 header. After it comes TCP, and no extension.
+/// Parses an IPv6 header, which must be followed by TCP without extension headers.
 fn ipv6_header(a: &mut Assembler, way: Way, pass: Label) {
     reach(a, R7, ETHERNET_BYTES + IPV6_BYTES, pass);
     a.load(Byte, R4, R7, ETHERNET_BYTES as i16);
@@ -267,15 +268,15 @@ fn ipv6_header(a: &mut Assembler, way: Way, pass: Label) {
     addresses(a, way, IPV6_SOURCE, 16);
 }
 
-/// The upper half of R4 is this version of IP.
+/// Jumps to `pass` unless the upper half of the byte in R4 is this version of IP.
 fn version(a: &mut Assembler, version: i32, pass: Label) {
     a.compute(Move, R1, R4);
     a.compute(And, R1, 0xf0);
     a.jump_if(R1, NotEqual, version << 4, pass);
 }
 
-/// R9 becomes the place behind the IPv4 header, whose length is in R4. A branch for each length: to add what a packet says to a pointer
-/// would take one more capability (CAP_PERFMON).
+/// Sets R9 to the end of the IPv4 header, whose length is in R4. Each length has a branch of its own: adding a number from a packet to a
+/// pointer would need one more capability (CAP_PERFMON).
 fn behind_ipv4_header(a: &mut Assembler, pass: Label) {
     let found = a.label();
     a.compute(Move, R9, R7);
@@ -284,12 +285,12 @@ fn behind_ipv4_header(a: &mut Assembler, pass: Label) {
         a.jump_if(R4, Equal, length, found);
         a.compute(Add, R9, 4);
     }
-    // It is shorter than it may be.
+    // The length is less than the minimum.
     a.jump(pass);
     a.place(found);
 }
 
-/// Copies both addresses and their family to the key; the source is at `source`, and the destination behind it.
+/// Copies both addresses and their family to the key; the source address is at offset `source`, followed by the destination.
 fn addresses(a: &mut Assembler, way: Way, source: i16, bytes: i16) {
     let (of_source, of_destination) = match way {
         Way::In => (Key::REMOTE_ADDR, Key::LOCAL_ADDR),
@@ -305,7 +306,7 @@ fn addresses(a: &mut Assembler, way: Way, source: i16, bytes: i16) {
     a.store(Word, R10, KEY + Key::FAMILY, family);
 }
 
-/// The number as a load finds it in a packet.
+/// Returns the number as a load instruction finds it in a packet.
 pub(super) fn in_network_order(number: u16) -> i32 {
     i32::from(number.to_be())
 }

@@ -1,4 +1,4 @@
-//! Sequence numbers of the kernel's connections, read by a program: no socket has to be put into repair mode for it.
+//! Reads sequence numbers of the kernel's connections with a program, so that no socket must be put into repair mode.
 
 use super::assembler::{Arithmetic, Assembler, Condition, Helper, Register, Size};
 use super::bpf::{Instruction, Program, ProgramKind};
@@ -12,8 +12,8 @@ use baton_wire::{Flow, SeqNr};
 use std::io;
 use std::net::IpAddr;
 
-/// The program's question and its answer stand in the frame that it runs on: the addresses and ports (`struct bpf_sock_tuple`), their length,
-/// whether there is such a connection, and what is known of it.
+/// Layout of the frame that the program runs on, which contains its question and its answer: the addresses and ports (`struct
+/// bpf_sock_tuple`), their length, whether the connection exists, and its state.
 const TUPLE_BYTES: i16 = 36;
 const LENGTH: i16 = TUPLE_BYTES;
 const FOUND: i16 = LENGTH + 4;
@@ -25,21 +25,21 @@ const FRAME_BYTES: usize = SEND_UNA as usize + 4;
 
 const NARROW_BYTES: i32 = 12;
 const WIDE_BYTES: i32 = TUPLE_BYTES as i32;
-/// Where the program keeps the tuple on its stack.
+/// Offset of the tuple on the program's stack.
 const TUPLE: i16 = -(TUPLE_BYTES + 4);
-/// The namespace of the thread that runs the program (BPF_F_CURRENT_NETNS).
+/// Network namespace of the thread that runs the program (BPF_F_CURRENT_NETNS).
 const OWN_NAMESPACE: i32 = -1;
 
-/// Places in `struct bpf_sock` and `struct bpf_tcp_sock`.
+/// Offsets in `struct bpf_sock` and `struct bpf_tcp_sock`.
 const SOCK_STATE: i16 = 72;
 const TCP_RECEIVE_NEXT: i16 = 16;
 const TCP_SEND_NEXT: i16 = 20;
 const TCP_SEND_UNA: i16 = 24;
 
-/// Where a connection of the kernel is.
+/// State and sequence numbers of a connection in the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sequence {
-    /// Its state, by the kernel's numbers.
+    /// State of the connection, by the kernel's numbers.
     pub state: u32,
     /// RCV.NXT.
     pub receive_next: SeqNr,
@@ -49,12 +49,12 @@ pub struct Sequence {
     pub send_una: SeqNr,
 }
 
-/// Reads where connections of this network namespace are.
+/// Reads the state and sequence numbers of connections in this network namespace.
 #[derive(Debug)]
 pub struct SequenceReader(Program);
 
 impl SequenceReader {
-    /// Loads the program.
+    /// Loads the program into the kernel.
     ///
     /// # Errors
     /// See [`XdpError`].
@@ -64,10 +64,11 @@ impl SequenceReader {
         program.map(Self).map_err(XdpError::of_load(name))
     }
 
-    /// Where the connection with these ends is, or `None` if the kernel has none. A listener is found where there is no connection.
+    /// Returns the state of the connection with these endpoints, or `None` if the kernel has none. If only a listener matches, returns that
+    /// of the listener.
     ///
     /// # Errors
-    /// The kernel does not run the program.
+    /// The kernel cannot run the program.
     pub fn read(&self, flow: &Flow) -> io::Result<Option<Sequence>> {
         let mut frame = [0; FRAME_BYTES];
         let len = match (flow.remote.addr, flow.local.addr) {
@@ -101,7 +102,7 @@ impl SequenceReader {
     }
 }
 
-/// Looks up the TCP socket that the frame names, and writes its numbers into the frame. R7 is the frame, R8 its end, R9 the socket.
+/// Looks up the TCP socket that the frame names, and writes its state to the frame. R7 is the frame, R8 its end, R9 the socket.
 fn program() -> Vec<Instruction> {
     let mut a = Assembler::default();
     let (wide, looked_up, release, out) = (a.label(), a.label(), a.label(), a.label());
@@ -122,7 +123,7 @@ fn program() -> Vec<Instruction> {
     a.compute(Move, R4, OWN_NAMESPACE);
     a.compute(Move, R5, 0);
     a.jump_if(R0, Equal, WIDE_BYTES, wide);
-    // The length has to be a constant where the helper is called.
+    // The verifier requires a constant length in each call of the helper.
     a.compute(Move, R3, NARROW_BYTES);
     a.call(Helper::LookUpTcp);
     a.jump(looked_up);

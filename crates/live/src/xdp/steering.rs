@@ -1,4 +1,4 @@
-//! A program on an interface that gives frames to sockets.
+//! A program on an interface that redirects frames to sockets.
 
 use super::bpf::{AttachPoint, Instruction, Link, LoadError, Map, MapKind, Program, ProgramKind};
 use super::error::XdpError;
@@ -9,17 +9,17 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::OnceLock;
 
-/// Where on its way to the kernel a frame meets the program.
+/// The point on a frame's way to the kernel at which the program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// In the driver, before the kernel has spent anything on it.
+    /// In the driver, before the kernel has spent any work on the frame.
     Native,
     /// In the kernel's receive path; works with every driver.
     Generic,
 }
 
 impl Mode {
-    /// The flag that asks for it (XDP_FLAGS_DRV_MODE, XDP_FLAGS_SKB_MODE).
+    /// Returns the flag that selects this mode (XDP_FLAGS_DRV_MODE, XDP_FLAGS_SKB_MODE).
     const fn flag(self) -> u32 {
         match self {
             Self::Native => 1 << 2,
@@ -37,19 +37,20 @@ impl fmt::Display for Mode {
     }
 }
 
-/// Gives frames that an interface receives to sockets, by queue. It ends when it is dropped, and with the process, however that ends.
+/// Redirects the frames that an interface receives to sockets, by queue. Dropping this detaches the program, and so does any end of the
+/// process.
 #[derive(Debug)]
 pub struct Steering {
     sockets: Map,
     counters: Map,
     pub(super) program: Program,
     queues: u32,
-    /// What holds the program at the interface, once it is there, and in which mode.
+    /// The link that attaches the program to the interface, and its mode; empty until the program is attached.
     attached: OnceLock<(Link, Mode)>,
 }
 
 impl Steering {
-    /// Steers all frames of the interface `name` in this thread's network namespace. Without a mode, the native one is tried first.
+    /// Steers all frames of the interface `name` in this thread's network namespace. If `mode` is `None`, native mode is tried first.
     ///
     /// # Errors
     /// See [`XdpError`].
@@ -108,7 +109,7 @@ impl Steering {
         })
     }
 
-    /// Puts the program there, if it is not.
+    /// Attaches the program, unless it is attached.
     pub(super) fn attach_to(&self, name: &str, mode: Option<Mode>) -> Result<(), XdpError> {
         if self.attached.get().is_none() {
             let attached = attach_in(mode, &self.program, name, interface_index(name)?)?;
@@ -117,7 +118,7 @@ impl Steering {
         Ok(())
     }
 
-    /// Puts the program in the place of another one, in whose mode it runs then.
+    /// Replaces another program; this one then runs in the same mode.
     pub(super) fn take_over(
         &self,
         link: OwnedFd,
@@ -130,42 +131,42 @@ impl Steering {
         Ok(())
     }
 
-    /// The mode in which the program runs; the native one as long as it does not.
+    /// Returns the mode in which the program runs; [`Mode::Native`] if it is not attached.
     pub fn mode(&self) -> Mode {
         self.attached.get().map_or(Mode::Native, |(_, mode)| *mode)
     }
 
-    /// Receive queues of the interface, each of which can have a socket.
+    /// Returns the number of receive queues of the interface, each of which can have a socket.
     pub fn queues(&self) -> u32 {
         self.queues
     }
 
-    /// From here on frames of `queue` go to this socket (AF_XDP) until it is closed.
+    /// Redirects frames of `queue` to this AF_XDP socket from now on, until it is closed.
     ///
     /// # Errors
-    /// There is no such queue, or the socket is not set up.
+    /// The queue does not exist, or the socket is not set up.
     pub(crate) fn set_socket(&self, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
         let descriptor = socket.as_raw_fd();
         self.sockets
             .update(&queue.to_ne_bytes(), &descriptor.to_ne_bytes())
     }
 
-    /// Frames that went to a socket.
+    /// Returns the number of frames that were redirected to a socket.
     pub fn redirected(&self) -> u64 {
         self.count(Counter::Redirected)
     }
 
-    /// Frames that were left to the kernel.
+    /// Returns the number of frames that were passed to the kernel.
     pub fn passed(&self) -> u64 {
         self.count(Counter::Passed)
     }
 
-    /// What holds its program at the interface, if it is there.
+    /// Returns the link that attaches the program to the interface, or `None` if the program is not attached.
     pub(super) fn link(&self) -> Option<BorrowedFd<'_>> {
         self.attached.get().map(|(link, _)| link.as_fd())
     }
 
-    /// What its program shares with others.
+    /// Returns the maps that the program shares with others.
     pub(super) fn maps(&self) -> Maps<'_> {
         Maps {
             sockets: &self.sockets,
@@ -174,13 +175,13 @@ impl Steering {
     }
 
     pub(super) fn count(&self, counter: Counter) -> u64 {
-        // An entry of this map cannot be absent.
+        // An entry of this map always exists.
         let sums = self.counters.sums::<1>(counter as u32);
         sums.map_or(0, |[sum]| sum)
     }
 }
 
-/// Attaches the program in this mode, or in the best that there is.
+/// Attaches the program in this mode, or if `mode` is `None`, in the best mode that works.
 fn attach_in(
     mode: Option<Mode>,
     program: &Program,
@@ -191,7 +192,7 @@ fn attach_in(
         let link = program.attach(AttachPoint::Xdp, index, mode.flag());
         link.map(|link| (link, mode))
             .map_err(|error| match error.raw_os_error() {
-                // Of this mode, or of the other one.
+                // The other program may run in this mode or in the other.
                 Some(libc::EBUSY | libc::EEXIST) => XdpError::Occupied(name.to_owned()),
                 Some(libc::EPERM) => XdpError::Permission("attach an XDP program"),
                 _ => XdpError::Refused {

@@ -1,5 +1,5 @@
-//! Keeps what is sent to test a network from the kernel's IP, which would look for a route and answer with errors: that costs the core that
-//! receives as much again as a packet socket's copy.
+//! Keeps packets for network tests from the kernel's IP layer, which would look up a route and answer with errors: this would cost the
+//! receiving core as much again as a packet socket's copy.
 
 use super::assembler::{Arithmetic, Assembler, Condition, Register, Size};
 use super::bpf::{Instruction, Map};
@@ -11,20 +11,20 @@ use super::programs::{
 };
 use crate::port::interface_index;
 
-/// The network 198.18.0.0/15 (RFC 2544 C.2.2): the first byte, and the second one without its last bit.
+/// The network 198.18.0.0/15 (RFC 2544 C.2.2): the first byte, and the second byte without its last bit.
 const FIRST: i32 = 198;
 const SECOND: i32 = 18;
 const SECOND_MASK: i32 = 0xfe;
 
-/// Packets to the network that is set aside for tests go no further than to packet sockets of all protocols. It ends when it is dropped,
-/// and with the process, however that ends.
+/// Delivers packets to the network reserved for tests only to packet sockets for all protocols. Dropping this detaches the program, and so
+/// does any end of the process.
 #[derive(Debug)]
 pub struct Withheld {
     ingress: Ingress,
 }
 
 impl Withheld {
-    /// On the interface `name` in this thread's network namespace (Linux 6.6 and later).
+    /// Attaches the program to the interface `name` in this thread's network namespace (Linux 6.6 and later).
     ///
     /// # Errors
     /// See [`XdpError`].
@@ -34,7 +34,7 @@ impl Withheld {
         Ok(Self { ingress })
     }
 
-    /// Packets that were kept from the kernel.
+    /// Returns the number of packets that were kept from the kernel.
     pub fn packets(&self) -> u64 {
         self.ingress.count(Counter::Guarded)
     }

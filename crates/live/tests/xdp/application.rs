@@ -1,4 +1,4 @@
-//! An adapter beside the kernel, and an application whose connections move.
+//! An adapter on an interface that the kernel also uses, and an application whose connections move.
 
 use crate::peers::{switch_off, with_far_end};
 use crate::wire::{NEAR, on_veth};
@@ -20,12 +20,12 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-/// An adapter and a broker at the near end of the cable, and an application whose connections change sides at each write.
+/// Runs `work` with an adapter and a broker at the near end of the cable, and an application whose connections change sides at each write.
 pub fn with_application(work: impl FnOnce(&Adapter, &[std::net::TcpListener], &Path) + Send) {
     with_application_on(|work| on_veth(1, work), work);
 }
 
-/// The same where `cable` does what it is given at a cable of its own.
+/// Does what [`with_application`] does on a cable of its own, which `cable` creates.
 pub fn with_application_on(
     cable: impl FnOnce(&mut (dyn FnMut() + Send)),
     work: impl FnOnce(&Adapter, &[std::net::TcpListener], &Path) + Send,
@@ -35,7 +35,7 @@ pub fn with_application_on(
     });
 }
 
-/// The same with a port at which all frames can be seen that arrive at the far end.
+/// Does what [`with_application_on`] does, with a port that sees all frames that arrive at the far end.
 pub fn with_application_seen(
     cable: impl FnOnce(&mut (dyn FnMut() + Send)),
     work: impl FnOnce(&Adapter, &[std::net::TcpListener], &Path, PacketSocket) + Send,
@@ -51,7 +51,7 @@ pub fn with_application_seen(
     });
 }
 
-/// The same with listeners that are there, and programs in this mode.
+/// Does what [`with_application`] does with existing listeners, and programs in this mode.
 pub fn with_application_to(
     listeners: &[std::net::TcpListener],
     mode: Option<Mode>,
@@ -72,7 +72,7 @@ pub fn with_application_to(
     drop(broker);
 }
 
-/// Becomes the adapter of the broker that is there.
+/// Attaches to the running broker as its adapter.
 pub fn open(path: &Path) -> BesideKernel {
     let policy = SelectionConfig::default();
     let link = BrokerLink::attach(&path.join("broker"), NEAR, &Config::default(), &policy);
@@ -80,7 +80,7 @@ pub fn open(path: &Path) -> BesideKernel {
     BesideKernel::open(NEAR, &AfXdpConfig::default(), link).expect("sockets")
 }
 
-/// Stops other threads when what they are for is done, or has failed.
+/// Sets a flag when dropped, to stop other threads when a test has finished or failed.
 pub struct StopOnDrop<'a>(pub &'a AtomicBool);
 
 impl Drop for StopOnDrop<'_> {
@@ -89,7 +89,7 @@ impl Drop for StopOnDrop<'_> {
     }
 }
 
-/// What is sent and received suffers `faults`.
+/// Runs the adapter; its sent and received frames suffer `faults`.
 pub fn serve(
     opened: BesideKernel,
     faults: &FaultSpec,

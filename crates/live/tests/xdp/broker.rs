@@ -1,4 +1,4 @@
-//! The broker between the kernels of two namespaces: connections leave the near one and come back.
+//! The broker between the kernels of two namespaces: connections leave the near kernel and come back.
 
 use crate::application::open;
 use crate::peers::{connect, transfer, with_far_listeners};
@@ -50,7 +50,7 @@ pub const ALL: &[(&str, fn())] = &[
     ),
 ];
 
-/// A broker at the near end of the cable, an application that asks it, and what an adapter decides by what it takes over.
+/// Runs `work` with a broker at the near end of the cable, an application's client of the broker, and an adapter's custody of connections.
 fn with_broker(
     work: impl FnOnce(&[TcpListener], &mut BrokerClient, &mut dyn Custody<Bytes>) + Send,
 ) {
@@ -99,7 +99,7 @@ fn connections_leave_the_kernel_and_come_back_by_the_broker() {
     });
 }
 
-/// The connection's state with the peer's FIN taken in, as an adapter does.
+/// Returns the connection's state after the peer's FIN was processed, as an adapter does it.
 fn with_fin(custody: &mut dyn Custody<Bytes>, bytes: &[u8]) -> Vec<u8> {
     let state = state_of(bytes).state;
     custody.claim(Some(0), &state).expect("it was taken out");
@@ -148,7 +148,7 @@ fn the_end_of_a_stream_that_came_meanwhile_is_told_to_the_kernel() {
     });
 }
 
-/// Out of the kernel, into the engine, and back.
+/// Moves a connection out of the kernel, into the engine, and back.
 fn round(
     client: &mut BrokerClient,
     custody: &mut dyn Custody<Bytes>,
@@ -164,13 +164,13 @@ fn round(
     is_in
 }
 
-/// Until the peer's FIN has arrived, whatever it came behind.
+/// Waits until the peer's FIN has arrived, whatever data precedes it.
 fn wait_for_end(near: &TcpStream) {
     let mut ends = [PollFd::new(near, PollFlags::RDHUP)];
     assert_eq!(poll(&mut ends, None).expect("it can be waited for"), 1);
 }
 
-/// With nothing and with a little in both queues; each end is the one that closes first.
+/// Tests empty and nearly empty queues; each end closes first once.
 fn half_closed_connections_leave_the_kernel_and_come_back() {
     with_broker(|listeners, client, custody| {
         let sizes = [0, 1, 5_000];
@@ -238,7 +238,7 @@ fn the_broker_refuses_what_is_not_the_applications() {
         let why = refused(client.give_back(&changed.to_bytes()).map(drop));
         assert!(why.contains("not the one"), "{why}");
 
-        // While the adapter has the connection the state that it came with is worth nothing, nor afterwards.
+        // While the adapter has the connection, and afterwards, the state with which it came is not valid.
         let state = state_of(&taken).state;
         custody.claim(Some(0), &state).expect("it was taken out");
         let why = refused(client.give_back(&taken).map(drop));
@@ -247,7 +247,7 @@ fn the_broker_refuses_what_is_not_the_applications() {
         let why = refused(client.give_back(&taken).map(drop));
         assert!(why.contains("not the one"), "{why}");
 
-        // Nobody else has it, and what has come back is nobody's to give back again.
+        // No one else has the connection, and a connection that has come back cannot be given back again.
         let state = Moved::new(state).to_bytes();
         let near: TcpStream = client.give_back(&state).expect("it is back").into();
         let why = refused(client.give_back(&state).map(drop));
@@ -262,7 +262,7 @@ fn the_broker_refuses_what_is_not_the_applications() {
     });
 }
 
-/// Whoever has a socket in repair mode can bind it where others listen.
+/// A process with a socket in repair mode could bind it to an address at which others listen.
 fn no_socket_of_an_application_is_ever_in_repair_mode() {
     with_broker(|listeners, client, _| {
         let (near, far) = connect(&listeners[0]);
@@ -290,7 +290,7 @@ fn no_socket_of_an_application_is_ever_in_repair_mode() {
                 let back = client.give_back(&state).expect("it is back").into();
                 assert_eq!(repair(&back), 0);
                 *current.lock().expect("no panic") = back;
-                // A state without a connection, and one that is wrong, lead nowhere either.
+                // A state without a connection and a wrong state are refused too.
                 client.give_back(&state).expect_err("it is back already");
             }
             is_done.store(true, Ordering::Relaxed);
@@ -299,7 +299,7 @@ fn no_socket_of_an_application_is_ever_in_repair_mode() {
     });
 }
 
-/// The system takes a socket that has come back for the broker's.
+/// The kernel considers the broker the owner of a socket that has come back.
 fn what_has_come_back_may_leave_again() {
     with_broker(|listeners, client, _| {
         let (mut near, far) = connect(&listeners[1]);
@@ -311,7 +311,7 @@ fn what_has_come_back_may_leave_again() {
     });
 }
 
-/// Who has connected before the broker serves is served first, perhaps before the programs are at the interface.
+/// A client that connected before the broker serves is served first, perhaps before the programs are attached.
 fn an_adapter_that_waits_for_the_broker_has_connections() {
     on_veth(1, || {
         with_far_listeners(|listeners| {

@@ -1,4 +1,4 @@
-//! A lookup between the kernels of two namespaces: one connection is captured, the other goes on.
+//! A lookup between the kernels of two namespaces: one connection is captured, the other is unaffected.
 
 use crate::frames::{flow_between, flow_of};
 use crate::links::{ATTACHED, child};
@@ -23,7 +23,7 @@ pub const ALL: &[(&str, fn())] = &[
     ),
 ];
 
-/// Both addresses of this end.
+/// Returns the local and the remote address.
 fn ends(near: &TcpStream) -> (SocketAddr, SocketAddr) {
     let local = near.local_addr().expect("it has one");
     (local, near.peer_addr().expect("it has one"))
@@ -87,7 +87,7 @@ fn capture_one(listener: &TcpListener, lookup: &Lookup, port: &mut AfXdp) {
     let before = lookup.counters();
     lookup.insert(&flow).expect("there is room");
 
-    // What the far end sends comes to the port; what the kernel sends does not leave.
+    // Data from the far end arrives at the port; data from the kernel does not leave.
     (&far)
         .write_all(b"to the adapter")
         .expect("the kernel takes it");
@@ -129,7 +129,7 @@ fn capture_one(listener: &TcpListener, lookup: &Lookup, port: &mut AfXdp) {
         end.set_nonblocking(false).expect("it can");
     }
 
-    // Given back, it goes on where it was: both kernels send again.
+    // After it was given back, the connection continues: both kernels retransmit.
     assert!(lookup.remove(&flow).expect("no error"));
     let mut arrived = [0; 14];
     (&near).read_exact(&mut arrived).expect("it arrives");

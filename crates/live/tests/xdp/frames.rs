@@ -1,4 +1,4 @@
-//! Frames, and what is to become of them.
+//! Frames and their flows.
 
 use baton_wire::{Endpoint, Flow};
 use std::net::{IpAddr, SocketAddr};
@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 const ETHERNET_BYTES: usize = 14;
 const TCP: u8 = 6;
 
-/// The flow between these ends.
+/// Returns the flow between these endpoints.
 pub fn flow(local: (&str, u16), remote: (&str, u16)) -> Flow {
     let end = |(addr, port): (&str, u16)| Endpoint::new(addr.parse().expect("an address"), port);
     Flow {
@@ -15,7 +15,7 @@ pub fn flow(local: (&str, u16), remote: (&str, u16)) -> Flow {
     }
 }
 
-/// The flow between these ends, the local one first.
+/// Returns the flow between these endpoints, the local one first.
 pub fn flow_between(local: SocketAddr, remote: SocketAddr) -> Flow {
     let end = |address: SocketAddr| Endpoint::new(address.ip(), address.port());
     Flow {
@@ -24,7 +24,7 @@ pub fn flow_between(local: SocketAddr, remote: SocketAddr) -> Flow {
     }
 }
 
-/// The TCP segment with some data that the remote end sends.
+/// Returns a TCP segment with some data from the remote end.
 pub fn segment(flow: &Flow) -> Vec<u8> {
     let mut tcp = Vec::new();
     tcp.extend(flow.remote.port.to_be_bytes());
@@ -34,7 +34,7 @@ pub fn segment(flow: &Flow) -> Vec<u8> {
     packet(flow, TCP, &[], &tcp)
 }
 
-/// A packet of the remote end; `options` are those of an IPv4 header, or IPv6 extension headers.
+/// Returns a packet from the remote end; `options` are those of an IPv4 header, or IPv6 extension headers.
 pub fn packet(flow: &Flow, protocol: u8, options: &[u8], data: &[u8]) -> Vec<u8> {
     let mut frame = vec![2; ETHERNET_BYTES - 2];
     match (flow.remote.addr, flow.local.addr) {
@@ -60,7 +60,7 @@ pub fn packet(flow: &Flow, protocol: u8, options: &[u8], data: &[u8]) -> Vec<u8>
     frame
 }
 
-/// The flow, as this end names it, that a received frame has all headers of: lengths of IP leave room for TCP's, and the frame has them.
+/// Returns the flow of a received frame if it contains all headers: the IP length and the frame have space for a TCP header.
 pub fn flow_of(frame: &[u8]) -> Option<Flow> {
     let (ethernet, packet) = frame.split_at_checked(ETHERNET_BYTES)?;
     let number = |bytes: &[u8]| u16::from_be_bytes([bytes[0], bytes[1]]);

@@ -1,4 +1,4 @@
-//! A TAP device as a virtual machine has it: frames come from there with checksums and cutting left to hardware, and go there so.
+//! A TAP device as virtual machines use it: in both directions, frames may leave checksums and segmentation to hardware.
 #![allow(unsafe_code)]
 
 use crate::application::StopOnDrop;
@@ -10,17 +10,17 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-/// The end of a veth pair, at whose other end the guest's kernel is.
+/// The end of a veth pair whose other end belongs to the guest's kernel.
 const RELAY: &str = "vr";
-/// A frame with its virtual header, bytes.
+/// Maximum length of a frame with its virtual header, bytes.
 const LONGEST: usize = 70_000;
 const LONGEST_WAIT: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 20_000_000,
 };
 
-/// Does `work` in a network namespace whose near interface is a TAP device. What stands at the other end of a veth pair is
-/// the guest: between both virtual headers and frames are handed on as they are.
+/// Runs `work` in a network namespace whose near interface is a TAP device. The guest is at the other end of a veth pair: virtual headers
+/// and frames are relayed unchanged between both.
 pub fn on_tap(mtu: u16, work: impl FnOnce() + Send) {
     apart(|| {
         let pair = ["link", "add", RELAY, "type", "veth", "peer", "name", FAR];
@@ -44,7 +44,7 @@ pub fn on_tap(mtu: u16, work: impl FnOnce() + Send) {
     });
 }
 
-/// Hands on what comes. What is not taken is lost, as on a wire.
+/// Relays frames. Frames that the other side does not accept are lost, as on a wire.
 fn relay(from: BorrowedFd<'_>, to: BorrowedFd<'_>, stop: &AtomicBool) {
     let mut buffer = vec![0; LONGEST];
     while !stop.load(Ordering::Relaxed) {
@@ -65,12 +65,12 @@ fn check(result: i32) -> io::Result<i32> {
     }
 }
 
-/// The guest's end of the near interface, which may be given checksums and segments to finish.
+/// Opens the guest's end of the near interface, to which the kernel may leave checksums and segmentation.
 fn open_tap() -> io::Result<OwnedFd> {
     // TUN_F_CSUM, TUN_F_TSO4, TUN_F_TSO6, TUN_F_TSO_ECN.
     const OFFLOADS: libc::c_ulong = 0xf;
     let path = c"/dev/net/tun";
-    // SAFETY: the path ends in a zero. What the calls are given is alive while they run, and `ifreq` is plain data.
+    // SAFETY: the path ends with a zero. The arguments are alive during the calls, and `ifreq` is plain data.
     unsafe {
         let fd = check(libc::open(
             path.as_ptr(),
@@ -97,12 +97,12 @@ fn open_tap() -> io::Result<OwnedFd> {
     }
 }
 
-/// A packet socket at the relay's end of the veth pair, with virtual headers both ways.
+/// Opens a packet socket at the relay's end of the veth pair, with virtual headers in both directions.
 fn packet_socket() -> io::Result<OwnedFd> {
     const PACKET_IGNORE_OUTGOING: i32 = 23;
     let everything = (libc::ETH_P_ALL as u16).to_be();
     let name = CString::new(RELAY)?;
-    // SAFETY: what the calls are given is alive while they run, has the length that they are told, and `sockaddr_ll` is plain data.
+    // SAFETY: the arguments are alive during the calls and have the given lengths, and `sockaddr_ll` is plain data.
     unsafe {
         let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
         let fd = OwnedFd::from_raw_fd(check(libc::socket(libc::AF_PACKET, kind, 0))?);

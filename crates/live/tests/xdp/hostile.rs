@@ -1,4 +1,4 @@
-//! A broker with a user who takes all that he can: nobody else is served worse.
+//! A broker with a user who takes as many resources as possible: other users are served as well as before.
 
 use crate::application::open;
 use crate::wire::{NEAR, on_veth};
@@ -41,7 +41,7 @@ pub const ALL: &[(&str, fn())] = &[
 const HOSTILE: u32 = 40_001;
 const OTHER: u32 = 40_002;
 
-/// A broker that everybody may connect to.
+/// Runs `work` with a broker to which every user may connect.
 fn with_broker(work: impl FnOnce(&Path) + Send) {
     on_veth(1, || {
         let folder = tempfile::tempdir().expect("a folder");
@@ -56,7 +56,7 @@ fn with_broker(work: impl FnOnce(&Path) + Send) {
     });
 }
 
-/// This thread is a user's from now on.
+/// Makes this thread run as `user` from now on.
 fn become_user(user: u32) {
     let user = Uid::from_raw(user);
     set_thread_res_uid(user, user, user).expect("root may");
@@ -89,7 +89,7 @@ fn subscribe(path: &Path) -> UnixStream {
     stream
 }
 
-/// Asks where connections are until so many applications are known.
+/// Asks where connections are until `applications` applications are known.
 fn places(path: &Path, applications: usize) -> Vec<ApplicationPlaces> {
     let mut client = BrokerClient::connect(path).expect("it listens");
     loop {
@@ -100,7 +100,7 @@ fn places(path: &Path, applications: usize) -> Vec<ApplicationPlaces> {
     }
 }
 
-/// Answers each question in order until the broker is gone, or has left this one alone.
+/// Answers each question until the broker is gone, or has closed the connection.
 fn answer(stream: &UnixStream) {
     while let Ok(Some(_)) = messages::receive(stream) {
         if messages::send(stream, DONE, b"[]", &[]).is_err() {
@@ -130,7 +130,7 @@ fn messages_that_do_not_end_cost_the_broker_no_more_than_their_user_may_have() {
             (&*client).write_all(&header).expect("there is room");
             client.set_nonblocking(true).expect("it can");
         }
-        // All but the last byte of one, and what sockets hold of the others.
+        // All but the last byte of one message, and as much of the others as the sockets hold.
         let mut begun = Instant::now();
         while begun.elapsed() < Duration::from_millis(500) {
             for client in &clients {
@@ -149,7 +149,7 @@ fn messages_that_do_not_end_cost_the_broker_no_more_than_their_user_may_have() {
             thread::sleep(Duration::from_millis(1));
         }
         assert!(counter(path, "bytes_of_user") > 0, "the others wait");
-        // Another user's message of that size is taken in, and refused for what it says.
+        // Another user's message of that size is read, and refused because of its content.
         as_user(OTHER, || {
             let client = connect(path);
             let state = vec![0; MOST_STATE_BYTES];
@@ -160,7 +160,7 @@ fn messages_that_do_not_end_cost_the_broker_no_more_than_their_user_may_have() {
             assert!(why.contains("format version"), "{why}");
             ask_often(path, 100);
         });
-        // Whoever sends on, byte by byte, is cut off all the same.
+        // A client that sends further bytes one by one is disconnected all the same.
         while counter(path, "late_message") == 0 {
             for client in &clients {
                 let _ = (&*client).write(&[0]);
@@ -185,12 +185,12 @@ fn applications_that_do_not_answer_are_left_out_by_name() {
                 let header = [DONE.to_ne_bytes(), (1u32 << 20).to_ne_bytes()].concat();
                 let write = |bytes: &[u8]| (&drips).write_all(bytes).is_ok();
                 assert!(write(&header));
-                // Until it is cut off.
+                // Until the broker closes the connection.
                 while write(b" ") {
                     thread::sleep(Duration::from_millis(50));
                 }
             });
-            // While the hostile one is waited for, others are answered.
+            // While the broker waits for the hostile user, it answers others.
             scope.spawn(|| {
                 become_user(OTHER);
                 while !ends.load(Ordering::Relaxed) {
@@ -247,7 +247,7 @@ fn clients_and_subscriptions_of_a_user_are_bounded() {
         drop(clients);
         assert!(counter(path, "clients_of_user") >= 44);
         as_user(HOSTILE, || {
-            // This process has as many as one may.
+            // This process has as many connections as a user may have.
             let subscriptions: Vec<_> = (0..5).map(|_| subscribe(path)).collect();
             let alone = subscriptions.iter().filter(|stream| {
                 stream

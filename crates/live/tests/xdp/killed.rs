@@ -1,4 +1,4 @@
-//! An adapter that is killed, and its broker: what becomes of connections.
+//! The fate of connections when their adapter or its broker is killed.
 
 use crate::application::{attach_with, open, serve};
 use crate::peers::{PATIENCE, with_far_listeners};
@@ -49,13 +49,13 @@ pub const ALL: &[(&str, fn())] = &[
     ),
 ];
 
-/// What tells a child that it is one: its role, and the folder of its sockets.
+/// Environment variable of a child, with its role and the folder of its sockets.
 const CHILD: &str = "BATON_TEST_KILLED_CHILD";
 const READY: &str = "ready";
-/// The role of an adapter whose packets are lost.
+/// Role of an adapter whose packets are lost.
 const MUTE: &str = "mute";
 
-/// In a child that a test has started: is a broker or an adapter until it is killed. Returns in any other process.
+/// In a child that a test has started, runs a broker or an adapter until it is killed. Returns immediately in any other process.
 pub fn serve_parent() {
     let Some(line) = std::env::var_os(CHILD) else {
         return;
@@ -87,7 +87,7 @@ pub fn serve_parent() {
     std::process::exit(0);
 }
 
-/// A process that is killed at the end at the latest.
+/// A process that is killed when this is dropped, if not before.
 struct Killed(Child);
 
 impl Killed {
@@ -117,7 +117,7 @@ impl Drop for Killed {
     }
 }
 
-/// A broker at the near end of the cable, and listeners at the far end.
+/// Runs `work` with a broker at the near end of the cable, and listeners at the far end.
 fn with_broker(work: impl FnOnce(&Broker, &[TcpListener], &Path) + Send) {
     on_veth(1, || {
         with_far_listeners(|listeners| {
@@ -128,12 +128,12 @@ fn with_broker(work: impl FnOnce(&Broker, &[TcpListener], &Path) + Send) {
     });
 }
 
-/// An application all of whose connections go to the adapter at the first write.
+/// Attaches an application whose connections all go to the adapter at the first write.
 fn attach(folder: &Path) -> Adapter {
     attach_with(folder, DriverConfig::default(), Threshold { enqueues: 1 })
 }
 
-/// Both ends of a connection that begins in the kernel.
+/// Returns both ends of a connection that starts in the kernel.
 fn connect(adapter: &Adapter, listener: &TcpListener) -> (TcpStream, std::net::TcpStream) {
     let near = TcpStream::connect(adapter, listener.local_addr().expect("it has one"));
     let (far, _) = listener.accept().expect("it comes");
@@ -141,7 +141,7 @@ fn connect(adapter: &Adapter, listener: &TcpListener) -> (TcpStream, std::net::T
     (near.expect("it is open"), far)
 }
 
-/// Bytes go both ways, and are right.
+/// Checks that bytes arrive correctly in both directions.
 fn exchange(mut near: &TcpStream, mut far: &std::net::TcpStream, number: usize) {
     let data: Vec<u8> = (0..500 + number)
         .map(|at| (at * 7 + number) as u8)
@@ -156,7 +156,7 @@ fn exchange(mut near: &TcpStream, mut far: &std::net::TcpStream, number: usize) 
     assert!(arrived == data, "what arrives is what was sent");
 }
 
-/// Waits for what must come.
+/// Waits for a condition that must become true.
 fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_so() {
@@ -165,7 +165,8 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Connections on adapters, moves there, and connections that went on in the kernel after their adapter.
+/// Returns the number of connections on adapters, of handoffs, and of connections that continued in the kernel after their adapter was
+/// killed.
 fn moved(adapter: &Adapter) -> (usize, u64, u64) {
     let of = |layer: &baton_sockets::kernel::KernelLayer| {
         let (layer, stats) = (layer.layer(), layer.layer().stats());
@@ -178,7 +179,7 @@ fn moved(adapter: &Adapter) -> (usize, u64, u64) {
     adapter.with_kernel(of).expect("it is beside the kernel")
 }
 
-/// What the adapter tells.
+/// Returns a counter of the adapter.
 fn counter(folder: &Path, name: &str) -> u64 {
     let text = ask(&folder.join("control"), "an adapter").expect("it answers");
     let snapshot: Snapshot = serde_json::from_slice(&text).expect("a snapshot");
@@ -213,7 +214,7 @@ fn idle_connections_outlive_a_killed_adapter_and_move_to_the_next() {
             .map(|number| connect(&adapter, &listeners[number % listeners.len()]))
             .collect();
         for round in 1..=3_u64 {
-            // One that goes to the adapter with the reply under way may be there a moment later.
+            // A connection that goes to the adapter before the reply has arrived may be counted a moment later.
             let on_adapter = || {
                 for (number, (near, far)) in pairs.iter().enumerate() {
                     exchange(near, far, number);
@@ -221,7 +222,7 @@ fn idle_connections_outlive_a_killed_adapter_and_move_to_the_next() {
                 moved(&adapter).0 == CONNECTIONS
             };
             until("all go to the adapter", on_adapter);
-            // It answers after the turn in which it has brought the last bytes.
+            // The adapter answers after the turn in which it has delivered the last bytes.
             counter(folder, "captured.flows");
             process.kill();
             let (complete, moving, reset) = killed_notice(broker);
@@ -240,7 +241,7 @@ fn idle_connections_outlive_a_killed_adapter_and_move_to_the_next() {
     });
 }
 
-/// The adapter has taken and sent what no peer has acknowledged.
+/// The adapter has accepted and sent data that no peer has acknowledged.
 fn a_short_answer_under_way_outlives_a_killed_adapter() {
     with_broker(|broker, listeners, folder| {
         let mut process = Killed::start(MUTE, folder);
@@ -252,7 +253,7 @@ fn a_short_answer_under_way_outlives_a_killed_adapter() {
             .flat_map(|listener| lens.map(|len| (len, connect(&adapter, listener))))
             .collect();
         for (_, (near, far)) in &mut pairs {
-            // With this one it goes, and nothing is owed to anybody.
+            // With this write the connection goes to the adapter, and no data is left unacknowledged.
             near.write_all(b"!").expect("it is open");
             far.read_exact(&mut [0]).expect("the kernel has sent it");
         }
@@ -286,7 +287,7 @@ fn a_short_answer_under_way_outlives_a_killed_adapter() {
     });
 }
 
-/// Sends a stream of known bytes until it cannot, in pieces, with pauses that leave some connections idle.
+/// Sends a stream of known bytes in pieces until it fails, with pauses that leave some connections idle.
 fn send_known(mut near: &TcpStream, seed: usize) -> std::io::Result<usize> {
     let mut sent = 0;
     let start = Instant::now();
@@ -309,7 +310,7 @@ fn byte_at(at: usize, seed: usize) -> u8 {
     (at % 251 + at / 251 + seed * 13) as u8
 }
 
-/// Sends back what comes, which must be right; gives how it ended.
+/// Echoes the received bytes, which must be correct; returns how the connection ended.
 fn echo_known(mut far: &std::net::TcpStream, seed: usize) -> std::io::Result<usize> {
     let (mut at, mut buffer) = (0, [0; 16 * 1024]);
     loop {
@@ -377,7 +378,7 @@ fn connections_go_on_when_the_broker_is_killed() {
             for number in 0..20 {
                 exchange(&near, &far, number);
             }
-            // Those that begin now stay in the kernel.
+            // New connections stay in the kernel.
             let (other, far_other) = connect(&adapter, &listeners[0]);
             for number in 0..20 {
                 exchange(&other, &far_other, number);
@@ -389,7 +390,7 @@ fn connections_go_on_when_the_broker_is_killed() {
     });
 }
 
-/// Connections on an adapter, and the process that is their broker.
+/// Connections on an adapter, and the process of its broker.
 struct Served {
     adapter: Adapter,
     pairs: Vec<(TcpStream, std::net::TcpStream)>,
@@ -413,7 +414,7 @@ impl Served {
         }
     }
 
-    /// So many more connections, all of which go to the adapter.
+    /// Opens `count` more connections, all of which go to the adapter.
     fn more(&mut self, listeners: &[TcpListener], count: usize) {
         for number in 0..count {
             let pair = connect(&self.adapter, &listeners[number % listeners.len()]);
@@ -441,7 +442,7 @@ fn without_broker(work: impl FnOnce(&[TcpListener], &Path) + Send) {
     });
 }
 
-/// Brokers are killed one after another; then the adapter is, and what it had is idle.
+/// Brokers are killed one after another; then the adapter is killed, while its connections are idle.
 fn the_next_broker_takes_an_adapter_over_with_all_it_has() {
     const CONNECTIONS: usize = 40;
     without_broker(|listeners, folder| {
@@ -451,7 +452,7 @@ fn the_next_broker_takes_an_adapter_over_with_all_it_has() {
         served.exchange();
         served.broker = Killed::start("broker", folder);
         served.exchange();
-        // What is there stays, and more comes.
+        // Existing connections stay, and more are added.
         served.more(listeners, CONNECTIONS);
         served.broker.kill();
         let third = Broker::start(&folder.join("broker"), NEAR, None).expect("it comes back");
@@ -475,7 +476,7 @@ fn connections_go_back_by_a_broker_that_has_not_taken_them() {
         served.more(listeners, 20);
         served.broker.kill();
         let next = Broker::start(&folder.join("broker"), NEAR, None).expect("it comes back");
-        // The application does not know it yet.
+        // The application does not know the new broker yet.
         next.restore_all();
         until("all go back", || {
             served.exchange();
@@ -499,7 +500,7 @@ fn adopted_notice(broker: &Broker) -> usize {
     found.expect("it was found")
 }
 
-/// The next broker finds the interface free, and nothing of what was there.
+/// The next broker finds the interface free, and no previous connections.
 fn an_adapter_that_is_killed_without_a_broker_is_nobodys() {
     without_broker(|listeners, folder| {
         let mut served = Served::start(folder);

@@ -1,4 +1,4 @@
-//! How programs are attached, by whom, and that nothing of them stays.
+//! How programs are attached, and that none of them remains.
 
 use crate::frames::flow_between;
 use crate::wire::{NEAR, on_veth, run};
@@ -41,11 +41,11 @@ pub const ALL: &[(&str, fn())] = &[
     ),
 ];
 
-/// What tells a child that it is one: the kind of guard, and the ends of a flow to capture, if any.
+/// Environment variable of a child, with the kind of guard, and optionally the endpoints of a flow to capture.
 const CHILD: &str = "BATON_TEST_XDP_CHILD";
 pub const ATTACHED: &str = "attached";
 
-/// In a child that a test has started: attaches everything, says so, and stays. Returns in any other process.
+/// In a child that a test has started, attaches everything, reports this, and waits. Returns immediately in any other process.
 pub fn serve_parent() {
     let Some(line) = std::env::var_os(CHILD) else {
         return;
@@ -79,7 +79,7 @@ pub fn serve_parent() {
     std::process::exit(0);
 }
 
-/// Starts this program as a child with these words before it and this line for it, and gives the first line that it says.
+/// Starts this program as a child, with the command `before` in front and `line` as its task; returns the first line that it prints.
 pub fn child(before: &[&str], line: &str) -> (Child, String) {
     let this = std::env::current_exe().expect("it has a path");
     let mut words = before
@@ -98,13 +98,13 @@ pub fn child(before: &[&str], line: &str) -> (Child, String) {
     (child, line.trim().to_owned())
 }
 
-/// Programs on the interface: on what is received, and on what is sent.
+/// Returns whether a program sees the interface's received packets, and how many programs see its sent packets.
 fn programs() -> (bool, u32) {
     let link = run("ip", &["-d", "link", "show", "dev", NEAR]);
     (link.contains("prog/xdp"), egress_programs())
 }
 
-/// How many programs see what is sent (BPF_PROG_QUERY).
+/// Returns the number of programs that see sent packets (BPF_PROG_QUERY).
 #[allow(unsafe_code)]
 fn egress_programs() -> u32 {
     #[repr(C)]
@@ -120,7 +120,7 @@ fn egress_programs() -> u32 {
         program_flags: u64,
         links: u64,
         link_flags: u64,
-        // Written however long the kernel is told that this is.
+        // The kernel writes this field even if the given length excludes it.
         revision: u64,
     }
     let socket = rustix::net::socket(
@@ -134,7 +134,7 @@ fn egress_programs() -> u32 {
         attach_type: 47,
         ..Query::default()
     };
-    // SAFETY: these are the attributes of the command; without a place for identifiers the kernel writes none.
+    // SAFETY: these are the attributes of the command; without a buffer for identifiers the kernel writes none.
     let result = unsafe { libc::syscall(libc::SYS_bpf, 16, &raw mut query, size_of::<Query>()) };
     assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
     query.count
@@ -148,13 +148,13 @@ fn links_go_with_a_process_that_is_killed() {
         assert_eq!(programs(), (true, 1));
         child.kill().expect("it is there");
         child.wait().expect("it is gone");
-        // The kernel cleans up behind it.
+        // The kernel cleans up asynchronously.
         let start = Instant::now();
         while programs() != (false, 0) {
             assert!(start.elapsed() < Duration::from_secs(30), "they stay");
             std::thread::sleep(Duration::from_millis(5));
         }
-        // And the next one finds all free.
+        // The next lookup finds everything free.
         let lookup = Lookup::attach(NEAR, LookupConfig::default()).expect("it attaches");
         AfXdp::with_lookup(NEAR, &AfXdpConfig::default(), &lookup).expect("a socket");
         drop(lookup);

@@ -1,4 +1,4 @@
-//! The programs of a lookup on single frames, by the kernel itself but without a network (BPF_PROG_TEST_RUN).
+//! The programs of a lookup on single frames, run by the kernel without a network (BPF_PROG_TEST_RUN).
 
 use crate::frames::{flow, flow_of, packet, segment};
 use crate::wire::{NEAR, on_veth};
@@ -41,10 +41,10 @@ pub const ALL: &[(&str, fn())] = &[
     ),
 ];
 
-/// Bytes of data in a [`segment`].
+/// Length of the data in a [`segment`], bytes.
 const DATA: usize = b"some data".len();
 
-/// A lookup with these flows, and a socket for what it redirects.
+/// Runs `work` with a lookup of these flows, and a socket for redirected frames.
 fn with_flows(flows: &[Flow], work: impl FnOnce(&Lookup) + Send) {
     on_veth(1, || {
         let lookup = Lookup::attach(NEAR, LookupConfig::default()).expect("it attaches");
@@ -72,7 +72,7 @@ fn ipv6() -> Flow {
     flow(("fd00::1", 80), ("fd00::2", 40_000))
 }
 
-/// Flows that differ from this one in one thing each.
+/// Returns flows that differ from this one in one property each.
 fn like(flow: &Flow) -> [Flow; 5] {
     let mut others = [*flow; 5];
     others[0].local.port += 1;
@@ -110,7 +110,7 @@ fn frames_of_a_flow_are_redirected_and_others_pass() {
     });
 }
 
-/// Frames of these flows that are not whole, plain TCP segments, by what they are.
+/// Returns frames of these flows that are not complete, plain TCP segments, with descriptions.
 fn odd_frames() -> Vec<(&'static str, Vec<u8>)> {
     let changed = |flow: &Flow, at: usize, byte: u8| {
         let mut frame = segment(flow);
@@ -172,7 +172,7 @@ fn what_is_not_a_whole_segment_passes() {
         for (what, frame) in odd_frames() {
             assert_eq!(received(lookup, &frame), Verdict::Passed, "{what}");
         }
-        // Not odd at all: options before TCP, in each length, and padding behind it.
+        // Not odd at all: IPv4 options of every length before TCP, and padding after it.
         for words in 0..=10 {
             let tcp = &segment(&ipv4())[34..];
             let frame = packet(&ipv4(), 6, &vec![1; words * 4], tcp);
@@ -192,7 +192,7 @@ fn frames_that_are_cut_off_anywhere_pass() {
     with_flows(&[ipv4(), ipv6()], |lookup| {
         for flow in [ipv4(), ipv6()] {
             let frame = segment(&flow);
-            // The kernel runs programs on nothing that is shorter than an Ethernet header.
+            // The kernel does not run programs on frames shorter than an Ethernet header.
             for len in 14..frame.len() - DATA {
                 let verdict = received(lookup, &frame[..len]);
                 assert_eq!(verdict, Verdict::Passed, "{flow:?}: {len} bytes");
@@ -201,7 +201,7 @@ fn frames_that_are_cut_off_anywhere_pass() {
     });
 }
 
-/// A frame that is near to one of a flow, or any bytes.
+/// Returns a frame that resembles one of a flow, or random bytes.
 fn any_frame(random: &mut Pcg64Mcg, flows: &[Flow]) -> Vec<u8> {
     let flow = &flows[random.random_range(..flows.len())];
     let mut frame = match random.random_range(0..20) {
@@ -255,7 +255,7 @@ fn no_bytes_are_redirected_but_those_of_a_flow() {
             }
             redirected
         });
-        // Both happen often.
+        // Both verdicts are frequent.
         for share in redirected {
             assert!((1_000..4_000).contains(&share), "{share} of 5,000");
         }
@@ -266,7 +266,7 @@ fn the_guard_drops_what_is_sent_of_a_flow_and_no_more() {
     with_flows(&[ipv4(), ipv6()], |lookup| {
         let before = lookup.counters().guarded;
         for flow in [ipv4(), ipv6()] {
-            // What this end sends is what the other one would receive.
+            // A segment that this end sends is one that the other end would receive.
             let frame = segment(&flow.reversed());
             assert_eq!(sent(lookup, &frame), Verdict::Dropped);
             for other in like(&flow.reversed()) {
@@ -312,7 +312,7 @@ fn without_a_socket_frames_of_a_flow_are_dropped() {
         let port = AfXdp::with_lookup(NEAR, &AfXdpConfig::default(), &lookup).expect("a socket");
         assert_eq!(received(&lookup, &segment(&ipv4())), Verdict::Redirected);
         drop(port);
-        // Processes that tests beside this one are just starting have the socket, too, until they run.
+        // Processes that concurrent tests are just starting have duplicates of the socket until they call exec.
         while received(&lookup, &segment(&ipv4())) != Verdict::Dropped {
             std::thread::yield_now();
         }

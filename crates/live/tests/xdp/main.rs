@@ -1,4 +1,4 @@
-//! XDP on veth pairs in network namespaces of their own: programs, links, ports, the broker, connections that move.
+//! XDP on veth pairs in separate network namespaces: programs, links, ports, the broker, and connections that move.
 
 #[path = "../../../baton/tests/common/needs.rs"]
 mod needs;

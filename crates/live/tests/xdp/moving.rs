@@ -1,4 +1,4 @@
-//! Sockets of an application whose connections move between the kernel and an adapter beside it, while both ends work on.
+//! An application's sockets whose connections move between the kernel and an adapter, while both ends keep working.
 
 use crate::application::{attach_with, with_application, with_application_seen};
 use crate::peers::{connect, transfer};
@@ -88,12 +88,12 @@ pub const ALL: &[(&str, fn())] = &[
     ),
 ];
 
-/// Where the peers listen.
+/// Port on which the peers listen.
 const FAR_PORT: u16 = 7;
-/// Writes of one test: each is a move.
+/// Number of writes of one test: each write moves the connection.
 const MOVES: usize = 60;
 
-/// What of the application's connections has moved: to the adapter, back, and not as it should.
+/// Returns the number of moves of the application's connections: to the adapter, back, and failed.
 pub fn moves(adapter: &Adapter) -> (u64, u64, u64) {
     let of = |layer: &KernelLayer| {
         let (stats, kernel) = (layer.layer().stats(), layer.stack().stats());
@@ -115,7 +115,7 @@ fn echo(mut far: &std::net::TcpStream) {
     far.shutdown(Shutdown::Write).expect("it is open");
 }
 
-/// The bytes of one write.
+/// Returns the bytes of one write.
 fn piece(number: usize) -> Vec<u8> {
     let len = [1, 700, 1448, 5000][number % 4];
     (0..len).map(|at| (at * 7 + number) as u8).collect()
@@ -148,14 +148,14 @@ fn a_stream_moves_at_each_write_and_nothing_is_lost() {
             });
         }
         let (there, back, bad) = moves(adapter);
-        // A write may find the connection still on its way.
+        // A write may happen while the connection is still moving.
         assert!(there > 10 && back > 10, "{there} there, {back} back");
         assert_eq!(bad, 0);
     });
 }
 
-/// The peer sees timestamps and the edges of windows of a connection that moves there and back: none is ever less than one before, no timestamp
-/// is ahead of the time, and no segment resets.
+/// Checks the timestamps and the edges of the windows that the peer sees of a connection that moves there and back: none of them ever
+/// decreases, no timestamp is ahead of time, and no segment is a reset.
 fn the_peer_sees_no_number_go_back() {
     let cable = |work: &mut (dyn FnMut() + Send)| on_veth(1, work);
     with_application_seen(cable, |adapter, listeners, _, mut seen| {
@@ -192,7 +192,7 @@ fn the_peer_sees_no_number_go_back() {
         let longest_ms = began.elapsed().as_millis() as u32;
         for seen in flows.values() {
             assert!(seen.segments > MOVES, "{seen:?}");
-            // Each move may round up by two.
+            // Each move may round up by two ms.
             let most = longest_ms + 2 * (there + back) as u32;
             assert!(
                 seen.last_time.wrapping_sub(seen.first_time) <= most,
@@ -208,7 +208,7 @@ fn seen_more(port: &mut PacketSocket, frames: &mut Vec<Bytes>) -> bool {
     !frames.is_empty()
 }
 
-/// What a peer has seen of a connection.
+/// A peer's view of a connection.
 #[derive(Debug, Default)]
 struct Seen {
     segments: usize,
@@ -238,7 +238,7 @@ impl Seen {
             self.first_time = time;
         } else {
             let is_later = |now: u32, before: u32| now.wrapping_sub(before) < 1 << 31;
-            // A window is told in units, and may lose less than one by that (RFC 7323 2.4).
+            // A window is announced in units, and may shrink by less than one unit because of that (RFC 7323 2.4).
             let rounded = (1 << shift) - 1;
             assert!(is_later(time, self.last_time), "{self:?}: {tcp:?}");
             assert!(
@@ -251,7 +251,7 @@ impl Seen {
     }
 }
 
-/// What is under way on the adapter is cut anew, too. Nothing long comes the other way: such an interface drops it.
+/// Data in flight on the adapter is cut anew too. The test sends nothing long in the other direction: such an interface would drop it.
 fn a_stream_goes_on_when_the_mtu_becomes_less() {
     with_application(|adapter, listeners, _| {
         for listener in listeners {
@@ -277,7 +277,7 @@ fn a_stream_goes_on_when_the_mtu_becomes_less() {
     });
 }
 
-/// The peer reads on after its end: each write is a move.
+/// The peer continues to read after closing its direction: each write moves the connection.
 fn a_stream_moves_whose_peer_has_closed() {
     with_application(|adapter, listeners, _| {
         for listener in listeners {
@@ -306,7 +306,7 @@ fn a_stream_moves_whose_peer_has_closed() {
     });
 }
 
-/// Connections go to the adapter whenever something was read.
+/// A policy that hands off connections whenever something was read.
 #[derive(Debug)]
 struct WhenRead;
 
@@ -328,11 +328,11 @@ impl Selection for WhenRead {
     }
 }
 
-/// Its end is sent, and acknowledged or, where data waits for the peer's window, not.
+/// The connection's FIN has been sent, and is acknowledged or, if data waits for the peer's window, is not.
 fn a_stream_moves_that_sends_no_more() {
     with_application(|_, listeners, path| {
         let adapter = attach_with(path, DriverConfig::default(), WhenRead);
-        // Until the application knows the adapter's limit nothing moves.
+        // Nothing moves until the application knows the adapter's limit.
         let data: Vec<u8> = (0..8 << 20).map(|at: usize| (at % 251) as u8).collect();
         let mut there_before = 0;
         for (listener, size) in listeners
@@ -435,7 +435,7 @@ fn a_polled_stream_moves_while_it_waits() {
             for number in 0..MOVES {
                 let data = piece(number);
                 let mut written = 0;
-                // There is no room as long as it leaves or is on its way.
+                // There is no buffer space while the connection leaves or is moving.
                 while written < data.len() {
                     written += or_wait(near.write(&data[written..]));
                 }
@@ -455,7 +455,7 @@ fn a_polled_stream_moves_while_it_waits() {
     });
 }
 
-/// Counts of one reason why connections of the application's are not on the adapter.
+/// Returns the counter of one reason why the application's connections are not on the adapter.
 fn count_of(adapter: &Adapter, wanted: NotOffloaded) -> u64 {
     let of = |layer: &KernelLayer| {
         let reasons = layer.layer().stats().not_offloaded.iter();
@@ -465,7 +465,7 @@ fn count_of(adapter: &Adapter, wanted: NotOffloaded) -> u64 {
     adapter.with_kernel(of).expect("it is beside the kernel")
 }
 
-/// More than the receive buffer of a peer that reads nothing, and less than that and the send buffer, bytes.
+/// More than the receive buffer of a peer that reads nothing, but less than that plus the send buffer, bytes.
 const FULL: usize = 200_000;
 
 /// A connection that is to move whenever something was read, and has bytes under way that do not arrive.
@@ -513,7 +513,7 @@ fn a_connection_whose_bytes_do_not_arrive_goes_on_in_the_kernel() {
     });
 }
 
-/// Neither waits for the peer's window.
+/// Neither shutdown nor close waits for the peer's window.
 fn a_connection_that_ends_before_it_moves_ends_as_ever() {
     with_closed_window(|adapter, mut near, mut far| {
         near.shutdown(Shutdown::Write).expect("it is open");
@@ -532,7 +532,7 @@ fn a_connection_that_ends_before_it_moves_ends_as_ever() {
     });
 }
 
-/// Options are those of the program's socket, whenever they were set.
+/// The options are those of the program's socket, whenever they were set.
 fn a_connection_comes_back_on_a_new_socket_with_its_options() {
     with_application(|adapter, listeners, _| {
         for listener in listeners {
@@ -576,7 +576,7 @@ fn a_connection_comes_back_on_a_new_socket_with_its_options() {
     });
 }
 
-/// Turns until there is news of a move.
+/// Runs turns until there is news of a move.
 fn next_move(driver: &mut Driver) -> MoveNews {
     loop {
         driver.turn();
@@ -601,13 +601,14 @@ fn a_connection_comes_back_when_its_application_gets_to_it() {
             .import(now, peer, state, false)
             .expect("a number");
         assert_eq!(next_move(&mut driver), MoveNews::Imported(socket));
-        // So long that the adapter takes note of it.
+        // Long enough for the adapter to take note of the connection.
         thread::sleep(Duration::from_millis(300));
         let now = driver.now();
         assert!(driver.os_mut().export(now, socket), "it is there");
         assert_eq!(next_move(&mut driver), MoveNews::Exported(socket));
         let exported = driver.os_mut().take_exported(socket).expect("it came");
-        // It gets no processor for longer than the adapter waits for those that are gone, and the operator is told that it has it.
+        // This thread does not continue for longer than the adapter waits for unresponsive applications, and the operator is told that it
+        // has the connection.
         let left = BrokerClient::connect(&path.join("broker"))
             .expect("it listens")
             .restore_all();
@@ -653,7 +654,7 @@ fn a_stream_is_the_kernels_when_another_process_has_it() {
         for number in 0..MOVES {
             let data = piece(number);
             let mut arrived = vec![0; data.len()];
-            // The other process may use it, too.
+            // The other process may use the connection too.
             match number % 2 {
                 0 => near.write_all(&data).expect("it is open"),
                 _ => (&own).write_all(&data).expect("it is open"),
@@ -662,7 +663,7 @@ fn a_stream_is_the_kernels_when_another_process_has_it() {
             assert!(arrived == data, "what arrives is what was sent");
         }
         assert_eq!(moves(adapter).0, 0);
-        // What the far end sent is still to be read by the other.
+        // Data that the far end has sent can still be read by the other process.
         far.write_all(b"hello").expect("it is open");
         drop(near);
         let mut left = [0; 5];
@@ -671,7 +672,7 @@ fn a_stream_is_the_kernels_when_another_process_has_it() {
     });
 }
 
-/// The adapter tells its limit at once. On a loaded machine some attempts may take their time.
+/// The adapter announces its limit immediately. On a busy machine some attempts may take longer.
 fn who_attaches_waits_for_nothing_that_has_come() {
     const LONGEST_WAIT: Duration = Duration::from_millis(100);
     with_application(|_, _, path| {
@@ -700,7 +701,7 @@ fn connections_are_told_and_given_back() {
         let mut place = || {
             let mut told = operator.places().expect("it knows");
             while told.is_empty() {
-                // The broker may not have heard of the application yet.
+                // The broker may not know the application yet.
                 told = operator.places().expect("it knows");
             }
             let [application] = &told[..] else {
@@ -712,7 +713,7 @@ fn connections_are_told_and_given_back() {
             };
             (row.place.clone(), row.why.clone())
         };
-        // Until the application knows the adapter's limit nothing moves.
+        // Nothing moves until the application knows the adapter's limit.
         loop {
             match &*place().0 {
                 "host" => exchange(&mut near, &far),
@@ -728,7 +729,7 @@ fn connections_are_told_and_given_back() {
         for _ in 0..4 {
             exchange(&mut near, &far);
         }
-        // Who waits for something else answers, too.
+        // An application that waits for something else answers too.
         thread::scope(|scope| {
             scope.spawn(|| near.read(&mut [0; 1]).expect("it arrives"));
             for _ in 0..3 {

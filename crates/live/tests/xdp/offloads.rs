@@ -1,4 +1,4 @@
-//! Connections that move while the kernels at both ends leave work to hardware: checksums, cutting to segments, joining, VLAN tags.
+//! Connections that move while the kernels at both ends leave work to hardware: checksums, segmentation, joining, VLAN tags.
 
 use crate::application::with_application_to;
 use crate::guest::on_tap;
@@ -28,17 +28,17 @@ pub const MATRIX: &[(&str, fn())] = &[(
     connections_move_in_the_whole_matrix_of_offloads,
 )];
 
-/// With this in the environment the whole matrix is run, which takes half an hour.
+/// If this environment variable is set, the whole matrix runs, which takes half an hour.
 pub const VARIABLE: &str = "BATON_ALL_OFFLOADS";
 
-/// What `ethtool -K` can switch.
+/// Features that `ethtool -K` can switch.
 const FEATURES: [&str; 5] = ["tx", "tso", "gro", "gso", "rxvlan"];
 const ALL_ON: usize = (1 << FEATURES.len()) - 1;
 const TX_OFF: usize = ALL_ON & !1;
 const MTUS: [u16; 3] = [1500, 1280, 9000];
 const SIZES: [usize; 3] = [20_000, 100_000, 1_000_000];
 
-/// One end of the cable: the features that are on, a bit for each of [`FEATURES`], and the MTU.
+/// One end of the cable: the enabled features, as a bit for each of [`FEATURES`], and the MTU.
 #[derive(Clone, Copy, Debug)]
 struct End {
     features: usize,
@@ -48,7 +48,7 @@ struct End {
 impl End {
     fn prepare(self, name: &str) {
         run("ip", &["link", "set", name, "mtu", &self.mtu.to_string()]);
-        // Each switch of its own: a feature may be off, and stay so, because another one is.
+        // Switch each feature separately: a feature may be off, and stay off, because another one is.
         for (bit, feature) in FEATURES.iter().enumerate() {
             let state = if self.features >> bit & 1 == 1 {
                 "on"
@@ -63,12 +63,12 @@ impl End {
     }
 }
 
-/// The bytes of a transfer, which tell their places.
+/// Returns the bytes of a transfer; each value depends on its position.
 fn data(len: usize) -> Vec<u8> {
     (0..len).map(|at| (at % 251) as u8).collect()
 }
 
-/// Sends and receives transfers of all sizes by a connection that moves at each write of the near end.
+/// Sends and receives transfers of all sizes over a connection that moves at each write of the near end.
 fn exchange(adapter: &Adapter, listener: &TcpListener) {
     let peer = listener.local_addr().expect("it has one");
     let mut near = TcpStream::connect(adapter, peer).expect("it is open");
@@ -97,12 +97,12 @@ fn exchange(adapter: &Adapter, listener: &TcpListener) {
     }
 }
 
-/// Over IPv4 and IPv6.
+/// Checks a cable over IPv4 and IPv6.
 fn check(mode: Mode, near: End, far: End) {
     on_veth(1, || check_here(mode, near, far));
 }
 
-/// The same where the cable is there.
+/// Checks an existing cable.
 fn check_here(mode: Mode, near: End, far: End) {
     println!("{mode}, near {near:?}, far {far:?}");
     let prepare = |name: &str| match name {
@@ -121,7 +121,7 @@ fn check_here(mode: Mode, near: End, far: End) {
     });
 }
 
-/// What it sends is neither cut nor has it checksums.
+/// The frames that the virtual machine sends are neither cut nor have checksums.
 fn connections_of_a_virtual_machine_move() {
     for mode in [Mode::Native, Mode::Generic] {
         for (features, mtu) in [(ALL_ON, 1500), (TX_OFF, 1500), (ALL_ON, 1280)] {
@@ -131,7 +131,7 @@ fn connections_of_a_virtual_machine_move() {
     }
 }
 
-/// Linux's defaults, single features off at either end, and MTUs that are large or differ.
+/// Linux's defaults, single features off at either end, and MTUs that are large or that differ.
 fn connections_move_with_offloads_and_mtus_as_they_may_be() {
     let all = |mtu| End {
         features: ALL_ON,
@@ -158,7 +158,7 @@ fn connections_move_with_offloads_and_mtus_as_they_may_be() {
     }
 }
 
-/// Each choice of features at the peer, with all and with none of them here, and each pair of MTUs; then the same the other way round.
+/// Each set of features at the peer, with all and with none of them here, and each pair of MTUs; then vice versa.
 fn connections_move_in_the_whole_matrix_of_offloads() {
     let pairs = || MTUS.into_iter().flat_map(|mtu| MTUS.map(|far| (mtu, far)));
     for features in (0..=ALL_ON).rev() {

@@ -1,4 +1,4 @@
-//! Both ends of a cable, each with addresses in a namespace of its own.
+//! Both ends of a cable, each with addresses in its own namespace.
 
 use crate::wire::{FAR, NEAR, leave_namespace, run};
 use baton_live::port::{Offload, Offloads, PacketConfig, PacketSocket};
@@ -8,7 +8,7 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
-/// Longer than anything takes, however busy the machine is.
+/// Longer than any operation takes, however busy the machine is.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The addresses of both ends.
@@ -23,18 +23,18 @@ fn configure(name: &str, end: usize, prepare: &dyn Fn(&str)) {
     }
 }
 
-/// Has the kernel send at this interface what a wire carries.
+/// Makes the kernel send frames on this interface such as a wire carries.
 pub fn switch_off(name: &str) {
     let switch_off = Offloads::of(name).switch_off(&Offload::OF_PEER);
     switch_off.expect("it can");
 }
 
-/// Calls `work` with listeners of another namespace, at the far end of the cable, one for each version of IP.
+/// Calls `work` with listeners in another namespace, at the far end of the cable, one for each IP version.
 pub fn with_far_listeners(work: impl FnOnce(Vec<TcpListener>)) {
     with_far_end(&switch_off, |listeners, _| work(listeners));
 }
 
-/// The same where `prepare` does what it likes with each end before that is up, with a port at which all frames can be seen that arrive there.
+/// Like [`with_far_listeners`], but calls `prepare` with each end before it is up, and passes a port that sees all frames at the far end.
 pub fn with_far_end(
     prepare: &(dyn Fn(&str) + Sync),
     work: impl FnOnce(Vec<TcpListener>, PacketSocket),
@@ -72,7 +72,7 @@ pub fn with_far_end(
     });
 }
 
-/// A connection: the near end and the far end.
+/// Opens a connection; returns the near end and the far end.
 pub fn connect(listener: &TcpListener) -> (TcpStream, TcpStream) {
     let near = TcpStream::connect(listener.local_addr().expect("it has one")).expect("connected");
     let (far, _) = listener.accept().expect("accepted");
@@ -82,7 +82,7 @@ pub fn connect(listener: &TcpListener) -> (TcpStream, TcpStream) {
     (near, far)
 }
 
-/// Sends this much and sees it arrive.
+/// Sends `bytes` bytes and checks that they arrive.
 pub fn transfer(mut from: &TcpStream, mut to: &TcpStream, bytes: usize) {
     let data: Vec<u8> = (0..bytes).map(|at| (at % 251) as u8).collect();
     thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! AF_XDP sockets as a port: all frames of an interface.
+//! AF_XDP sockets as a port that takes all frames of an interface.
 
 use crate::wire::{FAR, NEAR, on_veth, run};
 use baton_live::port::{AfXdp, AfXdpConfig, Batch, PacketConfig, PacketSocket, Port, RingKind};
@@ -53,7 +53,7 @@ pub const ALL: &[(&str, fn())] = &[
     ),
 ];
 
-/// Longer than anything takes, however busy the machine is.
+/// Longer than any operation takes, however busy the machine is.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn in_mode(mode: Mode) -> AfXdpConfig {
@@ -71,7 +71,7 @@ fn packet_socket(name: &str) -> PacketSocket {
     PacketSocket::open(name, &config).expect("it opens")
 }
 
-/// A frame that says which one it is; its type is one for experiments (IEEE 802).
+/// Returns a frame that contains its number; its EtherType is reserved for experiments (IEEE 802).
 fn frame(number: u32) -> Vec<u8> {
     let len = 60 + (number as usize * 37) % 1455;
     let mut frame = vec![number as u8; len];
@@ -81,7 +81,7 @@ fn frame(number: u32) -> Vec<u8> {
     frame
 }
 
-/// The frames of [`frame`] that a port has now; others pass on such links, too.
+/// Returns the frames of [`frame`] that a port has received; such links carry other frames too.
 fn take(port: &mut impl Port) -> Vec<Bytes> {
     let mut frames = Vec::new();
     port.receive(Time::ZERO, &mut frames).expect("it is there");
@@ -97,7 +97,7 @@ fn counters(port: &impl Port) -> BTreeMap<String, u64> {
     all
 }
 
-/// Waits until this is so.
+/// Waits until a condition becomes true.
 fn until(mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_so() {
@@ -106,7 +106,7 @@ fn until(mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Sends frames from one port to another in bursts that rings have room for.
+/// Sends frames from one port to another in bursts for which the rings have space.
 fn cross(from: &mut impl Port, to: &mut impl Port, count: u32, burst: u32) {
     let (mut sent, mut arrived) = (0, 0);
     let mut batch = Batch::default();
@@ -158,7 +158,7 @@ fn frames_of_all_queues_are_received() {
                 "ip",
                 &[&neighbour.split(' ').collect::<Vec<_>>()[..], &[FAR]].concat(),
             );
-            // The kernel chooses a queue by the ports.
+            // The kernel selects a queue by the ports.
             const SENDERS: u16 = 200;
             for _ in 0..SENDERS {
                 let socket = UdpSocket::bind("10.1.0.2:0").expect("a port");
@@ -178,7 +178,7 @@ fn frames_of_all_queues_are_received() {
                 arrived += frames.drain(..).filter(ours).count();
                 arrived == usize::from(SENDERS)
             });
-            // Sending is on one of them.
+            // Frames are sent on one of the queues.
             let mut far = packet_socket(FAR);
             cross(&mut port, &mut far, 5_000, 400);
         });
@@ -211,7 +211,7 @@ fn frames_for_an_interface_that_is_down_are_dropped_by_name() {
             );
         }
         assert!(counters(&near)["port.dropped.link_down"] > 1_000);
-        // What came first into the ring leaves when it is up again.
+        // The frames that entered the ring first are sent when the interface is up again.
         run("ip", &["link", "set", NEAR, "up"]);
         let mut far = packet_socket(FAR);
         let mut last = None;
@@ -267,7 +267,7 @@ fn checksums_left_to_hardware_are_computed() {
     }
 }
 
-/// The checksum of a TCP segment without IP options or extension headers is right.
+/// Checks that the checksum of a TCP segment without IP options or extension headers is correct.
 fn check_syn(frame: &[u8]) {
     let (addresses, start, end) = match (&frame[12..14], frame[23], frame[20]) {
         ([0x08, 0x00], 6, _) => (26..34, 34, 14 + u16::from_be_bytes([frame[16], frame[17]])),
@@ -306,7 +306,7 @@ fn frames_without_room_are_dropped_by_name() {
         near.receive(Time::ZERO, &mut frames).expect("it is there");
         assert_eq!(frames.len(), 64, "as many as there was room for");
         assert_eq!(counters(&near)["port.dropped.super_frame"], 0);
-        // There is room again.
+        // The rings have space again.
         cross(&mut far, &mut near, 1_000, 30);
     });
 }
@@ -324,12 +324,12 @@ fn an_interface_that_goes_is_an_error() {
     });
 }
 
-/// So much later a port asks about its interface again.
+/// Returns a time at which a port checks its interface again.
 fn later(seconds: u64) -> Time {
     Time::ZERO + Span::from_secs(seconds)
 }
 
-/// Ports of either kind at the near end.
+/// Returns ports of both kinds at the near end.
 fn near_ports() -> [Box<dyn Port>; 2] {
     let xdp = AfXdp::open(NEAR, &AfXdpConfig::default()).expect("it opens");
     [Box::new(xdp), Box::new(packet_socket(NEAR))]
@@ -345,7 +345,7 @@ fn the_mtu_of_an_interface_is_followed() {
                 assert_eq!(port.link().mtu, mtu);
             }
         }
-        // There is room for no more than at the start.
+        // The buffers do not grow beyond the initial MTU.
         let mut port = packet_socket(NEAR);
         run("ip", &["link", "set", NEAR, "mtu", "1600"]);
         port.receive(later(1), &mut Vec::new())
@@ -379,7 +379,7 @@ fn a_link_that_was_down_does_not_keep_a_socket_ready() {
                 poll(&mut fds, Some(&Timespec::default())).expect("it is a socket");
                 fds[0].revents().contains(PollFlags::ERR)
             };
-            // What the system has sent before stands in the ring: errors are asked for when it is empty.
+            // Frames that the system sent earlier are in the ring: errors are checked when the ring is empty.
             let receive_all = |port: &mut PacketSocket, at: Time| {
                 loop {
                     let mut frames = Vec::new();

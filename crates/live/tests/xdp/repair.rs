@@ -1,4 +1,4 @@
-//! Connections of the near kernel leave it and come back, without a broker.
+//! Connections leave the near kernel and come back, without a broker.
 
 use crate::peers::{connect, transfer, with_far_listeners};
 use crate::wire::{NEAR, on_veth};
@@ -38,11 +38,11 @@ pub const ALL: &[(&str, fn())] = &[
     ),
 ];
 
-/// What it takes to move connections at the near end of a cable.
+/// Everything that is needed to move connections at the near end of a cable.
 struct Bench {
     lookup: Lookup,
     reader: SequenceReader,
-    // Without a socket the guard lets everything pass.
+    // Without a socket, the guard would pass everything.
     _port: AfXdp,
 }
 
@@ -71,7 +71,7 @@ impl Bench {
         taken.inspect_err(|_| drop(self.lookup.remove(&flow)))
     }
 
-    /// Out of the kernel, once all that was sent is acknowledged.
+    /// Takes the connection out of the kernel, once all sent data is acknowledged.
     fn take(&self, near: &TcpStream) -> Essentials<Bytes> {
         loop {
             match self.try_take(near) {
@@ -90,7 +90,7 @@ impl Bench {
         });
         let back = back.expect("it can come back");
         assert!(let_go, "packets may reach it again");
-        // Here nobody has the peer acknowledge the byte that is under way then, for which a small segment would wait.
+        // Nothing here makes the peer acknowledge the byte in flight, for which a small segment would wait.
         sockopt::set_tcp_nodelay(&back, true).expect("an option");
         back.into()
     }
@@ -115,7 +115,7 @@ fn an_idle_connection_goes_round() {
         }
         assert_eq!(near.local_addr().ok(), local.ok());
         assert_eq!(near.peer_addr().ok(), peer.ok());
-        // Of segments as long as the path takes, and not of the least that is allowed.
+        // The window is computed from segments of the path's length, and not of the minimum.
         let window = bench.take(&near).congestion_window;
         assert!(window.is_some_and(|bytes| bytes > 10_000), "{window:?}");
     });
@@ -157,7 +157,7 @@ fn what_is_not_acknowledged_keeps_a_connection_in_the_kernel() {
     });
 }
 
-/// An adapter may have to give a connection back that is not at rest.
+/// An adapter may have to give back a connection with data in flight.
 fn what_is_under_way_on_an_adapter_comes_along() {
     with_bench(|bench, listener| {
         let (near, mut far) = connect(listener);
@@ -166,7 +166,7 @@ fn what_is_under_way_on_an_adapter_comes_along() {
         let conn = stack.import(Time::ZERO, state).expect("it is sound");
         let data: Vec<u8> = (0..100_000).map(|at| (at % 251) as u8).collect();
         let written = stack.write(conn, Bytes::from(data.clone()));
-        // One segment leaves, and is lost.
+        // One segment is sent, and is lost.
         stack.poll_transmit(Time::ZERO).expect("it leaves");
         let essentials = stack.export(Time::ZERO, conn).essentials();
         let near = bench.give_back(&essentials.expect("it is open"));

@@ -1,15 +1,15 @@
-//! Namespaces with a veth pair.
+//! Network namespaces with a veth pair.
 
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 use std::process::Command;
 use std::thread;
 
-/// The interface that is looked at.
+/// The interface under test.
 pub const NEAR: &str = "va";
 /// The other end of its cable.
 pub const FAR: &str = "vb";
 
-/// Does `work` in a network namespace of its own, which goes with it. Processes and namespaces that it starts are of that one.
+/// Runs `work` in a network namespace of its own, which is removed afterwards. Processes and threads that it starts are in this namespace.
 pub fn apart(work: impl FnOnce() + Send) {
     thread::scope(|scope| {
         let thread = scope.spawn(|| {
@@ -23,14 +23,14 @@ pub fn apart(work: impl FnOnce() + Send) {
     });
 }
 
-/// Puts this thread into a network namespace that nobody else is in.
+/// Moves this thread to a new network namespace.
 #[allow(unsafe_code)]
 pub fn leave_namespace() {
-    // SAFETY: a network namespace has nothing to do with memory or descriptors that are open.
+    // SAFETY: a network namespace does not affect memory or open descriptors.
     unsafe { unshare_unsafe(UnshareFlags::NEWNET) }.expect("root may");
 }
 
-/// The same with a veth pair that is up, its queues each way as given.
+/// Does what [`apart`] does, with a veth pair that is up and has this number of queues in each direction.
 pub fn on_veth(queues: u32, work: impl FnOnce() + Send) {
     apart(|| {
         let queues = queues.to_string();
@@ -55,7 +55,7 @@ pub fn on_veth(queues: u32, work: impl FnOnce() + Send) {
     });
 }
 
-/// Runs a command, which must succeed; gives what it prints.
+/// Runs a command, which must succeed; returns its output.
 pub fn run(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output();
     let output = output.unwrap_or_else(|error| panic!("{program}: {error}"));

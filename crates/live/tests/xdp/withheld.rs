@@ -1,4 +1,4 @@
-//! That packets of tests do not get to the kernel's IP, and all others do.
+//! Packets of tests do not reach the kernel's IP layer, and all others do.
 
 use crate::wire::{FAR, NEAR, on_veth, run};
 use baton_live::port::{Batch, PacketConfig, PacketSocket, Port, RingKind};
@@ -13,7 +13,7 @@ pub const ALL: &[(&str, fn())] = &[(
     packets_of_tests_are_kept_from_the_kernel,
 )];
 
-/// That of the interface.
+/// Ethernet address of the interface.
 const MAC: [u8; 6] = [2, 0, 0, 0, 0, 0x77];
 const PATIENCE: Duration = Duration::from_secs(60);
 

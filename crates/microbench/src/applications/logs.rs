@@ -3,26 +3,26 @@
 use baton_workload::generate::{ConnectionSpec, Distribution, Files, GeneratorSpec, LocalitySpec};
 use baton_workload::{Log, Preset};
 
-/// Requests of a generated log.
+/// Number of requests of a generated log.
 const REQUESTS: u32 = 40_000;
 
-/// A stand-in for a log of the web study of Rice TR EE0401 (Figures 1 and 2), with what it says of the sizes of responses: less than 3 % are over
-/// 200 KB; over 70 % (World Cup: less than half) are over 1460 bytes; and what the largest has.
+/// A stand-in for a log of the web study of Rice TR EE0401 (Figures 1 and 2). The stand-ins match what the report says about response
+/// sizes: less than 3 % are over 200 KB; over 70 % (World Cup: less than half) are over 1460 bytes; and the size of the largest response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StandInLog {
-    /// A computer science department's; the largest over 17 MB.
+    /// The log of a computer science department; its largest response is over 17 MB.
     Cs,
-    /// The World Cup of 1998; the largest almost 3 MB.
+    /// The log of the World Cup of 1998; its largest response is almost 3 MB.
     WorldCup,
-    /// NASA's; the largest almost 7 MB.
+    /// NASA's log; its largest response is almost 7 MB.
     Nasa,
 }
 
 impl StandInLog {
-    /// All of them, in the order of Figure 1.
+    /// All stand-ins, in the order of Figure 1.
     pub const ALL: [Self; 3] = [Self::Cs, Self::WorldCup, Self::Nasa];
 
-    /// What it stands for.
+    /// Returns the name of the site whose log this one stands for.
     pub const fn site(self) -> &'static str {
         match self {
             Self::Cs => "CS",
@@ -31,22 +31,23 @@ impl StandInLog {
         }
     }
 
-    /// Its name, which says that it is a stand-in.
+    /// Returns the log's name, which says that it is a stand-in.
     pub fn name(self) -> String {
         format!("{} stand-in", self.site())
     }
 
-    /// Generates it. The same seed gives the same log.
+    /// Generates the log. The same seed gives the same log.
     ///
     /// # Panics
-    /// Never: its parameters are sound.
+    /// Never: the parameters are valid.
     pub fn generate(self, seed: u64) -> Log {
         let log = self.spec().generate(seed, REQUESTS);
         log.expect("its parameters are sound, as a test sees")
     }
 
-    /// Of all but the World Cup what is not in the type's description is *assumed*: number of files and their popularity, spread of sizes, the
-    /// share of answers without content, pauses and lengths of connections.
+    /// Returns the parameters of the generator. Except for the World Cup, everything that the type's description does not mention is
+    /// *assumed*: the number of files and their popularity, the spread of sizes, the share of empty responses, pauses and connection
+    /// lengths.
     fn spec(self) -> GeneratorSpec {
         match self {
             Self::Cs => spec(8_000, 4_800.0, 1.6, (0.02, 1.0), 1.75e7),
@@ -86,7 +87,7 @@ fn spec(
 mod tests {
     use super::*;
 
-    /// Section 2.3 and section 5 of the report.
+    /// Sections 2.3 and 5 of the report.
     #[test]
     fn sizes_are_as_the_report_says() {
         for (one, largest) in [

@@ -1,4 +1,4 @@
-//! Applications on the simulated NICs, as the report has them: a web server and an IP router (sections 2.1 to 2.3, Figures 1 and 3).
+//! The report's applications on the simulated NICs: a web server and an IP router (sections 2.1 to 2.3, Figures 1 and 3).
 
 mod logs;
 mod router;
@@ -31,13 +31,13 @@ pub struct Machines<'a> {
 }
 
 impl Machines<'_> {
-    /// How fast all links are: as the slower NIC.
+    /// Returns the rate of all links, which is that of the slower NIC.
     pub fn link_rate(&self) -> LinkRate {
         self.nic.link.min(self.client_nic.link)
     }
 }
 
-/// What of the machine under test was full, the busiest first.
+/// Returns the resources of the machine under test that were fully used, busiest first.
 pub fn full(uses: &[Use]) -> Vec<Resource> {
     let mut full: Vec<&Use> = uses.iter().filter(|one| one.is_full()).collect();
     full.sort_by(|a, b| b.share.total_cmp(&a.share));

@@ -1,4 +1,4 @@
-//! A router: the highest rate at which it drops nothing.
+//! A router, and the search for the highest rate at which it drops nothing.
 
 use super::{Machines, RouterTraffic};
 use crate::measure::TrialLength;
@@ -8,21 +8,21 @@ use crate::simulated::{SimulationError, route};
 use baton_wire::Span;
 use serde::Serialize;
 
-/// How the router's drivers hear of frames.
+/// How the router's drivers learn of frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Drivers {
-    /// By interrupts.
+    /// The NICs interrupt.
     Interrupt,
-    /// They poll, as Click's may.
+    /// The drivers poll, as Click's can.
     Polling,
 }
 
 impl Drivers {
-    /// Both kinds.
+    /// Both ways.
     pub const ALL: [Self; 2] = [Self::Interrupt, Self::Polling];
 
-    /// Their name.
+    /// Returns the name of this way.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Interrupt => "interrupts",
@@ -31,35 +31,35 @@ impl Drivers {
     }
 }
 
-/// What came of a trial.
+/// Result of a trial.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RouterTrial {
-    /// Packets a second that were to be sent, both ways together.
+    /// Packets per second that were to be sent, in both directions together.
     pub rate: f64,
-    /// How long was counted, seconds.
+    /// Length of the counted part, in seconds.
     pub seconds: f64,
-    /// Packets that were due.
+    /// Packets that the clients were to send.
     pub offered: u64,
-    /// Packets that reached the client that they were for.
+    /// Packets that reached the client they were addressed to.
     pub forwarded: u64,
-    /// Packets that the router does not forward, by the rules of IP.
+    /// Packets that the router does not forward according to the rules of IP.
     pub refused: u64,
-    /// Frames that were lost at or between NICs, and those that a client had no time to send.
+    /// Frames that were lost at or between NICs, and frames that a client had no time to send.
     pub losses: Losses,
-    /// Packets that came to a full queue of the router.
+    /// Packets that the router dropped because a queue was full.
     pub too_many: u64,
-    /// Interrupts of the router.
+    /// Interrupts at the router.
     pub interrupts: u64,
-    /// How busy what of the router was.
+    /// How busy each resource of the router was.
     pub uses: Vec<Use>,
 }
 
 impl RouterTrial {
-    /// More packets than may be under way at one end of the trial and not at the other, without a loss: as many as wait for an interrupt or a
-    /// turn of the drivers, both ways.
+    /// How many packets may be in flight at one end of the trial but not at the other without counting as lost: those that wait, in both
+    /// directions, for an interrupt or for the drivers' turn.
     const UNDER_WAY: u64 = 128;
 
-    /// The share of the packets that was lost, 0 to 1.
+    /// Returns the share of the packets that were lost, 0 to 1.
     pub fn loss_ratio(&self) -> f64 {
         let missing = self.offered.saturating_sub(self.forwarded + self.refused);
         let named = self.losses.total() + self.too_many;
@@ -72,12 +72,12 @@ impl RouterTrial {
     }
 }
 
-/// How to search.
+/// Parameters of the search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RouterSettings {
-    /// Bounds are no further apart than this share of the upper one at the end.
+    /// The search ends when the bounds differ by at most this share of the upper bound.
     pub width: f64,
-    /// How long trials are.
+    /// Length of the trials.
     pub trials: TrialLength,
 }
 
@@ -94,23 +94,23 @@ impl Default for RouterSettings {
     }
 }
 
-/// What was found.
+/// Result of a search.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RouterMeasurement {
-    /// The highest rate at which nothing was dropped, thousand packets a second.
+    /// Highest rate at which nothing was dropped, in thousand packets per second.
     pub kpps: f64,
-    /// The same with up to 0.5 % dropped.
+    /// Highest rate at which up to 0.5 % was dropped, in thousand packets per second.
     pub kpps_with_loss: f64,
-    /// The trial at the highest rate without a drop.
+    /// The trial at the highest rate without a dropped packet.
     pub best: Option<RouterTrial>,
-    /// Trials that were made.
+    /// Number of trials made.
     pub trials: u32,
 }
 
-/// Searches the highest rate of a router.
+/// Searches for the highest rate of a router.
 ///
 /// # Errors
-/// A profile describes what cannot be simulated.
+/// A profile describes something that cannot be simulated.
 pub fn measure_router(
     machines: &Machines<'_>,
     drivers: Drivers,

@@ -19,7 +19,7 @@ fn nic(name: &str) -> NicProfile {
     NicProfile::shipped(name).expect("a NIC")
 }
 
-/// A host on which applications cost nothing.
+/// Returns a host on which applications cost nothing.
 fn fast_host() -> HostProfile {
     let mut fast = host("athlon-2600");
     fast.processor.clock_mhz = 100_000;
@@ -27,7 +27,7 @@ fn fast_host() -> HostProfile {
     fast
 }
 
-/// All machines alike.
+/// Returns machines that all have the same NIC and host.
 fn alike<'a>(nic: &'a NicProfile, host: &'a HostProfile) -> Machines<'a> {
     Machines {
         nic,
@@ -37,7 +37,7 @@ fn alike<'a>(nic: &'a NicProfile, host: &'a HostProfile) -> Machines<'a> {
     }
 }
 
-/// Packets of one length to many networks.
+/// Returns packets of one length to many networks.
 fn packets(len: u16, ttl: u8) -> RouterTraffic {
     let packet = |number: u8| TracePacket {
         len,
@@ -58,7 +58,7 @@ fn an_ideal_nic_forwards_at_line_rate() {
     let (nic, host) = (NicProfile::ideal(), fast_host());
     for len in [46, 1_500] {
         let traffic = packets(len, 64);
-        // Not quite: what a client's clock and the wire's round may differ by.
+        // Slightly below line rate, to allow for the granularity of a client's clock and of the wire.
         let rate = 0.9999 * traffic.line_rate(LinkRate::GIGABIT);
         for drivers in Drivers::ALL {
             let machines = alike(&nic, &host);
@@ -81,7 +81,7 @@ fn on_an_ideal_nic_the_host_limits() {
     for drivers in Drivers::ALL {
         let traffic = packets(46, 64);
         let found = measure_router(&machines, drivers, &traffic, &short()).expect("it works");
-        // 10,000 instructions and those of the drivers at 2083 MHz.
+        // 10,000 instructions plus those of the drivers at 2083 MHz.
         assert!((150.0..200.0).contains(&found.kpps), "{found:?}");
         let best = found.best.expect("there is one");
         assert!(full(&best.uses).contains(&Resource::Host), "{best:?}");
@@ -123,7 +123,7 @@ fn nothing_is_lost_below_the_rate_without_drops() {
         let trial = at(share, DURATION);
         assert_eq!(trial.loss_ratio(), 0.0, "{trial:?}");
     }
-    // Packet memory on board holds what comes too fast for a while.
+    // Packet memory on the NIC absorbs a short overload.
     let long = Span::from_ms(100);
     let above = at(1.3, long);
     assert!(above.loss_ratio() > 0.05, "{above:?}");

@@ -1,4 +1,4 @@
-//! Packets of a trace as frames for a router, and the routes that it needs for them.
+//! Turns the packets of a trace into frames for a router, and derives the routes that the router needs for them.
 
 use crate::frame::LinkRate;
 use baton_inet::{InterfaceConfig, Route};
@@ -8,17 +8,17 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-/// Bits of the networks for which the router has a route each (assumed).
+/// Prefix length of the networks, each of which has one route in the router (assumed).
 const NETWORK_BITS: u8 = 24;
 
-/// The router's addresses and those of its clients, by interface (RFC 2544, C.2.2: networks for tests).
+/// Addresses of the router and of its clients, by interface (RFC 2544, C.2.2: networks for tests).
 const ROUTER: [[u8; 4]; 2] = [[198, 18, 0, 1], [198, 19, 0, 1]];
 const CLIENTS: [[u8; 4]; 2] = [[198, 18, 0, 2], [198, 19, 0, 2]];
 
-/// Bytes of a frame's check sequence, which is on the wire only.
+/// Bytes of a frame's check sequence, which exists on the wire only.
 const CHECK_SEQUENCE: usize = 4;
 
-/// Bits of the networks between router and clients.
+/// Prefix length of the networks between router and clients.
 const LINK_BITS: u8 = 24;
 
 fn router_mac(interface: usize) -> [u8; 6] {
@@ -29,23 +29,23 @@ fn client_mac(interface: usize) -> [u8; 6] {
     [2, 0, 0, 0, 2, interface as u8]
 }
 
-/// What two clients send through a router.
+/// Traffic that two clients send through a router.
 ///
-/// The trace's destinations are parted by network, so that each half has about as many packets: one half lies behind the first client, the
-/// other behind the second, and whoever a packet is not for sends it. Packets keep their order, addresses, lengths and times to live; what
-/// they carry is of no account, and checksums are made anew, since those of traces with made-up addresses are wrong.
+/// The trace's destination networks are split so that each half gets about as many packets: one half is behind the first client, the other
+/// behind the second, and the client that is not a packet's destination sends it. Packets keep their order, addresses, lengths and TTLs.
+/// Their payload does not matter, and checksums are recomputed, since those of traces with anonymized addresses are wrong.
 #[derive(Clone, Debug)]
 pub struct RouterTraffic {
-    /// Of whom it is.
+    /// Name of the trace.
     pub name: String,
-    /// Frames of each client, without check sequences.
+    /// Frames that each client sends, without check sequences.
     frames: [Arc<[Vec<u8>]>; 2],
     /// Networks behind each client.
     networks: [Vec<Ipv4Addr>; 2],
 }
 
 impl RouterTraffic {
-    /// That of a trace, which has packets.
+    /// Creates the traffic of a trace, which must not be empty.
     pub fn of(trace: &PacketTrace) -> Self {
         let mut packets: BTreeMap<Ipv4Addr, usize> = BTreeMap::new();
         for packet in &trace.packets {
@@ -73,23 +73,23 @@ impl RouterTraffic {
         }
     }
 
-    /// Frames of each client.
+    /// Returns the frames that each client sends.
     pub fn frames(&self) -> &[Arc<[Vec<u8>]>; 2] {
         &self.frames
     }
 
-    /// Routes of the router's table, but for those to its links.
+    /// Returns the number of routes in the router's table, not counting those to its links.
     pub fn routes(&self) -> usize {
         self.networks.iter().map(Vec::len).sum()
     }
 
-    /// Share of all packets that each client sends.
+    /// Returns the share of all packets that each client sends.
     pub fn shares(&self) -> [f64; 2] {
         let all = self.frames[0].len() + self.frames[1].len();
         [0, 1].map(|client| self.frames[client].len() as f64 / all as f64)
     }
 
-    /// Packets a second that links let through, both ways together.
+    /// Returns how many packets per second the links can carry, in both directions together.
     pub fn line_rate(&self, link: LinkRate) -> f64 {
         let of_client = |client: usize| {
             let frames = &self.frames[client];
@@ -98,13 +98,13 @@ impl RouterTraffic {
             let bytes: f64 = frames.iter().map(on_line).sum();
             link.bits_per_second() as f64 / 8.0 / bytes
         };
-        // How often a client's frames fit into a second; the client that has more to send limits both.
+        // How often all frames of a client fit into a second. The client that has more to send limits both.
         let senders = (0..2).filter(|client| !self.frames[*client].is_empty());
         let all = self.frames[0].len() + self.frames[1].len();
         senders.map(of_client).fold(f64::INFINITY, f64::min) * all as f64
     }
 
-    /// The router's interfaces, with all routes.
+    /// Returns the router's interfaces, with all routes.
     pub(crate) fn interfaces(&self) -> Vec<InterfaceConfig> {
         let interface = |number: usize| {
             let address = format!("{}/{LINK_BITS}", Ipv4Addr::from(ROUTER[number]));
@@ -126,7 +126,8 @@ impl RouterTraffic {
         vec![interface(0), interface(1)]
     }
 
-    /// What each client says before anything else, so that the router knows it: it asks for the router's Ethernet address (RFC 826).
+    /// Returns the first frame of each client, an ARP request for the router's Ethernet address (RFC 826), from which the router learns the
+    /// client's.
     pub(crate) fn greetings(&self) -> [Vec<u8>; 2] {
         [0, 1].map(|client| {
             let header = Ethernet2Header {
@@ -150,7 +151,7 @@ fn network(address: Ipv4Addr) -> Ipv4Addr {
     Ipv4Addr::from(u32::from(address) & mask)
 }
 
-/// The frame in which a client gives a packet to the router, padded to the least length.
+/// Returns the frame in which a client sends a packet to the router, padded to the minimum length.
 fn frame(packet: &TracePacket, client: usize) -> Vec<u8> {
     let ethernet = Ethernet2Header {
         destination: router_mac(client),

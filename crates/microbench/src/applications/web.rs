@@ -1,4 +1,4 @@
-//! A web server: what its clients get of it.
+//! A web server, and the measurement of how much its clients get from it.
 
 use super::Machines;
 use crate::port::Use;
@@ -6,59 +6,59 @@ use crate::simulated::{SimulationError, serve};
 use baton_workload::Replay;
 use serde::Serialize;
 
-/// What came of a trial.
+/// Result of a trial.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WebTrial {
     /// Users, on all client machines together.
     pub users: u32,
-    /// How long was counted, seconds.
+    /// Length of the counted part, in seconds.
     pub seconds: f64,
-    /// Responses that clients got whole.
+    /// Responses that clients received completely.
     pub responses: u64,
-    /// Bytes of files that they got.
+    /// Bytes of files that clients received.
     pub content_bytes: u64,
     /// Connections that were opened.
     pub connections: u64,
-    /// Connections that ended before all was answered.
+    /// Connections that ended before all requests were answered.
     pub lost_connections: u64,
     /// Frames that were lost anywhere.
     pub lost_frames: u64,
-    /// Interrupts of the server.
+    /// Interrupts at the server.
     pub interrupts: u64,
-    /// How busy what of the server was.
+    /// How busy each resource of the server was.
     pub uses: Vec<Use>,
-    /// How busy the processor of the busiest client machine was, 0 to 1.
+    /// Utilisation of the processor of the busiest client machine, 0 to 1.
     pub client_host: f64,
 }
 
 impl WebTrial {
-    /// HTTP content, Mb/s.
+    /// Returns the rate of HTTP content, in Mb/s.
     pub fn mbps(&self) -> f64 {
         self.content_bytes as f64 * 8.0 / self.seconds / 1e6
     }
 
-    /// Requests that were answered, a second.
+    /// Returns the number of requests answered per second.
     pub fn requests_per_s(&self) -> f64 {
         self.responses as f64 / self.seconds
     }
 
-    /// Connections that were opened, a millisecond.
+    /// Returns the number of connections opened per millisecond.
     pub fn connections_per_ms(&self) -> f64 {
         self.connections as f64 / self.seconds / 1e3
     }
 }
 
-/// How to measure.
+/// Parameters of the measurement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WebSettings {
-    /// Client machines.
+    /// Number of client machines.
     pub machines: u32,
-    /// Numbers of users that are tried.
+    /// Numbers of users to try.
     pub users: Vec<u32>,
-    /// Responses before anything is counted, and those that are. The more users there are the more it takes: large responses are under way
-    /// when small ones are long done.
+    /// Number of responses before counting starts. The more users there are, the more responses are needed, because large responses are
+    /// still in progress when small ones have long been received.
     pub warm_up: u64,
-    /// See `warm_up`.
+    /// Number of responses that are counted.
     pub responses: u64,
 }
 
@@ -73,22 +73,22 @@ impl Default for WebSettings {
     }
 }
 
-/// What was found.
+/// Result of a measurement.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WebMeasurement {
     /// The trial with the most content.
     pub best: WebTrial,
-    /// All of them, fewest users first.
+    /// All trials, fewest users first.
     pub trials: Vec<WebTrial>,
 }
 
-/// Measures what a web server gives to as many clients as it takes. All get parts of the same log, in its order.
+/// Measures the throughput of a web server with as many clients as it can serve. The clients replay parts of the same log, in its order.
 ///
 /// # Errors
-/// A profile describes what cannot be simulated.
+/// A profile describes something that cannot be simulated.
 ///
 /// # Panics
-/// When no number of users is to be tried.
+/// When there are no numbers of users to try.
 pub fn measure_web(
     machines: &Machines<'_>,
     log: &Replay,

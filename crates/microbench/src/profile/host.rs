@@ -1,83 +1,83 @@
-//! Hosts as data.
+//! Profiles of hosts.
 
 use super::{HOSTS, ProfileError, find};
 use baton_sim::config::{HostInstructions, HostScale};
 use baton_sim::hardware::{MemoryConfig, MemoryHierarchy, Processor, ProcessorConfig};
 use serde::{Deserialize, Serialize};
 
-/// A host: its processor, its memory, and what its system does.
+/// A host: its processor, its memory, and the costs of its software.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostProfile {
-    /// Its name.
+    /// Name of the host.
     pub name: String,
-    /// Its processors, which are alike.
+    /// Processors, all of the same kind.
     pub processor: ProcessorConfig,
-    /// How many there are. Each has its own queue of a NIC that has several.
+    /// Number of processors. Each has its own queue of a NIC that has several.
     #[serde(default = "super::one")]
     pub cores: u8,
-    /// Its caches and main memory.
+    /// Caches and main memory.
     pub memory: MemoryConfig,
-    /// Instructions of what drivers and tests do.
+    /// Instruction counts of drivers and tests.
     pub instructions: Instructions,
-    /// What applications cost. A host without can only be used for tests.
+    /// Costs of applications. A host without them can be used for tests only.
     #[serde(default)]
     pub applications: Option<ApplicationCosts>,
 }
 
-/// What applications and the kernel below them cost.
+/// Costs of applications and of the kernel below them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ApplicationCosts {
-    /// A router's way of a packet between the drivers, instructions.
+    /// Instructions to route a packet from one driver to another.
     pub route: u32,
-    /// Multipliers of what follows, per cent.
+    /// Multipliers of the following instruction counts, in per cent.
     pub scale: HostScale,
     /// Instructions of each operation of a web server and of its kernel above the drivers.
     #[serde(default)]
     pub instructions: HostInstructions,
 }
 
-/// Instructions, without waits for memory.
+/// Instruction counts, without waiting for memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Instructions {
-    /// The driver is given a frame and puts it into its ring, doorbell included.
+    /// The driver accepts a frame and puts it into its ring, including the doorbell.
     pub send: u32,
-    /// The driver is given a frame and refuses it.
+    /// The driver refuses a frame.
     pub refuse: u32,
-    /// The driver takes a frame out of its ring and gives it a new buffer.
+    /// The driver takes a frame out of its ring and gives the descriptor a new buffer.
     pub receive: u32,
-    /// The driver takes back the descriptor of a frame that was sent.
+    /// The driver reclaims the descriptor of a frame that was sent.
     pub reclaim: u32,
-    /// From the interrupt to the driver, and back.
+    /// Entering the driver by an interrupt, and returning.
     pub interrupt: u32,
-    /// A driver that polls looks whether its NIC has something.
+    /// A polling driver checks whether its NIC has work.
     #[serde(default)]
     pub poll: u32,
     /// The test's TCP handles a segment.
     pub segment: u32,
-    /// A checksum, for each 64 bytes of data.
+    /// Computing a checksum, for each 64 bytes of data.
     pub checksum_64_bytes: u32,
-    /// Descriptors that the driver gives back to the NIC by one register access.
+    /// Descriptors that the driver gives back to the NIC with one register access.
     pub refill_batch: u32,
 }
 
 impl HostProfile {
-    /// Names of the profiles that ship with the program.
+    /// Returns the names of the profiles that ship with the program.
     pub fn names() -> impl Iterator<Item = &'static str> {
         HOSTS.iter().map(|(name, _)| *name)
     }
 
-    /// A profile that ships with the program.
+    /// Returns a profile that ships with the program.
     pub fn shipped(name: &str) -> Option<Self> {
         find(&HOSTS, name).map(|text| Self::parse(text).expect("it is sound, as a test sees"))
     }
 
-    /// A profile from TOML.
+    /// Parses a profile from TOML.
     ///
     /// # Errors
-    /// It is malformed, or there is no such host.
+    /// The text is malformed, or no such host can exist.
     pub fn parse(text: &str) -> Result<Self, ProfileError> {
         let profile: Self =
             toml::from_str(text).map_err(|e| ProfileError::Malformed(e.to_string()))?;
@@ -85,10 +85,10 @@ impl HostProfile {
         Ok(profile)
     }
 
-    /// Whether there can be such a host.
+    /// Checks that such a host can exist.
     ///
     /// # Errors
-    /// Names the field, its value and what was expected.
+    /// The error names the field, its value and the expected values.
     pub fn validate(&self) -> Result<(), ProfileError> {
         let part = |table| {
             move |error: baton_sim::hardware::ConfigError| ProfileError::Part {

@@ -1,4 +1,4 @@
-//! NICs and hosts as data.
+//! Profiles of NICs and hosts.
 
 mod host;
 
@@ -12,39 +12,39 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NicProfile {
-    /// Its name.
+    /// Name of the NIC.
     pub name: String,
-    /// The host that it is tested on where nothing else is said, by the name of its profile.
+    /// Name of the profile of the host that the NIC is tested on by default.
     #[serde(default = "usual_host")]
     pub host: String,
-    /// Its link.
+    /// Rate of the NIC's link.
     #[serde(default)]
     pub link: LinkRate,
-    /// The bus it is on: of the host, as wide as the NIC is.
+    /// The bus that the NIC is on: the host's bus, as wide as the NIC supports.
     pub bus: InterconnectConfig,
-    /// Rings of descriptors.
+    /// Descriptor rings.
     pub descriptors: Descriptors,
-    /// Packet memory on board.
+    /// Packet memory on the NIC.
     pub memory: PacketMemory,
-    /// What handles frames.
+    /// Processors that handle frames.
     pub processor: NicProcessing,
-    /// What moves frames.
+    /// DMA engine.
     pub dma: Dma,
     /// Interrupts for frames that were sent.
     pub send_interrupts: CoalescingRule,
     /// Interrupts for frames that were received.
     pub receive_interrupts: CoalescingRule,
-    /// Checksums in hardware.
+    /// Checksum offloads.
     pub checksums: Checksums,
-    /// Flow control by 802.3x.
+    /// Flow control (802.3x).
     pub pause: PauseRule,
-    /// What its driver does.
+    /// Behaviour of the driver.
     pub driver: DriverRule,
-    /// Interrupts are messages on the bus, in place of a line.
+    /// Whether interrupts are messages on the bus (MSI) instead of a line.
     #[serde(default)]
     pub messages: bool,
-    /// The most pairs of queues, one to send and one to receive, of which each processor has its own. Frames are spread over them by
-    /// receive-side scaling.
+    /// Maximum number of queue pairs, each with a send and a receive queue. Each processor has a pair of its own; receive-side scaling
+    /// spreads frames over them.
     #[serde(default = "one")]
     pub queues: u8,
 }
@@ -62,56 +62,56 @@ fn yes() -> bool {
 }
 
 impl Descriptors {
-    /// Bytes that are written when a frame was received.
+    /// Returns the bytes that the NIC writes for each received frame.
     pub(crate) fn arrived_bytes(&self) -> u32 {
         self.received_bytes.unwrap_or(self.receive_bytes)
     }
 
-    /// Bytes that are written for each frame of which it is said that it is gone.
+    /// Returns the bytes that the NIC writes for each frame whose completion it reports.
     pub(crate) fn written_bytes(&self) -> u32 {
         self.sent_bytes.unwrap_or(self.send_bytes)
     }
 }
 
-/// Rings of descriptors.
+/// Descriptor rings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Descriptors {
-    /// In the driver's ring for frames to send.
+    /// Descriptors in the driver's send ring.
     pub send: u32,
-    /// In the driver's ring for frames to receive.
+    /// Descriptors in the driver's receive ring.
     pub receive: u32,
-    /// Bytes of one to send.
+    /// Bytes of a send descriptor.
     pub send_bytes: u32,
-    /// Bytes of one to receive, read and written back.
+    /// Bytes of a receive descriptor, which the NIC reads and writes back.
     pub receive_bytes: u32,
-    /// Bytes that say of a frame to receive that it is there, if not all of its descriptor.
+    /// Bytes that the NIC writes to report a received frame, if less than a whole descriptor.
     #[serde(default)]
     pub received_bytes: Option<u32>,
-    /// Bytes that say of frames to send that they are gone, if not all of a descriptor for each.
+    /// Bytes that the NIC writes to report frames that were sent, if not a whole descriptor for each.
     #[serde(default)]
     pub sent_bytes: Option<u32>,
-    /// The most that the NIC reads by one DMA.
+    /// Maximum number of descriptors that the NIC reads by one DMA.
     pub batch: u32,
-    /// The same of those to receive, if it is another number.
+    /// Maximum number of receive descriptors that the NIC reads by one DMA, if different from `batch`.
     #[serde(default)]
     pub receive_batch: Option<u32>,
-    /// Frames to send of which it says together that they are gone, if not as many as it reads.
+    /// Number of sent frames that the NIC reports together, if different from the number of descriptors that it reads.
     #[serde(default)]
     pub written_back: Option<u32>,
-    /// The most that it holds of either kind.
+    /// Maximum number of descriptors of either kind that the NIC holds.
     pub held: u32,
 }
 
-/// Packet memory on board.
+/// Packet memory on the NIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PacketMemory {
-    /// For frames to send, bytes.
+    /// Bytes for frames to send.
     pub send_bytes: u32,
-    /// For frames that were received, bytes.
+    /// Bytes for received frames.
     pub receive_bytes: u32,
-    /// Its bandwidth, Mb/s: each bit goes in and out. Without, it is more than all that comes.
+    /// Bandwidth in Mb/s; each bit is written and read. Without this value, the bandwidth never limits.
     pub bandwidth_mbps: Option<u32>,
 }
 
@@ -119,93 +119,93 @@ pub struct PacketMemory {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NicProcessing {
-    /// 1: one that does both ways in turn. 2: one for each way.
+    /// 1: one engine that alternates between both directions. 2: one engine for each direction.
     pub engines: u32,
-    /// Time for a frame to send, nanoseconds.
+    /// Time to handle a frame to send, in nanoseconds.
     pub send_ns: u32,
-    /// Time for a frame that was received, nanoseconds.
+    /// Time to handle a received frame, in nanoseconds.
     pub receive_ns: u32,
-    /// More time for a frame to send whose data lie apart from its headers, nanoseconds: it has two buffers.
+    /// Additional time for a frame to send that has two buffers, one for headers and one for data, in nanoseconds.
     #[serde(default)]
     pub second_buffer_ns: u32,
-    /// Bytes of packet memory that code and data of the firmware use for a frame.
+    /// Bytes of packet memory that the firmware's code and data access for each frame.
     #[serde(default)]
     pub memory_bytes: u32,
 }
 
-/// What moves frames between host memory and packet memory, both ways.
+/// DMA engine, which moves frames between host memory and packet memory in both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Dma {
-    /// Time to start one DMA of a frame's data, nanoseconds. One is started after the other.
+    /// Time to start one DMA of a frame's data, in nanoseconds. DMAs are started one after the other.
     pub start_ns: u32,
-    /// The same for a frame that was received, if that takes another time: its descriptor is written too.
+    /// Time to start the DMA of a received frame, in nanoseconds, if different: its descriptor is written too.
     #[serde(default)]
     pub receive_start_ns: Option<u32>,
-    /// Frames of each way that may be under way.
+    /// Maximum number of frames in progress in each direction.
     pub frames: u32,
-    /// The most bytes of one DMA from host memory.
+    /// Maximum number of bytes of one DMA from host memory.
     #[serde(default)]
     pub send_limit_bytes: Option<u32>,
-    /// The most bytes of one DMA to host memory.
+    /// Maximum number of bytes of one DMA to host memory.
     pub receive_limit_bytes: Option<u32>,
 }
 
-/// When the NIC interrupts: whichever is first.
+/// When the NIC interrupts: as soon as one of these conditions holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CoalescingRule {
-    /// So long after the first frame that was not announced, nanoseconds.
+    /// This many nanoseconds passed since the first unreported frame.
     pub time_ns: Option<u32>,
-    /// When so many frames were not announced.
+    /// This many frames are unreported.
     pub frames: Option<u32>,
-    /// When all but so many descriptors of the ring are of frames that were not announced: the ring is nearly exhausted.
+    /// Only this many descriptors of the ring do not belong to unreported frames: the ring is nearly exhausted.
     pub other_descriptors: Option<u32>,
 }
 
-/// Which checksums the NIC makes or checks: the host does the others.
+/// Checksums that the NIC computes or verifies. The host handles the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Checksums {
-    /// TCP's, of frames to send.
+    /// TCP checksums of frames to send.
     pub send: bool,
-    /// TCP's, of frames that were received.
+    /// TCP checksums of received frames.
     pub receive: bool,
 }
 
-/// Flow control by 802.3x.
+/// Flow control (802.3x).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PauseRule {
-    /// Whether it pauses its partner.
+    /// Whether the NIC pauses its partner.
     pub sends: bool,
-    /// Whether it stops when its partner asks for it.
+    /// Whether the NIC stops when its partner sends a pause frame.
     pub honours: bool,
-    /// It asks when so much of its memory for received frames is in use, per cent.
+    /// Use of receive memory from which on the NIC pauses its partner, in per cent.
     pub high_percent: u32,
-    /// It lets the partner go on at so much, per cent.
+    /// Use of receive memory at which the NIC lets its partner continue, in per cent.
     pub low_percent: u32,
 }
 
-/// What the driver of a NIC does.
+/// Behaviour of a NIC's driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DriverRule {
-    /// Before it sends it takes back descriptors of frames that were sent, if no more than so many are free.
+    /// Before it sends, the driver reclaims descriptors of sent frames if fewer than this many are free.
     pub reclaims_below: Option<u32>,
-    /// It asks the NIC for the cause of an interrupt.
+    /// Whether the driver reads the cause of an interrupt from the NIC.
     #[serde(default = "yes")]
     pub reads_cause: bool,
-    /// Frames that are sent one behind the other: the NIC is told of so many at once.
+    /// Number of frames, sent back to back, for which the driver rings the doorbell once.
     #[serde(default = "one")]
     pub doorbell_frames: u32,
-    /// After so many frames to send it reads from the NIC how far that is.
+    /// Number of sent frames after which the driver reads the NIC's progress from a register.
     #[serde(default)]
     pub send_reads: Option<u32>,
-    /// The same for frames that were received.
+    /// Number of received frames after which the driver reads the NIC's progress from a register.
     #[serde(default)]
     pub receive_reads: Option<u32>,
-    /// It looks for frames by itself, and takes at most so many at a time; the NIC does not interrupt.
+    /// The driver polls and takes at most this many frames at a time; the NIC does not interrupt.
     #[serde(default)]
     pub polls: Option<u32>,
 }
@@ -213,17 +213,17 @@ pub struct DriverRule {
 /// A profile that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProfileError {
-    /// No TOML, or fields that are missing or unknown.
+    /// The text is not TOML, or fields are missing or unknown.
     #[error("{0}")]
     Malformed(String),
-    /// A value that nothing can have.
+    /// A field has an impossible value.
     #[error("{field} = {value}: expected {expected}")]
     Value {
-        /// Name of the field, with the names of the tables around it.
+        /// Name of the field, with the names of the enclosing tables.
         field: &'static str,
-        /// What it was set to.
+        /// The field's value.
         value: u64,
-        /// What would have been right.
+        /// The values that are allowed.
         expected: &'static str,
     },
     /// A part that cannot be built.
@@ -242,7 +242,7 @@ macro_rules! shipped {
     };
 }
 
-/// The six NICs of the report, in its order: best application first; then those of today, slowest first.
+/// The six NICs of the report, in its order (best application results first), then current NICs, slowest first.
 const NICS: [(&str, &str); 9] = shipped! {
     "nic-intel-server": "nics/nic-intel-server.toml",
     "nic-intel-desktop": "nics/nic-intel-desktop.toml",
@@ -255,7 +255,7 @@ const NICS: [(&str, &str); 9] = shipped! {
     "nic-connectx-7": "nics/nic-connectx-7.toml",
 };
 
-/// NICs of the report.
+/// Number of NICs of the report.
 const OF_REPORT: usize = 6;
 
 const HOSTS: [(&str, &str); 3] = shipped! {
@@ -271,29 +271,29 @@ fn find(all: &[(&'static str, &'static str)], name: &str) -> Option<&'static str
 }
 
 impl NicProfile {
-    /// Names of the profiles that ship with the program: the NICs of the report, in its order, and those of today.
+    /// Returns the names of the profiles that ship with the program: the NICs of the report, in its order, then current NICs.
     pub fn names() -> impl Iterator<Item = &'static str> {
         NICS.iter().map(|(name, _)| *name)
     }
 
-    /// The NICs of the report, in its order.
+    /// Returns the NICs of the report, in its order.
     ///
     /// # Panics
-    /// Never: its profiles ship with the program.
+    /// Never: the profiles ship with the program.
     pub fn of_report() -> Vec<Self> {
         let names = Self::names().take(OF_REPORT);
         names.filter_map(Self::shipped).collect()
     }
 
-    /// A profile that ships with the program.
+    /// Returns a profile that ships with the program.
     pub fn shipped(name: &str) -> Option<Self> {
         find(&NICS, name).map(|text| Self::parse(text).expect("it is sound, as a test sees"))
     }
 
-    /// A profile from TOML.
+    /// Parses a profile from TOML.
     ///
     /// # Errors
-    /// It is malformed, or there is no such NIC.
+    /// The text is malformed, or no such NIC can exist.
     pub fn parse(text: &str) -> Result<Self, ProfileError> {
         let profile: Self =
             toml::from_str(text).map_err(|e| ProfileError::Malformed(e.to_string()))?;
@@ -301,7 +301,7 @@ impl NicProfile {
         Ok(profile)
     }
 
-    /// A NIC that takes no time, on a bus that takes none: only the wire limits it.
+    /// Returns a NIC and a bus that take no time, so that only the wire limits them.
     pub fn ideal() -> Self {
         let at_once = CoalescingRule {
             time_ns: Some(10_000),
@@ -369,10 +369,10 @@ impl NicProfile {
         }
     }
 
-    /// Whether there can be such a NIC.
+    /// Checks that such a NIC can exist.
     ///
     /// # Errors
-    /// Names the field, its value and what was expected.
+    /// The error names the field, its value and the expected values.
     pub fn validate(&self) -> Result<(), ProfileError> {
         let value = |field, value: u32, is_right: bool, expected| {
             let value = value.into();

@@ -9,71 +9,71 @@ use crate::simulated::SimulationError;
 use baton_workload::Replay;
 use std::collections::BTreeMap;
 
-/// The NIC of the report whose driver does not run with its router.
+/// The NIC of the report whose driver does not work with the report's router.
 const WITHOUT_ROUTER: &str = "Netgear";
 
 /// A log that a web server's clients replay.
 #[derive(Clone, Debug)]
 pub struct WebLoad {
-    /// Its name.
+    /// Name of the log.
     pub name: String,
-    /// What is replayed.
+    /// The requests to replay.
     pub replay: Replay,
 }
 
-/// NICs, machines and loads of the applications.
+/// NICs, machines and loads for the application experiments.
 #[derive(Clone, Debug)]
 pub struct ApplicationLaboratory {
     /// The NICs that are compared.
     pub nics: Vec<NicProfile>,
-    /// The host of server and router.
+    /// The host of servers and routers.
     pub host: HostProfile,
     /// The NIC of all clients.
     pub client_nic: NicProfile,
     /// The host of all clients.
     pub client_host: HostProfile,
-    /// What web servers answer.
+    /// Logs that web servers answer.
     pub logs: Vec<WebLoad>,
-    /// What routers forward.
+    /// Traces that routers forward.
     pub traces: Vec<RouterTraffic>,
     /// How web servers are measured.
     pub web: WebSettings,
-    /// How routers are.
+    /// How routers are measured.
     pub router: RouterSettings,
 }
 
-/// One bar.
+/// One bar of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ApplicationPoint {
-    /// A web server with a NIC answers a log, by their places.
+    /// A web server with a NIC answers a log.
     Web {
-        /// The log.
+        /// Index of the log.
         log: usize,
-        /// The NIC.
+        /// Index of the NIC.
         nic: usize,
     },
-    /// A router with NICs of a kind forwards a trace, by their places.
+    /// A router with two NICs of the same kind forwards a trace.
     Router {
-        /// How its drivers hear of frames.
+        /// How the router's drivers learn of frames.
         drivers: Drivers,
-        /// The trace.
+        /// Index of the trace.
         trace: usize,
-        /// The NIC.
+        /// Index of the NIC.
         nic: usize,
     },
 }
 
-/// What was measured of one.
+/// Measurement of one point.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ApplicationMeasurement {
-    /// Of a web server.
+    /// Measurement of a web server.
     Web(WebMeasurement),
-    /// Of a router.
+    /// Measurement of a router.
     Router(RouterMeasurement),
 }
 
 impl ApplicationMeasurement {
-    /// Content in Mb/s, or thousand packets a second.
+    /// Returns the rate of content in Mb/s, or of packets in thousands per second.
     pub fn value(&self) -> f64 {
         match self {
             Self::Web(web) => web.best.mbps(),
@@ -83,10 +83,10 @@ impl ApplicationMeasurement {
 }
 
 impl ApplicationLaboratory {
-    /// The six NICs of the report and its machines.
+    /// Returns the six NICs and the machines of the report.
     ///
     /// # Panics
-    /// Never: its profiles ship with the program.
+    /// Never: the profiles ship with the program.
     pub fn of_report(logs: Vec<WebLoad>, traces: Vec<RouterTraffic>) -> Self {
         let host = |name| HostProfile::shipped(name).expect("it ships with the program");
         let of_clients = NicProfile::shipped("nic-intel-desktop");
@@ -102,13 +102,13 @@ impl ApplicationLaboratory {
         }
     }
 
-    /// The NICs that a router can have.
+    /// Returns the indices of the NICs that can be used in a router.
     pub fn router_nics(&self) -> Vec<usize> {
         let can = |nic: &usize| self.nics[*nic].name != WITHOUT_ROUTER;
         (0..self.nics.len()).filter(can).collect()
     }
 
-    /// Everything that is to be measured.
+    /// Returns all points to measure.
     pub fn points(&self) -> Vec<ApplicationPoint> {
         self.workloads().iter().flat_map(Workload::points).collect()
     }
@@ -116,7 +116,7 @@ impl ApplicationLaboratory {
     /// Measures a point.
     ///
     /// # Errors
-    /// A profile describes what cannot be simulated.
+    /// A profile describes something that cannot be simulated.
     pub fn measure(
         &self,
         point: &ApplicationPoint,
@@ -144,7 +144,7 @@ impl ApplicationLaboratory {
         }
     }
 
-    /// The workloads: web servers, then routers with interrupts, then those that poll.
+    /// Returns the workloads: web servers, then routers with interrupts, then routers that poll.
     pub fn workloads(&self) -> Vec<Workload> {
         let web = self.logs.iter().enumerate().map(|(log, load)| Workload {
             name: load.name.clone(),
@@ -163,36 +163,36 @@ impl ApplicationLaboratory {
     }
 }
 
-/// A log or a trace on all NICs that can have it.
+/// A log or a trace, with all NICs that can be used for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Workload {
-    /// Its name.
+    /// Name of the log or trace.
     pub name: String,
-    /// What it is.
+    /// The log or trace.
     pub of: WorkloadOf,
-    /// The NICs, by their places.
+    /// Indices of the NICs.
     pub nics: Vec<usize>,
 }
 
-/// What a workload is.
+/// The log or trace of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkloadOf {
-    /// A web server's log, by its place.
+    /// A web server's log.
     Web {
-        /// The log.
+        /// Index of the log.
         log: usize,
     },
-    /// A router's trace, by its place.
+    /// A router's trace.
     Router {
-        /// How its drivers hear of frames.
+        /// How the router's drivers learn of frames.
         drivers: Drivers,
-        /// The trace.
+        /// Index of the trace.
         trace: usize,
     },
 }
 
 impl Workload {
-    /// What is measured for it on the NIC of this place.
+    /// Returns the point of this workload on the NIC of index `nic`.
     pub fn point(&self, nic: usize) -> ApplicationPoint {
         match self.of {
             WorkloadOf::Web { log } => ApplicationPoint::Web { log, nic },
@@ -204,42 +204,42 @@ impl Workload {
         }
     }
 
-    /// What is measured for it.
+    /// Returns all points of this workload.
     pub fn points(&self) -> Vec<ApplicationPoint> {
         self.nics.iter().map(|nic| self.point(*nic)).collect()
     }
 
-    /// Whether it is a web server's.
+    /// Returns whether the workload is that of a web server.
     pub fn is_web(&self) -> bool {
         matches!(self.of, WorkloadOf::Web { .. })
     }
 }
 
-/// What was measured.
+/// All measurements, by point.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ApplicationResults(BTreeMap<ApplicationPoint, ApplicationMeasurement>);
 
 impl ApplicationResults {
-    /// Takes in what was measured.
+    /// Adds a measurement.
     pub fn insert(&mut self, point: ApplicationPoint, measurement: ApplicationMeasurement) {
         self.0.insert(point, measurement);
     }
 
-    /// What was measured of a point.
+    /// Returns the measurement of a point.
     ///
     /// # Panics
-    /// When it was not.
+    /// When the point was not measured.
     pub fn get(&self, point: &ApplicationPoint) -> &ApplicationMeasurement {
         self.0.get(point).expect("it was measured")
     }
 
-    /// The values of a workload, by NIC.
+    /// Returns the values of a workload, in the order of its NICs.
     pub fn values(&self, workload: &Workload) -> Vec<f64> {
         let points = workload.points();
         points.iter().map(|point| self.get(point).value()).collect()
     }
 
-    /// Connections that a web server opens a millisecond: the most over all logs, on the NIC of this place.
+    /// Returns the most connections that a web server with the NIC of index `nic` opens per millisecond with any log.
     pub fn connections_per_ms(&self, nic: usize) -> f64 {
         let of_nic = self
             .0

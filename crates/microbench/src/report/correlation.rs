@@ -1,10 +1,10 @@
-//! Table 2: how microbenchmarks go together with applications, over the NICs.
+//! Table 2: how microbenchmarks correlate with applications, over the NICs.
 
 use super::{ApplicationResults, Partners, Results, Series, Workload};
 use baton_stats::Correlation;
 
-/// The microbenchmarks of the table: those with the best partners, whose figures alone tell sending and receiving by TCP apart (Figures 6, 8,
-/// 9, 10 and 11).
+/// The microbenchmarks of the table: those with the best partners, since only their figures distinguish between sending and receiving by
+/// TCP (Figures 6, 8, 9, 10 and 11).
 pub const CORRELATED: [Series; 10] = [
     Series::LargeSendBest,
     Series::LargeReceiveBest,
@@ -18,12 +18,12 @@ pub const CORRELATED: [Series; 10] = [
     Series::InitiateBest,
 ];
 
-/// The best result of a microbenchmark on the NIC of this place.
+/// Returns the best result of a microbenchmark on the NIC of index `nic`.
 pub(super) fn value(results: &Results, partners: &Partners, series: Series, nic: usize) -> f64 {
     results.best(&series.point(nic, partners))
 }
 
-/// How a microbenchmark goes together with a workload, over the workload's NICs.
+/// Returns the correlation between a microbenchmark and a workload, over the workload's NICs.
 ///
 /// # Panics
 /// When one of the two was not measured.

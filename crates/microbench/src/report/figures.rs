@@ -3,18 +3,18 @@
 use super::{Pairing, Partners, Point};
 use crate::test::Test;
 
-/// One series of bars of a figure: a test with a rule for partners.
+/// One series of bars in a figure: a test, and a rule that chooses the partners.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Series {
     /// Figure 5: datagrams of 1472 bytes to a NIC of the same kind.
     LargeSend,
-    /// Figure 5: the same from one.
+    /// Figure 5: datagrams of 1472 bytes from a NIC of the same kind.
     LargeReceive,
-    /// Figure 5: TCP between two of the same kind.
+    /// Figure 5: TCP between two NICs of the same kind.
     Tcp,
     /// Figure 6: datagrams of 1472 bytes to the best receiver.
     LargeSendBest,
-    /// Figure 6: the same from the best sender.
+    /// Figure 6: datagrams of 1472 bytes from the best sender.
     LargeReceiveBest,
     /// Figure 6: TCP to the best receiver.
     TcpSendBest,
@@ -22,17 +22,17 @@ pub enum Series {
     TcpReceiveBest,
     /// Figure 7: datagrams of 18 bytes to a NIC of the same kind.
     SmallSend,
-    /// Figure 7: the same from one.
+    /// Figure 7: datagrams of 18 bytes from a NIC of the same kind.
     SmallReceive,
     /// Figure 8: datagrams of 18 bytes to the best receiver.
     SmallSendBest,
-    /// Figure 8: the same from the best sender.
+    /// Figure 8: datagrams of 18 bytes from the best sender.
     SmallReceiveBest,
     /// Figure 9: datagrams of 1472 bytes from the best sender and to the best receiver.
     LargeThreeWay,
     /// Figure 10: datagrams of 18 bytes from the best sender and to the best receiver.
     SmallThreeWay,
-    /// Figure 11: connections between two of the same kind.
+    /// Figure 11: connections between two NICs of the same kind.
     Connections,
     /// Figure 11: connections from the best initiator.
     AcceptBest,
@@ -41,7 +41,7 @@ pub enum Series {
 }
 
 impl Series {
-    /// All of them, in the order of the figures.
+    /// All series, in the order of the figures.
     pub const ALL: [Self; 16] = [
         Self::LargeSend,
         Self::LargeReceive,
@@ -61,7 +61,7 @@ impl Series {
         Self::InitiateBest,
     ];
 
-    /// Which figure it is in.
+    /// Returns the number of the figure that contains the series.
     pub fn figure(self) -> u8 {
         match self {
             Self::LargeSend | Self::LargeReceive | Self::Tcp => 5,
@@ -77,7 +77,7 @@ impl Series {
         }
     }
 
-    /// Its name within its figure.
+    /// Returns the name of the series within its figure.
     pub fn name(self) -> &'static str {
         match self {
             Self::LargeSend | Self::LargeSendBest => "UDP send, 1472 bytes",
@@ -95,7 +95,7 @@ impl Series {
         }
     }
 
-    /// What is measured for the NIC of this place.
+    /// Returns the point to measure for the NIC of index `nic`.
     pub fn point(self, nic: usize, partners: &Partners) -> Point {
         let alike = |test| Point::of(test, nic, nic);
         let with = |test, partner| Point::of(test, nic, partner);
@@ -141,13 +141,13 @@ impl Series {
 pub struct Bar {
     /// The series.
     pub series: Series,
-    /// The place of the NIC.
+    /// Index of the NIC.
     pub nic: usize,
-    /// What is measured for it.
+    /// The point to measure.
     pub point: Point,
 }
 
-/// All bars of all figures for so many NICs.
+/// Returns all bars of all figures for this many NICs.
 pub fn bars(nics: usize, partners: &Partners) -> Vec<Bar> {
     let of_series = |series: Series| {
         (0..nics).map(move |nic| Bar {

@@ -1,4 +1,4 @@
-//! NICs that are compared, and what was measured of them.
+//! The NICs that are compared, and the results of their tests.
 
 use crate::measure::{Measurement, Settings, measure};
 use crate::profile::{HostProfile, NicProfile};
@@ -6,19 +6,19 @@ use crate::simulated::{SimulatedPort, SimulationError};
 use crate::test::Test;
 use std::collections::BTreeMap;
 
-/// The NIC under test and its partners, by their places among those that are compared.
+/// The NIC under test and its partners, as indices into the list of compared NICs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Pairing {
     /// The NIC under test.
     pub under_test: usize,
-    /// The partner that sends to it, or the only one.
+    /// The partner that sends to the NIC under test, or the only partner.
     pub partner: usize,
-    /// The partner that it sends to where there are two; the same as `partner` elsewhere.
+    /// The partner that the NIC under test sends to, in tests with two; otherwise equal to `partner`.
     pub receiver: usize,
 }
 
 impl Pairing {
-    /// A NIC with a partner.
+    /// Returns the pairing of a NIC with a single partner.
     pub fn of(under_test: usize, partner: usize) -> Self {
         Self {
             under_test,
@@ -38,13 +38,14 @@ pub struct Point {
 }
 
 impl Point {
-    /// A test of a NIC with a partner.
+    /// Returns the point of a test of a NIC with a partner.
     pub fn of(test: Test, under_test: usize, partner: usize) -> Self {
         let pairing = Pairing::of(under_test, partner);
         Self { test, pairing }
     }
 
-    /// The point that is measured for this one. TCP's data and connections are the same for both ends: what one sends the other receives.
+    /// Returns the point whose measurement applies to this point. TCP results are the same for both ends: what one sends, the other
+    /// receives.
     #[must_use]
     pub fn measured(self) -> Self {
         let Pairing {
@@ -60,22 +61,22 @@ impl Point {
     }
 }
 
-/// NICs on hosts of one kind, with the way of searching.
+/// NICs, the hosts that they are in, and the parameters of the search.
 #[derive(Clone, Debug)]
 pub struct Laboratory {
     /// The NICs that are compared.
     pub nics: Vec<NicProfile>,
-    /// All hosts.
+    /// The host of every machine.
     pub host: HostProfile,
-    /// How rates are searched.
+    /// Parameters of the search for rates.
     pub settings: Settings,
 }
 
 impl Laboratory {
-    /// The six NICs of the report, in its order, on its hosts.
+    /// Returns the six NICs of the report in the report's order, all in the same host.
     ///
     /// # Panics
-    /// Never: its profiles ship with the program.
+    /// Never: the profiles ship with the program.
     pub fn of_report() -> Self {
         let host = HostProfile::shipped("athlon-2000");
         Self {
@@ -85,10 +86,10 @@ impl Laboratory {
         }
     }
 
-    /// Searches the best result of a point.
+    /// Searches for the best result of a point.
     ///
     /// # Errors
-    /// A profile describes what cannot be simulated.
+    /// A profile describes something that cannot be simulated.
     pub fn measure(&self, point: &Point) -> Result<Measurement, SimulationError> {
         let Pairing {
             under_test,
@@ -105,12 +106,12 @@ impl Laboratory {
     }
 }
 
-/// What was measured.
+/// All measurements, by point.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Results(BTreeMap<Point, Measurement>);
 
 impl Results {
-    /// Of `points`, those that are to be measured: each once, and none that was.
+    /// Returns those of `points` that have no measurement yet, each once.
     pub fn missing(&self, points: impl IntoIterator<Item = Point>) -> Vec<Point> {
         let points = points.into_iter().map(Point::measured);
         let mut missing: Vec<Point> = points.filter(|point| !self.0.contains_key(point)).collect();
@@ -119,25 +120,25 @@ impl Results {
         missing
     }
 
-    /// Takes in what was measured.
+    /// Adds a measurement.
     pub fn insert(&mut self, point: Point, measurement: Measurement) {
         self.0.insert(point, measurement);
     }
 
-    /// What was measured of a point, if it was.
+    /// Returns the measurement of a point, or `None` if it was not measured.
     pub fn get(&self, point: &Point) -> Option<&Measurement> {
         self.0.get(&point.measured())
     }
 
-    /// The best result of a point that was measured, in its test's unit.
+    /// Returns the best result of a point, in its test's unit.
     ///
     /// # Panics
-    /// When it was not.
+    /// When the point was not measured.
     pub fn best(&self, point: &Point) -> f64 {
         self.get(point).expect("it was measured").best
     }
 
-    /// Trials that were made.
+    /// Returns the number of trials made.
     pub fn trials(&self) -> usize {
         self.0.values().map(|one| one.trials.len()).sum()
     }

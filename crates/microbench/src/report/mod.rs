@@ -1,5 +1,5 @@
-//! The experiments of the report on simulated NICs: microbenchmarks (Figures 5 to 11), applications (Figures 1 and 3), how they go together
-//! (Table 2), and what the report says of all that.
+//! The experiments of the report on simulated NICs: microbenchmarks (Figures 5 to 11), applications (Figures 1 and 3), their correlation
+//! (Table 2), and the report's statements about them.
 
 mod applications;
 mod correlation;

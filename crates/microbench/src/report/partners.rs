@@ -1,26 +1,26 @@
-//! The best partners: the NICs that send and receive most with all others.
+//! The best partners: the NICs that send and receive most, summed over all partners.
 
 use super::{Point, Results};
 use crate::test::Test;
 
-/// The NICs that are the best partners, by their places.
+/// Indices of the NICs that are the best partners.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Partners {
-    /// To receive large frames.
+    /// Best receiver of large frames.
     pub large_receiver: usize,
-    /// To send large frames.
+    /// Best sender of large frames.
     pub large_sender: usize,
-    /// To receive small frames.
+    /// Best receiver of small frames.
     pub small_receiver: usize,
-    /// To send small frames.
+    /// Best sender of small frames.
     pub small_sender: usize,
-    /// To accept connections.
+    /// Best acceptor of connections.
     pub acceptor: usize,
-    /// To initiate connections.
+    /// Best initiator of connections.
     pub initiator: usize,
 }
 
-/// What must be measured to find the best partners of so many NICs: each with each.
+/// Returns the points to measure to find the best partners among this many NICs: each NIC with each.
 pub fn pairs(nics: usize) -> Vec<Point> {
     const TESTS: [Test; 4] = [
         Test::TcpSend,
@@ -35,8 +35,8 @@ pub fn pairs(nics: usize) -> Vec<Point> {
 }
 
 impl Partners {
-    /// Those of so many NICs, from the results of [`pairs`]: who sends or receives most with all others together. With large frames this is
-    /// told by TCP, since all of them send datagrams as fast as the wire lets them. Of equals the first is taken.
+    /// Finds the best partners among this many NICs from the results of [`pairs`]: those that send or receive most, summed over all
+    /// partners. For large frames, TCP decides, since all NICs send datagrams at line rate. Among equals, the first wins.
     ///
     /// # Panics
     /// When a pair was not measured.

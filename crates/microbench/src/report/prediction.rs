@@ -1,8 +1,9 @@
-//! Applications predicted from the vector of a NIC's microbenchmarks (section 6 of the report; Saavedra and Smith; Seltzer et al.).
+//! Predicts applications from the vector of a NIC's microbenchmarks (section 6 of the report; Saavedra and Smith; Seltzer et al.).
 //!
-//! An application is a count of operations for each request or packet, which follows from its log or trace; a NIC is a time for each operation,
-//! which follows from its microbenchmarks. Their product is the time for a request or packet, as if one operation waited for the other: of what
-//! really overlaps, and of what the host does, it knows nothing. One coefficient, the same for all NICs, stands for that.
+//! An application is a count of operations for each request or packet, which follows from its log or trace. A NIC is a time for each
+//! operation, which follows from its microbenchmarks. Their product is the time for a request or packet, as if the operations ran one after
+//! the other. This ignores that operations overlap and that the host has work, too. One coefficient, the same for all NICs, accounts for
+//! both.
 
 use super::correlation::value;
 use super::{
@@ -18,15 +19,15 @@ use baton_workload::{Replay, Workload as _};
 const HEADERS: usize = 40;
 const SEGMENT: usize = 1_460;
 
-/// Small frames each way that a connection costs beside its data: SYN, ACK, FIN.
+/// Small frames in each direction that a connection costs in addition to its data: SYN, ACK, FIN.
 const OF_CONNECTION: f64 = 3.0;
 
-/// Frames for a request or packet, each counted as so much of a small one (64 bytes) and so much of a large one (1518), by its length.
+/// Frames for a request or packet. By its length, each counts partly as a small frame (64 bytes) and partly as a large one (1518 bytes).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Counts {
-    /// That are sent: as small and as large ones.
+    /// Frames sent: small, large.
     pub sent: [f64; 2],
-    /// That are received.
+    /// Frames received: small, large.
     pub received: [f64; 2],
 }
 
@@ -39,8 +40,8 @@ impl Counts {
         sum[1] += share * frames;
     }
 
-    /// Those of a request in the mean, over a pass of the log, and its bytes of content: what TCP makes of requests and responses if nothing is
-    /// lost, with an acknowledgment for every second segment.
+    /// Returns the mean counts and the mean bytes of content of a request, over one pass of the log: the segments that TCP needs for
+    /// requests and responses if nothing is lost, with an acknowledgment for every second segment.
     pub fn of_request(log: &Replay) -> (Self, f64) {
         let mut log = log.clone();
         let (mut counts, mut requests, mut content) = (Self::default(), 0.0, 0.0);
@@ -72,7 +73,8 @@ impl Counts {
         (counts, content / requests)
     }
 
-    /// Those of a packet in the mean, on one of a router's two NICs: each receives half of the packets and sends the other half.
+    /// Returns the mean counts of a packet on one of a router's two NICs, each of which receives half of the packets and sends the other
+    /// half.
     pub fn of_packet(traffic: &RouterTraffic) -> Self {
         const ETHERNET: usize = 14;
         let mut sum = [0.0; 2];
@@ -89,14 +91,14 @@ impl Counts {
         }
     }
 
-    /// The time that they take if each operation takes its time, seconds. Times are of small and of large frames.
+    /// Returns the sum of the times of all operations, in seconds.
     fn seconds(&self, times: &Times) -> f64 {
         let sum = |counts: [f64; 2], times: [f64; 2]| counts[0] * times[0] + counts[1] * times[1];
         sum(self.sent, times.send) + sum(self.received, times.receive)
     }
 }
 
-/// Counts the segments that `bytes` of data are: how many.
+/// Adds the segments for `bytes` of data to the counts, and returns their number.
 fn segments(sum: &mut [f64; 2], bytes: usize) -> f64 {
     let (full, rest) = (bytes / SEGMENT, bytes % SEGMENT);
     Counts::add(sum, HEADERS + SEGMENT, full as f64);
@@ -107,7 +109,7 @@ fn segments(sum: &mut [f64; 2], bytes: usize) -> f64 {
     full as f64 + 1.0
 }
 
-/// Times of a NIC for a small and a large frame, seconds: what lies between two of them where nothing else is to be done.
+/// Times between two small and two large frames of a NIC that does nothing else, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Times {
     send: [f64; 2],
@@ -134,25 +136,25 @@ impl Times {
     }
 }
 
-/// What is predicted of a workload on a NIC, in the unit of what was measured.
+/// Predictions for a workload on a NIC, in the unit of the measured value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Predicted {
-    /// The NIC.
+    /// Index of the NIC.
     pub nic: usize,
-    /// What was measured.
+    /// The measured value.
     pub measured: f64,
-    /// By counts and times alone.
+    /// Prediction from counts and times alone.
     pub plain: f64,
-    /// With a coefficient fitted on all other NICs.
+    /// Prediction with a coefficient fitted on all other NICs.
     pub fitted: f64,
-    /// Without microbenchmarks: the mean of all other NICs.
+    /// Prediction without microbenchmarks: the mean of all other NICs.
     pub others: f64,
 }
 
-/// Predicts a workload on each of its NICs. What has a coefficient is fitted on the others only; means are geometric.
+/// Predicts a workload on each of its NICs. Coefficients are fitted on the other NICs only; means are geometric.
 ///
 /// # Panics
-/// When something was not measured.
+/// When a value was not measured.
 pub fn predict(
     (results, partners): (&Results, &Partners),
     laboratory: &ApplicationLaboratory,
@@ -191,7 +193,7 @@ pub fn predict(
     workload.nics.iter().enumerate().map(predicted).collect()
 }
 
-/// The mean size of the error of predictions, as a share of what was measured.
+/// Returns the mean absolute error of predictions, as a share of the measured values.
 pub fn mean_error(predicted: &[Predicted], of: impl Fn(&Predicted) -> f64) -> f64 {
     let errors = predicted
         .iter()

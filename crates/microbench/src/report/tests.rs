@@ -43,7 +43,7 @@ fn what_one_end_sends_the_other_receives() {
     );
 }
 
-/// A measurement without trials.
+/// Returns a measurement without trials.
 fn measured(test: Test, best: f64) -> Measurement {
     Measurement {
         test,
@@ -56,7 +56,7 @@ fn measured(test: Test, best: f64) -> Measurement {
 
 #[test]
 fn the_best_partner_is_who_sends_or_receives_most() {
-    // What goes from one to the other is limited by both.
+    // The slower of sender and receiver limits each pair.
     let (send, receive) = ([300.0, 200.0, 100.0], [150.0, 120.0, 310.0]);
     let mut results = Results::default();
     for point in pairs(3) {

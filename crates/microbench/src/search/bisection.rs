@@ -3,10 +3,10 @@
 use super::bounds::{Bound, Trials};
 use super::{Found, Goal, Measured, Range};
 
-/// Finds the greatest load for each goal as RFC 2544 is usually carried out: from the greatest load on by halves, each goal by itself.
+/// Finds the greatest load for each goal separately by halving the interval, starting at the greatest load, as is usual for RFC 2544.
 ///
 /// # Errors
-/// What `measure` gives.
+/// Those of `measure`.
 pub fn bisection<E>(
     range: &Range,
     goals: &[Goal],

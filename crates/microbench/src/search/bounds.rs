@@ -1,34 +1,34 @@
-//! What is known of each load.
+//! Trials by load, and what they say about each load.
 
 use super::{Goal, Measured, Range};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Of a load, for a goal (the draft's load classification).
+/// Classification of a load for a goal (the draft's load classification).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
-    /// It meets the goal.
+    /// The load meets the goal.
     Lower,
-    /// It does not.
+    /// The load does not meet the goal.
     Upper,
-    /// More trials have to say.
+    /// More trials are needed.
     Undecided,
 }
 
-/// What was found for a goal (the draft's goal result).
+/// Result of the search for a goal (the draft's goal result).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct GoalResult {
-    /// What was looked for.
+    /// The goal.
     pub goal: Goal,
-    /// The greatest load that meets the goal and is less than `upper`; `None` if none that was tried does.
+    /// Greatest load below `upper` that meets the goal; `None` if no tried load does.
     pub lower: Option<f64>,
-    /// The least load that does not meet it; `None` if all do.
+    /// Least load that does not meet the goal; `None` if all do.
     pub upper: Option<f64>,
-    /// What is forwarded at `lower`.
+    /// Forwarding rate at `lower`.
     pub conditional_throughput: Option<f64>,
 }
 
-/// All trials by their load. Loads are positive, so that their bits are in their order.
+/// All trials by their load. Loads are positive, so their bit patterns have the same order.
 #[derive(Debug, Default)]
 pub(super) struct Trials(BTreeMap<u64, Vec<Measured>>);
 
@@ -42,7 +42,7 @@ impl Trials {
         self.0.get(&load.to_bits()).map_or(&[], Vec::as_slice)
     }
 
-    /// Of `load`, by its trials: what those that are missing would say must not matter.
+    /// Classifies `load` by its trials. The load stays undecided while missing trials could change the result.
     pub(super) fn classify(&self, load: f64, goal: &Goal) -> Bound {
         let trials = self.at(load);
         let bad = trials.iter().filter(|one| one.loss_ratio > goal.loss_ratio);
@@ -59,7 +59,7 @@ impl Trials {
         }
     }
 
-    /// The least upper bound, and the greatest lower bound below it.
+    /// Returns the greatest lower bound below the least upper bound, and the least upper bound.
     pub(super) fn relevant(&self, goal: &Goal) -> (Option<f64>, Option<f64>) {
         let loads = || self.0.keys().map(|bits| f64::from_bits(*bits));
         let upper = loads().find(|load| self.classify(*load, goal) == Bound::Upper);
@@ -70,7 +70,7 @@ impl Trials {
         (lower, upper)
     }
 
-    /// Mean forwarding rate at `load`, which was tried.
+    /// Returns the mean forwarding rate at `load`, which must have been tried.
     pub(super) fn forwarding_rate(&self, load: f64) -> f64 {
         let trials = self.at(load);
         let sum: f64 = trials.iter().map(|one| one.forwarding_rate).sum();
@@ -87,7 +87,7 @@ impl Trials {
         }
     }
 
-    /// The loss ratio that no more than the goal's share of trials exceeds.
+    /// Returns the loss ratio that at most the goal's share of trials exceeds.
     fn quantile(&self, load: f64, goal: &Goal) -> f64 {
         let mut losses: Vec<f64> = self.at(load).iter().map(|one| one.loss_ratio).collect();
         losses.sort_by(f64::total_cmp);
@@ -96,7 +96,7 @@ impl Trials {
         losses[kept - 1]
     }
 
-    /// Whether nothing is left to find out.
+    /// Returns whether the search for the goal is complete.
     pub(super) fn is_found(&self, goal: &Goal, range: &Range) -> bool {
         match self.relevant(goal) {
             (Some(lower), Some(upper)) => range.is_narrow(lower, upper),

@@ -1,8 +1,9 @@
-//! Searches for the highest load at which no more than some share is lost.
+//! Searches for the highest load at which at most some share of the frames is lost.
 //!
 //! [`multiple`] follows draft-ietf-bmwg-mlrsearch-15, *Multiple Loss Ratio Search* (November 2025): goals with a loss ratio and an exceed
 //! ratio, loads classified as lower bounds, upper bounds or undecided, all trials shared by all goals, and the conditional throughput as
-//! result. All trials here are long (the draft's *full-length trials*). [`bisection`] is the usual binary search for RFC 2544, once for each goal.
+//! result. All trials here are long (the draft's *full-length trials*). [`bisection`] is the usual binary search for RFC 2544, once for
+//! each goal.
 
 mod bisection;
 mod bounds;
@@ -16,19 +17,19 @@ pub use multiple::multiple;
 
 use serde::Serialize;
 
-/// What is looked for.
+/// Goal of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Goal {
-    /// The share of a trial's frames that may be lost, 0 to 1, 1 excluded.
+    /// Share of a trial's frames that may be lost, from 0 to below 1.
     pub loss_ratio: f64,
-    /// The share of the trials at one load that may lose more, 0 to 1.
+    /// Share of the trials at one load that may lose more, 0 to 1.
     pub exceed_ratio: f64,
-    /// Trials at one load: the draft's duration sum over its trial duration. One where equal loads give equal results.
+    /// Number of trials at one load: the draft's duration sum over its trial duration. 1 if equal loads give equal results.
     pub trials: u32,
 }
 
 impl Goal {
-    /// A goal for something that always does the same.
+    /// Returns a goal for a deterministic device.
     pub const fn deterministic(loss_ratio: f64) -> Self {
         Self {
             loss_ratio,
@@ -37,7 +38,7 @@ impl Goal {
         }
     }
 
-    /// A goal for a real device: of 21 s of trials of a second, half may lose more (the draft's common goal of FD.io).
+    /// Returns a goal for a real device: of 21 trials of one second, half may lose more (the draft's common goal of FD.io).
     pub const fn live(loss_ratio: f64) -> Self {
         Self {
             loss_ratio,
@@ -47,14 +48,14 @@ impl Goal {
     }
 }
 
-/// Where to look, and how exactly.
+/// Range of loads, and precision of the search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Range {
-    /// The least load that is tried.
+    /// Least load that is tried.
     pub least: f64,
-    /// The greatest load, which is tried first.
+    /// Greatest load, which is tried first.
     pub most: f64,
-    /// The search ends when lower and upper bound are no further apart than this share of the upper one.
+    /// The search ends when lower and upper bound differ by at most this share of the upper bound.
     pub width: f64,
 }
 
@@ -64,20 +65,20 @@ impl Range {
     }
 }
 
-/// What a trial says to a search.
+/// Result of a trial, as a search needs it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measured {
-    /// The share of the offered frames that was lost, 0 to 1.
+    /// Share of the offered frames that was lost, 0 to 1.
     pub loss_ratio: f64,
-    /// Frames that were forwarded a second.
+    /// Frames forwarded per second.
     pub forwarding_rate: f64,
 }
 
-/// What a search found.
+/// Result of a search.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Found {
     /// The results, in the order of the goals.
     pub goals: Vec<GoalResult>,
-    /// How many trials it took.
+    /// Number of trials made.
     pub trials: u32,
 }

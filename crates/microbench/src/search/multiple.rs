@@ -3,23 +3,24 @@
 use super::bounds::{Bound, Trials};
 use super::{Found, Goal, Measured, Range};
 
-/// How far below the load that is expected to just meet a goal it is tried, in widths: so near that one more trial above is enough.
+/// How far below the load expected to just meet a goal the search tries first, in widths: so close that one more trial above it is enough.
 const CAUTION: f64 = 0.25;
 
-/// How far above a lower bound that was expected the next trial is, in widths.
+/// How far above an expected lower bound the next trial is, in widths.
 const STEP: f64 = 0.9;
 
-/// No step down from an upper bound goes further than to this share of it.
+/// A step down from an upper bound never goes below this share of it.
 const LEAST_SHARE: f64 = 0.5;
 
 /// Finds the greatest load for each goal.
 ///
-/// The first trial is at the greatest load. What is forwarded at an upper bound is what is tried next, and then a load just above it: of what
-/// saturates no more is asked. Where that is no bound what lies between the bounds is halved, and without a lower bound steps down from
-/// the upper one grow. Goals are taken in the order of falling loss ratios, so that upper bounds of one are such of the next.
+/// The first trial is at the greatest load. The next loads are the forwarding rate at an upper bound and a load just above it, which
+/// suffice for a device that saturates. If these are not the bounds, the search halves the interval between them; without a lower bound, it
+/// takes growing steps down from the upper bound. Goals are taken in the order of falling loss ratios, so that upper bounds of one are also
+/// upper bounds of the next.
 ///
 /// # Errors
-/// What `measure` gives.
+/// Those of `measure`.
 pub fn multiple<E>(
     range: &Range,
     goals: &[Goal],
@@ -44,16 +45,16 @@ pub fn multiple<E>(
     })
 }
 
-/// What has been tried for a goal.
+/// Steps of the search for a goal.
 #[derive(Debug, Default)]
 struct Steps {
-    /// Steps down from an upper bound, without a lower one.
+    /// Number of steps down from an upper bound while there is no lower bound.
     down: i32,
-    /// Whether a step up from a lower bound was made.
+    /// Whether the search has stepped up from a lower bound.
     up: bool,
 }
 
-/// Where to look next; `None` when nothing is left to find out.
+/// Returns the next load to try, or `None` when the search for the goal is complete.
 fn next_load(trials: &Trials, goal: &Goal, range: &Range, steps: &mut Steps) -> Option<f64> {
     if trials.is_found(goal, range) {
         return None;
@@ -61,7 +62,7 @@ fn next_load(trials: &Trials, goal: &Goal, range: &Range, steps: &mut Steps) -> 
     let (lower, Some(upper)) = trials.relevant(goal) else {
         return Some(range.most);
     };
-    // Were as much forwarded as at the upper bound, this load would just meet the goal.
+    // If this load were forwarded at the same rate as the upper bound, it would just meet the goal.
     let expected = trials.forwarding_rate(upper) / (1.0 - goal.loss_ratio);
     let guess = expected * (1.0 - CAUTION * range.width);
     let Some(lower) = lower else {
@@ -77,7 +78,7 @@ fn next_load(trials: &Trials, goal: &Goal, range: &Range, steps: &mut Steps) -> 
     if is_new && guess < upper {
         return Some(guess);
     }
-    // By ratio: the width that ends the search is one, and bounds may be orders of magnitude apart.
+    // Geometric mean: the width that ends the search is relative, and the bounds may be orders of magnitude apart.
     let middle = (lower * upper).sqrt();
     let is_expected = guess <= lower * (1.0 + range.width) && !steps.up;
     if is_expected {

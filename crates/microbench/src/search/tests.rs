@@ -10,14 +10,14 @@ const RANGE: Range = Range {
     width: 0.005,
 };
 
-/// A device that anybody can see through.
+/// A simple device with a known answer.
 #[derive(Clone, Copy, Debug)]
 enum Device {
-    /// Forwards so much, and drops the rest.
+    /// Forwards up to this rate, and drops the rest.
     Saturates(f64),
     /// Forwards less, the more it has to drop: receive livelock.
     Collapses(f64),
-    /// Saturates at the second, and from the first on loses one frame in a thousand.
+    /// Saturates at the second rate, and from the first rate on loses one frame in a thousand.
     Leaks(f64, f64),
 }
 
@@ -36,7 +36,7 @@ impl Device {
         }
     }
 
-    /// The greatest load of which no more than `ratio` is lost.
+    /// Returns the greatest load of which at most `ratio` is lost.
     fn rate(self, ratio: f64) -> f64 {
         match self {
             Self::Saturates(capacity) => capacity / (1.0 - ratio),
@@ -85,7 +85,7 @@ proptest! {
         assert_exact(device, &found);
         let Ok(halved) = bisection(&RANGE, &GOALS, |load| Ok::<_, Infallible>(device.measure(load)));
         assert_exact(device, &halved);
-        // What loses little from a low rate on says nothing of that rate at a higher one: there is nothing but to halve.
+        // For a device that loses a little from a low rate on, results at higher rates do not predict that rate; only halving finds it.
         let (thirds, of) = if matches!(device, Device::Leaks(..)) { (3, 3) } else { (3, 2) };
         prop_assert!(thirds * found.trials <= of * halved.trials, "{} of {} trials", found.trials, halved.trials);
     }
@@ -138,7 +138,7 @@ fn what_forwards_nothing_has_no_rate() {
 
 #[test]
 fn half_of_the_trials_may_lose_more() {
-    // Every third trial loses a tenth, at any load that the device would take.
+    // Every third trial loses a tenth, at any load below the device's capacity.
     let noisy = |loads: &mut u32, load: f64| {
         *loads += 1;
         let measured = Device::Saturates(500_000.0).measure(load);

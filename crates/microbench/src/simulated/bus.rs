@@ -7,24 +7,24 @@ use baton_bus::interconnect::{
 use baton_bus::{BytesByCategory, Category};
 use baton_wire::Time;
 
-/// What a transfer was for, where somebody waits for it.
+/// Purpose of a transfer, if something waits for it to complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tag {
-    /// The NIC hears of so many frames to send in a queue.
+    /// Reports this many frames to send in a queue to the NIC.
     Doorbell(u8, u32),
-    /// The NIC hears of so many new descriptors for frames to receive in a queue.
+    /// Reports this many new receive descriptors in a queue to the NIC.
     Refill(u8, u32),
-    /// The processor of a queue has read a register.
+    /// The processor of a queue reads a register.
     Register(u8),
-    /// The NIC has so many descriptors of frames to send in a queue.
+    /// The NIC reads this many send descriptors of a queue.
     SendDescriptors(u8, u32),
-    /// The NIC has so many descriptors for frames to receive in a queue.
+    /// The NIC reads this many receive descriptors of a queue.
     ReceiveDescriptors(u8, u32),
-    /// The message of an interrupt is at the processor of a queue.
+    /// The NIC sends an interrupt message to the processor of a queue.
     Interrupt(u8),
-    /// The NIC has a frame to send.
+    /// The NIC reads a frame to send.
     SendFrame,
-    /// A frame that was received, and its descriptor, are in host memory.
+    /// The NIC writes a received frame and its descriptor to host memory.
     ReceiveFrame,
 }
 
@@ -58,7 +58,7 @@ impl Tag {
     }
 }
 
-/// The bus, and when it is looked at next.
+/// The bus, and when it needs to be advanced next.
 #[derive(Debug)]
 pub(super) struct Bus {
     machine: u8,
@@ -79,7 +79,7 @@ impl Bus {
         })
     }
 
-    /// Begins a transfer with a NIC. That it is done is told if there is a tag.
+    /// Begins a transfer with a NIC. Its completion is reported if there is a tag.
     pub(super) fn submit(
         &mut self,
         cx: &mut Context<'_>,
@@ -100,7 +100,7 @@ impl Bus {
         self.arm(cx);
     }
 
-    /// Goes on to now.
+    /// Advances the bus to the current time.
     pub(super) fn advance(&mut self, cx: &mut Context<'_>) {
         if self.armed <= cx.now {
             self.armed = Time::NEVER;
@@ -108,13 +108,13 @@ impl Bus {
         self.model.handle_timeout(cx.now);
     }
 
-    /// The next transfer that is done, and whose it was.
+    /// Returns the NIC and the tag of the next completed transfer.
     pub(super) fn poll_done(&mut self) -> Option<(u8, Tag)> {
         let done = self.model.poll_done()?;
         Some((done.device.0, Tag::decode(done.tag)))
     }
 
-    /// Sees to it that it is looked at in time.
+    /// Schedules an event for when the bus needs to be advanced.
     #[inline]
     pub(super) fn arm(&mut self, cx: &mut Context<'_>) {
         if let Some(at) = self.model.poll_timeout() {
@@ -130,7 +130,7 @@ impl Bus {
         self.model.restart_counts(now);
     }
 
-    /// Share of the time since then in which it was not free, 0 to 1.
+    /// Returns the share of the time since the start of the measurement in which the bus was busy, 0 to 1.
     pub(super) fn utilisation(&self, now: Time) -> f64 {
         self.model.usage(now).utilisation()
     }

@@ -1,15 +1,15 @@
-//! When a NIC interrupts.
+//! Interrupt coalescing: when a NIC interrupts.
 
 use crate::profile::CoalescingRule;
 use baton_wire::{Span, Time};
 
-/// Frames of one way that the host has not been told of.
+/// Frames of one direction that the NIC has not reported to the host.
 #[derive(Clone, Debug)]
 pub(super) struct Coalescing {
     rule: CoalescingRule,
     frames: u32,
     since: Time,
-    /// The moment that [`next_due`](Self::next_due) gave last.
+    /// Time that [`next_due`](Self::next_due) last returned.
     told: Time,
 }
 
@@ -23,7 +23,7 @@ impl Coalescing {
         }
     }
 
-    /// One more frame is there, and so many descriptors of the ring do not wait for the driver. Whether the NIC interrupts.
+    /// Adds a frame, when `others` descriptors of the ring do not wait for the driver. Returns whether the NIC interrupts.
     pub(super) fn add(&mut self, now: Time, others: u32) -> bool {
         if self.frames == 0 {
             self.since = now;
@@ -41,25 +41,25 @@ impl Coalescing {
         of_count || of_ring
     }
 
-    /// When to look again; `None` if only more frames make it interrupt.
+    /// Returns when the NIC interrupts; `None` if only more frames can make it interrupt.
     fn due(&self) -> Option<Time> {
         let time = self.rule.time_ns.filter(|_| self.frames > 0)?;
         Some(self.since + Span::from_ns(time.into()))
     }
 
-    /// The same, once for each moment.
+    /// Returns when the NIC interrupts, but each time only once.
     pub(super) fn next_due(&mut self) -> Option<Time> {
         let due = self.due().filter(|due| *due != self.told)?;
         self.told = due;
         Some(due)
     }
 
-    /// Whether the time is over, and the NIC interrupts.
+    /// Returns whether the time has passed and the NIC interrupts.
     pub(super) fn is_due(&self, now: Time) -> bool {
         self.due().is_some_and(|due| due <= now)
     }
 
-    /// The driver has looked at all but `left` frames. Whether the NIC interrupts at once.
+    /// Restarts after the driver has looked at all but `left` frames. Returns whether the NIC interrupts again at once.
     pub(super) fn restart(&mut self, now: Time, left: u32, others: u32) -> bool {
         (self.frames, self.since) = (left, now);
         left > 0 && self.is_enough(others)

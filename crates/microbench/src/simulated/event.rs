@@ -1,38 +1,38 @@
-//! What happens, and what machines need when it does.
+//! Events, and the state that machines need to handle them.
 
 use super::frame::Contents;
 use baton_sim::EventQueue;
 use baton_wire::Time;
 
-/// A NIC of a machine, both by their numbers.
+/// A NIC, by the numbers of its machine and of the NIC in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NicId {
     pub(super) machine: u8,
     pub(super) nic: u8,
 }
 
-/// What can happen, to the machine of a number or to a NIC.
+/// An event at a machine, or at a NIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
-    /// A processor of a machine, both by their numbers, is done with a task.
+    /// A processor has finished a task. Fields: machine, processor.
     Processor(u8, u8),
-    /// A machine's bus may be done with a transfer.
+    /// A machine's bus may have finished a transfer.
     Bus(u8),
-    /// The application of a processor of a machine wants to send, or a timer of it is due.
+    /// The application of a processor wants to send, or a timer of it is due. Fields: machine, processor.
     Due(u8, u8),
-    /// An engine of a NIC is done with a frame.
+    /// An engine of a NIC has finished a frame.
     Engine(NicId, u8),
     /// A NIC has started a DMA.
     Dma(NicId),
     /// A frame to send is in packet memory.
     Buffered(NicId),
-    /// A frame to send has left.
+    /// A frame was sent completely.
     Sent(NicId),
-    /// A frame that was received is in packet memory.
+    /// A received frame is in packet memory.
     Stored(NicId),
-    /// A frame that was received is in host memory.
+    /// A received frame is in host memory.
     Delivered(NicId),
-    /// A time of a NIC's interrupts may be over.
+    /// A coalescing time of a NIC may have passed.
     Timer(NicId),
     /// A frame from a NIC arrives at the other end of its wire.
     Arrival(NicId),
@@ -41,7 +41,7 @@ pub(super) enum Event {
 }
 
 impl Event {
-    /// The machine that it happens to, or to a NIC of which.
+    /// Returns the machine of the event, or of the event's NIC.
     pub(super) fn machine(self) -> u8 {
         match self {
             Self::Processor(machine, _) | Self::Bus(machine) | Self::Due(machine, _) => machine,
@@ -58,7 +58,7 @@ impl Event {
     }
 }
 
-/// What is there beside the machine that something happens on.
+/// State outside the machine that handles an event.
 pub(super) struct Context<'a> {
     pub(super) now: Time,
     pub(super) events: &'a mut EventQueue<Event>,
@@ -66,7 +66,7 @@ pub(super) struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// `event` happens at `time`, which is not over.
+    /// Schedules `event` at `time`, which must not be in the past.
     #[inline]
     pub(super) fn at(&mut self, time: Time, event: Event) {
         debug_assert!(time >= self.now, "{event:?} comes too late");

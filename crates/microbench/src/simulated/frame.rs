@@ -1,4 +1,4 @@
-//! Frames on their way, and what they carry.
+//! Frames in flight, and their contents.
 
 use baton_wire::{Symbolic, Time};
 use slab::Slab;
@@ -6,50 +6,50 @@ use slab::Slab;
 /// A TCP segment whose data is named, not stored.
 pub(super) type Segment = baton_tcp::Segment<Symbolic>;
 
-/// Bytes of the check sequence, which is on the wire only.
+/// Bytes of the check sequence, which exists on the wire only.
 pub(super) const CHECK_SEQUENCE: u16 = 4;
 
-/// Bytes of a frame that carries nothing, such as one that pauses.
+/// Bytes of a minimum frame, such as a pause frame.
 pub(super) const LEAST_FRAME: u16 = 64;
 
-/// A frame on its way.
+/// A frame in flight.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
-    /// Its bytes, check sequence included.
+    /// Length in bytes, including the check sequence.
     pub(super) len: u16,
-    /// The machine it is for.
+    /// The machine that receives the frame.
     pub(super) to: u8,
-    /// When its driver was given it.
+    /// When the frame was given to its driver.
     pub(super) born: Time,
-    /// What receive-side scaling makes of its addresses and ports.
+    /// RSS hash of the addresses and ports.
     pub(super) hash: u32,
-    /// The queue that it is in, of the NIC where it is.
+    /// The frame's queue in the NIC that currently has it.
     pub(super) queue: u8,
-    /// What it carries.
+    /// Contents of the frame.
     pub(super) body: Body,
 }
 
-/// What a frame carries.
+/// Contents of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Body {
     /// A UDP datagram.
     Datagram,
-    /// A TCP segment, by its place among the [contents](Contents).
+    /// A TCP segment, as a key into the [contents](Contents).
     Segment(usize),
-    /// An IP packet, by the place there of all bytes of its frame.
+    /// An IP packet, as a key to all bytes of its frame in the [contents](Contents).
     Packet(usize),
-    /// The partner is to stop, or to go on (802.3x).
+    /// Asks the partner to stop or to continue sending (802.3x).
     Pause { stop: bool },
 }
 
 impl Frame {
-    /// Its bytes in memory.
+    /// Returns the number of bytes that the frame takes in memory.
     pub(super) fn bytes(&self) -> u32 {
         u32::from(self.len - CHECK_SEQUENCE)
     }
 }
 
-/// What is in frames that are on their way.
+/// Contents of the frames in flight.
 #[derive(Debug, Default)]
 pub(super) struct Contents {
     pub(super) segments: Slab<Segment>,
@@ -57,7 +57,7 @@ pub(super) struct Contents {
 }
 
 impl Contents {
-    /// Bytes of data that a segment has; other frames have none for TCP.
+    /// Returns the number of bytes of TCP data in a frame.
     pub(super) fn data_len(&self, body: Body) -> u64 {
         match body {
             Body::Segment(key) => self.segments[key].payload.len().try_into().unwrap_or(0),
@@ -65,7 +65,7 @@ impl Contents {
         }
     }
 
-    /// A frame goes no further.
+    /// Drops the contents of a frame.
     pub(super) fn forget(&mut self, body: Body) {
         match body {
             Body::Segment(key) => drop(self.segments.remove(key)),
@@ -75,7 +75,7 @@ impl Contents {
     }
 }
 
-/// Bytes of frames, without check sequence. Memory of those that are gone is used again.
+/// Bytes of frames, without check sequence. Buffers of removed frames are reused.
 #[derive(Debug, Default)]
 pub(super) struct Packets {
     buffers: Vec<Vec<u8>>,
@@ -83,7 +83,7 @@ pub(super) struct Packets {
 }
 
 impl Packets {
-    /// Keeps a frame of these bytes; they are copied.
+    /// Stores a copy of a frame's bytes, and returns its key.
     pub(super) fn insert(&mut self, bytes: &[u8]) -> usize {
         let key = self.free.pop().unwrap_or_else(|| {
             self.buffers.push(Vec::new());
@@ -94,17 +94,17 @@ impl Packets {
         key
     }
 
-    /// The bytes of a frame.
+    /// Returns the bytes of a frame.
     pub(super) fn bytes_mut(&mut self, key: usize) -> &mut Vec<u8> {
         &mut self.buffers[key]
     }
 
-    /// A frame is gone.
+    /// Removes a frame.
     pub(super) fn remove(&mut self, key: usize) {
         self.free.push(key);
     }
 
-    /// Frames that are on their way.
+    /// Returns the number of frames in flight.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.buffers.len() - self.free.len()

@@ -1,4 +1,4 @@
-//! One NIC of a machine, with its wire and what its driver remembers.
+//! One NIC of a machine, with its wire and its driver's state.
 
 use super::SimulationError;
 use super::event::NicId;
@@ -10,17 +10,17 @@ use crate::profile::{DriverRule, NicProfile};
 use baton_sim::hardware::{Wire, WireConfig};
 use baton_wire::line_len;
 
-/// What a driver remembers of the rings of a queue.
+/// A driver's state of the rings of a queue.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DriverRings {
-    /// Descriptors for frames to receive that were not given back to the NIC.
+    /// Receive descriptors not yet given back to the NIC.
     pub(super) to_refill: u32,
-    /// Frames in the send ring that the NIC was not told of.
+    /// Frames in the send ring not yet reported to the NIC.
     pub(super) to_announce: u32,
-    /// Frames that were sent and received since the driver has read from the NIC how far that is.
+    /// Frames sent and received since the driver last read the NIC's progress.
     pub(super) sent: u32,
     pub(super) received: u32,
-    /// Places of the send ring: the next to use, and the next to take back.
+    /// Slots of the send ring: the next to use, and the next to reclaim.
     next_slot: u32,
     next_reclaim: u32,
     send_ring: u32,
@@ -39,14 +39,14 @@ impl DriverRings {
         }
     }
 
-    /// The place of the send ring for the next frame.
+    /// Takes the slot of the send ring for the next frame.
     pub(super) fn take_slot(&mut self) -> u32 {
         let slot = self.next_slot;
         self.next_slot = (slot + 1) % self.send_ring;
         slot
     }
 
-    /// The place of the send ring from which on the next `count` descriptors are taken back.
+    /// Returns the slot of the send ring from which the next `count` descriptors are reclaimed, and advances past them.
     pub(super) fn take_reclaim(&mut self, count: u32) -> u32 {
         let slot = self.next_reclaim;
         self.next_reclaim = (slot + count) % self.send_ring;
@@ -58,12 +58,12 @@ impl DriverRings {
 #[derive(Debug)]
 pub(super) struct Interface {
     pub(super) nic: Nic,
-    /// From its NIC.
+    /// The wire that leaves the NIC.
     pub(super) wire: Wire<Frame>,
-    /// What the driver remembers of each queue.
+    /// The driver's state of each queue.
     pub(super) rings: Vec<DriverRings>,
     pub(super) driver: DriverRule,
-    /// Frames that were lost before the NIC had them.
+    /// Frames lost before they reached the NIC.
     pub(super) losses: Losses,
 }
 
@@ -89,12 +89,12 @@ impl Interface {
         })
     }
 
-    /// Whether its driver has something to do in a queue.
+    /// Returns whether the driver has work in a queue.
     pub(super) fn has_work(&self, queue: u8) -> bool {
         self.nic.has_delivered(queue) || self.nic.completed(queue) > 0
     }
 
-    /// Bytes that its NIC has put on the wire, preambles and gaps included.
+    /// Returns the bytes that the NIC has put on the wire, including preambles and gaps.
     pub(super) fn line_bytes(&self) -> u64 {
         let counters = self.wire.counters();
         counters.bytes_sent + line_len(0) as u64 * counters.frames_sent

@@ -1,7 +1,7 @@
-//! Simulated NICs, with the hosts, drivers and buses that they have to do with.
+//! Simulated NICs, with their hosts, drivers and buses.
 //!
-//! Two machines are joined by a cable, or three by a switch. Partners are modelled like the NIC under test, and may be what limits it. Time
-//! is virtual: the same trial gives the same bits.
+//! A cable joins two machines, or a switch joins three. Partners are modelled like the NIC under test, and may be the bottleneck. Time is
+//! virtual: the same trial gives exactly the same result.
 
 mod application;
 mod bus;
@@ -34,29 +34,29 @@ use frame::Contents;
 use machine::{Drivers, Parts};
 use world::{Link, World};
 
-/// Delay of a cable, nanoseconds: some metres.
+/// Delay of a cable of a few metres, in nanoseconds.
 const CABLE_NS: u32 = 50;
 
-/// More frames than may differ between what was offered and what was counted without a loss: what a handler of interrupts leaves waiting
-/// comes and goes.
+/// How far the numbers of offered and counted frames may differ without a loss, because the number of frames that wait for an interrupt
+/// handler varies.
 const TOLERANCE: u64 = 64;
 
-/// Longest time without a frame in a burst, after which nothing more of it comes.
+/// Time without a frame after which a burst is over.
 const QUIET: Span = Span::from_ms(20);
 
 pub use router::route;
 pub use web::serve;
 
-/// A profile describes what cannot be simulated.
+/// A profile describes something that cannot be simulated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SimulationError {
-    /// The bus.
+    /// The bus cannot be simulated.
     #[error("bus: {0}")]
     Bus(#[from] InterconnectError),
-    /// Processor, memory or wire.
+    /// Processor, memory or wire cannot be simulated.
     #[error(transparent)]
     Hardware(#[from] ConfigError),
-    /// It is not known what applications cost on a host.
+    /// The host's profile does not give the costs of applications.
     #[error("host {0}: has no table `applications`; expected what applications cost there")]
     NoCosts(String),
 }
@@ -66,26 +66,26 @@ pub enum SimulationError {
 pub struct SimulatedPort<'a> {
     /// The NIC under test.
     pub under_test: &'a NicProfile,
-    /// That of the machine which sends to it, or to which it sends if there is no other.
+    /// NIC of the machine that sends to the NIC under test, or of the only other machine.
     pub partner: &'a NicProfile,
-    /// That of the machine which it sends to where there are two.
+    /// NIC of the machine that the NIC under test sends to, in tests with two partners.
     pub receiver: &'a NicProfile,
-    /// All hosts.
+    /// The host of every machine.
     pub host: &'a HostProfile,
-    /// Flows of datagrams that a sender has, which receive-side scaling spreads.
+    /// Number of flows of datagrams per sender, which receive-side scaling spreads.
     pub flows: u16,
 }
 
-/// Flows of a sender where nothing else is said.
+/// Default number of flows per sender.
 pub const FLOWS: u16 = 1_024;
 
 impl<'a> SimulatedPort<'a> {
-    /// All NICs alike.
+    /// Creates a port on which all NICs are of the same kind.
     pub fn alike(nic: &'a NicProfile, host: &'a HostProfile) -> Self {
         Self::with_partner(nic, nic, host)
     }
 
-    /// A NIC with partners that are alike.
+    /// Creates a port on which all partners have the same NIC.
     pub fn with_partner(
         under_test: &'a NicProfile,
         partner: &'a NicProfile,
@@ -100,12 +100,12 @@ impl<'a> SimulatedPort<'a> {
         }
     }
 
-    /// Processors that a machine with this NIC uses: each has a queue of its own.
+    /// Returns the number of processors that a machine with this NIC uses, each with a queue of its own.
     fn cores(&self, nic: &NicProfile) -> u8 {
         self.host.cores.min(nic.queues)
     }
 
-    /// Everything at its beginning.
+    /// Creates the world in its initial state.
     fn world(&self, request: &Request) -> Result<World, SimulationError> {
         let is_three_way = request.test.is_three_way();
         let all = [self.under_test, self.partner, self.receiver];
@@ -175,7 +175,7 @@ impl Port for SimulatedPort<'_> {
     }
 }
 
-/// Waits until nothing more comes: when that was.
+/// Runs until no more frames arrive, and returns when that was.
 fn drain(world: &mut World, mut end: Time) -> Time {
     let delivered = |world: &World| {
         world
@@ -194,22 +194,22 @@ fn drain(world: &mut World, mut end: Time) -> Time {
     }
 }
 
-/// All that is counted, at a moment.
+/// All counts at one moment.
 #[derive(Clone, Debug)]
 struct Snapshot {
     machines: Vec<MachineSnapshot>,
-    /// Frames that the switch had no room for, by the machine they were for.
+    /// Frames that the switch dropped for lack of buffers, by the machine they were for.
     switch: Vec<u64>,
 }
 
-/// What is counted on one machine.
+/// Counts of one machine.
 #[derive(Clone, Copy, Debug)]
 struct MachineSnapshot {
-    /// Frames that were due, and those that were given to the driver or refused by it.
+    /// Frames that were due, and frames that were given to the driver, including those that it refused.
     offered: u64,
     tried: u64,
     sent: u64,
-    /// With preambles and gaps.
+    /// Bytes on the wire, including preambles and gaps.
     line_bytes: u64,
     delivered: u64,
     lost_before_wire: Losses,
@@ -236,7 +236,7 @@ impl Snapshot {
         }
     }
 
-    /// The frames from one machine to another since `before`.
+    /// Returns the counts of frames from one machine to another since `before`.
     fn stream(&self, before: &Self, from: usize, to: usize) -> Stream {
         let sender = (&self.machines[from], &before.machines[from]);
         let receiver = (&self.machines[to], &before.machines[to]);
@@ -282,7 +282,8 @@ impl MachineSnapshot {
             }
         }
         let interface = &machine.interfaces[0];
-        // A handler of interrupts takes hundreds of microseconds' worth at once, which would make results as coarse as that.
+        // An interrupt handler reads hundreds of microseconds' worth of data at once; without this correction, results would be as coarse
+        // as that.
         let not_read = interface
             .nic
             .delivered()
@@ -304,7 +305,7 @@ impl MachineSnapshot {
     }
 }
 
-/// What came of a trial.
+/// Returns the result of a trial.
 fn trial(request: &Request, world: &World, [before, after]: [&Snapshot; 2], start: Time) -> Trial {
     let receiver = world.machines.len() - 1;
     let [under_test, partner] = [&world.machines[0], &world.machines[1]];
@@ -340,7 +341,7 @@ fn trial(request: &Request, world: &World, [before, after]: [&Snapshot; 2], star
     }
 }
 
-/// How busy everything was.
+/// Returns the utilisation of all resources.
 fn uses(
     request: &Request,
     world: &World,
@@ -361,7 +362,7 @@ fn uses(
     uses
 }
 
-/// How busy everything of a machine under test was, for some time up to a moment. `line_bytes` are those that its NICs sent then.
+/// Returns the utilisation of a machine under test during `span` up to `end`, in which its NICs sent `line_bytes`.
 fn uses_of<const NICS: usize>(
     machine: &machine::Machine,
     link: LinkRate,

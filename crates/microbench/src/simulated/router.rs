@@ -1,4 +1,4 @@
-//! A router with two NICs, each on a switch of its own with a client.
+//! A router with two NICs, each of which is connected to a client by its own switch.
 
 use super::application::{Application, Datagrams, IpRouter, RouterCounts, Sending, What, hashes};
 use super::event::NicId;
@@ -13,10 +13,10 @@ use std::sync::Arc;
 
 const ROUTER: u8 = 0;
 
-/// Lets two clients replay `traffic` through a router, at so many packets a second together, and counts after a time for a time.
+/// Lets two clients replay `traffic` through a router at `rate` packets per second in total, and counts for a time after a warm-up.
 ///
 /// # Errors
-/// A profile describes what cannot be simulated.
+/// A profile describes something that cannot be simulated.
 pub fn route(
     machines: &Machines<'_>,
     drivers: Drivers,
@@ -38,7 +38,7 @@ pub fn route(
     let mut losses = after.losses.since(&before.losses);
     let offered = after.offered - before.offered;
     let tried = after.tried - before.tried;
-    // What a client had no time to send. Its processor may be a little behind.
+    // Packets that a client had no time to send. The client's processor may lag slightly without that being a loss.
     let late = offered.saturating_sub(tried);
     if late > super::TOLERANCE {
         losses.add(Place::Sender, late);
@@ -61,7 +61,7 @@ pub fn route(
     })
 }
 
-/// Everything at its beginning: machine 0 is the router, and behind its n-th NIC is machine n + 1.
+/// Creates the world in its initial state: machine 0 is the router, and machine n + 1 is behind its n-th NIC.
 fn world(
     machines: &Machines<'_>,
     drivers: Drivers,
@@ -73,7 +73,7 @@ fn world(
     let mut router = Router::new(traffic.interfaces()).expect("its addresses are sound");
     for (interface, mut greeting) in traffic.greetings().into_iter().enumerate() {
         router.handle_frame(Time::ZERO, interface, &mut greeting);
-        // The answer is not waited for.
+        // Discard the answer.
         while router.poll_frame(Time::ZERO, interface, &mut Vec::new()) {}
     }
     let routes = traffic.routes() as u32;
@@ -114,7 +114,7 @@ fn world(
     World::new(machines.link_rate(), all, vec![link(0), link(1)])
 }
 
-/// All that is counted, at a moment.
+/// All counts at one moment.
 struct Counts {
     router: RouterCounts,
     offered: u64,
@@ -170,7 +170,7 @@ mod tests {
     use smoltcp::wire::{EthernetFrame, Icmpv4Message, Icmpv4Packet, Ipv4Packet, Ipv4Repr};
     use std::collections::BTreeMap;
 
-    /// Lets it forward for a while: the world, and frames that each client got.
+    /// Forwards traffic for a while, and returns the world and the frames that each client received.
     fn forward(traffic: &RouterTraffic, rate: f64) -> (World, [Vec<Vec<u8>>; 2]) {
         let (nic, host) = (NicProfile::ideal(), HostProfile::shipped("athlon-2600"));
         let host = host.expect("a host");
@@ -197,7 +197,7 @@ mod tests {
         let trace = StandIn::Aix.generate(9, 1_000);
         let traffic = RouterTraffic::of(&trace);
         let (_, got) = forward(&traffic, 100e3);
-        // Clients begin with their first frame and send them in order.
+        // Clients begin with their first frame and send in order.
         for (receiver, frames) in got.iter().enumerate() {
             let sender = 1 - receiver;
             assert!(frames.len() > 1_500, "{}", frames.len());
@@ -229,7 +229,7 @@ mod tests {
         let senders: BTreeMap<_, _> = trace.packets.iter().map(|one| (one.src, ())).collect();
         let (_, got) = forward(&traffic, 10e3);
         let errors: Vec<_> = got.iter().flatten().collect();
-        // A hundred a second are allowed, and as many at once.
+        // The router may send a hundred errors per second, and bursts of a hundred.
         assert!((10..=204).contains(&errors.len()), "{}", errors.len());
         for frame in errors {
             let ethernet = EthernetFrame::new_checked(&frame[..]).expect("a frame");
@@ -244,7 +244,7 @@ mod tests {
     #[test]
     fn no_packet_stays_behind() {
         let traffic = RouterTraffic::of(&StandIn::Nlanr.generate(9, 1_000));
-        // More than it can forward.
+        // More than the router can forward.
         let (world, got) = forward(&traffic, 700e3);
         assert!(got.iter().all(|frames| !frames.is_empty()));
         let under_way = world.contents.packets.len();

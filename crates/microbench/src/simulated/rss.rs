@@ -1,9 +1,9 @@
-//! Receive-side scaling: which queue a frame goes to (Microsoft, "RSS Hashing Functions"; the verification suite there has the key).
+//! Receive-side scaling: the queue of each frame (Microsoft, "RSS Hashing Functions"; the key is that of its verification suite).
 
 use baton_wire::Endpoint;
 use std::net::IpAddr;
 
-/// The key of the verification suite, as far as addresses and ports of IPv4 need it.
+/// The key of the verification suite, as far as IPv4 addresses and ports need it.
 const KEY: [u8; 16] = [
     0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67, 0x25, 0x3d, 0x43, 0xa3, 0x8f, 0xb0,
 ];
@@ -11,7 +11,7 @@ const KEY: [u8; 16] = [
 /// Bytes of input: two addresses and two ports.
 const INPUT: usize = 12;
 
-/// What each value of each byte of input adds.
+/// Contribution of each value of each input byte to the hash.
 const TABLE: [[u32; 256]; INPUT] = table();
 
 const fn table() -> [[u32; 256]; INPUT] {
@@ -24,7 +24,7 @@ const fn table() -> [[u32; 256]; INPUT] {
             let mut bit = 0;
             while bit < 8 {
                 if value & (0x80 >> bit) != 0 {
-                    // The 32 bits of the key from this bit of the input on.
+                    // The 32 bits of the key that start at this bit of the input.
                     table[place][value] ^= (key << (8 * place + bit) >> 96) as u32;
                 }
                 bit += 1;
@@ -36,7 +36,7 @@ const fn table() -> [[u32; 256]; INPUT] {
     table
 }
 
-/// The hash of a frame that goes from one end to another, of IPv4.
+/// Returns the hash of an IPv4 frame from one endpoint to another.
 pub(super) fn hash(from: Endpoint, to: Endpoint) -> u32 {
     let (IpAddr::V4(source), IpAddr::V4(destination)) = (from.addr, to.addr) else {
         return 0;
@@ -56,7 +56,7 @@ pub(super) fn hash(from: Endpoint, to: Endpoint) -> u32 {
 mod tests {
     use super::*;
 
-    /// The verification suite of the specification, IPv4 with TCP.
+    /// Values of the specification's verification suite, IPv4 with TCP.
     #[test]
     fn hashes_are_those_of_the_verification_suite() {
         for (from, to, expected) in [

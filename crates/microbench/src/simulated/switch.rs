@@ -7,17 +7,17 @@ use crate::frame::LinkRate;
 use baton_sim::hardware::{Wire, WireConfig};
 use baton_wire::Span;
 
-/// From the last bit of a frame until it can leave, nanoseconds (assumed: the switches of the report are not named).
+/// Nanoseconds from the last bit of a frame until the frame can leave (assumed: the report does not name its switches).
 const FORWARDING_NS: u64 = 4_000;
 
-/// Frames that wait for a port of each gigabit a second (assumed: 128 KiB of memory, the usual then, in full frames; what those of today
-/// share is about as much).
+/// Frames that a port can queue per gigabit per second (assumed: 128 KiB of memory, usual at the time, in full frames; the shared memory of
+/// current switches amounts to about as much).
 const QUEUE_FRAMES: u32 = 85;
 
-/// A switch with a port for each NIC. It takes no part in flow control.
+/// A switch with a port for each NIC. It does not take part in flow control.
 #[derive(Debug)]
 pub(super) struct Switch {
-    /// Out of each port, and whose it is.
+    /// The NIC at each port, and the wire to it.
     ports: Vec<(NicId, Wire<Frame>)>,
 }
 
@@ -34,7 +34,7 @@ impl Switch {
         Ok(Self { ports })
     }
 
-    /// A frame has come in. The machine that it is for has one port here.
+    /// Handles a received frame. The frame's destination machine has one port on this switch.
     pub(super) fn receive(&mut self, cx: &mut Context<'_>, frame: Frame) {
         if matches!(frame.body, Body::Pause { .. }) {
             return;
@@ -61,7 +61,7 @@ impl Switch {
         }
     }
 
-    /// A frame arrives at a NIC.
+    /// Takes the frame that arrives at a NIC.
     pub(super) fn deliver(&mut self, cx: &mut Context<'_>, to: NicId) -> Option<Frame> {
         let (_, wire) = self.ports.iter_mut().find(|(nic, _)| *nic == to)?;
         let frame = wire.receive(cx.now);
@@ -71,7 +71,7 @@ impl Switch {
         frame
     }
 
-    /// Frames for a machine for which there was no room.
+    /// Returns the number of frames for a machine that were dropped for lack of buffers.
     pub(super) fn dropped(&self, machine: usize) -> u64 {
         let of_machine = |(nic, _): &&(NicId, Wire<Frame>)| usize::from(nic.machine) == machine;
         let ports = self.ports.iter().filter(of_machine);

@@ -11,16 +11,16 @@ use baton_workload::Replay;
 
 const SERVER: u8 = 0;
 
-/// How often it is looked whether there are enough responses.
+/// Interval at which the number of responses is checked.
 const LOOK: Span = Span::from_ms(1);
 
-/// The longest time that responses are waited for.
+/// Maximum time to wait for responses.
 const LONGEST: Span = Span::from_secs(60);
 
-/// Lets so many users on several machines replay their parts of a log, and counts a number of responses after another.
+/// Lets users on several machines replay their parts of a log, and counts a number of responses after a warm-up.
 ///
 /// # Errors
-/// A profile describes what cannot be simulated.
+/// A profile describes something that cannot be simulated.
 pub fn serve(
     machines: &Machines<'_>,
     log: &Replay,
@@ -61,7 +61,7 @@ pub fn serve(
     })
 }
 
-/// Everything at its beginning: machine 0 is the server.
+/// Creates the world in its initial state: machine 0 is the server.
 fn world(
     machines: &Machines<'_>,
     log: &Replay,
@@ -91,7 +91,7 @@ fn world(
     World::new(machines.link_rate(), all, vec![Link::Switch(nics)])
 }
 
-/// Lets time go on from `now` until there are so many responses: when that is.
+/// Runs from `now` until there are this many responses, and returns when that was.
 fn run_until(world: &mut World, now: Time, responses: u64) -> Time {
     let mut until = now;
     while Counts::of(world).clients.responses < responses && until < now + LONGEST {
@@ -101,7 +101,7 @@ fn run_until(world: &mut World, now: Time, responses: u64) -> Time {
     until
 }
 
-/// All that is counted, at a moment.
+/// All counts at one moment.
 struct Counts {
     clients: ClientCounts,
     lost_frames: u64,

@@ -1,4 +1,4 @@
-//! Machines, what joins them, and time.
+//! Machines and their links, and the event loop.
 
 use super::SimulationError;
 use super::event::{Context, Event, NicId};
@@ -9,16 +9,16 @@ use crate::frame::LinkRate;
 use baton_sim::EventQueue;
 use baton_wire::Time;
 
-/// What joins NICs, each of which is in one of these.
+/// A link that joins NICs. Each NIC is on exactly one link.
 #[derive(Debug)]
 pub(super) enum Link {
-    /// A cable between two.
+    /// A cable between two NICs.
     Cable([NicId; 2]),
-    /// A switch with a cable to each.
+    /// A switch with a cable to each NIC.
     Switch(Vec<NicId>),
 }
 
-/// Where the wire of a NIC ends.
+/// The end of a NIC's wire.
 #[derive(Clone, Copy, Debug)]
 enum End {
     Nic(NicId),
@@ -31,16 +31,16 @@ enum End {
 pub(super) struct World {
     pub(super) machines: Vec<Machine>,
     pub(super) switches: Vec<Switch>,
-    /// What all links are like.
+    /// Rate of all links.
     pub(super) rate: LinkRate,
-    /// By machine and NIC.
+    /// End of each NIC's wire, by machine and NIC.
     ends: Vec<Vec<End>>,
     events: EventQueue<Event>,
     pub(super) contents: Contents,
 }
 
 impl World {
-    /// Machines and what joins them.
+    /// Creates machines and the links that join them.
     pub(super) fn new(
         rate: LinkRate,
         machines: Vec<Parts<'_>>,
@@ -82,7 +82,7 @@ impl World {
         Ok(world)
     }
 
-    /// Lets time go on to `until`, or until nothing more happens. What happens at `until` itself comes later.
+    /// Runs until `until`, or until there are no more events. Events at `until` itself are not handled yet.
     pub(super) fn run(&mut self, until: Time) {
         while self.events.peek_time().is_some_and(|time| time < until) {
             if let Some((now, event)) = self.events.pop() {

@@ -1,7 +1,7 @@
-//! The data cache of a session (data-caching 4.1 and 4.3): CACHE INIT, INSERT, and SENDs from it.
+//! The data cache of a session (data-caching 4.1 and 4.3): CACHE INIT, INSERT, and SENDs from the cache.
 //!
-//! The adapter is a slave; the host decides what stands where. Fetching takes time, but requests mean what they mean in the order in
-//! which they came: a SEND refers to the block that was in its place then, and waits for it if it is still being fetched.
+//! The host alone decides what the cache holds. Fetching takes time, but requests take effect in the order in which they arrive: a SEND
+//! refers to the block that was in the cache when the SEND arrived, and waits for its data if that is still being fetched.
 
 use super::dma::Job;
 use super::sending::{Send, SendData};
@@ -17,25 +17,25 @@ use std::sync::Arc;
 /// The cache of one session.
 #[derive(Debug)]
 pub(super) struct Cache<P> {
-    /// None until the host has asked for it.
+    /// `None` until the host has requested a cache.
     blocks: Option<Blocks<P>>,
-    /// INSERTs that are being fetched, oldest first; they are numbered without a gap.
+    /// INSERTs whose data is being fetched, oldest first. Their numbers are consecutive.
     inserts: VecDeque<Insert<P>>,
     next_insert: u64,
 }
 
-/// An INSERT.
+/// An INSERT whose data is being fetched.
 #[derive(Debug)]
 struct Insert<P> {
-    /// What the answer needs.
+    /// Socket number for the answer.
     number: u32,
     tag: u32,
     block: Arc<Block<P>>,
-    /// Sockets whose next SEND waits for it. Some of them may be others by then.
+    /// Slots of sockets whose next SEND waits for this INSERT. A slot may have been reused for another socket by then.
     waiting: Vec<u32>,
 }
 
-/// What an INSERT asks for.
+/// Parameters of an INSERT.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) tag: u32,
@@ -53,18 +53,18 @@ impl<P: Payload + Inline> Cache<P> {
         }
     }
 
-    /// INSERTs that are being fetched.
+    /// Returns the number of INSERTs whose data is being fetched.
     pub(super) fn inserts(&self) -> usize {
         self.inserts.len()
     }
 
-    /// Its size, and bytes that it holds.
+    /// Returns the size of the cache and the number of bytes it holds.
     pub(super) fn bytes(&self) -> (u32, u32) {
         let blocks = self.blocks.as_ref();
         blocks.map_or((0, 0), |blocks| (blocks.bytes(), blocks.used()))
     }
 
-    /// The part of it that is within bounds.
+    /// Returns the blocks if the range lies within the cache.
     fn blocks(&mut self, offset: u32, len: u32) -> Result<&mut Blocks<P>, Status> {
         let blocks = self.blocks.as_mut().ok_or(Status::NoCache)?;
         match blocks.admits(offset, len) {
@@ -73,7 +73,7 @@ impl<P: Payload + Inline> Cache<P> {
         }
     }
 
-    /// What stands in a range.
+    /// Returns references to the contents of a range.
     fn refer(&mut self, offset: u32, len: u32) -> Result<References<P>, Status> {
         if len == 0 {
             return Err(Status::BadValue);
@@ -82,8 +82,8 @@ impl<P: Payload + Inline> Cache<P> {
         found.ok_or(Status::NotCached)
     }
 
-    /// Whether all of it has been fetched; if not, the socket in `slot` hears when it has. `waits_for` is the last INSERT of which it will
-    /// hear: those before it are over by then.
+    /// Returns whether all parts have been fetched. If not, registers the socket in `slot` to continue when they have. `waits_for` is the
+    /// last INSERT for which the socket is registered; earlier INSERTs have completed by then.
     pub(super) fn is_here(
         &mut self,
         parts: &References<P>,
@@ -116,7 +116,7 @@ impl<P: Payload + Inline> Cache<P> {
 }
 
 impl<P: Payload + Inline> Session<P> {
-    /// CACHE INIT. What is under way is still sent, and fetched.
+    /// Executes CACHE INIT. Operations in progress on the old cache complete as usual.
     pub(super) fn cache_init(&mut self, work: &Work<'_, P>, number: u32, tag: u32) {
         let config = &work.shared.config;
         let bytes = config.cache_bytes;
@@ -128,7 +128,7 @@ impl<P: Payload + Inline> Session<P> {
         self.respond(work.now, number, tag, Status::Ok, outcome);
     }
 
-    /// INSERT; answered when the data has been fetched.
+    /// Executes INSERT, which is answered when the data has been fetched.
     pub(super) fn cache_insert(
         &mut self,
         work: &Work<'_, P>,
@@ -161,7 +161,7 @@ impl<P: Payload + Inline> Session<P> {
         Ok(())
     }
 
-    /// The data of the INSERT that has been under way for longest is here.
+    /// Stores the data of the oldest INSERT in progress.
     pub(super) fn inserted(&mut self, work: &mut Work<'_, P>, data: P) {
         let Some(insert) = self.cache.inserts.pop_front() else {
             return debug_assert!(false, "an INSERT is being fetched");
@@ -179,7 +179,7 @@ impl<P: Payload + Inline> Session<P> {
         }
     }
 
-    /// SEND from the cache: in line with the other SENDs of the socket.
+    /// Executes a SEND from the cache, in order with the other SENDs of the socket.
     pub(super) fn send_cached(
         &mut self,
         work: &mut Work<'_, P>,

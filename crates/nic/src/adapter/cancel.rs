@@ -9,8 +9,8 @@ use baton_bus::link::Inline;
 use baton_wire::Payload;
 
 impl<P: Payload + Inline> Session<P> {
-    /// CANCEL: takes back the ACCEPT, CONNECT, SEND or RECV of tag `target`. What is being carried out, because a transfer of
-    /// its data is under way, cannot be taken back any more: there is no such request then.
+    /// Executes CANCEL: withdraws the ACCEPT, CONNECT, SEND or RECV with tag `target`. A request whose data is being transferred can no
+    /// longer be cancelled and is treated as not found.
     pub(super) fn cancel(
         &mut self,
         work: &mut Work<'_, P>,
@@ -57,14 +57,14 @@ impl<P: Payload + Inline> Session<P> {
         let outcome = Outcome::AcceptedBulk { count: 0 };
         self.respond(work.now, number, target, Status::Cancelled, outcome);
         if is_first {
-            // The next may want fewer connections.
+            // The next ACCEPT may want fewer connections.
             self.forget_deadline(slot);
             self.serve_accepts(work, slot);
         }
         true
     }
 
-    /// A SEND or RECV that waits.
+    /// Cancels a pending SEND or RECV.
     fn cancel_transfer(&mut self, work: &mut Work<'_, P>, slot: u32, target: u32) -> bool {
         let socket = &mut self.sockets[slot as usize];
         let number = socket.number;
@@ -79,7 +79,7 @@ impl<P: Payload + Inline> Session<P> {
             }
         };
         self.respond(work.now, number, target, Status::Cancelled, outcome);
-        // What comes after it may go now.
+        // Requests behind the cancelled one may proceed now.
         self.feed(work, slot);
         true
     }

@@ -10,7 +10,8 @@ use baton_bus::link::Inline;
 use baton_wire::Payload;
 
 impl<P: Payload + Inline> Adapter<P> {
-    /// Asserts every invariant of the adapter and of each session. Takes time in proportion to what there is.
+    /// Asserts every invariant of the adapter and of each session. Takes time in proportion to the number of sessions, sockets and
+    /// requests.
     pub fn check(&self) {
         for place in self.shared.owners.places() {
             let session = self.sessions.get(place.session as usize);
@@ -152,7 +153,7 @@ impl<P: Payload + Inline> Session<P> {
         );
     }
 
-    /// Every entry of a pool is in the chain of one socket, and every transfer is one of them.
+    /// Asserts that every entry of a pool is in the chain of one socket, and that every transfer belongs to one of these entries.
     fn check_pools(&self) {
         let count = |chains: fn(&Socket) -> u32| {
             let sockets = self.sockets.iter();
@@ -175,7 +176,7 @@ impl<P: Payload + Inline> Session<P> {
             let receives = self.receives.iter(chain);
             receives.map(|receive| receive.under_way).sum::<u32>()
         };
-        // A part of a packet may only wait for its turn.
+        // A part of a packet may have no transfer and only wait for its turn.
         let fetching = |chain: &Chain| {
             let sends = self.sends.iter(chain);
             sends.filter(|send| send.is_in_memory()).count() as u32

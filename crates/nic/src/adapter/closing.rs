@@ -1,4 +1,4 @@
-//! CLOSE, and all other ends.
+//! CLOSE, and all other ways in which connections end.
 
 use super::Ending;
 use super::session::{Session, Work};
@@ -8,7 +8,7 @@ use baton_bus::link::Inline;
 use baton_tcp::{CloseReason, ConnId};
 use baton_wire::{Payload, Span, Time};
 
-/// The status that tells why a connection is over.
+/// Returns the status that reports why a connection has ended.
 pub(super) fn status_of(reason: CloseReason) -> Status {
     match reason {
         CloseReason::Normal => Status::Ok,
@@ -21,7 +21,9 @@ pub(super) fn status_of(reason: CloseReason) -> Status {
 }
 
 impl<P: Payload + Inline> Session<P> {
-    /// CLOSE. Of the sending direction: answered when everything before it has been handed to TCP. Of a connection: when it is over.
+    /// Executes CLOSE. A close of the sending direction is answered when TCP has accepted all earlier data, a close of the connection when
+    /// the connection has ended. A reset waits for SENDs that are being fetched, because the kernel would have sent their data before the
+    /// reset.
     pub(super) fn close(
         &mut self,
         work: &mut Work<'_, P>,
@@ -70,7 +72,7 @@ impl<P: Payload + Inline> Session<P> {
         }
     }
 
-    /// Remembers whom to answer.
+    /// Records the request, which is answered later.
     fn note_close(&mut self, slot: u32, tag: u32, close: Close) -> Result<(), Status> {
         let closing = &mut self.sockets[slot as usize].closing;
         let is_again = match close {
@@ -90,7 +92,7 @@ impl<P: Payload + Inline> Session<P> {
         Ok(())
     }
 
-    /// A socket without a connection goes at once.
+    /// Frees a socket without a connection at once.
     fn close_idle(&mut self, now: Time, slot: u32, tag: u32) {
         let number = self.sockets[slot as usize].number;
         self.free(slot);
@@ -98,7 +100,7 @@ impl<P: Payload + Inline> Session<P> {
         self.respond(now, number, tag, Status::Ok, done);
     }
 
-    /// The listener is no more; ACCEPTs that wait come back, and with them the sockets they have reserved.
+    /// Closes the listener, cancels pending ACCEPTs and releases the sockets that they have reserved.
     fn end_listening(&mut self, work: &mut Work<'_, P>, slot: u32) {
         self.forget_deadline(slot);
         let socket = &mut self.sockets[slot as usize];
@@ -118,7 +120,7 @@ impl<P: Payload + Inline> Session<P> {
         }
     }
 
-    /// Once all that was to be sent has been handed to TCP, what the host has asked for follows.
+    /// Shuts down or closes the connection if the host has requested that and TCP has accepted all data to be sent.
     pub(super) fn close_when_sent(&mut self, work: &mut Work<'_, P>, slot: u32) {
         let socket = &mut self.sockets[slot as usize];
         let Phase::Connected(conn) = socket.phase else {
@@ -157,8 +159,8 @@ impl<P: Payload + Inline> Session<P> {
         self.finish_if_quiet(work.now, slot);
     }
 
-    /// When the connection is over and no transfer is under way, everything that waits is answered, and the socket is no more.
-    /// The host is told, unless it has asked for this by a CLOSE, which is answered then.
+    /// If the connection has ended and no transfer is in progress, answers all pending requests and frees the socket. The host is notified,
+    /// unless it has requested this by a CLOSE, which is then answered.
     pub(super) fn finish_if_quiet(&mut self, now: Time, slot: u32) {
         let socket = &mut self.sockets[slot as usize];
         let Phase::Ending(status) = socket.phase else {
@@ -205,7 +207,7 @@ impl<P: Payload + Inline> Session<P> {
                     if socket.imported {
                         work.shared.limits.left(socket.relief_asked);
                     }
-                    // An end in order would say that everything had been sent.
+                    // An orderly close would falsely report that everything had been sent.
                     let is_whole = socket.sending.is_done();
                     let may_drain = socket.closing.begun || ending == Ending::Drain;
                     if is_whole && may_drain && work.shared.owners.drain(conn, until) {
@@ -230,7 +232,7 @@ impl<P: Payload + Inline> Session<P> {
     }
 }
 
-/// Resets a connection; nobody waits for its end.
+/// Resets a connection without notifying any application.
 pub(super) fn reset<P: Payload>(work: &mut Work<'_, P>, conn: ConnId) {
     work.shared.owners.abandon(work.now, conn);
     work.stack.abort(conn);

@@ -13,52 +13,52 @@ use std::net::IpAddr;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AdapterConfig {
-    /// The adapter's addresses. Sockets may be bound to them, and connections that are opened have one of them.
+    /// The adapter's addresses. Sockets may be bound to them, and outgoing connections use one of them.
     pub addresses: Vec<IpAddr>,
-    /// The first of the ports that are given to connections that are opened without one (RFC 6056 3.2).
+    /// First port of the range from which outgoing connections without a port get one (RFC 6056 3.2).
     #[schemars(range(min = 1))]
     pub first_port: u16,
-    /// The last of them.
+    /// Last port of the range from which outgoing connections without a port get one.
     #[schemars(range(min = 1))]
     pub last_port: u16,
-    /// Makes the choice of ports hard to guess (RFC 6056 3.3.3).
+    /// Seed that makes the choice of ports hard to guess (RFC 6056 3.3.3).
     pub port_seed: u64,
     /// Depth of each application's queue of responses, descriptors.
     #[schemars(range(min = 1), extend("x-unit" = "descriptors"))]
     pub ring_depth: u32,
-    /// Sends of a socket that are found fetched together are answered by one response (batching 4).
+    /// SENDs of a socket that are found to have been fetched together are answered by one response (batching 4).
     pub cumulative_sends: bool,
-    /// Received data of at most so many bytes travels inside its response (batching 2.3); 0: never.
+    /// Maximum number of bytes of received data that travel inside the response (batching 2.3); 0: never.
     #[schemars(range(max = MOST_INLINE_BYTES), extend("x-unit" = "bytes"))]
     pub most_inline: u32,
-    /// Responses that tell of data do not wait for others.
+    /// Responses that report received data do not wait for others.
     pub data_at_once: bool,
-    /// Applications at most.
+    /// Maximum number of applications.
     #[schemars(range(min = 1, max = MOST_SLOTS))]
     pub most_sessions: u32,
-    /// Sockets of one application at most, those reserved by its ACCEPTs among them.
+    /// Maximum number of sockets of one application, including those reserved by its ACCEPTs.
     #[schemars(range(min = 1, max = MOST_SLOTS))]
     pub most_sockets: u32,
-    /// SENDs of one socket that wait to be fetched, at most.
+    /// Maximum number of SENDs of one socket that wait to be fetched.
     #[schemars(range(min = 1, max = MOST_SLOTS))]
     pub most_sends: u32,
-    /// RECVs of one socket that wait for data, at most.
+    /// Maximum number of RECVs of one socket that wait for data.
     #[schemars(range(min = 1, max = MOST_SLOTS))]
     pub most_receives: u32,
-    /// ACCEPTs of one listener that wait for connections, at most.
+    /// Maximum number of ACCEPTs of one listener that wait for connections.
     #[schemars(range(min = 1, max = MOST_SLOTS))]
     pub most_accepts: u32,
-    /// Connections that may wait for ACCEPTs at one listener, at most; what LISTEN asks for beyond it is cut.
+    /// Maximum number of connections that wait for ACCEPTs at one listener. A LISTEN that asks for more gets this many.
     #[schemars(range(min = 1, max = MOST_SLOTS))]
     pub most_backlog: u32,
     /// Largest send or receive buffer that an option may ask for, bytes.
     pub most_buffer_bytes: u32,
-    /// Connections that an application left behind are reset if they are not over after so long, milliseconds.
+    /// Connections that an application left behind are reset if they have not ended after this time, milliseconds.
     pub drain_ms: u32,
-    /// Connections that are left to come to their end in this way, at most.
+    /// Maximum number of connections that applications left behind and that may still end in order; others are reset.
     pub most_drained: u32,
-    /// Hard_Limit: the most connections that may be imported at a time. Not in files: a simulated NIC has it in [`crate::Config`], and
-    /// the next ones.
+    /// Hard_Limit: maximum number of imported connections at a time. Not read from files: a simulated NIC takes this field, the next two
+    /// and `cache_bytes` from [`crate::Config`].
     #[serde(skip)]
     pub hard_limit: u32,
     /// Load control, which keeps Soft_Limit.
@@ -67,19 +67,19 @@ pub struct AdapterConfig {
     /// On-board memory; none: without a limit.
     #[serde(skip)]
     pub memory: Option<OnBoardMemory>,
-    /// An EXPORT waits at most so long for its connection to come to rest: nothing new is sent until all is acknowledged and nothing
-    /// that was received has a hole. None: the connection leaves as it is.
+    /// Maximum time that an EXPORT waits for its connection to settle. Meanwhile the connection sends nothing new, until all sent data is
+    /// acknowledged and the received data has no hole. None: the connection leaves as it is.
     #[serde(skip)]
     pub settle: Option<Span>,
-    /// Largest state of a connection that is imported, its data included, bytes.
+    /// Largest state of an imported connection, including its data, bytes.
     pub most_state_bytes: u32,
-    /// RECVs of one packet socket that wait for packets, and SENDs under way, at most.
+    /// Maximum number of RECVs of one packet socket that wait for packets, and of its SENDs in progress.
     #[schemars(range(min = 1, max = MOST_SLOTS))]
     pub most_packets: u32,
     /// Data cache of each application that asks for one, bytes; 0: there is none.
     #[serde(skip)]
     pub cache_bytes: u32,
-    /// INSERTs of one application that wait to be fetched, at most.
+    /// Maximum number of INSERTs of one application that wait to be fetched.
     #[schemars(range(min = 1, max = MOST_SLOTS))]
     pub most_inserts: u32,
     /// Batching of responses. Its `max_transfer_bytes` is also the longest buffer of a SEND or RECV.
@@ -90,7 +90,7 @@ impl Default for AdapterConfig {
     fn default() -> Self {
         Self {
             addresses: Vec::new(),
-            // The range of Linux.
+            // The default range of Linux.
             first_port: 32_768,
             last_port: 60_999,
             port_seed: 0,
@@ -120,40 +120,40 @@ impl Default for AdapterConfig {
     }
 }
 
-/// Parameters of an adapter that could not work.
+/// Invalid parameters of an adapter.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AdapterConfigError {
-    /// The batching cannot work.
+    /// The batching parameters are invalid.
     #[error(transparent)]
     Batching(#[from] BatchingError),
-    /// A limit is zero that must not be.
+    /// A limit is zero but must not be.
     #[error("{0} = 0: expected 1 or more")]
     Zero(&'static str),
-    /// There is no port to choose from.
+    /// The port range is empty.
     #[error("first_port = {first}, last_port = {last}: expected 1 or more, in this order")]
     Ports {
-        /// The first.
+        /// First port of the range.
         first: u16,
-        /// The last.
+        /// Last port of the range.
         last: u16,
     },
-    /// So much does not fit into descriptors.
+    /// Descriptors cannot hold this many bytes of inline data.
     #[error("most_inline = {0}: expected at most {max}", max = MOST_INLINE_BYTES)]
     Inline(u32),
-    /// A limit is larger than anything can be counted.
+    /// A limit is too large.
     #[error("{field} = {value}: expected at most {limit}")]
     TooMany {
-        /// The limit's name.
+        /// Name of the limit.
         field: &'static str,
-        /// What was asked for.
+        /// The requested value.
         value: u32,
-        /// What can be.
+        /// The largest accepted value.
         limit: u32,
     },
 }
 
 impl AdapterConfigError {
-    /// The parameter, with the table that it is in, what it is, and what was expected of it.
+    /// Returns the name of the parameter with its table, its value, and the accepted values.
     pub fn parts(&self) -> (String, u32, String) {
         match *self {
             Self::Batching(ref error) => {
@@ -180,14 +180,14 @@ impl AdapterConfigError {
     }
 }
 
-/// Most of anything that is counted in slots.
+/// Maximum of any limit that is counted in slots.
 const MOST_SLOTS: u32 = 1 << 24;
 
 impl AdapterConfig {
-    /// Whether an adapter can work with these parameters.
+    /// Checks that an adapter can work with these parameters.
     ///
     /// # Errors
-    /// Names the parameter that it cannot work with, and what was expected.
+    /// Names the invalid parameter and the accepted values.
     pub fn validate(&self) -> Result<(), AdapterConfigError> {
         self.batching.validate(self.ring_depth, Descriptor::BYTES)?;
         for (field, value) in [

@@ -8,7 +8,7 @@ use baton_wire::{Endpoint, Payload, Time};
 use std::net::IpAddr;
 
 impl<P: Payload + Inline> Session<P> {
-    /// CONNECT; answered when the connection is established or has failed. SENDs and RECVs may follow at once.
+    /// Executes CONNECT, which is answered when the connection is established or has failed. SENDs and RECVs may follow at once.
     pub(super) fn connect(
         &mut self,
         work: &mut Work<'_, P>,
@@ -39,7 +39,7 @@ impl<P: Payload + Inline> Session<P> {
                 }
             }
         };
-        // The four-tuple is free: too many different parameters are in use.
+        // The four-tuple is free, so the stack refused because too many different configurations are in use.
         let conn = conn.ok_or(Status::BadValue)?;
         if let Some(options) = socket.options.as_deref() {
             options.apply_marks_to(work.stack, conn);
@@ -51,7 +51,7 @@ impl<P: Payload + Inline> Session<P> {
         Ok(())
     }
 
-    /// The connection of a CONNECT is established.
+    /// Answers the CONNECT whose connection is now established.
     pub(super) fn connected(&mut self, work: &mut Work<'_, P>, slot: u32) {
         let socket = &mut self.sockets[slot as usize];
         let Phase::Connecting { conn, tag } = socket.phase else {
@@ -65,8 +65,8 @@ impl<P: Payload + Inline> Session<P> {
         self.feed(work, slot);
     }
 
-    /// The CONNECT has failed or was cancelled: what waited for the connection is answered, then the CONNECT. The socket is as it
-    /// was before.
+    /// Handles a CONNECT that failed or was cancelled: answers the requests that waited for the connection, then the CONNECT. The socket
+    /// returns to its earlier state.
     pub(super) fn connect_failed(&mut self, now: Time, slot: u32, status: Status) {
         let socket = &mut self.sockets[slot as usize];
         let Phase::Connecting { tag, .. } = socket.phase else {
@@ -85,7 +85,7 @@ impl<P: Payload + Inline> Session<P> {
     }
 }
 
-/// Whether a connection may be opened to `remote` (RFC 1122 4.2.3.10: not to a group; RFC 4291 2.5.2).
+/// Returns whether a connection may be opened to `remote` (RFC 1122 4.2.3.10: not to a group; RFC 4291 2.5.2).
 fn is_host(remote: Endpoint) -> bool {
     let is_broadcast = matches!(remote.addr, IpAddr::V4(addr) if addr.is_broadcast());
     remote.port != 0

@@ -1,23 +1,24 @@
-//! Whose connections an adapter takes over, where somebody else has a say in that.
+//! Permission to take over connections.
 
 use baton_bus::descriptor::Status;
 use baton_tcp::Portable;
 use baton_wire::Flow;
 use std::fmt::Debug;
 
-/// Decides which connections an adapter may take over, and learns which ones leave it.
+/// Decides which connections an adapter may take over, and is notified when connections leave the adapter.
 ///
-/// An adapter with one serves imported connections only: its applications can neither listen nor connect nor send packets of their own.
+/// An adapter with a `Custody` serves imported connections only: its applications can neither listen nor connect nor send packets of their
+/// own.
 pub trait Custody<P>: Debug + Send {
-    /// An application of this user, if that is known, brings a connection in this state. From here on the connection is the adapter's.
+    /// Checks that an application of this user (if known) may import a connection in this state, and assigns the connection to the adapter.
     ///
     /// # Errors
-    /// The application may not bring it, or the state is not what was taken out.
+    /// Fails if the application may not import the connection, or if the state differs from the one that was taken out of the kernel.
     fn claim(&mut self, user: Option<u32>, state: &Portable<P>) -> Result<(), Status>;
 
-    /// The adapter could not take over a connection that it had claimed: it is the application's again.
+    /// Returns a claimed connection to the application because the adapter could not take it over.
     fn unclaim(&mut self, flow: &Flow);
 
-    /// A connection leaves for its application. Returns the state that the application is given.
+    /// Releases a connection to its application. Returns the state that the application is given.
     fn release(&mut self, state: Portable<P>) -> Portable<P>;
 }

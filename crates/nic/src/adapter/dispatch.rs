@@ -1,4 +1,5 @@
-//! One piece of work at a time: what waits for an adapter's processor, and which of it is done next (handoff-policies 3.1).
+//! Runs an adapter one piece of work at a time: queues the work for the adapter's processor, and selects the next piece (handoff-policies
+//! 3.1).
 
 mod requests;
 
@@ -18,30 +19,30 @@ use requests::{Begun, Requests};
 /// A piece of work of an adapter.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Piece<F> {
-    /// Find out whose a received packet is, and [sort](Dispatch::sort) it.
+    /// Look up the owner of a received packet, then [sort](Dispatch::sort) the packet.
     Lookup(F),
     /// Pass a received packet to the host.
     HostReceive(F),
-    /// TCP input of a received packet.
+    /// Process a received packet in TCP.
     Receive(F),
-    /// [Carry out](Dispatch::carry_out) a request about packets of the host, or all there are about the parts of one.
+    /// [Carry out](Dispatch::carry_out) a request about packets of the host, or all pending requests for the parts of one packet.
     HostRequest,
-    /// The same for a command of the data cache.
+    /// Carry out a command of the data cache.
     CacheCommand,
-    /// The same for any other request, of so many descriptors.
+    /// Carry out any other request, of this many descriptors.
     Request(u32),
-    /// Take note of a transfer of data that [is over](Dispatch::finish_transfer), or of all those of a packet.
+    /// [Finish](Dispatch::finish_transfer) a completed data transfer, or all those of a packet.
     Transfer,
-    /// Send segments; [no more](Dispatch::handle_quiet) if TCP has none.
+    /// Send segments, or [stop](Dispatch::handle_quiet) if TCP has none.
     Transmit,
-    /// Run timers that are due.
+    /// Run due timers.
     Timers,
 }
 
-/// What a transfer of data is about.
+/// Purpose of a data transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transferred {
-    /// A packet that the host sends, by a request that arrived then.
+    /// A packet that the host sends, by a request that arrived at this time.
     FromHost(Time),
     /// A packet that was passed to the host.
     ToHost,
@@ -49,22 +50,23 @@ pub enum Transferred {
     Connection,
 }
 
-/// What may be done now for an application.
+/// Work that an application is ready for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ready {
-    /// Requests for the answers to which there is [room](Adapter::room_for_requests).
+    /// Number of requests whose answers [fit](Adapter::room_for_requests) in the response queue.
     pub requests: usize,
-    /// A transfer of data is over.
+    /// Whether a data transfer has completed.
     pub is_over: bool,
 }
 
-/// The firmware's queues and scheduler around an [`Adapter`]. `F` is a received packet. Packets wait in common, requests of each application
-/// in queues of its own; the scheduler knows only their kinds, and of requests of one kind that of any application is first which came first.
+/// The firmware's queues and scheduler around an [`Adapter`]. `F` is a received packet. All packets share common queues, whereas each
+/// application has its own queues of requests. The scheduler sees only the kinds of work; among requests of one kind from several
+/// applications, the earliest comes first.
 ///
-/// Order of calls: [`Dispatch::attach`] and [`Dispatch::detach`] as the adapter's; [`Dispatch::handle_frame`],
-/// [`Dispatch::take_requests`] and [`Dispatch::handle_timers`] as things come. When the processor is free, [`Dispatch::next_piece`];
-/// what it names is done, what TCP tells goes to the adapter, then [`Dispatch::handle_output`] if TCP may have something to send, and
-/// [`Dispatch::end_piece`] for each application for which there is something.
+/// The caller uses [`Dispatch::attach`] and [`Dispatch::detach`] like those of the adapter, and [`Dispatch::handle_frame`],
+/// [`Dispatch::take_requests`] and [`Dispatch::handle_timers`] as input arrives. When the processor is free, the caller does the work that
+/// [`Dispatch::next_piece`] returns, passes TCP's events to the adapter, calls [`Dispatch::handle_output`] if TCP may have something to
+/// send, and [`Dispatch::end_piece`] for each application that has pending transfers or responses.
 #[derive(Debug)]
 pub struct Dispatch<F> {
     config: Config,
@@ -72,23 +74,23 @@ pub struct Dispatch<F> {
     queues: Queues<F>,
     requests: Vec<Requests>,
     next_stamp: Stamp,
-    /// Arrival of the piece under way.
+    /// Arrival of the current piece.
     current: Stamp,
-    /// TCP may have segments to send; stamp of the oldest arrival that may have caused them.
+    /// Set if TCP may have segments to send: stamp of the oldest arrival that may have caused them.
     transmit: Option<Stamp>,
-    /// Timers were due when this stamp was taken.
+    /// Stamp at which timers were found to be due.
     timers: Option<Stamp>,
-    /// The request under way, or those of a packet.
+    /// The current request, or the current requests about one packet.
     entry: Vec<Descriptor>,
-    /// The application whose request or transfer is under way.
+    /// The application whose request or transfer is being processed.
     session: SessionId,
-    /// What the transfers are about that the piece under way begins.
+    /// Purpose of the transfers that the current piece starts.
     owner: Transferred,
     drops: Drops,
 }
 
 impl<F> Dispatch<F> {
-    /// Without applications, and with nothing to do. Of the parameters it uses the scheduler and the lengths of queues.
+    /// Creates a dispatcher without applications or work. Uses only the scheduler and the queue lengths of `config`.
     pub fn new(config: &Config) -> Self {
         Self {
             config: config.clone(),
@@ -108,12 +110,12 @@ impl<F> Dispatch<F> {
 
     // --- getters ---
 
-    /// Qlen: packets that wait for the adapter's TCP, and under FCFS all that wait for lookup.
+    /// Returns Qlen: the number of packets that wait for the adapter's TCP, and under FCFS also those that wait for lookup.
     pub fn qlen(&self) -> u32 {
         self.queues.qlen(self.order.looks_up_first())
     }
 
-    /// Lengths of all queues.
+    /// Returns the lengths of all queues.
     pub fn queue_lengths(&self) -> QueueLengths {
         let of = |length: fn(&Requests) -> usize| self.requests.iter().map(length).sum();
         QueueLengths {
@@ -123,17 +125,18 @@ impl<F> Dispatch<F> {
         }
     }
 
-    /// The application whose request or transfer the piece under way is.
+    /// Returns the application to which the current request or transfer belongs.
     pub fn session(&self) -> SessionId {
         self.session
     }
 
-    /// Received packets that were dropped.
+    /// Returns the counts of received packets that were dropped.
     pub fn drops(&self) -> &Drops {
         &self.drops
     }
 
-    /// Whether there may be a piece of work, if only to find that TCP has nothing to send; `ready` is that of [`Dispatch::next_piece`].
+    /// Returns whether there may be a piece of work, even if only to find that TCP has nothing to send. `ready` is as in
+    /// [`Dispatch::next_piece`].
     pub fn has_work(&self, ready: impl Fn(SessionId) -> Ready) -> bool {
         let any_requests = || {
             self.requests
@@ -143,12 +146,12 @@ impl<F> Dispatch<F> {
         self.transmit.or(self.timers).is_some() || self.queues.any() || any_requests()
     }
 
-    /// Whether timers that are due have become work that waits for its turn.
+    /// Returns whether due timers already wait as a piece of work.
     pub fn has_timers(&self) -> bool {
         self.timers.is_some()
     }
 
-    /// Asserts what always holds.
+    /// Asserts the invariants of the dispatcher.
     pub fn check(&self) {
         self.queues.check();
         self.requests.iter().for_each(Requests::check);
@@ -156,19 +159,19 @@ impl<F> Dispatch<F> {
 
     // --- mutators ---
 
-    /// A scheduler of the caller's own, before there is any work.
+    /// Sets the caller's own scheduler. Must be called before there is any work.
     pub fn set_schedule(&mut self, schedule: Box<dyn Schedule>) {
         self.order.set_own(Some(schedule));
     }
 
     // --- applications ---
 
-    /// Serves another application.
+    /// Adds an application.
     pub fn attach(&mut self, session: SessionId) {
         self.requests.push(Requests::new(&self.config, session));
     }
 
-    /// An application is gone, and what it has asked for with it.
+    /// Removes an application and its requests.
     pub fn detach(&mut self, session: SessionId) {
         self.requests.retain(|requests| requests.session != session);
     }
@@ -179,15 +182,15 @@ impl<F> Dispatch<F> {
 
     // --- events in ---
 
-    /// Whether a packet may wait for lookup.
+    /// Returns whether the arrival queue has space for a packet.
     pub fn has_room_for_frame(&self) -> bool {
         !self.queues.arrivals.is_full()
     }
 
-    /// A packet has arrived, and waits for lookup.
+    /// Queues a received packet for lookup.
     ///
     /// # Errors
-    /// It was dropped (and counted) for the reason given.
+    /// Returns the reason if the packet was dropped (and counted).
     pub fn handle_frame(&mut self, frame: F) -> Result<(), Drop> {
         if self.queues.arrivals.is_full() {
             self.drops.count(Drop::ArrivalQueue);
@@ -197,14 +200,14 @@ impl<F> Dispatch<F> {
         Ok(())
     }
 
-    /// Timers are due: of TCP, of the adapter, or of responses that wait.
+    /// Records that timers of TCP, of the adapter or of pending responses are due.
     pub fn handle_timers(&mut self) {
         if self.timers.is_none() {
             self.timers = Some(self.next_stamp.take());
         }
     }
 
-    /// TCP was told something in the piece under way, and may have something to send.
+    /// Records that the current piece has passed input to TCP, which may now have something to send.
     pub fn handle_output(&mut self) {
         let oldest = self
             .transmit
@@ -212,31 +215,31 @@ impl<F> Dispatch<F> {
         self.transmit = Some(oldest);
     }
 
-    /// TCP has nothing to send.
+    /// Records that TCP has nothing to send.
     pub fn handle_quiet(&mut self) {
         self.transmit = None;
     }
 
-    /// Lookup has found whose the packet under way is.
+    /// Queues the current packet after lookup has found its owner.
     ///
     /// # Errors
-    /// The queue for it is full: it is to be dropped (and was counted) for the reason given.
+    /// Returns the packet and the reason if its queue is full. The caller must drop the packet, which has been counted.
     pub fn sort(&mut self, frame: F, ours: bool) -> Result<(), (Drop, F)> {
         let sorted = self.queues.sort(self.current, frame, ours);
         sorted.inspect_err(|(reason, _)| self.drops.count(*reason))
     }
 
-    /// Connections have left the adapter: of the packets that wait for TCP here, those that are a host's now go on to it before all that is
-    /// left to do here, in the order in which they came. Gives how many.
+    /// Moves queued packets of connections that have left the adapter to the queue of the host, in order of arrival, so that they precede
+    /// all remaining work of the adapter. Returns the number of packets moved.
     pub fn sort_again(&mut self, is_of_host: impl FnMut(&F) -> bool) -> u32 {
         self.queues.sort_again(is_of_host)
     }
 
-    /// Takes an application's requests that have arrived on its link, as far as its queues have room for any. Those about packets of the
-    /// host wait in the host send queue, all others in the command queue.
+    /// Takes requests of an application from its link while the application's queues have space. Requests about packets of the host wait in
+    /// the host send queue, all others in the command queue.
     ///
     /// # Errors
-    /// The application is gone or broke the rules.
+    /// Fails if the application has gone or violated the protocol.
     pub fn take_requests<P, L>(
         &mut self,
         now: Time,
@@ -295,7 +298,7 @@ impl<F> Dispatch<F> {
         let mut heads = (self.queues.heads())
             .with(Source::Transmit, self.transmit)
             .with(Source::Timers, self.timers);
-        // There is mostly one application.
+        // Usually there is only one application.
         let Some((first, others)) = self.requests.split_first() else {
             return heads;
         };
@@ -314,7 +317,8 @@ impl<F> Dispatch<F> {
         heads
     }
 
-    /// The next piece of work, as the scheduler says, of what may be done. `may_send`: TCP may have something to send.
+    /// Returns the next piece of work that can be done, as selected by the scheduler. `may_send` says whether TCP may have something to
+    /// send.
     pub fn next_piece(
         &mut self,
         ready: impl Fn(SessionId) -> Ready,
@@ -369,16 +373,16 @@ impl<F> Dispatch<F> {
                 self.timers = None;
                 Piece::Timers
             }
-            // The adapter asks for all at once, by responses.
+            // The adapter asks for relief all at once, by responses.
             Source::Relief => return None,
         };
         Some(piece)
     }
 
-    /// Carries out the request under way, or those of a packet.
+    /// Executes the current request, or the current requests about one packet.
     ///
     /// # Errors
-    /// The application broke the rules.
+    /// Fails if the application violated the protocol.
     pub fn carry_out<P: Payload + Inline>(
         &mut self,
         now: Time,
@@ -389,11 +393,11 @@ impl<F> Dispatch<F> {
         Ok(())
     }
 
-    /// Takes note of the transfer that is over, and of the others of the same packet; gives what it was about, or nothing if there is
-    /// none after all.
+    /// Finishes a completed transfer and the other completed transfers of the same packet. Returns the purpose of the transfer, or `None`
+    /// if none has completed after all.
     ///
     /// # Errors
-    /// The application is gone or broke the rules.
+    /// Fails if the application has gone or violated the protocol.
     pub fn finish_transfer<P, L>(
         &mut self,
         now: Time,
@@ -418,11 +422,11 @@ impl<F> Dispatch<F> {
         Ok(finished.map(|begun| begun.owner))
     }
 
-    /// Ends the piece under way for an application: begins the transfers of data that it asks for, and gives the host the responses that
-    /// are due. True when it did something.
+    /// Ends the current piece for an application: starts the data transfers that the adapter requests, and sends due responses to the host.
+    /// Returns whether there were any.
     ///
     /// # Errors
-    /// The application is gone or broke the rules.
+    /// Fails if the application has gone or violated the protocol.
     pub fn end_piece<P, L>(
         &mut self,
         now: Time,
@@ -447,7 +451,7 @@ impl<F> Dispatch<F> {
     }
 }
 
-/// The first for which this holds, of applications for one of which it does.
+/// Returns the first application that satisfies the predicate. At least one must satisfy it.
 #[inline]
 fn one_of(all: &mut [Requests], is_it: impl Fn(&Requests) -> bool) -> Option<&mut Requests> {
     match all {

@@ -1,59 +1,59 @@
-//! Transfers of data between host memory and the adapter. The adapter alone starts them (batching 2).
+//! Data transfers between host memory and the adapter. Only the adapter starts them (batching 2).
 
 use super::session::{Session, Work};
 use super::socket::Phase;
 use baton_bus::link::{Dma, DmaId, Inline, Violation};
 use baton_wire::Payload;
 
-/// A transfer that the link is to begin.
+/// A transfer that the link must start.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DmaRequest<P> {
     /// Fetch data of the host: [`AdapterLink::read`](baton_bus::AdapterLink::read).
     Read {
-        /// Comes back when it is over.
+        /// Identifies the transfer when it completes.
         id: DmaId,
-        /// Where it is in host memory.
+        /// Address in host memory.
         address: u64,
-        /// Bytes.
+        /// Number of bytes.
         len: u32,
     },
     /// Write data to the host: [`AdapterLink::write`](baton_bus::AdapterLink::write).
     Write {
-        /// Comes back when it is over.
+        /// Identifies the transfer when it completes.
         id: DmaId,
-        /// Where it goes in host memory.
+        /// Address in host memory.
         address: u64,
-        /// What is written.
+        /// Data to write.
         data: P,
     },
 }
 
-/// Whose transfer it is.
+/// Purpose of a transfer.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Job {
-    /// Of the SEND of a socket that has been under way for longest.
+    /// Data of a socket's oldest SEND in progress.
     Read { slot: u32, len: u32 },
-    /// Of the FORWARD of this tag.
+    /// Data of the FORWARD with this tag.
     Forward { slot: u32, tag: u32, len: u32 },
-    /// Of a RECV of a socket, by its key in the pool.
+    /// Data for a RECV of a socket, identified by its key in the pool.
     Write { slot: u32, receive: u32 },
-    /// Of the INSERT that has been under way for longest.
+    /// Data of the oldest INSERT in progress.
     Insert { len: u32 },
-    /// Of a part of the state of a connection that is imported.
+    /// Part of the state of a connection that is being imported.
     ReadState { slot: u32, len: u32 },
-    /// Of a part of the state of a connection that is exported.
+    /// Part of the state of a connection that is being exported.
     WriteState { slot: u32 },
 }
 
 impl<P: Payload + Inline> Session<P> {
-    /// Asks for `len` bytes of the host, for `job`.
+    /// Requests a read of `len` bytes from the host, for `job`.
     pub(super) fn ask_read(&mut self, job: Job, address: u64, len: u32) {
         let id = DmaId(self.jobs.insert(job) as u32);
         self.stats.reads += 1;
         self.asked.push_back(DmaRequest::Read { id, address, len });
     }
 
-    /// Asks for data to be written to the host, for `job`.
+    /// Requests a write of data to the host, for `job`.
     pub(super) fn ask_write(&mut self, job: Job, address: u64, data: P) {
         let id = DmaId(self.jobs.insert(job) as u32);
         self.stats.writes += 1;
@@ -61,7 +61,7 @@ impl<P: Payload + Inline> Session<P> {
             .push_back(DmaRequest::Write { id, address, data });
     }
 
-    /// A transfer is over.
+    /// Processes a completed transfer.
     pub(super) fn handle_dma(
         &mut self,
         work: &mut Work<'_, P>,

@@ -1,4 +1,4 @@
-//! EXPORT: connections that the host takes back (handoff-policies 2).
+//! EXPORT: hands connections back to the host (handoff-policies 2).
 
 use super::dma::Job;
 use super::session::{Session, Work};
@@ -11,21 +11,21 @@ use baton_wire::{Payload, Time};
 use bytes::Bytes;
 use std::collections::VecDeque;
 
-/// A connection that is on its way to the host.
+/// A connection that is being exported to the host.
 #[derive(Debug, Default)]
 pub(super) struct Exporting {
-    /// Buffers for its state, oldest first.
+    /// Buffers for the state, oldest first.
     buffers: VecDeque<Place>,
-    /// What of its state has not been written yet.
+    /// The part of the state that has not been written yet.
     state: Bytes,
     /// What is being written.
     writing: Option<(Place, u32)>,
-    /// It settles, and leaves then at the latest.
+    /// Deadline of a connection that settles before it is exported.
     until: Option<Time>,
 }
 
 impl Exporting {
-    /// Parts that are being written.
+    /// Returns the number of parts that are being written.
     pub(super) fn transfers(&self) -> usize {
         usize::from(self.writing.is_some())
     }
@@ -39,11 +39,11 @@ pub(super) struct Place {
     pub(super) len: u32,
 }
 
-/// EXPORTs of one socket that may wait.
+/// Maximum number of pending EXPORTs of one socket.
 const MOST_EXPORTS: usize = 64;
 
 impl<P: Payload + Inline> Session<P> {
-    /// EXPORT: the first one begins it.
+    /// Executes EXPORT. The first EXPORT of a socket starts the export.
     pub(super) fn export(
         &mut self,
         work: &mut Work<'_, P>,
@@ -55,7 +55,7 @@ impl<P: Payload + Inline> Session<P> {
             return Err(Status::BadValue);
         }
         if P::of_bytes(Vec::new()).is_none() {
-            // What only stands for bytes cannot carry a state.
+            // A payload type that only simulates bytes cannot carry a state.
             return Err(Status::BadState);
         }
         match (socket.phase, &socket.moving) {
@@ -74,19 +74,19 @@ impl<P: Payload + Inline> Session<P> {
             return Err(Status::TooManyRequests);
         }
         exporting.buffers.push_back(place);
-        // Everything that was asked for before is fetched now, whether there is room for it or not: it goes with the state.
+        // Fetches all data of earlier requests now, even beyond the send buffer: this data becomes part of the state.
         self.feed(work, slot);
         self.leave_when_quiet(work, slot);
         Ok(())
     }
 
-    /// The connection sends nothing new from now on, if EXPORTs wait for that.
+    /// Stops the connection from sending new data, if exports wait for connections to settle.
     fn begin_settling(&mut self, work: &mut Work<'_, P>, slot: u32, conn: ConnId) {
         let Some(longest) = work.shared.config.settle else {
             return;
         };
         if self.settling.len() > 2 * self.sockets.len() {
-            // Most of these have left.
+            // Most of these entries have left.
             let mut settling = std::mem::take(&mut self.settling);
             settling.retain(|&entry| self.settles(entry));
             self.settling = settling;
@@ -100,7 +100,7 @@ impl<P: Payload + Inline> Session<P> {
         self.settling.push_back((until, slot, socket.number));
     }
 
-    /// Whether the connection of this entry has not left.
+    /// Returns whether the connection of this entry has not left yet.
     fn settles(&self, (until, slot, number): (Time, u32, u32)) -> bool {
         let socket = self.sockets.get(slot as usize);
         socket.is_some_and(|socket| {
@@ -111,7 +111,7 @@ impl<P: Payload + Inline> Session<P> {
         })
     }
 
-    /// Connections leave that have not come to rest in time.
+    /// Exports connections that did not settle in time.
     pub(super) fn end_settling(&mut self, work: &mut Work<'_, P>) {
         while let Some(&entry) = self.settling.front() {
             let (until, slot, _) = entry;
@@ -126,7 +126,8 @@ impl<P: Payload + Inline> Session<P> {
         }
     }
 
-    /// Takes the connection out of the stack once no transfer of data is under way, and it is at rest or has had time for that.
+    /// Takes the connection out of the stack once no data transfer is in progress and, if it must settle, it has settled or its deadline
+    /// has passed.
     pub(super) fn leave_when_quiet(&mut self, work: &mut Work<'_, P>, slot: u32) {
         let socket = &mut self.sockets[slot as usize];
         let Some(Moving::Export(exporting)) = socket.moving.as_deref() else {
@@ -155,7 +156,7 @@ impl<P: Payload + Inline> Session<P> {
         }
     }
 
-    /// The connection is over before it could leave: the rest of what it has received is delivered here.
+    /// Cancels the export of a connection that ended before it could leave, and delivers the rest of its received data.
     fn stay(&mut self, work: &mut Work<'_, P>, slot: u32) {
         self.answer_exports(work.now, slot, Status::WrongState);
         self.sockets[slot as usize].moving = None;
@@ -197,7 +198,7 @@ impl<P: Payload + Inline> Session<P> {
         self.write_next(slot);
     }
 
-    /// Begins to write the next part of the state, if there is a buffer for it.
+    /// Starts to write the next part of the state, if there is a buffer for it.
     fn write_next(&mut self, slot: u32) {
         let Some(Moving::Export(exporting)) = self.sockets[slot as usize].moving.as_deref_mut()
         else {
@@ -214,7 +215,7 @@ impl<P: Payload + Inline> Session<P> {
         }
     }
 
-    /// A part of the state stands in the host's buffer.
+    /// Handles the completed write of a part of the state.
     pub(super) fn state_written(&mut self, now: Time, slot: u32) {
         let socket = &mut self.sockets[slot as usize];
         let number = socket.number;
@@ -237,7 +238,7 @@ impl<P: Payload + Inline> Session<P> {
         }
     }
 
-    /// EXPORTs that have brought nothing come back.
+    /// Answers EXPORTs whose buffers remained unused.
     pub(super) fn answer_exports(&mut self, now: Time, slot: u32, status: Status) {
         let socket = &mut self.sockets[slot as usize];
         let number = socket.number;
@@ -250,7 +251,7 @@ impl<P: Payload + Inline> Session<P> {
     }
 }
 
-/// What an EXPORT into `place` gives.
+/// Returns the outcome of an EXPORT into `place`.
 pub(super) fn exported(place: Place, len: u32, more: bool) -> Outcome {
     let address = place.address;
     Outcome::Exported { address, len, more }

@@ -1,4 +1,4 @@
-//! IMPORT: connections that the host hands off (handoff-policies 2).
+//! IMPORT: takes over connections that the host hands off (handoff-policies 2).
 
 use super::dma::Job;
 use super::session::{Session, Work};
@@ -12,16 +12,16 @@ use std::collections::VecDeque;
 /// A connection whose state is being fetched.
 #[derive(Debug, Default)]
 pub(super) struct Importing {
-    /// Parts that are being fetched, oldest first: their tags.
+    /// Tags of the parts that are being fetched, oldest first.
     parts: VecDeque<u32>,
-    /// The last part has been asked for.
+    /// Whether the last part has been requested.
     is_whole: bool,
-    /// What was fetched; none once that was too much.
+    /// The state fetched so far, or `None` once it has exceeded a limit.
     state: Option<Vec<u8>>,
 }
 
 impl Importing {
-    /// Parts that are being fetched.
+    /// Returns the number of parts that are being fetched.
     pub(super) fn transfers(&self) -> usize {
         self.parts.len()
     }
@@ -37,7 +37,7 @@ pub(super) struct Part {
 }
 
 impl<P: Payload + Inline> Session<P> {
-    /// IMPORT: the first part makes the socket.
+    /// Executes IMPORT. The first part creates the socket.
     pub(super) fn import(
         &mut self,
         work: &Work<'_, P>,
@@ -83,7 +83,7 @@ impl<P: Payload + Inline> Session<P> {
         Ok(slot)
     }
 
-    /// A part of a state has been fetched.
+    /// Processes a fetched part of a state.
     pub(super) fn state_fetched(&mut self, work: &mut Work<'_, P>, slot: u32, data: &P) {
         let most = work.shared.config.most_state_bytes as usize;
         let socket = &mut self.sockets[slot as usize];
@@ -121,7 +121,7 @@ impl<P: Payload + Inline> Session<P> {
         }
     }
 
-    /// Puts the connection into the stack.
+    /// Adds the connection to the stack.
     fn take_over(
         &mut self,
         work: &mut Work<'_, P>,
@@ -153,7 +153,7 @@ impl<P: Payload + Inline> Session<P> {
         Ok(())
     }
 
-    /// What another process says of a connection is not believed.
+    /// Validates a state. States come from other processes and are not trusted.
     fn check_state(&self, work: &Work<'_, P>, moved: &Moved<P>) -> Result<(), Status> {
         let state = &moved.state;
         let is_open = matches!(state.state, State::Established | State::CloseWait);
@@ -178,7 +178,7 @@ impl<P: Payload + Inline> Session<P> {
         Ok(())
     }
 
-    /// What came with the connection, and what its peer sent meanwhile.
+    /// Delivers data that came with the connection or that its peer has sent meanwhile, and sends pending data.
     fn go_on(&mut self, work: &mut Work<'_, P>, slot: u32) {
         self.deliver(work, slot);
         self.feed(work, slot);
@@ -198,7 +198,7 @@ fn put_in<P: Payload>(work: &mut Work<'_, P>, state: Portable<P>) -> Result<Conn
     })
 }
 
-/// Whether its host has said that it sends nothing more, and the peer may still send.
+/// Returns whether the host has closed its sending direction while the peer may still send.
 fn is_shut<P>(state: &Portable<P>) -> bool {
     matches!(state.state, State::FinWait1 | State::FinWait2)
 }

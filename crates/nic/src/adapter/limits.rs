@@ -1,10 +1,10 @@
-//! How many connections may be imported: Hard_Limit, Soft_Limit and load control (handoff-policies 3.2).
+//! Limits on imported connections: Hard_Limit, Soft_Limit and load control (handoff-policies 3.2).
 
 use crate::config::{LoadControl, Relief};
 use crate::load_control::{Governor, Load, LoadState, Watermarks};
 use baton_bus::descriptor::Status;
 
-/// What bounds IMPORTs.
+/// Limits on IMPORTs.
 #[derive(Debug)]
 pub(super) struct Limits {
     governor: Box<dyn Governor>,
@@ -13,11 +13,11 @@ pub(super) struct Limits {
     hard_limit: u32,
     /// Cnum: imported connections on the adapter.
     connections: u32,
-    /// Those of them that hosts were asked to take back.
+    /// Number of these that hosts were asked to take back.
     asked: u32,
-    /// No more are taken: the adapter is going to stop.
+    /// Whether imports are refused because the adapter is about to stop.
     closed: bool,
-    /// Soft_Limit as the hosts know it.
+    /// The Soft_Limit that was last announced to the hosts.
     announced: u32,
 }
 
@@ -35,12 +35,12 @@ impl Limits {
         }
     }
 
-    /// Load control of the caller's own; a relief of its choice asks hosts for what is too many.
+    /// Replaces load control by the caller's own. With active relief, hosts are asked to take back the surplus that it reports.
     pub(super) fn set_governor(&mut self, governor: Box<dyn Governor>) {
         self.governor = governor;
     }
 
-    /// Soft_Limit: the most connections that may be imported now.
+    /// Returns Soft_Limit: the maximum number of imported connections at present.
     pub(super) fn soft_limit(&self) -> u32 {
         match self.closed {
             true => 0,
@@ -48,22 +48,22 @@ impl Limits {
         }
     }
 
-    /// Whether hosts may be asked to take connections back.
+    /// Returns whether hosts may be asked to take connections back.
     pub(super) fn relieves_actively(&self) -> bool {
         self.is_enabled && self.relief == Relief::Active
     }
 
-    /// Cnum.
+    /// Returns Cnum.
     pub(super) fn connections(&self) -> u32 {
         self.connections
     }
 
-    /// State of load control.
+    /// Returns the state of load control.
     pub(super) fn load_state(&self) -> LoadState {
         self.governor.state()
     }
 
-    /// Whether another connection may be imported.
+    /// Checks whether another connection may be imported.
     pub(super) fn may_import(&self) -> Result<(), Status> {
         match self.connections {
             cnum if cnum >= self.hard_limit => Err(Status::HardLimit),
@@ -76,24 +76,24 @@ impl Limits {
         self.connections += 1;
     }
 
-    /// One has left, which the host was asked to take back or not.
+    /// Records that a connection has left. `was_asked` says whether the host was asked to take it back.
     pub(super) fn left(&mut self, was_asked: bool) {
         self.connections -= 1;
         self.asked -= u32::from(was_asked);
     }
 
-    /// Hosts were asked to take so many back.
+    /// Records that hosts were asked to take `count` connections back.
     pub(super) fn asked(&mut self, count: u32) {
         self.asked += count;
     }
 
-    /// No connection is taken from now on.
+    /// Refuses connections from now on.
     pub(super) fn close(&mut self) {
         self.closed = true;
     }
 
-    /// Runs load control; gives how many connections the hosts should be asked to take back now, beside those that they were asked for:
-    /// some that were on their way here may have come since.
+    /// Runs load control. Returns the number of connections that the hosts should now be asked to take back, in addition to those already
+    /// asked for: more connections may have arrived since.
     pub(super) fn run(&mut self, load: &Load) -> u32 {
         self.governor.run(load, self.connections);
         match self.relief {
@@ -102,7 +102,7 @@ impl Limits {
         }
     }
 
-    /// Soft_Limit, if the hosts know another; 0 while there is `no_memory` for any connection.
+    /// Returns Soft_Limit if it differs from the announced one. With `no_memory` for any connection, Soft_Limit counts as 0.
     pub(super) fn soft_limit_change(&mut self, no_memory: bool) -> Option<u32> {
         let now = match no_memory {
             true => 0,

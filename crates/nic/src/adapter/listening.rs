@@ -10,26 +10,26 @@ use baton_bus::link::Inline;
 use baton_tcp::{ConnId, Stack};
 use baton_wire::{Endpoint, Payload, Span, Time};
 
-/// An ACCEPT that waits for connections.
+/// A pending ACCEPT.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Accept {
     pub(super) tag: u32,
-    /// Number of the first of the sockets that it has reserved.
+    /// Number of the first socket that the ACCEPT has reserved.
     pub(super) first: u32,
-    /// Sockets.
+    /// Number of sockets.
     pub(super) count: u16,
-    /// The longest that a connection waits for the others, microseconds; 0 is without end.
+    /// Maximum time that a connection waits for the others, microseconds; 0 means forever.
     pub(super) timeout_us: u32,
 }
 
 impl Accept {
-    /// The numbers of the sockets it has reserved.
+    /// Returns the numbers of the reserved sockets.
     pub(super) fn numbers(&self) -> impl Iterator<Item = u32> + use<> {
         let first = self.first;
         (0..self.count.into()).map(move |index: u32| first + index)
     }
 
-    /// When those that are there are accepted without the others, if the first has waited since `since`.
+    /// Returns the time at which the available connections are accepted without the others, if the first has waited since `since`.
     fn runs_out(&self, since: Time) -> Option<Time> {
         let timeout = Span::from_us(self.timeout_us.into());
         (self.timeout_us > 0 && self.count > 1).then(|| since + timeout)
@@ -37,7 +37,7 @@ impl Accept {
 }
 
 impl<P: Payload + Inline> Session<P> {
-    /// BIND. An address is bound once; port 0 is any.
+    /// Executes BIND. An address may be bound once; port 0 means any port.
     pub(super) fn bind(
         &mut self,
         work: &mut Work<'_, P>,
@@ -64,7 +64,7 @@ impl<P: Payload + Inline> Session<P> {
         Ok(())
     }
 
-    /// LISTEN, at the port it is bound to, or at a free one if that is 0. Again: another backlog.
+    /// Executes LISTEN at the bound port, or at a free port if that is 0. On a listener, changes the backlog.
     pub(super) fn listen(
         &mut self,
         work: &mut Work<'_, P>,
@@ -117,7 +117,7 @@ impl<P: Payload + Inline> Session<P> {
         Ok(())
     }
 
-    /// ACCEPT: reserves the sockets; answered when connections are there.
+    /// Executes ACCEPT, which reserves the sockets and is answered when connections are available.
     pub(super) fn accept(
         &mut self,
         work: &mut Work<'_, P>,
@@ -130,7 +130,7 @@ impl<P: Payload + Inline> Session<P> {
             return Err(Status::WrongState);
         };
         let count = u32::from(accept.count);
-        // All of them must be able to wait, and to stand in one response.
+        // All of the connections must fit in the backlog and in one response.
         let most = listening.backlog.min(self.ring_depth - 1).max(1);
         if count > most || accept.first.checked_add(count - 1).is_none() {
             return Err(Status::BadValue);
@@ -153,7 +153,7 @@ impl<P: Payload + Inline> Session<P> {
         Ok(())
     }
 
-    /// Answers ACCEPTs for which there are connections.
+    /// Answers ACCEPTs for which connections are available.
     pub(super) fn serve_accepts(&mut self, work: &mut Work<'_, P>, slot: u32) {
         loop {
             let Phase::Listening(listening) = &mut self.sockets[slot as usize].phase else {
@@ -179,7 +179,8 @@ impl<P: Payload + Inline> Session<P> {
         }
     }
 
-    /// Whether an ACCEPT for which not all connections are there is to be answered with those that are.
+    /// Returns whether an ACCEPT has timed out, so that it must be answered with fewer connections than it asked for. Starts the timeout if
+    /// necessary.
     fn has_timed_out(&mut self, now: Time, slot: u32, accept: Accept, any: bool) -> bool {
         let Phase::Listening(listening) = &mut self.sockets[slot as usize].phase else {
             return false;
@@ -199,7 +200,7 @@ impl<P: Payload + Inline> Session<P> {
         until <= now
     }
 
-    /// Nothing waits for the rest of a bulk accept at this listener.
+    /// Cancels the timeout of the bulk accept at this listener.
     pub(super) fn forget_deadline(&mut self, slot: u32) {
         if let Phase::Listening(listening) = &mut self.sockets[slot as usize].phase
             && listening.since.take().is_some()
@@ -208,7 +209,7 @@ impl<P: Payload + Inline> Session<P> {
         }
     }
 
-    /// Bulk accepts that have timed out are answered, and connections leave that have not come to rest in time.
+    /// Answers bulk accepts that have timed out, and exports connections that did not settle in time.
     pub(super) fn handle_timeouts(&mut self, work: &mut Work<'_, P>) {
         while let Some(index) = self
             .deadlines
@@ -221,7 +222,7 @@ impl<P: Payload + Inline> Session<P> {
         self.end_settling(work);
     }
 
-    /// Answers the oldest ACCEPT with the first `count` connections, of which there are so many.
+    /// Answers the oldest ACCEPT with the first `count` connections, which must be available.
     fn take_accept(&mut self, work: &mut Work<'_, P>, slot: u32, count: usize) {
         self.forget_deadline(slot);
         let socket = &mut self.sockets[slot as usize];
@@ -257,7 +258,7 @@ impl<P: Payload + Inline> Session<P> {
         }
     }
 
-    /// Writes the head of the response to an ACCEPT before its peers, and sends it. A single peer stands in the head.
+    /// Writes the head of the response to an ACCEPT in front of the peers, and sends the response. The head itself holds a single peer.
     fn answer_accept(
         &mut self,
         now: Time,
@@ -290,7 +291,7 @@ impl<P: Payload + Inline> Session<P> {
             .push_entry(now, &mut self.stats, &response, entry);
     }
 
-    /// A reserved socket gets its connection; gives the peer.
+    /// Assigns a connection to a reserved socket. Returns the peer.
     fn take_in(
         &mut self,
         work: &mut Work<'_, P>,
@@ -312,7 +313,7 @@ impl<P: Payload + Inline> Session<P> {
         flow.remote
     }
 
-    /// A reserved socket is not needed. The RECVs that wait there come back.
+    /// Frees a reserved socket that is not needed, and cancels the pending RECVs of the socket.
     pub(super) fn release_reserved(&mut self, now: Time, number: u32) {
         let Some(slot) = self.numbers.get(number) else {
             return;
@@ -322,7 +323,7 @@ impl<P: Payload + Inline> Session<P> {
     }
 }
 
-/// Whether there is a listener that takes connections which are meant for one at `local`.
+/// Returns whether a listener already takes connections for `local`.
 fn somebody_listens<P: Payload>(stack: &Stack<P>, local: Endpoint) -> bool {
     let mut listeners = stack.listeners();
     listeners.any(|id| overlap(stack.listening_at(id), local))

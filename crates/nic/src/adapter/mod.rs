@@ -1,32 +1,31 @@
-//! The adapter: the sockets that hosts have on it, by descriptors (batching 2, "Event-driven TCP").
+//! The adapter: sockets that hosts use by means of descriptors (batching 2, "Event-driven TCP").
 //!
-//! An [`Adapter`] serves any number of applications over one TCP [`Stack`], which its owner lends to each call. It is
-//! sans-I/O: whole entries of the request ring, transfers of data that are over, and events of the stack go in; transfers to begin
-//! and responses come out. [`pump`] moves them to and from a link.
+//! An [`Adapter`] serves any number of applications over one TCP [`Stack`], which its owner lends to each call. The adapter is sans-I/O: it
+//! takes in whole entries of the request ring, completed data transfers and events of the stack; it gives out data transfers to start and
+//! responses. [`pump`] moves all of these to and from a link.
 //!
-//! What a host can rely on:
-//! - Each request is answered exactly once, whatever happens, and in order where order means something: SENDs of a socket
-//!   among themselves, RECVs of a socket among themselves; only what is refused is refused at once. With cumulative completion an
-//!   answer to a SEND stands for the earlier ones.
-//! - A buffer is the adapter's from the request to its answer. Where a connection ends while data of it is being transferred, the
-//!   answer waits for the transfer.
-//! - SEND is answered when its data has been fetched, not when it has been acknowledged: acknowledgments are never told.
-//! - After a peer has closed and all its data has been delivered, RECVs that wait are answered with
-//!   [`Status::EndOfStream`](baton_bus::descriptor::Status), and then the news `PeerClosed` is told, once. It is left out when the
-//!   host has closed the socket or the connection is over by then.
-//! - CLOSE of a connection is answered when it is over, after everything else of the socket; then the number is free. If a
-//!   connection comes to its end without a CLOSE of both directions, the news `Over` takes the answer's place: the number is free
-//!   as well, and requests that are on their way to it are refused with `NoSuchSocket`.
-//! - CLOSE of the sending direction is answered when TCP has everything that comes before it.
-//! - A CONNECT that failed leaves the socket as it was before, bound where it was bound.
-//! - Sockets that an ACCEPT reserves take RECVs at once, before there is a connection.
-//! - An INSERT is answered when it has been fetched; a SEND from the cache sends what was asked to stand there when the SEND was asked for,
-//!   however long either takes, and nothing that is put there later changes it.
-//! - What a host does wrong (no such socket, wrong state, too many) is answered with a status. Only descriptors that make no sense,
-//!   lengths beyond what was agreed on and addresses beyond the end of memory are a [`Violation`].
+//! Guarantees to hosts:
+//! - Each request is answered exactly once, and in order among the SENDs of a socket and among the RECVs of a socket; only refusals are
+//!   immediate. With cumulative completion, an answer to a SEND also completes the earlier ones.
+//! - The adapter owns a buffer from the request to its answer. If a connection ends during a transfer of its data, the answer waits for the
+//!   transfer.
+//! - A SEND is answered when its data has been fetched, not when it has been acknowledged: acknowledgments are never reported.
+//! - After a peer has closed and all its data has been delivered, pending RECVs are answered with
+//!   [`Status::EndOfStream`](baton_bus::descriptor::Status), followed by one notification `PeerClosed`. The notification is omitted if by
+//!   then the host has closed the socket or the connection has ended.
+//! - CLOSE of a connection is answered when the connection has ended, after everything else of the socket; then the socket number is free.
+//!   If a connection ends without a CLOSE of both directions, the notification `Over` takes the place of the answer: the number is free as
+//!   well, and requests already on their way to it are refused with `NoSuchSocket`.
+//! - CLOSE of the sending direction is answered when TCP has accepted all earlier data.
+//! - A failed CONNECT leaves the socket as it was before, including its binding.
+//! - Sockets that an ACCEPT reserves take RECVs at once, before they have a connection.
+//! - An INSERT is answered when its data has been fetched. A SEND from the cache sends the data that earlier INSERTs had placed there when
+//!   the SEND was requested, even if it is still being fetched; later INSERTs do not change it.
+//! - Errors of a host (no such socket, wrong state, too many requests) are answered with a status. Only malformed descriptors, lengths
+//!   beyond what was agreed on and addresses beyond the end of memory are a [`Violation`].
 //!
-//! An application that does not take its responses stops only itself: as long as they find no room in its queue,
-//! [`Adapter::room_for_requests`] is 0, and what arrives for it fills the windows of its own connections.
+//! An application that does not read its responses stops only itself: while its response queue is full, [`Adapter::room_for_requests`] is
+//! 0, and data that arrives for it fills the windows of its own connections.
 
 mod caching;
 mod cancel;
@@ -82,54 +81,55 @@ use session::{Session, Shared, Work};
 use slab::Slab;
 use std::collections::VecDeque;
 
-/// One application at the adapter. Good until [`Adapter::detach`]; used again after that.
+/// Identifies one application at the adapter. Valid until [`Adapter::detach`], which frees the number for reuse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(pub u32);
 
-/// What becomes of the connections of an application that is gone. Those that it has closed itself go on to their end, and those whose
-/// data has not all been fetched are reset, either way.
+/// Treatment of the connections of an application that has gone. In either case, connections that the application has closed itself end in
+/// order, and connections whose data has not been fetched completely are reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ending {
-    /// They are reset.
+    /// Resets the connections.
     Reset,
-    /// They are closed: what the adapter has is sent.
+    /// Closes the connections: the data that the adapter holds is sent.
     Drain,
 }
 
-/// An application cannot be served.
+/// Reason why an application cannot be served.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AttachError {
-    /// There are as many as may be.
+    /// The adapter serves the maximum number of applications.
     #[error("too many applications: the adapter serves at most {0}")]
     TooMany(u32),
-    /// Its batching cannot work.
+    /// The batching parameters are invalid.
     #[error(transparent)]
     Batching(#[from] BatchingError),
 }
 
 /// Sockets for applications on the other side of a bus.
 ///
-/// Order of calls: events of the stack go to [`Adapter::handle_event`]. [`Adapter::handle_requests`], for at most as many descriptors as
-/// [`Adapter::room_for_requests`] says, and [`Adapter::handle_dma`], as things arrive. After any of these: [`Adapter::poll_dma`] until it
-/// gives nothing; then [`Adapter::next_transfer`] and, for what the link took of it, [`Adapter::transferred`], until there is none; and
-/// the stack's segments and events. [`Adapter::handle_timeouts`] and `next_transfer` again when [`Adapter::poll_timeout`]'s moment has
-/// come. Methods that take a [`SessionId`] panic when there is no such session.
+/// The caller passes events of the stack to [`Adapter::handle_event`], requests to [`Adapter::handle_requests`] (at most as many
+/// descriptors as [`Adapter::room_for_requests`] returns), and completed transfers to [`Adapter::handle_dma`]. After any of these, it calls
+/// [`Adapter::poll_dma`] until that returns `None`; then [`Adapter::next_transfer`] and, for the part that the link took,
+/// [`Adapter::transferred`], until no response is due; and it handles the stack's segments and events. At the time that
+/// [`Adapter::poll_timeout`] returns, it calls [`Adapter::handle_timeouts`] and `next_transfer` again. Methods that take a [`SessionId`]
+/// panic if there is no such session.
 #[derive(Debug)]
 pub struct Adapter<P> {
     shared: Shared<P>,
     sessions: Slab<Session<P>>,
-    /// Totals of those that are gone.
+    /// Totals of detached sessions.
     of_gone: SessionStats,
-    /// Memory for one transfer of descriptors.
+    /// Reused buffer for one transfer of descriptors.
     scratch: Vec<Descriptor>,
 }
 
 impl<P: Payload + Inline> Adapter<P> {
-    /// An adapter without applications.
+    /// Creates an adapter without applications.
     ///
     /// # Errors
-    /// Names the parameter that it cannot work with, and what was expected.
+    /// Names the invalid parameter and the accepted values.
     pub fn new(config: AdapterConfig) -> Result<Self, AdapterConfigError> {
         config.validate()?;
         let shared = Shared {
@@ -155,12 +155,12 @@ impl<P: Payload + Inline> Adapter<P> {
 
     // --- getters ---
 
-    /// Its parameters.
+    /// Returns the parameters of the adapter.
     pub fn config(&self) -> &AdapterConfig {
         &self.shared.config
     }
 
-    /// Totals of all applications, those that are gone included.
+    /// Returns the totals of all applications, including detached ones.
     pub fn stats(&self) -> SessionStats {
         let mut stats = self.of_gone;
         for (_, session) in &self.sessions {
@@ -169,12 +169,12 @@ impl<P: Payload + Inline> Adapter<P> {
         stats
     }
 
-    /// The applications.
+    /// Returns the applications.
     pub fn sessions(&self) -> impl Iterator<Item = SessionRow> + '_ {
         self.sessions.iter().map(|(_, session)| session.row())
     }
 
-    /// The sockets of an application.
+    /// Returns the sockets of an application.
     pub fn sockets<'a>(
         &'a self,
         stack: &'a Stack<P>,
@@ -183,12 +183,12 @@ impl<P: Payload + Inline> Adapter<P> {
         self.session(session).socket_rows(stack)
     }
 
-    /// One application.
+    /// Returns the description of one application.
     pub fn row(&self, session: SessionId) -> SessionRow {
         self.session(session).row()
     }
 
-    /// The application whose connection it is, if it is one's.
+    /// Returns the application that owns a connection, if any.
     pub fn session_of(&self, conn: ConnId) -> Option<SessionId> {
         match self.shared.owners.of(conn) {
             Owner::Socket(place) => Some(SessionId(place.session)),
@@ -196,8 +196,8 @@ impl<P: Payload + Inline> Adapter<P> {
         }
     }
 
-    /// Whether there is something for [`pump`] to do even if the application has done nothing: transfers to begin, or responses that
-    /// are not waiting for room at the application.
+    /// Returns whether [`pump`] has work even if the application has done nothing: transfers to start, or responses that are not held up by
+    /// a full queue at the application.
     pub fn has_work(&self, session: SessionId) -> bool {
         let session = self.session(session);
         let responses = session.responses.queue();
@@ -205,54 +205,55 @@ impl<P: Payload + Inline> Adapter<P> {
         can_go || !session.asked.is_empty() || !session.owed.is_empty()
     }
 
-    /// Whether no response waits for an application.
+    /// Returns whether no response to an application is pending.
     #[inline]
     pub fn is_silent(&self, session: SessionId) -> bool {
         let session = self.session(session);
         session.responses.queue().is_empty() && session.owed.is_empty()
     }
 
-    /// Totals of one application.
+    /// Returns the totals of one application.
     pub fn stats_of(&self, session: SessionId) -> &SessionStats {
         &self.session(session).stats
     }
 
-    /// Its responses that wait.
+    /// Returns the pending responses to an application.
     pub fn queue(&self, session: SessionId) -> &DescriptorQueue {
         self.session(session).responses.queue()
     }
 
-    /// Cnum: imported connections on the adapter.
+    /// Returns Cnum: the number of imported connections on the adapter.
     pub fn imported(&self) -> u32 {
         self.shared.limits.connections()
     }
 
-    /// Connections that have left for their hosts since the start.
+    /// Returns the number of connections handed back to their hosts since the start.
     pub fn exported(&self) -> u64 {
         self.shared.exported
     }
 
-    /// Soft_Limit: the most connections that may be imported now.
+    /// Returns Soft_Limit: the maximum number of imported connections at present.
     pub fn soft_limit(&self) -> u32 {
         self.shared.limits.soft_limit()
     }
 
-    /// State of load control.
+    /// Returns the state of load control.
     pub fn load_state(&self) -> crate::LoadState {
         self.shared.limits.load_state()
     }
 
-    /// Connections of applications that are gone, or that they have reset, which are not over yet.
+    /// Returns the number of connections that have not ended yet although their application has gone or has reset them.
     pub fn orphans(&self) -> usize {
         self.shared.owners.orphans()
     }
 
-    /// Descriptors of requests that may be taken now: 0 while responses find no room.
+    /// Returns the number of request descriptors that the session accepts now: 0 while responses do not fit in their queue.
     pub fn room_for_requests(&self, session: SessionId) -> usize {
         self.session(session).responses.room()
     }
 
-    /// When [`Adapter::handle_timeouts`] or [`Adapter::next_transfer`] of some session is next to be called, if ever. May be early.
+    /// Returns the time at which [`Adapter::handle_timeouts`] or [`Adapter::next_transfer`] of some session must be called next, if any.
+    /// The time may be early.
     pub fn poll_timeout(&self) -> Option<Time> {
         let overdue = self.shared.owners.next_overdue();
         let due = (self.sessions.iter())
@@ -263,52 +264,52 @@ impl<P: Payload + Inline> Adapter<P> {
 
     // --- mutators ---
 
-    /// Load control of the caller's own in place of what the parameters say. To be given before there are connections.
+    /// Replaces load control by the caller's own. Must be called before there are connections.
     pub fn set_governor(&mut self, governor: Box<dyn Governor>) {
         self.shared.limits.set_governor(governor);
     }
 
-    /// Takes over only what `custody` lets it. To be given before there are applications.
+    /// Makes the adapter import only connections that `custody` permits. Must be called before there are applications.
     pub fn set_custody(&mut self, custody: Box<dyn Custody<P>>) {
         self.shared.custody = Some(custody);
     }
 
-    /// Whose an application is, by the system's number of that user.
+    /// Sets the operating system's number of the user that runs an application.
     pub fn set_user(&mut self, session: SessionId, user: u32) {
         self.session_mut(session).user = Some(user);
     }
 
-    /// Connections that leave for their hosts settle first, for so long at most ([`AdapterConfig::settle`]).
+    /// Makes the adapter settle connections before it hands them back, for at most `longest` ([`AdapterConfig::settle`]).
     pub fn settle_before_export(&mut self, longest: Span) {
         self.shared.config.settle = Some(longest);
     }
 
-    /// Batching of an application's responses by a rule of the caller's own, before there are any.
+    /// Replaces the batching of an application's responses by the caller's own rule. Must be called before there are any responses.
     pub fn set_batching(&mut self, session: SessionId, rule: Box<dyn BatchingRule>) {
         self.session_mut(session).responses.set_batching(rule);
     }
 
-    /// Tells an application times from now on, on a clock that it shares with the adapter: [`Time::ZERO`] was so many nanoseconds after that
-    /// clock's. Without, what asks for times is refused.
+    /// Enables timestamps for an application, on a clock that it shares with the adapter: [`Time::ZERO`] is `epoch_ns` nanoseconds after
+    /// the zero of that clock. Without this, requests for timestamps are refused.
     pub fn set_epoch(&mut self, session: SessionId, epoch_ns: u64) {
         self.session_mut(session).epoch_ns = Some(epoch_ns);
     }
 
     // --- applications ---
 
-    /// Serves another application, with the batching of the adapter.
+    /// Adds an application, with the batching of the adapter.
     ///
     /// # Errors
-    /// There are too many.
+    /// Fails if there are too many applications.
     pub fn attach(&mut self) -> Result<SessionId, AttachError> {
         let batching = self.shared.config.batching.clone();
         self.attach_with(&batching, self.shared.config.ring_depth)
     }
 
-    /// The same, with batching and a queue of its own.
+    /// Adds an application with its own batching and response queue depth.
     ///
     /// # Errors
-    /// There are too many, or the batching cannot work.
+    /// Fails if there are too many applications, or if the batching is invalid.
     pub fn attach_with(
         &mut self,
         batching: &Batching,
@@ -324,7 +325,7 @@ impl<P: Payload + Inline> Adapter<P> {
         Ok(SessionId(id))
     }
 
-    /// An application is gone. Nothing of it is left but connections on their way to their end.
+    /// Removes an application. Only connections that still have to end remain.
     pub fn detach(&mut self, now: Time, stack: &mut Stack<P>, session: SessionId, ending: Ending) {
         let session = self.sessions.remove(session.0 as usize);
         self.of_gone += session.stats;
@@ -335,10 +336,10 @@ impl<P: Payload + Inline> Adapter<P> {
 
     // --- events in ---
 
-    /// Takes requests, whole entries as the link gave them.
+    /// Processes requests: whole entries, as the link delivered them.
     ///
     /// # Errors
-    /// The application is not to be trusted: detach it, for this reason.
+    /// Reports a violation by the application, which the caller must then detach.
     pub fn handle_requests(
         &mut self,
         now: Time,
@@ -352,10 +353,11 @@ impl<P: Payload + Inline> Adapter<P> {
         result
     }
 
-    /// A transfer of data is over.
+    /// Processes a completed data transfer.
     ///
     /// # Errors
-    /// It was not asked for, or is not as long as what was asked for: the application is not to be trusted.
+    /// Fails if the adapter did not request the transfer, or if its length differs from the request. The caller must then detach the
+    /// application.
     pub fn handle_dma(
         &mut self,
         now: Time,
@@ -369,7 +371,7 @@ impl<P: Payload + Inline> Adapter<P> {
         result
     }
 
-    /// Takes note of what happened in the stack; false when it does not concern the adapter.
+    /// Processes an event of the stack. Returns false if the event does not concern the adapter.
     pub fn handle_event(
         &mut self,
         now: Time,
@@ -403,7 +405,7 @@ impl<P: Payload + Inline> Adapter<P> {
         }
     }
 
-    /// Does what is due at `now`.
+    /// Performs all actions that are due at `now`.
     pub fn handle_timeouts(&mut self, now: Time, stack: &mut Stack<P>) {
         let shared = &mut self.shared;
         while let Some(conn) = shared.owners.pop_overdue(now) {
@@ -414,7 +416,7 @@ impl<P: Payload + Inline> Adapter<P> {
         }
     }
 
-    /// The same for one session.
+    /// Performs the actions of one session that are due at `now`.
     fn handle_session_timeouts(&mut self, now: Time, stack: &mut Stack<P>, session: SessionId) {
         let (session, mut work) = self.begin(now, stack, session);
         session.handle_timeouts(&mut work);
@@ -422,12 +424,12 @@ impl<P: Payload + Inline> Adapter<P> {
 
     // --- effects out ---
 
-    /// The next transfer of data to begin.
+    /// Returns the next data transfer to start.
     pub fn poll_dma(&mut self, session: SessionId) -> Option<DmaRequest<P>> {
         self.session_mut(session).asked.pop_front()
     }
 
-    /// The responses that are to be transferred next, and whether somebody waits for them; empty when none are due.
+    /// Returns the responses to transfer next, and whether the application waits for them. Empty if none are due.
     #[inline]
     pub fn next_transfer(&mut self, now: Time, session: SessionId) -> (&[Descriptor], bool) {
         let session = self.session_mut(session);
@@ -435,7 +437,7 @@ impl<P: Payload + Inline> Adapter<P> {
         session.responses.next_transfer(now)
     }
 
-    /// The link has taken the first `taken` descriptors of the transfer of `offered` that was next.
+    /// Records that the link has taken the first `taken` of the `offered` descriptors that [`Adapter::next_transfer`] returned.
     pub fn transferred(&mut self, now: Time, session: SessionId, taken: usize, offered: usize) {
         let responses = &mut self.session_mut(session).responses;
         responses.transferred(now, taken, offered);
@@ -462,7 +464,7 @@ impl<P: Payload + Inline> Adapter<P> {
         (session, Work { now, stack, shared })
     }
 
-    /// Memory for a transfer, empty.
+    /// Returns an empty buffer for a transfer.
     fn take_scratch(&mut self) -> Vec<Descriptor> {
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.clear();

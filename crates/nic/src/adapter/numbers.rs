@@ -1,12 +1,12 @@
-//! The numbers that a host gives its sockets.
+//! Maps the socket numbers that a host chooses to slots.
 
 use std::collections::BTreeMap;
 
-/// No socket.
+/// Marks a free number.
 const NONE: u32 = u32::MAX;
 
-/// Slots of sockets by the numbers that the host chose. Small numbers, which hosts use, are looked up in an array; any others in a
-/// tree, whose depth the host cannot make worse by its choice of numbers.
+/// Slots of sockets by the numbers that the host chose. Small numbers, which hosts normally use, are looked up in an array, all others in a
+/// tree whose depth a host cannot increase by its choice of numbers.
 #[derive(Debug)]
 pub(super) struct Numbers {
     dense: Vec<u32>,
@@ -15,7 +15,7 @@ pub(super) struct Numbers {
 }
 
 impl Numbers {
-    /// Without sockets; numbers below `most_dense` are small.
+    /// Creates an empty map. Numbers below `most_dense` are small.
     pub(super) fn new(most_dense: u32) -> Self {
         Self {
             dense: Vec::new(),
@@ -24,7 +24,7 @@ impl Numbers {
         }
     }
 
-    /// The slot of a number.
+    /// Returns the slot of a number.
     #[inline]
     pub(super) fn get(&self, number: u32) -> Option<u32> {
         match self.dense.get(number as usize) {
@@ -33,7 +33,7 @@ impl Numbers {
         }
     }
 
-    /// Gives a number that is free to the socket of `slot`.
+    /// Assigns a free number to the socket in `slot`.
     pub(super) fn insert(&mut self, number: u32, slot: u32) {
         debug_assert_eq!(self.get(number), None, "the number is free");
         if number >= self.most_dense {
@@ -48,7 +48,7 @@ impl Numbers {
         self.dense[index] = slot;
     }
 
-    /// The number is free again.
+    /// Frees a number.
     pub(super) fn remove(&mut self, number: u32) {
         match self.dense.get_mut(number as usize) {
             Some(slot) => *slot = NONE,

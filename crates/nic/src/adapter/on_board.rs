@@ -1,7 +1,7 @@
-//! On-board memory of an adapter: blocks of connections and packets that wait share it (handoff-policies 3.2).
+//! On-board memory of an adapter, which connection blocks and queued packets share (handoff-policies 3.2).
 //!
-//! A connection has its block as long as it is the adapter's, until the very end of its TCP. An IMPORT or CONNECT that finds no memory is
-//! refused; a connection that waits to be accepted goes on waiting until there is some.
+//! A connection holds its block until its TCP has ended completely or the connection has left the adapter. An IMPORT or CONNECT for which
+//! there is no memory is refused; a connection in an accept queue waits until there is some.
 
 use super::Adapter;
 use super::owners::Place;
@@ -12,34 +12,33 @@ use baton_bus::link::Inline;
 use baton_tcp::Stack;
 use baton_wire::{Payload, Time};
 
-/// How much memory an adapter has.
+/// Size of an adapter's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OnBoardMemory {
-    /// For connections and packets, KiB; data caches are not part of it. Connections leave an eighth of it, and at least 16 KiB, to
-    /// packets.
+    /// Memory for connections and packets, KiB, without data caches. Connections leave an eighth of it, and at least 16 KiB, to packets.
     pub kib: u32,
     /// Memory of one connection, bytes.
     pub connection_bytes: u32,
 }
 
-/// The accounts.
+/// Accounts for the use of on-board memory.
 #[derive(Debug)]
 pub(super) struct OnBoard {
-    /// None: as much as is asked for.
+    /// `None` if memory is unlimited.
     memory: Option<Memory>,
     connection_bytes: u32,
-    /// Bytes of packets that wait.
+    /// Bytes of queued packets.
     packet_bytes: u64,
-    /// Listeners at which connections wait for memory.
+    /// Listeners whose connections wait for memory.
     waiting: Vec<Place>,
-    /// An IMPORT found no memory, and the hosts have not been told that there is some again.
+    /// Whether an IMPORT found no memory and the hosts have not yet been notified that memory is available again.
     pub(super) is_short: bool,
-    /// Packets that found no memory.
+    /// Number of packets for which there was no memory.
     packets_dropped: u64,
 }
 
 impl OnBoard {
-    /// As much as `config` says; if it says nothing, without a limit.
+    /// Creates the accounts of the memory in `config`, or of unlimited memory.
     pub(super) fn new(config: Option<OnBoardMemory>) -> Self {
         Self {
             memory: config.map(|config| Memory::new(config.kib, 0)),
@@ -51,7 +50,7 @@ impl OnBoard {
         }
     }
 
-    /// How many more connections there is memory for.
+    /// Returns the number of further connections for which there is memory.
     pub(super) fn room(&self) -> usize {
         let memory = self.memory.as_ref();
         memory.map_or(usize::MAX, |memory| {
@@ -59,7 +58,7 @@ impl OnBoard {
         })
     }
 
-    /// Takes memory for a connection.
+    /// Reserves memory for a connection.
     pub(super) fn take_connection(&mut self) -> Result<(), Status> {
         let memory = self.memory.as_mut();
         match memory.is_none_or(|memory| memory.reserve_connection(self.connection_bytes)) {
@@ -68,21 +67,21 @@ impl OnBoard {
         }
     }
 
-    /// A connection is the adapter's no more.
+    /// Frees the memory of a connection.
     pub(super) fn free_connection(&mut self) {
         if let Some(memory) = &mut self.memory {
             memory.free_connection(self.connection_bytes);
         }
     }
 
-    /// Connections wait at a listener until there is memory.
+    /// Registers a listener whose connections wait for memory.
     pub(super) fn wait(&mut self, listener: Place) {
         if !self.waiting.contains(&listener) {
             self.waiting.push(listener);
         }
     }
 
-    /// Asserts that so many connections have memory.
+    /// Asserts that exactly this many connections hold memory.
     pub(super) fn check(&self, connections: u64) {
         if let Some(memory) = &self.memory {
             let bytes = connections * u64::from(self.connection_bytes);
@@ -92,8 +91,8 @@ impl OnBoard {
 }
 
 impl<P: Payload + Inline> Adapter<P> {
-    /// A received packet of so many bytes is to wait; false if there is no memory for it: it is dropped, and counted. Where load control
-    /// may, the busiest connection is asked to leave.
+    /// Reserves memory for a received packet that must wait. Returns false if there is none: the caller must drop the packet, which has
+    /// been counted. With active relief, the host is then asked to take the busiest connection back.
     #[must_use]
     pub fn take_packet(&mut self, now: Time, bytes: u32) -> bool {
         let on_board = &mut self.shared.on_board;
@@ -109,7 +108,7 @@ impl<P: Payload + Inline> Adapter<P> {
         false
     }
 
-    /// A packet that waited is on its way.
+    /// Frees the memory of a packet that no longer waits.
     pub fn free_packet(&mut self, bytes: u32) {
         let on_board = &mut self.shared.on_board;
         on_board.packet_bytes -= u64::from(bytes);
@@ -118,18 +117,18 @@ impl<P: Payload + Inline> Adapter<P> {
         }
     }
 
-    /// Bytes that are free for connections and packets; none where there is no limit.
+    /// Returns the number of bytes available for connections and packets, or `None` if memory is unlimited.
     pub fn free_memory(&self) -> Option<u64> {
         self.shared.on_board.memory.as_ref().map(Memory::free)
     }
 
-    /// Packets that found no memory.
+    /// Returns the number of packets for which there was no memory.
     pub fn packets_without_memory(&self) -> u64 {
         self.shared.on_board.packets_dropped
     }
 
-    /// Memory has become scarce, or there may be some again: hosts are told, and connections that have waited for it are accepted. To be
-    /// called after packets have been [freed](Adapter::free_packet); everything else that frees memory does so by itself.
+    /// Notifies hosts when memory has become scarce or is available again, and accepts connections that have waited for memory. The caller
+    /// must call this after it has [freed](Adapter::free_packet) packets; all other methods that free memory do so themselves.
     #[inline]
     pub fn settle_memory(&mut self, now: Time, stack: &mut Stack<P>) {
         let on_board = &self.shared.on_board;

@@ -13,7 +13,7 @@ const LEAST_BUFFER_BYTES: u32 = 4096;
 /// Value of FAST OPEN for a CONNECT with data in the SYN and no cookie.
 const WITHOUT_COOKIE: u32 = 2;
 
-/// What has been set on a socket. A listener's options are those of the connections it gives.
+/// Options that have been set on a socket. The connections of a listener inherit its options.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Options {
     no_delay: Option<bool>,
@@ -21,13 +21,13 @@ pub(super) struct Options {
     keep_alive: Option<bool>,
     send_buffer: Option<u32>,
     receive_buffer: Option<u32>,
-    /// 0 is none.
+    /// 0 means no timeout.
     user_timeout_ms: Option<u32>,
     fast_open: u32,
 }
 
 impl Options {
-    /// Sets one.
+    /// Sets one option.
     fn set(&mut self, option: SocketOption, value: u32, most_buffer: u32) -> Result<(), Status> {
         let switch = || match value {
             0 | 1 => Ok(Some(value == 1)),
@@ -50,7 +50,7 @@ impl Options {
         Ok(())
     }
 
-    /// How a CONNECT opens its connection by Fast Open, if it does.
+    /// Returns the kind of Fast Open that a CONNECT uses, if any.
     pub(super) fn fast_open(&self) -> Option<FastOpen> {
         match self.fast_open {
             0 => None,
@@ -59,7 +59,7 @@ impl Options {
         }
     }
 
-    /// How a listener takes it.
+    /// Returns the Fast Open parameters of a listener.
     pub(super) fn fast_open_listening(&self, most_backlog: u32) -> FastOpenListening {
         FastOpenListening {
             pending: self.fast_open.min(most_backlog) as usize,
@@ -67,7 +67,7 @@ impl Options {
         }
     }
 
-    /// Whether any of them is a parameter of the connection, not only a mark.
+    /// Returns whether any option changes the connection's [`Config`], in addition to flags of the connection.
     fn changes_config(&self) -> bool {
         self.keep_alive.is_some()
             || self.send_buffer.is_some()
@@ -90,14 +90,14 @@ impl Options {
         }
     }
 
-    /// The parameters of a connection or a listener that has them from the start.
+    /// Returns the parameters of a connection or listener that is created with these options.
     pub(super) fn applied_to(&self, config: &Config) -> Config {
         let mut config = config.clone();
         self.change(&mut config);
         config
     }
 
-    /// Gives them to a connection; false when too many different parameters are in use.
+    /// Applies the options to a connection. Returns false if too many different configurations are in use.
     pub(super) fn apply_to<P: Payload>(
         &self,
         now: Time,
@@ -108,7 +108,7 @@ impl Options {
         !self.changes_config() || stack.configure(now, conn, |config| self.change(config))
     }
 
-    /// Gives a connection those that are not among its parameters.
+    /// Applies the options that are not part of the connection's [`Config`].
     pub(super) fn apply_marks_to<P: Payload>(&self, stack: &mut Stack<P>, conn: ConnId) {
         if let Some(no_delay) = self.no_delay {
             stack.set_nodelay(conn, no_delay);
@@ -120,7 +120,7 @@ impl Options {
 }
 
 impl<P: Payload + Inline> Session<P> {
-    /// SETSOCKOPT: has effect at once on a connection, and from now on for what a listener accepts.
+    /// Executes SETSOCKOPT, which takes effect at once on a connection, and on a listener for connections accepted from now on.
     pub(super) fn set_option(
         &mut self,
         work: &mut Work<'_, P>,

@@ -1,4 +1,4 @@
-//! To whom the stack's connections and listeners belong.
+//! Owners of the stack's connections and listeners.
 
 use baton_tcp::{ConnId, ListenerId};
 use baton_wire::Time;
@@ -7,36 +7,36 @@ use std::collections::VecDeque;
 /// A socket of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
-    /// The session's slot.
+    /// Slot of the session.
     pub(super) session: u32,
-    /// The socket's slot in it.
+    /// Slot of the socket in the session.
     pub(super) slot: u32,
 }
 
-/// To whom a connection belongs.
+/// Owner of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Owner {
-    /// Not to the adapter.
+    /// The connection does not belong to the adapter.
     #[default]
     Nobody,
-    /// To a socket.
+    /// The connection belongs to a socket.
     Socket(Place),
-    /// To no socket any more. It is on its way to its end, which it reaches by `until` or by a reset.
+    /// The connection no longer belongs to a socket and is about to end: in order before `until`, or else by a reset.
     Orphan { until: Time },
 }
 
-/// The connections and listeners of the adapter, by their numbers in the stack.
+/// Owners of the adapter's connections and listeners, by their numbers in the stack.
 #[derive(Debug)]
 pub(super) struct Owners {
     conns: Vec<Owner>,
     listeners: Vec<Option<Place>>,
-    /// Orphans that have time, by when it ends. Those that are over stay until somebody looks.
+    /// Orphans that may still end in order, by deadline. Entries of ended connections are removed lazily.
     draining: VecDeque<(Time, ConnId)>,
     most_draining: usize,
 }
 
 impl Owners {
-    /// Nothing belongs to anybody; at most so many connections may drain.
+    /// Creates an empty table. At most `most_draining` connections may drain.
     pub(super) fn new(most_draining: u32) -> Self {
         Self {
             conns: Vec::new(),
@@ -46,23 +46,23 @@ impl Owners {
         }
     }
 
-    /// To whom a connection belongs.
+    /// Returns the owner of a connection.
     #[inline]
     pub(super) fn of(&self, conn: ConnId) -> Owner {
         self.conns.get(conn.0 as usize).copied().unwrap_or_default()
     }
 
-    /// The socket that listens.
+    /// Returns the socket to which a listener belongs.
     pub(super) fn of_listener(&self, listener: ListenerId) -> Option<Place> {
         self.listeners.get(listener.0 as usize).copied().flatten()
     }
 
-    /// A connection belongs to a socket.
+    /// Assigns a connection to a socket.
     pub(super) fn give(&mut self, conn: ConnId, place: Place) {
         *self.entry(conn) = Owner::Socket(place);
     }
 
-    /// A listener belongs to a socket, or to nobody any more.
+    /// Assigns a listener to a socket, or to none.
     pub(super) fn set_listener(&mut self, listener: ListenerId, place: Option<Place>) {
         let index = listener.0 as usize;
         if index >= self.listeners.len() {
@@ -71,17 +71,17 @@ impl Owners {
         self.listeners[index] = place;
     }
 
-    /// A connection is over.
+    /// Records that a connection has ended or left.
     pub(super) fn forget(&mut self, conn: ConnId) {
         *self.entry(conn) = Owner::Nobody;
     }
 
-    /// A connection is being reset; only its end is still to be heard of.
+    /// Records that a connection is being reset, so that only its final event is still to come.
     pub(super) fn abandon(&mut self, now: Time, conn: ConnId) {
         *self.entry(conn) = Owner::Orphan { until: now };
     }
 
-    /// A connection may come to its end by itself until `until`; false when too many do.
+    /// Lets a connection end in order until `until`. Returns false if too many connections already do so.
     pub(super) fn drain(&mut self, conn: ConnId, until: Time) -> bool {
         if self.draining.len() >= self.most_draining {
             let mut draining = std::mem::take(&mut self.draining);
@@ -96,7 +96,7 @@ impl Owners {
         true
     }
 
-    /// The next orphan whose time is over.
+    /// Removes and returns the next orphan whose deadline has passed.
     pub(super) fn pop_overdue(&mut self, now: Time) -> Option<ConnId> {
         while let Some(&(until, conn)) = self.draining.front() {
             let lives = self.of(conn) == Owner::Orphan { until };
@@ -111,12 +111,12 @@ impl Owners {
         None
     }
 
-    /// When the time of the next orphan is over. May be early.
+    /// Returns the deadline of the next orphan. The deadline may be early.
     pub(super) fn next_overdue(&self) -> Option<Time> {
         self.draining.front().map(|&(until, _)| until)
     }
 
-    /// Connections that belong to no socket any more and are not over.
+    /// Returns the number of connections that no longer belong to a socket but have not ended.
     pub(super) fn orphans(&self) -> usize {
         let orphans = self.conns.iter();
         orphans
@@ -124,13 +124,13 @@ impl Owners {
             .count()
     }
 
-    /// Connections of sockets, and those that are not over yet.
+    /// Returns the number of connections of sockets, plus the orphans.
     pub(super) fn connections(&self) -> usize {
         let is_own = |owner: &&Owner| !matches!(owner, Owner::Nobody);
         self.conns.iter().filter(is_own).count()
     }
 
-    /// All sockets to which a connection or a listener belongs.
+    /// Returns all sockets that own a connection or a listener.
     pub(super) fn places(&self) -> impl Iterator<Item = Place> {
         let of_conns = self.conns.iter().filter_map(|owner| match owner {
             Owner::Socket(place) => Some(*place),

@@ -1,4 +1,4 @@
-//! Packet sockets: packets that are of no connection here go to the host, and those of the host to the wire.
+//! Packet sockets: pass packets that belong to no connection on the adapter to the host, and packets of the host to the wire.
 
 use super::dma::Job;
 use super::owners::Place;
@@ -15,14 +15,14 @@ use baton_wire::{Endpoint, Payload, Pieces, Time};
 /// A packet of a host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostPacket<P> {
-    /// The IP packet, part by part: at least one.
+    /// The parts of the IP packet, at least one.
     pub parts: Pieces<P>,
-    /// Whether it goes to the wire; otherwise it is to be treated as if it had just arrived.
+    /// Whether the packet goes to the wire. If not, it is treated as if it had just been received.
     pub to_wire: bool,
 }
 
 impl<P: Inline> HostPacket<P> {
-    /// The packet in one piece; none where parts cannot be joined, as bytes can.
+    /// Joins the parts into one packet, or returns `None` if the payload type cannot be joined.
     pub fn joined(self) -> Option<P> {
         let mut parts = self.parts.into_iter();
         let first = parts.next()?;
@@ -34,7 +34,7 @@ impl<P: Inline> HostPacket<P> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketSocket(Place);
 
-/// Which packets a packet socket wants.
+/// The packets that a packet socket receives.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted {
     pub(super) place: Place,
@@ -42,7 +42,7 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// How closely it fits; none when it does not.
+    /// Returns how closely `local` matches, or `None` if it does not.
     fn fits(&self, local: Endpoint) -> Option<u32> {
         let Some(wanted) = self.local else {
             return Some(0);
@@ -62,12 +62,12 @@ impl Wanted {
 }
 
 impl<P: Payload + Inline> Adapter<P> {
-    /// Whether any host wants packets.
+    /// Returns whether any host receives packets.
     pub fn passes_packets(&self) -> bool {
         !self.shared.wanted.is_empty()
     }
 
-    /// The packet socket that wants packets to `local`, if there is one.
+    /// Returns the packet socket that receives packets to `local`, if any.
     pub fn host_for(&self, local: Endpoint) -> Option<PacketSocket> {
         let wanted = self.shared.wanted.iter();
         let fits = wanted.filter_map(|wanted| Some((wanted.fits(local)?, wanted.place)));
@@ -75,14 +75,14 @@ impl<P: Payload + Inline> Adapter<P> {
         Some(PacketSocket(place))
     }
 
-    /// Passes a packet to a host. It is dropped by name where the host has posted no buffer for it, as on a wire.
+    /// Passes a packet to a host. If the host has posted no buffer for the packet, the packet is dropped and counted.
     pub fn pass(&mut self, to: PacketSocket, packet: P) {
         let PacketSocket(Place { session, slot }) = to;
         self.shared.packets_passed += 1;
         self.sessions[session as usize].pass(slot, packet);
     }
 
-    /// Whether a request sends a packet of a host, or posts a buffer for one.
+    /// Returns whether a request sends a packet of a host, or posts a buffer for one.
     pub(super) fn is_about_packets(&self, session: SessionId, entry: &[Descriptor]) -> bool {
         let session = self.session(session);
         let Some(slot) = session.numbers.get(entry[0].socket()) else {
@@ -96,7 +96,7 @@ impl<P: Payload + Inline> Adapter<P> {
             )
     }
 
-    /// The next packet that a host wants sent.
+    /// Returns the next packet that a host sends.
     pub fn poll_packet(&mut self) -> Option<HostPacket<P>> {
         let packet = self.shared.packets.pop_front()?;
         self.shared.packets_passed += 1;
@@ -105,7 +105,7 @@ impl<P: Payload + Inline> Adapter<P> {
 }
 
 impl<P: Payload + Inline> Session<P> {
-    /// PACKET SOCKET.
+    /// Executes PACKET SOCKET.
     pub(super) fn make_packet_socket(
         &mut self,
         work: &mut Work<'_, P>,
@@ -128,7 +128,7 @@ impl<P: Payload + Inline> Session<P> {
         Ok(())
     }
 
-    /// BIND of a packet socket: which packets it wants.
+    /// Executes BIND of a packet socket, which selects the packets that it receives.
     pub(super) fn want(
         &mut self,
         work: &mut Work<'_, P>,
@@ -156,7 +156,7 @@ impl<P: Payload + Inline> Session<P> {
         Ok(())
     }
 
-    /// A packet goes into the buffer that was posted first.
+    /// Writes a packet to the buffer that was posted first.
     fn pass(&mut self, slot: u32, packet: P) {
         let receiving = &mut self.sockets[slot as usize].receiving;
         let Some(receive) = self.receives.front_mut(&receiving.posted) else {
@@ -178,7 +178,7 @@ impl<P: Payload + Inline> Session<P> {
         }
     }
 
-    /// FORWARD: the packet is fetched at once.
+    /// Executes FORWARD: fetches the packet at once.
     pub(super) fn forward(
         &mut self,
         work: &Work<'_, P>,
@@ -201,7 +201,7 @@ impl<P: Payload + Inline> Session<P> {
         Ok(())
     }
 
-    /// A packet that is to be treated as if it had just arrived has been fetched.
+    /// Processes a fetched packet that is treated as if it had just been received.
     pub(super) fn forward_fetched(
         &mut self,
         work: &mut Work<'_, P>,
@@ -223,7 +223,7 @@ impl<P: Payload + Inline> Session<P> {
         self.finish_if_quiet(work.now, slot);
     }
 
-    /// SEND on a packet socket: what is in host memory is fetched at once, and parts are put together in order.
+    /// Executes SEND on a packet socket: fetches data from host memory at once, and assembles parts in order.
     pub(super) fn send_part(
         &mut self,
         work: &mut Work<'_, P>,
@@ -254,7 +254,8 @@ impl<P: Payload + Inline> Session<P> {
         Ok(())
     }
 
-    /// A request is refused. If it is a SEND on a packet socket it may be a part of a packet, of which nothing is sent then.
+    /// Handles the refusal of a request. If the request is a SEND on a packet socket, it may be part of a packet, which is then not sent at
+    /// all.
     pub(super) fn refuse_part(&mut self, now: Time, request: &Request) {
         let more = match request.action {
             Action::Send { more, .. } | Action::SendCached { more, .. } => more,
@@ -270,7 +271,7 @@ impl<P: Payload + Inline> Session<P> {
         }
     }
 
-    /// No more comes of the packet of which there are parts, if there is one.
+    /// Marks the current, incomplete packet as cut off, if there is one.
     fn cut_packet(&mut self, now: Time, slot: u32) {
         let sending = &mut self.sockets[slot as usize].sending;
         if std::mem::take(&mut sending.more_follows) {
@@ -281,8 +282,7 @@ impl<P: Payload + Inline> Session<P> {
         }
     }
 
-    /// The part of a packet that has been under way for longest has been fetched. Transfers are over in order, so that what came before
-    /// it is here.
+    /// Stores the fetched data of the oldest part that was being fetched. Transfers complete in order, so that earlier parts are available.
     pub(super) fn part_fetched(&mut self, work: &mut Work<'_, P>, slot: u32, data: P) {
         let sending = &mut self.sockets[slot as usize].sending;
         sending.fetching_bytes -= data.len() as u32;
@@ -295,7 +295,7 @@ impl<P: Payload + Inline> Session<P> {
         self.finish_if_quiet(work.now, slot);
     }
 
-    /// Puts together what is here, as far as it goes.
+    /// Assembles packets from the parts that are available, in order.
     pub(super) fn gather_packets(&mut self, work: &mut Work<'_, P>, slot: u32) {
         loop {
             let sending = &mut self.sockets[slot as usize].sending;
@@ -323,7 +323,7 @@ impl<P: Payload + Inline> Session<P> {
         }
     }
 
-    /// What there is of a packet is not sent. The last of its SENDs is answered for all.
+    /// Discards the assembled parts of a packet. The answer to the last SEND completes all of them.
     fn drop_gathered(&mut self, now: Time, slot: u32) {
         let socket = &mut self.sockets[slot as usize];
         let (number, mut last) = (socket.number, None);
@@ -337,7 +337,7 @@ impl<P: Payload + Inline> Session<P> {
         }
     }
 
-    /// A packet is here as a whole. The last of its SENDs is answered for all.
+    /// Sends a complete packet. The answer to its last SEND completes all of them.
     fn send_gathered(&mut self, work: &mut Work<'_, P>, slot: u32) {
         let socket = &mut self.sockets[slot as usize];
         let number = socket.number;
@@ -361,7 +361,7 @@ impl<P: Payload + Inline> Session<P> {
         self.answer_as(work.now, number, tag, Status::Ok, outcome, urgency);
     }
 
-    /// CLOSE of a packet socket, answered when no packet is on its way.
+    /// Executes CLOSE of a packet socket, which is answered when no transfer is in progress.
     pub(super) fn close_packets(&mut self, work: &mut Work<'_, P>, slot: u32, tag: u32) {
         let place = self.place(slot);
         work.shared.wanted.retain(|wanted| wanted.place != place);
@@ -372,7 +372,7 @@ impl<P: Payload + Inline> Session<P> {
         self.finish_if_quiet(work.now, slot);
     }
 
-    /// RECV on a packet socket.
+    /// Executes RECV on a packet socket.
     pub(super) fn post_packet_buffer(
         &mut self,
         work: &Work<'_, P>,

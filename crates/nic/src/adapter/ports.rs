@@ -1,4 +1,4 @@
-//! Local addresses and ports of connections that are opened.
+//! Local addresses and ports of outgoing connections.
 
 use super::config::AdapterConfig;
 use baton_bus::descriptor::Status;
@@ -8,14 +8,14 @@ use siphasher::sip::SipHasher13;
 use std::hash::Hasher;
 use std::net::IpAddr;
 
-/// Chooses what a host leaves open.
+/// Chooses local addresses and ports that hosts leave unspecified.
 #[derive(Debug)]
 pub(super) struct Ports {
     addresses: Vec<IpAddr>,
     first: u16,
     count: u32,
     seed: u64,
-    /// Connections opened so far; the search for a port starts one further each time.
+    /// Number of searches so far. Each search for a port starts one port further.
     opened: u32,
 }
 
@@ -30,17 +30,18 @@ impl Ports {
         }
     }
 
-    /// Whether sockets may be bound to this address.
+    /// Returns whether sockets may be bound to this address.
     pub(super) fn may_bind(&self, addr: IpAddr) -> bool {
         addr.is_unspecified() || self.addresses.contains(&addr)
     }
 
-    /// Whether this is an address of the adapter.
+    /// Returns whether this is an address of the adapter.
     pub(super) fn is_own(&self, addr: IpAddr) -> bool {
         self.addresses.contains(&addr)
     }
 
-    /// The address that a host with packets to `bound` is known by: that one, or the first of its version if it is any.
+    /// Returns the adapter's address for a socket bound to `bound`: that address, or the first address of the same IP version if `bound` is
+    /// unspecified.
     pub(super) fn own_like(&self, bound: IpAddr) -> Option<IpAddr> {
         let mut own = self.addresses.iter().copied();
         own.find(|addr| match bound.is_unspecified() {
@@ -49,10 +50,10 @@ impl Ports {
         })
     }
 
-    /// The four-tuple of a new connection from `bound`, as far as the socket is bound.
+    /// Returns the four-tuple of a new connection from `bound`, and completes the address or port if the socket is not bound to one.
     ///
     /// # Errors
-    /// There is no address from which to reach `remote`, or no port is free, or the one that was asked for is not.
+    /// Fails if no address can reach `remote`, if no port is free, or if the requested port is in use.
     pub(super) fn flow<P: Payload>(
         &mut self,
         now: Time,
@@ -79,10 +80,10 @@ impl Ports {
             .ok_or(Status::NoPort)
     }
 
-    /// A port for a listener at `addr`: one at which nobody listens, whatever the address.
+    /// Returns a port for a listener at `addr` that no listener uses at any address.
     ///
     /// # Errors
-    /// There is none.
+    /// Fails if there is none.
     pub(super) fn listening_port<P: Payload>(
         &mut self,
         stack: &Stack<P>,
@@ -93,7 +94,7 @@ impl Ports {
         first.ok_or(Status::NoPort)
     }
 
-    /// Ports at which nobody listens, from one on that others cannot guess (RFC 6056 3.3.3, simple hash-based port selection).
+    /// Returns the ports without a listener, starting at one that others cannot guess (RFC 6056 3.3.3, simple hash-based port selection).
     fn candidates<P: Payload>(
         &mut self,
         stack: &Stack<P>,
@@ -111,7 +112,7 @@ impl Ports {
         (0..count).map(port).filter(move |&port| !listens(port))
     }
 
-    /// The own address that has most in common with `remote` (RFC 6724 5, rule 8).
+    /// Returns the local address with the longest common prefix with `remote` (RFC 6724 5, rule 8).
     fn source(&self, remote: IpAddr) -> Option<IpAddr> {
         let candidates = self.addresses.iter().copied();
         candidates
@@ -133,7 +134,7 @@ impl Ports {
     }
 }
 
-/// Leading bits in which two addresses are equal; none when they are of different versions.
+/// Returns the number of equal leading bits of two addresses, or `None` if they are of different versions.
 fn common_bits(one: IpAddr, other: IpAddr) -> Option<u32> {
     match (one, other) {
         (IpAddr::V4(one), IpAddr::V4(other)) => {
@@ -146,7 +147,7 @@ fn common_bits(one: IpAddr, other: IpAddr) -> Option<u32> {
     }
 }
 
-/// Whether a listener at `one` takes connections that are meant for one at `other`, or the other way round.
+/// Returns whether a listener at one endpoint would take connections to a listener at the other.
 pub(super) fn overlap(one: Endpoint, other: Endpoint) -> bool {
     let either_is_any = one.addr.is_unspecified() || other.addr.is_unspecified();
     one.port == other.port

@@ -1,22 +1,22 @@
-//! Everything between one application and its link.
+//! Moves requests, responses and data between one application and its link.
 
 use super::{Adapter, DmaRequest, SessionId};
 use baton_bus::link::{AdapterLink, Inline, LinkError};
 use baton_tcp::Stack;
 use baton_wire::{Payload, Time};
 
-/// Rounds of one call: an application that is faster than the adapter must not keep it from its other work.
+/// Maximum number of rounds per call. An application that is faster than the adapter must not keep it from other work.
 const MOST_ROUNDS: usize = 4;
 
-/// Moves everything that can be moved between one session and its link: transfers that are over, requests, transfers that are
-/// begun, and, when nothing of this is left, the responses that are due. True when it did something.
+/// Moves everything that can be moved between one session and its link: completed transfers, requests, new transfers and, last, due
+/// responses. Returns whether it moved anything.
 ///
-/// After it, the stack may have segments to send and events to tell. Call it when the link says that the application has done
-/// something (put requests, or taken responses when there was no room for more), after events of the stack, and when
-/// [`Adapter::poll_timeout`]'s moment has come.
+/// Afterwards, the stack may have segments to send and events to report. The caller must call this when the link reports that the
+/// application has acted (added requests, or taken responses out of a full queue), after events of the stack, and at the time that
+/// [`Adapter::poll_timeout`] returns.
 ///
 /// # Errors
-/// The application is gone or broke the rules: [detach](Adapter::detach) it.
+/// Fails if the application has gone or violated the protocol. The caller must then [detach](Adapter::detach) the application.
 pub fn pump<P, L>(
     now: Time,
     adapter: &mut Adapter<P>,
@@ -41,7 +41,7 @@ where
     Ok(put_responses(now, adapter, session, link)? | did)
 }
 
-/// Takes note of the transfers that are over, and begins those that are to be begun.
+/// Processes completed transfers and starts requested ones.
 fn move_transfers<P, L>(
     now: Time,
     adapter: &mut Adapter<P>,
@@ -60,7 +60,7 @@ where
     Ok(did)
 }
 
-/// Begins the transfers that are to be begun; gives how many.
+/// Starts the requested transfers. Returns how many there were.
 #[inline]
 pub(super) fn begin_transfers<P, L>(
     now: Time,
@@ -83,7 +83,7 @@ where
     Ok(begun)
 }
 
-/// Takes note of one transfer that is over; false when none is.
+/// Processes one completed transfer. Returns false if there is none.
 pub(super) fn finish_transfer<P, L>(
     now: Time,
     adapter: &mut Adapter<P>,
@@ -129,7 +129,7 @@ where
     handled.map(|()| did)
 }
 
-/// Gives the host the responses that are due.
+/// Sends the due responses to the host.
 #[inline]
 pub(super) fn put_responses<P, L>(
     now: Time,

@@ -1,4 +1,4 @@
-//! RECV: data goes to the buffers that the host has posted, in order.
+//! RECV: moves received data to the buffers that the host has posted, in order.
 
 use super::dma::Job;
 use super::session::{Session, Work};
@@ -13,13 +13,13 @@ use baton_wire::{Payload, Time};
 pub(super) struct Receive {
     pub(super) tag: u32,
     pub(super) address: u64,
-    /// Room, bytes.
+    /// Size of the buffer, bytes.
     pub(super) len: u32,
-    /// Bytes of data for it.
+    /// Bytes of data read for this buffer.
     filled: u32,
-    /// Transfers of them that are not over.
+    /// Transfers of this data that have not completed.
     pub(super) under_way: u32,
-    /// When the last of them arrived, if that is to be told.
+    /// Arrival time of the last byte, if the host wants to know it.
     arrived: Option<Time>,
 }
 
@@ -35,7 +35,7 @@ impl Receive {
         }
     }
 
-    /// All of it is being filled with `len` bytes at once.
+    /// Marks the buffer as being filled with `len` bytes in one transfer.
     pub(super) fn fill_with(&mut self, len: u32) {
         self.filled = len;
         self.under_way = 1;
@@ -43,7 +43,8 @@ impl Receive {
 }
 
 impl<P: Payload + Inline> Session<P> {
-    /// RECV; answered once something stands in the buffer, or nothing will any more. May be posted before the connection is there.
+    /// Executes RECV, which is answered once the buffer holds data, or once no more data can arrive. RECVs may be posted before the socket
+    /// is connected.
     pub(super) fn receive(
         &mut self,
         work: &mut Work<'_, P>,
@@ -55,7 +56,7 @@ impl<P: Payload + Inline> Session<P> {
             Phase::Reserved | Phase::Connecting { .. } => {}
             Phase::Connected(_) if socket.moving.is_none() => {}
             Phase::Packets => return self.post_packet_buffer(work, slot, receive),
-            // The end is told after the data that is on its way.
+            // The end is reported after the data that is still being transferred.
             Phase::Ending(_) if !socket.receiving.filling.is_empty() => {}
             Phase::Ending(Status::Ok) => return Err(Status::EndOfStream),
             Phase::Ending(status) => return Err(status),
@@ -83,7 +84,7 @@ impl<P: Payload + Inline> Session<P> {
         Ok(())
     }
 
-    /// Moves what has been received to posted buffers.
+    /// Moves received data to posted buffers.
     pub(super) fn deliver(&mut self, work: &mut Work<'_, P>, slot: u32) {
         let socket = &self.sockets[slot as usize];
         let stays = !socket.closing.is_whole() && socket.moving.is_none();
@@ -100,7 +101,7 @@ impl<P: Payload + Inline> Session<P> {
         self.report_end_when_delivered(work, slot);
     }
 
-    /// Asks for the oldest posted buffer to be filled. What lies in several pieces takes a transfer each.
+    /// Requests transfers that fill the oldest posted buffer. Data in several pieces takes one transfer for each piece.
     fn begin_fill(&mut self, work: &mut Work<'_, P>, slot: u32, conn: ConnId) {
         let receiving = &mut self.sockets[slot as usize].receiving;
         let moved = self
@@ -119,14 +120,14 @@ impl<P: Payload + Inline> Session<P> {
             let address = receive.address + u64::from(at);
             self.ask_write(Job::Write { slot, receive: key }, address, data);
             if !P::IS_BYTES {
-                // The connection has joined what can stand in one buffer.
+                // The connection has already joined everything that fits in one buffer.
                 return;
             }
         }
     }
 
-    /// Answers the oldest RECV with the data inside the response, if all that is unread fits there; false when it does not, or
-    /// has to wait for transfers.
+    /// Answers the oldest RECV with the data inside the response, if all unread data fits there. Returns false if it does not fit or has to
+    /// wait for transfers.
     fn deliver_inline(&mut self, work: &mut Work<'_, P>, slot: u32, conn: ConnId) -> bool {
         let most = work.shared.config.most_inline as usize;
         let unread = work.stack.readable_len(conn);
@@ -175,7 +176,7 @@ impl<P: Payload + Inline> Session<P> {
         self.entry = entry;
     }
 
-    /// A transfer to a RECV's buffer is over. RECVs are answered in order, each when all its data is there.
+    /// Processes a completed transfer to a RECV's buffer. RECVs are answered in order, each when all of its data has been transferred.
     pub(super) fn written(&mut self, work: &mut Work<'_, P>, slot: u32, key: u32) {
         if let Some(receive) = self.receives.get_mut(key) {
             receive.under_way -= 1;
@@ -191,7 +192,7 @@ impl<P: Payload + Inline> Session<P> {
             let Some(receive) = self.receives.pop(filling) else {
                 break;
             };
-            // The adapter's memory is free now (batching 2.2); the peer may send as much again.
+            // The adapter's memory is free now (batching 2.2), so the peer may send as much again.
             if let Some(conn) = conn {
                 work.stack.consume(conn, receive.filled as usize);
             }
@@ -211,8 +212,8 @@ impl<P: Payload + Inline> Session<P> {
         self.stats.received_bytes += u64::from(len);
     }
 
-    /// When the peer has closed and all it has sent has been delivered, RECVs that wait are answered, and the host is told. A reset
-    /// that has followed took away what was not delivered.
+    /// Once the peer has closed and all its data has been delivered, answers pending RECVs and notifies the host. A later reset has
+    /// discarded undelivered data.
     pub(super) fn report_end_when_delivered(&mut self, work: &mut Work<'_, P>, slot: u32) {
         let socket = &mut self.sockets[slot as usize];
         let receiving = &mut socket.receiving;
@@ -237,7 +238,7 @@ impl<P: Payload + Inline> Session<P> {
         self.notify(work.now, number, Status::Ok, Outcome::PeerClosed);
     }
 
-    /// RECVs that wait come back.
+    /// Answers all pending RECVs without data.
     pub(super) fn answer_receives(&mut self, now: Time, slot: u32, status: Status) {
         let number = self.sockets[slot as usize].number;
         loop {

@@ -1,4 +1,4 @@
-//! Asking hosts to take connections back: the busiest first when there is too much work, all of them before the adapter stops.
+//! Asks hosts to take connections back: the busiest first under overload, all of them before the adapter stops.
 
 use super::Adapter;
 use super::session::Session;
@@ -10,8 +10,8 @@ use baton_wire::{Payload, Span, Time};
 use std::cmp::Reverse;
 
 impl<P: Payload + Inline> Adapter<P> {
-    /// Runs load control: to be called when packets have arrived, of which `qlen` wait for the adapter's TCP, when a connection was
-    /// imported and when one has left (handoff-policies 3.2). `busy` is the time that its processor has worked, where somebody knows.
+    /// Runs load control (handoff-policies 3.2). The caller must call this when packets have arrived, `qlen` of which wait for the
+    /// adapter's TCP, and when a connection was imported or has left. `busy` is the time for which the processor has worked, if known.
     pub fn control_load(&mut self, now: Time, qlen: u32, busy: Option<Span>) {
         let surplus = self.shared.limits.run(&Load {
             now,
@@ -26,20 +26,20 @@ impl<P: Payload + Inline> Adapter<P> {
         self.announce_soft_limit(now);
     }
 
-    /// Whether connections of hosts are here, or on their way back to them.
+    /// Returns whether any connection of a host is on the adapter, or is being imported or exported.
     pub fn has_imported(&self) -> bool {
         let moves = |session: &Session<P>| session.is_moving();
         self.imported() > 0 || self.sessions.iter().any(|(_, session)| moves(session))
     }
 
-    /// Takes no more connections, and asks the hosts for those that are here.
+    /// Refuses further connections, and asks the hosts to take theirs back.
     pub fn stop_imports(&mut self, now: Time) {
         self.shared.limits.close();
         self.announce_soft_limit(now);
         self.ask_for_relief(now, usize::MAX);
     }
 
-    /// Asks for the busiest connections that were not asked for yet.
+    /// Asks hosts to take back the busiest connections for which they were not asked yet.
     pub(super) fn ask_for_relief(&mut self, now: Time, most: usize) {
         let clock = &self.shared.activity;
         let mut candidates: Vec<_> = self
@@ -74,7 +74,7 @@ impl<P: Payload + Inline> Adapter<P> {
     }
 }
 
-/// Whether a host that has handed this connection over can be asked for it.
+/// Returns whether the host can be asked to take this connection back.
 fn may_be_asked(socket: &Socket) -> bool {
     let is_here = matches!(socket.phase, Phase::Connected(_));
     let may_leave = is_here && socket.moving.is_none() && !socket.closing.is_whole();
@@ -82,7 +82,7 @@ fn may_be_asked(socket: &Socket) -> bool {
 }
 
 impl<P: Payload + Inline> Session<P> {
-    /// Imported connections that the host was not asked for yet, and how busy they are.
+    /// Returns the imported connections for which the host was not asked yet, with their activity.
     fn relievable(&self) -> impl Iterator<Item = (u32, crate::activity::Activity)> + '_ {
         self.sockets.iter().filter_map(|(slot, socket)| {
             may_be_asked(socket).then_some((slot as u32, socket.activity))

@@ -1,4 +1,4 @@
-//! Responses on their way to the host.
+//! Queue of responses to the host.
 
 use super::stats::SessionStats;
 use baton_bus::descriptor::{Opcode, Outcome, Response, Status};
@@ -8,14 +8,14 @@ use baton_bus::{
 use baton_wire::Time;
 use std::collections::VecDeque;
 
-/// Responses of one session. No more wait than there are requests that are not answered, and two news of each socket, because
-/// no request is taken while one waits outside of the queue.
+/// Responses of one session. Their number is bounded by the unanswered requests plus two notifications per socket, because no request is
+/// taken while a response waits outside of the queue.
 #[derive(Debug)]
 pub(super) struct Responses {
     queue: DescriptorQueue,
-    /// Whole entries for which the queue had no room.
+    /// Whole entries for which the queue had no space.
     outside: VecDeque<Descriptor>,
-    /// Responses that tell of data do not wait for others.
+    /// Whether responses that carry or announce data are sent at once.
     data_at_once: bool,
 }
 
@@ -28,28 +28,28 @@ impl Responses {
         Ok(Self {
             queue: DescriptorQueue::new(batching, depth)?,
             outside: VecDeque::new(),
-            // Adaptive batching bounds the wait of what somebody waits for by itself.
+            // Adaptive batching itself bounds the delay of awaited responses.
             data_at_once: data_at_once && batching.policy == BatchingPolicy::Fixed,
         })
     }
 
-    /// Batching by a rule of the caller's own, which bounds all waiting by itself.
+    /// Replaces batching by the caller's own rule, which itself bounds all delays.
     pub(super) fn set_batching(&mut self, rule: Box<dyn BatchingRule>) {
         self.queue.set_batching(rule);
         self.data_at_once = false;
     }
 
-    /// What waits to be transferred.
+    /// Returns the queue of responses to be transferred.
     pub(super) fn queue(&self) -> &DescriptorQueue {
         &self.queue
     }
 
-    /// Descriptors outside of the queue.
+    /// Returns the number of descriptors outside of the queue.
     pub(super) fn outside(&self) -> usize {
         self.outside.len()
     }
 
-    /// Requests that may be taken: as many as can be answered at once.
+    /// Returns the number of requests that may be taken: as many as can be answered at once.
     pub(super) fn room(&self) -> usize {
         match self.outside.is_empty() {
             true => self.queue.room(),
@@ -57,7 +57,7 @@ impl Responses {
         }
     }
 
-    /// Appends a response of one descriptor; `urgency` if it says more than the response itself.
+    /// Appends a response of one descriptor. `urgency` overrides the urgency of the response.
     #[inline]
     pub(super) fn push(
         &mut self,
@@ -70,7 +70,7 @@ impl Responses {
         self.push_as(now, stats, response, &[response.encode()], urgency);
     }
 
-    /// Appends a response with its continuations: the whole entry.
+    /// Appends a response with its continuations, as a whole entry.
     pub(super) fn push_entry(
         &mut self,
         now: Time,
@@ -97,12 +97,12 @@ impl Responses {
             debug_assert!(pushed, "there is room");
         } else {
             self.outside.extend(entry);
-            // Nothing is gained by waiting for more.
+            // Waiting for more responses gains nothing.
             self.queue.flush();
         }
     }
 
-    /// Who waits for a response. Completions that only free something can be late; errors and data should not.
+    /// Returns the urgency of a response. Completions that only free something can be late; errors and data should not.
     fn urgency(&self, response: &Response) -> Urgency {
         match (response.status, response.outcome) {
             (
@@ -116,14 +116,14 @@ impl Responses {
         }
     }
 
-    /// What is to be transferred next, and whether somebody waits for it; empty when nothing is due.
+    /// Returns the responses to transfer next, and whether the application waits for them. Empty if none are due.
     #[inline]
     pub(super) fn next_transfer(&mut self, now: Time) -> (&[Descriptor], bool) {
         let is_awaited = self.queue.is_awaited();
         (self.queue.next_transfer(now), is_awaited)
     }
 
-    /// The link has taken so many descriptors of so many offered.
+    /// Records that the link has taken `taken` of `offered` descriptors.
     pub(super) fn transferred(&mut self, now: Time, taken: usize, offered: usize) {
         self.queue.transferred(taken, offered);
         while let Some(head) = self.outside.front() {
@@ -133,7 +133,7 @@ impl Responses {
                 break;
             }
             let (first, second) = self.outside.as_slices();
-            // What has waited for room goes with the next transfer.
+            // Entries that had to wait for space go with the next transfer.
             let pushed = if first.len() >= len {
                 self.queue.push(now, &first[..len], 0, Urgency::AtOnce)
             } else {
@@ -145,7 +145,7 @@ impl Responses {
         }
     }
 
-    /// When something is due that is not yet. What the link had no room for waits for the link alone.
+    /// Returns when further responses become due. Responses that the link could not take wait only for the link.
     pub(super) fn poll_timeout(&self) -> Option<Time> {
         match self.queue.is_held_up() {
             true => None,
@@ -154,7 +154,8 @@ impl Responses {
     }
 }
 
-/// Bytes of data that a response tells of: completions of as much as one transfer moves do not wait for others, as SENDs of as much do not.
+/// Returns the number of data bytes that count towards batching. Completions of as many bytes as one transfer moves do not wait for others,
+/// like SENDs of that many bytes.
 fn data_bytes(response: &Response) -> u32 {
     match response.outcome {
         Outcome::Sent { len, .. } => len,

@@ -1,4 +1,4 @@
-//! What tools show of applications and their sockets.
+//! Descriptions of applications and their sockets for tools.
 
 use super::SessionId;
 use super::session::Session;
@@ -13,33 +13,33 @@ use baton_wire::{Endpoint, Payload};
 /// One application.
 #[derive(Clone, Debug)]
 pub struct SessionRow {
-    /// Its number.
+    /// Number of the session.
     pub id: SessionId,
-    /// Sockets, those reserved by ACCEPTs among them.
+    /// Number of sockets, including those reserved by ACCEPTs.
     pub sockets: usize,
-    /// Sockets that listen.
+    /// Number of listening sockets.
     pub listeners: usize,
-    /// Sockets with a connection, or with one that is being opened or is ending.
+    /// Number of sockets whose connection is open, being opened or ending.
     pub connections: usize,
-    /// ACCEPTs that wait for connections.
+    /// Number of pending ACCEPTs.
     pub accepts_waiting: usize,
-    /// SENDs that wait for room or are being fetched.
+    /// Number of SENDs that wait for space or are being fetched.
     pub sends_waiting: usize,
-    /// RECVs that wait for data or are being filled.
+    /// Number of RECVs that wait for data or are being filled.
     pub receives_waiting: usize,
-    /// Transfers of data that are under way.
+    /// Number of data transfers in progress.
     pub transfers: usize,
-    /// Descriptors of responses that wait.
+    /// Number of response descriptors that wait.
     pub responses_waiting: usize,
-    /// The application takes responses too slowly: its requests wait.
+    /// Whether the application takes responses too slowly, so that its requests wait.
     pub is_held_up: bool,
-    /// Descriptors in each transfer of responses.
+    /// Number of descriptors in each transfer of responses.
     pub per_transfer: EntriesPerTransfer,
-    /// Times that the application had no room for all of a transfer.
+    /// Number of times that the application had no space for all of a transfer.
     pub times_held_up: u64,
-    /// Data cache that it has started, bytes.
+    /// Size of the application's data cache, bytes.
     pub cache_bytes: u32,
-    /// Bytes that stand there.
+    /// Bytes in the data cache.
     pub cached_bytes: u32,
     /// Totals.
     pub stats: SessionStats,
@@ -48,15 +48,16 @@ pub struct SessionRow {
 /// One socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SocketRow {
-    /// The number that the application gave it.
+    /// Number that the application gave the socket.
     pub number: u32,
-    /// What it is: a state of TCP (RFC 9293 3.3.2) in lower case, or "closed", "listen", "reserved" or "ending".
+    /// State of the socket: a TCP state (RFC 9293 3.3.2) in lower case, or "closed", "listen", "reserved", "ending", "importing",
+    /// "exported" or "packets".
     pub state: String,
-    /// Its own end, as far as it is known.
+    /// Local address and port, if known.
     pub local: Option<Endpoint>,
-    /// The other end of its connection.
+    /// Address and port of the peer.
     pub remote: Option<Endpoint>,
-    /// What waits there.
+    /// Pending data and requests of the socket.
     pub info: SocketInfo,
 }
 

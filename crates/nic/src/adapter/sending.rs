@@ -1,4 +1,4 @@
-//! SEND: data is fetched from the host when the connection has room for it, and in order.
+//! SEND: fetches data from the host in order, as the connection's send buffer has space.
 
 use super::dma::Job;
 use super::session::{Session, Work};
@@ -15,16 +15,16 @@ use baton_wire::{Payload, Pieces, Stages, Time};
 pub(super) struct Send<P> {
     pub(super) tag: u32,
     pub(super) data: SendData<P>,
-    /// More follows at once.
+    /// Whether more data follows at once.
     pub(super) more: bool,
-    /// The stages of its last byte whose times are told.
+    /// Stages of the last byte whose times the host wants to know.
     pub(super) times: Stages,
-    /// A part of a packet whose rest was refused: none of it is sent.
+    /// Part of a packet whose remainder was refused, so that none of the packet is sent.
     pub(super) is_cut: bool,
 }
 
 impl<P> Send<P> {
-    /// SEND of `data`.
+    /// Creates a SEND of `data`.
     pub(super) fn new(tag: u32, data: SendData<P>, more: bool) -> Self {
         Self {
             tag,
@@ -36,19 +36,19 @@ impl<P> Send<P> {
     }
 }
 
-/// Where the data of a SEND is.
+/// Location of the data of a SEND.
 #[derive(Clone, Debug)]
 pub(super) enum SendData<P> {
-    /// In host memory.
+    /// Data in host memory.
     There { address: u64, len: u32 },
-    /// On the adapter: it came in descriptors, or has been fetched.
+    /// Data on the adapter, which came in descriptors or has been fetched.
     Here(P),
-    /// In the data cache, or on its way there.
+    /// Data in the data cache, or still being fetched into it.
     Cached(References<P>),
 }
 
 impl<P: Payload + Inline> SendData<P> {
-    /// Takes off what is written next, at most `most` bytes; false with what is the last.
+    /// Removes and returns the next bytes to write, at most `most`, and whether more remain.
     pub(super) fn take(&mut self, most: usize) -> Option<(P, bool)> {
         match self {
             Self::There { .. } => None,
@@ -74,7 +74,7 @@ impl<P: Payload + Inline> SendData<P> {
 }
 
 impl<P: Payload + Inline> SendData<P> {
-    /// All of it, which is here, goes behind `parts`.
+    /// Appends all of the data, which must be on the adapter, to `parts`.
     pub(super) fn move_to(self, parts: &mut Pieces<P>) {
         match self {
             Self::There { .. } => debug_assert!(false, "it has been fetched"),
@@ -88,7 +88,7 @@ impl<P: Payload + Inline> SendData<P> {
 }
 
 impl<P: Payload + Inline> Send<P> {
-    /// Whether its data is in host memory, and not fetched yet.
+    /// Returns whether the data is in host memory and has not been fetched yet.
     pub(super) fn is_in_memory(&self) -> bool {
         matches!(self.data, SendData::There { .. })
     }
@@ -103,7 +103,7 @@ impl<P: Payload + Inline> Send<P> {
 }
 
 impl<P: Payload + Inline> Session<P> {
-    /// The data of a SEND.
+    /// Returns the data of a SEND.
     pub(super) fn data_of(
         &mut self,
         buffer: Buffer,
@@ -119,7 +119,7 @@ impl<P: Payload + Inline> Session<P> {
         }
     }
 
-    /// SEND; answered when the data is no longer needed where it is.
+    /// Executes SEND, which is answered when its source buffer is no longer needed.
     pub(super) fn send(
         &mut self,
         work: &mut Work<'_, P>,
@@ -164,8 +164,8 @@ impl<P: Payload + Inline> Session<P> {
         Ok(())
     }
 
-    /// A SEND of a connection that is being opened goes with its SYN, if that may hold it, is not sent yet, and nothing goes before
-    /// (Fast Open). False if not: then it waits for the connection.
+    /// Puts the data of a SEND into the SYN of a connection that is being opened, if the SYN has space, has not been sent yet, and no data
+    /// goes before (Fast Open). Returns false if not: the SEND then waits for the connection.
     fn send_with_syn(
         &mut self,
         work: &mut Work<'_, P>,
@@ -194,8 +194,8 @@ impl<P: Payload + Inline> Session<P> {
         true
     }
 
-    /// Hands the connection what is there for it and asks for more, as far as it has room; then closes it, if that is what comes
-    /// next.
+    /// Writes fetched data to the connection and fetches more, as far as the send buffer has space; then closes the connection if that
+    /// comes next.
     pub(super) fn feed(&mut self, work: &mut Work<'_, P>, slot: u32) {
         if matches!(self.sockets[slot as usize].phase, Phase::Packets) {
             return self.gather_packets(work, slot);
@@ -208,7 +208,7 @@ impl<P: Payload + Inline> Session<P> {
         self.close_when_sent(work, slot);
     }
 
-    /// Begins the next SEND; false when there is none or it has to wait.
+    /// Starts the next SEND. Returns false if there is none or the SEND has to wait.
     fn begin_next(&mut self, work: &mut Work<'_, P>, slot: u32, conn: ConnId) -> bool {
         let sending = &mut self.sockets[slot as usize].sending;
         let Some(send) = self.sends.front(&sending.waiting) else {
@@ -249,7 +249,7 @@ impl<P: Payload + Inline> Session<P> {
         true
     }
 
-    /// The data of the SEND that has been under way for longest is here.
+    /// Processes the fetched data of the oldest SEND in progress.
     pub(super) fn fetched(&mut self, work: &mut Work<'_, P>, slot: u32, data: P) {
         let socket = &mut self.sockets[slot as usize];
         let sending = &mut socket.sending;
@@ -276,7 +276,7 @@ impl<P: Payload + Inline> Session<P> {
         }
     }
 
-    /// Writes what has been fetched to the connection, as far as there is room.
+    /// Writes fetched data to the connection, as far as the send buffer has space.
     fn write_out(&mut self, stack: &mut Stack<P>, slot: u32, conn: ConnId) {
         let socket = &mut self.sockets[slot as usize];
         let unwritten = &mut socket.sending.unwritten;
@@ -303,7 +303,7 @@ impl<P: Payload + Inline> Session<P> {
         }
     }
 
-    /// A SEND has been done with; answered at once, or with others.
+    /// Answers a completed SEND, at once or by a later cumulative answer.
     fn answer_send(&mut self, work: &mut Work<'_, P>, slot: u32, tag: u32, len: u32) {
         self.stats.sends += 1;
         self.stats.sent_bytes += u64::from(len);
@@ -327,7 +327,7 @@ impl<P: Payload + Inline> Session<P> {
         self.answer_as(now, socket.number, tag, Status::Ok, outcome, Some(urgency));
     }
 
-    /// What was fetched and does not fit into the connection's send buffer.
+    /// Removes and returns the fetched data that did not fit into the connection's send buffer.
     pub(super) fn take_unwritten(&mut self, slot: u32) -> Vec<P> {
         let unwritten = &mut self.sockets[slot as usize].sending.unwritten;
         let mut pieces = Pieces::new();
@@ -337,7 +337,7 @@ impl<P: Payload + Inline> Session<P> {
         pieces.into_vec()
     }
 
-    /// Gives a socket the cumulative answer that is owed to it.
+    /// Sends the cumulative answer that is pending for a socket.
     pub(super) fn settle(&mut self, now: Time, slot: u32) {
         let Some(socket) = self.sockets.get_mut(slot as usize) else {
             return;
@@ -347,7 +347,7 @@ impl<P: Payload + Inline> Session<P> {
         }
     }
 
-    /// Gives all cumulative answers that are owed.
+    /// Sends all pending cumulative answers.
     pub(super) fn settle_all(&mut self, now: Time) {
         if self.owed.is_empty() {
             return;
@@ -359,7 +359,7 @@ impl<P: Payload + Inline> Session<P> {
         self.owed = owed;
     }
 
-    /// SENDs that have not been begun come back.
+    /// Answers SENDs that have not been started.
     pub(super) fn answer_sends(&mut self, now: Time, slot: u32, status: Status) {
         self.settle(now, slot);
         let number = self.sockets[slot as usize].number;
@@ -373,7 +373,7 @@ impl<P: Payload + Inline> Session<P> {
     }
 }
 
-/// Writes what the connection has room for.
+/// Writes data for which the send buffer has space.
 fn write<P: Payload>(stack: &mut Stack<P>, conn: ConnId, data: P, more: bool) {
     let len = data.len();
     let flags = WriteFlags {
@@ -384,7 +384,7 @@ fn write<P: Payload>(stack: &mut Stack<P>, conn: ConnId, data: P, more: bool) {
     debug_assert_eq!(taken, Ok(len), "there is room");
 }
 
-/// What comes of a SEND that was not begun.
+/// Returns the outcome of a SEND that was not started.
 pub(super) fn not_sent<P: Payload + Inline>(send: &Send<P>) -> Outcome {
     let (len, cumulative) = (send.len(), false);
     Outcome::Sent { len, cumulative }

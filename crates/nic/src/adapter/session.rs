@@ -31,7 +31,7 @@ use baton_wire::{Endpoint, Payload, Time};
 use slab::Slab;
 use std::collections::VecDeque;
 
-/// What all sessions share.
+/// State that all sessions share.
 #[derive(Debug)]
 pub(super) struct Shared<P> {
     pub(super) config: AdapterConfig,
@@ -40,27 +40,27 @@ pub(super) struct Shared<P> {
     pub(super) limits: Limits,
     pub(super) on_board: OnBoard,
     pub(super) activity: ActivityClock,
-    /// Packet sockets, and what they want.
+    /// Packet sockets, and the packets that they receive.
     pub(super) wanted: Vec<Wanted>,
-    /// Packets of hosts, to be polled.
+    /// Packets of hosts that wait to be polled.
     pub(super) packets: VecDeque<HostPacket<P>>,
-    /// Packets of hosts that have passed, both ways.
+    /// Number of packets of hosts, in both directions.
     pub(super) packets_passed: u64,
-    /// Connections that have left for their hosts.
+    /// Number of connections exported to their hosts.
     pub(super) exported: u64,
-    /// Says which connections may be taken over; none: all.
+    /// Decides which connections may be imported; `None` permits all.
     pub(super) custody: Option<Box<dyn Custody<P>>>,
 }
 
 impl<P> Shared<P> {
-    /// A connection is the adapter's no more, and neither is its memory.
+    /// Removes a connection from the adapter and frees its memory.
     pub(super) fn forget(&mut self, conn: ConnId) {
         self.owners.forget(conn);
         self.on_board.free_connection();
     }
 }
 
-/// The surroundings of one piece of work.
+/// Context of one piece of work.
 #[derive(Debug)]
 pub(super) struct Work<'a, P> {
     pub(super) now: Time,
@@ -68,36 +68,36 @@ pub(super) struct Work<'a, P> {
     pub(super) shared: &'a mut Shared<P>,
 }
 
-/// One application. Slots of sockets are good until [`Session::free`].
+/// One application. Slots of sockets are valid until [`Session::free`].
 #[derive(Debug)]
 pub(super) struct Session<P> {
-    /// Its own slot.
+    /// Slot of this session.
     pub(super) id: u32,
     pub(super) numbers: Numbers,
     pub(super) sockets: Slab<Socket>,
     pub(super) sends: Chains<Send<P>>,
     pub(super) receives: Chains<Receive>,
     pub(super) accepts: Chains<Accept>,
-    /// Transfers of data that have been asked for and are not over.
+    /// Requested data transfers that have not completed.
     pub(super) jobs: Slab<Job>,
-    /// Those of them that the link has not been told of.
+    /// Those that have not been passed to the link yet.
     pub(super) asked: VecDeque<DmaRequest<P>>,
-    /// Listeners at which a bulk accept times out, and when.
+    /// Timeouts of bulk accepts, with the slots of their listeners.
     pub(super) deadlines: Vec<(Time, u32)>,
-    /// When connections that settle leave at the latest, and their sockets' slots and numbers, in this order. Some have left.
+    /// Deadlines of settling connections, with the slots and numbers of their sockets, by deadline. Some may have left already.
     pub(super) settling: VecDeque<(Time, u32, u32)>,
-    /// Sockets to which a cumulative answer is owed.
+    /// Slots of sockets with a pending cumulative answer.
     pub(super) owed: Vec<u32>,
     pub(super) responses: Responses,
     pub(super) cache: Cache<P>,
-    /// Whose application it is, if that is known.
+    /// User that runs the application, if known.
     pub(super) user: Option<u32>,
     /// When the adapter's clock began, nanoseconds on one that the application has, too.
     pub(super) epoch_ns: Option<u64>,
     pub(super) most_buffer: u32,
     pub(super) ring_depth: u32,
     pub(super) stats: SessionStats,
-    /// Room to put entries together.
+    /// Reused buffer for assembling entries.
     pub(super) entry: Vec<Descriptor>,
 }
 
@@ -133,7 +133,7 @@ impl<P: Payload + Inline> Session<P> {
 
     // --- requests ---
 
-    /// Carries out the requests of one transfer, in order.
+    /// Executes the requests of one transfer, in order.
     pub(super) fn handle_requests(
         &mut self,
         work: &mut Work<'_, P>,
@@ -149,8 +149,8 @@ impl<P: Payload + Inline> Session<P> {
         Ok(())
     }
 
-    /// Buffers may be as long as was agreed on and must not run over the end of memory. Whether they lie in memory that both
-    /// share, the link knows.
+    /// Checks that a buffer is not longer than agreed on and does not extend beyond the end of memory. Only the link can check that it lies
+    /// in shared memory.
     fn check_bounds(&self, action: &Action) -> Result<(), Violation> {
         let mut most = self.most_buffer;
         let (address, len) = match *action {
@@ -285,7 +285,7 @@ impl<P: Payload + Inline> Session<P> {
         Ok(())
     }
 
-    /// Whether a request makes the adapter send, or promise to answer, something that belongs to no imported connection.
+    /// Returns whether a request would make the adapter send or answer packets that belong to no imported connection.
     fn acts_alone(&self, action: &Action, slot: Option<u32>) -> bool {
         let is_about_packets =
             slot.is_some_and(|slot| matches!(self.sockets[slot as usize].phase, Phase::Packets));
@@ -297,7 +297,7 @@ impl<P: Payload + Inline> Session<P> {
         }
     }
 
-    /// SOCKET.
+    /// Executes SOCKET.
     fn make(
         &mut self,
         work: &mut Work<'_, P>,
@@ -315,7 +315,7 @@ impl<P: Payload + Inline> Session<P> {
         Ok(())
     }
 
-    /// Whether there may be one more socket.
+    /// Checks whether one more socket is permitted.
     pub(super) fn may_add(&self, work: &Work<'_, P>) -> Result<(), Status> {
         match self.sockets.len() < work.shared.config.most_sockets as usize {
             true => Ok(()),
@@ -323,7 +323,7 @@ impl<P: Payload + Inline> Session<P> {
         }
     }
 
-    /// STATUS.
+    /// Executes STATUS.
     fn respond_with_status(&mut self, work: &mut Work<'_, P>, slot: u32, tag: u32) {
         let info = self.info(work.stack, slot);
         let number = self.sockets[slot as usize].number;
@@ -331,7 +331,7 @@ impl<P: Payload + Inline> Session<P> {
         self.respond(work.now, number, tag, Status::Ok, outcome);
     }
 
-    /// NAME.
+    /// Executes NAME.
     fn respond_with_name(
         &mut self,
         work: &mut Work<'_, P>,
@@ -385,7 +385,7 @@ impl<P: Payload + Inline> Session<P> {
         }
     }
 
-    /// When one of its timers is due; [`Time::NEVER`] if none runs.
+    /// Returns when the next timer is due; [`Time::NEVER`] if none runs.
     #[inline]
     pub(super) fn due(&self) -> Time {
         let responses = self.responses.poll_timeout().unwrap_or(Time::NEVER);
@@ -396,7 +396,7 @@ impl<P: Payload + Inline> Session<P> {
 
     // --- events of the stack ---
 
-    /// Something happened to the connection of a socket.
+    /// Processes an event of a socket's connection.
     pub(super) fn handle_event(
         &mut self,
         work: &mut Work<'_, P>,
@@ -427,21 +427,21 @@ impl<P: Payload + Inline> Session<P> {
                 work.shared.forget(conn);
                 self.over(work, slot, super::closing::status_of(*reason));
             }
-            // Descriptors have no word for it: it is read with the rest.
+            // Descriptors cannot express urgent data, which is read with the rest.
             Event::Urgent | Event::Acceptable(_) => {}
         }
     }
 
-    // --- for all parts ---
+    // --- used by all parts ---
 
-    /// A new socket.
+    /// Adds a socket.
     pub(super) fn insert(&mut self, number: u32, phase: Phase) -> u32 {
         let slot = self.sockets.insert(Socket::new(number, phase)) as u32;
         self.numbers.insert(number, slot);
         slot
     }
 
-    /// The socket is no more; nothing of it is left in the chains.
+    /// Removes a socket, whose chains must be empty.
     pub(super) fn free(&mut self, slot: u32) {
         let socket = self.sockets.remove(slot as usize);
         self.numbers.remove(socket.number);
@@ -469,7 +469,7 @@ impl<P: Payload + Inline> Session<P> {
         self.answer_as(now, socket, tag, status, outcome, None);
     }
 
-    /// Answers a request; `urgency` if it says more than the response itself.
+    /// Answers a request. `urgency` overrides the urgency of the response.
     #[inline]
     pub(super) fn answer_as(
         &mut self,
@@ -490,7 +490,7 @@ impl<P: Payload + Inline> Session<P> {
             .push(now, &mut self.stats, &response, urgency);
     }
 
-    /// Tells what was not asked.
+    /// Sends a notification.
     pub(super) fn notify(&mut self, now: Time, socket: u32, status: Status, outcome: Outcome) {
         self.respond(now, socket, 0, status, outcome);
     }

@@ -10,47 +10,47 @@ use baton_bus::descriptor::Status;
 use baton_tcp::{ConnId, ListenerId};
 use baton_wire::{Endpoint, Time};
 
-/// What a socket is to the network.
+/// Role and state of a socket.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Phase {
-    /// Nothing yet, or no longer: CONNECT has failed.
+    /// The socket has no connection yet, or CONNECT has failed.
     Idle,
-    /// It listens.
+    /// The socket listens.
     Listening(Listening),
-    /// An ACCEPT will make a connection of it.
+    /// The socket is reserved by an ACCEPT, which will give it a connection.
     Reserved,
-    /// Its connection is being opened, as the CONNECT of this tag asked for.
+    /// The connection is being opened by the CONNECT with this tag.
     Connecting { conn: ConnId, tag: u32 },
-    /// It has a connection.
+    /// The socket has a connection.
     Connected(ConnId),
-    /// Its connection is over, as the status says; transfers of its data are still under way.
+    /// The connection has ended with this status, but transfers of its data are in progress.
     Ending(Status),
-    /// The state of its connection is being fetched.
+    /// The state of the connection is being fetched.
     Importing,
-    /// Its connection has left; the state is being written to the host.
+    /// The connection has left; its state is being written to the host.
     Exported,
-    /// It sends and receives packets.
+    /// The socket sends and receives packets.
     Packets,
 }
 
-/// A socket that listens.
+/// State of a listening socket.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Listening {
-    /// Its number in the stack.
+    /// Number of the listener in the stack.
     pub(super) id: ListenerId,
-    /// ACCEPTs that wait, oldest first.
+    /// Pending ACCEPTs, oldest first.
     pub(super) accepts: Chain,
-    /// Connections that may wait.
+    /// Maximum number of connections that wait to be accepted.
     pub(super) backlog: u32,
-    /// Since when a connection has waited for the rest of those that the oldest ACCEPT wants.
+    /// Time since which a connection has waited for the others that the oldest ACCEPT wants.
     pub(super) since: Option<Time>,
 }
 
-/// What is to be sent. All that is before in this list comes before in the stream.
+/// Data to be sent. The chains are in the order of the stream: data in an earlier field comes first.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sending {
-    /// SENDs that have been fetched and answered, for which the send buffer has had no room. On a packet socket: parts of a packet, which
-    /// have been fetched, of which there is more to come, and which are answered with its last.
+    /// SENDs that have been fetched and answered but do not fit in the send buffer. On a packet socket: fetched parts of an incomplete
+    /// packet, which are answered with its last part.
     pub(super) unwritten: Chain,
     /// SENDs that are being fetched.
     pub(super) fetching: Chain,
@@ -58,58 +58,58 @@ pub(super) struct Sending {
     pub(super) waiting: Chain,
     /// Bytes that are being fetched.
     pub(super) fetching_bytes: u32,
-    /// The last INSERT that its SENDs have waited for.
+    /// The latest INSERT for which SENDs of this socket have waited.
     pub(super) awaited_insert: Option<u64>,
-    /// The last SEND said that more is to follow it.
+    /// Whether the last SEND announced more data.
     pub(super) more_follows: bool,
-    /// On a packet socket: a part of a packet was refused, and so is what follows until its last.
+    /// On a packet socket: whether a part of a packet was refused, so that the rest of the packet is refused too.
     pub(super) skips: bool,
-    /// Tag and length of the last SEND that has been fetched, while the cumulative answer is owed.
+    /// Tag and length of the last fetched SEND, while the cumulative answer is pending.
     pub(super) owed: Option<(u32, u32)>,
 }
 
 impl Sending {
-    /// Whether the host waits for the completions of what it has sent: more is to follow, and nothing waits to be fetched any more.
+    /// Returns whether the host waits for completions: it has announced more data, and no SEND waits to be fetched.
     pub(super) fn is_waited_for(&self) -> bool {
         self.more_follows && self.waiting.is_empty()
     }
 
-    /// Whether nothing is left to hand to the connection.
+    /// Returns whether all data has been written to the connection.
     pub(super) fn is_done(&self) -> bool {
         self.unwritten.is_empty() && self.fetching.is_empty() && self.waiting.is_empty()
     }
 }
 
-/// Where received data goes.
+/// Buffers for received data.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Receiving {
     /// RECVs that are being filled, oldest first.
     pub(super) filling: Chain,
     /// RECVs that wait for data.
     pub(super) posted: Chain,
-    /// The peer will send no more.
+    /// Whether the peer has closed its sending direction.
     pub(super) peer_closed: bool,
-    /// The host knows.
+    /// Whether the end has been reported to the host.
     pub(super) end_reported: bool,
 }
 
-/// What the host has asked for to end the connection: the tags of its CLOSEs that are not answered.
+/// Requests of the host to end the connection: the tags of unanswered CLOSEs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Closing {
-    /// Nothing more may be sent.
+    /// Whether the host may send nothing more.
     pub(super) shut: bool,
-    /// The stack closes the connection.
+    /// Whether the stack has been asked to close the connection.
     pub(super) begun: bool,
     /// CLOSE of the sending direction.
     pub(super) write: Option<u32>,
-    /// CLOSE of both.
+    /// CLOSE of both directions.
     pub(super) both: Option<u32>,
     /// CLOSE by a reset.
     pub(super) abort: Option<u32>,
 }
 
 impl Closing {
-    /// The host wants no more of the socket.
+    /// Returns whether the host has closed the socket altogether.
     pub(super) fn is_whole(&self) -> bool {
         self.both.is_some() || self.abort.is_some()
     }
@@ -118,31 +118,31 @@ impl Closing {
 /// One socket.
 #[derive(Debug)]
 pub(super) struct Socket {
-    /// The host's number for it.
+    /// Number that the host gave the socket.
     pub(super) number: u32,
     pub(super) phase: Phase,
-    /// Where it is bound.
+    /// Address to which the socket is bound.
     pub(super) local: Option<Endpoint>,
-    /// What has been set, if anything.
+    /// Options that have been set, if any.
     pub(super) options: Option<Box<Options>>,
     pub(super) sending: Sending,
     pub(super) receiving: Receiving,
-    /// FORWARDs that are being fetched.
+    /// Number of FORWARDs that are being fetched.
     pub(super) forwarding: u32,
     pub(super) closing: Closing,
-    /// It came by IMPORT.
+    /// Whether the connection was imported.
     pub(super) imported: bool,
-    /// The host was asked to take its connection back.
+    /// Whether the host was asked to take the connection back.
     pub(super) relief_asked: bool,
-    /// How busy it is.
+    /// Recent activity of the connection.
     pub(super) activity: Activity,
-    /// The host wants to know times.
+    /// Timestamps, if the host wants them.
     pub(super) timing: Option<Box<Timing>>,
-    /// Its connection is on its way.
+    /// State of an import or export in progress.
     pub(super) moving: Option<Box<Moving>>,
 }
 
-/// Which way a connection is moving.
+/// Direction in which a connection moves.
 #[derive(Debug)]
 pub(super) enum Moving {
     /// To the adapter.
@@ -162,7 +162,7 @@ impl Moving {
 }
 
 impl Socket {
-    /// A new one.
+    /// Creates a socket.
     pub(super) fn new(number: u32, phase: Phase) -> Self {
         Self {
             number,
@@ -181,7 +181,7 @@ impl Socket {
         }
     }
 
-    /// Its connection, open or being opened.
+    /// Returns the connection, open or being opened.
     pub(super) fn conn(&self) -> Option<ConnId> {
         match self.phase {
             Phase::Connecting { conn, .. } | Phase::Connected(conn) => Some(conn),
@@ -189,7 +189,7 @@ impl Socket {
         }
     }
 
-    /// Its connection, if data may go over it.
+    /// Returns the connection, if it is open for data.
     pub(super) fn open_conn(&self) -> Option<ConnId> {
         match self.phase {
             Phase::Connected(conn) => Some(conn),

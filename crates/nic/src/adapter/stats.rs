@@ -1,4 +1,4 @@
-//! What an adapter counts.
+//! Counters of an adapter.
 
 use baton_bus::descriptor::Status;
 use serde::Serialize;
@@ -15,12 +15,12 @@ impl Default for ByStatus {
 }
 
 impl ByStatus {
-    /// Responses of this status.
+    /// Returns the number of responses with this status.
     pub fn get(&self, status: Status) -> u64 {
         self.0[status as usize]
     }
 
-    /// The statuses that were given, and how often.
+    /// Returns each status that occurred and its count.
     pub fn iter(&self) -> impl Iterator<Item = (Status, u64)> + '_ {
         let counted = Status::ALL.iter().map(|&status| (status, self.get(status)));
         counted.filter(|&(_, count)| count > 0)
@@ -39,45 +39,45 @@ impl AddAssign for ByStatus {
     }
 }
 
-/// Totals of one application, or of all.
+/// Totals of one application or of all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SessionStats {
-    /// Requests.
+    /// Requests received.
     pub requests: u64,
-    /// Responses, and news.
+    /// Responses, including notifications.
     pub responses: u64,
-    /// The same by status.
+    /// Responses by status.
     #[serde(skip)]
     pub by_status: ByStatus,
     /// Connections accepted.
     pub accepted: u64,
     /// Connections opened.
     pub connected: u64,
-    /// SENDs whose data was fetched, or stood in the data cache.
+    /// SENDs whose data was fetched or was in the data cache.
     pub sends: u64,
-    /// Bytes of theirs.
+    /// Bytes of these SENDs.
     pub sent_bytes: u64,
-    /// RECVs that were given data.
+    /// RECVs that returned data.
     pub receives: u64,
-    /// Bytes of theirs.
+    /// Bytes of these RECVs.
     pub received_bytes: u64,
-    /// INSERTs that were fetched.
+    /// INSERTs whose data was fetched.
     pub cache_inserts: u64,
-    /// Bytes of theirs.
+    /// Bytes of these INSERTs.
     pub cache_inserted_bytes: u64,
-    /// SENDs from the data cache that were taken.
+    /// Accepted SENDs from the data cache.
     pub cache_sends: u64,
-    /// Bytes of theirs.
+    /// Bytes of these SENDs.
     pub cache_sent_bytes: u64,
-    /// Times told: of bytes that were sent or acknowledged, and of arrivals.
+    /// Times reported: of bytes sent or acknowledged, and of arrivals.
     pub times_told: u64,
-    /// SENDs whose times were asked for while those of too many others were awaited.
+    /// SENDs whose times were requested but cannot be reported, because too many others are pending.
     pub times_dropped: u64,
-    /// Transfers of data from the host that were asked for.
+    /// Requested data transfers from the host.
     pub reads: u64,
-    /// Transfers of data to the host that were asked for.
+    /// Requested data transfers to the host.
     pub writes: u64,
-    /// Bytes, both ways, that travelled inside descriptors.
+    /// Bytes that travelled inside descriptors, in both directions.
     pub inline_bytes: u64,
     /// Connections imported.
     pub imported: u64,
@@ -85,9 +85,9 @@ pub struct SessionStats {
     pub imports_refused: u64,
     /// Connections exported.
     pub exported: u64,
-    /// Those of them that were made to settle, and were at rest.
+    /// Exported connections that settled first.
     pub exported_at_rest: u64,
-    /// Those that were made to settle, and had not come to rest in time.
+    /// Exported connections that did not settle in time.
     pub exported_not_at_rest: u64,
     /// Connections that the host was asked to take back.
     pub relief_asked: u64,

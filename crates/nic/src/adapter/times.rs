@@ -1,4 +1,4 @@
-//! When bytes were sent and acknowledged and when data arrived, for hosts that want to know (SO_TIMESTAMPING).
+//! Reports when bytes were sent and acknowledged and when data arrived, to hosts that want to know (SO_TIMESTAMPING).
 
 use super::session::{Session, Work};
 use super::socket::Phase;
@@ -7,17 +7,18 @@ use baton_bus::link::Inline;
 use baton_tcp::{ConnId, Stack};
 use baton_wire::{Payload, Stages, Time};
 
-/// What is told of one socket's times.
+/// Timestamp settings of one socket.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Timing {
-    /// The number of the byte that is written next.
+    /// Number of the next byte to be written.
     next: u32,
-    /// Arrivals are told.
+    /// Whether arrival times are reported.
     tells_arrivals: bool,
 }
 
 impl Timing {
-    /// So many bytes were written, of which the last one is of interest. False when its times cannot be had.
+    /// Records that `len` bytes were written, and requests the times of `stages` for the last byte. Returns false if the stack cannot
+    /// report them.
     pub(super) fn written<P: Payload>(
         &mut self,
         stack: &mut Stack<P>,
@@ -30,7 +31,7 @@ impl Timing {
         stages.is_empty() || stack.ask_times(conn, last.into(), stages)
     }
 
-    /// When the last byte that was read from a connection arrived, if that is to be told.
+    /// Returns the arrival time of the last byte read from a connection, if arrival times are reported.
     pub(super) fn arrival<P: Payload>(&self, stack: &mut Stack<P>, conn: ConnId) -> Option<Time> {
         match self.tells_arrivals {
             true => stack.arrival_of_last_read(conn),
@@ -40,7 +41,7 @@ impl Timing {
 }
 
 impl<P: Payload + Inline> Session<P> {
-    /// SETSOCKOPT of [`Times`].
+    /// Executes SETSOCKOPT of [`Times`].
     pub(super) fn set_times(
         &mut self,
         work: &mut Work<'_, P>,
@@ -78,7 +79,7 @@ impl<P: Payload + Inline> Session<P> {
         Ok(())
     }
 
-    /// Bytes of SENDs that have not been written to the connection.
+    /// Returns the number of bytes of SENDs that have not been written to the connection.
     fn not_written(&self, slot: u32) -> u32 {
         let sending = &self.sockets[slot as usize].sending;
         let chains = [&sending.unwritten, &sending.fetching, &sending.waiting];
@@ -86,7 +87,7 @@ impl<P: Payload + Inline> Session<P> {
         sends.map(|send| send.len()).sum()
     }
 
-    /// Tells when what the next RECV is answered with arrived.
+    /// Reports the arrival time of the data in the next answer to a RECV.
     #[inline]
     pub(super) fn tell_arrival(&mut self, now: Time, slot: u32, arrived: Option<Time>) {
         if let Some(at) = arrived {
@@ -94,7 +95,7 @@ impl<P: Payload + Inline> Session<P> {
         }
     }
 
-    /// Tells what the connection has to report.
+    /// Reports the transmit times that the connection has collected.
     pub(super) fn tell_transmit_times(&mut self, work: &mut Work<'_, P>, slot: u32, conn: ConnId) {
         while let Some(time) = work.stack.poll_transmit_time(conn) {
             let what = Moment::Reached {

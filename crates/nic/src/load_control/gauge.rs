@@ -1,25 +1,25 @@
-//! What load control goes by (handoff-policies 3.2).
+//! Measures of the load on the NIC (handoff-policies 3.2).
 
 use crate::config::{LoadControl, LoadMeasure};
 use baton_wire::{Span, Time};
 
-/// What a NIC has to do. Counts are totals from the start on.
+/// The load on a NIC. Counts are totals since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Load {
-    /// Now.
+    /// Time of the measurement.
     pub now: Time,
-    /// Qlen: NIC packets that wait.
+    /// Qlen: number of NIC packets that wait.
     pub qlen: u32,
-    /// Packets of connections on hosts, both ways.
+    /// Packets of connections on hosts, in both directions.
     pub host_packets: u64,
-    /// Events of connections on the NIC, about two for a packet that came for one: data, and an acknowledgment.
+    /// Events of connections on the NIC. A received packet causes about two: its data and an acknowledgment.
     pub nic_packets: u64,
-    /// Time that its processor has worked, where somebody knows.
+    /// Time for which the NIC's processor has worked, if known.
     pub busy: Option<Span>,
 }
 
 impl Load {
-    /// Of a NIC of which nothing but its queue is known.
+    /// Returns the load of a NIC whose only known value is its queue length.
     pub fn of_queue(qlen: u32) -> Self {
         Self {
             qlen,
@@ -28,11 +28,11 @@ impl Load {
     }
 }
 
-/// How what was measured stands to Hiwat and Lowat.
+/// Position of the measured value relative to Hiwat and Lowat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Level {
     Under,
-    /// Or not measured.
+    /// Between the marks, or not measured.
     Between,
     Over,
 }
@@ -43,7 +43,7 @@ pub(super) struct Gauge {
     measure: LoadMeasure,
     marks: (u64, u64),
     interval: Span,
-    /// The load when the interval that is being measured began.
+    /// Load at the start of the current interval.
     since: Option<Load>,
 }
 
@@ -58,12 +58,12 @@ impl Gauge {
         }
     }
 
-    /// An interval begins now.
+    /// Starts a new interval.
     pub(super) fn restart(&mut self, load: &Load) {
         self.since = Some(*load);
     }
 
-    /// A queue has its level at any time, a rate at the end of each interval.
+    /// Returns the current level. A queue has one at any time, a rate only at the end of each interval.
     pub(super) fn level(&mut self, load: &Load) -> Level {
         let measured = match self.measure {
             LoadMeasure::Queue => Some(load.qlen.into()),
@@ -91,7 +91,7 @@ impl Gauge {
         match self.measure {
             LoadMeasure::Queue => None,
             LoadMeasure::Busy { .. } => {
-                // Who begins to measure anew counts from zero.
+                // The processor's count may have started again from zero.
                 let worked = load.busy?.as_ps().checked_sub(since.busy?.as_ps())?;
                 Some(part(worked, 100))
             }

@@ -1,4 +1,4 @@
-//! ACCEPT: one by one and in bulk.
+//! ACCEPT: single connections, and several in bulk.
 
 use crate::world::*;
 use baton_bus::descriptor::{Action, Outcome, Status};
@@ -88,7 +88,7 @@ fn a_bulk_accept_times_out() {
     assert_eq!(responses[0].response, answer(1, tag, Status::Partial, bulk));
     let sockets: Vec<u32> = responses[0].peers.iter().map(|peer| peer.socket).collect();
     assert_eq!(sockets, [10, 11]);
-    // The socket that is not needed is free, and its buffer comes back.
+    // The unneeded socket is free again, and its buffer comes back.
     assert_eq!(
         responses[1].response,
         received(12, receive, Status::Cancelled, 0)
@@ -113,7 +113,7 @@ fn of_a_bulk_accept_one_may_be_left() {
         world.answers(0),
         [answer(1, tag, Status::Partial, accepted)]
     );
-    // The next one is not in a hurry because of the last.
+    // The timer of the next ACCEPT starts anew.
     let tag = world.ask(0, 1, accept(20, 2, 1_000));
     let peers = [0, 1].map(|_| {
         let peer = world.peer_connects(80);

@@ -10,10 +10,10 @@ use baton_wire::{Payload, Span, Symbolic};
 use std::collections::BTreeMap;
 
 pub const CACHE_BYTES: u32 = 16_384;
-/// INSERTs belong to no socket.
+/// Socket number of INSERTs, which belong to no socket.
 const NOBODY: u32 = 99;
 
-/// A world with a cache, and a connection: socket 2.
+/// Creates a world with a cache and a connection, socket 2. Returns the peer's end.
 fn with_cache() -> (World, ConnId) {
     let mut world = World::with(|config| {
         config.cache_bytes = CACHE_BYTES;
@@ -35,7 +35,7 @@ pub fn start(world: &mut World, app: usize) {
     assert_eq!(world.answers(app), [answer(NOBODY, tag, Status::Ok, ready)]);
 }
 
-/// Posts an INSERT of `data`; gives its tag.
+/// Posts an INSERT of `data`; returns its tag.
 pub fn post_insert(world: &mut World, app: usize, offset: u32, data: Symbolic) -> u32 {
     let len = data.len;
     let address = world.apps[app].link.place(data).expect("a buffer is free");
@@ -65,7 +65,7 @@ fn a_send_from_the_cache_sends_what_was_inserted_before_it() {
         let tag = world.post(0, 2, from_cache(offset, len));
         sent(2, tag, Status::Ok, len)
     });
-    // What comes after them in the stream waits for them, and what is put in their place later does not change them.
+    // Later data in the stream waits for SENDs from the cache, which later INSERTs at the same place do not change.
     let between = world.post_send(0, 2, data(5000, 10));
     let second = post_insert(&mut world, 0, 0, data(7000, 2000));
     let last = world.post(0, 2, from_cache(0, 2000));
@@ -211,10 +211,10 @@ fn a_connection_may_end_while_its_send_waits_for_an_insert() {
 
 // --- any order, against a model ---
 
-/// What an application believes of its cache, and what its connection has been given.
+/// Expected content of an application's cache, and expected data of its connection.
 #[derive(Default)]
 struct Model {
-    /// By the first byte.
+    /// Blocks, by their first byte.
     blocks: BTreeMap<u32, Symbolic>,
     stream: Vec<Symbolic>,
     expected: BTreeMap<u32, Status>,
@@ -250,8 +250,8 @@ fn joined(pieces: impl IntoIterator<Item = Symbolic>) -> Vec<Symbolic> {
     all
 }
 
-/// Two applications, each with a connection, insert and send in any order, from caches and from memory, over a network that loses and a
-/// link that is slow.
+/// Two applications, each with a connection, insert and send in any order, from caches and from memory, over a lossy network and a slow
+/// link.
 fn any_order(seed: u64) -> u64 {
     let mut random = Random::new(seed);
     let mut world = World::with(|config| {
@@ -286,7 +286,7 @@ fn any_order(seed: u64) -> u64 {
                 model.expected.insert(tag, Status::Ok);
             }
             3..6 if waiting < 100 => {
-                // Of more than one block, too.
+                // May span several blocks.
                 let len = 1 + random.below(8192) as u32;
                 let offset = random.below(u64::from(CACHE_BYTES - 8192)) as u32;
                 let tag = world.post(app, 2, from_cache(offset, len));

@@ -1,11 +1,11 @@
-//! CLOSE, and the ends that nobody asked for.
+//! CLOSE, and connections that end for other reasons.
 
 use crate::world::*;
 use baton_bus::descriptor::{Action, Close, Opcode, Response, Status};
 use baton_tcp::{CloseReason, ConnId, Event};
 use baton_wire::Span;
 
-/// A world with a connection: socket 2.
+/// Creates a world with a connection, socket 2. Returns the peer's end.
 fn connected() -> (World, ConnId) {
     let mut world = World::new();
     world.listen(0, 1, 80);
@@ -17,7 +17,7 @@ fn closed(tag: u32, status: Status) -> Response {
     done(2, tag, status, Opcode::Close)
 }
 
-/// Whether socket 2 is no more: everything said to it is refused.
+/// Returns whether socket 2 no longer exists, so that the adapter refuses requests for it.
 fn is_free(world: &mut World) -> bool {
     world.ask(0, 2, Action::Status);
     let responses = world.answers(0);
@@ -114,7 +114,7 @@ fn a_shut_socket_is_closed() {
 fn a_reset_answers_everything() {
     let (mut world, peer) = connected();
     world.is_cut = true;
-    // More than the peer's window and the send buffer take.
+    // More than fits into the peer's window and the send buffer.
     let mut sends: Vec<u32> = (0..100)
         .map(|index| world.post_send(0, 2, data(index * 4096, 4096)))
         .collect();
@@ -144,8 +144,8 @@ fn a_reset_after_the_peers_end_takes_what_was_not_delivered() {
     assert_eq!(world.peer.write(peer, data(0, 500)), Ok(500));
     world.peer.close(peer);
     world.run();
-    // The peer has closed both directions: it answers data with a reset (RFC 9293 3.6.1), which comes before anybody has
-    // looked at its end.
+    // The peer has closed both directions: it answers data with a reset (RFC 9293 3.6.1), which arrives before the application has noticed
+    // the end of the peer's data.
     world.post(0, 1, accept(2, 1, 0));
     let send = world.post_inline(0, 2, data(0, 10));
     world.run();

@@ -155,7 +155,7 @@ fn ports_run_out_for_one_peer_but_not_for_another() {
         config.first_port = 5000;
         config.last_port = 5002;
     });
-    // Nobody is given the port where somebody listens.
+    // The adapter does not choose a port that has a listener.
     world.listen(0, 9, 5001);
     let others = [80, 81].map(|port| Endpoint::new(PEER, port));
     for remote in others {

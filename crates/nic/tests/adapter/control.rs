@@ -1,4 +1,4 @@
-//! Sockets before they have a connection: SOCKET, BIND, LISTEN, SETSOCKOPT, STATUS, and what is refused.
+//! Sockets before they have a connection: SOCKET, BIND, LISTEN, SETSOCKOPT, STATUS, and refused requests.
 
 use crate::world::*;
 use baton_bus::descriptor::{
@@ -171,12 +171,12 @@ fn one_listens_at_an_address_whoever_it_is() {
             );
         }
     }
-    // Both are bound to port 81; the first to listen has it.
+    // Both sockets are bound to port 81; the first to listen gets the port.
     for (app, status) in [(other, Status::Ok), (0, Status::AddressInUse)] {
         let tag = world.ask(app, 13, Action::Listen { backlog: 1 });
         assert_eq!(world.answers(app), [done(13, tag, status, Opcode::Listen)]);
     }
-    // When the listener is gone the address is free.
+    // The address is free once the listener is closed.
     world.ask(other, 13, close());
     world.received(other);
     let tag = world.ask(0, 13, Action::Listen { backlog: 1 });
@@ -242,7 +242,7 @@ fn options_have_bounds_and_go_from_a_listener_to_its_connections() {
         (10_000, 20_000)
     );
     assert_eq!(config.user_timeout_ms, Some(5_000));
-    // The cork holds a partial segment back, until it is pulled.
+    // The cork holds a partial segment back until the cork is removed.
     world.post_send(0, 2, data(0, 100));
     world.run();
     assert_eq!(world.peer_reads(peer), []);
@@ -269,7 +269,7 @@ fn options_that_are_set_before_have_effect_from_the_start() {
     world.ask(0, 1, Action::Listen { backlog: 4 });
     world.received(0);
     let peer = world.connection(0, 1, 2, 80);
-    // A window of a megabyte needs a larger scale than the usual one of 256 KB.
+    // A window of a megabyte needs a larger scale than the default of 256 KB.
     let shift = world.peer.info(world.now, peer).send_shift;
     assert_eq!(shift, 5);
 }

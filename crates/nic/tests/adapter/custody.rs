@@ -7,7 +7,7 @@ use baton_nic::adapter::Custody;
 use baton_tcp::Portable;
 use baton_wire::{Endpoint, Flow, Symbolic};
 
-/// Lets nothing in.
+/// Admits no connection.
 #[derive(Debug)]
 struct Closed;
 
@@ -36,7 +36,7 @@ fn applications_cannot_have_it_listen_connect_or_send_packets() {
     let (local, remote) = (Endpoint::new(ADAPTER, 80), Endpoint::new(PEER, 80));
     world.ask(0, 1, Action::Socket);
     world.ask(0, 2, Action::PacketSocket);
-    // By which an application hears how many connections the adapter takes.
+    // A packet socket reports to an application how many connections the adapter accepts.
     world.ask(0, 2, Action::Bind(local));
     assert_eq!(statuses(&mut world), [Status::Ok; 3]);
     world.ask(0, 1, Action::Bind(local));

@@ -1,4 +1,4 @@
-//! EXPORT: when a connection leaves. Its state needs real bytes.
+//! EXPORT: when a connection may leave. These tests use real bytes, which the exported state needs.
 
 use crate::world::{ADAPTER, PEER};
 use baton_bus::Batching;
@@ -10,9 +10,9 @@ use baton_wire::{Endpoint, Span, Time};
 use bytes::Bytes;
 
 const LONGEST: Span = Span::from_ms(500);
-/// Data of a segment, beside timestamps.
+/// Data of a segment with timestamps.
 const SEGMENT: usize = 1448;
-/// Has room for a state with its data.
+/// Large enough for a state with its data.
 const BUFFER: u32 = 8192;
 
 /// An application with a connection, socket 1, to a peer at no distance.
@@ -215,7 +215,7 @@ fn a_connection_leaves_once_what_was_lost_has_arrived() {
     world.export();
     assert_eq!(world.left(), None);
     world.is_cut = false;
-    // The retransmission timeout is 200 ms at least.
+    // The retransmission timeout is at least 200 ms.
     world.wait(Span::from_ms(400));
     let moved = world.left().expect("it is at rest");
     let told = moved.state.essentials().expect("it is open");

@@ -5,7 +5,7 @@ use baton_bus::descriptor::{Action, Opcode, Outcome, SocketOption, Status};
 use baton_tcp::{Config, ConnId, FastOpen, FastOpenListening, State};
 use baton_wire::{Endpoint, Flow};
 
-/// The peer opens a connection to port 80 by Fast Open and writes `len` bytes before its SYN leaves.
+/// Lets the peer open a connection to port 80 by Fast Open and write `len` bytes before its SYN leaves.
 fn peer_connects_fast(world: &mut World, port: u16, len: u32) -> ConnId {
     let flow = Flow {
         local: Endpoint::new(PEER, port),
@@ -26,12 +26,12 @@ fn data_of_a_syn_is_received_and_answered() {
     let mut world = World::new();
     world.listen(0, 1, 80);
     world.ask(0, 1, set(SocketOption::FastOpen, 5));
-    // The first one asks for a cookie.
+    // The first connection asks for a cookie.
     let first = peer_connects_fast(&mut world, 4000, 100);
     world.ask(0, 1, accept(2, 1, 0));
     assert!(!world.peer.info(world.now, first).syn_data);
     world.answers(0);
-    // The second one has it: the connection is there, its data too, and the peer's handshake is complete only after that.
+    // The second connection has the cookie: the connection and its data are there before the peer's handshake is complete.
     let peer = peer_connects_fast(&mut world, 4001, 300);
     world.post(0, 1, accept(3, 1, 0));
     let receive = world.post_receive(0, 3, 4096);

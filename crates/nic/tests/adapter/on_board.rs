@@ -1,4 +1,4 @@
-//! On-board memory: what finds none is refused, waits or is dropped.
+//! On-board memory: what happens to requests and packets that find none.
 
 use crate::world::*;
 use baton_bus::descriptor::{Action, Close, Opcode, Outcome, Status};

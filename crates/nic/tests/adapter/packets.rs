@@ -8,7 +8,7 @@ use baton_testkit::{Random, for_each_seed};
 use baton_wire::{Endpoint, Payload, Symbolic};
 use std::collections::VecDeque;
 
-/// The packet socket.
+/// Number of the packet socket.
 const PACKETS: u32 = 7;
 
 fn with_packets() -> World {
@@ -24,7 +24,7 @@ fn with_packets() -> World {
     world
 }
 
-/// Posts a part of a packet that stands in memory; gives its tag.
+/// Posts a part of a packet from memory; returns its tag.
 fn post_part(world: &mut World, data: Symbolic, more: bool) -> u32 {
     let len = data.len;
     let address = world.apps[0].link.place(data).expect("a buffer is free");
@@ -41,7 +41,7 @@ fn answered(tag: u32, status: Status, len: u32, cumulative: bool) -> Response {
     answer(PACKETS, tag, status, outcome)
 }
 
-/// The packets that are to go to the wire.
+/// Takes the packets that the adapter sends to the wire.
 fn packets(world: &mut World) -> Vec<Vec<Symbolic>> {
     let packets = std::iter::from_fn(|| world.adapter.poll_packet());
     let parts = packets.map(|packet| {
@@ -102,15 +102,15 @@ fn a_packet_that_is_not_complete_ends_with_its_socket() {
     assert_eq!(packets(&mut world), Vec::<Vec<Symbolic>>::new());
 }
 
-/// A host that keeps account of what it has asked for and of the buffers that are not free.
+/// A host's record of requests in progress, and of buffers in use.
 #[derive(Default)]
 struct Account {
-    /// SENDs that are not answered: tag, and buffer if there is one.
+    /// SENDs in progress: tag, and buffer if there is one.
     sends: VecDeque<(u32, Option<u64>)>,
 }
 
 impl Account {
-    /// Takes what was answered. The buffers of all that is before a cumulative answer are free as well.
+    /// Handles answers. A cumulative answer frees the buffers of all earlier SENDs, too.
     fn settle(&mut self, world: &mut World) {
         for response in world.answers(0) {
             let Outcome::Sent { cumulative, .. } = response.outcome else {
@@ -128,7 +128,7 @@ impl Account {
     }
 }
 
-/// A packet whose head is in memory, and whose parts are in memory, in the cache, or nowhere. Gives what is to be sent of it.
+/// Posts a packet whose head is in memory, and whose parts are in memory, in the cache, or nowhere. Returns the parts expected to be sent.
 fn post_random(
     world: &mut World,
     account: &mut Account,
@@ -196,7 +196,7 @@ fn packets_come_out_whole_and_in_order_or_not_at_all() {
                 world.turn();
             }
             sent.extend(packets(&mut world));
-            // No more INSERTs and SENDs are under way than may be.
+            // Keep the number of INSERTs and SENDs in progress within its limit.
             if round % 4 == 3 || random.below(3) == 0 {
                 world.run();
             }

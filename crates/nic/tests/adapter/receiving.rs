@@ -4,7 +4,7 @@ use crate::world::*;
 use baton_bus::descriptor::{Action, Opcode, Outcome, Status};
 use baton_tcp::{Config, ConnId};
 
-/// A world with a connection: socket 2.
+/// Adds a connection, socket 2, to a world. Returns the peer's end.
 fn connected(mut world: World) -> (World, ConnId) {
     world.listen(0, 1, 80);
     let peer = world.connection(0, 1, 2, 80);

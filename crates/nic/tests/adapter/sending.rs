@@ -5,7 +5,7 @@ use baton_bus::HostLink;
 use baton_bus::descriptor::{Action, Buffer, Close, Opcode, Outcome, SocketOption, Status};
 use baton_tcp::{Config, ConnId};
 
-/// A world with a connection: socket 2.
+/// Adds a connection, socket 2, to a world. Returns the peer's end.
 fn connected(mut world: World) -> (World, ConnId) {
     world.listen(0, 1, 80);
     let peer = world.connection(0, 1, 2, 80);
@@ -134,7 +134,7 @@ fn one_answer_may_stand_for_all_before_it() {
     let all = Outcome::Sent { len, cumulative };
     assert_eq!(world.answers(0), [answer(2, last, Status::Ok, all)]);
     assert_eq!(world.peer_reads(peer), [data(0, 2100)]);
-    // It comes before what ends the socket.
+    // The SEND is answered before the CLOSE.
     let send = world.post_send(0, 2, data(2100, 50));
     let close = world.post(0, 2, Action::Close(Close::Abort));
     world.run();

@@ -1,4 +1,4 @@
-//! Several applications: what they share, and what becomes of those that leave.
+//! Several applications: what they share, and what happens when they leave.
 
 use crate::world::*;
 use baton_bus::descriptor::{Action, Outcome, Status};
@@ -46,7 +46,7 @@ fn an_application_that_leaves_is_reset() {
     assert_eq!((world.stack.len(), world.stack.listeners().count()), (1, 1));
     assert_eq!(world.adapter.orphans(), 0);
     assert_eq!(world.adapter.poll_timeout(), None);
-    // Another has its address and its number.
+    // A new application gets the same address and number.
     let heir = world.attach();
     world.listen(heir, 1, 80);
     let peer = world.connection(heir, 1, 2, 80);
@@ -137,7 +137,7 @@ fn a_slow_application_stops_only_itself() {
     }
     let slow = world.connection(0, 1, 2, 80);
     let quick = world.connection(other, 1, 2, 81);
-    // It takes no responses any more, but goes on asking.
+    // The application no longer takes responses, but keeps sending requests.
     world.apps[0].faults.refuse_responses(true);
     for _ in 0..4 {
         world.post_receive(0, 2, 4096);
@@ -149,7 +149,7 @@ fn a_slow_application_stops_only_itself() {
     world.run();
     let session = world.apps[0].session.expect("it is there");
     assert_eq!(world.adapter.room_for_requests(session), 0);
-    // What waits has a limit, and so has what arrives for it.
+    // The number of waiting responses is limited, and so is the data that arrives for them.
     world.peer_sends(slow, data(0, 200_000));
     let row = world.adapter.sessions().next().expect("it is there");
     assert!(row.is_held_up);
@@ -159,7 +159,7 @@ fn a_slow_application_stops_only_itself() {
     world.peer_sends(quick, data(0, 100));
     assert_eq!(world.answers(other).len(), 2);
     assert_eq!(world.peer_reads(quick), [data(0, 100)]);
-    // When it takes them again everything comes, in order.
+    // When the application takes responses again, all of them arrive in order.
     world.apps[0].faults.refuse_responses(false);
     world.run();
     let responses = world.answers(0);
@@ -195,7 +195,7 @@ fn responses_wait_for_others_or_for_the_timer() {
     }
     world.run();
     assert_eq!(world.answers(0).len(), 4);
-    // An error does not wait.
+    // Errors are reported at once.
     world.ask(0, 1, Action::Socket);
     assert_eq!(world.answers(0).len(), 1);
 }

@@ -1,4 +1,4 @@
-//! Times of bytes (SO_TIMESTAMPING).
+//! Timestamps of bytes (SO_TIMESTAMPING).
 
 use crate::world::*;
 use baton_bus::HostLink;
@@ -8,14 +8,14 @@ use baton_wire::{Span, Stage, Stages, Time};
 
 const EPOCH_NS: u64 = 5_000_000_000;
 
-/// A world with a connection, socket 2, whose adapter has a clock that the application has, too.
+/// Creates a world with a connection, socket 2, and an adapter whose clock the application shares.
 fn connected() -> (World, ConnId) {
     let mut world = World::new();
     let session = world.apps[0].session.expect("it is attached");
     world.adapter.set_epoch(session, EPOCH_NS);
     world.listen(0, 1, 80);
     let peer = world.connection(0, 1, 2, 80);
-    // Nothing waits for acknowledgments.
+    // Data does not wait for acknowledgments (Nagle).
     let (option, value) = (SocketOption::NoDelay, 1);
     world.ask(0, 2, Action::SetOption { option, value });
     world.answers(0);
@@ -32,7 +32,7 @@ fn set(world: &mut World, times: Times) -> Status {
     answer.status
 }
 
-/// Posts a SEND of `len` bytes whose last is of interest.
+/// Posts a SEND of `len` bytes that asks for times of its last byte.
 fn post_timed(world: &mut World, at: u64, len: u32, times: Stages) {
     let link = &mut world.apps[0].link;
     let address = link.place(data(at, len)).expect("a buffer is free");
@@ -48,7 +48,7 @@ fn post_timed(world: &mut World, at: u64, len: u32, times: Stages) {
     );
 }
 
-/// The times that were told, in order; what else was told is left out.
+/// Returns the reported times in order, and drops all other responses.
 fn told(world: &mut World) -> Vec<(Moment, u64)> {
     let answers = world.answers(0).into_iter();
     let times = answers.filter_map(|answer| match answer.outcome {
@@ -76,7 +76,7 @@ fn bytes_are_counted_and_each_stage_is_told_when_it_is_reached() {
     assert_eq!(set(&mut world, Times::FROM_UNACKNOWLEDGED), Status::Ok);
     let sent_at = world.now;
     post_timed(&mut world, 100, 1000, Stages::all());
-    // Nobody asks about this one; the next one asks for one stage.
+    // This SEND asks for no times; the next one asks for one stage.
     world.post_send(0, 2, data(1100, 10));
     post_timed(&mut world, 1110, 10, Stages::ACKNOWLEDGED);
     world.run();
@@ -106,7 +106,7 @@ fn bytes_are_counted_and_each_stage_is_told_when_it_is_reached() {
 fn the_time_of_arrival_goes_before_the_data() {
     let (mut world, peer) = connected();
     assert_eq!(set(&mut world, Times::RECEIVED), Status::Ok);
-    // It arrives before there is a buffer for it.
+    // The data arrives before there is a buffer for it.
     let arrived_at = world.now;
     world.peer_sends(peer, data(0, 3000));
     world.wait(Span::from_ms(5));
@@ -130,7 +130,7 @@ fn without_a_clock_in_common_it_is_refused_by_name() {
     world.listen(0, 1, 80);
     world.connection(0, 1, 2, 80);
     assert_eq!(set(&mut world, Times::RECEIVED), Status::NoClock);
-    // What asks for times all the same is not sent.
+    // A SEND that asks for times nevertheless is refused.
     post_timed(&mut world, 0, 10, Stages::SENT);
     world.run();
     let statuses: Vec<_> = world.answers(0).iter().map(|one| one.status).collect();

@@ -1,4 +1,4 @@
-//! Applications that speak in descriptors, an adapter, and a peer on the network.
+//! Applications that exchange descriptors with an adapter, and a peer on the network.
 
 use baton_bus::Descriptor;
 use baton_bus::descriptor::{
@@ -16,16 +16,16 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// The adapter's addresses.
 pub const ADAPTER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 pub const ADAPTER_V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1));
-/// The peer's.
+/// The peer's addresses.
 pub const PEER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
 pub const PEER_V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 2));
 /// Any address.
 pub const ANY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
-/// Turns of a world that does not come to rest.
+/// Maximum number of turns until a world must be idle.
 const MOST_TURNS: usize = 10_000;
 
-/// One response with what belongs to it.
+/// One response with its data.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Received {
     pub response: Response,
@@ -41,7 +41,7 @@ pub struct App {
     pub link: MemoryHost<Symbolic>,
     adapter_end: MemoryAdapter<Symbolic>,
     pub faults: Faults,
-    /// It may break the rules, and is cut off when it does.
+    /// Whether the application may violate the protocol, and is then disconnected.
     pub is_unruly: bool,
     /// Responses that have arrived and were not looked at.
     pub received: Vec<Received>,
@@ -57,9 +57,9 @@ pub struct World {
     pub apps: Vec<App>,
     /// What the peer was told.
     pub peer_events: Vec<(ConnId, Event)>,
-    /// Nothing reaches the other side while set.
+    /// While set, no segment arrives on either side.
     pub is_cut: bool,
-    /// So many of 100 segments are lost.
+    /// Percentage of segments that are lost.
     pub loss_percent: u32,
     chance: u32,
     /// Segments that the peer has received.
@@ -67,17 +67,17 @@ pub struct World {
 }
 
 impl World {
-    /// With one application.
+    /// Creates a world with one application.
     pub fn new() -> Self {
         Self::with(|_| {})
     }
 
-    /// The same with other parameters.
+    /// Creates a world with changed parameters of the adapter.
     pub fn with(change: impl FnOnce(&mut AdapterConfig)) -> Self {
         Self::with_tcp(change, Config::default())
     }
 
-    /// The same with other parameters of TCP on the adapter.
+    /// Creates a world with changed parameters of the adapter and of its TCP.
     pub fn with_tcp(change: impl FnOnce(&mut AdapterConfig), tcp: Config) -> Self {
         let mut config = AdapterConfig {
             addresses: vec![ADAPTER, ADAPTER_V6],
@@ -116,7 +116,7 @@ impl World {
         self.apps.len() - 1
     }
 
-    /// The application is gone.
+    /// Detaches an application.
     pub fn detach(&mut self, app: usize, ending: Ending) {
         let session = self.apps[app].session.take().expect("it is there");
         let Self {
@@ -130,13 +130,13 @@ impl World {
 
     // --- the host's side ---
 
-    /// Puts a request without letting anything happen; gives its tag.
+    /// Posts a request without letting anything else happen; returns its tag.
     pub fn post(&mut self, app: usize, socket: u32, action: Action) -> u32 {
         let tag = self.try_post(app, socket, action);
         tag.expect("the ring has room")
     }
 
-    /// The same; nothing when the ring has no room.
+    /// Posts a request; returns its tag, or `None` if the ring is full.
     pub fn try_post(&mut self, app: usize, socket: u32, action: Action) -> Option<u32> {
         let now = self.now;
         let app = &mut self.apps[app];
@@ -153,7 +153,7 @@ impl World {
         })
     }
 
-    /// Puts a request and lets everything come to rest.
+    /// Posts a request and runs until everything is idle; returns its tag.
     pub fn ask(&mut self, app: usize, socket: u32, action: Action) -> u32 {
         let tag = self.post(app, socket, action);
         self.run();
@@ -210,7 +210,7 @@ impl World {
         std::mem::take(&mut self.apps[app].received)
     }
 
-    /// The same, without peers and data.
+    /// Takes the responses, without peers and data.
     pub fn answers(&mut self, app: usize) -> Vec<Response> {
         let all = self.received(app).into_iter();
         all.map(|received| received.response).collect()
@@ -234,7 +234,7 @@ impl World {
         assert_eq!(statuses, [Status::Ok; 3]);
     }
 
-    /// A connection from the peer to `port`, accepted as `socket` by the listener `listener`. Gives the peer's end.
+    /// Creates a connection from the peer to `port`, accepted as `socket` by the listener `listener`. Returns the peer's end.
     pub fn connection(&mut self, app: usize, listener: u32, socket: u32, port: u16) -> ConnId {
         self.post(app, listener, accept(socket, 1, 0));
         let conn = self.peer_connects(port);
@@ -248,12 +248,12 @@ impl World {
 
     // --- the peer's side ---
 
-    /// The peer opens a connection to `port` of the adapter.
+    /// Lets the peer open a connection to `port` of the adapter.
     pub fn peer_connects(&mut self, port: u16) -> ConnId {
         self.peer_connects_to(Endpoint::new(ADAPTER, port))
     }
 
-    /// The same for any address.
+    /// Lets the peer open a connection to any address.
     pub fn peer_connects_to(&mut self, remote: Endpoint) -> ConnId {
         let addr = if remote.addr.is_ipv4() { PEER } else { PEER_V6 };
         (40_000..)
@@ -264,12 +264,12 @@ impl World {
             .expect("a port is free")
     }
 
-    /// The peer listens.
+    /// Lets the peer listen.
     pub fn peer_listens(&mut self, local: Endpoint) -> ListenerId {
         self.peer.listen(local, 16)
     }
 
-    /// The peer's ends of connections that wait at its listener.
+    /// Accepts the next connection at the peer's listener, and returns the peer's end.
     pub fn peer_accepts(&mut self, listener: ListenerId) -> ConnId {
         let conn = self.peer.accept(listener).expect("a connection waits");
         self.run();
@@ -304,7 +304,7 @@ impl World {
 
     // --- time ---
 
-    /// Lets everything come to rest at this moment.
+    /// Runs without letting time pass until everything is idle.
     pub fn run(&mut self) {
         for _ in 0..MOST_TURNS {
             if !self.turn() {
@@ -336,7 +336,7 @@ impl World {
         self.run();
     }
 
-    /// One round of everything; false when nothing happened.
+    /// Runs everything once; returns false if there was nothing to do.
     pub fn turn(&mut self) -> bool {
         let mut did = self.move_segments() | self.tell_events();
         for index in 0..self.apps.len() {
@@ -351,7 +351,7 @@ impl World {
         did || self.adapter.sessions().any(|row| row.transfers > 0)
     }
 
-    /// Moves what can be moved between an application and the adapter.
+    /// Moves data between an application and the adapter as far as possible.
     pub fn pump(&mut self, app: usize) -> Result<bool, LinkError> {
         let Self {
             now,
@@ -389,7 +389,7 @@ impl World {
         did
     }
 
-    /// Whether the next segment reaches the other side.
+    /// Draws whether the next segment arrives.
     fn arrives(&mut self) -> bool {
         self.chance = self
             .chance
@@ -447,7 +447,7 @@ pub fn decode(transfer: &[Descriptor]) -> Vec<Received> {
     entries(transfer).map(read).collect()
 }
 
-/// `len` bytes from `offset` on of what everybody sends here.
+/// Returns `len` bytes, from `offset` on, of the data that all senders here send.
 pub fn data(offset: u64, len: u32) -> Symbolic {
     let source = 7;
     symbolic(source, offset, len)

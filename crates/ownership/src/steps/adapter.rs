@@ -1,4 +1,4 @@
-//! What the adapter does.
+//! Steps of the adapter.
 
 use super::Step::{self, *};
 use super::holds;
@@ -54,7 +54,7 @@ impl State {
     pub(super) fn export(&mut self, step: Step, rules: &Rules) -> Option<()> {
         let number = self.number;
         let adapter = self.adapter.as_mut()?;
-        // The state is given at once where that comes before the owner is set.
+        // If the state is given before the owner is set, it is given at once.
         let (gives, passes) = match rules.passes_first {
             true => (GiveState, PassToApplication),
             false => (PassToApplication, GiveState),
@@ -106,7 +106,7 @@ impl State {
             Record => {
                 let conn = adapter.conn.filter(|_| adapter.dirty == 2)?;
                 adapter.dirty = 0;
-                // A first response is short, and a second one too long to be kept.
+                // A first response is short; a second one is too long to be recorded.
                 let is_short = conn.written == self.peer.got || conn.written < 2;
                 let place = self.place.as_mut()?;
                 if conn.received == conn.read && is_short {
@@ -148,7 +148,7 @@ impl State {
                 holds(conn.received > peer.acknowledged || conn.written > peer.got)?;
                 peer.acknowledged = peer.acknowledged.max(conn.received);
                 peer.got = peer.got.max(conn.written);
-                // What was sent is acknowledged, which is written down.
+                // Sent data will be acknowledged, which changes the record.
                 adapter.dirty = 1;
             }
             ResetForApplication => {
@@ -177,7 +177,7 @@ impl State {
                         && adapter.has_place,
                 )?;
                 holds(matches!(owner, Some(Owner::Application | Owner::Broker)))?;
-                // It has the packets, and answers them.
+                // The adapter receives the packets, and answers them.
                 self.reset_alone = true;
                 self.set_owner(Owner::Over);
                 self.resets_peer();

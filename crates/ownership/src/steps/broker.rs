@@ -1,4 +1,4 @@
-//! What the broker does.
+//! Steps of the broker.
 
 use super::Step::{self, *};
 use super::holds;
@@ -23,7 +23,7 @@ impl State {
             if self.app.alive {
                 self.app.answer = Some(answer);
             } else if answer == Answer::Back {
-                // Nobody takes the socket: it is reset.
+                // Nobody takes the socket, so it is reset.
                 self.s1 = None;
                 self.resets_peer();
             }
@@ -102,7 +102,7 @@ impl State {
         Some(())
     }
 
-    /// What the broker restores for a claim: nothing where it is not valid.
+    /// Returns the state that the broker restores for a claim, or `None` if the claim is not valid.
     pub(super) fn valid(&self, claim: Wanted, rules: &Rules) -> Option<Tcp> {
         let broker = self.broker.as_ref()?;
         let (entry, place) = (broker.entry.as_ref()?, self.place.as_ref()?);
@@ -140,7 +140,7 @@ impl State {
                     return None;
                 };
                 let entry = self.broker.as_ref()?.entry.clone();
-                // The application may hear of the adapter's end first.
+                // The application may notice the adapter's end before the broker does.
                 let waits = entry
                     .as_ref()
                     .is_some_and(|entry| !entry.gone && !entry.parted)
@@ -223,7 +223,7 @@ impl State {
         self.vacate();
     }
 
-    /// What the broker does without being asked.
+    /// Steps of the broker without a request.
     pub(super) fn broker_alone(&mut self, step: Step, rules: &Rules) -> Option<()> {
         let owner = self.owner();
         let broker = self.broker.as_mut()?;
@@ -287,9 +287,9 @@ impl State {
         Some(())
     }
 
-    /// The adapter finds a broker that has come after its own.
+    /// The adapter attaches to a successor of its broker.
     pub(super) fn adopt(&mut self, rules: &Rules) -> Option<()> {
-        // It asks the kernel: TAKE did not get so far.
+        // The kernel has a socket, so TAKE did not get further.
         let is_known = self.has_socket();
         let (owner, alive) = (self.owner(), self.app.alive);
         let adapter = self.adapter.as_mut().filter(|adapter| !adapter.linked)?;
@@ -310,7 +310,7 @@ impl State {
         match owner {
             Owner::Application if is_known => self.forget(),
             Owner::Broker if rules.resets_claimed => self.begin_reset(),
-            // As a broker does that knows of no such owner.
+            // This is how a broker acts that does not know of such owners.
             Owner::Broker => self.set_owner(Owner::Application),
             Owner::Over => self.forget(),
             Owner::Application | Owner::Adapter => {}
@@ -318,7 +318,7 @@ impl State {
         Some(())
     }
 
-    /// A connection that nobody brings back for too long.
+    /// Resets or forgets a connection that nobody has given back for too long.
     pub(super) fn sweep(&mut self, rules: &Rules) -> Option<()> {
         let broker = self.broker.as_ref()?;
         let entry = broker.entry.as_ref()?;

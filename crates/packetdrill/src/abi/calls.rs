@@ -8,7 +8,7 @@ use crate::poll::Poll;
 use crate::sockets::{Accept, Close, Connect};
 use libc::{c_int, c_ulong, c_void, epoll_event, nfds_t, pollfd, sockaddr, socklen_t};
 
-/// The most descriptors of one poll (RLIMIT_NOFILE).
+/// Most descriptors of one poll (RLIMIT_NOFILE).
 const MOST_POLLED: nfds_t = 65_536;
 
 const FAULT: Errno = Errno(libc::EFAULT);
@@ -31,7 +31,7 @@ pub(super) unsafe extern "C" fn socket(
 /// bind(2).
 ///
 /// # Safety
-/// `addr` is good for `len` bytes.
+/// `addr` is valid for `len` bytes.
 pub(super) unsafe extern "C" fn bind(
     data: Data,
     fd: c_int,
@@ -79,7 +79,7 @@ pub(super) unsafe extern "C" fn accept(
 /// connect(2).
 ///
 /// # Safety
-/// `addr` is good for `len` bytes.
+/// `addr` is valid for `len` bytes.
 pub(super) unsafe extern "C" fn connect(
     data: Data,
     fd: c_int,
@@ -184,7 +184,7 @@ pub(super) unsafe extern "C" fn getsockopt(
 /// setsockopt(2).
 ///
 /// # Safety
-/// `value` is good for `len` bytes.
+/// `value` is valid for `len` bytes.
 pub(super) unsafe extern "C" fn setsockopt(
     data: Data,
     fd: c_int,
@@ -208,7 +208,7 @@ pub(super) unsafe extern "C" fn setsockopt(
 /// poll(2).
 ///
 /// # Safety
-/// `fds` is good for `count` entries.
+/// `fds` is valid for `count` entries.
 pub(super) unsafe extern "C" fn poll(
     data: Data,
     fds: *mut pollfd,
@@ -223,7 +223,7 @@ pub(super) unsafe extern "C" fn poll(
     }
     let fds = match count {
         0 => &mut [],
-        // SAFETY: not null, and so good for `count` entries by this function's contract.
+        // SAFETY: not null, and so valid for `count` entries by this function's contract.
         count => unsafe { std::slice::from_raw_parts_mut(fds, count as usize) },
     };
     // SAFETY: by this function's contract.
@@ -288,7 +288,7 @@ pub(super) unsafe extern "C" fn epoll_ctl(
 /// epoll_wait(2).
 ///
 /// # Safety
-/// `events` is good for `most` events.
+/// `events` is valid for `most` events.
 pub(super) unsafe extern "C" fn epoll_wait(
     data: Data,
     epoll: c_int,
@@ -319,7 +319,7 @@ pub(super) unsafe extern "C" fn epoll_wait(
 /// pipe(2).
 ///
 /// # Safety
-/// `fds` is good for two descriptors.
+/// `fds` is valid for two descriptors.
 pub(super) unsafe extern "C" fn pipe(data: Data, fds: *mut c_int) -> c_int {
     if fds.is_null() {
         return report(Err(FAULT));
@@ -327,7 +327,7 @@ pub(super) unsafe extern "C" fn pipe(data: Data, fds: *mut c_int) -> c_int {
     // SAFETY: by this function's contract.
     let instance = unsafe { instance(data) };
     report(instance.call(|world| world.pipe()).map(|ends| {
-        // SAFETY: not null, and so good for two by this function's contract.
+        // SAFETY: not null, and so valid for two by this function's contract.
         unsafe { fds.cast::<[c_int; 2]>().write_unaligned(ends) };
         0
     }))

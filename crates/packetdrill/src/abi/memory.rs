@@ -1,10 +1,10 @@
-//! From C pointers to slices and back, and errno.
+//! Conversions between C pointers and slices, and errno.
 
 use crate::errno::Errno;
 use crate::instance::Instance;
 use libc::{c_int, c_void, iovec, sockaddr, socklen_t};
 
-/// The most parts of one readv or writev (UIO_MAXIOV).
+/// Most parts of one readv or writev (UIO_MAXIOV).
 const MOST_PARTS: usize = 1024;
 
 /// The instance behind a table's userdata.
@@ -16,7 +16,7 @@ pub(super) unsafe fn instance<'a>(data: *mut c_void) -> &'a Instance {
     unsafe { &*data.cast::<Instance>() }
 }
 
-/// The C library's way of saying what happened: -1 and errno.
+/// Converts an outcome to the C library's convention: -1 and errno for errors.
 pub(super) fn report<T: From<i8>>(outcome: Result<T, Errno>) -> T {
     outcome.unwrap_or_else(|Errno(errno)| {
         // SAFETY: the C library's errno of the calling thread can always be written.
@@ -25,20 +25,20 @@ pub(super) fn report<T: From<i8>>(outcome: Result<T, Errno>) -> T {
     })
 }
 
-/// What a caller wants read. Null with a length is EFAULT.
+/// The bytes that a caller passes. Null with a length is EFAULT.
 ///
 /// # Safety
-/// `at` is null or good for `len` bytes while the slice is used.
+/// `at` is null or valid for `len` bytes while the slice is used.
 pub(super) unsafe fn bytes<'a>(at: *const c_void, len: usize) -> Result<&'a [u8], Errno> {
     match (at.is_null(), len) {
         (_, 0) => Ok(&[]),
         (true, _) => Err(Errno(libc::EFAULT)),
-        // SAFETY: not null, and so good for `len` bytes by this function's contract.
+        // SAFETY: not null, and so valid for `len` bytes by this function's contract.
         (false, _) => Ok(unsafe { std::slice::from_raw_parts(at.cast(), len) }),
     }
 }
 
-/// A socket address. Its length is what the caller says, within reason.
+/// A socket address of the length that the caller passes, up to that of the largest address.
 ///
 /// # Safety
 /// As for [`bytes`].
@@ -50,7 +50,7 @@ pub(super) unsafe fn address<'a>(at: *const sockaddr, len: socklen_t) -> Result<
     unsafe { bytes(at.cast(), len as usize) }
 }
 
-/// Copies as much of `value` as the caller has room for, and tells its length.
+/// Copies as much of `value` as fits into the caller's buffer, and sets its length.
 ///
 /// # Safety
 /// `len` is null or points to a length for which `to` is good.
@@ -71,7 +71,7 @@ pub(super) unsafe fn give_back(
         if to.is_null() {
             return Err(Errno(libc::EFAULT));
         }
-        // SAFETY: `to` is good for `room` bytes, of which these are the first, and nobody else's.
+        // SAFETY: `to` is valid for `room` bytes, of which these are the first, and is not used elsewhere.
         unsafe { std::ptr::copy_nonoverlapping(value.as_ptr(), to.cast(), copied) };
     }
     let told = if tell_whole { value.len() } else { copied };
@@ -83,13 +83,13 @@ pub(super) unsafe fn give_back(
 /// The parts of a scattered buffer.
 ///
 /// # Safety
-/// `parts` is null or good for `count` parts.
+/// `parts` is null or valid for `count` parts.
 pub(super) unsafe fn parts<'a>(parts: *const iovec, count: usize) -> Result<&'a [iovec], Errno> {
     match (parts.is_null(), count) {
         (_, 0) => Ok(&[]),
         (_, count) if count > MOST_PARTS => Err(Errno(libc::EINVAL)),
         (true, _) => Err(Errno(libc::EFAULT)),
-        // SAFETY: not null, and so good for `count` parts by this function's contract.
+        // SAFETY: not null, and so valid for `count` parts by this function's contract.
         (false, _) => Ok(unsafe { std::slice::from_raw_parts(parts, count) }),
     }
 }
@@ -101,10 +101,10 @@ pub(super) fn len_of(parts: &[iovec]) -> usize {
         .fold(0, |sum, part| sum.saturating_add(part.iov_len))
 }
 
-/// All parts as one run of bytes.
+/// Copies all parts into one buffer.
 ///
 /// # Safety
-/// Every part is good for its length.
+/// Every part is valid for its length.
 pub(super) unsafe fn gather(parts: &[iovec]) -> Result<Vec<u8>, Errno> {
     let mut all = Vec::with_capacity(len_of(parts).min(1 << 20));
     for part in parts {
@@ -117,7 +117,7 @@ pub(super) unsafe fn gather(parts: &[iovec]) -> Result<Vec<u8>, Errno> {
 /// Fills the parts in turn.
 ///
 /// # Safety
-/// Every part is good for its length and may be written.
+/// Every part is valid for its length and may be written.
 pub(super) unsafe fn scatter(mut data: &[u8], parts: &[iovec]) -> Result<(), Errno> {
     for part in parts {
         let len = data.len().min(part.iov_len);
@@ -127,7 +127,7 @@ pub(super) unsafe fn scatter(mut data: &[u8], parts: &[iovec]) -> Result<(), Err
         if part.iov_base.is_null() {
             return Err(Errno(libc::EFAULT));
         }
-        // SAFETY: the part is good for at least `len` bytes by this function's contract.
+        // SAFETY: the part is valid for at least `len` bytes by this function's contract.
         unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), part.iov_base.cast(), len) };
         data = &data[len..];
     }

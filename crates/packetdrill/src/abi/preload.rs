@@ -1,5 +1,5 @@
-//! Functions of the whole process, where the object is preloaded: tools ask the C library, and not the table, what a script's
-//! own code wants to know of a socket, and for what is not in the table.
+//! Functions that replace those of the C library when the object is preloaded: tools call the C library, not the table, for calls in a
+//! script's own code and for functions that the table does not have.
 
 use super::memory::report;
 use super::{calls, transfer};
@@ -8,21 +8,21 @@ use crate::instance::Instance;
 use libc::{c_int, c_void, off64_t, size_t, socklen_t, ssize_t};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// Every instance that was made, and not freed when last looked at.
+/// All instances that were created and had not been freed at the last check.
 static INSTANCES: Mutex<Vec<Weak<Instance>>> = Mutex::new(Vec::new());
 
 fn instances() -> MutexGuard<'static, Vec<Weak<Instance>>> {
     INSTANCES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Makes an instance known.
+/// Registers an instance.
 pub(super) fn register(instance: &Arc<Instance>) {
     let mut instances = instances();
     instances.retain(|known| known.strong_count() > 0);
     instances.push(Arc::downgrade(instance));
 }
 
-/// The instance whose descriptor this is.
+/// The instance to which the descriptor belongs.
 fn owner(fd: c_int) -> Option<Arc<Instance>> {
     let mut live = instances().clone().into_iter();
     live.find_map(|known| {
@@ -31,7 +31,7 @@ fn owner(fd: c_int) -> Option<Arc<Instance>> {
     })
 }
 
-/// getsockopt(2): by the instance whose socket it is, and of all others by the kernel.
+/// getsockopt(2): by the instance to which the socket belongs, otherwise by the kernel.
 ///
 /// # Safety
 /// `len` points to a length for which `value` is good.
@@ -56,10 +56,10 @@ pub unsafe extern "C" fn getsockopt(
     }
 }
 
-/// What sendfile reads at once.
+/// Bytes that sendfile reads at once.
 const PIECE: usize = 64 << 10;
 
-/// sendfile(2) to a socket of an instance: read(2) and write(2). To all others by the kernel.
+/// sendfile(2): to a socket of an instance by read(2) and write(2), otherwise by the kernel.
 ///
 /// # Safety
 /// `offset` is null or points to an offset.
@@ -74,7 +74,7 @@ pub unsafe extern "C" fn sendfile64(
         // SAFETY: the kernel checks everything itself.
         return unsafe { libc::syscall(libc::SYS_sendfile, to, from, offset, count) as ssize_t };
     };
-    // SAFETY: it asks for a number alone, or is good by this function's contract.
+    // SAFETY: the call only returns a number, or the pointer is valid by this function's contract.
     let start = unsafe {
         match offset.is_null() {
             true => libc::lseek64(from, 0, libc::SEEK_CUR),
@@ -96,7 +96,7 @@ pub unsafe extern "C" fn sendfile64(
     sent
 }
 
-/// The same by its other name: offsets have 64 bits in both.
+/// [`sendfile64`] by its other name: offsets have 64 bits in both.
 ///
 /// # Safety
 /// As for [`sendfile64`].
@@ -111,7 +111,8 @@ pub unsafe extern "C" fn sendfile(
     unsafe { sendfile64(to, from, offset, count) }
 }
 
-/// Until the file ends, the socket takes no more, or an error: that is told if nothing was sent before it.
+/// Sends pieces until the file ends, the socket accepts no more, or an error occurs. Returns the error only if nothing was sent
+/// before it.
 fn send_pieces(
     instance: &Arc<Instance>,
     to: c_int,
@@ -124,7 +125,7 @@ fn send_pieces(
     let mut sent = 0;
     while (sent as size_t) < count {
         let most = piece.len().min(count - sent as size_t);
-        // SAFETY: the piece is as long as is said.
+        // SAFETY: the piece has at least this length.
         let len = unsafe {
             libc::pread64(
                 from,

@@ -1,5 +1,4 @@
-//! The functions of a table whose set-up failed: each answers with an error, so that a tool that calls one all the same
-//! comes to no harm.
+//! Functions of a table whose set-up failed: each returns an error, so that a tool may call them safely.
 
 use super::memory::report;
 use super::{Data, Interface};
@@ -9,10 +8,10 @@ use libc::{
     pollfd, size_t, sockaddr, socklen_t, ssize_t, timeval, useconds_t,
 };
 
-/// Nothing was set up.
+/// Does nothing, since nothing was set up.
 extern "C" fn free(_: Data) {}
 
-/// Functions with these names and types.
+/// Defines functions with these names and types.
 macro_rules! refusing {
     ($($name:ident($($argument:ty),*) -> $result:ty;)*) => {
         $(

@@ -6,10 +6,10 @@ use crate::errno::Errno;
 use baton_wire::Span;
 use libc::{c_int, c_longlong, c_void, size_t, timeval, useconds_t};
 
-/// A raw IP packet arrives.
+/// Injects an arriving raw IP packet.
 ///
 /// # Safety
-/// `packet` is good for `len` bytes.
+/// `packet` is valid for `len` bytes.
 pub(super) unsafe extern "C" fn netdev_send(
     data: Data,
     packet: *const c_void,
@@ -24,10 +24,10 @@ pub(super) unsafe extern "C" fn netdev_send(
     )
 }
 
-/// The next packet that leaves, its length, and when it left (microseconds since 1970).
+/// Returns the next packet that leaves, its length, and when it left (microseconds since 1970).
 ///
 /// # Safety
-/// `buffer` is good for `*len` bytes; `time_us` may be written.
+/// `buffer` is valid for `*len` bytes; `time_us` may be written.
 pub(super) unsafe extern "C" fn netdev_receive(
     data: Data,
     buffer: *mut c_void,
@@ -40,7 +40,7 @@ pub(super) unsafe extern "C" fn netdev_receive(
     // SAFETY: by this function's contract; not null.
     let (instance, room) = unsafe { (instance(data), *len) };
     let fetched = instance.fetch(room).map(|(packet, left_us)| {
-        // SAFETY: a fetched packet is no longer than the room for it; not null.
+        // SAFETY: a fetched packet is no longer than the buffer, which is not null.
         unsafe {
             std::ptr::copy_nonoverlapping(packet.as_ptr(), buffer.cast(), packet.len());
             *len = packet.len();
@@ -51,7 +51,7 @@ pub(super) unsafe extern "C" fn netdev_receive(
     report(fetched)
 }
 
-/// Time passes.
+/// Lets time pass.
 ///
 /// # Safety
 /// `data` is an instance's.
@@ -61,7 +61,7 @@ pub(super) unsafe extern "C" fn usleep(data: Data, us: useconds_t) -> c_int {
     0
 }
 
-/// What the clock shows. There are no time zones here: the second pointer is not looked at.
+/// Reads the clock. The second pointer is ignored, as there are no time zones.
 ///
 /// # Safety
 /// `time` is null or may be written.

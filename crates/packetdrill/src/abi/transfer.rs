@@ -14,13 +14,13 @@ use baton_wire::Time;
 use bytes::Bytes;
 use libc::{c_int, c_uint, c_void, iovec, msghdr, off64_t, size_t, sockaddr, socklen_t, ssize_t};
 
-/// The type of the control message with what is left to read (linux/tcp.h: TCP_CM_INQ).
+/// Type of the control message with the number of unread bytes (linux/tcp.h: TCP_CM_INQ).
 const TCP_CM_INQ: c_int = 36;
 
-/// Where an error comes from: a sender without copy, who had his data copied all the same (linux/errqueue.h).
+/// Origin and code of a zero-copy report whose data was copied after all (linux/errqueue.h).
 const SO_EE_ORIGIN_ZEROCOPY: u8 = 5;
 const SO_EE_CODE_ZEROCOPY_COPIED: u8 = 1;
-/// Or from a timestamp.
+/// Origin of a timestamp report.
 const SO_EE_ORIGIN_TIMESTAMPING: u8 = 4;
 
 fn whole(buffer: *mut c_void, len: usize) -> iovec {
@@ -30,7 +30,7 @@ fn whole(buffer: *mut c_void, len: usize) -> iovec {
     }
 }
 
-/// The first byte would have no place.
+/// Reports whether there is no place for the first byte.
 fn lead_nowhere(parts: &[iovec]) -> bool {
     let first = parts.iter().find(|part| part.iov_len > 0);
     first.is_some_and(|part| part.iov_base.is_null())
@@ -39,7 +39,7 @@ fn lead_nowhere(parts: &[iovec]) -> bool {
 /// Runs read(2) and fills the parts.
 ///
 /// # Safety
-/// `data` is an instance's; every part is good for its length.
+/// `data` is an instance's; every part is valid for its length.
 unsafe fn read_into(data: Data, fd: c_int, parts: &[iovec]) -> Result<ssize_t, Errno> {
     // SAFETY: by this function's contract.
     let instance = unsafe { instance(data) };
@@ -72,7 +72,7 @@ unsafe fn receive_into(
 /// read(2).
 ///
 /// # Safety
-/// `buffer` is good for `len` bytes.
+/// `buffer` is valid for `len` bytes.
 pub(super) unsafe extern "C" fn read(
     data: Data,
     fd: c_int,
@@ -86,7 +86,7 @@ pub(super) unsafe extern "C" fn read(
 /// readv(2).
 ///
 /// # Safety
-/// `vector` is good for `count` parts, each good for its length.
+/// `vector` is valid for `count` parts, each valid for its length.
 pub(super) unsafe extern "C" fn readv(
     data: Data,
     fd: c_int,
@@ -103,7 +103,7 @@ pub(super) unsafe extern "C" fn readv(
 /// recv(2).
 ///
 /// # Safety
-/// `buffer` is good for `len` bytes.
+/// `buffer` is valid for `len` bytes.
 pub(super) unsafe extern "C" fn recv(
     data: Data,
     fd: c_int,
@@ -116,10 +116,10 @@ pub(super) unsafe extern "C" fn recv(
     report(received.map(|received| received.len as ssize_t))
 }
 
-/// recvfrom(2). A stream socket tells no address.
+/// recvfrom(2). A stream socket returns no address.
 ///
 /// # Safety
-/// `buffer` is good for `len` bytes; `addr_len` is null or may be written.
+/// `buffer` is valid for `len` bytes; `addr_len` is null or may be written.
 pub(super) unsafe extern "C" fn recvfrom(
     data: Data,
     fd: c_int,
@@ -143,7 +143,7 @@ pub(super) unsafe extern "C" fn recvfrom(
 /// recvmsg(2).
 ///
 /// # Safety
-/// `message` is a message whose parts and control buffer are good for their lengths.
+/// `message` is a message whose parts and control buffer are valid for their lengths.
 pub(super) unsafe extern "C" fn recvmsg(
     data: Data,
     fd: c_int,
@@ -170,10 +170,10 @@ pub(super) unsafe extern "C" fn recvmsg(
     }))
 }
 
-/// Fills the control buffer with what there is to tell besides data.
+/// Fills the control buffer with control messages.
 ///
 /// # Safety
-/// The control buffer is null or good for its length.
+/// The control buffer is null or valid for its length.
 unsafe fn put_control(message: &mut msghdr, received: &Received) {
     let mut room = std::mem::replace(&mut message.msg_controllen, 0);
     if received.completion.is_some() || received.stamp.is_some() {
@@ -190,7 +190,7 @@ unsafe fn put_control(message: &mut msghdr, received: &Received) {
             return;
         }
         let len = control.len().min(room);
-        // SAFETY: not null, and so good for what is left of it, `room` bytes, by this function's contract.
+        // SAFETY: not null, and so valid for its remaining `room` bytes, by this function's contract.
         unsafe {
             let at = message.msg_control.byte_add(message.msg_controllen);
             std::ptr::copy_nonoverlapping(control.as_ptr(), at.cast(), len);
@@ -220,7 +220,7 @@ fn controls_of(received: &Received) -> impl Iterator<Item = Vec<u8>> {
     time.into_iter().chain(error).chain(unread)
 }
 
-/// `struct scm_timestamping`: software's time, and none of hardware.
+/// `struct scm_timestamping` with the software timestamp only.
 fn times_of(at: Time) -> Vec<u8> {
     let us = World::unix_us(at);
     let parts = [us / 1_000_000, us % 1_000_000 * 1000, 0, 0, 0, 0];
@@ -236,7 +236,7 @@ fn error_of_stamp(stamp: &Stamp) -> Vec<u8> {
     error
 }
 
-/// `struct sock_extended_err` of writers without copy.
+/// `struct sock_extended_err` of a zero-copy report.
 fn error_of(completion: Completion) -> Vec<u8> {
     let mut error = vec![0; 4];
     let code = match completion.copied {
@@ -249,7 +249,7 @@ fn error_of(completion: Completion) -> Vec<u8> {
     error
 }
 
-/// The same with the address of who is to blame, which is nobody (ip(7)).
+/// Appends the address of the offender, which is empty (ip(7)).
 fn blaming_nobody(mut error: Vec<u8>, family: Family) -> Vec<u8> {
     let address_len = match family {
         Family::V4 => size_of::<libc::sockaddr_in>(),
@@ -272,7 +272,7 @@ fn control_message(level: c_int, kind: c_int, data: &[u8]) -> Vec<u8> {
 /// Runs write(2) with these parts.
 ///
 /// # Safety
-/// `data` is an instance's; every part is good for its length.
+/// `data` is an instance's; every part is valid for its length.
 unsafe fn write_from(data: Data, fd: c_int, parts: &[iovec]) -> Result<ssize_t, Errno> {
     // SAFETY: by this function's contract.
     let (instance, bytes) = unsafe { (instance(data), Bytes::from(gather(parts)?)) };
@@ -306,7 +306,7 @@ unsafe fn send_from(
 /// write(2).
 ///
 /// # Safety
-/// `buffer` is good for `len` bytes.
+/// `buffer` is valid for `len` bytes.
 pub(super) unsafe extern "C" fn write(
     data: Data,
     fd: c_int,
@@ -320,7 +320,7 @@ pub(super) unsafe extern "C" fn write(
 /// writev(2).
 ///
 /// # Safety
-/// `vector` is good for `count` parts, each good for its length.
+/// `vector` is valid for `count` parts, each valid for its length.
 pub(super) unsafe extern "C" fn writev(
     data: Data,
     fd: c_int,
@@ -337,7 +337,7 @@ pub(super) unsafe extern "C" fn writev(
 /// send(2).
 ///
 /// # Safety
-/// `buffer` is good for `len` bytes.
+/// `buffer` is valid for `len` bytes.
 pub(super) unsafe extern "C" fn send(
     data: Data,
     fd: c_int,
@@ -349,10 +349,10 @@ pub(super) unsafe extern "C" fn send(
     report(unsafe { send_from(data, fd, &[whole(buffer.cast_mut(), len)], flags, &[], None) })
 }
 
-/// sendto(2). A connection has its address: the one given counts when it is opened by that (MSG_FASTOPEN).
+/// sendto(2). The address counts only if the call opens the connection (MSG_FASTOPEN).
 ///
 /// # Safety
-/// `buffer` is good for `len` bytes, `addr` for `addr_len`.
+/// `buffer` is valid for `len` bytes, `addr` for `addr_len`.
 pub(super) unsafe extern "C" fn sendto(
     data: Data,
     fd: c_int,
@@ -381,10 +381,10 @@ pub(super) unsafe extern "C" fn sendto(
     }))
 }
 
-/// What a control message asks for the bytes of its call (SO_TIMESTAMPING), if there is one.
+/// The SO_TIMESTAMPING flags that a control message requests for the bytes of its call, if there is one.
 ///
 /// # Safety
-/// The control buffer is null or good for its length.
+/// The control buffer is null or valid for its length.
 unsafe fn asked_by(message: &msghdr) -> Option<u32> {
     // SAFETY: by this function's contract; the macros stay within the buffer's length.
     unsafe {
@@ -406,7 +406,7 @@ unsafe fn asked_by(message: &msghdr) -> Option<u32> {
 /// sendmsg(2).
 ///
 /// # Safety
-/// `message` is a message whose parts, address and control buffer are good for their lengths.
+/// `message` is a message whose parts, address and control buffer are valid for their lengths.
 pub(super) unsafe extern "C" fn sendmsg(
     data: Data,
     fd: c_int,
@@ -446,7 +446,7 @@ pub(super) unsafe extern "C" fn splice(
 ) -> ssize_t {
     // SAFETY: by this function's contract.
     let instance = unsafe { instance(data) };
-    // Tools hand over where a position would be, be there one or not.
+    // Tools always pass pointers to positions, even if there is no position.
     // SAFETY: null, or a position by this function's contract.
     let is_given = |at: *mut off64_t| !at.is_null() && unsafe { at.read_unaligned() } != 0;
     let has_offsets = is_given(from_offset) || is_given(to_offset);

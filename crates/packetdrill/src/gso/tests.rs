@@ -19,7 +19,7 @@ fn segment(seq: u32, len: usize, flags: Flags) -> Segment<Bytes> {
     segment
 }
 
-/// Info of some connection, to be changed.
+/// State of a connection, for tests to modify.
 fn info() -> Info {
     let end = |port| Endpoint::new("192.0.2.1".parse().expect("an address"), port);
     let mut stack = Stack::<Bytes>::new(Config::default(), 1);

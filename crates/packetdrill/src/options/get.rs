@@ -25,10 +25,10 @@ fn bytes(value: c_int) -> Vec<u8> {
 }
 
 impl World {
-    /// getsockopt(2): the value, of which the caller takes as much as it has room for.
+    /// getsockopt(2): returns the value, of which the caller copies as much as fits.
     ///
     /// # Errors
-    /// As the manual pages have it; ENOPROTOOPT for what is not known.
+    /// As in the manual pages; ENOPROTOOPT for an unknown option.
     pub fn getsockopt(&mut self, fd: c_int, level: c_int, name: c_int) -> Result<Vec<u8>, Errno> {
         let id = self.socket_id(fd)?;
         match level {
@@ -77,8 +77,8 @@ impl World {
         Ok(bytes(value))
     }
 
-    /// SO_MEMINFO: what is received and not read, its limit, what is on its way (none is seen there), the limit of what is
-    /// written, and what of it is held; what else Linux counts is zero.
+    /// SO_MEMINFO: unread bytes, their limit, bytes in transmission (always zero), the limit of the send buffer, and its use; Linux's
+    /// other counters are zero.
     fn memory_info(&self, id: SocketId) -> Vec<u8> {
         let socket = &self.sockets[id];
         let link = socket.conn.and_then(|conn| self.links.get(&conn));
@@ -142,7 +142,7 @@ impl World {
         Ok(bytes(value))
     }
 
-    /// The socket's own, or the host's.
+    /// The socket's own keys, or the host's.
     fn fast_open_keys(&self, id: SocketId) -> FastOpenKeys {
         let socket = &self.sockets[id];
         let local = Endpoint::new(socket.family.any(), socket.port());
@@ -150,7 +150,7 @@ impl World {
         socket.options.fast_open.keys.unwrap_or_else(in_use)
     }
 
-    /// What TCP_MAXSEG shows: what the application set before there is a connection, then what is in use.
+    /// Value of TCP_MAXSEG: the application's setting before there is a connection, then the MSS in use.
     fn current_mss(&self, id: SocketId) -> c_int {
         let socket = &self.sockets[id];
         match (socket.conn, socket.options.mss) {
@@ -210,7 +210,7 @@ impl World {
         Ok(bytes(value))
     }
 
-    /// Only a connected socket knows it (ip(7)).
+    /// The path's MTU, which only a connected socket knows (ip(7)).
     fn path_mtu(&self, id: SocketId) -> Result<c_int, Errno> {
         let conn = self.sockets[id].conn.ok_or(Errno(libc::ENOTCONN))?;
         Ok(self.stack.info(self.now(), conn).path_mtu as c_int)

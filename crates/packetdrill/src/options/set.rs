@@ -24,13 +24,13 @@ const MOST_KEEPALIVE_PROBES: c_int = 127;
 const MOST_SYNS: c_int = 127;
 /// TCP_FIN_TIMEOUT_MAX, seconds.
 const LONGEST_LINGER2_S: c_int = 120;
-/// The longest time that a SYN's answers are repeated, for TCP_DEFER_ACCEPT: 2^8 - 1 s.
+/// Longest time for which SYN-ACKs are repeated, for TCP_DEFER_ACCEPT: 2^8 - 1 s.
 const LONGEST_DEFER_S: c_int = 255;
 /// TCP options that Linux has and the C library may not name.
 pub(super) const TCP_INQ: c_int = 36;
 pub(super) const TCP_TX_DELAY: c_int = 37;
 
-/// SOL_SOCKET options that change nothing here; they are kept and given back.
+/// SOL_SOCKET options without effect, which are stored and returned.
 pub(super) const HARMLESS_SOCKET: [c_int; 18] = [
     libc::SO_BROADCAST,
     libc::SO_BUSY_POLL,
@@ -91,7 +91,7 @@ impl World {
     /// setsockopt(2).
     ///
     /// # Errors
-    /// As the manual pages have it; ENOPROTOOPT for what is not known.
+    /// As in the manual pages; ENOPROTOOPT for an unknown option.
     pub fn setsockopt(
         &mut self,
         fd: c_int,
@@ -139,7 +139,7 @@ impl World {
         Ok(())
     }
 
-    /// Bytes are numbered from when that is first asked for; then there must be a connection.
+    /// Sets SO_TIMESTAMPING. Bytes are numbered from the time when OPT_ID is first requested, for which there must be a connection.
     fn set_timestamping(&mut self, id: SocketId, value: c_int) -> Result<(), Errno> {
         let asked = Timestamping::from_option(value).ok_or(INVALID)?;
         let before = self.sockets[id].options.timestamping;
@@ -173,7 +173,7 @@ impl World {
             libc::TCP_NODELAY => {
                 options.nodelay = int(value)? != 0;
                 if let (true, Some(conn)) = (options.nodelay, conn) {
-                    // Each time it is set what waits is pushed.
+                    // Setting the option pushes pending data each time.
                     self.stack.set_nodelay(conn, true);
                 }
             }
@@ -218,7 +218,7 @@ impl World {
         Ok(())
     }
 
-    /// Options of Fast Open, which but for the keys are for sockets without connection.
+    /// Sets options of Fast Open, which except for the keys are for sockets without connection.
     fn set_fast_open(&mut self, id: SocketId, name: c_int, value: &[u8]) -> Result<(), Errno> {
         let state = self.tcp_state(id);
         let idle = matches!(state, TcpState::Close | TcpState::Listen);
@@ -236,7 +236,7 @@ impl World {
         Ok(())
     }
 
-    /// The name may or may not end with a zero byte (tcp(7)).
+    /// Sets TCP_CONGESTION. The name may or may not end with a zero byte (tcp(7)).
     fn set_congestion(&mut self, id: SocketId, value: &[u8]) -> Result<(), Errno> {
         let name = value.split(|&byte| byte == 0).next().unwrap_or_default();
         if value.is_empty() {
@@ -258,7 +258,7 @@ impl World {
         Ok(())
     }
 
-    /// Zero takes the limit away, which only a socket without connection may do.
+    /// Sets TCP_WINDOW_CLAMP. Zero removes the limit, which is allowed only without a connection.
     fn set_window_clamp(&mut self, id: SocketId, value: c_int) -> Result<(), Errno> {
         let idle = self.sockets[id].conn.is_none();
         match value {
@@ -328,7 +328,7 @@ impl World {
         Ok(())
     }
 
-    /// Hands changed options to the engine and to the packets' way out.
+    /// Applies changed options to the engine and to the connection's link.
     pub(crate) fn apply_options(&mut self, id: SocketId) {
         let socket = &self.sockets[id];
         let Some(conn) = socket.conn else {
@@ -339,7 +339,7 @@ impl World {
         let service = socket.options.service(crate::address::Family::of(local));
         let (may_fragment, cork) = (socket.options.may_fragment(), socket.options.cork);
         let max_pacing_rate = socket.options.max_pacing_rate;
-        // The engine keeps fewer sets of parameters than a script can open sockets only in theory: nothing is lost then.
+        // That a script uses more sets of parameters than the engine keeps is only theoretical.
         let _ = self.stack.configure(self.now(), conn, |old| *old = config);
         self.stack.set_cork(conn, cork);
         let link = self.link(conn);
@@ -350,7 +350,7 @@ impl World {
 }
 
 impl World {
-    /// What a listener accepts, and answers, from now on has its options as they are now.
+    /// Applies a listening socket's current options to future connections and answers.
     fn apply_to_listeners(&mut self, id: SocketId) {
         let socket = &self.sockets[id];
         let listening = socket.listening.as_ref();
@@ -369,7 +369,7 @@ impl World {
     }
 }
 
-/// A buffer as an application without privilege may ask for it (socket(7)).
+/// The buffer size that an application without privilege may request (socket(7)).
 fn asked_buffer(value: &[u8]) -> Result<u32, Errno> {
     // A negative number is a very large one.
     Ok((int(value)? as u32).min(LARGEST_ASKED_BUFFER))

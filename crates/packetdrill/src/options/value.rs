@@ -1,4 +1,4 @@
-//! Option values to and from bytes.
+//! Conversion of option values to and from bytes.
 
 use crate::errno::Errno;
 use baton_tcp::{FastOpenKey, FastOpenKeys};
@@ -12,13 +12,13 @@ const LINGER_LEN: usize = 8;
 
 const INVALID: Errno = Errno(libc::EINVAL);
 
-/// An int, which is what most options are.
+/// Reads an int, the value of most options.
 pub(super) fn int(bytes: &[u8]) -> Result<c_int, Errno> {
     let bytes = bytes.first_chunk::<4>().ok_or(INVALID)?;
     Ok(c_int::from_ne_bytes(*bytes))
 }
 
-/// An int, or a single byte as IP options take it.
+/// Reads an int, or a single byte, which IP options accept.
 pub(super) fn int_or_byte(bytes: &[u8]) -> Result<c_int, Errno> {
     match bytes {
         [] => Err(INVALID),
@@ -27,7 +27,7 @@ pub(super) fn int_or_byte(bytes: &[u8]) -> Result<c_int, Errno> {
     }
 }
 
-/// An int within limits.
+/// Reads an int within limits.
 pub(super) fn int_within(bytes: &[u8], least: c_int, most: c_int) -> Result<u32, Errno> {
     let value = int(bytes)?;
     if (least..=most).contains(&value) {
@@ -37,7 +37,7 @@ pub(super) fn int_within(bytes: &[u8], least: c_int, most: c_int) -> Result<u32,
     }
 }
 
-/// Bytes a second, as an int or a long; all ones mean no limit (socket(7), SO_MAX_PACING_RATE).
+/// Reads a rate in bytes a second, as an int or a long; all ones mean no limit (socket(7), SO_MAX_PACING_RATE).
 pub(super) fn rate(bytes: &[u8]) -> Result<Option<u64>, Errno> {
     let rate = match bytes.first_chunk::<8>() {
         Some(long) => u64::from_ne_bytes(*long),
@@ -49,7 +49,7 @@ pub(super) fn rate(bytes: &[u8]) -> Result<Option<u64>, Errno> {
     Ok((rate != u64::MAX).then_some(rate.max(1)))
 }
 
-/// One key of Fast Open, or two: that in use and the one before it (tcp_fastopen_key).
+/// Reads one or two Fast Open keys: the current one and the previous one (tcp_fastopen_key).
 pub(super) fn fast_open_keys(bytes: &[u8]) -> Result<FastOpenKeys, Errno> {
     match bytes.as_chunks::<16>() {
         (&[current], []) => Ok(FastOpenKeys {
@@ -64,7 +64,7 @@ pub(super) fn fast_open_keys(bytes: &[u8]) -> Result<FastOpenKeys, Errno> {
     }
 }
 
-/// The same the other way round.
+/// Writes Fast Open keys.
 pub(super) fn of_fast_open_keys(keys: &FastOpenKeys) -> Vec<u8> {
     let previous = keys.previous.map(|key| key.0);
     [Some(keys.current.0), previous]
@@ -74,7 +74,7 @@ pub(super) fn of_fast_open_keys(keys: &FastOpenKeys) -> Vec<u8> {
         .collect()
 }
 
-/// A `timeval`; zero means none (socket(7)).
+/// Reads a `timeval`; zero means none (socket(7)).
 pub(super) fn timeout(bytes: &[u8]) -> Result<Option<Span>, Errno> {
     if bytes.len() < TIMEVAL_LEN {
         return Err(INVALID);
@@ -84,20 +84,20 @@ pub(super) fn timeout(bytes: &[u8]) -> Result<Option<Span>, Errno> {
     if !(0..1_000_000).contains(&micros) {
         return Err(Errno(libc::EDOM));
     }
-    // A negative time is over at once.
+    // A negative time counts as zero.
     let seconds = seconds.clamp(0, 10_000_000) as u64;
     let span = Span::from_secs(seconds) + Span::from_us(micros as u64);
     Ok((span != Span::ZERO).then_some(span))
 }
 
-/// The `timeval` of a timeout.
+/// Writes the `timeval` of a timeout.
 pub(super) fn of_timeout(timeout: Option<Span>) -> Vec<u8> {
     let micros = timeout.map_or(0, Span::as_us);
     let parts = [micros / 1_000_000, micros % 1_000_000];
     parts.iter().flat_map(|part| part.to_ne_bytes()).collect()
 }
 
-/// A `struct linger`.
+/// Reads a `struct linger`.
 pub(super) fn linger(bytes: &[u8]) -> Result<Option<Span>, Errno> {
     if bytes.len() < LINGER_LEN {
         return Err(INVALID);
@@ -106,7 +106,7 @@ pub(super) fn linger(bytes: &[u8]) -> Result<Option<Span>, Errno> {
     Ok((on != 0).then(|| Span::from_secs(seconds.max(0) as u64)))
 }
 
-/// The `struct linger` of a setting.
+/// Writes the `struct linger` of a setting.
 pub(super) fn of_linger(linger: Option<Span>) -> Vec<u8> {
     let seconds = linger.map_or(0, |time| (time.as_us() / 1_000_000) as c_int);
     [c_int::from(linger.is_some()), seconds]

@@ -18,15 +18,15 @@ pub struct Accept {
 }
 
 impl Accept {
-    /// The call as it is made.
+    /// Creates the call.
     pub fn new(fd: c_int) -> Self {
         Self { fd, limit: None }
     }
 
-    /// The new descriptor and the peer's address, or what is missing.
+    /// Returns the new descriptor and the peer's address.
     ///
     /// # Errors
-    /// EINVAL when the socket does not listen; EAGAIN when nobody came in time.
+    /// EINVAL if the socket does not listen; EAGAIN if no connection arrived in time.
     pub fn attempt(&mut self, world: &mut World) -> Outcome<(c_int, Vec<u8>)> {
         let id = world.socket_id(self.fd)?;
         let now = world.now();
@@ -39,7 +39,7 @@ impl Accept {
             .get_or_insert_with(|| socket.receive_limit(now, 0));
         let shown = |waiting: &Waiting| world.is_shown(waiting);
         let Some(place) = listening.queue.iter().position(shown) else {
-            // One that is hidden now may be shown later without anything else happening.
+            // A hidden connection may be shown later without any other event.
             let hidden = listening
                 .queue
                 .iter()
@@ -57,7 +57,7 @@ impl Accept {
 }
 
 impl World {
-    /// True when accept(2) gives it: not before it has data when acceptance is deferred (tcp(7), TCP_DEFER_ACCEPT).
+    /// Reports whether accept(2) returns the connection: with deferred acceptance not before it has data (tcp(7), TCP_DEFER_ACCEPT).
     pub(super) fn is_shown(&self, waiting: &Waiting) -> bool {
         let socket = &self.sockets[waiting.socket];
         waiting.hidden_until <= self.now()
@@ -76,7 +76,7 @@ impl World {
         self.descriptors.add(File::Socket(child))
     }
 
-    /// A handshake was completed: the connection gets a socket, which waits to be accepted.
+    /// Creates a socket for a connection whose handshake is complete; the socket waits to be accepted.
     pub(super) fn child_established(&mut self, listener: ListenerId) {
         let Some(conn) = self.stack.accept(listener) else {
             return;
@@ -104,7 +104,7 @@ impl World {
         self.wake_readers(parent);
     }
 
-    /// A socket with the options of its listener.
+    /// Creates a socket with the options of its listener.
     fn child_of(&mut self, parent: SocketId, conn: ConnId) -> SocketId {
         let listener = &self.sockets[parent];
         let mut socket = Socket::new(listener.family, &self.settings);

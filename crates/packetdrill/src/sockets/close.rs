@@ -9,21 +9,21 @@ use baton_tcp::{ConnId, State};
 use baton_wire::{Span, Time};
 use libc::c_int;
 
-/// close(2). The descriptor is free at once; a lingering socket has the call wait.
+/// close(2). The descriptor is free at once; a lingering socket makes the call wait.
 #[derive(Debug)]
 pub struct Close {
     fd: c_int,
-    /// The connection that is waited for, and until when.
+    /// The lingering connection, and until when the call waits.
     lingers: Option<(ConnId, Time)>,
 }
 
 impl Close {
-    /// The call as it is made.
+    /// Creates the call.
     pub fn new(fd: c_int) -> Self {
         Self { fd, lingers: None }
     }
 
-    /// Closes, the first time, and looks whether a lingering connection is done.
+    /// Closes the descriptor at the first attempt, and then checks whether a lingering connection is done.
     ///
     /// # Errors
     /// EBADF.
@@ -35,7 +35,7 @@ impl Close {
                 None => return Ok(()),
             },
         };
-        // Its slot may have ended meanwhile; another connection cannot have taken it while this call waits for events.
+        // The connection may have ended meanwhile, but no other one can have its slot while this call waits.
         let waits = world.links.contains_key(&conn)
             && matches!(
                 world.stack.state(conn),
@@ -49,7 +49,7 @@ impl Close {
 }
 
 impl World {
-    /// Frees a descriptor and closes what it named; gives the connection to linger for, and how long.
+    /// Frees a descriptor and closes its file. Returns the connection to linger for, and how long.
     fn close_descriptor(&mut self, fd: c_int) -> Result<Option<(ConnId, Span)>, Errno> {
         let file = self.descriptors.get(fd)?;
         self.forget_watched(fd);
@@ -73,7 +73,7 @@ impl World {
         Ok(lingers)
     }
 
-    /// Ends a socket; its connection goes on without one where it has something left to do.
+    /// Closes a socket. Its connection continues without it if it has not finished.
     fn close_socket(&mut self, id: SocketId) -> Option<(ConnId, Span)> {
         self.stop_listening(id);
         let socket = self.sockets.remove(id);
@@ -96,7 +96,7 @@ impl World {
         socket.options.linger.map(|time| (conn, time))
     }
 
-    /// Ends listening; whoever waits to be accepted is reset.
+    /// Stops listening, and resets connections that wait to be accepted.
     pub(super) fn stop_listening(&mut self, id: SocketId) {
         let Some(listening) = self.sockets[id].listening.take() else {
             return;

@@ -15,12 +15,12 @@ use libc::c_int;
 pub struct Connect {
     fd: c_int,
     sockaddr: Vec<u8>,
-    /// What a call that does not wait says while the handshake is under way, and until when one that does waits.
+    /// Error number for a call that does not wait while the handshake is in progress, and until when a call waits.
     begun: Option<(c_int, Option<Time>)>,
 }
 
 impl Connect {
-    /// The call as it is made.
+    /// Creates the call.
     pub fn new(fd: c_int, sockaddr: &[u8]) -> Self {
         Self {
             fd,
@@ -29,10 +29,10 @@ impl Connect {
         }
     }
 
-    /// Starts the handshake, the first time, and reports its outcome when there is one.
+    /// Starts the handshake at the first attempt, and reports its outcome once there is one.
     ///
     /// # Errors
-    /// As the manual page has it.
+    /// As in the manual page.
     pub fn attempt(&mut self, world: &mut World) -> Outcome<()> {
         let id = world.socket_id(self.fd)?;
         let (meanwhile, limit) = match self.begun {
@@ -70,8 +70,8 @@ impl Connect {
 }
 
 impl World {
-    /// What is said to callers that do not wait; starts the handshake unless it is under way. None: it waits for data, and
-    /// the caller does not.
+    /// Starts the handshake unless it is in progress. Returns the error number for callers that do not wait, or `None` if the
+    /// handshake waits for data and the caller does not wait.
     fn begin_connecting(&mut self, id: SocketId, sockaddr: &[u8]) -> Result<Option<c_int>, Errno> {
         if self.sockets[id].deferred.is_some() {
             return Err(Errno(libc::EISCONN));
@@ -97,7 +97,7 @@ impl World {
         Ok(Some(libc::EINPROGRESS))
     }
 
-    /// The connection that this socket would have, if it may have one.
+    /// The four-tuple of the socket's connection to `sockaddr`, if it may connect.
     fn flow_to_connect(&mut self, id: SocketId, sockaddr: &[u8]) -> Result<Flow, Errno> {
         let socket = &self.sockets[id];
         match socket.association {
@@ -115,7 +115,7 @@ impl World {
         self.flow_to(id, remote)
     }
 
-    /// What a message that opens a connection by Fast Open opens it to, and how: where connect(2) was to, or `sockaddr`.
+    /// The four-tuple and the kind of Fast Open for a message that opens a connection: to connect(2)'s address, or to `sockaddr`.
     pub(super) fn fast_open_of(
         &mut self,
         id: SocketId,
@@ -133,7 +133,7 @@ impl World {
         Ok((flow, how))
     }
 
-    /// The local end that a connection from this socket has.
+    /// The four-tuple of a connection from this socket to `remote`.
     fn flow_to(&mut self, id: SocketId, remote: Endpoint) -> Result<Flow, Errno> {
         let (addr, port) = match self.sockets[id].bound {
             Some(bound) => (bound.addr, bound.port),
@@ -155,7 +155,7 @@ impl World {
         })
     }
 
-    /// Opens it, by Fast Open or not. The SYN leaves when the world is next pumped.
+    /// Opens a connection, by Fast Open or not. The SYN leaves when the world is pumped next.
     pub(super) fn open_connection(
         &mut self,
         id: SocketId,
@@ -183,7 +183,7 @@ impl World {
         Ok(conn)
     }
 
-    /// connect(2) to AF_UNSPEC: back to a socket without connection, with a reset if the peer knows of one.
+    /// connect(2) to AF_UNSPEC: dissolves the connection, with a reset if the peer knows it.
     pub(super) fn disconnect(&mut self, id: SocketId) {
         self.stop_listening(id);
         if let Some(conn) = self.sockets[id].conn {

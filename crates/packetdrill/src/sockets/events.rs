@@ -1,4 +1,4 @@
-//! What the engine tells, as it changes sockets and wakes who waits for them.
+//! Effects of the engine's events on sockets and on threads that wait for them.
 
 use super::{Ready, SocketId, TcpState};
 use crate::errno::Errno;
@@ -9,7 +9,7 @@ use baton_wire::Span;
 use bytes::Bytes;
 
 impl World {
-    /// Fetches events from the engine. False when there was none.
+    /// Fetches events from the engine. Returns false if there was none.
     pub(crate) fn take_events(&mut self) -> bool {
         let mut any = false;
         while let Some((conn, event)) = self.stack.poll_event() {
@@ -35,7 +35,7 @@ impl World {
         }
     }
 
-    /// Moves what arrived to its socket. The window opens when the application reads.
+    /// Moves arrived data to its socket. The window opens when the application reads.
     fn fetch(&mut self, conn: ConnId) {
         let owner = self.owners.get(&conn).copied();
         while let Some(piece) = self.stack.read(conn, usize::MAX) {
@@ -47,7 +47,7 @@ impl World {
         let Some(id) = owner else { return };
         self.tell_urgent(id);
         let socket = &self.sockets[id];
-        // Fewer bytes than the low-water mark wake nobody (socket(7), SO_RCVLOWAT).
+        // Fewer bytes than the low-water mark wake no reader (socket(7), SO_RCVLOWAT).
         if socket.received.len() >= socket.options.low_water || socket.receive_shut {
             self.wake_readers(id);
         }
@@ -62,14 +62,14 @@ impl World {
         }
     }
 
-    /// So many bytes of a socket are done with: writers without copy are told.
+    /// Completes zero-copy calls after `len` bytes were acknowledged.
     fn complete(&mut self, id: SocketId, len: u64) {
         if self.sockets[id].zero_copy.acknowledged(len) {
             self.wake(id, Ready::ERROR);
         }
     }
 
-    /// Who asked is told when his bytes were acknowledged, or left with this segment.
+    /// Reports the times at which requested bytes were acknowledged, or left with this segment.
     pub(crate) fn stamp(&mut self, conn: ConnId, segment: Option<&Segment<Bytes>>) {
         while let Some(time) = self.stack.poll_transmit_time(conn) {
             let data = segment.map_or_else(Vec::new, |segment| segment.payload.concat());
@@ -81,7 +81,7 @@ impl World {
         }
     }
 
-    /// Bytes that were written to a connection so far.
+    /// Number of bytes written to a connection so far.
     pub(crate) fn bytes_written(&self, conn: ConnId) -> u64 {
         self.stack.info(self.now(), conn).bytes_acked + self.stack.unacknowledged(conn) as u64
     }
@@ -95,7 +95,7 @@ impl World {
         }
     }
 
-    /// The engine is done with a connection: its socket is closed and says why.
+    /// Closes the socket of a connection that ended, and sets its error.
     fn connection_ended(&mut self, conn: ConnId, reason: CloseReason) {
         let link = self.links.remove(&conn);
         let Some(id) = self.owners.remove(&conn) else {
@@ -142,7 +142,7 @@ impl World {
         }
     }
 
-    /// A segment with `len` bytes of data arrived.
+    /// Opens the window after a segment with `len` bytes of data arrived.
     pub(crate) fn grow_window(&mut self, conn: ConnId, len: usize) {
         if let Some(&id) = self.owners.get(&conn) {
             let mss = self.stack.config_of(conn).mss;
@@ -153,7 +153,7 @@ impl World {
         }
     }
 
-    /// The application read `len` bytes.
+    /// Frees buffer space after the application read `len` bytes.
     pub(crate) fn give_back(&mut self, id: SocketId, len: usize) {
         let now = self.now();
         let Some(conn) = self.sockets[id].conn else {
@@ -170,7 +170,7 @@ impl World {
         self.pump();
     }
 
-    /// Has the engine offer what the socket's window has become.
+    /// Makes the engine offer the socket's current window.
     fn offer_window(&mut self, id: SocketId, conn: ConnId) {
         let window = &self.sockets[id].window;
         let (clamp, space) = (window.offered(), window.full_space());
@@ -184,7 +184,7 @@ impl World {
     }
 }
 
-/// The error number of a report, when the socket did not note it itself.
+/// The error number of an ICMP error that the socket did not record itself.
 fn errno_of(error: PathError) -> Errno {
     Errno(match error {
         PathError::FragmentationNeeded { .. } => libc::EMSGSIZE,

@@ -14,7 +14,7 @@ impl World {
     /// socket(2) for TCP over IPv4 and IPv6.
     ///
     /// # Errors
-    /// As the manual page has it for what a host without other protocols does.
+    /// As in the manual page, for a host without other protocols.
     pub fn socket(&mut self, domain: c_int, kind: c_int, protocol: c_int) -> Result<c_int, Errno> {
         let family = match domain {
             libc::AF_INET => Family::V4,
@@ -43,7 +43,7 @@ impl World {
     /// bind(2).
     ///
     /// # Errors
-    /// As ip(7) has it.
+    /// As in ip(7).
     pub fn bind(&mut self, fd: c_int, sockaddr: &[u8]) -> Result<(), Errno> {
         let id = self.socket_id(fd)?;
         let mut local = address::read(sockaddr, self.sockets[id].family)?;
@@ -65,7 +65,7 @@ impl World {
         Ok(())
     }
 
-    /// True when another socket has the port and does not share it (socket(7), SO_REUSEADDR and SO_REUSEPORT).
+    /// Reports whether another socket has the port and does not share it (socket(7), SO_REUSEADDR and SO_REUSEPORT).
     fn is_taken(&self, id: SocketId, local: Endpoint) -> bool {
         let new = &self.sockets[id].options;
         self.sockets.iter().any(|(other, socket)| {
@@ -82,10 +82,10 @@ impl World {
         })
     }
 
-    /// listen(2). On a socket that listens already it changes the backlog.
+    /// listen(2). Changes the backlog of a socket that listens already.
     ///
     /// # Errors
-    /// EINVAL for a socket with a connection, EADDRINUSE when somebody listens there.
+    /// EINVAL for a socket with a connection, EADDRINUSE if another socket listens at the address.
     pub fn listen(&mut self, fd: c_int, backlog: c_int) -> Result<(), Errno> {
         let id = self.socket_id(fd)?;
         // A negative number is a very large one.
@@ -104,7 +104,7 @@ impl World {
         self.start_listening(id, local, backlog)
     }
 
-    /// Where the socket is bound; binds it to any port if it is not.
+    /// The socket's local end; binds an unbound socket to any port.
     fn bound_or_any(&mut self, id: SocketId) -> Result<Endpoint, Errno> {
         if let Some(local) = self.sockets[id].bound {
             return Ok(local);
@@ -124,7 +124,7 @@ impl World {
         let socket = &self.sockets[id];
         let mut ends: SmallVec<[Endpoint; 2]> = SmallVec::new();
         ends.push(local);
-        // An IPv6 socket takes IPv4 connections too (RFC 3493 3.7).
+        // An IPv6 socket accepts IPv4 connections too (RFC 3493 3.7).
         if local.addr == Family::V6.any() && !socket.options.v6_only {
             ends.push(Endpoint::new(Family::V4.any(), local.port));
         }
@@ -153,7 +153,7 @@ impl World {
         Ok(())
     }
 
-    /// Tells the engine how many more connections a listening socket takes.
+    /// Sets the engine's backlog to the number of connections that a listening socket still accepts.
     pub(super) fn adjust_backlog(&mut self, id: SocketId) {
         if let Some(listening) = &self.sockets[id].listening {
             for &listener in &listening.listeners {

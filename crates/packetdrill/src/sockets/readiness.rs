@@ -1,11 +1,11 @@
-//! What poll and epoll report of a socket, and whom a change wakes (poll(2), epoll(7), tcp_poll of Linux).
+//! Conditions of a socket for poll and epoll, and wake-ups after changes (poll(2), epoll(7), tcp_poll of Linux).
 
 use super::{SocketId, TcpState};
 use crate::descriptors::File;
 use crate::network::Link;
 use crate::world::World;
 
-/// Conditions, as the POLL* and EPOLL* constants have them (they agree).
+/// Conditions, with the values of the POLL* and EPOLL* constants (which agree).
 pub(crate) struct Ready;
 
 impl Ready {
@@ -21,7 +21,7 @@ impl Ready {
     pub(crate) const READABLE: u32 = Self::IN | libc::POLLRDNORM as u32;
     /// OUT and WRNORM.
     pub(crate) const WRITABLE: u32 = Self::OUT | libc::POLLWRNORM as u32;
-    /// A change that may concern anybody.
+    /// A change that may concern any watcher.
     pub(crate) const ALL: u32 = u32::MAX;
 }
 
@@ -32,7 +32,7 @@ fn memory_per_segment(mss: u32) -> u32 {
 }
 
 impl World {
-    /// The conditions that hold now. Noting that a writer is to be told of room is part of asking.
+    /// Returns the current conditions. If the socket is not writable, also records that a writer is to be notified of space.
     pub(crate) fn socket_readiness(&mut self, id: SocketId) -> u32 {
         let state = self.tcp_state(id);
         let socket = &self.sockets[id];
@@ -48,7 +48,7 @@ impl World {
             ready |= Ready::READABLE | Ready::READ_HANG_UP;
         }
         if !self.is_opening(id) {
-            // A byte that is read by itself does not count.
+            // An urgent byte that is read separately does not count.
             let least = socket.options.low_water + usize::from(socket.is_before_hole());
             if socket.received.len() >= least {
                 ready |= Ready::READABLE;
@@ -73,7 +73,7 @@ impl World {
         ready
     }
 
-    /// At least a third of the send buffer is free, and less than half of TCP_NOTSENT_LOWAT waits to be sent
+    /// Reports whether at least a third of the send buffer is free, and less than half of TCP_NOTSENT_LOWAT waits to be sent
     /// (sk_stream_is_writeable).
     pub(super) fn is_writable(&self, id: SocketId) -> bool {
         let socket = &self.sockets[id];
@@ -86,7 +86,7 @@ impl World {
         free >= used / 2 && link.queue.unsent_len().saturating_mul(2) < low_water
     }
 
-    /// One more buffer may be filled (sk_stream_memory_free).
+    /// Reports whether another buffer may be filled (sk_stream_memory_free).
     pub(super) fn takes_buffer(&self, id: SocketId) -> bool {
         let socket = &self.sockets[id];
         let Some(link) = self.link_of(id) else {
@@ -101,7 +101,7 @@ impl World {
         self.links.get(&conn)
     }
 
-    /// Writers that found no room are told when there is again.
+    /// Notifies writers that found no space when there is space again.
     pub(crate) fn tell_rooms(&mut self) {
         let waiting = self.sockets.iter().filter(|(_, socket)| socket.no_space);
         let waiting: Vec<_> = waiting.map(|(id, _)| id).collect();
@@ -114,8 +114,8 @@ impl World {
         }
     }
 
-    /// Room for two windows, while the application did not set the size (tcp(7), tcp_wmem). Once for each arrival that
-    /// acknowledges something and leaves room in the congestion window after all was sent (tcp_should_expand_sndbuf).
+    /// Enlarges the send buffer to hold two windows, unless the application set its size (tcp(7), tcp_wmem). Once for each arrival
+    /// that acknowledges something, if the congestion window is not full after everything was sent (tcp_should_expand_sndbuf).
     fn grow_send_buffer(&mut self, id: SocketId) {
         let Some(conn) = self.sockets[id].conn else {
             return;
@@ -139,12 +139,12 @@ impl World {
         options.send_buffer = options.send_buffer.max(wanted);
     }
 
-    /// Something is there to be read or accepted.
+    /// Wakes readers, as there is something to read or accept.
     pub(super) fn wake_readers(&mut self, id: SocketId) {
         self.wake(id, Ready::READABLE);
     }
 
-    /// Conditions among `change` may hold now: epoll instances that watch the socket look again.
+    /// Wakes epoll instances that watch the socket, since conditions in `change` may hold now.
     pub(crate) fn wake(&mut self, id: SocketId, change: u32) {
         self.changed();
         if let Some(fd) = self.descriptors.find(File::Socket(id)) {

@@ -1,4 +1,4 @@
-//! read, recv and their kin on sockets.
+//! read, recv and related calls on sockets.
 
 use super::{Socket, SocketId, TcpState};
 use crate::address::Family;
@@ -9,26 +9,26 @@ use crate::zero_copy::Completion;
 use baton_wire::{Time, Timestamping};
 use libc::c_int;
 
-/// What a receiving call came to.
+/// Result of a receiving call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Received {
-    /// The bytes; none of those dropped by MSG_TRUNC.
+    /// The bytes, without those dropped by MSG_TRUNC.
     pub data: Vec<u8>,
-    /// How many bytes were received.
+    /// Number of bytes received.
     pub len: usize,
-    /// What is left to be read, for a socket that asked for it (TCP_INQ).
+    /// Number of unread bytes, if the socket requests it (TCP_INQ).
     pub unread: Option<c_int>,
-    /// What the error queue held (MSG_ERRQUEUE).
+    /// Zero-copy report from the error queue (MSG_ERRQUEUE).
     pub completion: Option<Completion>,
-    /// The same, where it was a timestamp.
+    /// Timestamp report from the error queue.
     pub stamp: Option<Stamp>,
-    /// When the last byte of it arrived, for a socket that asked for it (SO_TIMESTAMPING).
+    /// When the last byte arrived, if the socket requests it (SO_TIMESTAMPING).
     pub arrived: Option<Time>,
-    /// There was more than the caller gave room for, which is lost.
+    /// There was more than fits into the caller's buffer, and the rest is lost.
     pub cut: bool,
-    /// It is the urgent byte, by itself (MSG_OOB).
+    /// The data is the urgent byte, read separately (MSG_OOB).
     pub urgent: bool,
-    /// The socket's family, which the form of a report depends on.
+    /// The socket's family, on which the format of a report depends.
     pub family: Family,
 }
 
@@ -40,14 +40,14 @@ pub struct Receive {
     flags: c_int,
     got: Received,
     limit: Option<Option<Time>>,
-    /// The caller gave no place for what there is.
+    /// The caller gave no buffer for the data.
     nowhere: bool,
-    /// What comes next is urgent, and not for the same read.
+    /// The next byte is urgent, and not for the same read.
     at_mark: bool,
 }
 
 impl Receive {
-    /// The call as it is made, for at most `want` bytes.
+    /// Creates the call, for at most `want` bytes.
     pub fn new(fd: c_int, want: usize, flags: c_int) -> Self {
         Self {
             fd,
@@ -60,7 +60,7 @@ impl Receive {
         }
     }
 
-    /// The same; with `nowhere` data stays where it is, and the call fails with EFAULT.
+    /// With `nowhere` the data stays in the socket, and the call fails with EFAULT.
     pub fn nowhere(self, nowhere: bool) -> Self {
         Self { nowhere, ..self }
     }
@@ -69,10 +69,10 @@ impl Receive {
         self.flags & flag != 0
     }
 
-    /// What there is, when that is enough.
+    /// Returns the available data, if there is enough.
     ///
     /// # Errors
-    /// As the manual page has it; nothing is taken then.
+    /// As in the manual page; nothing is taken then.
     pub fn attempt(&mut self, world: &mut World) -> Outcome<Received> {
         let id = world.socket_id(self.fd)?;
         if self.has(libc::MSG_ERRQUEUE) {
@@ -116,7 +116,7 @@ impl Receive {
         }
     }
 
-    /// What the error queue holds.
+    /// Takes a report from the error queue.
     fn take_report(&mut self, socket: &mut Socket) -> Outcome<Received> {
         self.got.family = socket.family;
         if let Some(stamp) = socket.timestamps.take_report() {
@@ -133,7 +133,7 @@ impl Receive {
         }
     }
 
-    /// Takes, or looks at, as much as is there and wanted, up to urgent data. True when anything was there.
+    /// Takes, or peeks at, as much of the wanted data as is available, up to urgent data. Returns true if there was any.
     fn take(&mut self, world: &mut World, id: SocketId) -> bool {
         if self.has(libc::MSG_PEEK) {
             (self.got.len, self.got.data) = (0, Vec::new());
@@ -141,7 +141,7 @@ impl Receive {
         let socket = &world.sockets[id];
         let first = self.got.len == 0;
         let there = socket.received.len() > 0;
-        // Urgent data is read from its place on, but for its byte.
+        // A read that starts at the urgent byte skips it.
         let skip = first && there && self.want > 0 && socket.is_before_hole();
         let to_mark = socket.bytes_to_mark().filter(|&left| left > 0 || !first);
         let unread = socket.received.len() - usize::from(skip);
@@ -184,7 +184,7 @@ impl Receive {
         there
     }
 
-    /// Whether nothing more can come: in order, or with an error.
+    /// Returns the outcome if no more data can arrive: orderly end, or an error.
     fn end_of_waiting(&self, world: &World, id: SocketId) -> Option<Result<(), Errno>> {
         let socket = &world.sockets[id];
         if socket.finished {
@@ -203,7 +203,7 @@ impl Receive {
     fn finish(&mut self, world: &World, id: SocketId) -> Received {
         let socket = &world.sockets[id];
         if socket.options.report_unread {
-            // With nothing left, 1 says that the peer is done (TCP_INQ).
+            // If nothing is unread, 1 means that the peer has closed (TCP_INQ).
             let left = socket.received.len() as c_int;
             self.got.unread = Some(match left {
                 0 => socket.finished.into(),

@@ -1,4 +1,4 @@
-//! write, send and their kin on sockets.
+//! write, send and related calls on sockets.
 
 use super::{Association, SocketId, TcpState};
 use crate::errno::{Errno, Outcome, Stop, fail, wait};
@@ -9,7 +9,7 @@ use baton_wire::{Time, Timestamping};
 use bytes::Bytes;
 use libc::c_int;
 
-/// A peer that never offered more gets no smaller buffers than this window allows (TCP_MSS_DEFAULT).
+/// Up to this largest window of a peer, buffers are not limited to half of the window (TCP_MSS_DEFAULT).
 const SMALL_WINDOW: u32 = 536;
 
 /// Pieces of memory in one buffer (MAX_SKB_FRAGS).
@@ -21,22 +21,22 @@ pub struct Send {
     fd: c_int,
     data: Bytes,
     flags: c_int,
-    /// Whom it is addressed to, which only counts when it opens a connection.
+    /// Destination address, which only counts if the call opens a connection.
     sockaddr: Vec<u8>,
     sent: usize,
-    /// It opened the connection by Fast Open.
+    /// The call opened the connection by Fast Open.
     opens: bool,
-    /// It found no room and waits for a good deal of it.
+    /// The call found no space, and waits until the socket is writable.
     waits: bool,
     limit: Option<Option<Time>>,
-    /// What the call asks for its own bytes, beside what its socket asked for.
+    /// Timestamps that the call requests for its own bytes, besides those of its socket.
     asks: Option<Timestamping>,
-    /// Where the pieces of memory end that the data was in.
+    /// Ends of the pieces of memory in which the data was.
     pieces: Vec<usize>,
 }
 
 impl Send {
-    /// The call as it is made.
+    /// Creates the call.
     pub fn new(fd: c_int, data: Bytes, flags: c_int) -> Self {
         Self {
             fd,
@@ -52,13 +52,13 @@ impl Send {
         }
     }
 
-    /// The same, with what a control message asks for (SO_TIMESTAMPING).
+    /// Adds the timestamps that a control message requests (SO_TIMESTAMPING).
     pub fn asking(self, flags: Option<u32>) -> Self {
         let asks = flags.map(Timestamping::from_bits_truncate);
         Self { asks, ..self }
     }
 
-    /// The same of data that was in pieces of these lengths, of which a buffer without copy holds no more than Linux lets it.
+    /// Sets the lengths of the pieces in which the data was; a zero-copy buffer holds a limited number of pieces, as in Linux.
     #[must_use]
     pub fn in_pieces(self, lens: impl Iterator<Item = usize>) -> Self {
         let ends = lens.scan(0, |end, len| {
@@ -69,7 +69,7 @@ impl Send {
         Self { pieces, ..self }
     }
 
-    /// The same to an address (sendto(2)).
+    /// Sets the destination address (sendto(2)).
     #[must_use]
     pub fn to(self, sockaddr: &[u8]) -> Self {
         Self {
@@ -82,10 +82,10 @@ impl Send {
         self.flags & flag != 0
     }
 
-    /// Writes what fits; how many bytes, when that is all or all that there may be.
+    /// Writes what fits. Returns the number of bytes once all are written or no more can be.
     ///
     /// # Errors
-    /// As the manual page has it, when nothing was written.
+    /// As in the manual page, if nothing was written.
     pub fn attempt(&mut self, world: &mut World) -> Outcome<usize> {
         let outcome = match self.write_on(world) {
             Err(Stop::Fail(_)) if self.sent > 0 => Ok(self.sent),
@@ -100,7 +100,7 @@ impl Send {
         outcome
     }
 
-    /// All that the call wrote is in the send queue, and its last byte was not sent yet: when it is, that is of interest.
+    /// Requests the times of the call's last byte, which is in the send queue and was not sent yet.
     fn ask_for_stamps(&self, world: &mut World) {
         let Ok(id) = world.socket_id(self.fd) else {
             return;
@@ -116,7 +116,7 @@ impl Send {
         }
     }
 
-    /// The caller wants to know when its bytes are done with.
+    /// Registers the call for a zero-copy report.
     fn note_zero_copy(&self, world: &mut World) {
         let Ok(id) = world.socket_id(self.fd) else {
             return;
@@ -136,7 +136,7 @@ impl Send {
             .limit
             .get_or_insert_with(|| socket.send_limit(now, self.flags));
         let fast = self.has(libc::MSG_FASTOPEN) || socket.deferred.is_some();
-        // What connect(2) would only report is a message like any other (__inet_stream_connect of Linux).
+        // If connect(2) has only its outcome to report, this is an ordinary message (__inet_stream_connect of Linux).
         let opened = socket.association == Association::Connecting
             && socket.conn.is_some()
             && !world.is_opening(id);
@@ -188,8 +188,8 @@ impl Send {
         wait(now, limit)
     }
 
-    /// Opens the connection with as much data as the SYN holds (RFC 7413 4.2.1; sendto(2), MSG_FASTOPEN). The rest of what a caller
-    /// that waits wants to send is there when the handshake ends.
+    /// Opens the connection with as much data as the SYN holds (RFC 7413 4.2.1; sendto(2), MSG_FASTOPEN). The rest of the data of a
+    /// caller that waits is pending when the handshake ends.
     fn open_fast(&mut self, world: &mut World, id: SocketId, waits: bool) -> Result<(), Errno> {
         let (flow, how) = world.fast_open_of(id, &self.sockaddr)?;
         let conn = world.open_connection(id, flow, Some(how))?;
@@ -206,7 +206,7 @@ impl Send {
         Ok(())
     }
 
-    /// The socket cannot send any more. What was written counts first; the error is for the next call then.
+    /// Outcome if the socket cannot send any more: the number of bytes written, or the error if there are none.
     fn broken_pipe(&self, world: &mut World, id: SocketId) -> Outcome<usize> {
         match self.sent {
             0 => {
@@ -217,7 +217,7 @@ impl Send {
         }
     }
 
-    /// Fills buffers of the send queue, as many as there is memory for, and sends what may be sent.
+    /// Fills as many buffers of the send queue as there is memory for, and sends what may be sent.
     fn fill(&mut self, world: &mut World, id: SocketId, conn: ConnId) {
         let begun = self.sent;
         while self.sent < self.data.len() {
@@ -247,7 +247,7 @@ impl Send {
         world.pump();
     }
 
-    /// Bytes of the next pieces that one buffer holds. Copied, they are one piece.
+    /// Bytes of the next pieces that fit into one buffer. Copied data counts as one piece.
     fn room_for_pieces(&self, world: &World, id: SocketId) -> usize {
         let copies = !self.has(libc::MSG_ZEROCOPY)
             || !world.sockets[id].options.reports_zero_copy()
@@ -260,7 +260,7 @@ impl Send {
         self.pieces[last] - self.sent
     }
 
-    /// Writes at most `most` bytes into one buffer, which is `full` then, however much it holds.
+    /// Writes at most `most` bytes into one buffer. With `full` the buffer counts as full, however much it holds.
     fn write_part(
         &mut self,
         world: &mut World,
@@ -295,8 +295,8 @@ impl Send {
 }
 
 impl World {
-    /// Bytes that Linux puts into one buffer of the send queue: whole segments, at most a super-segment and at most
-    /// half of the largest window ever offered (tcp_xmit_size_goal).
+    /// Bytes that Linux puts into one buffer of the send queue: whole segments, at most a super-segment and half of the
+    /// largest window ever offered (tcp_xmit_size_goal).
     fn buffer_goal(&mut self, conn: ConnId) -> u32 {
         let info = self.stack.info(self.now(), conn);
         let mss = info.send_mss.max(1);

@@ -8,7 +8,7 @@ use crate::{address, table};
 use baton_sockets::Readiness;
 use libc::{c_int, sockaddr, socklen_t};
 
-/// connect(2): the kernel opens connections. They may move where connections begin there.
+/// connect(2): the kernel opens every connection. If connections begin in the kernel, this library then lets it move.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn connect(fd: c_int, to: *const sockaddr, len: socklen_t) -> c_int {
     let socket = table::socket(fd);
@@ -21,9 +21,9 @@ pub unsafe extern "C" fn connect(fd: c_int, to: *const sockaddr, len: socklen_t)
     let connected = outcome(unsafe { call!(SYS_connect, fd, to, len) });
     let is_opening = matches!(connected, Err(libc::EINPROGRESS | libc::EINTR));
     if session::begins_in_kernel() && (is_opening || connected.is_ok()) {
-        // SAFETY: by the manual page.
+        // SAFETY: valid by the manual page.
         let to = unsafe { address::read(to.cast(), len) };
-        // SAFETY: it asks for flags.
+        // SAFETY: this only asks for flags.
         let flags = unsafe { call!(SYS_fcntl, fd, libc::F_GETFL) as c_int };
         let origin = match to.filter(|_| is_opening) {
             Some(peer) => Origin::Opening(peer),
@@ -34,7 +34,7 @@ pub unsafe extern "C" fn connect(fd: c_int, to: *const sockaddr, len: socklen_t)
     give!(connected)
 }
 
-/// Why a socket with a connection cannot be connected.
+/// Returns the error of connect(2) on a socket that has a connection.
 fn refusal(now: &Readiness) -> Errno {
     match now {
         Readiness { failed: true, .. } => libc::ECONNABORTED,

@@ -1,4 +1,4 @@
-//! Calls on descriptors of whatever kind.
+//! Calls on descriptors of any kind.
 
 use super::give;
 use crate::description::Description;
@@ -13,7 +13,8 @@ use std::sync::atomic::Ordering;
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn close(fd: c_int) -> c_int {
     let closed = if baton_sockets::is_inside() {
-        // One of the library's own. What the table has of its number was closed by no call that comes here.
+        // A descriptor of the library's own. If the table has an entry for its number, the program closed that descriptor without calling
+        // this library.
         table::retire(fd);
         None
     } else {
@@ -33,7 +34,7 @@ pub unsafe extern "C" fn close(fd: c_int) -> c_int {
 pub unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
     // SAFETY: the kernel checks everything itself.
     let result = unsafe { call!(SYS_close_range, first, last, flags) as c_int };
-    // Close on exec, 4, closes nothing now.
+    // Flag 4, CLOSE_RANGE_CLOEXEC, closes nothing now.
     if result == 0 && flags & 4 == 0 {
         let _hold = signals::hold();
         let last = c_int::try_from(last).unwrap_or(c_int::MAX);
@@ -47,7 +48,7 @@ pub unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) 
 /// closefrom(3).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn closefrom(first: c_int) {
-    // SAFETY: as the C library does it.
+    // SAFETY: valid by the manual page; the C library does the same.
     unsafe { close_range(first.max(0) as c_uint, c_uint::MAX, 0) };
 }
 
@@ -71,7 +72,7 @@ pub unsafe extern "C" fn dup2(old: c_int, new: c_int) -> c_int {
     // SAFETY: the kernel checks everything itself.
     unsafe {
         if old == new {
-            // It only says whether the descriptor is open.
+            // dup2(2) then only reports whether the descriptor is open.
             let flags = call!(SYS_fcntl, old, libc::F_GETFD);
             return if flags < 0 { -1 } else { new };
         }
@@ -86,11 +87,11 @@ pub unsafe extern "C" fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int {
     copied(old, unsafe { call!(SYS_dup3, old, new, flags) as c_int })
 }
 
-/// Calls on it wait or not; a listener's kernel socket never waits, since the adapter has connections, too.
+/// Sets whether calls on the socket may wait. A listener's kernel socket never waits, since the adapter may have connections, too.
 fn set_nonblocking(fd: c_int, socket: &Description, on: bool) {
     socket.nonblocking.store(on, Ordering::Relaxed);
     if !on && socket.as_listener().is_some() {
-        // SAFETY: it changes a flag.
+        // SAFETY: this only changes a flag.
         unsafe {
             let flags = call!(SYS_fcntl, fd, libc::F_GETFL);
             call!(
@@ -103,7 +104,7 @@ fn set_nonblocking(fd: c_int, socket: &Description, on: bool) {
     }
 }
 
-/// fcntl(2). Its argument is one register, whatever it is.
+/// fcntl(2). Every kind of argument is passed in one register.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fcntl(fd: c_int, command: c_int, argument: usize) -> c_int {
     // SAFETY: the kernel checks everything itself.
@@ -127,7 +128,7 @@ pub unsafe extern "C" fn fcntl(fd: c_int, command: c_int, argument: usize) -> c_
     }
 }
 
-/// The same by its other name.
+/// Another name of fcntl(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fcntl64(fd: c_int, command: c_int, argument: usize) -> c_int {
     // SAFETY: by this function's contract.
@@ -144,7 +145,7 @@ pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_voi
     };
     match request {
         libc::FIONBIO if result == 0 => {
-            // SAFETY: the kernel has read it, too.
+            // SAFETY: the kernel has read the integer, too.
             let on = unsafe { argument.cast::<c_int>().read_unaligned() } != 0;
             set_nonblocking(fd, &socket, on);
             result
@@ -153,7 +154,7 @@ pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_voi
             Some(_) if argument.is_null() => give!(Err(libc::EFAULT)),
             Some(stream) => {
                 let unread = c_int::try_from(stream.readiness().unread);
-                // SAFETY: it points to a number, by the manual page.
+                // SAFETY: the argument points to an integer, by the manual page.
                 unsafe { argument.cast::<c_int>().write(unread.unwrap_or(c_int::MAX)) };
                 0
             }
@@ -163,11 +164,11 @@ pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_voi
     }
 }
 
-/// _exit(2): what was written before goes out first.
+/// _exit(2), after the data that the program wrote has been sent.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn _exit(status: c_int) -> ! {
     session::at_exit();
-    // SAFETY: it does not come back.
+    // SAFETY: the system call does not return.
     unsafe {
         outcome(call!(SYS_exit_group, status)).ok();
         std::process::abort()

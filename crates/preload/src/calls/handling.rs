@@ -1,4 +1,4 @@
-//! Calls that install handlers of signals.
+//! Calls that install signal handlers.
 
 use crate::signals::{act, bit};
 use libc::{c_int, sighandler_t};
@@ -6,7 +6,7 @@ use std::mem;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Signals that end calls although their handler was installed by signal(2): siginterrupt(3).
+/// Signals that siginterrupt(3) has set to interrupt calls even if signal(2) installs their handler.
 static INTERRUPTING: AtomicU64 = AtomicU64::new(0);
 
 /// sigaction(2).
@@ -16,13 +16,13 @@ pub unsafe extern "C" fn sigaction(
     new: *const libc::sigaction,
     old: *mut libc::sigaction,
 ) -> c_int {
-    // SAFETY: by the manual page.
+    // SAFETY: valid by the manual page.
     unsafe { act(signal, new, old) }
 }
 
-/// Installs a handler with these flags. Gives the one before.
+/// Installs a handler with these flags, and returns the previous handler.
 fn install(signal: c_int, handler: sighandler_t, flags: c_int) -> sighandler_t {
-    // SAFETY: the sets of both are filled in.
+    // SAFETY: all zeros are a valid `sigaction`.
     unsafe {
         let (mut new, mut old): (libc::sigaction, libc::sigaction) = mem::zeroed();
         new.sa_sigaction = handler;
@@ -34,34 +34,34 @@ fn install(signal: c_int, handler: sighandler_t, flags: c_int) -> sighandler_t {
     }
 }
 
-/// signal(2), as BSD has it.
+/// signal(2) with the semantics of BSD.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn signal(number: c_int, handler: sighandler_t) -> sighandler_t {
     let ends = INTERRUPTING.load(Ordering::Relaxed) & bit(number) != 0;
     install(number, handler, if ends { 0 } else { libc::SA_RESTART })
 }
 
-/// The same by two other names.
+/// Another name of signal(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bsd_signal(number: c_int, handler: sighandler_t) -> sighandler_t {
     // SAFETY: by this function's contract.
     unsafe { signal(number, handler) }
 }
 
-/// See [`bsd_signal`].
+/// Another name of signal(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ssignal(number: c_int, handler: sighandler_t) -> sighandler_t {
     // SAFETY: by this function's contract.
     unsafe { signal(number, handler) }
 }
 
-/// signal(2), as System V has it.
+/// signal(2) with the semantics of System V.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __sysv_signal(signal: c_int, handler: sighandler_t) -> sighandler_t {
     install(signal, handler, libc::SA_RESETHAND | libc::SA_NODEFER)
 }
 
-/// The same by its other name.
+/// Another name of [`__sysv_signal`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sysv_signal(signal: c_int, handler: sighandler_t) -> sighandler_t {
     install(signal, handler, libc::SA_RESETHAND | libc::SA_NODEFER)
@@ -70,7 +70,7 @@ pub unsafe extern "C" fn sysv_signal(signal: c_int, handler: sighandler_t) -> si
 /// siginterrupt(3).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn siginterrupt(signal: c_int, ends: c_int) -> c_int {
-    // SAFETY: the action is filled in before it is read.
+    // SAFETY: `act` fills in the action before it is read.
     unsafe {
         let mut action = mem::zeroed::<libc::sigaction>();
         if act(signal, ptr::null(), &mut action) != 0 {

@@ -12,13 +12,13 @@ use libc::{
 };
 use std::time::Instant;
 
-/// Reads from a connection of the adapter's; none: the kernel does.
+/// Reads from a connection that this library handles; `None` leaves the call to the kernel.
 unsafe fn receive(fd: c_int, parts: &[iovec], flags: c_int) -> Option<Result<usize, Errno>> {
     let socket = match without_urgent(fd, flags, libc::EINVAL) {
         Ok(socket) => socket?,
         Err(errno) => return Some(Err(errno)),
     };
-    // SAFETY: by the manual pages of the callers.
+    // SAFETY: valid by the manual pages of the callers.
     Some(Call::new(fd, &socket, Side::Read, flags).and_then(|call| unsafe { call.receive(parts) }))
 }
 
@@ -44,7 +44,7 @@ pub unsafe extern "C" fn read(fd: c_int, buffer: *mut c_void, len: size_t) -> ss
 /// readv(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn readv(fd: c_int, buffers: *const iovec, count: c_int) -> ssize_t {
-    // SAFETY: by the manual page, and the kernel checks everything itself.
+    // SAFETY: valid by the manual page, and the kernel checks everything itself.
     unsafe {
         if table::socket(fd).is_none() {
             return call!(SYS_readv, fd, buffers, count) as ssize_t;
@@ -63,11 +63,11 @@ pub unsafe extern "C" fn recv(
     flags: c_int,
 ) -> ssize_t {
     let nobody = std::ptr::null_mut();
-    // SAFETY: by the manual page.
+    // SAFETY: valid by the manual page.
     unsafe { recvfrom(fd, buffer, len, flags, nobody, std::ptr::null_mut()) }
 }
 
-/// recvfrom(2). Who sends is known of a connection, and not told.
+/// recvfrom(2). A connection's sender is known, so its address is not returned.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn recvfrom(
     fd: c_int,
@@ -77,7 +77,7 @@ pub unsafe extern "C" fn recvfrom(
     from: *mut sockaddr,
     from_len: *mut socklen_t,
 ) -> ssize_t {
-    // SAFETY: by the manual page, and the kernel checks everything itself.
+    // SAFETY: valid by the manual page, and the kernel checks everything itself.
     unsafe {
         match receive(fd, &one(buffer, len), flags) {
             Some(received) => {
@@ -96,7 +96,7 @@ unsafe fn receive_message(fd: c_int, message: &mut msghdr, flags: c_int) -> Resu
     let socket = table::socket(fd).ok_or(libc::EBADF)?;
     message.msg_namelen = 0;
     if flags & libc::MSG_ERRQUEUE != 0 {
-        // SAFETY: by the manual pages of the callers.
+        // SAFETY: valid by the manual pages of the callers.
         return unsafe { timestamping::receive_report(&socket, message) };
     }
     // SAFETY: as above.
@@ -115,7 +115,7 @@ unsafe fn receive_message(fd: c_int, message: &mut msghdr, flags: c_int) -> Resu
 /// recvmsg(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
-    // SAFETY: by the manual page, and the kernel checks everything itself.
+    // SAFETY: valid by the manual page, and the kernel checks everything itself.
     unsafe {
         match without_urgent(fd, flags, libc::EINVAL) {
             Ok(Some(_)) => {}
@@ -126,7 +126,7 @@ pub unsafe extern "C" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) 
     }
 }
 
-/// recvmmsg(2). Of a stream the first message takes all there is.
+/// recvmmsg(2). The first message takes all data of the stream that it has space for.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn recvmmsg(
     fd: c_int,
@@ -135,7 +135,7 @@ pub unsafe extern "C" fn recvmmsg(
     flags: c_int,
     timeout: *mut timespec,
 ) -> c_int {
-    // SAFETY: by the manual page, and the kernel checks everything itself.
+    // SAFETY: valid by the manual page, and the kernel checks everything itself.
     unsafe {
         if table::socket(fd).is_none() {
             return call!(SYS_recvmmsg, fd, messages, count, flags, timeout) as c_int;
@@ -167,7 +167,7 @@ pub unsafe extern "C" fn recvmmsg(
     }
 }
 
-/// What is compiled with `_FORTIFY_SOURCE` says how long the buffer is; one that is too short ends the program.
+/// Aborts if the buffer is too short: programs that are compiled with `_FORTIFY_SOURCE` pass its length.
 fn fortify(len: size_t, room: size_t) {
     if len > room {
         std::process::abort();
@@ -183,7 +183,7 @@ pub unsafe extern "C" fn __read_chk(
     room: size_t,
 ) -> ssize_t {
     fortify(len, room);
-    // SAFETY: by the manual page.
+    // SAFETY: valid by the manual page.
     unsafe { read(fd, buffer, len) }
 }
 
@@ -197,7 +197,7 @@ pub unsafe extern "C" fn __recv_chk(
     flags: c_int,
 ) -> ssize_t {
     fortify(len, room);
-    // SAFETY: by the manual page.
+    // SAFETY: valid by the manual page.
     unsafe { recv(fd, buffer, len, flags) }
 }
 
@@ -213,6 +213,6 @@ pub unsafe extern "C" fn __recvfrom_chk(
     from_len: *mut socklen_t,
 ) -> ssize_t {
     fortify(len, room);
-    // SAFETY: by the manual page.
+    // SAFETY: valid by the manual page.
     unsafe { recvfrom(fd, buffer, len, flags, from, from_len) }
 }

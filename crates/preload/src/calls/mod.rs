@@ -1,7 +1,7 @@
-//! The functions of the C library that this library stands before. Each asks whether the descriptor is ours, and is the system call
-//! of its name if not.
+//! The functions of the C library that this library replaces. Each checks whether this library handles the descriptor; if not, it makes the
+//! system call of its name.
 //!
-//! They are called in place of the C library's, under its contracts: pointers are good for what the manual page says.
+//! Programs call them under the contracts of the C library: pointers are valid as the manual page requires.
 
 mod connecting;
 mod descriptors;
@@ -23,11 +23,11 @@ use crate::table::{self, Found};
 use libc::{c_int, iovec, timespec};
 use std::time::Duration;
 
-/// The most parts of one readv or writev (UIO_MAXIOV).
+/// Maximum number of parts of one readv or writev (UIO_MAXIOV).
 const MOST_PARTS: usize = 1024;
 
-/// The socket behind a descriptor, if it is ours; none: the kernel does what is called. Of urgent data (MSG_OOB) only the kernel knows:
-/// a connection that is there stays there from then on, and of others the call fails with `refusal`.
+/// Returns the socket behind a descriptor if this library handles it; `None` leaves the call to the kernel. Only the kernel supports urgent
+/// data (MSG_OOB), so such a call gives the connection back to the kernel. Fails with `refusal` if that is impossible.
 fn without_urgent(
     fd: c_int,
     flags: c_int,
@@ -60,15 +60,15 @@ unsafe fn parts<'a>(parts: *const iovec, count: usize) -> Result<&'a [iovec], c_
     }
 }
 
-/// A timeout in milliseconds; less than zero is none.
+/// Converts a timeout in milliseconds; a negative value means no timeout.
 fn milliseconds(timeout: c_int) -> Option<Duration> {
     u64::try_from(timeout).ok().map(Duration::from_millis)
 }
 
-/// A timeout; null is none.
+/// Converts a timeout; null means no timeout.
 ///
 /// # Safety
-/// `timeout` is null or good.
+/// `timeout` is null, valid, or [bad](pointers::is_bad).
 unsafe fn duration(timeout: *const timespec) -> Result<Option<Duration>, c_int> {
     // SAFETY: by this function's contract.
     let Some(timeout) = (unsafe { timeout.as_ref() }) else {
@@ -83,7 +83,7 @@ unsafe fn duration(timeout: *const timespec) -> Result<Option<Duration>, c_int> 
     }
 }
 
-/// `outcome` as a C function's value, under which errno is set.
+/// Converts `outcome` to the value of a C function, and sets errno.
 macro_rules! give {
     ($outcome:expr) => {
         crate::sys::report($outcome)

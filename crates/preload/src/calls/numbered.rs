@@ -1,4 +1,4 @@
-//! Calls by number: syscall(2). Most programs that use it want what this library knows nothing of, and get it.
+//! Calls by number: syscall(2). Most programs use it for calls that this library does not handle, which it passes on.
 
 use super::descriptors::close;
 use super::give;
@@ -6,9 +6,9 @@ use crate::reason::Reason;
 use crate::{session, sys};
 use libc::{c_int, c_long};
 
-/// syscall(2). libuv, and so Node.js, closes descriptors by it, and has io_uring change its epoll instance where there is one: by
-/// rings this library would see nothing, and programs do without. The six arguments that a call can have are passed on, whether it has
-/// them or not, as the C library does it.
+/// syscall(2). libuv, and so Node.js, closes descriptors with it, and uses io_uring to change its epoll instance if io_uring is available.
+/// This library would not see such changes, so it reports io_uring as unavailable; programs work without. Like the C library, it always
+/// passes on the maximum of six arguments.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn syscall(
     number: c_long,
@@ -19,7 +19,7 @@ pub unsafe extern "C" fn syscall(
     e: c_long,
     f: c_long,
 ) -> c_long {
-    // SAFETY: as the caller says.
+    // SAFETY: by the caller's contract.
     unsafe {
         match number {
             libc::SYS_close => close(a as c_int).into(),

@@ -11,7 +11,7 @@ use libc::{
     c_int, c_uint, c_void, iovec, mmsghdr, msghdr, off64_t, size_t, sockaddr, socklen_t, ssize_t,
 };
 
-/// Writes to a connection of the adapter's; none: the kernel does.
+/// Writes to a connection that this library handles; `None` leaves the call to the kernel.
 unsafe fn transmit(
     fd: c_int,
     parts: &[iovec],
@@ -22,7 +22,7 @@ unsafe fn transmit(
         Ok(socket) => socket?,
         Err(errno) => return Some(Err(errno)),
     };
-    // SAFETY: by the manual pages of the callers.
+    // SAFETY: valid by the manual pages of the callers.
     Some(
         Call::new(fd, &socket, Side::Write, flags)
             .and_then(|call| unsafe { call.asking(asks).send(parts) }),
@@ -39,7 +39,7 @@ fn one(data: *const c_void, len: size_t) -> [iovec; 1] {
 /// write(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn write(fd: c_int, data: *const c_void, len: size_t) -> ssize_t {
-    // SAFETY: by the manual page, and the kernel checks everything itself.
+    // SAFETY: valid by the manual page, and the kernel checks everything itself.
     unsafe {
         match transmit(fd, &one(data, len), 0, None) {
             Some(sent) => give!(sent),
@@ -51,7 +51,7 @@ pub unsafe extern "C" fn write(fd: c_int, data: *const c_void, len: size_t) -> s
 /// writev(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn writev(fd: c_int, data: *const iovec, count: c_int) -> ssize_t {
-    // SAFETY: by the manual page, and the kernel checks everything itself.
+    // SAFETY: valid by the manual page, and the kernel checks everything itself.
     unsafe {
         if table::socket(fd).is_none() {
             return call!(SYS_writev, fd, data, count) as ssize_t;
@@ -69,11 +69,11 @@ pub unsafe extern "C" fn send(
     len: size_t,
     flags: c_int,
 ) -> ssize_t {
-    // SAFETY: by the manual page.
+    // SAFETY: valid by the manual page.
     unsafe { sendto(fd, data, len, flags, std::ptr::null(), 0) }
 }
 
-/// sendto(2). To whom is known of a connection.
+/// sendto(2). Ignores the destination: a connection's peer is fixed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sendto(
     fd: c_int,
@@ -83,7 +83,7 @@ pub unsafe extern "C" fn sendto(
     to: *const sockaddr,
     to_len: socklen_t,
 ) -> ssize_t {
-    // SAFETY: by the manual page, and the kernel checks everything itself.
+    // SAFETY: valid by the manual page, and the kernel checks everything itself.
     unsafe {
         match transmit(fd, &one(data, len), flags, None) {
             Some(sent) => give!(sent),
@@ -92,9 +92,9 @@ pub unsafe extern "C" fn sendto(
     }
 }
 
-/// Whether a message takes a connection of the adapter's to another process, where it would be nothing.
+/// Reports whether a message passes another process a connection that could not be given back to the kernel. Gives back those that it can.
 unsafe fn passes_ours(message: &msghdr) -> bool {
-    // SAFETY: the headers are those of a message that a caller made for the kernel.
+    // SAFETY: the headers are those of a message that the caller made for the kernel.
     unsafe {
         let mut header = libc::CMSG_FIRSTHDR(message);
         while let Some(control) = header.as_ref() {
@@ -125,7 +125,7 @@ unsafe fn passes_ours(message: &msghdr) -> bool {
 /// sendmsg(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
-    // SAFETY: by the manual page, and the kernel checks everything itself.
+    // SAFETY: valid by the manual page, and the kernel checks everything itself.
     unsafe {
         let is_kernels = match without_urgent(fd, flags, libc::EOPNOTSUPP) {
             Ok(socket) => socket.is_none(),
@@ -152,7 +152,7 @@ pub unsafe extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int
     }
 }
 
-/// sendmmsg(2): each as by sendmsg(2), which is what the kernel does.
+/// sendmmsg(2): sends each message by sendmsg(2), as the kernel does.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sendmmsg(
     fd: c_int,
@@ -160,7 +160,7 @@ pub unsafe extern "C" fn sendmmsg(
     count: c_uint,
     flags: c_int,
 ) -> c_int {
-    // SAFETY: by the manual page, and the kernel checks everything itself.
+    // SAFETY: valid by the manual page, and the kernel checks everything itself.
     unsafe {
         if table::socket(fd).is_none() {
             return call!(SYS_sendmmsg, fd, messages, count, flags) as c_int;
@@ -185,7 +185,7 @@ pub unsafe extern "C" fn sendfile64(
     offset: *mut off64_t,
     count: size_t,
 ) -> ssize_t {
-    // SAFETY: by the manual page, and the kernel checks everything itself.
+    // SAFETY: valid by the manual page, and the kernel checks everything itself.
     unsafe {
         let Some(socket) = table::socket(to) else {
             return call!(SYS_sendfile, to, from, offset, count) as ssize_t;
@@ -195,7 +195,7 @@ pub unsafe extern "C" fn sendfile64(
     }
 }
 
-/// The same by its other name: offsets have 64 bits in both.
+/// Another name of [`sendfile64`]: offsets have 64 bits in both.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sendfile(
     to: c_int,
@@ -203,11 +203,11 @@ pub unsafe extern "C" fn sendfile(
     offset: *mut off64_t,
     count: size_t,
 ) -> ssize_t {
-    // SAFETY: by the manual page.
+    // SAFETY: valid by the manual page.
     unsafe { sendfile64(to, from, offset, count) }
 }
 
-/// splice(2). Programs copy what cannot be spliced.
+/// splice(2), which the kernel carries out. If it cannot, the call fails, and programs copy instead.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn splice(
     from: c_int,

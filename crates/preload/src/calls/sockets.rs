@@ -1,4 +1,4 @@
-//! Calls that make sockets, and that tell of them.
+//! Calls that create sockets and that return their state.
 
 use super::give;
 use crate::address;
@@ -23,14 +23,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Whether it is a TCP socket of the kernel's, and of which family.
+/// Returns the address family of a TCP socket, or `None` if the descriptor is no TCP socket.
 pub fn family(fd: c_int) -> Option<c_int> {
     let is_tcp = sys::option(fd, libc::SOL_SOCKET, libc::SO_PROTOCOL) == Ok(libc::IPPROTO_TCP);
     let family = sys::option(fd, libc::SOL_SOCKET, libc::SO_DOMAIN).ok()?;
     (is_tcp && matches!(family, libc::AF_INET | libc::AF_INET6)).then_some(family)
 }
 
-/// bind(2). An address that the adapter has and the kernel does not is bound to all the same.
+/// bind(2). Binds to an address of the adapter even if the kernel does not have the address.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bind(fd: c_int, at: *const sockaddr, len: socklen_t) -> c_int {
     // SAFETY: the kernel checks everything itself.
@@ -40,13 +40,13 @@ pub unsafe extern "C" fn bind(fd: c_int, at: *const sockaddr, len: socklen_t) ->
     if !is_not_there || session::begins_in_kernel() || family(fd).is_none() {
         return give!(result);
     }
-    // SAFETY: by the manual page.
+    // SAFETY: valid by the manual page.
     let wanted = unsafe { address::read(at.cast(), len) };
     if !wanted.is_some_and(is_adapters) {
         return give!(result);
     }
     let (on, len) = (1 as c_int, size_of::<c_int>());
-    // SAFETY: the value is as long as is said.
+    // SAFETY: `len` is the size of the value.
     unsafe {
         call!(
             SYS_setsockopt,
@@ -68,7 +68,8 @@ fn is_adapters(address: SocketAddr) -> bool {
     session::adapter().is_some_and(|adapter| TcpListener::bind(adapter, any_port).is_ok())
 }
 
-/// listen(2): by the kernel, and where connections do not begin there by the adapter, from the first call that waits for connections on.
+/// listen(2). The kernel listens. If connections do not begin in the kernel, the adapter listens as well, from the first call that waits
+/// for connections.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn listen(fd: c_int, backlog: c_int) -> c_int {
     // SAFETY: the kernel checks everything itself.
@@ -101,7 +102,7 @@ fn begin(fd: c_int) {
         addresses.push(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), local.port()));
     }
     session::prepare();
-    // SAFETY: it changes a flag; a listener's kernel socket never waits, since the adapter has connections, too.
+    // SAFETY: this only changes a flag. A listener's kernel socket never waits, since the adapter may have connections, too.
     let flags = unsafe {
         let flags = call!(SYS_fcntl, fd, libc::F_GETFL) as c_int;
         call!(SYS_fcntl, fd, libc::F_SETFL, flags | libc::O_NONBLOCK);
@@ -113,13 +114,13 @@ fn begin(fd: c_int) {
     description.nodelay.store(nodelay, Ordering::Relaxed);
     description.set_timeout(Side::Read, timeout(fd, libc::SO_RCVTIMEO));
     if !table::set(fd, Entry::Socket(Arc::new(description))) {
-        // SAFETY: it changes a flag back.
+        // SAFETY: this restores the flags.
         unsafe { call!(SYS_fcntl, fd, libc::F_SETFL, flags) };
         Reason::TooManyDescriptors.count(format_args!("descriptor {fd}"));
     }
 }
 
-/// SO_RCVTIMEO or SO_SNDTIMEO as it was set before.
+/// Returns SO_RCVTIMEO or SO_SNDTIMEO of the kernel's socket.
 pub fn timeout(fd: c_int, name: c_int) -> Option<Duration> {
     let mut time = libc::timeval {
         tv_sec: 0,
@@ -127,7 +128,7 @@ pub fn timeout(fd: c_int, name: c_int) -> Option<Duration> {
     };
     let mut len = size_of::<libc::timeval>() as socklen_t;
     let level = libc::SOL_SOCKET;
-    // SAFETY: the value is as long as is said.
+    // SAFETY: `len` is the size of the value.
     let got = unsafe { call!(SYS_getsockopt, fd, level, name, &raw mut time, &raw mut len) };
     let time = Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000);
     (got == 0 && !time.is_zero()).then_some(time)
@@ -140,7 +141,7 @@ pub unsafe extern "C" fn accept(fd: c_int, peer: *mut sockaddr, len: *mut sockle
     unsafe { accept4(fd, peer, len, 0) }
 }
 
-/// accept4(2): what the adapter has, or else the kernel.
+/// accept4(2): accepts a connection from the adapter, or else from the kernel.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn accept4(
     fd: c_int,
@@ -153,7 +154,7 @@ pub unsafe extern "C" fn accept4(
     let socket = table::socket(fd);
     let Some((socket, listener)) = socket.and_then(|s| s.as_listener().map(|l| (s, l))) else {
         if session::begins_in_kernel() {
-            // SAFETY: by the manual page.
+            // SAFETY: valid by the manual page.
             return give!(unsafe { accept_in_kernel(fd, peer, len, flags) });
         }
         return give!(accept());
@@ -165,7 +166,7 @@ pub unsafe extern "C" fn accept4(
             Ok(None) => {}
             Ok(Some((fd, address))) => {
                 if !peer.is_null() {
-                    // SAFETY: by the manual page.
+                    // SAFETY: valid by the manual page.
                     let given = unsafe { address::give(address, socket.family, peer.cast(), len) };
                     debug_assert!(given.is_ok() || len.is_null());
                 }
@@ -187,18 +188,18 @@ pub unsafe extern "C" fn accept4(
     }
 }
 
-/// accept4(2) of a connection that may move.
+/// accept4(2) of a kernel connection that may move.
 unsafe fn accept_in_kernel(
     fd: c_int,
     peer: *mut sockaddr,
     len: *mut socklen_t,
     flags: c_int,
 ) -> Result<usize, Errno> {
-    // SAFETY: zeros are an address of no family.
+    // SAFETY: all zeros are a valid address of no family.
     let mut storage: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
     let mut room = size_of_val(&storage) as socklen_t;
     let is_wanted = !peer.is_null() && !len.is_null();
-    // SAFETY: the kernel checks what the program gives; of an address that it has no room for, no more is read than there is.
+    // SAFETY: the kernel checks the program's pointers; if the address did not fit, only the bytes that are there are read.
     unsafe {
         let (at, len) = match peer.is_null() {
             true => ((&raw mut storage).cast(), &raw mut room),
@@ -232,14 +233,14 @@ fn wait_for_connection(
     let listening = listener.listening();
     let watched: SmallVec<[Watched<'_>; 2]> =
         listening.iter().map(|one| Watched::Listener(one)).collect();
-    // SAFETY: the program keeps its descriptor while it waits for it.
+    // SAFETY: the program keeps its descriptor open while it waits.
     let kernels = unsafe { BorrowedFd::borrow_raw(fd) };
     let others = [PollFd::from_borrowed_fd(kernels, PollFlags::IN)];
     let most = [left, listener.longest_wait()].into_iter().flatten().min();
     signals::wait_beside(adapter, &watched, &others, most, None)
 }
 
-/// A connection that the adapter has, under a descriptor of its own, and its peer.
+/// Accepts a connection from the adapter. Returns its new descriptor and its peer.
 fn accept_on_adapter(
     socket: &Description,
     listener: &Listener,
@@ -249,11 +250,11 @@ fn accept_on_adapter(
         if !one.is_acceptable() {
             continue;
         }
-        // Without a descriptor the connection waits on.
-        // SAFETY: it makes a socket.
+        // Without a descriptor, the connection stays in the backlog.
+        // SAFETY: this only creates a socket.
         let made = unsafe { call!(SYS_socket, socket.family, libc::SOCK_STREAM | flags, 0) };
         let fd = outcome(made)? as c_int;
-        // Lost with the adapter, or taken by another thread.
+        // The connection is lost with the adapter, or another thread took it.
         let Ok((stream, peer)) = one.accept() else {
             sys::close(fd)?;
             continue;
@@ -268,7 +269,7 @@ fn accept_on_adapter(
     Ok(None)
 }
 
-/// A connection gets what it has from its listener, and its place in the table.
+/// Adds a connection to the table, with the options of its listener. Returns `false` if the descriptor does not fit into the table.
 fn adopt(fd: c_int, listener: &Description, stream: TcpStream, nonblocking: bool) -> bool {
     let description = Description::connection(stream, listener.family, nonblocking);
     if listener.nodelay.load(Ordering::Relaxed) {
@@ -308,7 +309,7 @@ unsafe fn name(
 ) -> Option<Result<usize, Errno>> {
     let socket = table::socket(fd)?;
     let address = which(socket.stream()?).map_err(|error| errno_of(&error));
-    // SAFETY: by the manual page.
+    // SAFETY: valid by the manual page.
     let given = address.and_then(|it| unsafe { address::give(it, socket.family, to.cast(), len) });
     Some(given.map(|()| 0))
 }
@@ -316,7 +317,7 @@ unsafe fn name(
 /// getsockname(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn getsockname(fd: c_int, to: *mut sockaddr, len: *mut socklen_t) -> c_int {
-    // SAFETY: by the manual page, and the kernel checks everything itself.
+    // SAFETY: valid by the manual page, and the kernel checks everything itself.
     unsafe {
         match name(fd, TcpStream::local_addr, to, len) {
             Some(given) => give!(given),
@@ -325,7 +326,7 @@ pub unsafe extern "C" fn getsockname(fd: c_int, to: *mut sockaddr, len: *mut soc
     }
 }
 
-/// getpeername(2). There is no peer before the connection is open.
+/// getpeername(2). Before the connection is open, and after it is lost, it has no peer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn getpeername(fd: c_int, to: *mut sockaddr, len: *mut socklen_t) -> c_int {
     let peer = |stream: &TcpStream| match !stream.is_direct() && stream.readiness().opening {
@@ -351,7 +352,7 @@ pub unsafe extern "C" fn setsockopt(
     len: socklen_t,
 ) -> c_int {
     let mut socket = table::socket(fd);
-    // SAFETY: by the manual page.
+    // SAFETY: valid by the manual page.
     let done = socket
         .as_ref()
         .and_then(|socket| unsafe { options::set_times(socket, level, option, value, len) });
@@ -388,7 +389,7 @@ pub unsafe extern "C" fn setsockopt(
     if result == 0
         && let Some(socket) = socket
     {
-        // SAFETY: by the manual page; the kernel has read it, too.
+        // SAFETY: valid by the manual page; the kernel has read the value, too.
         unsafe { options::set(fd, &socket, level, option, value, len) };
     }
     result
@@ -405,7 +406,7 @@ pub unsafe extern "C" fn getsockopt(
 ) -> c_int {
     let socket = table::socket(fd);
     let told = socket.and_then(|socket| options::get(&socket, level, option));
-    // SAFETY: by the manual page, and the kernel checks everything itself.
+    // SAFETY: valid by the manual page, and the kernel checks everything itself.
     unsafe {
         let Some(told) = told else {
             return call!(SYS_getsockopt, fd, level, option, value, len) as c_int;

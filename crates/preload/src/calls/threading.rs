@@ -1,4 +1,4 @@
-//! Calls that start threads: two may use one epoll set.
+//! Calls that start threads. With several threads, two may use one epoll set.
 
 use crate::{sys, threads};
 use libc::{c_int, c_void, pthread_attr_t, pthread_t};
@@ -28,7 +28,7 @@ pub unsafe extern "C" fn pthread_create(
     }
 }
 
-/// thrd_create(3), as C has it.
+/// thrd_create(3) of C11 threads.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn thrd_create(
     thread: *mut pthread_t,

@@ -10,7 +10,7 @@ use crate::{session, threads, unconnected};
 use libc::{c_int, epoll_event, fd_set, nfds_t, pollfd, sigset_t, size_t, timespec, timeval};
 use std::time::Duration;
 
-/// epoll_ctl(2). A listener is waited for in the kernel as well.
+/// epoll_ctl(2). A listener is also registered in the kernel's instance.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn epoll_ctl(
     instance: c_int,
@@ -59,7 +59,7 @@ pub unsafe extern "C" fn epoll_wait(
     most: c_int,
     timeout: c_int,
 ) -> c_int {
-    // SAFETY: by the manual page.
+    // SAFETY: valid by the manual page.
     unsafe { epoll_pwait(instance, events, most, timeout, std::ptr::null()) }
 }
 
@@ -72,7 +72,7 @@ pub unsafe extern "C" fn epoll_pwait(
     timeout: c_int,
     mask: *const sigset_t,
 ) -> c_int {
-    // SAFETY: by the manual page, and the kernel checks everything itself.
+    // SAFETY: valid by the manual page, and the kernel checks everything itself.
     unsafe {
         match wait(instance, events, most, milliseconds(timeout), mask) {
             Some(found) => give!(found),
@@ -98,7 +98,7 @@ pub unsafe extern "C" fn epoll_pwait2(
     timeout: *const timespec,
     mask: *const sigset_t,
 ) -> c_int {
-    // SAFETY: by the manual page, and the kernel checks everything itself.
+    // SAFETY: valid by the manual page, and the kernel checks everything itself.
     unsafe {
         let waited = match duration(timeout) {
             Ok(timeout) => wait(instance, events, most, timeout, mask),
@@ -119,7 +119,7 @@ pub unsafe extern "C" fn epoll_pwait2(
     }
 }
 
-/// Waits at an instance with sockets of ours, or that other threads may add some to; none: the kernel does.
+/// Waits at an instance that has sockets of this library, or to which other threads may add some; `None` leaves the call to the kernel.
 unsafe fn wait(
     instance: c_int,
     events: *mut epoll_event,
@@ -136,11 +136,11 @@ unsafe fn wait(
     };
     // SAFETY: by the manual page.
     let events = unsafe { std::slice::from_raw_parts_mut(events, most) };
-    // SAFETY: null or a mask, by the manual page.
+    // SAFETY: the pointer is null or points to a mask, by the manual page.
     Some(set.wait(instance, events, timeout, unsafe { mask.as_ref() }))
 }
 
-/// The descriptors of a poll.
+/// Returns the descriptors that a poll(2) waits for.
 unsafe fn polled<'a>(fds: *mut pollfd, count: nfds_t) -> &'a mut [pollfd] {
     match count {
         0 => &mut [],
@@ -157,7 +157,7 @@ pub unsafe extern "C" fn poll(fds: *mut pollfd, count: nfds_t, timeout: c_int) -
         tv_nsec: i64::from(limit.subsec_nanos()),
     });
     let limit = limit.as_ref().map_or(std::ptr::null(), |limit| limit);
-    // SAFETY: by the manual page.
+    // SAFETY: valid by the manual page.
     unsafe { ppoll(fds, count, limit, std::ptr::null()) }
 }
 
@@ -169,7 +169,7 @@ pub unsafe extern "C" fn ppoll(
     timeout: *const timespec,
     mask: *const sigset_t,
 ) -> c_int {
-    // SAFETY: by the manual page, and the kernel checks everything itself.
+    // SAFETY: valid by the manual page, and the kernel checks everything itself.
     unsafe {
         let waited = match duration(timeout) {
             Ok(limit) => polling::poll(polled(fds, count), limit, mask.as_ref()),
@@ -178,7 +178,7 @@ pub unsafe extern "C" fn ppoll(
         if let Some(found) = waited {
             return give!(found);
         }
-        // The kernel writes what is left of the time.
+        // The kernel writes the remaining time.
         let mut left = timeout.as_ref().copied();
         let left = left.as_mut().map_or(std::ptr::null_mut(), |left| left);
         call!(SYS_ppoll, fds, count, left, mask, SET_BYTES) as c_int
@@ -196,7 +196,7 @@ pub unsafe extern "C" fn __poll_chk(
     if room / size_of::<pollfd>() < count as usize {
         std::process::abort();
     }
-    // SAFETY: by the manual page.
+    // SAFETY: valid by the manual page.
     unsafe { poll(fds, count, timeout) }
 }
 
@@ -212,14 +212,14 @@ pub unsafe extern "C" fn __ppoll_chk(
     if room / size_of::<pollfd>() < count as usize {
         std::process::abort();
     }
-    // SAFETY: by the manual page.
+    // SAFETY: valid by the manual page.
     unsafe { ppoll(fds, count, timeout, mask) }
 }
 
-/// The words of a set that select(2) looks at; programs may have sets that are longer than an `fd_set`.
+/// Returns the words of a set that select(2) reads; a program's sets may be longer than an `fd_set`.
 unsafe fn words<'a>(set: *mut fd_set, count: c_int) -> polling::Words<'a> {
     let len = (count.max(0) as usize).div_ceil(64);
-    // SAFETY: by the manual page.
+    // SAFETY: valid by the manual page.
     (!set.is_null()).then(|| unsafe { std::slice::from_raw_parts_mut(set.cast(), len) })
 }
 
@@ -239,9 +239,9 @@ pub unsafe extern "C" fn select(
     });
     let start = std::time::Instant::now();
     let place = limit.as_ref().map_or(std::ptr::null(), |limit| limit);
-    // SAFETY: by the manual page.
+    // SAFETY: valid by the manual page.
     let found = unsafe { pselect(count, read, write, except, place, std::ptr::null()) };
-    // Linux says what is left of the time.
+    // Linux writes the remaining time.
     // SAFETY: as above.
     if let Some(time) = unsafe { timeout.as_mut() } {
         let whole = Duration::new(time.tv_sec.max(0) as u64, 0)
@@ -263,7 +263,7 @@ pub unsafe extern "C" fn pselect(
     timeout: *const timespec,
     mask: *const sigset_t,
 ) -> c_int {
-    // SAFETY: by the manual page, and the kernel checks everything itself.
+    // SAFETY: valid by the manual page, and the kernel checks everything itself.
     unsafe {
         let mut sets = [
             words(read, count),

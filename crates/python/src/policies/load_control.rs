@@ -1,10 +1,10 @@
-//! How many connections may be on a NIC.
+//! Load control: how many connections may be on a NIC.
 
 use super::Raised;
 use baton_nic::{Governor, Load};
 use pyo3::prelude::*;
 
-/// A rule for one NIC: what it answered last is Soft_Limit.
+/// A rule for one NIC. Its last answer is Soft_Limit.
 #[derive(Debug)]
 pub struct LoadControl {
     rule: Option<Py<PyAny>>,
@@ -13,7 +13,7 @@ pub struct LoadControl {
 }
 
 impl LoadControl {
-    /// What `make` makes for a NIC of this Hard_Limit, where Soft_Limit begins.
+    /// Creates the rule that `make` returns for a NIC with this Hard_Limit, which is also the initial Soft_Limit.
     pub fn new(make: &Py<PyAny>, hard_limit: u32, raised: &Raised) -> Self {
         Self {
             rule: raised.ask(|py| make.call1(py, (hard_limit,))),

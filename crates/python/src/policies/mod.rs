@@ -1,6 +1,6 @@
-//! Policies written in Python. Each question takes the interpreter's lock, and some microseconds.
+//! Policies written in Python. Each call takes the interpreter's lock and some microseconds.
 //!
-//! The first exception ends the run; until then, and where there is no answer, the policy leaves things as they are.
+//! The first exception ends the run. Until then, or if a policy gives no answer, nothing changes.
 
 mod load_control;
 mod replacement;
@@ -14,17 +14,17 @@ use pyo3::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The first exception of a run's policies.
+/// The first exception that a policy of the run raised.
 #[derive(Clone, Debug, Default)]
 pub struct Raised(Arc<(AtomicBool, Mutex<Option<PyErr>>)>);
 
 impl Raised {
-    /// Whether there is one.
+    /// Returns whether a policy has raised an exception.
     pub fn is_set(&self) -> bool {
         self.0.0.load(Ordering::Relaxed)
     }
 
-    /// Takes it out.
+    /// Takes the exception.
     pub fn take(&self) -> Option<PyErr> {
         let mut first = self.0.1.lock().unwrap_or_else(PoisonError::into_inner);
         first.take()
@@ -36,7 +36,7 @@ impl Raised {
         self.0.0.store(true, Ordering::Relaxed);
     }
 
-    /// Asks Python, unless it has raised; none if it raises now.
+    /// Calls Python, unless a policy has already raised an exception; returns `None` if this call raises one.
     fn ask<T>(&self, question: impl FnOnce(Python<'_>) -> PyResult<T>) -> Option<T> {
         if self.is_set() {
             return None;

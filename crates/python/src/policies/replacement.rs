@@ -1,10 +1,10 @@
-//! Which block makes room in a NIC's cache.
+//! Cache replacement: which block a NIC's cache evicts.
 
 use super::Raised;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// Methods of a policy for one cache, and which slots are in use: an answer in Python is not believed.
+/// Methods of a policy for one cache, and the slots in use, against which Python's answers are checked.
 #[derive(Debug)]
 pub struct Replacement {
     policy: Option<Methods>,
@@ -21,7 +21,7 @@ struct Methods {
 }
 
 impl Replacement {
-    /// What `make` makes for a cache of so many blocks.
+    /// Creates the policy that `make` returns for a cache of `blocks` blocks.
     pub fn new(make: &Py<PyAny>, blocks: u32, raised: &Raised) -> Self {
         let made = |py: Python<'_>| {
             let policy = make.bind(py).call1((blocks,))?;
@@ -46,7 +46,7 @@ impl Replacement {
         }
     }
 
-    /// The slot that Python names, if it is one.
+    /// Returns the slot that Python chooses, if it is valid.
     fn answer(&self) -> Option<u32> {
         let methods = self.policy.as_ref()?;
         self.raised.ask(|py| {
@@ -80,7 +80,7 @@ impl baton_cache::Replacement for Replacement {
 
     fn victim(&mut self) -> Option<u32> {
         let any = self.in_use.iter().position(|used| *used)? as u32;
-        // Any will do until the run has ended.
+        // Any slot will do until the run has ended.
         let slot = self.answer().unwrap_or(any);
         self.in_use[slot as usize] = false;
         Some(slot)

@@ -1,11 +1,11 @@
-//! Which connections are handed off.
+//! Selection: which connections are handed off.
 
 use super::Raised;
 use baton_host::{Decision, Life, View};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-/// Methods of a policy, those that it has.
+/// Those methods of a policy that it defines.
 #[derive(Debug)]
 pub struct Selection {
     on_established: Option<Py<PyAny>>,
@@ -18,10 +18,10 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Asks this object.
+    /// Creates a selection that calls this object.
     ///
     /// # Errors
-    /// It answers nothing.
+    /// The object defines none of the methods.
     pub fn new(policy: &Bound<'_, PyAny>, raised: Raised) -> PyResult<Self> {
         let method = |name: &str| Ok::<_, PyErr>(policy.getattr_opt(name)?.map(Bound::unbind));
         let this = Self {

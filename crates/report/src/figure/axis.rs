@@ -2,7 +2,7 @@
 
 use crate::{bytes, grouped};
 
-/// What the values of an axis are, which decides what is round.
+/// Kind of an axis's values, which decides which values are round.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Of {
     /// Numbers: 1, 2, 5, 10 and so on.
@@ -11,7 +11,7 @@ pub(super) enum Of {
     Bytes,
 }
 
-/// A linear axis, or one of logarithms to base 10. Where a value stands on it is its place.
+/// A linear axis, or one with logarithms to base 10. The position of a value on the axis is called its place.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Axis {
     log: bool,
@@ -23,7 +23,7 @@ pub(super) struct Axis {
 }
 
 impl Axis {
-    /// An axis on which all `values` have room; a linear one may begin at 0.
+    /// Creates an axis that shows all `values`; a linear axis may begin at 0.
     pub fn new(log: bool, of: Of, values: impl Iterator<Item = f64>, from_zero: bool) -> Self {
         let shown: Vec<f64> = values
             .filter(|value| value.is_finite() && (!log || *value > 0.0))
@@ -59,7 +59,7 @@ impl Axis {
         }
     }
 
-    /// From 0 to the largest value, of which it may be that there are none.
+    /// Creates a linear axis from 0 to `most`, the largest value, which may be 0.
     pub const fn up_to(most: f64) -> Self {
         Self {
             log: false,
@@ -70,13 +70,13 @@ impl Axis {
         }
     }
 
-    /// Where a value stands; none on an axis of logarithms for what has none.
+    /// Returns the place of a value, or `None` if the value cannot be shown.
     pub fn place(self, value: f64) -> Option<f64> {
         let shown = value.is_finite() && (!self.log || value > 0.0);
         shown.then(|| if self.log { value.log10() } else { value })
     }
 
-    /// The places of at most about so many round values.
+    /// Returns the places of about `most` round values at most.
     pub fn ticks(self, most: usize) -> Vec<f64> {
         let most = most.max(2);
         if !self.log {
@@ -100,14 +100,14 @@ impl Axis {
         };
         let (fine, decades) = (of_decades(&[1.0, 2.0, 5.0]), of_decades(&[1.0]));
         match (fine.len(), decades.len()) {
-            // Less than a decade or so: as on a linear axis.
+            // About a decade or less: as on a linear axis.
             (0..=2, _) => within(self.evenly(10_f64.powf(self.from), 10_f64.powf(self.to), most)),
             (fine_count, _) if fine_count <= most => fine,
             _ => thinned(&decades, most),
         }
     }
 
-    /// Round values at equal distances.
+    /// Returns round values at equal distances.
     fn evenly(self, from: f64, to: f64, most: usize) -> Vec<f64> {
         let least_step = (to - from) / most as f64;
         let step = match self.of {
@@ -125,7 +125,7 @@ impl Axis {
         numbers.map(|number| number as f64 * step).collect()
     }
 
-    /// The value at a place, in words.
+    /// Returns the value at a place as text.
     pub fn label(self, place: f64) -> String {
         let value = if self.log { 10_f64.powf(place) } else { place };
         match self.of {
@@ -135,13 +135,13 @@ impl Axis {
     }
 }
 
-/// Every so-manyth, so that there are at most `most`.
+/// Returns every n-th place, so that at most `most` remain.
 fn thinned(places: &[f64], most: usize) -> Vec<f64> {
     let step = places.len().div_ceil(most).max(1);
     places.iter().copied().step_by(step).collect()
 }
 
-/// A round number without what computing it has left at its end, large ones with M or G for powers of 1000.
+/// Formats a round number without floating-point noise; large numbers get the suffix M or G.
 fn round(value: f64) -> String {
     let magnitude = value.abs();
     let (scale, unit) = match magnitude {

@@ -1,26 +1,26 @@
-//! Bars of several parts.
+//! Stacked bars.
 
 /// Bars side by side, each a stack of parts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bars {
-    /// Above the figure.
+    /// Title above the figure.
     pub title: String,
-    /// Beside the vertical axis.
+    /// Label of the vertical axis.
     pub y: String,
     /// The highest value of the vertical axis.
     pub most: f64,
-    /// What the parts are, from below, with their colours told in the legend.
+    /// Names of the parts, from below, for the legend.
     pub parts: Vec<String>,
-    /// What is drawn, from the left.
+    /// The bars, from left to right.
     pub bars: Vec<Bar>,
 }
 
-/// One stack.
+/// One stacked bar.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bar {
-    /// Below it; may hold line breaks.
+    /// Label below the bar; may contain line breaks.
     pub name: String,
-    /// Whether the run was not steady, and this may not be so: it is marked.
+    /// Whether the run was not steady, so that its values are uncertain. The bar is marked.
     pub is_doubtful: bool,
     /// The height of each part, from below.
     pub parts: Vec<f64>,

@@ -1,24 +1,24 @@
 //! Curves over sizes that grow by powers of two.
 
-/// Percentages over sizes in bytes, with a logarithmic axis of sizes.
+/// Percentages over sizes in bytes, with a logarithmic size axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curves {
-    /// Above the figure.
+    /// Title above the figure.
     pub title: String,
-    /// Below the horizontal axis.
+    /// Label of the horizontal axis.
     pub x: String,
-    /// Beside the vertical axis.
+    /// Label of the vertical axis.
     pub y: String,
-    /// What is drawn.
+    /// The curves.
     pub curves: Vec<Curve>,
 }
 
-/// One line.
+/// One curve.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curve {
-    /// Its name in the legend. Curves of the same name have the same colour and one entry there.
+    /// Name in the legend. Curves with the same name share a colour and a legend entry.
     pub name: String,
-    /// Drawn with gaps.
+    /// Whether the curve is dashed.
     pub dashed: bool,
     /// Size in bytes and percentage, in order of size.
     pub points: Vec<(u64, f64)>,

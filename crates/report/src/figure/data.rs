@@ -1,13 +1,13 @@
-//! What a figure shows, as records: one for each point, part or bar.
+//! The data of a figure as records, one for each point, part or bar.
 
 use super::{Bars, Curves, Figure, Groups, Panels};
 use serde_json::{Value, json};
 
-/// A record. All of a figure have the same fields, in the same order.
+/// A record. All records of a figure have the same fields in the same order.
 pub(super) type Record = Vec<(&'static str, Value)>;
 
 impl Figure {
-    /// All that it shows, a row for each point, part or bar.
+    /// Returns the figure's data as CSV, with a row for each point, part or bar.
     ///
     /// | columns | of |
     /// |---|---|
@@ -40,7 +40,7 @@ impl Figure {
     }
 }
 
-/// As RFC 4180 has it.
+/// Formats a value as a CSV field (RFC 4180).
 fn cell(value: &Value) -> String {
     match value {
         Value::Null => String::new(),

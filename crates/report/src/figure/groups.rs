@@ -1,30 +1,30 @@
-//! Groups of bars side by side, in panels one above the other.
+//! Groups of bars side by side, in panels stacked vertically.
 
-/// Several measures, each of the same things by several series.
+/// Several measures of the same items, each for several series.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Groups {
-    /// Above the figure.
+    /// Title above the figure.
     pub title: String,
-    /// What each group is of, below the last panel.
+    /// Labels of the groups, below the last panel.
     pub names: Vec<String>,
-    /// From above.
+    /// The panels, from top to bottom.
     pub panels: Vec<GroupPanel>,
 }
 
-/// One measure: a vertical axis that begins at 0, and a legend of its own beside it.
+/// One measure, with a vertical axis that begins at 0 and a legend beside it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupPanel {
-    /// Beside the vertical axis.
+    /// Label of the vertical axis.
     pub y: String,
-    /// What is drawn: in each group a bar for each.
+    /// The series, each with one bar in each group.
     pub series: Vec<GroupSeries>,
 }
 
 /// One bar in each group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupSeries {
-    /// Its name in the legend.
+    /// Name in the legend.
     pub name: String,
-    /// Heights by group; none where there is nothing to draw.
+    /// Heights by group; `None` where there is no bar.
     pub values: Vec<Option<f64>>,
 }

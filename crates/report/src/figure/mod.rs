@@ -1,7 +1,7 @@
-//! Figures as files: curves, stacked bars, groups of bars and panels of lines, as SVG, and their data as CSV and as a Vega-Lite specification.
+//! Figures as files: curves, stacked bars, groups of bars and panels of lines, as SVG, as CSV data, and as Vega-Lite specifications.
 //!
-//! What is drawn is data ([`Curves`], [`Bars`], [`Groups`], [`Panels`]). The drawing is the feature `figures`: without it ([`CAN_DRAW`]) every
-//! figure is [`NotDrawn`].
+//! Figures are described by data ([`Curves`], [`Bars`], [`Groups`], [`Panels`]). Drawing them needs the feature `figures`: without it
+//! ([`CAN_DRAW`]), every figure is [`NotDrawn`].
 
 #[cfg(feature = "figures")]
 mod axis;
@@ -23,10 +23,10 @@ pub use groups::{GroupPanel, GroupSeries, Groups};
 pub use panels::{Line, Panel, Panels};
 pub use size::{BadSize, Extent, Size};
 
-/// Whether figures can be drawn: the feature `figures`.
+/// Whether figures can be drawn, i.e. whether the feature `figures` is on.
 pub const CAN_DRAW: bool = cfg!(feature = "figures");
 
-/// Below a figure that shows runs which were not steady: what its marks say, and what to do.
+/// Text below a figure with runs that were not steady, which explains its marks and what to do.
 #[cfg(feature = "figures")]
 const NOT_STEADY: &str =
     "* not steady: measure longer (--packets, --requests) or warm up longer (--warmup)";
@@ -45,10 +45,10 @@ pub enum Figure {
 }
 
 impl Figure {
-    /// The figure as SVG.
+    /// Returns the figure as SVG.
     ///
     /// # Errors
-    /// The drawing library fails, or is left out.
+    /// The drawing library fails, or is not compiled in.
     #[cfg(feature = "figures")]
     pub fn svg(&self, size: Size) -> Drawn {
         match self {
@@ -59,7 +59,7 @@ impl Figure {
         }
     }
 
-    /// There is nothing to draw it with.
+    /// Returns an error, because the drawing library is not compiled in.
     ///
     /// # Errors
     /// Always.
@@ -89,16 +89,16 @@ impl From<Panels> for Figure {
     }
 }
 
-/// What a figure gives, or why it could not be drawn.
+/// A figure's file, or why it could not be drawn.
 pub type Drawn = Result<String, NotDrawn>;
 
-/// The drawing library failed, or there is none.
+/// The drawing library failed, or is not compiled in.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("the figure cannot be drawn: {0}")]
 pub struct NotDrawn(String);
 
 impl NotDrawn {
-    /// Why not.
+    /// Creates the error from its reason.
     pub fn because(reason: impl std::fmt::Display) -> Self {
         Self(reason.to_string())
     }

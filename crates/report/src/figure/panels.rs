@@ -1,40 +1,40 @@
-//! Lines over any axis, in panels one above the other that share it.
+//! Panels of lines, stacked vertically, that share a horizontal axis.
 
-/// Several measures of the same things.
+/// Several measures of the same items.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Panels {
-    /// Above the figure.
+    /// Title above the figure.
     pub title: String,
-    /// Below the horizontal axis.
+    /// Label of the horizontal axis.
     pub x: String,
-    /// Whether the horizontal axis is one of logarithms.
+    /// Whether the horizontal axis is logarithmic.
     pub log_x: bool,
-    /// From above.
+    /// The panels, from top to bottom.
     pub panels: Vec<Panel>,
 }
 
-/// One measure. Its vertical axis begins at 0, or is one of logarithms.
+/// One measure. Its vertical axis begins at 0, or is logarithmic.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Panel {
-    /// Beside the vertical axis.
+    /// Label of the vertical axis.
     pub y: String,
-    /// Whether the vertical axis is one of logarithms.
+    /// Whether the vertical axis is logarithmic.
     pub log_y: bool,
-    /// What is drawn.
+    /// The lines.
     pub lines: Vec<Line>,
 }
 
 /// One line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
-    /// Its name in the legend. Lines of the same name have the same colour and one entry there.
+    /// Name in the legend. Lines with the same name share a colour and a legend entry.
     pub name: String,
-    /// Drawn with gaps.
+    /// Whether the line is dashed.
     pub dashed: bool,
-    /// In order. On an axis of logarithms, points at or below 0 are left out.
+    /// The points in order. Points at or below 0 are left out on a logarithmic axis.
     pub points: Vec<(f64, f64)>,
-    /// How far off points may be: where on the horizontal axis, and from where to where on the vertical one.
+    /// Error bars: position on the horizontal axis, lower end and upper end on the vertical axis.
     pub intervals: Vec<(f64, f64, f64)>,
-    /// Where on the horizontal axis runs were not steady, and this may not be so: points there are marked.
+    /// Positions on the horizontal axis of runs that were not steady. Points there are marked as uncertain.
     pub doubtful: Vec<f64>,
 }

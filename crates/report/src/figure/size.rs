@@ -1,18 +1,18 @@
-//! How large a figure is.
+//! Sizes of figures.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// CSS's pixels of an inch, which are those of SVG.
+/// Pixels per inch in CSS and SVG.
 const CSS_PER_INCH: f64 = 96.0;
 const MM_PER_INCH: f64 = 25.4;
 const POINTS_PER_INCH: f64 = 72.0;
-/// Of a figure that is measured by lengths: what journals print.
+/// Resolution of a figure whose size is given as lengths, as journals print it.
 const PRINTED_DPI: f64 = 300.0;
-/// Inches that a side of a figure may have.
+/// Allowed lengths of a figure's side, in inches.
 const SIDES: std::ops::RangeInclusive<f64> = 1.0..=100.0;
 
-/// The size of a figure: what it measures when it is printed, and how many pixels a picture of pixels has for that.
+/// Size of a figure: its printed size, and the resolution of a bitmap of that size.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Size {
     inches: (f64, f64),
@@ -20,7 +20,7 @@ pub struct Size {
 }
 
 impl Default for Size {
-    /// 960 x 600 pixels of a screen.
+    /// 960 x 600 pixels on a screen.
     fn default() -> Self {
         Self {
             inches: (960.0 / CSS_PER_INCH, 600.0 / CSS_PER_INCH),
@@ -30,10 +30,10 @@ impl Default for Size {
 }
 
 impl Size {
-    /// A size as the user says it, and pixels of an inch: 96 if nobody says, 300 if the size is one of lengths.
+    /// Creates a size from the user's choices. The default resolution is 96 pixels per inch, or 300 if the size is given as lengths.
     ///
     /// # Errors
-    /// A side would be shorter or longer than a figure may be.
+    /// A side is shorter or longer than allowed.
     pub fn new(extent: Option<Extent>, dpi: Option<u32>) -> Result<Self, BadSize> {
         let extent = extent.unwrap_or(Extent {
             sides: (960.0, 600.0),
@@ -52,30 +52,30 @@ impl Size {
         }
     }
 
-    /// In pixels of CSS and SVG.
+    /// Returns the size in CSS or SVG pixels.
     pub fn css(self) -> (f64, f64) {
         (self.inches.0 * CSS_PER_INCH, self.inches.1 * CSS_PER_INCH)
     }
 
-    /// In points, of which an inch has 72.
+    /// Returns the size in points, of 1/72 inch.
     pub fn points(self) -> (f64, f64) {
         let (width, height) = self.inches;
         (width * POINTS_PER_INCH, height * POINTS_PER_INCH)
     }
 
-    /// In pixels of a picture of pixels.
+    /// Returns the size in pixels of a bitmap.
     pub fn pixels(self) -> (u32, u32) {
         let pixels = |inches: f64| (inches * self.dpi).round() as u32;
         (pixels(self.inches.0), pixels(self.inches.1))
     }
 
-    /// Pixels of a metre.
+    /// Returns the pixels per metre of a bitmap.
     pub fn pixels_per_metre(self) -> u32 {
         (self.dpi * 1000.0 / MM_PER_INCH).round() as u32
     }
 }
 
-/// A size that is none for a figure.
+/// The size is not allowed for a figure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "expected sides from 25.4 mm to 2540 mm; pixels are parts of an inch, of which --dpi says how many there are"
@@ -117,7 +117,7 @@ impl Unit {
         }
     }
 
-    /// How many an inch has.
+    /// Returns how many of this unit make an inch.
     const fn of_an_inch(self, dpi: f64) -> f64 {
         match self {
             Self::Pixel => dpi,
@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(size("3in x 2in", Some(600)).pixels(), (1800, 1200));
         assert_eq!(size("216pt x 144pt", None).points(), (216.0, 144.0));
         assert_eq!(Size::new(None, None), Ok(Size::default()));
-        // More pixels of an inch are a smaller figure with larger words.
+        // More pixels per inch make a smaller figure with relatively larger text.
         assert_eq!(size("1200x600", Some(192)).css(), (600.0, 300.0));
         assert_eq!(size("960x600", None).pixels_per_metre(), 3780);
     }

@@ -1,4 +1,4 @@
-//! Figures have all their names, and their data is all that they show.
+//! Figures show all their names, and their data is everything that they show.
 
 use super::*;
 use serde_json::json;
@@ -86,7 +86,7 @@ fn all() -> [Figure; 4] {
     ]
 }
 
-/// Whether it is a text of its own.
+/// Returns whether `words` is a text element by itself.
 fn says(svg: &str, words: &str) -> bool {
     svg.contains(&format!("\n{words}\n"))
 }
@@ -144,7 +144,7 @@ fn lines_differ_by_marks_and_dashes_where_dashes_say_nothing_else() {
         }
     };
     let strokes = |figure| svg(figure).matches("<polyline").count();
-    // A dashed line is many strokes. The first line never is; the legend shows the second without gaps if that says something.
+    // A dashed line is many strokes. The first line is always solid; so is the legend entry of the second if dashes have a meaning.
     assert!(strokes(figure(false)) > strokes(figure(true)) && strokes(figure(true)) > 20);
     let text = svg(figure(false));
     assert!(
@@ -158,7 +158,7 @@ fn intervals_are_upright_lines_with_ends() {
     let strokes = |panels: &Panels| svg(panels.clone()).matches("<polyline").count();
     let without = panels();
     let mut with = panels();
-    // The second begins where an axis of logarithms has no place, the third ends there.
+    // The second interval starts below a logarithmic axis, and the third ends there.
     with.panels[0].lines[0].intervals = vec![(1.0, 2.0, 3.0), (10.0, 0.0, 5.0), (100.0, -2.0, 0.0)];
     let mut narrower = with.clone();
     narrower.panels[0].lines[0].intervals.pop();
@@ -255,7 +255,7 @@ fn a_figure_is_as_large_as_asked_and_its_text_can_be_read() {
         let least = sizes
             .map(|size| size.parse::<f64>().unwrap())
             .fold(f64::INFINITY, f64::min);
-        // Units are sixteenths of a pixel, of which a point has 4/3. Figures give sizes that are some units larger.
+        // Units are 1/16 pixel, and a point is 4/3 pixels. The sizes that figures give are a few units larger.
         assert!(least / 16.0 * 0.75 > 5.5, "{least}");
     }
 }

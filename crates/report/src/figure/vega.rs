@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 const SCHEMA: &str = "https://vega.github.io/schema/vega-lite/v5.json";
 
 impl Figure {
-    /// The figure with its data as a specification of Vega-Lite, version 5, which <https://vega.github.io/editor> and many libraries draw.
+    /// Returns the figure with its data as a Vega-Lite 5 specification, which <https://vega.github.io/editor> and many libraries can draw.
     pub fn vega_lite(&self) -> Value {
         let (title, views) = match self {
             Self::Curves(curves) => (&curves.title, of_panels(&Panels::from(curves), true)),
@@ -25,12 +25,12 @@ impl Figure {
     }
 }
 
-/// Only the records of one measure. Records are compared with a value, never with code.
+/// Returns a filter for the records of one measure. Records are compared with a value, never by an expression.
 fn only(measure: &str) -> Value {
     json!([{ "filter": { "field": "measure", "equal": measure } }])
 }
 
-/// Names in the order in which they are given, with nothing to say that they are names.
+/// Returns the encoding of names in the given order, without a title.
 fn names(field: &str) -> Value {
     json!({ "field": field, "type": "nominal", "title": null, "sort": null })
 }
@@ -94,7 +94,7 @@ fn of_panels(panels: &Panels, bytes: bool) -> Vec<Value> {
 }
 
 fn of_bars(bars: &Bars) -> Vec<Value> {
-    // Parts are stacked from below in their order, which a record does not say.
+    // Parts are stacked from below in their order, which records do not contain.
     let order: Vec<&str> = bars.parts.iter().map(String::as_str).collect();
     vec![json!({
         "mark": { "type": "bar", "tooltip": { "content": "data" } },
@@ -122,7 +122,7 @@ fn of_groups(groups: &Groups) -> Vec<Value> {
     groups.panels.iter().map(view).collect()
 }
 
-/// Of all fields that a specification asks for, those that no record has.
+/// Returns the fields that a specification uses and no record has.
 #[cfg(all(test, feature = "figures"))]
 pub(super) fn unknown_fields(specification: &Value, record: &Record) -> Vec<String> {
     let mut unknown = Vec::new();

@@ -1,11 +1,11 @@
-//! The page in which the simulator itself runs.
+//! The page that runs the simulator itself.
 
 use super::html::{STYLE, document, provenance, scripts};
 use super::{Measure, Runs};
 use maud::{Markup, html};
 use serde::Serialize;
 
-/// What the page does, in the order in which it depends on each other.
+/// The page's scripts, each after those that it depends on.
 const SCRIPTS: [&str; 6] = [
     include_str!("assets/data.js"),
     include_str!("assets/charts.js"),
@@ -16,68 +16,68 @@ const SCRIPTS: [&str; 6] = [
 ];
 const WORKER: &str = include_str!("assets/worker.js");
 const OWN_STYLE: &str = include_str!("assets/explorer.css");
-/// As of reports; beside that, the module is compiled, and runs on a worker.
+/// Content security policy: that of reports, plus what is needed to compile the module and to run it on a worker.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline' 'wasm-unsafe-eval' blob:; worker-src blob:; \
                       img-src data:";
 
-/// Everything that is on the page.
+/// Contents of the page.
 #[derive(Clone, Debug, Default)]
 pub struct Explorer {
-    /// What it is called.
+    /// Title of the page.
     pub title: String,
-    /// The experiment file that it starts with.
+    /// Text of the experiment file that the page starts with.
     pub text: String,
-    /// The log that this file replays, which the page does not have.
+    /// Name of the log that this experiment replays and that the page does not contain.
     pub log: Option<String>,
-    /// What it is to show of runs.
+    /// Measures of runs to show.
     pub measures: Vec<Measure>,
-    /// What can be changed.
+    /// Controls for keys that can be changed.
     pub groups: Vec<Group>,
-    /// The module, compressed by gzip, in base64.
+    /// The WebAssembly module, compressed by gzip, in base64.
     pub module: String,
-    /// Where this comes from: what it is, and what it says.
+    /// Origin of the page: names and values.
     pub provenance: Vec<(String, String)>,
 }
 
 /// Controls that belong together.
 #[derive(Clone, Debug)]
 pub struct Group {
-    /// What is said of them.
+    /// Heading of the group.
     pub title: String,
     /// The controls.
     pub controls: Vec<Control>,
 }
 
-/// A key that can be changed.
+/// Control for a key that can be changed.
 #[derive(Clone, Debug)]
 pub struct Control {
-    /// Its path.
+    /// Path of the key.
     pub key: String,
-    /// What the page calls it, with its unit.
+    /// Label on the page, with the unit.
     pub label: String,
-    /// What it means.
+    /// Meaning of the key.
     pub meaning: String,
-    /// What the experiment says.
+    /// Value in the experiment.
     pub value: String,
-    /// What it may be.
+    /// Allowed values.
     pub kind: Kind,
-    /// It exists only where another control has this value.
+    /// Another control and its value, if this control exists only with that value.
     pub only_where: Option<(String, String)>,
-    /// Another key that is set with it, unless this is 0.
+    /// Another key and its value, set together with this key unless this value is 0.
     pub with: Option<(String, String)>,
 }
 
-/// What a control may say.
+/// Allowed values of a control.
 #[derive(Clone, Debug)]
 pub enum Kind {
-    /// A whole number: a slider stops at these, from the least on. Any other from `least` on can be typed.
+    /// A whole number. A slider offers the stops; other numbers from `least` on can be typed.
     Number {
-        /// The least.
+        /// Least allowed value.
         least: u64,
-        /// In ascending order.
+        /// Stops of the slider, in ascending order.
         stops: Vec<u64>,
     },
-    /// One of these values, with what the page calls it.
+    /// One of these values, each with its label on the page.
     Choice(Vec<(String, String)>),
     /// True or false.
     Switch,
@@ -93,7 +93,7 @@ struct Data<'a> {
 }
 
 impl Explorer {
-    /// The whole page. Names are text in it, whatever they hold.
+    /// Returns the whole page. Names are escaped as text, whatever they contain.
     pub fn html(&self) -> String {
         let data = Data {
             runs: Runs {
@@ -188,7 +188,7 @@ impl Control {
     }
 }
 
-/// Places for what scripts write.
+/// Returns the elements into which scripts write.
 fn results() -> Markup {
     html! {
         section aria-labelledby="results" {

@@ -5,12 +5,12 @@ use crate::significant;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use serde::Serialize;
 
-/// The page's own style, and the plotting library's.
+/// Style sheets of the page and of the plotting library.
 pub(super) const STYLE: &str = concat!(
     include_str!("assets/uPlot.min.css"),
     include_str!("assets/page.css")
 );
-/// The plotting library with its notice, and what the page does, in the order in which it depends on each other.
+/// The plotting library with its licence, and the page's scripts, each after those that it depends on.
 const LIBRARY: &str = include_str!("assets/uPlot.iife.min.js");
 const LICENCE: &str = include_str!("assets/uPlot.LICENSE");
 const SCRIPTS: [&str; 6] = [
@@ -21,16 +21,16 @@ const SCRIPTS: [&str; 6] = [
     include_str!("assets/keys.js"),
     include_str!("assets/main.js"),
 ];
-/// Rows that are there without scripts.
+/// Number of table rows that are shown without scripts.
 const ROWS: usize = 50;
-/// Keys that have a column there, as in `table.js`.
+/// Number of keys that have a column there, as in `table.js`.
 const KEY_COLUMNS: usize = 8;
-/// Nothing is loaded from anywhere, whatever a name in the data may say.
+/// Content security policy: the page loads nothing, whatever a name in the data contains.
 const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
 
 impl Page {
-    /// The whole page. Names are text in it, whatever they hold.
+    /// Returns the whole page. Names are escaped as text, whatever they contain.
     pub fn html(&self) -> String {
         let body = html! {
             a.skip href="#runs" { "To the runs" }
@@ -60,7 +60,7 @@ impl Page {
     }
 }
 
-/// A page with this title, what it may do, how it looks and what is on it.
+/// Returns a document with this title, content security policy, style and body.
 pub(super) fn document(title: &str, policy: &str, style: &str, body: &Markup) -> String {
     let page = html! {
         (DOCTYPE)
@@ -79,7 +79,7 @@ pub(super) fn document(title: &str, policy: &str, style: &str, body: &Markup) ->
     page.into_string()
 }
 
-/// Data, the plotting library, and the scripts that use both.
+/// Returns the data, the plotting library, and the scripts that use both.
 pub(super) fn scripts(data: &impl Serialize, scripts: &[&str]) -> Markup {
     html! {
         script type="application/json" id="data" { (PreEscaped(embedded(data))) }
@@ -88,7 +88,7 @@ pub(super) fn scripts(data: &impl Serialize, scripts: &[&str]) -> Markup {
     }
 }
 
-/// Where it comes from: what it is, and what it says.
+/// Returns the section with the origin of the data: names and values.
 pub(super) fn provenance(lines: &[(String, String)]) -> Markup {
     html! {
         section aria-labelledby="provenance" {
@@ -105,7 +105,7 @@ pub(super) fn provenance(lines: &[(String, String)]) -> Markup {
     }
 }
 
-/// As JSON in a script, which ends at the first `</script`, and in which `<!--` means something.
+/// Returns data as JSON for a script element, which would end at the first `</script`, and in which `<!--` has a meaning.
 fn embedded(data: &impl Serialize) -> String {
     let json = serde_json::to_string(data).expect("it is JSON");
     json.replace('<', "\\u003c")
@@ -113,7 +113,7 @@ fn embedded(data: &impl Serialize) -> String {
         .replace('\u{2029}', "\\u2029")
 }
 
-/// The table. Scripts write all of it again, with all rows.
+/// Returns the table of runs. Scripts rewrite it with all rows.
 fn runs(runs: &Runs) -> Markup {
     let shown: Vec<usize> = (0..runs.measures.len())
         .filter(|&number| runs.measures[number].shown)
@@ -171,7 +171,7 @@ fn row(run: &Run, shown: &[usize], has_sources: bool) -> Markup {
     }
 }
 
-/// Places for what scripts draw.
+/// Returns the elements into which scripts draw.
 fn figures(runs: &Runs) -> Markup {
     html! {
         noscript { p { "Figures and all but the first runs need scripts, which are switched off." } }
@@ -195,7 +195,7 @@ fn figures(runs: &Runs) -> Markup {
     }
 }
 
-/// What all runs have in common; scripts show what two have.
+/// Returns what all runs have in common; scripts show what two runs share.
 fn configuration(runs: &Runs) -> Markup {
     html! {
         section #configuration aria-labelledby="configuration-title" {

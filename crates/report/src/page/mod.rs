@@ -1,7 +1,7 @@
-//! A page of HTML about runs, which needs nothing but itself: no network, no other file.
+//! A self-contained HTML page about runs: it needs no network and no other file.
 //!
-//! What is in it is data ([`Page`], [`Runs`]). Verdict, provenance and the first rows of the table are there without scripts; with them
-//! tables are sorted and filtered, and figures drawn. Figures over time and keys are drawn by uPlot, which is part of the page.
+//! The contents are data ([`Page`], [`Runs`]). Verdict, provenance and the first rows of the table are visible without scripts. Scripts
+//! sort and filter tables and draw figures. uPlot, which is part of the page, draws figures over time and over keys.
 
 pub mod explorer;
 mod html;
@@ -9,16 +9,16 @@ mod runs;
 
 pub use runs::{Measure, Run, Runs, Samples};
 
-/// Everything that is on a page.
+/// Contents of a page.
 #[derive(Clone, Debug, Default)]
 pub struct Page {
-    /// What it is about.
+    /// Title of the page.
     pub title: String,
-    /// What was found, in a sentence.
+    /// Main result, in a sentence.
     pub headline: String,
-    /// What is to be said beside that, a paragraph each.
+    /// Further results, one paragraph each.
     pub findings: Vec<String>,
-    /// Where the runs come from: what it is, and what it says.
+    /// Origin of the runs: names and values.
     pub provenance: Vec<(String, String)>,
     /// The runs.
     pub runs: Runs,

@@ -1,16 +1,16 @@
-//! Runs as a page has them.
+//! Runs, in the form that pages need.
 
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 
-/// Runs, and what all of them have in common.
+/// Runs, and the keys that all of them have in common.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Runs {
-    /// What is measured, in the order of [`Run::values`].
+    /// Measures, in the order of [`Run::values`].
     pub measures: Vec<Measure>,
-    /// Keys of configurations that differ between runs, in the order of [`Run::keys`].
+    /// Configuration keys that differ between runs, in the order of [`Run::keys`].
     pub keys: Vec<String>,
-    /// Keys that are the same in all runs, with their values.
+    /// Configuration keys that are the same in all runs, with their values.
     pub common: BTreeMap<String, String>,
     /// Parts of the host's time, in the order of [`Run::cycles_percent`].
     pub layers: Vec<String>,
@@ -18,64 +18,64 @@ pub struct Runs {
     pub runs: Vec<Run>,
 }
 
-/// A number that runs have.
+/// A number measured for each run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Measure {
-    /// Its column's name.
+    /// Name of the column.
     pub name: String,
-    /// That in words, with the unit.
+    /// Name in words, with the unit.
     pub label: String,
-    /// What it is.
+    /// Meaning of the measure.
     pub meaning: String,
-    /// Whether the table shows it before somebody asks for it.
+    /// Whether the table shows the measure by default.
     pub shown: bool,
 }
 
 /// A run.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Run {
-    /// What it is called.
+    /// Name of the run.
     pub name: String,
-    /// Of several files or folders: which it comes from.
+    /// The file or folder that the run comes from, if there are several.
     pub source: String,
-    /// Seed of everything that is drawn.
+    /// Random seed.
     pub seed: u64,
-    /// What is busy all the time, in words; empty where nothing is.
+    /// The bottleneck, in words; empty if there is none.
     pub limit: String,
-    /// Why its numbers may not hold, or that it failed; empty where they do.
+    /// Why the numbers may not be valid, or that the run failed; empty if they are valid.
     pub doubt: String,
-    /// Values of the keys that differ, as text; empty where one is not set.
+    /// Values of the keys that differ, as text; empty for keys that are not set.
     pub keys: Vec<String>,
-    /// What was measured; none where it was not.
+    /// Measured values; `None` where nothing was measured.
     #[serde(serialize_with = "in_short")]
     pub values: Vec<Option<f64>>,
-    /// Shares of the host's cycles, per cent.
+    /// Shares of the host's cycles, in per cent.
     #[serde(serialize_with = "to_hundredths")]
     pub cycles_percent: Vec<f64>,
-    /// How it went.
+    /// Samples over time.
     pub samples: Samples,
 }
 
-/// Values at times, of one run.
+/// Samples of one run over time.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Samples {
-    /// Simulated time, microseconds.
+    /// Simulated time, in microseconds.
     pub time_us: Vec<u64>,
-    /// Connections that the server has.
+    /// Number of connections of the server.
     pub open: Vec<u32>,
-    /// Of these, connections on the NIC.
+    /// Number of these connections that are on the NIC.
     pub on_nic: Vec<u32>,
-    /// How many the NIC may have.
+    /// Maximum number of connections on the NIC.
     pub soft_limit: Vec<u32>,
-    /// Packets that wait on the NIC.
+    /// Number of packets that wait on the NIC.
     pub queue: Vec<u32>,
-    /// Responses since the start.
+    /// Number of responses since the start.
     pub responses: Vec<u64>,
-    /// Requests that came and have no answer yet; nothing in a closed loop.
+    /// Number of requests that were received and not yet answered; empty in a closed loop.
     pub unanswered: Vec<u64>,
 }
 
-/// Six significant digits are more than anybody sees in a figure, and a page of many runs is half as large for it.
+/// Six significant digits are more than is visible in a figure, and halve the size of a page with many runs.
 fn in_short<S: Serializer>(values: &[Option<f64>], serializer: S) -> Result<S::Ok, S::Error> {
     let short = |value: &Option<f64>| {
         let value = value.filter(|value| value.is_finite())?;

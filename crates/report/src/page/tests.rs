@@ -1,8 +1,8 @@
-//! A page has what it is given, as text, and nothing that it would have to fetch.
+//! A page contains its data as text, and nothing that it would have to fetch.
 
 use super::*;
 
-/// What a careless page would run, or end its data by.
+/// Text that a careless page would execute, or that would end its data.
 const HOSTILE: &str = "</script><script>alert(1)</script><!-- \"'&";
 
 fn page() -> Page {
@@ -40,7 +40,7 @@ fn page() -> Page {
     }
 }
 
-/// The page without its own styles and scripts, of which there are as many as there should be.
+/// Returns the page without its own styles and scripts, after checking that there are as many as expected.
 fn without_assets(html: &str) -> String {
     let mut rest = html;
     let mut text = String::new();

@@ -1,15 +1,15 @@
-//! Which columns are shown, and how wide.
+//! Chooses the columns to show, and their widths.
 
 use super::{Align, Column, PADDING};
 
-/// Words are not broken into lines shorter than this, or than the longest of them.
+/// A column of words is not made narrower than this, or than its longest word.
 const WORDS: usize = 20;
-/// The same where several columns have words.
+/// Same limit if several columns have words.
 const SOME_WORDS: usize = 12;
-/// Longer words are broken themselves where there is no room.
+/// Longer words may be broken if space is short.
 const LONGEST_WORD: usize = 28;
 
-/// The columns that are shown, and those that are left out for want of room.
+/// Returns the columns to show, and those to leave out for lack of space.
 pub(super) fn choose(
     columns: &[Column],
     rows: &[Vec<String>],
@@ -28,7 +28,7 @@ pub(super) fn choose(
     (shown, left_out)
 }
 
-/// The same columns in as many blocks as they need, each after the words again that the table begins with: they name its rows.
+/// Splits the columns into as many blocks as needed. Each block starts with the table's leading word columns, which name the rows.
 pub(super) fn blocks(
     columns: &[Column],
     rows: &[Vec<String>],
@@ -50,7 +50,7 @@ pub(super) fn blocks(
     blocks
 }
 
-/// How wide the cells of each shown column are: as wide as they would be, the ones to the left first.
+/// Returns the widths of the shown columns: their natural widths, granted from left to right.
 pub(super) fn widths(
     columns: &[Column],
     rows: &[Vec<String>],
@@ -64,7 +64,7 @@ pub(super) fn widths(
         widths[index] += more.min(room);
         room -= more.min(room);
     }
-    // Nothing helps against words that are longer than all of it but to break them.
+    // The longest words have to be broken.
     let over = total(&widths).saturating_sub(width);
     if let Some(widest) = widths.iter_mut().max() {
         *widest -= over.min(widest.saturating_sub(4));
@@ -77,19 +77,19 @@ fn least_width(columns: &[Column], rows: &[Vec<String>], shown: &[usize]) -> usi
     total(&widths)
 }
 
-/// The whole table's width for these of its cells.
+/// Returns the width of the whole table, given the widths of its cells.
 fn total(widths: &[usize]) -> usize {
     let between = widths.len().saturating_sub(1);
     widths.iter().map(|width| width + PADDING).sum::<usize>() + between
 }
 
-/// The width of a column where nothing is broken.
+/// Returns the width of a column in which nothing is broken.
 fn natural(columns: &[Column], rows: &[Vec<String>], column: usize) -> usize {
     let head = longest(columns[column].head.lines());
     head.max(cells(rows, column)).max(1)
 }
 
-/// The least width of a column: numbers are not broken, heads and words at blanks.
+/// Returns the minimum width of a column: numbers are not broken; heads and words are broken at blanks.
 fn least(columns: &[Column], rows: &[Vec<String>], column: usize) -> usize {
     let natural = natural(columns, rows, column);
     let head = longest(columns[column].head.split_whitespace());

@@ -1,4 +1,4 @@
-//! What the server does for its clients.
+//! The service that the server offers its clients.
 
 use super::{Invalid, WorkloadConfig, one_to, positive};
 use baton_apps::web;
@@ -63,16 +63,16 @@ impl Default for LiveConfig {
     }
 }
 
-/// A block is one file, kept in memory.
+/// Maximum size of a block. A block is one file, which is kept in memory.
 const MOST_BLOCK_BYTES: u32 = 1 << 30;
 
-/// The kind of a workload, as it is written.
+/// Returns the kind of a workload in quotes, as configurations write it.
 fn quoted(workload: &WorkloadConfig) -> String {
     format!("{:?}", workload.kind())
 }
 
 impl ApplicationConfig {
-    /// Whether the server closes a connection after its first response; otherwise the client closes it.
+    /// Returns whether the server closes a connection after its first response; otherwise the client closes the connection.
     pub(crate) fn closes(&self) -> bool {
         match self {
             Self::Web(config) => !config.keep_alive,
@@ -81,7 +81,7 @@ impl ApplicationConfig {
         }
     }
 
-    /// Checks what types cannot, and that clients ask for what there is.
+    /// Checks the constraints that types cannot express, and that clients ask for what the server offers.
     pub(super) fn validate(&self, workload: &WorkloadConfig) -> Result<(), Invalid> {
         let kind = "workload.kind";
         match (self, workload) {

@@ -1,6 +1,6 @@
-//! An experiment as data: a machine, a workload, and how long to run.
+//! An experiment as data: a machine, a workload, and the length of the run.
 //!
-//! Every section has defaults; profiles and experiment files only say what differs. Unknown keys are errors.
+//! Every section has defaults, so profiles and experiment files only contain what differs. Unknown keys are errors.
 
 mod application;
 mod host;
@@ -96,20 +96,20 @@ impl Default for Experiment {
     }
 }
 
-/// A value that cannot be: where it stands, and what was expected instead.
+/// An invalid value: its place and the expected value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {found}; expected {expected}")]
 pub struct Invalid {
     /// Dotted path of the key, as in `host.l2.ways`.
     pub path: String,
-    /// What was found.
+    /// The value that was found.
     pub found: String,
-    /// What was expected.
+    /// Description of valid values.
     pub expected: String,
 }
 
 impl Invalid {
-    /// A value at `path` that is not as `expected`.
+    /// Creates the error for value `found` at `path`, which must be as `expected` says.
     pub fn new(path: &str, found: impl ToString, expected: &str) -> Self {
         Self {
             path: path.to_owned(),
@@ -130,7 +130,7 @@ impl From<ConfigError> for Invalid {
 }
 
 impl Experiment {
-    /// How the host uses its NICs' data caches: not at all where no memory is set aside for them.
+    /// Returns how the host uses its NICs' data caches, which is disabled if the NICs have no memory for them.
     pub(crate) fn nic_cache(&self) -> NicCacheConfig {
         let config = &self.host.kernel.nic_cache;
         NicCacheConfig {
@@ -139,10 +139,10 @@ impl Experiment {
         }
     }
 
-    /// Checks what types cannot.
+    /// Checks the constraints that types cannot express.
     ///
     /// # Errors
-    /// The first value that cannot be.
+    /// Returns the first invalid value.
     pub fn validate(&self) -> Result<(), Invalid> {
         self.host.validate()?;
         self.validate_nic()?;
@@ -162,14 +162,14 @@ impl Experiment {
         Ok(())
     }
 
-    /// Checks what types cannot, of what NICs have a say in.
+    /// Checks the constraints on the values that a kind of NIC may override.
     fn validate_nic(&self) -> Result<(), Invalid> {
         self.nic.validate()?;
         self.offload.validate(self)
     }
 }
 
-/// What is wrong with an interconnect, from the experiment's point of view.
+/// Converts an error of an interconnect to an error with the path in the experiment.
 pub(crate) fn of_interconnect(error: &InterconnectError) -> Invalid {
     let path = format!("interconnect.{}", error.field);
     Invalid::new(&path, &error.value, &error.expected)
@@ -190,7 +190,7 @@ pub(crate) fn positive(path: &str, value: u64) -> Result<(), Invalid> {
     }
 }
 
-/// For what is allocated at once: a slip of the finger must not ask for all memory.
+/// Checks a size that is allocated at once, so that a typing error does not request all memory.
 pub(crate) fn one_to(most: u32, path: &str, value: u32) -> Result<(), Invalid> {
     if (1..=most).contains(&value) {
         Ok(())

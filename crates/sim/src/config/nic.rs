@@ -82,7 +82,7 @@ impl Default for DmaConfig {
     }
 }
 
-/// A millisecond: more is no engine.
+/// One millisecond: more is not a plausible DMA engine.
 const MOST_SETUP_NS: u32 = 1_000_000;
 const MOST_ENTRY_BYTES: u32 = 4096;
 const MOST_IN_FLIGHT: u32 = 65_536;
@@ -128,7 +128,7 @@ macro_rules! nic_instructions {
         }
 
         impl NicInstructions {
-            /// The count of one task.
+            /// Returns the instruction count of a task.
             pub fn of(&self, task: Task) -> u32 {
                 match task { $(Task::$task => self.$field,)* }
             }
@@ -184,7 +184,7 @@ impl Default for NicConfig {
 }
 
 impl NicConfig {
-    /// Instructions of one `task`, scaled.
+    /// Returns the scaled instruction count of a `task`.
     pub(crate) fn instructions_of(&self, task: Task) -> u32 {
         let scale = match task {
             Task::Lookup
@@ -200,7 +200,7 @@ impl NicConfig {
         u32::try_from(scaled).unwrap_or(u32::MAX)
     }
 
-    /// Its processor.
+    /// Returns the configuration of the NIC's processor.
     pub(crate) fn processor(&self) -> NicProcessorConfig {
         NicProcessorConfig { mips: self.mips }
     }

@@ -84,7 +84,7 @@ impl<'de> Visitor<'de> for CountOrKinds {
 }
 
 impl NicsConfig {
-    /// How many there are.
+    /// Returns the number of NICs.
     pub fn count(&self) -> u32 {
         match self {
             Self::Alike(count) => *count,
@@ -94,7 +94,7 @@ impl NicsConfig {
         }
     }
 
-    /// The kinds that differ from `nic`, if there are some.
+    /// Returns the kinds that differ from `nic`.
     fn kinds(&self) -> &[NicKind] {
         match self {
             Self::Alike(_) => &[],
@@ -104,10 +104,10 @@ impl NicsConfig {
 }
 
 impl Experiment {
-    /// This experiment as each of the NICs sees it, in order: as if all were like that one.
+    /// Returns one copy of the experiment per NIC, in order, in which `nic` and the adapter's part have the values of that NIC.
     ///
     /// # Errors
-    /// A kind of NIC differs in what no NIC has.
+    /// A kind of NIC sets a key that no NIC has.
     pub(crate) fn of_nics(&self) -> Result<Vec<Self>, Invalid> {
         let kinds = self.nics.kinds();
         if kinds.is_empty() {
@@ -121,7 +121,7 @@ impl Experiment {
         Ok(all)
     }
 
-    /// What results call each of the NICs.
+    /// Returns the name of each NIC in results.
     pub(crate) fn nic_names(&self) -> impl Iterator<Item = &str> {
         let kinds = self.nics.kinds().iter();
         let named = kinds.flat_map(|kind| (0..kind.count).map(|_| kind.name.as_str()));
@@ -137,7 +137,7 @@ impl Experiment {
         Ok(of_kind)
     }
 
-    /// Checks what types cannot, of each kind of NIC.
+    /// Checks the constraints on each kind of NIC that types cannot express.
     pub(super) fn validate_nics(&self) -> Result<(), Invalid> {
         one_to(MOST_NICS, "nics", self.nics.count())?;
         for (number, kind) in self.nics.kinds().iter().enumerate() {
@@ -151,7 +151,7 @@ impl Experiment {
 }
 
 impl Invalid {
-    /// The same, found in a kind of NIC where that differs.
+    /// Changes the path of an error to the section of a kind of NIC, if the key is in a section that kinds may override.
     fn of_kind(mut self, number: usize) -> Self {
         for (section, own) in [("nic.", ""), ("offload.adapter.", "adapter.")] {
             if let Some(key) = self.path.strip_prefix(section) {
@@ -163,7 +163,7 @@ impl Invalid {
     }
 }
 
-/// `general` but for what `difference`, which stands at `path`, says.
+/// Returns `general`, changed by `difference`, which is at `path` in the experiment.
 fn differing<T: Serialize + DeserializeOwned>(
     general: &T,
     difference: &Table,
@@ -176,7 +176,7 @@ fn differing<T: Serialize + DeserializeOwned>(
     whole.map_err(|error: toml::de::Error| refused(&error.message()))
 }
 
-/// Tables are joined; other values are replaced by those of their kind.
+/// Merges `over` into `table`: tables are merged recursively, other values are replaced by values of the same type.
 fn lay_over(table: &mut Table, over: &Table, path: &str) -> Result<(), Invalid> {
     for (key, value) in over {
         let path = format!("{path}.{key}");
@@ -205,7 +205,7 @@ fn lay_over(table: &mut Table, over: &Table, path: &str) -> Result<(), Invalid> 
 mod tests {
     use super::*;
 
-    /// NICs as they are written in an experiment, whose other keys `baton-config` reads.
+    /// Parses the NICs of an experiment. `baton-config` reads its other keys.
     fn nics(text: &str) -> Result<NicsConfig, toml::de::Error> {
         let mut table: Table = toml::from_str(text)?;
         table.remove("nics").expect("NICs").try_into()

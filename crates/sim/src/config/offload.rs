@@ -1,5 +1,5 @@
-//! Host and adapters: who establishes connections, and what lies between. All of TCP is on the adapters (the batching paper), or only the
-//! connections that are handed off.
+//! Host and adapters: the side that establishes connections, and the link between the two sides. Either all of TCP is on the adapters (the
+//! batching paper), or only the connections that are handed off.
 
 use super::{Experiment, Invalid, one_to};
 use baton_host::AffinityConfig;
@@ -67,7 +67,7 @@ impl Default for OffloadHostConfig {
     }
 }
 
-/// Rings that are never full.
+/// Depth of rings that never fill up.
 const RING_DEPTH: u32 = 4096;
 
 /// The adapter's half.
@@ -142,20 +142,20 @@ impl Default for LinkConfig {
     }
 }
 
-/// Buffers are allocated at once.
+/// Maximum number of buffers, which are allocated at once.
 const MOST_BUFFERS: u32 = 1 << 20;
 
-/// IP and TCP headers with all options, bytes.
+/// Maximum size of IP and TCP headers with all options, bytes.
 const MOST_HEADER_BYTES: u32 = 100;
 
-/// The longest packet that crosses between the host's own stack and the wire, bytes.
+/// Returns the length of the longest packet that crosses between the host's own stack and the wire, bytes.
 fn longest_packet(experiment: &Experiment) -> u32 {
     let (server, clients) = (experiment.tcp.mss, experiment.clients.tcp.mss);
     u32::from(server.max(clients)) + MOST_HEADER_BYTES
 }
 
 impl OffloadConfig {
-    /// Checks what types cannot.
+    /// Checks the constraints that types cannot express.
     pub(super) fn validate(&self, experiment: &Experiment) -> Result<(), Invalid> {
         let kernel = &experiment.host.kernel;
         let on_adapters = self.established_by == EstablishedBy::Adapter;
@@ -205,7 +205,7 @@ impl OffloadConfig {
         Ok(())
     }
 
-    /// Blocks of the data cache can cross.
+    /// Checks that blocks of the data cache fit into a transfer.
     fn validate_cache(&self, experiment: &Experiment) -> Result<(), Invalid> {
         let (host, adapter) = (&self.host.interface, &self.adapter.interface);
         let cache = experiment.nic_cache();

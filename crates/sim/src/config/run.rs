@@ -4,10 +4,10 @@ use super::{Invalid, one_to, positive};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Of seconds, passes and per cent.
+/// Upper limit of seconds, passes and per cent.
 const MOST: f64 = 1e9;
 const MOST_LENGTHS: u32 = 1_000_000;
-/// Where nobody says how long it warms up.
+/// Length of the warm-up if the configuration does not give one.
 const WARMUP_PACKETS: u64 = 400_000;
 
 /// How long to run.
@@ -82,21 +82,21 @@ impl Default for RunConfig {
     }
 }
 
-/// How long a part of a run is.
+/// Length of a part of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Length {
-    /// So many frames at the server's NICs, both directions.
+    /// Number of frames at the server's NICs, both directions.
     Packets(u64),
-    /// So many complete responses.
+    /// Number of complete responses.
     Responses(u64),
-    /// So much simulated time, seconds.
+    /// Simulated time, seconds.
     Seconds(f64),
-    /// So many times as many responses as the log has requests.
+    /// Multiple of the number of requests in the log, in responses.
     Passes(f64),
 }
 
 impl RunConfig {
-    /// What comes before measurement.
+    /// Returns the length of the part before the measurement.
     pub fn warmup(&self) -> Length {
         let responses = self.warmup_responses.map(Length::Responses);
         let packets = self.warmup_packets.map(Length::Packets);
@@ -108,7 +108,7 @@ impl RunConfig {
             })
     }
 
-    /// What is measured.
+    /// Returns the length of the measured part.
     pub fn measured(&self) -> Length {
         let responses = self.measured_responses.map(Length::Responses);
         let seconds = self.measured_seconds.map(Length::Seconds);
@@ -117,13 +117,13 @@ impl RunConfig {
         given.unwrap_or(Length::Packets(self.measured_packets))
     }
 
-    /// The seed of all that is drawn at this NIC. The first one's is the run's own; those of the others differ in bits that no other
-    /// salt has.
+    /// Returns the seed of all random draws at this NIC. The first NIC has the seed of the run; the seeds of the others differ in bits that
+    /// no other salt uses.
     pub(crate) fn nic_seed(&self, nic: u8) -> u64 {
         self.seed ^ u64::from(nic) << 48
     }
 
-    /// Checks what types cannot.
+    /// Checks the constraints that types cannot express.
     pub(super) fn validate(&self) -> Result<(), Invalid> {
         positive("run.measured_packets", self.measured_packets)?;
         if let Some(responses) = self.measured_responses {

@@ -98,7 +98,7 @@ impl Default for WorkloadConfig {
 }
 
 impl WorkloadConfig {
-    /// Its `kind`, as it is written.
+    /// Returns the value of the key `kind`.
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::Log { .. } => "log",
@@ -150,7 +150,7 @@ impl WorkloadConfig {
         }
     }
 
-    /// Whether it is a log, whose requests have times.
+    /// Returns whether the workload is a log, whose requests have times.
     pub fn is_log(&self) -> bool {
         matches!(
             self,
@@ -158,7 +158,7 @@ impl WorkloadConfig {
         )
     }
 
-    /// Whether its requests can come as `load` says.
+    /// Checks that the workload's requests can arrive as `load` says.
     pub(super) fn validate_load(&self, load: &LoadSpec) -> Result<(), Invalid> {
         if let Self::Fixed(FixedSpec {
             connections_per_s: Some(rate),
@@ -176,10 +176,10 @@ impl WorkloadConfig {
     }
 }
 
-/// All of them are kept in memory.
+/// Maximum number of requests, because all of them are kept in memory.
 const MOST_REQUESTS: u32 = 100_000_000;
 
-/// Each has an address of its own in 10/8.
+/// Maximum number of clients, because each has its own address in 10/8.
 pub(crate) const MOST_CLIENTS: u32 = 1_000_000;
 
 fn throttle(throttle: Throttle) -> Result<(), Invalid> {
@@ -226,7 +226,7 @@ fn remote_files(spec: &RemoteFilesSpec) -> Result<(), Invalid> {
     percent("workload.write_percent", spec.write_percent)
 }
 
-/// What can be asked for can be named.
+/// Everything that clients can ask for must have a name.
 const _: () =
     assert!(FixedSpec::MOST_BYTES < CONTENT_LIMIT && RemoteFilesSpec::MOST_RANGES <= FILES);
 

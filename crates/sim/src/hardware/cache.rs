@@ -25,10 +25,10 @@ pub struct CacheConfig {
 }
 
 impl CacheConfig {
-    /// Number of sets.
+    /// Returns the number of sets.
     ///
     /// # Errors
-    /// Says which field no such cache can have, and what was expected.
+    /// Returns the first invalid field and the expected value.
     pub fn sets(&self) -> Result<u32, ConfigError> {
         check_range("size_kib", self.size_kib.into(), 1, 1 << 20)?;
         check_range("ways", self.ways.into(), 1, MAX_WAYS as u64)?;
@@ -56,58 +56,58 @@ impl CacheConfig {
         Ok(u32::try_from(sets).expect("at most 1 GiB in lines of 16 bytes"))
     }
 
-    /// Whether such a cache can be built.
+    /// Checks that such a cache is possible.
     ///
     /// # Errors
-    /// Says which field no such cache can have, and what was expected.
+    /// Returns the first invalid field and the expected value.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.sets().map(|_| ())
     }
 }
 
-/// What touching a line did.
+/// Result of accessing a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The line was there.
+    /// The line was in the cache.
     Hit,
-    /// The line was there, clean; this is the first write to it.
+    /// The line was in the cache, but clean; this is the first write to it.
     FirstWrite,
-    /// It was not; it has taken the place of nothing, or of a clean line.
+    /// The line was not in the cache. It took a free way, or replaced a clean line.
     Miss,
-    /// It was not; this line, which was dirty, has made room and must be written back.
+    /// The line was not in the cache. It replaced this dirty line, which must be written back.
     MissWriteBack(u64),
 }
 
 impl Outcome {
-    /// Whether the line was there.
+    /// Returns whether the line was in the cache.
     pub fn is_hit(self) -> bool {
         matches!(self, Self::Hit | Self::FirstWrite)
     }
 }
 
-/// Which lines a cache holds. Lines are named by their number: address divided by line size.
+/// The lines that a cache holds. A line is identified by its number: address divided by line size.
 ///
-/// A set is an array of tags in the order of their last use, first the most recent: true LRU without stamps. Sixteen
-/// ways are one line of the real machine's cache, and every search and move is a fixed number of wide instructions.
+/// A set is an array of tags in the order of their last use, most recent first: true LRU without timestamps. Sixteen ways fit into one
+/// cache line of the real machine, and every search and every move is a fixed number of wide instructions.
 #[derive(Clone, Debug)]
 pub struct Cache {
-    /// `sets * stride` entries: the tag shifted left by one, and [`DIRTY`]. Free ways hold [`FREE`], behind all others.
+    /// `sets * stride` entries: the tag shifted left by one, and [`DIRTY`]. Free ways contain [`FREE`] and come after all others.
     entries: Vec<u32>,
-    /// `ways` rounded up to a power of two: distance from set to set. The entries between are `FREE` for ever.
+    /// `ways` rounded up to a power of two: the distance between sets. The surplus entries are always `FREE`.
     stride: usize,
     ways: usize,
     set_bits: u32,
     set_mask: usize,
 }
 
-/// Set in an entry whose line was written to.
+/// Bit of an entry that says that its line was written to.
 const DIRTY: u32 = 1;
-/// An entry without a line. Its tag is out of range.
+/// An entry without a line. Such a tag is out of range.
 const FREE: u32 = u32::MAX;
-/// The most ways there are.
+/// Maximum number of ways.
 pub(super) const MAX_WAYS: usize = 64;
 
-/// Calls `$method::<W>` with W, the stride of a cache's sets, known to the compiler.
+/// Calls `$method::<W>`, where W, the stride of a cache's sets, is a compile-time constant.
 macro_rules! with_stride {
     ($stride:expr, $self:ident.$method:ident($($argument:expr),*)) => {
         match $stride.trailing_zeros() {
@@ -124,10 +124,10 @@ macro_rules! with_stride {
 pub(super) use with_stride;
 
 impl Cache {
-    /// An empty cache.
+    /// Creates an empty cache.
     ///
     /// # Errors
-    /// Says which field no such cache can have, and what was expected.
+    /// Returns the first invalid field and the expected value.
     pub fn new(config: &CacheConfig) -> Result<Self, ConfigError> {
         let sets = config.sets()?;
         let ways = config.ways as usize;
@@ -141,13 +141,13 @@ impl Cache {
         })
     }
 
-    /// Uses `line`: makes it the most recent of its set, fetching it in the place of the least recent if need be.
+    /// Accesses `line`: makes it the most recent of its set. On a miss, the line replaces the least recently used line of the set.
     #[inline]
     pub fn touch(&mut self, line: u64, write: bool) -> Outcome {
         with_stride!(self.stride, self.touch_set(line, write))
     }
 
-    /// Whether `line` is the most recent of its set, and was written to before if this is a write: to use it changes nothing.
+    /// Reports whether accessing `line` would change nothing, because it is the most recent of its set and, for a write, already dirty.
     #[inline]
     pub(super) fn is_just_used(&self, line: u64, write: bool) -> bool {
         let (ignored, written) = if write { (0, DIRTY) } else { (DIRTY, 0) };
@@ -155,31 +155,31 @@ impl Cache {
         most_recent.is_some_and(|entry| entry & !ignored == self.entry_of(line) | written)
     }
 
-    /// Distance from set to set, for [`Cache::touch_set`] and [`Cache::fill_set`].
+    /// Returns the distance between sets, for [`Cache::touch_set`] and [`Cache::fill_set`].
     #[inline]
     pub(super) fn stride(&self) -> usize {
         self.stride
     }
 
-    /// Fetches `line` as its set's most recent unless it is there, in which case nothing changes.
+    /// Fetches `line` as the most recent of its set, or changes nothing if the line is already in the cache.
     #[inline]
     pub fn fill(&mut self, line: u64) -> Outcome {
         with_stride!(self.stride, self.fill_set(line))
     }
 
-    /// Marks `line` as written to, without using it. False if it is not there.
+    /// Marks `line` as dirty without changing the LRU order. Returns false if the line is not in the cache.
     #[inline]
     pub fn mark_dirty(&mut self, line: u64) -> bool {
         with_stride!(self.stride, self.mark_dirty_in_set(line))
     }
 
-    /// Drops `line`, dirty or not. False if it is not there.
+    /// Drops `line`, dirty or not. Returns false if the line is not in the cache.
     #[inline]
     pub fn invalidate(&mut self, line: u64) -> bool {
         with_stride!(self.stride, self.invalidate_in_set(line))
     }
 
-    /// Whether `line` is there, and whether it is dirty.
+    /// Returns whether `line` is dirty, or `None` if the line is not in the cache.
     pub fn state_of(&self, line: u64) -> Option<bool> {
         let first = self.set_of(line) * self.stride;
         let wanted = self.entry_of(line);
@@ -189,7 +189,7 @@ impl Cache {
             .map(|&entry| entry & DIRTY != 0)
     }
 
-    /// Panics unless every set holds each line once, free ways behind the others, and nothing beyond its ways.
+    /// Panics unless every set contains each line at most once, free ways come last, and the surplus entries are free.
     pub fn check(&self) {
         for set in self.entries.chunks(self.stride) {
             let used = set
@@ -215,7 +215,7 @@ impl Cache {
         line as usize & self.set_mask
     }
 
-    /// The clean entry of `line`.
+    /// Returns the clean entry of `line`.
     #[inline]
     fn entry_of(&self, line: u64) -> u32 {
         let tag = line >> self.set_bits;
@@ -226,7 +226,7 @@ impl Cache {
         (tag as u32) << 1
     }
 
-    /// The number of the line in `set` with this entry.
+    /// Returns the number of the line in `set` that has this entry.
     #[inline]
     fn line_of(&self, set: usize, entry: u32) -> u64 {
         u64::from(entry >> 1) << self.set_bits | set as u64
@@ -237,7 +237,7 @@ impl Cache {
         &mut self.entries.as_chunks_mut().0[set]
     }
 
-    /// [`Cache::touch`] where the stride is known to be `W`.
+    /// Implements [`Cache::touch`] for a stride of `W`.
     #[inline]
     pub(super) fn touch_set<const W: usize>(&mut self, line: u64, write: bool) -> Outcome {
         let (set, wanted) = (self.set_of(line), self.entry_of(line));
@@ -258,7 +258,7 @@ impl Cache {
         }
     }
 
-    /// [`Cache::fill`] where the stride is known to be `W`.
+    /// Implements [`Cache::fill`] for a stride of `W`.
     #[inline]
     pub(super) fn fill_set<const W: usize>(&mut self, line: u64) -> Outcome {
         let (set, wanted) = (self.set_of(line), self.entry_of(line));
@@ -304,7 +304,7 @@ impl Cache {
     }
 }
 
-/// The outcome of a hit that changed an entry so.
+/// Returns the outcome of a hit that changed an entry from `before` to `after`.
 #[inline]
 fn hit(before: u32, after: u32) -> Outcome {
     if before == after {
@@ -314,7 +314,7 @@ fn hit(before: u32, after: u32) -> Outcome {
     }
 }
 
-/// The way that holds `wanted`, a clean entry. Looks at all ways and does not stop early: that is a few wide comparisons.
+/// Returns the way that contains `wanted`, a clean entry. Compares all ways without stopping early, which takes a few wide comparisons.
 #[inline(always)]
 fn find<const W: usize>(entries: &[u32; W], wanted: u32) -> Option<usize> {
     let (fours, rest) = entries.as_chunks::<4>();
@@ -329,7 +329,7 @@ fn find<const W: usize>(entries: &[u32; W], wanted: u32) -> Option<usize> {
     (found != 0).then_some(found.trailing_zeros() as usize)
 }
 
-/// Puts `entry` first, moving those before `way` back by one; what was in `way` is gone.
+/// Puts `entry` first and moves the entries before `way` back by one, which overwrites the entry in `way`.
 #[inline(always)]
 fn insert_first<const W: usize>(entries: &mut [u32; W], way: usize, entry: u32) {
     if W < 4 {
@@ -340,7 +340,7 @@ fn insert_first<const W: usize>(entries: &mut [u32; W], way: usize, entry: u32) 
         return;
     }
     if way == W - 1 {
-        // The common case, a miss, is a plain move.
+        // The common case, a miss, is a simple move.
         entries.copy_within(..W - 1, 1);
         entries[0] = entry;
         return;

@@ -1,21 +1,21 @@
-//! What is wrong with a description of hardware.
+//! Errors in a description of hardware.
 
 use std::fmt;
 
-/// A field that no such hardware could have.
+/// A field with a value that is not possible.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field} = {value}: expected {expected}")]
 pub struct ConfigError {
-    /// Name of the field, with the names of the tables around it: `l2.size_kib`.
+    /// Name of the field, prefixed with the names of its tables: `l2.size_kib`.
     pub field: String,
-    /// What it was set to.
+    /// Value of the field.
     pub value: String,
-    /// What would have been right.
+    /// Description of valid values.
     pub expected: String,
 }
 
 impl ConfigError {
-    /// `field` was `value` where `expected` was needed.
+    /// Creates the error for a `field` with `value`, which must be as `expected` says.
     pub(super) fn new(field: &str, value: impl fmt::Display, expected: impl Into<String>) -> Self {
         Self {
             field: field.to_owned(),
@@ -24,7 +24,7 @@ impl ConfigError {
         }
     }
 
-    /// The same error, seen from the table around the field's own.
+    /// Returns the same error with `table` prefixed to the field's name.
     pub fn within(self, table: &str) -> Self {
         Self {
             field: format!("{table}.{}", self.field),
@@ -33,7 +33,7 @@ impl ConfigError {
     }
 }
 
-/// Says that `value` of `field` must be in `least..=most`, unless it is.
+/// Returns an error unless `value` of `field` is in `least..=most`.
 pub(super) fn check_range(
     field: &str,
     value: u64,

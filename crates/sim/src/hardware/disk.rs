@@ -1,4 +1,4 @@
-//! A disk: seek, rotation, transfer, and who goes first.
+//! A disk: seek, rotation, transfer, and the order of requests.
 
 use std::collections::VecDeque;
 
@@ -52,8 +52,8 @@ pub struct DiskConfig {
     pub queue: DiskQueue,
 }
 
-/// A 36 GB disk of 10,000 revolutions a minute of about 2002, as data sheets of the time describe them (Seagate Cheetah 36ES:
-/// seeks of 0.6 ms to the next track, 5.2 ms on average and 11 ms at most, 4 surfaces; 50 MB/s is assumed).
+/// A 36 GB disk with 10,000 revolutions per minute of about 2002, according to data sheets of the time (Seagate Cheetah 36ES: seeks of 0.6
+/// ms to the next track, 5.2 ms on average and 11 ms at most, 4 surfaces; 50 MB/s is assumed).
 impl Default for DiskConfig {
     fn default() -> Self {
         Self {
@@ -71,10 +71,10 @@ impl Default for DiskConfig {
 }
 
 impl DiskConfig {
-    /// Whether such a disk can be built.
+    /// Checks that such a disk is possible.
     ///
     /// # Errors
-    /// Says which field no such disk can have, and what was expected.
+    /// Returns the first invalid field and the expected value.
     pub fn validate(&self) -> Result<(), ConfigError> {
         for (field, value, least, most) in [
             ("disks", self.disks, 1, 64),
@@ -99,17 +99,17 @@ impl DiskConfig {
         Ok(())
     }
 
-    /// Bytes of each disk.
+    /// Returns the capacity of each disk in bytes.
     pub fn capacity_bytes(&self) -> u64 {
         u64::from(self.capacity_gb) * 1_000_000_000
     }
 
-    /// Time of one revolution.
+    /// Returns the time of one revolution.
     fn revolution(&self) -> Span {
         Span::from_ns(60_000_000_000 / u64::from(self.rpm))
     }
 
-    /// Bytes that pass a head in one revolution.
+    /// Returns the number of bytes that pass a head in one revolution.
     fn track_bytes(&self) -> u64 {
         u64::from(self.transfer_mb_per_s) * 1_000_000 * 60 / u64::from(self.rpm)
     }
@@ -118,14 +118,14 @@ impl DiskConfig {
         self.track_bytes() * u64::from(self.heads)
     }
 
-    /// Time from one cylinder to another so far away.
+    /// Returns the time of a seek over `cylinders` cylinders.
     fn seek(&self, cylinders: u64) -> Span {
         if cylinders == 0 {
             return Span::ZERO;
         }
         let all = (self.capacity_bytes() / self.cylinder_bytes()).max(2);
         let (track, full) = (u64::from(self.seek_track_us), u64::from(self.seek_full_us));
-        // The root of the share of the way, in parts of 1024.
+        // The square root of the fraction of the distance, in units of 1/1024.
         let root = ((cylinders - 1).min(all - 1) * (1 << 20) / (all - 1)).isqrt();
         Span::from_ns(track * 1000 + (full - track) * root * 1000 / 1024)
     }
@@ -140,19 +140,19 @@ impl DiskConfig {
 pub struct DiskRequest {
     /// First byte.
     pub position: u64,
-    /// How many.
+    /// Number of bytes.
     pub bytes: u64,
-    /// Given back when it is done.
+    /// Value that is returned when the request is done.
     pub token: u64,
 }
 
-/// One disk: does one request after the other.
+/// One disk, which serves one request at a time.
 #[derive(Clone, Debug)]
 pub struct Disk {
     config: DiskConfig,
     waiting: VecDeque<DiskRequest>,
     current: Option<(Time, DiskRequest)>,
-    /// Where the last request ended: the disk has read on, so what follows there needs neither seek nor rotation.
+    /// End of the last request. The disk has read ahead, so a request that continues there needs neither seek nor rotation.
     next_position: u64,
     busy: Span,
     measured_from: Time,
@@ -160,10 +160,10 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// A disk with its arm at the first cylinder.
+    /// Creates a disk with its arm at the first cylinder.
     ///
     /// # Errors
-    /// Says which field no such disk can have, and what was expected.
+    /// Returns the first invalid field and the expected value.
     pub fn new(config: &DiskConfig) -> Result<Self, ConfigError> {
         config.validate()?;
         Ok(Self {
@@ -183,12 +183,12 @@ impl Disk {
         self.start(now);
     }
 
-    /// When the present request is done.
+    /// Returns when the current request is done.
     pub fn next_done(&self) -> Option<Time> {
         self.current.map(|(done, _)| done)
     }
 
-    /// Takes the request that is done by `now`, and starts the next.
+    /// Returns the current request if it is done by `now`, and starts the next.
     pub fn poll_done(&mut self, now: Time) -> Option<DiskRequest> {
         let (_, request) = self.current.take_if(|(done, _)| *done <= now)?;
         self.requests += 1;
@@ -196,17 +196,17 @@ impl Disk {
         Some(request)
     }
 
-    /// Requests that wait or are under way.
+    /// Returns the number of requests that wait or are in progress.
     pub fn queued(&self) -> usize {
         self.waiting.len() + usize::from(self.current.is_some())
     }
 
-    /// Requests done since the measurement began.
+    /// Returns the number of requests done since the measurement began.
     pub fn requests(&self) -> u64 {
         self.requests
     }
 
-    /// Time it worked since the measurement began, at `now`.
+    /// Returns the time for which the disk was busy since the measurement began, at `now`.
     pub fn busy(&self, now: Time) -> Span {
         let ahead = self
             .next_done()
@@ -214,7 +214,7 @@ impl Disk {
         self.busy.saturating_sub(ahead)
     }
 
-    /// Forgets what was counted.
+    /// Resets all counters.
     pub fn start_measurement(&mut self, now: Time) {
         self.measured_from = now;
         self.requests = 0;
@@ -241,7 +241,7 @@ impl Disk {
             DiskQueue::Fcfs => 0,
             DiskQueue::Elevator => {
                 let here = self.next_position;
-                // What lies behind comes after all that lies ahead.
+                // Requests behind the arm come after all requests ahead of it.
                 let order = |request: &DiskRequest| (request.position < here, request.position);
                 let (index, _) = self
                     .waiting
@@ -264,7 +264,7 @@ impl Disk {
         let cylinder = |position: u64| position / config.cylinder_bytes();
         let seek = config.seek(cylinder(request.position).abs_diff(cylinder(self.next_position)));
         let arrived = now + overhead + seek;
-        // The angle of a position is when it passes the head, counted from the start of each revolution.
+        // The angle of a position is the time at which it passes the head, counted from the start of each revolution.
         let revolution = config.revolution().as_ps();
         let angle = config
             .transfer(request.position % config.track_bytes())

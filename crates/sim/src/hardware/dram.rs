@@ -46,10 +46,10 @@ impl Default for DramConfig {
 }
 
 impl DramConfig {
-    /// Whether such a memory can be built.
+    /// Checks that such a memory is possible.
     ///
     /// # Errors
-    /// Says which field no such memory can have, and what was expected.
+    /// Returns the first invalid field and the expected value.
     pub fn validate(&self) -> Result<(), ConfigError> {
         check_range("latency_cycles", self.latency_cycles.into(), 1, 100_000)?;
         check_range("banks", self.banks.into(), 1, 1024)?;
@@ -74,40 +74,40 @@ impl DramConfig {
     }
 }
 
-/// What the memory has done.
+/// Counters of the memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct DramCounters {
     /// Lines that the processor waited for.
     pub demand_lines: u64,
-    /// Those of them that found their row open.
+    /// Demand lines that found their row open.
     pub open_page_hits: u64,
-    /// Lines moved without the processor waiting: write-backs, prefetches, DMA.
+    /// Lines transferred without the processor waiting: write-backs, prefetches, DMA.
     pub deferred_lines: u64,
-    /// Cycles in which the processor waited for the channel, beyond the latency.
+    /// Cycles in which the processor waited for the channel, in addition to the latency.
     pub channel_wait_cycles: u64,
 }
 
-/// Main memory. The processor waits for *demand* lines. All others are *deferred*: they use the channel when it would
-/// be idle, and hold a demand line up only by the transfer in progress, or when the controller's buffer is full.
+/// Main memory. The processor waits for *demand* lines. All other lines are *deferred*: they use the channel when it would be idle, and
+/// delay a demand line only by the transfer in progress, or when the controller's buffer is full.
 #[derive(Clone, Debug)]
 pub struct Dram {
     config: DramConfig,
     row_shift: u32,
-    /// The open row of each bank; at first one that no address is in.
+    /// The open row of each bank; initially a row that contains no address.
     open_rows: Vec<u64>,
-    /// What is left of the deferred transfer in progress at `settled_cycle`; 0 if the channel is idle.
+    /// Remaining cycles of the deferred transfer in progress at `settled_cycle`; 0 if the channel is idle.
     in_progress_cycles: u64,
-    /// Deferred lines whose transfer has not begun; 0 if the channel is idle.
+    /// Deferred lines whose transfer has not started; 0 if the channel is idle.
     waiting_lines: u64,
     settled_cycle: u64,
     counters: DramCounters,
 }
 
 impl Dram {
-    /// Memory with all rows closed, read in lines of `line_bytes` (a power of two).
+    /// Creates a memory with all rows closed, which is read in lines of `line_bytes` (a power of two).
     ///
     /// # Errors
-    /// Says which field no such memory can have, and what was expected.
+    /// Returns the first invalid field and the expected value.
     pub fn new(config: &DramConfig, line_bytes: u32) -> Result<Self, ConfigError> {
         config.validate()?;
         if config.row_bytes < line_bytes {
@@ -128,8 +128,8 @@ impl Dram {
         })
     }
 
-    /// The processor asks for `line` at `now_cycle`: how many cycles it waits. Calls may go back in time by the length of
-    /// a piece of work; the channel is then taken to be as busy as it was left.
+    /// Reads `line` for the processor at `now_cycle` and returns how many cycles the processor waits. Calls may go back in time by the
+    /// length of a piece of work; the channel is then assumed to be as busy as before.
     #[inline]
     pub fn demand(&mut self, now_cycle: u64, line: u64) -> u32 {
         self.settle(now_cycle);
@@ -141,7 +141,7 @@ impl Dram {
             self.config.latency_cycles
         };
 
-        // Until its own transfer begins, the channel is free for the deferred ones.
+        // Until the demand transfer begins, the channel is free for deferred transfers.
         let before_transfer = u64::from(latency - self.config.line_transfer_cycles);
         self.advance(wait + before_transfer);
         self.settled_cycle = self
@@ -154,7 +154,8 @@ impl Dram {
         wait as u32 + latency
     }
 
-    /// Moves so many lines at `now_cycle` or as soon as the channel is free; nobody waits. Their rows were [opened](Dram::open_row).
+    /// Transfers `lines` lines at `now_cycle` or as soon as the channel is free, while no one waits. The caller has
+    /// [opened](Dram::open_row) their rows.
     #[inline]
     pub fn defer(&mut self, now_cycle: u64, lines: u64) {
         if lines == 0 {
@@ -168,13 +169,13 @@ impl Dram {
         }
     }
 
-    /// The number of the line that is deferred next: lines are moved in the order of these.
+    /// Returns the number of the next line to be deferred. Lines are transferred in the order of these numbers.
     pub fn next_deferred(&self) -> u64 {
         self.counters.deferred_lines
     }
 
-    /// The processor asks at `now_cycle` for the deferred line with this number: how many cycles it waits. One that would come later than if
-    /// it had not been asked for before comes as a demand line does, from a row that is open.
+    /// Waits for the deferred line with this number from `now_cycle` on, and returns how many cycles the processor waits. A line whose turn
+    /// would come later than a new request's is transferred like a demand line from an open row.
     pub fn demand_deferred(&mut self, now_cycle: u64, number: u64) -> u32 {
         self.settle(now_cycle);
         let Some(before) = self.lines_before(number) else {
@@ -197,19 +198,20 @@ impl Dram {
         wait as u32
     }
 
-    /// Whether the deferred line with this number has been moved, as far as the channel's time has been followed.
+    /// Reports whether the deferred line with this number has been transferred, up to the time that the channel has been simulated.
     pub fn is_moved(&self, number: u64) -> bool {
         self.lines_before(number).is_none()
     }
 
-    /// How many deferred lines are moved before this one, that in progress included; none if it has been moved.
+    /// Returns how many deferred lines are transferred before this line, including the transfer in progress, or `None` if this line has
+    /// been transferred.
     fn lines_before(&self, number: u64) -> Option<u64> {
         let in_progress = u64::from(self.in_progress_cycles > 0);
         let left = self.waiting_lines + in_progress;
         number.checked_sub(self.counters.deferred_lines - left)
     }
 
-    /// Opens the rows of `lines`, and moves these in the same way.
+    /// Opens the rows of `lines` and defers their transfer.
     pub fn defer_range(&mut self, now_cycle: u64, lines: Range<u64>) {
         let mut next = lines.start;
         while next < lines.end {
@@ -219,7 +221,7 @@ impl Dram {
         self.defer(now_cycle, lines.end - lines.start);
     }
 
-    /// Opens the row of `line`; true if it was open.
+    /// Opens the row of `line`. Returns whether the row was already open.
     #[inline]
     pub fn open_row(&mut self, line: u64) -> bool {
         let row = line >> self.row_shift;
@@ -227,12 +229,12 @@ impl Dram {
         std::mem::replace(&mut self.open_rows[bank], row) == row
     }
 
-    /// Counters since the start.
+    /// Returns the counters since the start.
     pub fn counters(&self) -> DramCounters {
         self.counters
     }
 
-    /// Lets deferred transfers use the channel up to `now_cycle`.
+    /// Lets deferred transfers use the channel until `now_cycle`.
     #[inline]
     fn settle(&mut self, now_cycle: u64) {
         let elapsed = now_cycle.saturating_sub(self.settled_cycle);
@@ -240,7 +242,7 @@ impl Dram {
         self.advance(elapsed);
     }
 
-    /// Lets deferred transfers use the channel for so many cycles.
+    /// Lets deferred transfers use the channel for `cycles` cycles.
     #[inline]
     fn advance(&mut self, cycles: u64) {
         if cycles < self.in_progress_cycles {
@@ -257,7 +259,7 @@ impl Dram {
         self.waiting_lines -= cycles / transfer + 1;
     }
 
-    /// What is left of the deferred transfer in progress, and of those for which the buffer has no room.
+    /// Returns the remaining time of the deferred transfer in progress and of the transfers that exceed the buffer.
     #[inline]
     fn channel_wait(&self) -> u64 {
         let excess = self

@@ -1,4 +1,4 @@
-//! Two levels of cache and main memory, as one processor sees them.
+//! Two levels of cache and main memory, as seen by one processor.
 
 use std::collections::VecDeque;
 use std::ops::{Add, AddAssign, Range};
@@ -32,7 +32,7 @@ pub struct MemoryConfig {
     pub l2: CacheConfig,
     /// Whether a miss in the L2 also fetches the line after it.
     pub prefetch_next_line: bool,
-    /// What a device's write does to the caches.
+    /// Effect of a device's write on the caches.
     pub dma: DmaPolicy,
     /// Main memory.
     pub dram: DramConfig,
@@ -65,10 +65,10 @@ impl Default for MemoryConfig {
 }
 
 impl MemoryConfig {
-    /// Whether such a hierarchy can be built.
+    /// Checks that such a hierarchy is possible.
     ///
     /// # Errors
-    /// Says which field no such hierarchy can have, and what was expected.
+    /// Returns the first invalid field and the expected value.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.l1.validate().map_err(|e| e.within("l1"))?;
         self.l2.validate().map_err(|e| e.within("l2"))?;
@@ -88,32 +88,32 @@ impl MemoryConfig {
     }
 }
 
-/// Where the lines of an access were found and what finding them cost.
+/// Where the lines of an access were found, and the cost of the access.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct AccessCost {
     /// Lines found in the L1.
     pub l1_hits: u32,
-    /// Lines found in the L2, those included that a prefetch is still fetching, and those of the page table.
+    /// Lines found in the L2, including lines that a prefetch is still fetching and lines of the page table.
     pub l2_hits: u32,
     /// Lines fetched from main memory.
     pub misses: u32,
-    /// Cycles in which the processor waited for the L1, beyond the one that belongs to the instruction.
+    /// Cycles in which the processor waited for the L1, in excess of the one cycle that is part of the instruction.
     pub stall_l1_cycles: u32,
-    /// Cycles in which it waited for the L2.
+    /// Cycles in which the processor waited for the L2.
     pub stall_l2_cycles: u32,
-    /// Cycles in which it waited for main memory.
+    /// Cycles in which the processor waited for main memory.
     pub stall_memory_cycles: u32,
 }
 
 impl AccessCost {
-    /// Cycles in which the processor waited.
+    /// Returns the number of cycles in which the processor waited.
     pub fn stall_cycles(&self) -> u64 {
         u64::from(self.stall_l1_cycles)
             + u64::from(self.stall_l2_cycles)
             + u64::from(self.stall_memory_cycles)
     }
 
-    /// Lines touched, those of the page table included.
+    /// Returns the number of accessed lines, including lines of the page table.
     pub fn lines(&self) -> u32 {
         self.l1_hits + self.l2_hits + self.misses
     }
@@ -138,20 +138,20 @@ impl Add for AccessCost {
     }
 }
 
-/// What the hierarchy has done.
+/// Counters of the hierarchy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct MemoryCounters {
     /// Lines found in the L1.
     pub l1_hits: u64,
     /// Lines found in the L2.
     pub l2_hits: u64,
-    /// Lines fetched from main memory because they were touched.
+    /// Lines fetched from main memory because they were accessed.
     pub misses: u64,
-    /// Translations that neither level of the TLB had.
+    /// Translations that were in neither level of the TLB.
     pub walks: u64,
     /// Lines fetched because the line before them missed.
     pub prefetches: u64,
-    /// Those of them that were touched before they had come.
+    /// Prefetched lines that were accessed before they had arrived.
     pub late_prefetches: u64,
     /// Dirty lines written back to main memory.
     pub write_backs: u64,
@@ -159,16 +159,16 @@ pub struct MemoryCounters {
     pub dma_read_lines: u64,
     /// Lines that devices wrote.
     pub dma_write_lines: u64,
-    /// Cached copies that devices' writes took away (a line in both levels counts twice).
+    /// Cached copies that devices' writes invalidated (a line in both levels counts twice).
     pub dma_invalidations: u64,
 }
 
 /// L1, L2 and DRAM of one processor.
 ///
-/// Both levels allocate on reads and writes. They hold lines independently: what leaves the L2 may stay in the L1. The L2
-/// hears of the first write to each line in the L1, and writes the line back to memory when it drops it; what the L1 holds
-/// longer than the L2 is not written back a second time. A line that is prefetched has its place in the L2 at once, and is there when memory
-/// has delivered it: behind the line that missed and what else waits for the channel. A stall ends before the next line is touched.
+/// Both levels allocate on reads and writes. They hold lines independently: a line evicted from the L2 may stay in the L1. The L1 reports
+/// the first write to each line to the L2, which writes the line back to memory on eviction; a line that stays in the L1 longer than in the
+/// L2 is not written back a second time. A prefetched line is entered in the L2 immediately, but available only when memory has delivered
+/// it, after the line that missed and all other transfers that wait for the channel. A stall ends before the next line is accessed.
 #[derive(Clone, Debug)]
 pub struct MemoryHierarchy {
     l1: Cache,
@@ -178,7 +178,7 @@ pub struct MemoryHierarchy {
     l1_stall_cycles: u32,
     l2_stall_cycles: u32,
     prefetch_next_line: bool,
-    /// Lines that were prefetched and may be on their way, each with its number among what memory defers: oldest first.
+    /// Prefetched lines that may still be in flight, oldest first, each with its number among the deferred lines of the memory.
     on_their_way: VecDeque<(u64, u64)>,
     dma: DmaPolicy,
     tlb: Option<Tlb>,
@@ -186,10 +186,10 @@ pub struct MemoryHierarchy {
 }
 
 impl MemoryHierarchy {
-    /// A hierarchy with empty caches.
+    /// Creates a hierarchy with empty caches.
     ///
     /// # Errors
-    /// Says which field no such hierarchy can have, and what was expected.
+    /// Returns the first invalid field and the expected value.
     pub fn new(config: &MemoryConfig) -> Result<Self, ConfigError> {
         config.validate()?;
         Ok(Self {
@@ -207,7 +207,7 @@ impl MemoryHierarchy {
         })
     }
 
-    /// The lines of the `len` bytes from `address` on.
+    /// Returns the lines of the `len` bytes from `address` on.
     #[inline]
     pub fn lines_of(&self, address: u64, len: u32) -> Range<u64> {
         let first = address >> self.line_shift;
@@ -217,8 +217,8 @@ impl MemoryHierarchy {
         first..((address + u64::from(len) - 1) >> self.line_shift) + 1
     }
 
-    /// As [`MemoryHierarchy::access_lines`], if that costs nothing: it is of a line or two that were just used. False if it may cost something,
-    /// and nothing has been done then.
+    /// Performs an access like [`MemoryHierarchy::access_lines`] if it costs nothing, because it is to one or two lines that were just
+    /// used. Returns false, without doing anything, if the access may have a cost.
     #[inline]
     pub fn access_again(&mut self, lines: &Range<u64>, write: bool) -> bool {
         let (first, last) = (lines.start, lines.end.wrapping_sub(1));
@@ -232,13 +232,13 @@ impl MemoryHierarchy {
         is_free
     }
 
-    /// The processor touches every line of the `len` bytes from `address` on, in order, from `now_cycle` on.
+    /// Accesses every line of the `len` bytes from `address` on, in order, for the processor, starting at `now_cycle`.
     #[inline]
     pub fn access(&mut self, now_cycle: u64, address: u64, len: u32, write: bool) -> AccessCost {
         self.access_lines(now_cycle, self.lines_of(address, len), write)
     }
 
-    /// The processor touches these lines, in order, from `now_cycle` on.
+    /// Accesses these lines in order for the processor, starting at `now_cycle`.
     #[inline]
     pub fn access_lines(&mut self, now_cycle: u64, lines: Range<u64>, write: bool) -> AccessCost {
         let count = (lines.end - lines.start) as u32;
@@ -257,7 +257,7 @@ impl MemoryHierarchy {
         cost
     }
 
-    /// What the addresses of these lines cost to translate. Entries of the page table are read past the L1.
+    /// Returns the cost of translating the addresses of these lines. Reads of page table entries bypass the L1.
     #[inline(never)]
     fn translate(&mut self, now_cycle: u64, lines: &Range<u64>) -> AccessCost {
         let mut cost = AccessCost::default();
@@ -276,7 +276,7 @@ impl MemoryHierarchy {
         cost
     }
 
-    /// What lines cost that the L1 does not have, where its sets are known to be `W` ways from each other.
+    /// Returns the cost of the lines that are not in the L1, whose sets have a stride of `W`.
     #[inline]
     fn access_l1<const W: usize>(
         &mut self,
@@ -299,7 +299,7 @@ impl MemoryHierarchy {
         cost
     }
 
-    /// A device writes the `len` bytes from `address` on at `now_cycle`. The processor goes on.
+    /// Writes the `len` bytes from `address` on for a device at `now_cycle`. The processor does not wait.
     pub fn dma_write(&mut self, now_cycle: u64, address: u64, len: u32) {
         let lines = self.lines_of(address, len);
         self.counters.dma_write_lines += lines.end - lines.start;
@@ -322,25 +322,25 @@ impl MemoryHierarchy {
         }
     }
 
-    /// A device reads the `len` bytes from `address` on at `now_cycle`. The processor goes on, and keeps its lines: memory is
-    /// read while the caches are asked, and a cache that owns a dirty line gives the device a copy.
+    /// Reads the `len` bytes from `address` on for a device at `now_cycle`. The processor does not wait and keeps its lines: memory is read
+    /// while the caches are snooped, and a cache that owns a dirty line supplies a copy to the device.
     pub fn dma_read(&mut self, now_cycle: u64, address: u64, len: u32) {
         let lines = self.lines_of(address, len);
         self.counters.dma_read_lines += lines.end - lines.start;
         self.dram.defer_range(now_cycle, lines);
     }
 
-    /// Counters since the start.
+    /// Returns the counters since the start.
     pub fn counters(&self) -> MemoryCounters {
         self.counters
     }
 
-    /// Counters of main memory since the start.
+    /// Returns the counters of main memory since the start.
     pub fn dram_counters(&self) -> DramCounters {
         self.dram.counters()
     }
 
-    /// Panics unless both caches are sound.
+    /// Panics unless both caches are consistent.
     pub fn check(&self) {
         self.l1.check();
         self.l2.check();
@@ -354,7 +354,7 @@ impl MemoryHierarchy {
         );
     }
 
-    /// The same where the sets of the L2 are known to be `W` ways from each other.
+    /// Accesses the L2, whose sets have a stride of `W`.
     #[inline]
     fn access_l2_set<const W: usize>(
         &mut self,
@@ -383,7 +383,8 @@ impl MemoryHierarchy {
         self.dram.defer(now_cycle + cost.stall_cycles(), moved);
     }
 
-    /// Fetches a line unless it is there; gives how many lines are to be moved for that, itself first.
+    /// Prefetches a line unless it is in the L2. Returns the number of lines to transfer for that, of which the prefetched line is the
+    /// first.
     #[inline]
     fn prefetch<const W: usize>(&mut self, line: u64) -> u64 {
         let outcome = self.l2.fill_set::<W>(line);
@@ -399,8 +400,7 @@ impl MemoryHierarchy {
         1 + self.write_back(outcome)
     }
 
-    /// How many cycles the processor waits from `now_cycle` on for a line that has its place in the L2, because a prefetch is still
-    /// fetching it.
+    /// Returns how many cycles after `now_cycle` the processor waits for a line that is in the L2 but that a prefetch is still fetching.
     #[inline]
     fn wait_for_prefetch(&mut self, now_cycle: u64, line: u64) -> u32 {
         let mut latest_first = self.on_their_way.iter().rev();
@@ -412,7 +412,7 @@ impl MemoryHierarchy {
         late
     }
 
-    /// The same for the line that has made room, if it must be written back.
+    /// Writes back the line that was evicted, if it was dirty. Returns the number of lines to transfer.
     #[inline]
     fn write_back(&mut self, outcome: Outcome) -> u64 {
         let Outcome::MissWriteBack(victim) = outcome else {

@@ -1,16 +1,16 @@
 //! Models of the hardware: processors, caches, DRAM, disks and wires.
 //!
-//! All of them are plain state machines without a clock of their own: the caller says what happens and when, the model
-//! answers what it costs. Costs are whole cycles or whole picoseconds, so that a run repeats to the bit.
+//! All models are plain state machines without a clock of their own: the caller says what happens and when, and the model returns the cost.
+//! Costs are whole cycles or whole picoseconds, so that a run is exactly repeatable.
 //!
-//! | model | what it says | what it leaves out |
+//! | model | result | not modelled |
 //! |---|---|---|
-//! | [`Cache`] | which lines are held: sets, ways, true LRU, dirty lines | instruction fetch, address translation |
-//! | [`Dram`] | how long a line takes: open rows, one channel's bandwidth | refresh, command timing |
-//! | [`MemoryHierarchy`] | what touching a range stalls; what DMA takes away | overlap of misses: the processor waits for each |
-//! | [`Processor`], [`NicProcessor`] | how long work takes, how busy it keeps them | pipelines, branches |
-//! | [`Disk`] | seek, rotation, transfer, order | zones, bad blocks, a cache beyond reading on |
-//! | [`Wire`] | when a frame arrives | bit errors |
+//! | [`Cache`] | which lines are cached: sets, ways, true LRU, dirty lines | instruction fetch, address translation |
+//! | [`Dram`] | latency of a line: open rows, one channel's bandwidth | refresh, command timing |
+//! | [`MemoryHierarchy`] | stalls of an access to a range; invalidations by DMA | overlap of misses: the processor waits for each |
+//! | [`Processor`], [`NicProcessor`] | duration of work, busy time | pipelines, branches |
+//! | [`Disk`] | seek, rotation, transfer, order | zones, bad blocks, a cache beyond read-ahead |
+//! | [`Wire`] | arrival of a frame | bit errors |
 
 mod cache;
 mod config_error;

@@ -1,18 +1,18 @@
-//! Cycles, instructions and bits into time, without drift.
+//! Converts cycles, instructions and bits to time, without drift.
 
 use baton_wire::Span;
 
-/// Picoseconds in a microsecond: a rate of one million a second is one unit in so many picoseconds.
+/// Picoseconds in a microsecond. A rate of one million per second is one unit in this number of picoseconds.
 const PS_PER_US: u64 = 1_000_000;
 
-/// A rate of `millions_per_second` units. The fraction of a picosecond that a result leaves over is added to the next, so
-/// that the sum of any number of spans is the span of the sum, rounded down once.
+/// A rate of `millions_per_second` units. The remaining fraction of a picosecond is carried over to the next result, so that the sum of any
+/// number of spans is the span of the sum, rounded down once.
 #[derive(Clone, Debug)]
 pub(super) struct Pace {
     millions_per_second: u64,
-    /// Picoseconds a unit if that is a whole number.
+    /// Picoseconds per unit, if that is a whole number.
     whole_ps: Option<u64>,
-    /// Left over, in picoseconds divided by `millions_per_second`.
+    /// Remainder of the last result, in picoseconds divided by `millions_per_second`.
     carry: u64,
 }
 
@@ -30,7 +30,7 @@ impl Pace {
         }
     }
 
-    /// The time that `units` take.
+    /// Returns the time that `units` take.
     pub(super) fn span(&mut self, units: u64) -> Span {
         debug_assert!(
             units < u64::MAX / PS_PER_US / 2,

@@ -1,4 +1,4 @@
-//! How long work takes on the host's processor and on the NIC's, and how busy it keeps them.
+//! How long work takes on the host's processor and on the NIC's, and how busy the processors are.
 
 use baton_wire::{Span, Time};
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use super::pace::Pace;
 pub struct ProcessorConfig {
     /// Clock, MHz.
     pub clock_mhz: u32,
-    /// Instructions completed in a cycle without a stall.
+    /// Instructions per cycle without stalls.
     pub instructions_per_cycle: u32,
 }
 
@@ -30,10 +30,10 @@ impl ProcessorConfig {
     /// Fastest clock, MHz.
     pub const MOST_MHZ: u32 = 100_000;
 
-    /// Whether such a processor can be built.
+    /// Checks that such a processor is possible.
     ///
     /// # Errors
-    /// Says which field no such processor can have, and what was expected.
+    /// Returns the first invalid field and the expected value.
     pub fn validate(&self) -> Result<(), ConfigError> {
         check_range("clock_mhz", self.clock_mhz.into(), 1, Self::MOST_MHZ.into())?;
         check_range(
@@ -49,11 +49,11 @@ impl ProcessorConfig {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct NicProcessorConfig {
-    /// Instruction rate, millions a second.
+    /// Instruction rate, millions per second.
     pub mips: u32,
 }
 
-/// The slowest of the handoff-policies paper, section 4.1.
+/// The slowest NIC of the handoff-policies paper, section 4.1.
 impl Default for NicProcessorConfig {
     fn default() -> Self {
         Self { mips: 400 }
@@ -61,33 +61,33 @@ impl Default for NicProcessorConfig {
 }
 
 impl NicProcessorConfig {
-    /// Highest rate, millions a second.
+    /// Highest rate, millions per second.
     pub const MOST_MIPS: u32 = 1_000_000;
 
-    /// Whether such a processor can be built.
+    /// Checks that such a processor is possible.
     ///
     /// # Errors
-    /// Says which field no such processor can have, and what was expected.
+    /// Returns the first invalid field and the expected value.
     pub fn validate(&self) -> Result<(), ConfigError> {
         check_range("mips", self.mips.into(), 1, Self::MOST_MIPS.into())
     }
 }
 
-/// The host's processor: does one piece of work after the other.
+/// The host's processor, which does one piece of work at a time.
 #[derive(Clone, Debug)]
 pub struct Processor {
     instructions_per_cycle: u64,
-    /// Unit: a cycle divided by `instructions_per_cycle`, so that instructions and stalls add up exactly.
+    /// Rate in units of a cycle divided by `instructions_per_cycle`, so that instructions and stalls add up exactly.
     pace: Pace,
     cycles: Pace,
     occupancy: Occupancy,
 }
 
 impl Processor {
-    /// An idle processor.
+    /// Creates an idle processor.
     ///
     /// # Errors
-    /// Says which field no such processor can have, and what was expected.
+    /// Returns the first invalid field and the expected value.
     pub fn new(config: &ProcessorConfig) -> Result<Self, ConfigError> {
         config.validate()?;
         let instructions_per_cycle = u64::from(config.instructions_per_cycle);
@@ -99,7 +99,8 @@ impl Processor {
         })
     }
 
-    /// Does work of so many instructions and stall cycles from `now` on, or as soon as earlier work is done: when it ends.
+    /// Does work of `instructions` instructions and `stall_cycles` stall cycles from `now` on, or as soon as earlier work is done. Returns
+    /// when the work ends.
     pub fn run(&mut self, now: Time, instructions: u64, stall_cycles: u64) -> Time {
         let span = self
             .pace
@@ -107,33 +108,33 @@ impl Processor {
         self.occupancy.occupy(now, span)
     }
 
-    /// The cycle that `now` falls into, counted from the start of the run.
+    /// Returns the cycle that contains `now`, counted from the start of the run.
     pub fn cycle_at(&self, now: Time) -> u64 {
         self.cycles.units_in(now.as_ps())
     }
 
-    /// When the work given so far is done.
+    /// Returns when all work given so far is done.
     pub fn free_at(&self) -> Time {
         self.occupancy.free_at
     }
 
-    /// Starts measuring at `now`: what was done before is forgotten.
+    /// Starts measuring at `now` and resets the measurement.
     pub fn start_measurement(&mut self, now: Time) {
         self.occupancy.start_measurement(now);
     }
 
-    /// Time worked since the measurement began, at `now`.
+    /// Returns the busy time since the measurement began, at `now`.
     pub fn busy(&self, now: Time) -> Span {
         self.occupancy.busy(now)
     }
 
-    /// Time not worked since the measurement began, at `now`.
+    /// Returns the idle time since the measurement began, at `now`.
     pub fn idle(&self, now: Time) -> Span {
         self.occupancy.idle(now)
     }
 }
 
-/// The NIC's processor: one instruction a cycle from its own memory, so no stalls.
+/// The NIC's processor. It executes one instruction per cycle from its own memory, without stalls.
 #[derive(Clone, Debug)]
 pub struct NicProcessor {
     pace: Pace,
@@ -141,10 +142,10 @@ pub struct NicProcessor {
 }
 
 impl NicProcessor {
-    /// An idle processor.
+    /// Creates an idle processor.
     ///
     /// # Errors
-    /// Says which field no such processor can have, and what was expected.
+    /// Returns the first invalid field and the expected value.
     pub fn new(config: &NicProcessorConfig) -> Result<Self, ConfigError> {
         config.validate()?;
         Ok(Self {
@@ -153,68 +154,68 @@ impl NicProcessor {
         })
     }
 
-    /// Does work of so many instructions from `now` on, or as soon as earlier work is done: when it ends.
+    /// Does work of `instructions` instructions from `now` on, or as soon as earlier work is done. Returns when the work ends.
     pub fn run(&mut self, now: Time, instructions: u64) -> Time {
         let span = self.pace.span(instructions);
         self.occupancy.occupy(now, span)
     }
 
-    /// When the work given so far is done.
+    /// Returns when all work given so far is done.
     pub fn free_at(&self) -> Time {
         self.occupancy.free_at
     }
 
-    /// Starts measuring at `now`: what was done before is forgotten.
+    /// Starts measuring at `now` and resets the measurement.
     pub fn start_measurement(&mut self, now: Time) {
         self.occupancy.start_measurement(now);
     }
 
-    /// Time worked since the measurement began, at `now`.
+    /// Returns the busy time since the measurement began, at `now`.
     pub fn busy(&self, now: Time) -> Span {
         self.occupancy.busy(now)
     }
 
-    /// Time not worked since the measurement began, at `now`.
+    /// Returns the idle time since the measurement began, at `now`.
     pub fn idle(&self, now: Time) -> Span {
         self.occupancy.idle(now)
     }
 }
 
-/// What does one piece of work after the other, and how much of the time they fill: a processor, a memory, a DMA engine.
+/// Busy time of a unit that does one piece of work at a time: a processor, a memory, a DMA engine.
 #[derive(Clone, Debug, Default)]
 pub struct Occupancy {
     free_at: Time,
     measured_from: Time,
-    /// Work since `measured_from`, all of it, even what ends in the future.
+    /// All work since `measured_from`, including work that ends in the future.
     occupied: Span,
 }
 
 impl Occupancy {
-    /// Does work that takes `span` from `now` on, or as soon as earlier work is done: when it ends.
+    /// Does work that takes `span` from `now` on, or as soon as earlier work is done. Returns when the work ends.
     pub fn occupy(&mut self, now: Time, span: Span) -> Time {
         self.free_at = self.free_at.max(now) + span;
         self.occupied += span;
         self.free_at
     }
 
-    /// When the work given so far is done.
+    /// Returns when all work given so far is done.
     pub fn free_at(&self) -> Time {
         self.free_at
     }
 
-    /// Starts measuring at `now`: what was done before is forgotten.
+    /// Starts measuring at `now` and resets the measurement.
     pub fn start_measurement(&mut self, now: Time) {
         self.measured_from = now;
         self.occupied = self.free_at.saturating_since(now);
     }
 
-    /// Time worked since the measurement began, at `now`.
+    /// Returns the busy time since the measurement began, at `now`.
     pub fn busy(&self, now: Time) -> Span {
-        // Work is given at its start, without gaps behind `now`: what lies in the future is one piece at the end.
+        // Work is added at its start, and the work after `now` has no gaps, so the future part is one span at the end.
         self.occupied - self.free_at.saturating_since(now)
     }
 
-    /// Time not worked since the measurement began, at `now`.
+    /// Returns the idle time since the measurement began, at `now`.
     pub fn idle(&self, now: Time) -> Span {
         (now - self.measured_from) - self.busy(now)
     }

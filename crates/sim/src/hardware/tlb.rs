@@ -1,4 +1,4 @@
-//! Translation of addresses: two levels of cached translations before a table in memory.
+//! Address translation: two levels of cached translations, backed by a page table in memory.
 
 use super::cache::{Cache, CacheConfig};
 use super::config_error::{ConfigError, check_range};
@@ -9,10 +9,10 @@ use std::ops::Range;
 /// Bytes of a page.
 const PAGE_BYTES: u64 = 4096;
 
-/// Bytes of an entry of the page table, without physical addresses beyond 4 GiB.
+/// Bytes of an entry of the page table, for physical addresses below 4 GiB.
 const ENTRY_BYTES: u64 = 4;
 
-/// Where the page table begins: beyond all that is modelled.
+/// Start of the page table, beyond all modelled memory.
 const PAGE_TABLE: u64 = 1 << 41;
 
 /// The processor's translation look-aside buffers for data, in pages of 4 KiB.
@@ -38,7 +38,8 @@ pub struct TlbConfig {
     pub second_latency_cycles: u32,
 }
 
-/// None. Where the first level has entries, the rest is as in an Opteron (AMD publication 25112); its cycles are *assumed*.
+/// No TLB. The other values, which apply once the first level has entries, are those of an Opteron (AMD publication 25112); its cycles are
+/// *assumed*.
 impl Default for TlbConfig {
     fn default() -> Self {
         Self {
@@ -52,13 +53,13 @@ impl Default for TlbConfig {
 }
 
 impl TlbConfig {
-    /// Most entries of a level.
+    /// Maximum number of entries of a level.
     pub const MOST_ENTRIES: u32 = 1 << 16;
 
-    /// Whether such buffers can be built.
+    /// Checks that such buffers are possible.
     ///
     /// # Errors
-    /// Says which field they cannot have, and what was expected.
+    /// Returns the first invalid field and the expected value.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let most = u64::from(Self::MOST_ENTRIES);
         check_range("entries", self.entries.into(), 0, most)?;
@@ -73,7 +74,7 @@ impl TlbConfig {
     }
 }
 
-/// A power of two of sets, or none.
+/// Checks that the number of sets is zero or a power of two.
 fn whole_sets(
     field: &'static str,
     ways_field: &'static str,
@@ -88,7 +89,7 @@ fn whole_sets(
     Err(ConfigError::new(field, entries, expected))
 }
 
-/// A level as a cache whose lines are pages.
+/// Creates a level as a cache whose lines are pages.
 fn level(entries: u32, ways: u32) -> Result<Cache, ConfigError> {
     Cache::new(&CacheConfig {
         size_kib: entries * (PAGE_BYTES / 1024) as u32,
@@ -98,18 +99,18 @@ fn level(entries: u32, ways: u32) -> Result<Cache, ConfigError> {
     })
 }
 
-/// What a translation takes.
+/// Cost of a translation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Translation {
-    /// The first level has it.
+    /// The first level has the translation.
     First,
-    /// The second has: so many cycles.
+    /// The second level has the translation, after this number of cycles.
     Second(u32),
-    /// The entry of the page table at this address has to be read after so many cycles.
+    /// The entry of the page table at this address must be read, after this number of cycles.
     Walk(u32, u64),
 }
 
-/// The translations that a processor has at hand.
+/// The translations that a processor has cached.
 #[derive(Clone, Debug)]
 pub(super) struct Tlb {
     first: Cache,
@@ -118,10 +119,10 @@ pub(super) struct Tlb {
 }
 
 impl Tlb {
-    /// Buffers without an entry; none where there are none.
+    /// Creates empty buffers, or `None` if the first level has no entries.
     ///
     /// # Errors
-    /// Says which field they cannot have, and what was expected.
+    /// Returns the first invalid field and the expected value.
     pub(super) fn new(config: &TlbConfig) -> Result<Option<Self>, ConfigError> {
         config.validate()?;
         if config.entries == 0 {
@@ -134,7 +135,7 @@ impl Tlb {
         }))
     }
 
-    /// The pages of these lines, each of `1 << line_shift` bytes.
+    /// Returns the pages of these lines, each of which has `1 << line_shift` bytes.
     pub(super) fn pages_of(lines: &Range<u64>, line_shift: u32) -> Range<u64> {
         let shift = PAGE_BYTES.trailing_zeros() - line_shift;
         if lines.is_empty() {
@@ -143,7 +144,7 @@ impl Tlb {
         lines.start >> shift..((lines.end - 1) >> shift) + 1
     }
 
-    /// Translates an address of this page.
+    /// Translates an address within this page.
     pub(super) fn translate(&mut self, page: u64) -> Translation {
         if self.first.touch(page, false).is_hit() {
             return Translation::First;

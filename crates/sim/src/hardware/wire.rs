@@ -52,10 +52,10 @@ impl Default for WireConfig {
 }
 
 impl WireConfig {
-    /// Whether such a wire can be built.
+    /// Checks that such a wire is possible.
     ///
     /// # Errors
-    /// Says which field no such wire can have, and what was expected.
+    /// Returns the first invalid field and the expected value.
     pub fn validate(&self) -> Result<(), ConfigError> {
         check_range("rate_mbps", self.rate_mbps.into(), 1, 1_000_000)?;
         check_range("queue_frames", self.queue_frames.into(), 1, u32::MAX.into())?;
@@ -76,36 +76,36 @@ impl WireConfig {
     }
 }
 
-/// What has become of the frames of a wire.
+/// Counters of the frames of a wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct WireCounters {
-    /// Frames that were given to it.
+    /// Frames given to the wire.
     pub frames_sent: u64,
-    /// Their bytes, check sequence included, preamble and gap not.
+    /// Bytes of these frames, including the check sequence but not preamble and gap.
     pub bytes_sent: u64,
     /// Frames that arrived.
     pub frames_received: u64,
-    /// Frames dropped before they were sent: too many waited.
+    /// Frames dropped before they were sent because the queue was full.
     pub dropped_queue_full: u64,
     /// Frames lost on the way.
     pub lost: u64,
     /// Copies added on the way.
     pub duplicated: u64,
-    /// Frames made late on the way.
+    /// Frames delayed on the way.
     pub reordered: u64,
 }
 
-/// One direction of a link: sends one frame after the other, and delivers each after a constant delay.
+/// One direction of a link: sends one frame at a time, and delivers each frame after a constant delay.
 ///
-/// Frames arrive in order, so whoever drives it needs one pending event for a wire, at [`Wire::next_arrival`].
-/// Faults are decided by a generator of its own: with the same seed and the same frames, the same are hit.
+/// Frames arrive in order, so the caller needs only one pending event per wire, at [`Wire::next_arrival`]. The wire has its own random
+/// generator for faults: the same seed and the same frames give the same faults.
 #[derive(Clone, Debug)]
 pub struct Wire<F> {
     bits: Pace,
     delay: Span,
     queue_frames: usize,
     free_at: Time,
-    /// When the first of the frames in flight arrives: most who ask want to know only that.
+    /// Arrival of the first frame in flight, kept separately because most callers need only that.
     next: Option<Time>,
     frames: Fifo<(Time, F)>,
     faults: Option<Box<Faults<F>>>,
@@ -122,7 +122,7 @@ struct Faults<F> {
     late: EventQueue<F>,
 }
 
-/// A probability as an integer: an event happens if 32 random bits are less.
+/// A probability as an integer: an event occurs if 32 random bits are smaller.
 #[derive(Clone, Copy, Debug)]
 struct Chance(u64);
 
@@ -137,10 +137,10 @@ impl Chance {
 }
 
 impl<F: Clone> Wire<F> {
-    /// An idle wire.
+    /// Creates an idle wire.
     ///
     /// # Errors
-    /// Says which field no such wire can have, and what was expected.
+    /// Returns the first invalid field and the expected value.
     pub fn new(config: &WireConfig, seed: u64) -> Result<Self, ConfigError> {
         config.validate()?;
         let faults = config.is_faulty().then(|| {
@@ -165,7 +165,8 @@ impl<F: Clone> Wire<F> {
         })
     }
 
-    /// Sends a frame of `frame_len` bytes (check sequence included) at `now`, or when those before it have been sent. False if it is lost.
+    /// Sends a frame of `frame_len` bytes (including the check sequence) at `now`, or when the frames before it have been sent. Returns
+    /// false if the frame is lost.
     pub fn send(&mut self, now: Time, frame_len: usize, frame: F) -> bool {
         if self.in_flight() >= self.queue_frames {
             self.counters.dropped_queue_full += 1;
@@ -188,7 +189,7 @@ impl<F: Clone> Wire<F> {
         self.frames.push((arrival, frame));
     }
 
-    /// When the next frame arrives.
+    /// Returns when the next frame arrives.
     #[inline]
     pub fn next_arrival(&self) -> Option<Time> {
         let late = (self.faults.as_ref()).and_then(|faults| faults.late.peek_time());
@@ -198,7 +199,7 @@ impl<F: Clone> Wire<F> {
         }
     }
 
-    /// Takes the next frame, if one has arrived by `now`.
+    /// Returns the next frame if it has arrived by `now`.
     pub fn receive(&mut self, now: Time) -> Option<F> {
         let arrival = self.next_arrival().filter(|&arrival| arrival <= now)?;
         self.counters.frames_received += 1;
@@ -210,7 +211,7 @@ impl<F: Clone> Wire<F> {
         Some(frame)
     }
 
-    /// When the frames given so far will have been sent: a sender that waits for this never queues here.
+    /// Returns when all frames given so far will have been sent. A sender that waits until then never queues here.
     pub fn free_at(&self) -> Time {
         self.free_at
     }
@@ -230,7 +231,7 @@ impl<F: Clone> Wire<F> {
         self.frames.len() + self.faults.as_ref().map_or(0, |faults| faults.late.len())
     }
 
-    /// Counters since the start.
+    /// Returns the counters since the start.
     pub fn counters(&self) -> WireCounters {
         self.counters
     }

@@ -1,4 +1,4 @@
-//! What runs on the server's sockets: a web server, a live stream, a server of remote files.
+//! The application on the server's sockets: a web server, a live stream, or a server of remote files.
 
 use super::changes::Change;
 use super::program::Program;
@@ -8,16 +8,16 @@ use baton_host::{FileId, Ready, SocketId, Sockets};
 use baton_wire::{Span, Symbolic, Time};
 use std::collections::VecDeque;
 
-/// The file of a live stream: each block is a revision of it.
+/// The file of a live stream; each block is a revision of this file.
 const CHANNEL: FileId = FileId(0);
 
-/// The application, and when it acts by itself.
+/// The application, and the times at which it acts on its own.
 pub(super) struct Application {
     program: Program,
     live: Option<Live>,
-    /// Connections that are to have the present block of a live stream.
+    /// Connections that have not yet received the current block of a live stream.
     backlog: VecDeque<SocketId>,
-    /// Changes of files that nobody has been told of.
+    /// Changes of files that were not yet reported.
     changes: VecDeque<Change>,
 }
 
@@ -39,17 +39,17 @@ impl Live {
     }
 }
 
-/// Sockets and files, as the application has them.
+/// The sockets and files of the application.
 pub(super) trait System: Sockets<Symbolic> {
-    /// Changes `len` bytes from `offset` on of a file.
+    /// Changes `len` bytes of a file, from `offset` on.
     fn edit(&mut self, file: FileId, offset: u64, len: u64);
-    /// Keeps what is sent of a transient file now for others, too.
+    /// Keeps content of a transient file that is sent from now on, for other connections.
     fn hold(&mut self, file: FileId);
-    /// All that are to have it have been given it.
+    /// Ends [`System::hold`], because the content was given to all connections.
     fn let_go(&mut self, file: FileId);
 }
 
-/// The files of the application that `config` describes.
+/// Returns the files of the application that `config` describes.
 pub(super) fn files(config: &ApplicationConfig) -> SymbolicFiles {
     let mut files = SymbolicFiles::new();
     if let ApplicationConfig::Live(config) = config {
@@ -58,7 +58,7 @@ pub(super) fn files(config: &ApplicationConfig) -> SymbolicFiles {
     files
 }
 
-/// The file of which nothing is asked for again, if there is one.
+/// Returns the file whose content is requested only once, if there is one.
 pub(super) fn transient_file(config: &ApplicationConfig) -> Option<FileId> {
     match config {
         ApplicationConfig::Live(config) if config.evict_delivered => Some(CHANNEL),
@@ -67,7 +67,7 @@ pub(super) fn transient_file(config: &ApplicationConfig) -> Option<FileId> {
 }
 
 impl Application {
-    /// The application that `config` describes.
+    /// Creates the application that `config` describes.
     pub(super) fn new(config: &ApplicationConfig) -> Self {
         let live = match config {
             ApplicationConfig::Live(config) => Some(Live::new(config)),
@@ -81,7 +81,7 @@ impl Application {
         }
     }
 
-    /// Handles one readiness event; writes that were received are carried out at once.
+    /// Handles one readiness event. Writes that were received are carried out immediately.
     pub(super) fn step(&mut self, now: Time, system: &mut impl System, ready: Ready) {
         self.program.step(now, system, ready);
         while let Some(Service::RemoteFiles(calls)) = self.program.service_mut()
@@ -92,13 +92,13 @@ impl Application {
         }
     }
 
-    /// When it acts by itself.
+    /// Returns when the application next acts on its own.
     pub(super) fn poll_timeout(&self) -> Option<Time> {
         let live = self.live.map(|live| live.next_block);
         live.or_else(|| self.program.poll_timeout())
     }
 
-    /// Acts by itself: a live stream has its next block, and will look at all its connections in turn; pages have their next pieces.
+    /// Acts on its own: a live stream gets its next block, which it will offer to all its connections in turn; pages get their next pieces.
     pub(super) fn handle_timeout(&mut self, now: Time, system: &mut impl System) {
         let (Some(live), Some(Service::Live(http))) = (&mut self.live, self.program.service_mut())
         else {
@@ -117,17 +117,17 @@ impl Application {
         self.backlog.extend(self.program.sockets());
     }
 
-    /// Whether connections wait for their next turn, or for the present block of a live stream.
+    /// Reports whether connections wait for their next turn, or for the current block of a live stream.
     pub(super) fn has_next(&self) -> bool {
         self.program.has_turn() || !self.backlog.is_empty()
     }
 
-    /// The connection that has waited longest for its next turn: its socket is still writable.
+    /// Returns the connection that has waited longest for its next turn; its socket is still writable.
     pub(super) fn next_turn(&mut self) -> Option<SocketId> {
         self.program.next_turn()
     }
 
-    /// Gives the present block of a live stream to the next connection; false when all have it.
+    /// Sends the current block of a live stream to the next connection. Returns false if all connections have received it.
     pub(super) fn serve_next(&mut self, now: Time, system: &mut impl System) -> bool {
         let Some(socket) = self.backlog.pop_front() else {
             return false;
@@ -139,7 +139,7 @@ impl Application {
         true
     }
 
-    /// A change of a file that happened since this was last asked.
+    /// Returns the next change of a file that was not yet reported.
     pub(super) fn poll_change(&mut self) -> Option<Change> {
         self.changes.pop_front()
     }

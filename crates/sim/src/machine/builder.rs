@@ -1,4 +1,4 @@
-//! A machine with policies of one's own.
+//! Builds a machine that uses the caller's own policies.
 
 use super::capture::Taps;
 use super::{Capture, Machine, RunError, Timeline};
@@ -11,29 +11,29 @@ use baton_nic::{Governor, Schedule};
 use baton_workload::log::Logs;
 use std::sync::Arc;
 
-/// Policies that take the place of those that the experiment names.
+/// Policies that replace those that the experiment names.
 #[derive(Default)]
 pub(super) struct Policies {
     pub(super) selection: Option<Box<dyn Selection>>,
-    /// For each host's side of a cache.
+    /// Creates the policy for each host's side of a cache.
     pub(super) coherence: Option<Box<dyn Fn() -> Box<dyn Coherence> + Send>>,
     pub(super) affinity: Option<Box<dyn Affinity>>,
-    /// For a cache of so many blocks.
+    /// Creates the policy for a cache with the given number of blocks.
     pub(super) replacement: Option<Arc<MakeReplacement>>,
-    /// For a NIC of this Hard_Limit.
+    /// Creates the policy for a NIC with the given Hard_Limit.
     pub(super) scheduler: Option<Box<Make<dyn Schedule>>>,
     pub(super) load_control: Option<Box<Make<dyn Governor>>>,
-    /// For a ring of this depth: the host's, and the adapter's.
+    /// Creates the policy for a ring of the given depth: for the host and for the adapter.
     pub(super) batching: Option<Box<Make<dyn BatchingRule>>>,
 }
 
-/// Makes a policy for each NIC.
+/// Creates a policy for each NIC.
 type Make<T> = dyn Fn(u32) -> Box<T> + Send;
 
-/// Makes a policy for each NIC's cache. It is shared: each adapter's sockets keep it.
+/// Creates a policy for each NIC's cache. It is shared, because each adapter's sockets keep it.
 type MakeReplacement = dyn Fn(u32) -> Box<dyn Replacement> + Send + Sync;
 
-/// A [`Machine`] that is being put together.
+/// Builder for a [`Machine`].
 ///
 /// ```
 /// use baton_host::{Decision, Selection, View};
@@ -74,7 +74,7 @@ pub struct MachineBuilder<'a> {
 }
 
 impl Machine {
-    /// A machine for this experiment, which may be given a load and policies of its own.
+    /// Returns a builder for a machine that runs this experiment.
     pub fn builder(experiment: &Experiment) -> MachineBuilder<'_> {
         MachineBuilder {
             experiment,
@@ -87,43 +87,45 @@ impl Machine {
 }
 
 impl<'a> MachineBuilder<'a> {
-    /// What the clients ask for, in place of what the experiment says.
+    /// Replaces the workload of the experiment.
     pub fn load(mut self, load: Load) -> Self {
         self.load = Some(load);
         self
     }
 
-    /// What is captured of its links.
+    /// Sets the links to capture.
     pub fn captures(mut self, captures: &'a [Capture]) -> Self {
         self.captures = captures;
         self
     }
 
-    /// What of the run is written as a timeline.
+    /// Sets the timeline to write.
     pub fn timeline(mut self, timeline: Option<&'a Timeline>) -> Self {
         self.timeline = timeline;
         self
     }
 
-    /// Which connections are handed off (handoff-policies 3.3).
+    /// Sets the policy that selects connections to hand off (handoff-policies 3.3).
     pub fn selection(mut self, policy: impl Selection + 'static) -> Self {
         self.policies.selection = Some(Box::new(policy));
         self
     }
 
-    /// What happens in the NICs' caches when a file changes (data-caching 4.4).
+    /// Sets the policy for blocks in the NICs' caches when a file changes (data-caching 4.4).
     pub fn coherence(mut self, policy: impl Coherence + Clone + 'static) -> Self {
         self.policies.coherence = Some(Box::new(move || Box::new(policy.clone())));
         self
     }
 
-    /// Which NIC answers (data-caching 6.3). Without effect where adapters establish connections: each answers what came on it.
+    /// Sets the policy that chooses the answering NIC (data-caching 6.3). Without effect if adapters establish connections, because each
+    /// adapter answers its own.
     pub fn affinity(mut self, policy: impl Affinity + 'static) -> Self {
         self.policies.affinity = Some(Box::new(policy));
         self
     }
 
-    /// Which block makes room in a NIC's cache (data-caching 4.2): made for a cache of so many blocks.
+    /// Sets the policy that chooses the block to evict from a NIC's cache (data-caching 4.2). `make` takes the number of blocks of the
+    /// cache.
     pub fn replacement<R: Replacement + 'static>(
         mut self,
         make: impl Fn(u32) -> R + Send + Sync + 'static,
@@ -132,13 +134,14 @@ impl<'a> MachineBuilder<'a> {
         self
     }
 
-    /// Which piece of work a NIC does next (handoff-policies 3.1). Without effect where an adapter does all that is there in one.
+    /// Sets the policy that chooses a NIC's next piece of work (handoff-policies 3.1). Without effect if an adapter does all pending work
+    /// in one piece.
     pub fn scheduler(mut self, policy: impl Schedule + Clone + 'static) -> Self {
         self.policies.scheduler = Some(Box::new(move |_| Box::new(policy.clone())));
         self
     }
 
-    /// How many connections may be on a NIC (handoff-policies 3.2): made for this Hard_Limit.
+    /// Sets the policy that limits the connections on a NIC (handoff-policies 3.2). `make` takes the Hard_Limit.
     pub fn load_control<G: Governor + 'static>(
         mut self,
         make: impl Fn(u32) -> G + Send + 'static,
@@ -147,7 +150,7 @@ impl<'a> MachineBuilder<'a> {
         self
     }
 
-    /// When descriptors are transferred (batching 3.1), on either side: made for a ring of so many.
+    /// Sets the rule for when either side transfers descriptors (batching 3.1). `make` takes the depth of the ring.
     pub fn batching<R: BatchingRule + 'static>(
         mut self,
         make: impl Fn(u32) -> R + Send + 'static,
@@ -156,10 +159,10 @@ impl<'a> MachineBuilder<'a> {
         self
     }
 
-    /// The machine, at time zero.
+    /// Creates the machine, at time zero.
     ///
     /// # Errors
-    /// The experiment has a value that cannot be, its workload cannot be had, or a capture cannot be made.
+    /// The experiment has an invalid value, its workload cannot be loaded, or a capture cannot be created.
     pub fn build(self) -> Result<Machine, RunError> {
         let load = match self.load {
             Some(load) => load,

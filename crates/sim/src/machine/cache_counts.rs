@@ -1,9 +1,9 @@
-//! What caches did since measurement began: their hosts count from the start of the run.
+//! Counters of caches since measurement began. Their hosts count from the start of the run.
 
 use crate::results::{FileCacheResults, NicCacheResults};
 use baton_host::{FileCacheStats, NicCacheStats};
 
-/// What the file cache did since it had done what was before.
+/// Returns the counters of the file cache since `before`.
 pub(super) fn of_file_cache(now: &FileCacheStats, before: &FileCacheStats) -> FileCacheResults {
     FileCacheResults {
         hits: now.hits - before.hits,
@@ -13,7 +13,7 @@ pub(super) fn of_file_cache(now: &FileCacheStats, before: &FileCacheStats) -> Fi
     }
 }
 
-/// What the cache of a NIC did since it had done what was before; `blocks` it holds, and may hold.
+/// Returns the counters of a NIC's cache since `before`. `blocks` are the current and the maximum number of blocks.
 pub(super) fn of_nic_cache(
     now: &NicCacheStats,
     before: &NicCacheStats,

@@ -1,4 +1,4 @@
-//! Captures of simulated links, as files that packet tools read.
+//! Captures of simulated links, as files that packet tools can read.
 
 use super::RunError;
 use super::timeline::{Recorder, Timeline};
@@ -12,35 +12,35 @@ use std::io::{self, BufWriter, Write};
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-/// Which link to capture.
+/// The link to capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Link {
     /// All frames at the server's NICs.
     Server,
-    /// Only those of one client, by its number.
+    /// Only the frames of the client with this number.
     Client(u32),
 }
 
-/// A capture to be made during a run.
+/// A capture to write during a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capture {
-    /// What to capture.
+    /// The link to capture.
     pub link: Link,
     /// The pcapng file to write.
     pub path: PathBuf,
 }
 
-/// The name of what happens to a frame that never arrives.
+/// Name under which frames that never arrive are recorded.
 pub(super) const LOST_ON_WIRE: &str = "wire";
 
-/// All captures of a run, and its timeline. All frames at the server's NICs pass here.
+/// All captures of a run, and its timeline. All frames at the server's NICs pass through here.
 pub(super) struct Taps {
     taps: Vec<Tap>,
     recorder: Option<Box<Recorder>>,
-    /// Whether there is anybody to tell of a frame.
+    /// Whether there is any capture or timeline.
     listens: bool,
     frames: u64,
-    /// Whose the last frame was, if there is a timeline.
+    /// Client of the last frame, if there is a timeline.
     last: Option<Endpoint>,
     error: Option<RunError>,
     payload: Vec<u8>,
@@ -76,18 +76,18 @@ impl Taps {
         })
     }
 
-    /// Frames so far.
+    /// Returns the number of frames so far.
     pub(super) fn frames(&self) -> u64 {
         self.frames
     }
 
-    /// Who writes the timeline, if there is one.
+    /// Returns the recorder of the timeline, if there is one.
     #[inline]
     pub(super) fn recorder(&mut self) -> Option<&mut Recorder> {
         self.recorder.as_deref_mut()
     }
 
-    /// A frame comes to a NIC from its wire, or leaves it.
+    /// Records a frame that arrives at a NIC from its wire, or leaves the NIC.
     #[inline]
     pub(super) fn frame(&mut self, now: Time, way: Way, segment: &Segment<Symbolic>) {
         self.frames += 1;
@@ -109,7 +109,7 @@ impl Taps {
         }
     }
 
-    /// A frame of a client's connection was lost, by this name.
+    /// Records that a frame of a client's connection was lost, with `name` as the reason.
     #[cold]
     pub(super) fn lost(&mut self, now: Time, client: Endpoint, name: &'static str) {
         if let Some(recorder) = &mut self.recorder {
@@ -117,7 +117,7 @@ impl Taps {
         }
     }
 
-    /// The same, the last that was here.
+    /// Records that the last frame that passed here was lost.
     #[cold]
     pub(super) fn lost_last(&mut self, now: Time, name: &'static str) {
         if let Some(client) = self.last {
@@ -150,7 +150,7 @@ impl Taps {
         Ok(())
     }
 
-    /// The first error of a write, once.
+    /// Returns the first error of a write, once.
     #[inline]
     pub(super) fn error(&mut self) -> Result<(), RunError> {
         match self.error {
@@ -159,7 +159,7 @@ impl Taps {
         }
     }
 
-    /// Completes all files; what is in the timeline, if there is one.
+    /// Completes all files. Returns a summary of the timeline, if there is one.
     pub(super) fn finish(
         &mut self,
         now: Time,

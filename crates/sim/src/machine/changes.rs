@@ -1,18 +1,18 @@
-//! When files were changed: what a client may receive of them follows.
+//! Records when files were changed, which determines the content that a client may receive.
 
 use super::violation::Violation;
 use baton_host::FileId;
 use baton_wire::Time;
 use rustc_hash::FxHashMap;
 
-/// A file was changed.
+/// A change of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Change {
     pub(super) file: FileId,
     pub(super) at: Time,
 }
 
-/// All changes of a run. The n-th of a file made its revision n.
+/// All changes of a run. The n-th change of a file created its revision n.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Changes {
     times: FxHashMap<FileId, Vec<Time>>,
@@ -23,8 +23,8 @@ impl Changes {
         self.times.entry(change.file).or_default().push(change.at);
     }
 
-    /// Whether every revision from `oldest` to `newest` of `file` was current at some time from `asked` until now: none was
-    /// replaced before that, and none is from the future.
+    /// Checks that every revision from `oldest` to `newest` of `file` was current at some time between `asked` and now: none was replaced
+    /// before `asked`, and none is from the future.
     pub(super) fn check(
         &self,
         file: FileId,

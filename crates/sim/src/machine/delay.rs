@@ -4,10 +4,10 @@ use crate::results::Distribution;
 use baton_wire::Span;
 use hdrhistogram::Histogram;
 
-/// Longer times count as this long: an hour.
+/// Longest time that is recorded, an hour; longer times count as this long.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
-/// Times in nanoseconds, three significant digits.
+/// Times in nanoseconds, to three significant digits.
 #[derive(Clone, Debug)]
 pub(super) struct Delays {
     histogram: Histogram<u64>,
@@ -26,7 +26,7 @@ impl Delays {
         }
     }
 
-    /// The times of all `parts`.
+    /// Returns the times of all `parts`.
     pub(super) fn joined<'a>(parts: impl Iterator<Item = &'a Self>) -> Self {
         let mut whole = Self::new();
         for part in parts {
@@ -47,12 +47,13 @@ impl Delays {
         self.histogram.clear();
     }
 
-    /// The value that this share of them does not exceed, seconds.
+    /// Returns the value that this share of the times does not exceed, seconds.
     pub(super) fn quantile(&self, share: f64) -> f64 {
         self.histogram.value_at_quantile(share) as f64 / 1e9
     }
 
-    /// The distribution, in units of `unit_ns` nanoseconds. A quantile needs so many times that one of them is expected beyond it.
+    /// Returns the distribution, in units of `unit_ns` nanoseconds. A quantile is included only if there are enough times that one of them
+    /// is expected beyond it.
     pub(super) fn distribution(&self, unit_ns: f64) -> Distribution {
         let count = self.histogram.len();
         let of_many = |least: u64, value: f64| (count >= least).then(|| value / unit_ns);

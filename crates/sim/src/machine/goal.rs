@@ -1,22 +1,22 @@
-//! How far a run is to go.
+//! The length of a run or of a part of it.
 
 use super::Machine;
 use crate::config::Length;
 use baton_wire::{Span, Time};
 
-/// How far a run is to go, from its start.
+/// The end of a run or of a part of it, measured from the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Goal {
-    /// So many frames at the server's NICs, both directions.
+    /// Number of frames at the server's NICs, both directions.
     Packets(u64),
-    /// So many complete responses.
+    /// Number of complete responses.
     Responses(u64),
-    /// Until then.
+    /// A point in simulated time.
     Time(Time),
 }
 
 impl Machine {
-    /// How far a run of this length goes. Passes over a workload that is no log are not accepted when the machine is made.
+    /// Returns the goal for a run of this length. Passes over a workload that is not a log are rejected when the machine is created.
     pub(super) fn goal(&self, length: Length) -> Goal {
         match length {
             Length::Packets(packets) => Goal::Packets(packets),
@@ -31,7 +31,7 @@ impl Machine {
         }
     }
 
-    /// As far again as `goal` is from the start.
+    /// Returns the goal that is as far from now as `goal` is from the start.
     pub(super) fn after_now(&self, goal: Goal) -> Goal {
         match goal {
             Goal::Packets(packets) => Goal::Packets(self.packets() + packets),
@@ -49,7 +49,7 @@ impl Machine {
         }
     }
 
-    /// What share of the way to `goal` is done; with what comes `after` it, if that is counted alike.
+    /// Returns the share of the way to `goal` that is done; includes the goal `after` it if that counts in the same unit.
     pub(super) fn share(&self, goal: Goal, after: Option<Goal>) -> f64 {
         let share = |done: u64, all: u64| done as f64 / all.max(1) as f64;
         match (goal, after) {

@@ -1,4 +1,4 @@
-//! The server's processor, and what is measured of it.
+//! The server's processor and its measurements.
 
 use super::meter::HostMeter;
 use super::names::snake_case;
@@ -17,7 +17,7 @@ pub(super) struct HostProcessor {
 }
 
 impl HostProcessor {
-    /// A processor at rest.
+    /// Creates an idle processor.
     pub(super) fn new(experiment: &Experiment) -> Result<Self, Invalid> {
         let host = &experiment.host;
         Ok(Self {
@@ -27,7 +27,7 @@ impl HostProcessor {
         })
     }
 
-    /// A piece of work begins, by interrupts or a timer; what it costs goes to this meter.
+    /// Begins a piece of work, because of interrupts or a timer. Returns the meter to which its cost is reported.
     pub(super) fn begin_piece(&mut self, now: Time, interrupts: usize) -> &mut HostMeter {
         self.meter.begin(self.processor.cycle_at(now));
         for _ in 0..interrupts {
@@ -37,30 +37,30 @@ impl HostProcessor {
         &mut self.meter
     }
 
-    /// When that piece ends.
+    /// Ends the piece of work and returns the time at which it is done.
     pub(super) fn end_piece(&mut self, now: Time) -> Time {
         let (executed, stalled) = self.meter.spent();
         self.processor.run(now, executed, stalled)
     }
 
-    /// Cycles by layer since counts began.
+    /// Returns cycles by layer since counting began.
     pub(super) fn layers(&self) -> &[Cycles; LAYERS.len()] {
         &self.meter.layers
     }
 
-    /// Interrupts since counts began.
+    /// Returns the number of interrupts since counting began.
     pub(super) fn interrupts(&self) -> u64 {
         self.interrupts
     }
 
-    /// Forgets what was counted so far.
+    /// Resets all counters.
     pub(super) fn restart_counts(&mut self, now: Time) {
         self.meter.restart_counts();
         self.processor.start_measurement(now);
         self.interrupts = 0;
     }
 
-    /// Time for which it has worked since counts began.
+    /// Returns the busy time since counting began.
     pub(super) fn busy(&self, now: Time) -> Span {
         self.processor.busy(now)
     }
@@ -109,7 +109,7 @@ impl HostProcessor {
     }
 }
 
-/// What is in the file cache when a run begins: what one pass over a log leaves there, or all files of a load that has no end.
+/// Returns the content of the file cache when a run begins: the result of one pass over a log, or all files of a workload without end.
 pub(super) fn preloaded(experiment: &Experiment, workload: &dyn Workload) -> Vec<(FileId, u64)> {
     if !experiment.run.preload || experiment.host.kernel.file_cache.kib == 0 {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! From a run's marks to what they say about the long run.
+//! Computes the estimates for the long run from a run's marks.
 
 use super::Machine;
 use super::marks::Mark;
@@ -7,13 +7,13 @@ use super::response_time::{is_saturated, response_time};
 use crate::results::{LongRun, NicCacheResults, NotSteady, Sample};
 use baton_stats::{Batch, Estimate, Mix, batches, is_trending, warm_up};
 
-/// Points at which warm-up may end: MSER-5 takes means of several observations.
+/// Number of points at which the warm-up may end. MSER-5 takes means of several observations.
 const POINTS: usize = 100;
-/// Served responses may be so much larger or smaller than those of the log.
+/// Relative deviation of the mean size of served responses from the log's beyond which a run is not steady.
 const OTHER_SIZES: f64 = 0.1;
 
 impl Machine {
-    /// How far the run has got.
+    /// Returns a mark with the current progress of the run.
     pub(super) fn mark(&self) -> Mark {
         Mark {
             at: self.now,
@@ -26,7 +26,7 @@ impl Machine {
         }
     }
 
-    /// What was measured since `started` says about the long run.
+    /// Estimates the long run from the measurements since `started`.
     pub(super) fn long_run(&self, started: Started) -> LongRun {
         let measured = &self.clients.measured;
         let log = self.clients.log;
@@ -62,8 +62,8 @@ impl Machine {
         if self.caches().next().is_some()
             && let Some(kept) = &mut found.content_kept_off_bus_percent
         {
-            // Batches do not tell how much more caches find when they are full. Of content that was not served yet, as its responses are
-            // large, they may find anything from nothing to as much as of the rest.
+            // Batches do not show how much more caches find once they are full. For content that was not served yet because its responses
+            // are large, they may find anything from nothing to as much as for the rest.
             let half = kept.half_width.filter(|_| !started.caches_filling);
             kept.half_width = half.map(|half| half + (1.0 - ratio).abs() * kept.mean.abs());
         }
@@ -71,7 +71,7 @@ impl Machine {
         found
     }
 
-    /// Whether NICs' caches have room, in the first pass over a log.
+    /// Reports whether NICs' caches have free space during the first pass over a log.
     pub(super) fn caches_are_filling(&self) -> bool {
         let is_first_pass = self
             .clients
@@ -84,7 +84,7 @@ impl Machine {
         (0..self.ports.len()).filter_map(|nic| self.server.nic_cache(nic))
     }
 
-    /// Of an open loop.
+    /// Estimates the response time of an open loop.
     fn estimate_response_time(&self, found: &mut LongRun, started: Started) {
         let Some(arrived) = self.clients.arrived() else {
             return;
@@ -143,7 +143,8 @@ impl Machine {
     }
 }
 
-/// How many parts at the start are warm-up, by the time that a request of the long run's mix takes; none of too few parts.
+/// Returns how many parts at the start are warm-up, judged by the time per request of the long run's mix, or `None` if there are too few
+/// parts.
 fn warm_up_of(parts: &[Batch], mix: Mix) -> Option<usize> {
     let (fitted, _) = batches(parts, mix)?;
     let points = POINTS.min(parts.len());
@@ -157,7 +158,7 @@ fn warm_up_of(parts: &[Batch], mix: Mix) -> Option<usize> {
     Some(edge(warm_up(&series)))
 }
 
-/// Of a time for each, how many in a second.
+/// Converts the estimate of a time per item to the rate per second.
 fn inverse(each: Estimate) -> Estimate {
     let rate = 1.0 / each.mean;
     Estimate {

@@ -1,30 +1,30 @@
-//! How far a run had got at some of its moments, evenly spaced in responses.
+//! Snapshots of a run's progress, evenly spaced in responses.
 
 use baton_stats::Batch;
 use baton_wire::{Span, Time};
 
-/// Marks that are kept at most; with as many, every second is dropped, and they come half as often.
+/// Maximum number of marks. When it is reached, every second mark is dropped and the spacing is doubled.
 const MOST: usize = 1024;
 
-/// How far a run had got.
+/// A snapshot of a run's progress.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Mark {
     pub(super) at: Time,
-    /// Responses that were complete.
+    /// Complete responses.
     pub(super) responses: u64,
-    /// Bytes of content that clients had received, of complete responses and others.
+    /// Content bytes received by clients, of complete and other responses.
     pub(super) bytes: u64,
-    /// Connections that clients had opened, and those that had ended.
+    /// Connections that clients opened, and connections that ended.
     pub(super) opened: u64,
     pub(super) ended: u64,
-    /// Bytes of content that had crossed to NICs.
+    /// Content bytes that crossed to NICs.
     pub(super) bus_bytes: u64,
-    /// Time for which the host had worked.
+    /// Busy time of the host.
     pub(super) host_busy: Span,
 }
 
 impl Mark {
-    /// Each connection has two.
+    /// Returns the number of opens and ends of connections; each connection has both.
     const fn connection_ends(&self) -> u64 {
         self.opened + self.ended
     }
@@ -34,14 +34,14 @@ impl Mark {
 #[derive(Clone, Debug)]
 pub(super) struct Marks {
     marks: Vec<Mark>,
-    /// Responses from one mark to the next.
+    /// Number of responses between two marks.
     every: u64,
-    /// Responses at which the next is due.
+    /// Number of responses at which the next mark is due.
     next: u64,
 }
 
 impl Marks {
-    /// With the first.
+    /// Creates a list with the first mark.
     pub(super) fn new(first: Mark) -> Self {
         Self {
             marks: vec![first],
@@ -50,13 +50,13 @@ impl Marks {
         }
     }
 
-    /// Whether the next is due.
+    /// Reports whether the next mark is due.
     #[inline]
     pub(super) fn is_due(&self, responses: u64) -> bool {
         responses >= self.next
     }
 
-    /// Adds one.
+    /// Adds a mark.
     pub(super) fn push(&mut self, mark: Mark) {
         self.marks.push(mark);
         if self.marks.len() >= MOST {
@@ -71,17 +71,17 @@ impl Marks {
         self.next = last.responses + self.every;
     }
 
-    /// What happened from each to the next: seconds.
+    /// Returns the seconds between consecutive marks.
     pub(super) fn seconds(&self) -> Vec<Batch> {
         self.parts(|from, to| (to.at - from.at).as_secs_f64())
     }
 
-    /// The same: seconds for which the host worked.
+    /// Returns the host's busy time between consecutive marks, seconds.
     pub(super) fn host_seconds(&self) -> Vec<Batch> {
         self.parts(|from, to| (to.host_busy - from.host_busy).as_secs_f64())
     }
 
-    /// The same: bytes of content that crossed to NICs.
+    /// Returns the content bytes that crossed to NICs between consecutive marks.
     pub(super) fn bus_bytes(&self) -> Vec<Batch> {
         self.parts(|from, to| (to.bus_bytes - from.bus_bytes) as f64)
     }

@@ -1,4 +1,4 @@
-//! What is measured: the time series while it runs, and the results at the end.
+//! Measurements: the time series during a run, and the results at its end.
 
 use super::Machine;
 use super::cache_counts::of_file_cache;
@@ -17,13 +17,14 @@ use baton_wire::{Span, Time};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// When measurement began.
+/// State at the beginning of the measurement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Started {
     pub(super) at: Time,
     /// Frames at the server's NICs until then.
     pub(super) packets: u64,
-    /// Whether caches still got blocks that they will have from the second pass over a log on: they had room, and the first was not over.
+    /// Whether caches had free space and the first pass over the log was not complete, so that they still received blocks they will have
+    /// from the second pass on.
     pub(super) caches_filling: bool,
 }
 
@@ -43,7 +44,7 @@ impl Machine {
         );
     }
 
-    /// The last point of the time series goes into the timeline, if there is one.
+    /// Writes the last point of the time series to the timeline, if there is one.
     pub(super) fn record_sample(&mut self) {
         if let (Some(recorder), Some(sample)) = (self.taps.recorder(), self.series.last()) {
             let (host, nics) = self.server.gauges();
@@ -89,7 +90,7 @@ impl Machine {
         }
     }
 
-    /// Measured frames of connections on the host, and of those on the NICs.
+    /// Returns the measured frames of connections on the host, and of connections on the NICs.
     fn packets_by_owner(&self) -> (u64, u64) {
         let nics = || self.ports.iter().map(|port| &port.nic);
         (
@@ -98,7 +99,7 @@ impl Machine {
         )
     }
 
-    /// What these NICs did together.
+    /// Returns the combined results of these NICs.
     fn nic_results(&self, nics: Range<usize>, connections_mean: f64) -> NicResults {
         let sides: Vec<_> = self.ports[nics.clone()]
             .iter()
@@ -109,7 +110,7 @@ impl Machine {
         results
     }
 
-    /// Each NIC, where there is more to say than of all together.
+    /// Returns the results of each NIC, if they say more than the combined results.
     fn ports_results(&self, measured: Span) -> Vec<PortResults> {
         let results: Vec<_> = (0..self.ports.len())
             .zip(self.experiment.nic_names())
@@ -131,7 +132,7 @@ impl Machine {
         }
     }
 
-    /// What clients saw, and the share of their content that did not cross the bus to a NIC, per cent.
+    /// Returns the results of the clients, and the share of their content that did not cross the bus to a NIC, per cent.
     fn client_results(&self, measured: Span) -> (ClientResults, Option<f64>) {
         let mut clients = self.clients.results(measured);
         complete(&mut clients.failed, FAILURES);
@@ -203,8 +204,8 @@ impl Machine {
     }
 }
 
-/// Whether an open loop's requests came faster than they were served, where something was busy all the time: not all that wait are under way, as
-/// a connection asks for one after the other.
+/// Reports whether an open loop's requests arrived faster than they were served while some resource was always busy. The requests in
+/// progress do not show this, because a connection sends one request after another.
 fn falls_behind(results: &Results) -> bool {
     let served = results.clients.request_rate;
     let open = results.clients.open_loop.as_ref();
@@ -212,7 +213,7 @@ fn falls_behind(results: &Results) -> bool {
         && !Limit::all_of(results).is_empty()
 }
 
-/// A rate over this time; no number where no time was measured.
+/// Returns a rate over this time, or NaN if no time was measured.
 const fn over(measured: Span, rate: f64) -> f64 {
     if measured.as_ps() == 0 {
         f64::NAN

@@ -7,10 +7,10 @@ use baton_host::{Access, LAYERS, Layer, OPS, Op, Owner, POOLS, Pool};
 use baton_nic::{TASKS, Task};
 use std::ops::Range;
 
-/// Distance between the modelled arrays of two pools: more than any of them grows.
+/// Distance between the modelled arrays of two pools, as a shift; no pool grows that large.
 const POOL_SPACING_SHIFT: u32 = 36;
 
-/// What the work for one kind of packet cost in the network stack.
+/// Cost of one kind of packet in the network stack.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tally {
     pub(super) cycles: u64,
@@ -18,17 +18,17 @@ pub(super) struct Tally {
     pub(super) l2_misses: u64,
 }
 
-/// Charges host operations and touches, by layer, by cause and by the kind of connection they are for.
+/// Charges host operations and memory accesses, by layer, by cause and by the kind of connection that they are for.
 #[derive(Debug)]
 pub(super) struct HostMeter {
     enabled: bool,
     instructions: [u32; OPS.len()],
     memory: MemoryHierarchy,
-    /// Cycle at which the present piece of work began.
+    /// Cycle at which the current piece of work began.
     started: u64,
-    /// Instructions of the present piece so far.
+    /// Instructions of the current piece of work so far.
     executed: u64,
-    /// Stall cycles of the present piece so far.
+    /// Stall cycles of the current piece of work so far.
     stalled: u64,
     owner: Owner,
     pub(super) layers: [Cycles; LAYERS.len()],
@@ -72,7 +72,7 @@ impl HostMeter {
         self.owner = Owner::Host;
     }
 
-    /// Instructions and stall cycles of the present piece.
+    /// Returns instructions and stall cycles of the current piece of work.
     pub(super) fn spent(&self) -> (u64, u64) {
         (self.executed, self.stalled)
     }
@@ -81,17 +81,17 @@ impl HostMeter {
         self.started + self.executed + self.stalled
     }
 
-    /// Forgets what was counted; caches stay as they are.
+    /// Resets the counters; caches keep their content.
     pub(super) fn restart_counts(&mut self) {
         self.layers = Default::default();
         self.tallies = Default::default();
     }
 
-    /// The processor touches memory for this layer.
+    /// Charges an access of the processor to memory to this layer.
     #[inline(never)]
     fn touch_memory(&mut self, layer: Layer, address: u64, len: u32, is_write: bool) {
         let lines = self.memory.lines_of(address, len);
-        // Two of three touches are of what was touched just before.
+        // Two of three accesses are to memory that was accessed just before.
         if !self.memory.access_again(&lines, is_write) {
             self.access_lines(layer, lines, is_write);
         }
@@ -117,7 +117,7 @@ impl HostMeter {
         }
     }
 
-    /// Where it is in the modelled memory. Callers know the pool, so nearly all of it is worked out when they are compiled.
+    /// Returns the address in the modelled memory. The pool is a constant at each call, so that most of this is computed at compile time.
     #[inline(always)]
     fn address(pool: Pool, slot: u32, offset: u32) -> u64 {
         let stride = POOLS[pool as usize].1;
@@ -199,17 +199,17 @@ impl NicMeter {
         }
     }
 
-    /// Instructions since the last call.
+    /// Returns the instructions since the last call.
     pub(super) fn take_spent(&mut self) -> u64 {
         std::mem::take(&mut self.spent)
     }
 
-    /// Instructions of one such task.
+    /// Returns the instructions of one such task.
     pub(super) fn cost(&self, task: Task) -> u64 {
         u64::from(self.instructions[task as usize])
     }
 
-    /// Forgets what was counted.
+    /// Resets the counters.
     pub(super) fn restart_counts(&mut self) {
         self.counts = [0; TASKS.len()];
     }

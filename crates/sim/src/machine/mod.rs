@@ -1,8 +1,8 @@
-//! The simulated machine: a server, its NICs, their wires and clients, joined by one timetable of events.
+//! The simulated machine: a server, its NICs, their wires and clients, driven by one timetable of events.
 //!
-//! The machine asks a component for one piece of work, lets it act, asks what it cost, and makes that much time pass
-//! before anybody sees the effects. Each component has at most one pending event of each kind, so the timetable is
-//! short however many connections there are.
+//! The machine asks a component for one piece of work, lets it act, asks for the cost, and lets that much time pass before other components
+//! see the effects. Each component has at most one pending event of each kind, so the timetable is short however many connections there
+//! are.
 
 mod application;
 mod builder;
@@ -58,22 +58,22 @@ use storage::Storage;
 use tick::{NicTick, Tick};
 use timetable::Timetable;
 
-/// Events between two looks at the observer.
+/// Number of events between two calls of the observer.
 const OBSERVE_EVERY: u64 = 16_384;
 
-/// Watches a run and may end it.
+/// Watches a run and may cancel it.
 pub trait Observer {
-    /// This share of the run has been simulated, as far as is known now.
+    /// Reports the share of the run that has been simulated, as far as is known now.
     fn progress(&mut self, share: f64);
-    /// The run is to stop without a result.
+    /// Returns whether the run is to stop without a result.
     fn cancelled(&self) -> bool {
         false
     }
-    /// This is in the timeline that was asked for.
+    /// Reports the content of the timeline that was requested.
     fn timeline(&mut self, _summary: &Summary) {}
 }
 
-/// An observer that does not care.
+/// An observer that ignores all reports.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoObserver;
 
@@ -81,13 +81,13 @@ impl Observer for NoObserver {
     fn progress(&mut self, _share: f64) {}
 }
 
-/// Why a run gave no result.
+/// Reason why a run has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The experiment cannot be.
+    /// The experiment is invalid.
     #[error(transparent)]
     Invalid(#[from] Invalid),
-    /// The workload cannot be had.
+    /// The workload cannot be loaded.
     #[error("{0}")]
     Workload(String),
     /// A capture could not be written.
@@ -96,11 +96,11 @@ pub enum RunError {
     /// The timeline could not be written.
     #[error("cannot write the timeline: {0}")]
     Timeline(std::io::Error),
-    /// The timeline's window has not opened.
+    /// The run ended before the timeline's window opened.
     #[error("the timeline has nothing to show: expected a window that begins before the run ends, at {:.6} s", ended.as_secs_f64())]
     #[allow(missing_docs)]
     Unreached { ended: Time },
-    /// The observer cancelled it.
+    /// The observer cancelled the run.
     #[error("cancelled")]
     Cancelled,
     /// An end-to-end check failed.
@@ -119,7 +119,7 @@ pub struct Machine {
     now: Time,
     timetable: Timetable,
     host: HostProcessor,
-    /// One for each NIC.
+    /// One port per NIC.
     ports: Vec<Port>,
     storage: Storage,
     clients: Clients,
@@ -133,10 +133,10 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// A machine at time zero, quiet.
+    /// Creates a machine at time zero, without any activity.
     ///
     /// # Errors
-    /// The experiment has a value that cannot be, or a capture cannot be made.
+    /// The experiment has an invalid value, or a capture cannot be created.
     fn new(
         experiment: &Experiment,
         load: Load,
@@ -180,12 +180,12 @@ impl Machine {
         Ok(machine)
     }
 
-    /// Frames at the server's NICs so far, both directions.
+    /// Returns the number of frames at the server's NICs so far, both directions.
     pub fn packets(&self) -> u64 {
         self.taps.frames()
     }
 
-    /// Simulated time.
+    /// Returns the simulated time.
     pub fn now(&self) -> Time {
         self.now
     }
@@ -193,7 +193,7 @@ impl Machine {
     /// Runs the whole experiment.
     ///
     /// # Errors
-    /// The observer cancelled it, an end-to-end check failed, or a capture could not be written.
+    /// The observer cancelled the run, an end-to-end check failed, or a capture could not be written.
     pub fn run(mut self, commit: &str, observer: &mut dyn Observer) -> Result<Results, RunError> {
         let run = self.experiment.run.clone();
         let warmup = self.goal(run.warmup());
@@ -228,7 +228,7 @@ impl Machine {
         Ok(self.results(commit, started, ended))
     }
 
-    /// Measurement begins.
+    /// Starts the measurement.
     fn begin_measurement(&mut self) -> Started {
         self.restart_counts();
         Started {
@@ -238,10 +238,10 @@ impl Machine {
         }
     }
 
-    /// Runs until it is this long, from the start.
+    /// Runs until the run has this length, from the start.
     ///
     /// # Errors
-    /// As [`Machine::run`].
+    /// The same as for [`Machine::run`].
     pub fn run_until(
         &mut self,
         length: Length,
@@ -250,7 +250,7 @@ impl Machine {
         self.run_to(self.goal(length), None, observer)
     }
 
-    /// Runs until `goal`; what comes after it is known to the observer alone.
+    /// Runs until `goal`. `after` is only used to report progress to the observer.
     fn run_to(
         &mut self,
         goal: Goal,
@@ -258,7 +258,7 @@ impl Machine {
         observer: &mut dyn Observer,
     ) -> Result<Ended, RunError> {
         let ended = self.handle_events(goal, after, observer)?;
-        // Whoever looks at the machine now finds nothing left to be seen later.
+        // Process everything that has already happened, so that the state that the caller sees is complete.
         let caught_up = self.server.catch_up(self.now);
         caught_up.map_err(|error| self.violated(error.into()))?;
         Ok(ended)
@@ -300,7 +300,7 @@ impl Machine {
         Ok(Ended::Complete)
     }
 
-    /// Responses since the start.
+    /// Returns the number of responses since the start of the run.
     fn responses(&self) -> u64 {
         self.responses_before + self.clients.measured.responses
     }

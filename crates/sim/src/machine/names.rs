@@ -1,9 +1,9 @@
-//! Counters under the names that results give them.
+//! Names of counters in results.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
-/// The name of a plain enum variant as results spell it: `HostReceive` is `host_receive`.
+/// Returns the name of a plain enum variant as results spell it: `HostReceive` becomes `host_receive`.
 pub(crate) fn snake_case(variant: impl Debug) -> String {
     let mut name = String::new();
     for letter in format!("{variant:?}").chars() {
@@ -15,14 +15,14 @@ pub(crate) fn snake_case(variant: impl Debug) -> String {
     name
 }
 
-/// Counters by name.
+/// Collects counters by name.
 pub(super) fn counts(counters: impl Iterator<Item = (&'static str, u64)>) -> BTreeMap<String, u64> {
     counters
         .map(|(name, count)| (name.to_owned(), count))
         .collect()
 }
 
-/// Adds the names of what may happen and did not, so that results have the same keys whatever happened.
+/// Adds missing names with a count of zero, so that results have the same keys whatever happened.
 pub(super) fn complete(
     counts: &mut BTreeMap<String, u64>,
     names: impl IntoIterator<Item = &'static str>,
@@ -32,7 +32,7 @@ pub(super) fn complete(
     }
 }
 
-/// What was counted since `before`.
+/// Returns the counts since `before`.
 pub(super) fn since(
     before: &BTreeMap<String, u64>,
     now: BTreeMap<String, u64>,

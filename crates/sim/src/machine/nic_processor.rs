@@ -1,4 +1,4 @@
-//! The NIC's processor, and what is measured of it.
+//! The NIC's processor and its measurements.
 
 use super::delay::Delays;
 use super::meter::NicMeter;
@@ -15,9 +15,9 @@ pub(super) struct NicProcessor {
     processor: hardware::NicProcessor,
     pub(super) send_delay: Delays,
     pub(super) receive_delay: Delays,
-    /// Frames of host connections, in both directions.
+    /// Frames of host connections, both directions.
     pub(super) host_packets: u64,
-    /// Frames of offloaded connections that were sent.
+    /// Frames sent for offloaded connections.
     pub(super) nic_packets_sent: u64,
 }
 
@@ -35,35 +35,35 @@ impl NicProcessor {
         })
     }
 
-    /// When all that the meter has heard of since the last piece of work is done.
+    /// Charges the work reported to the meter since the last call, and returns when it is done.
     pub(super) fn spend(&mut self, now: Time) -> Time {
         let instructions = self.meter.take_spent();
         self.processor.run(now, instructions)
     }
 
-    /// Time worked since the measurement began.
+    /// Returns the busy time since the measurement began.
     pub(super) fn busy(&self, now: Time) -> Span {
         self.processor.busy(now)
     }
 
-    /// A packet of the host is on the wire, after so long on the NIC.
+    /// Counts a packet of the host that was put on the wire, after `delay` on the NIC.
     pub(super) fn count_host_packet_sent(&mut self, delay: Span) {
         self.host_packets += 1;
         self.send_delay.record(delay);
     }
 
-    /// A received packet is on its way to the host, after so long on the NIC.
+    /// Counts a received packet that was passed to the host, after `delay` on the NIC.
     pub(super) fn count_host_packet_received(&mut self, delay: Span) {
         self.host_packets += 1;
         self.receive_delay.record(delay);
     }
 
-    /// Frames of offloaded connections in both directions.
+    /// Returns the number of frames of offloaded connections, both directions.
     pub(super) fn nic_packets(&self) -> u64 {
         self.nic_packets_sent + self.meter.counts[Task::Receive as usize]
     }
 
-    /// Forgets what was counted so far.
+    /// Resets all counters.
     pub(super) fn restart_counts(&mut self, now: Time) {
         self.meter.restart_counts();
         self.processor.start_measurement(now);
@@ -73,7 +73,8 @@ impl NicProcessor {
         self.nic_packets_sent = 0;
     }
 
-    /// What all of `nics` together did, at least one: sums, and shares of the time of all. What their TCP and queues did is not known here.
+    /// Returns the combined results of `nics`, at least one: sums, and shares of the total time. Counters of TCP and of queues are not
+    /// known here.
     pub(super) fn results(nics: &[&Self], now: Time, connections_mean: f64) -> NicResults {
         let sum = |value: &dyn Fn(&Self) -> u64| nics.iter().map(|nic| value(nic)).sum::<u64>();
         let busy = sum(&|nic| nic.processor.busy(now).as_ps()) as f64;

@@ -1,4 +1,4 @@
-//! An application that sends pages while it makes them, piece by piece, behind a cork (batching 3.1, "cork timer").
+//! An application that sends pages while it generates them, piece by piece, with a cork (batching 3.1, "cork timer").
 
 use crate::EventQueue;
 use crate::config::PagesConfig;
@@ -8,14 +8,14 @@ use baton_host::{Op, Ready, Receive, SocketId, Sockets};
 use baton_wire::{Span, Symbolic, Time};
 use std::collections::VecDeque;
 
-/// A connection: first its request, then the page.
+/// State of a connection, which first receives a request and then sends the page.
 #[derive(Debug, Default)]
 struct Page {
     received: VecDeque<Symbolic>,
     request: Option<Request>,
-    /// Bytes of content that were written.
+    /// Content bytes written so far.
     written: u64,
-    /// The socket had no room for all of a piece.
+    /// Whether the socket's buffer had no space for a whole piece.
     blocked: bool,
 }
 
@@ -24,9 +24,9 @@ struct Page {
 pub(super) struct Pages {
     config: PagesConfig,
     http: SymbolicHttp,
-    /// By socket.
+    /// Pages by socket.
     pages: Vec<Option<Page>>,
-    /// When the next piece of each page is there.
+    /// Times at which the next piece of each page is ready.
     pieces: EventQueue<SocketId>,
 }
 
@@ -40,12 +40,12 @@ impl Pages {
         }
     }
 
-    /// When the next piece of some page is there.
+    /// Returns when the next piece of any page is ready.
     pub(super) fn poll_timeout(&self) -> Option<Time> {
         self.pieces.peek_time()
     }
 
-    /// Writes the pieces that are there by `now`.
+    /// Writes the pieces that are ready by `now`.
     pub(super) fn handle_timeouts(&mut self, now: Time, sockets: &mut impl Sockets<Symbolic>) {
         while self.pieces.peek_time().is_some_and(|due| due <= now) {
             let (_, socket) = self.pieces.pop().expect("a piece was seen");
@@ -104,7 +104,7 @@ impl Pages {
             page.request = Some(request);
             sockets.set_cork(socket, true);
             let head = self.http.head(&request);
-            // The first that is written finds room.
+            // The first write always finds free buffer space.
             if sockets.send(socket, head).is_err() {
                 return self.close(sockets, socket);
             }

@@ -1,4 +1,4 @@
-//! A NIC where it is plugged in: its processor and its wires.
+//! A port of the server: a NIC's processor and its wires.
 
 use super::nic_processor::NicProcessor;
 use crate::config::{Experiment, Invalid};
@@ -6,7 +6,7 @@ use crate::hardware::Wire;
 use baton_tcp::Segment;
 use baton_wire::Symbolic;
 
-/// One of the server's NICs with all that is its own.
+/// One of the server's NICs with its own processor and wires.
 pub(super) struct Port {
     pub(super) nic: NicProcessor,
     pub(super) to_nic: Wire<Segment<Symbolic>>,
@@ -14,7 +14,7 @@ pub(super) struct Port {
 }
 
 impl Port {
-    /// The NIC of this number, quiet.
+    /// Creates the NIC with this number, without any activity.
     pub(super) fn new(experiment: &Experiment, number: u8) -> Result<Self, Invalid> {
         let seed = experiment.run.nic_seed(number);
         let wire = |salt: u64| {

@@ -1,4 +1,5 @@
-//! The program that answers requests, whoever has the sockets: a server of files, streams or ranges, or one that makes pages.
+//! The program that answers requests, independent of the owner of the sockets: a server of files, streams or ranges, or a generator of
+//! pages.
 
 use super::pages::Pages;
 use crate::config::ApplicationConfig;
@@ -14,7 +15,7 @@ pub(super) enum Program {
 }
 
 impl Program {
-    /// The program that `config` describes.
+    /// Creates the program that `config` describes.
     pub(super) fn new(config: &ApplicationConfig) -> Self {
         let service = match config {
             ApplicationConfig::Web(config) => {
@@ -28,7 +29,7 @@ impl Program {
         Self::Server(web::Server::new(service))
     }
 
-    /// What it speaks, if it is a server.
+    /// Returns the service of the program, if the program is a server.
     pub(super) fn service_mut(&mut self) -> Option<&mut Service> {
         match self {
             Self::Server(server) => Some(server.http_mut()),
@@ -36,7 +37,7 @@ impl Program {
         }
     }
 
-    /// The sockets of the connections that a server has open.
+    /// Returns the sockets of the open connections of a server.
     pub(super) fn sockets(&self) -> impl Iterator<Item = SocketId> {
         let server = match self {
             Self::Server(server) => Some(server),
@@ -45,12 +46,12 @@ impl Program {
         server.into_iter().flat_map(web::Server::sockets)
     }
 
-    /// Whether connections of a server wait for their next turn.
+    /// Reports whether connections of a server wait for their next turn.
     pub(super) fn has_turn(&self) -> bool {
         matches!(self, Self::Server(server) if server.has_turn())
     }
 
-    /// The connection that has waited longest for its next turn.
+    /// Returns the connection that has waited longest for its next turn.
     pub(super) fn next_turn(&mut self) -> Option<SocketId> {
         match self {
             Self::Server(server) => server.next_turn(),
@@ -66,7 +67,7 @@ impl Program {
         }
     }
 
-    /// When it goes on by itself.
+    /// Returns when the program next acts on its own.
     pub(super) fn poll_timeout(&self) -> Option<Time> {
         match self {
             Self::Server(_) => None,
@@ -74,7 +75,7 @@ impl Program {
         }
     }
 
-    /// Goes on with what is due.
+    /// Performs the actions that are due.
     pub(super) fn handle_timeouts(&mut self, now: Time, sockets: &mut impl Sockets<Symbolic>) {
         if let Self::Pages(pages) = self {
             pages.handle_timeouts(now, sockets);

@@ -1,21 +1,22 @@
-//! What a run says about the response time of an open loop in the long run.
+//! Estimates the response time of an open loop in the long run.
 
 use super::clients::{Arrived, Section};
 use crate::results::{NotSteady, ResponseTime, Sample};
 use baton_stats::{Batch, Estimate, LEAST_PARTS, Mix, batches, is_trending, sectioned, warm_up};
 
-/// Where more is offered than can be served, as large a share of what came is under way at the end and not at the beginning, or lost.
+/// Share of the arrived requests that must be lost, or be added to those in progress, for the load to count as more than can be served.
 pub(super) const SATURATED: f64 = 0.02;
-/// Responses beyond a percentile, at least.
+/// Minimum number of responses beyond a percentile.
 const BEYOND: f64 = 10.0;
 
-/// Whether more is offered than can be served; `samples` are those of the measured part.
+/// Reports whether more is offered than can be served; `samples` are those of the measured part.
 pub(super) fn is_saturated(arrived: &Arrived, samples: &[Sample]) -> bool {
     let most = SATURATED * arrived.requests() as f64;
     arrived.lost_share() > SATURATED || growth(samples).is_some_and(|growth| growth > most)
 }
 
-/// How many more requests were under way in the last quarter than in the first, in the mean; none of too few samples.
+/// Returns how many more requests were in progress on average in the last quarter than in the first, or `None` if there are too few
+/// samples.
 fn growth(samples: &[Sample]) -> Option<f64> {
     let mean = |samples: &[Sample]| {
         let unanswered = samples.iter().map(|sample| sample.unanswered as f64);
@@ -26,7 +27,7 @@ fn growth(samples: &[Sample]) -> Option<f64> {
     (quarter > 0).then(|| mean(last) - mean(&samples[..quarter]))
 }
 
-/// The response time, and why it may not hold.
+/// Returns the response time, and the reasons why it may not hold.
 pub(super) fn response_time(sections: &[Section]) -> (Option<ResponseTime>, Vec<NotSteady>) {
     let mean = |section: &Section| section.sum / section.count as f64;
     let means: Vec<f64> = sections.iter().map(mean).collect();
@@ -67,7 +68,7 @@ fn batch(section: &Section) -> Batch {
     }
 }
 
-/// The time that this share of the responses did not exceed, ms, with an interval from at most so many sections.
+/// Returns the time that this share of the responses did not exceed, ms, with an interval from at most `most` sections.
 fn percentile(sections: &[Section], most: usize, share: f64) -> Option<Estimate> {
     let whole = Section::joined(sections);
     let beyond = whole.count as f64 * (1.0 - share);
@@ -101,7 +102,7 @@ mod tests {
         let steady = growth(&samples((0..400).map(|n| n % 7))).expect("enough samples");
         assert!(steady.abs() < 1.0, "{steady}");
         assert_eq!(growth(&samples((0..400).map(|n| 400 - n))), Some(-300.0));
-        // It does not grow at every moment: connections bring several requests at once.
+        // The number may fall temporarily, because connections have several requests at once.
         let jumps = samples((0..8).map(|n| [0, 40, 30, 80, 70, 120, 110, 160][n]));
         assert_eq!(growth(&jumps), Some(115.0));
         assert_eq!(growth(&samples(0..3)), None);

@@ -1,10 +1,10 @@
-//! What happens on the host, on the adapters, and between them.
+//! Events of the host, of the adapters, and of the links between them.
 
 use super::tick::{NicTick, Tick};
 use super::{Machine, Violation};
 
 impl Machine {
-    /// Looks forward to what happens next there.
+    /// Schedules the next event of the server.
     pub(super) fn expect_server(&mut self) {
         self.arm(Tick::Server, Some(self.server.due()));
     }
@@ -38,7 +38,7 @@ impl Machine {
         Ok(())
     }
 
-    /// The disks are done with reads, whose data goes into the host's memory.
+    /// Handles disk reads that are done, whose data goes into the host's memory.
     pub(super) fn disk_done(&mut self) -> Result<(), Violation> {
         let now = self.now;
         while let Some(fetched) = self.storage.poll_read(now) {

@@ -1,4 +1,4 @@
-//! The server's disks behind one controller, and where files lie on them.
+//! The server's disks behind one controller, and the placement of files on them.
 
 use crate::config::Experiment;
 use crate::hardware::{ConfigError, Disk, DiskConfig, DiskRequest};
@@ -10,10 +10,10 @@ use baton_wire::Time;
 /// Bytes of a page of a file.
 const PAGE_BYTES: u64 = baton_host::footprint::PAGE_BYTES as u64;
 
-/// Requests' tokens carry the read's above so many bits, and its pages below.
+/// Number of low bits of a request's token that hold the number of pages; the read's token is above.
 const PAGES_BITS: u32 = 24;
 
-/// A read that a disk is done with.
+/// A read that a disk has completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fetched {
     pub(super) token: u64,
@@ -21,7 +21,7 @@ pub(super) struct Fetched {
 }
 
 impl Fetched {
-    /// What its data is on the interconnect.
+    /// Returns the traffic of the read's data on the interconnect.
     pub(super) fn traffic(&self) -> BytesByCategory {
         BytesByCategory::of(Category::Other, self.bytes)
     }
@@ -49,7 +49,7 @@ impl Storage {
         })
     }
 
-    /// The kernel wants pages of a file.
+    /// Submits a read of pages of a file.
     pub(super) fn submit(&mut self, now: Time, read: DiskRead) {
         let (disk, start) = self.place(read.file);
         debug_assert!(read.pages < 1 << PAGES_BITS, "reads are short");
@@ -61,12 +61,12 @@ impl Storage {
         self.disks[disk].submit(now, request);
     }
 
-    /// When a disk is done with a request.
+    /// Returns when a disk completes its next request.
     pub(super) fn next_done(&self) -> Option<Time> {
         self.disks.iter().filter_map(Disk::next_done).min()
     }
 
-    /// The next read that the disks are done with by `now`.
+    /// Returns the next read that the disks have completed by `now`.
     pub(super) fn poll_read(&mut self, now: Time) -> Option<Fetched> {
         let request = self.disks.iter_mut().find_map(|disk| disk.poll_done(now))?;
         self.bytes += request.bytes;
@@ -76,8 +76,8 @@ impl Storage {
         })
     }
 
-    /// Where a file lies. The file system (FFS) spreads directories over all of the disk and keeps a file in one piece, so a
-    /// file's place is as good as random, and its pages follow each other.
+    /// Returns the disk and position of a file. The file system (FFS) spreads directories over the whole disk and keeps a file in one
+    /// piece, so a file's position is effectively random, and its pages are consecutive.
     fn place(&self, file: FileId) -> (usize, u64) {
         let hash = (u64::from(file.0) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let hash = (hash ^ hash >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -86,7 +86,7 @@ impl Storage {
         (disk as usize, (hash & 0xff_ffff_ffff) % pages * PAGE_BYTES)
     }
 
-    /// Forgets what was counted.
+    /// Resets the counters.
     pub(super) fn restart_counts(&mut self, now: Time) {
         self.measured_from = now;
         self.bytes = 0;

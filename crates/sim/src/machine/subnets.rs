@@ -1,4 +1,4 @@
-//! Who has which address: each NIC has a subnet with the server and its clients in it.
+//! Assignment of addresses: each NIC has a subnet that contains the server and the NIC's clients.
 
 use super::tick::MOST_NICS;
 use crate::config::MOST_CLIENTS;
@@ -8,11 +8,11 @@ use std::net::{IpAddr, Ipv4Addr};
 /// The server's port.
 const PORT: u16 = 80;
 
-/// A NIC's subnet is a share of 10/8: so many bits of the address are its number.
+/// Number of bits of an address that hold the NIC's number. Each NIC's subnet is a part of 10/8.
 const SUBNET_BITS: u32 = MOST_NICS.trailing_zeros();
 const SUBNET_SHIFT: u32 = 24 - SUBNET_BITS;
 
-/// The server's address, and within a subnet the clients' first, 10.0.0.1 and 10.1.0.1 at the first NIC.
+/// The server's address, and the first client's address within a subnet: 10.0.0.1 and 10.1.0.1 at the first NIC.
 const SERVER: u32 = 0x0a00_0001;
 const FIRST_CLIENT: u32 = 0x0a01_0001;
 
@@ -21,17 +21,17 @@ const _: () = assert!(
     "all clients fit into one subnet"
 );
 
-/// Where the server listens on this NIC.
+/// Returns the endpoint at which the server listens on this NIC.
 pub(super) fn server(nic: u8) -> Endpoint {
     Endpoint::new(address(SERVER, nic), PORT)
 }
 
-/// The address of a client that reaches the server through this NIC.
+/// Returns the address of a client that reaches the server through this NIC.
 pub(super) fn client(nic: u8, number: u32) -> IpAddr {
     address(FIRST_CLIENT + number, nic)
 }
 
-/// The NIC whose subnet an address is in. Panics if it is not one of ours.
+/// Returns the NIC whose subnet contains an address. Panics if the address is in no subnet.
 #[inline]
 pub(super) fn nic_of(address: IpAddr) -> u8 {
     match address {

@@ -1,26 +1,26 @@
-//! What can happen next.
+//! Kinds of events.
 
-/// The most NICs a machine has: their ticks have fixed places.
+/// Maximum number of NICs of a machine, because their ticks have fixed indices.
 pub(crate) const MOST_NICS: u32 = 8;
 
-/// What can happen next. At most one of each is current.
+/// A kind of event. At most one event of each kind is pending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tick {
     /// A client's timer or wake-up is due.
     ClientTimer,
     /// An open loop's next connection is due.
     ClientOpen,
-    /// The time series wants a point.
+    /// The next point of the time series is due.
     Sample,
-    /// A disk is done with a request.
+    /// A disk has completed a request.
     Disk,
-    /// Something happens on the host, on an adapter, or between them.
+    /// An event on the host, on an adapter, or on a link between them.
     Server,
-    /// Something happens on the wire of the NIC of this number.
+    /// An event on the wire of the NIC with this number.
     Nic(NicTick, u8),
 }
 
-/// What can happen on each wire.
+/// A kind of event on a wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum NicTick {
@@ -32,11 +32,11 @@ pub(super) enum NicTick {
 
 const NIC_TICKS: usize = NicTick::AtClients as usize + 1;
 const FIRST_NIC_TICK: usize = 5;
-/// How many ticks there are.
+/// Number of ticks.
 pub(super) const TICKS: usize = FIRST_NIC_TICK + NIC_TICKS * MOST_NICS as usize;
 
 impl Tick {
-    /// Its place among all ticks.
+    /// Returns the index of the tick among all ticks.
     #[inline]
     pub(super) const fn index(self) -> usize {
         match self {
@@ -49,7 +49,7 @@ impl Tick {
         }
     }
 
-    /// That of a place.
+    /// Returns the tick with this index.
     #[inline]
     pub(super) const fn at(index: u8) -> Self {
         match index {

@@ -1,4 +1,4 @@
-//! A run as a timeline: what processors, bus and chosen connections do when, and what waits.
+//! Writes a timeline of a run: the activity of processors, bus and chosen connections, and the lengths of queues.
 
 mod recorder;
 
@@ -6,10 +6,10 @@ use baton_timeline::Sampling;
 pub(super) use recorder::{Gauge, Recorder};
 use std::path::PathBuf;
 
-/// A timeline to be written during a run.
+/// A timeline to write during a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timeline {
-    /// What goes into it.
+    /// Selects the content of the timeline.
     pub sampling: Sampling,
     /// The file to write, in Perfetto's format.
     pub path: PathBuf,

@@ -1,20 +1,20 @@
-//! When each kind of event happens next.
+//! Times of the next event of each kind.
 
 use super::tick::{TICKS, Tick};
 use baton_wire::Time;
 
-/// At most one event of each kind, in the order of their times; those of one time in the order in which they were armed.
+/// At most one event of each kind, ordered by time; events of the same time are in the order in which they were armed.
 ///
-/// About ten are armed, and what is armed mostly comes soon, so a sorted list takes less work than a heap.
+/// About ten events are armed, and new ones are mostly due soon, so a sorted list is cheaper than a heap.
 pub(super) struct Timetable {
-    /// When each tick happens, by its place; [`Time::NEVER`] if it is not armed.
+    /// Time of each tick, by index; [`Time::NEVER`] if it is not armed.
     times: [Time; TICKS],
-    /// Those that are armed, by their places, the next last.
+    /// The armed ticks by index, the next one last.
     armed: Vec<(Time, u8)>,
 }
 
 impl Timetable {
-    /// Nothing is armed.
+    /// Creates a timetable without armed ticks.
     pub(super) fn new() -> Self {
         Self {
             times: [Time::NEVER; TICKS],
@@ -22,8 +22,8 @@ impl Timetable {
         }
     }
 
-    /// `tick` happens at `due`, unless it is armed for that time or an earlier one. Callers know most ticks, so that their places are worked
-    /// out when they are compiled.
+    /// Arms `tick` for `due`, unless it is armed for that time or earlier. Most callers pass a constant tick, so that its index is computed
+    /// at compile time.
     #[inline(always)]
     pub(super) fn arm(&mut self, tick: Tick, due: Time) {
         let index = tick.index();
@@ -38,7 +38,7 @@ impl Timetable {
             self.disarm(index);
         }
         self.times[index] = due;
-        // Mostly it is one of the next.
+        // The tick is usually one of the next.
         let mut place = self.armed.len();
         self.armed.push((due, index as u8));
         while place > 0 && self.armed[place - 1].0 <= due {
@@ -47,14 +47,14 @@ impl Timetable {
         }
     }
 
-    /// The tick of this place does not happen.
+    /// Disarms the tick with this index.
     #[cold]
     fn disarm(&mut self, index: usize) {
         self.times[index] = Time::NEVER;
         self.armed.retain(|&(_, armed)| usize::from(armed) != index);
     }
 
-    /// Takes the next.
+    /// Takes the next tick.
     #[inline]
     pub(super) fn take_next(&mut self) -> Option<(Time, Tick)> {
         let (time, index) = self.armed.pop()?;
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// All that there are, in the order of their places.
+    /// Returns all ticks in the order of their indices.
     fn ticks() -> Vec<Tick> {
         let of_machine = [
             Tick::ClientTimer,
@@ -109,7 +109,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a list in the order of arming.
+        /// Compares the timetable with a list in the order of arming.
         #[test]
         fn the_earliest_goes_first_and_of_equals_the_one_armed_first(
             steps in prop::collection::vec((0_usize..32, 0_u64..6), 0..200),

@@ -1,4 +1,4 @@
-//! What must never happen: a byte that is not the one that was sent, a rule that is broken.
+//! Errors that must never happen: a received byte that differs from the sent one, or a broken rule.
 
 use baton_bus::link::LinkError;
 use baton_wire::Symbolic;
@@ -14,7 +14,7 @@ pub enum Violation {
     #[error("a client received {data:?} that it had not asked for")]
     #[allow(missing_docs)]
     UnexpectedData { data: Symbolic },
-    /// A connection ended in order before its last response was complete.
+    /// A connection ended in an orderly way before its last response was complete.
     #[error("the connection of client {client} ended before its last response was complete")]
     #[allow(missing_docs)]
     ShortResponse { client: u32 },
@@ -29,7 +29,7 @@ pub enum Violation {
         newest: u32,
         present: u32,
     },
-    /// Host and adapter do not understand each other.
+    /// Host and adapter violate the protocol between them.
     #[error(transparent)]
     Link(#[from] LinkError),
 }

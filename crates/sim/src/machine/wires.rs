@@ -1,4 +1,4 @@
-//! What happens on the wires, and at the clients.
+//! Events on the wires and at the clients.
 
 use super::capture::LOST_ON_WIRE;
 use super::tick::{NicTick, Tick};

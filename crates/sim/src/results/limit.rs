@@ -1,10 +1,10 @@
-//! What keeps a run from serving more.
+//! The resources that limit the throughput of a run.
 
 use super::Results;
 use serde::Serialize;
 use std::fmt;
 
-/// What is busy nearly all the time.
+/// A resource that is busy nearly all the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
@@ -20,13 +20,13 @@ pub enum Limit {
     Disks,
 }
 
-/// What is busy for at least this share of the time limits.
+/// Share of busy time from which on a resource counts as a limit.
 const FULL_PERCENT: f64 = 95.0;
-/// A segment's frame with preamble, gap, headers and timestamps, over its data.
+/// Size of a full frame with preamble, gap, headers and timestamps, divided by the size of its data.
 const FRAME_PER_CONTENT: f64 = 1538.0 / 1448.0;
 
 impl Limit {
-    /// All that can limit.
+    /// All resources that can be a limit.
     pub const ALL: [Self; 5] = [
         Self::HostProcessor,
         Self::NicProcessor,
@@ -35,7 +35,7 @@ impl Limit {
         Self::Disks,
     ];
 
-    /// What limits a run.
+    /// Returns the resources that limit a run.
     pub fn all_of(result: &Results) -> Vec<Self> {
         let nics = f64::from(result.experiment.nics.count());
         let link = f64::from(result.experiment.wire.rate_mbps) * nics;
@@ -58,7 +58,7 @@ impl Limit {
         full.map(|(limit, _)| limit).collect()
     }
 
-    /// What these say together, as a clause.
+    /// Returns a clause that describes these limits.
     pub fn told(limits: &[Self]) -> String {
         let names: Vec<String> = limits.iter().map(ToString::to_string).collect();
         match names.as_slice() {

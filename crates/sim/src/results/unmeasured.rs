@@ -1,4 +1,4 @@
-//! Rates over no time: not a number, `null` in JSON.
+//! Serialisation of rates over zero time, which are NaN, as `null` in JSON.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 

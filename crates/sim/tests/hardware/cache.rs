@@ -1,4 +1,4 @@
-//! The caches against a second model that is written for its plainness alone.
+//! Compares the caches with a second model, written to be as simple as possible.
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
-/// A cache as a list of lines for each set, in the order of their use.
+/// A cache as a list of lines for each set, ordered by last use.
 struct PlainCache {
     sets: Vec<VecDeque<PlainLine>>,
     ways: usize,
@@ -126,7 +126,7 @@ impl PlainHierarchy {
         lines
     }
 
-    /// Hits in the L1, hits in the L2, misses.
+    /// Returns the number of hits in the L1, of hits in the L2, and of misses.
     fn access(&mut self, address: u64, len: u32, write: bool) -> (u32, u32, u32) {
         let mut found = (0, 0, 0);
         for line in self.lines(address, len) {
@@ -248,7 +248,7 @@ fn level(size_kib: u32, ways: u32, line_bytes: u32) -> CacheConfig {
     }
 }
 
-/// Geometries small enough for every kind of conflict: direct mapped, fully associative, odd numbers of ways.
+/// Returns geometries small enough for every kind of conflict: direct mapped, fully associative, odd numbers of ways.
 fn any_level() -> impl Strategy<Value = CacheConfig> {
     prop_oneof![
         Just(level(1, 1, 64)),
@@ -317,7 +317,7 @@ proptest! {
     }
 }
 
-/// The papers' geometry under a long mixture of hot structures, connections, streams and DMA.
+/// The papers' geometry with a long mixture of hot structures, connections, streams and DMA.
 #[test]
 fn long_runs_equal_the_plain_model() {
     for (seed, dma) in [

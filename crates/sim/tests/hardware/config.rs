@@ -1,4 +1,4 @@
-//! Descriptions of hardware that cannot be: each names its field and what was expected.
+//! Errors for impossible hardware: each names its field and the expected values.
 
 use baton_sim::hardware::{
     CacheConfig, DmaPolicy, DramConfig, MemoryConfig, MemoryHierarchy, NicProcessor,

@@ -1,4 +1,4 @@
-//! The disk model: what a request costs, and who goes first.
+//! The disk model: costs of requests, and their order.
 
 use baton_sim::hardware::{Disk, DiskConfig, DiskQueue, DiskRequest};
 use baton_wire::{Span, Time};
@@ -7,7 +7,7 @@ fn at(us: u64) -> Time {
     Time::ZERO + Span::from_us(us)
 }
 
-/// No rotation worth speaking of and no overhead: what is left is seek and transfer.
+/// Returns a disk with negligible rotation and no overhead, so that only seek and transfer take time.
 fn plain(queue: DiskQueue) -> DiskConfig {
     DiskConfig {
         overhead_us: 0,
@@ -29,7 +29,7 @@ fn request(position: u64, token: u64) -> DiskRequest {
     }
 }
 
-/// Serves all that waits, in order.
+/// Serves all waiting requests in order.
 fn serve(disk: &mut Disk) -> Vec<u64> {
     std::iter::from_fn(|| {
         let done = disk.next_done()?;
@@ -76,7 +76,7 @@ fn far_takes_longer_than_near_and_no_longer_than_a_full_stroke_and_a_revolution(
         cost(capacity - 65_536),
     );
     assert!(near >= Span::from_us(config.seek_track_us.into()));
-    // A quarter of the way takes half of what acceleration costs.
+    // A quarter of the distance takes half of the time for acceleration.
     assert!(
         near < middle && middle + revolution < far,
         "{near:?} {middle:?} {far:?}"
@@ -92,7 +92,7 @@ fn a_random_read_of_the_default_disk_takes_about_eight_milliseconds() {
     let mut now = at(0);
     let mut state = 1_u64;
     for number in 0..500_u64 {
-        // Knuth's linear congruential generator: its upper bits are random enough.
+        // Knuth's linear congruential generator; its upper bits are random enough.
         state = state
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);

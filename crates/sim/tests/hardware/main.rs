@@ -1,4 +1,4 @@
-//! The hardware models, each alone.
+//! Tests of the hardware models, each by itself.
 
 mod cache;
 mod config;

@@ -1,4 +1,4 @@
-//! What accesses cost, and the effect that the models exist for: misses rise with the number of connections.
+//! Costs of memory accesses, and the effect that the models exist for: misses rise with the number of connections.
 
 use std::collections::VecDeque;
 
@@ -74,7 +74,7 @@ fn prefetched_line_is_in_the_l2() {
 
 #[test]
 fn prefetched_line_comes_when_memory_delivers_it() {
-    // It is on the channel for 48 cycles after the line that missed.
+    // The line occupies the channel for 48 cycles after the line that missed.
     for (later, waits, hit) in [(0, 48, 0), (20, 28, 0), (33, 0, 15), (48, 0, 15)] {
         let mut memory = paper();
         memory.access(0, 0x10_0000, 1, false);
@@ -93,7 +93,7 @@ fn prefetched_line_comes_when_memory_delivers_it() {
 fn prefetched_line_that_is_wanted_goes_ahead_of_other_deferred_lines() {
     let mut memory = paper();
     memory.dma_read(0, 0x20_0000, 20 * 64);
-    // When the first line has come a transfer has 45 cycles to go, and 15 others wait before the prefetch.
+    // When the first line has arrived, a transfer has 45 cycles left, and 15 others wait before the prefetch.
     let first = memory.access(0, 0x10_0000, 1, false).stall_cycles();
     assert_eq!(first, 48 + 195);
     let second = memory.access(first, 0x10_0040, 1, false);
@@ -181,7 +181,7 @@ fn injected_data_is_in_the_l2() {
 #[test]
 fn dirty_lines_are_written_back_once() {
     let mut memory = no_prefetch();
-    // Four times the L2, all dirty, then as much again to push everything out.
+    // Four times the L2, all dirty, then the same amount again to evict everything.
     for address in (0..8 << 20).step_by(64) {
         memory.access(0, address, 1, address < 4 << 20);
     }
@@ -227,11 +227,11 @@ fn device_traffic_opens_rows() {
 fn demand_waits_for_the_transfer_in_progress_only() {
     let mut memory = dram(DramConfig::default());
     memory.defer_range(0, 0..10);
-    // 100 cycles later two of ten transfers are done and the third has 44 cycles to go.
+    // 100 cycles later, two of ten transfers are done and the third has 44 cycles left.
     assert_eq!(memory.demand(100, 1 << 20), 44 + 195);
     assert_eq!(memory.counters().channel_wait_cycles, 44);
-    // While it waited and until its own transfer, 44 + 195 - 48 = 191 of the remaining 380 cycles were used: 189 are left, of
-    // which three transfers have not begun.
+    // While it waited and until its own transfer, 44 + 195 - 48 = 191 of the remaining 380 cycles were used: 189 are left, and three of the
+    // transfers have not begun.
     assert_eq!(memory.demand(100 + 44 + 195, 2 << 20), 45 + 195);
 }
 
@@ -242,7 +242,7 @@ fn full_buffer_holds_demand_up() {
         ..DramConfig::default()
     });
     memory.defer_range(0, 0..10);
-    // One is in progress, four may wait, five must go first.
+    // One is in progress, four may wait, and five must go first.
     assert_eq!(memory.demand(0, 1 << 20), 48 + 5 * 48 + 195);
 }
 
@@ -253,7 +253,7 @@ fn idle_channel_forgets() {
     assert_eq!(memory.demand(480, 1 << 20), 195);
 }
 
-/// The memory channel cycle by cycle: what is left of each deferred transfer, the one in progress first.
+/// The memory channel simulated cycle by cycle: remaining cycles of each deferred transfer, the one in progress first.
 #[derive(Default)]
 struct PlainChannel {
     transfers: VecDeque<u32>,
@@ -277,7 +277,7 @@ impl PlainChannel {
         }
     }
 
-    /// How long a demand line waits that then takes `latency` cycles, the last of them on the channel.
+    /// Returns how long a demand line waits that then takes `latency` cycles, the last of them on the channel.
     fn demand(&mut self, config: &DramConfig, now: u64, latency: u32) -> u64 {
         self.run_until(now);
         let mut wait = 0;
@@ -304,7 +304,7 @@ proptest! {
         line_transfer_cycles in 1_u32..60,
         steps in prop::collection::vec((any::<bool>(), 0_u64..300, 1_u64..20), 1..100),
     ) {
-        // One latency and one row: only the channel differs.
+        // With equal latencies for open and closed rows, only the channel differs.
         let config = DramConfig {
             buffer_lines,
             line_transfer_cycles,
@@ -331,7 +331,7 @@ proptest! {
     }
 }
 
-/// A packet's 84 line touches: 20 of its connection, 12 of hot kernel data, 48 of a copied stream, 4 of descriptors.
+/// The 84 lines that a packet touches: 20 of its connection, 12 of hot kernel data, 48 of a copied stream, 4 of descriptors.
 struct Packets {
     memory: MemoryHierarchy,
     generator: Pcg64,
@@ -360,7 +360,7 @@ impl Packets {
         cost.misses
     }
 
-    /// Misses of one packet.
+    /// Returns the misses of one packet.
     fn run(&mut self) -> u32 {
         let connection = self.generator.random_range(0..self.connections);
         self.stream = (self.stream + 48 * 64) % (64 << 20);
@@ -380,9 +380,9 @@ impl Packets {
     }
 }
 
-/// Half of the stream always misses (the other half is prefetched), and so does half of the connection's state as soon as
-/// there are more connections than the L2 can hold. A separate program with the same mixture gave 24.0, 33.3 and 34.5
-/// misses a packet at 16, 1,024 and 8,192 connections; where exactly it put each structure is not known.
+/// Half of the stream always misses (the other half is prefetched), and so does half of the connection's state once there are more
+/// connections than fit into the L2. A separate program with the same mixture gave 24.0, 33.3 and 34.5 misses per packet at 16, 1,024
+/// and 8,192 connections; where exactly it placed each structure is not known.
 #[test]
 fn misses_rise_with_connections() {
     for (connections, expected) in [(16, 24.0), (1_024, 33.3), (8_192, 34.5)] {
@@ -407,7 +407,7 @@ fn same_accesses_same_costs() {
     assert_eq!(costs(), costs());
 }
 
-/// A small TLB: three translations at hand, eight a look away.
+/// Returns memory with a small TLB: three entries in its first level, and eight in its second.
 fn with_tlb() -> MemoryHierarchy {
     MemoryHierarchy::new(&MemoryConfig {
         prefetch_next_line: false,
@@ -423,7 +423,7 @@ fn with_tlb() -> MemoryHierarchy {
     .unwrap()
 }
 
-/// Touches a line of each page, a different one so that no two are in one set of a cache; gives what that cost beyond the lines.
+/// Touches a line of each page, at different offsets to avoid conflicts in a cache; returns the costs.
 fn pages(memory: &mut MemoryHierarchy, pages: std::ops::Range<u64>) -> Vec<u64> {
     let touch = |page: u64| {
         let cost = memory.access(0, page * 4096 + page % 64 * 64, 8, false);
@@ -455,7 +455,7 @@ fn translations_come_from_two_levels_and_a_table() {
     );
     assert_eq!(memory.counters().walks, 8);
 
-    // Eight others take the places of all: their entries of the table are in the line that is in the L2.
+    // Eight other pages evict all translations, whose table entries are in a line that is in the L2.
     pages(&mut memory, 8..16);
     assert_eq!(memory.counters().walks, 16);
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Time and occupancy of the processors.
+//! Timing and utilisation of the processors.
 
 use baton_sim::hardware::{NicProcessor, NicProcessorConfig, Processor, ProcessorConfig};
 use baton_wire::{Span, Time};
@@ -47,7 +47,7 @@ fn odd_clocks_do_not_drift() {
     for piece in 0..1_000_000 {
         end = host.run(end, 1 + piece % 3, 1);
     }
-    // One instruction and one stall a piece, and one more instruction for each of the sum of n mod 3.
+    // One instruction and one stall per piece, plus one instruction for each unit of the sum of n mod 3.
     assert_eq!(end.as_ps(), (2_000_000 + 999_999) * 1_000_000 / 1_900);
 }
 

@@ -1,4 +1,4 @@
-//! Queues made of the simulator's own parts, against the waiting times of textbooks (Kleinrock, *Queueing Systems*, volume 1).
+//! Queues made of the simulator's own parts, compared with textbook waiting times (Kleinrock, *Queueing Systems*, volume 1).
 
 use baton_sim::hardware::{NicProcessor, NicProcessorConfig, Wire, WireConfig};
 use baton_stats::{Batch, Estimate, Mix, batches};
@@ -9,14 +9,14 @@ use rand_pcg::Pcg64;
 
 const SEEDS: u64 = 20;
 const CUSTOMERS: u32 = 400_000;
-/// Customers whose waits make one part of a run.
+/// Number of customers whose waits make one batch of a run.
 const PART: usize = 400;
 const WARM_UP: usize = 20_000;
-/// Share of the time in which the server works.
+/// Share of the time in which the server is busy.
 const LOAD: f64 = 0.8;
 const MEAN_SERVICE_S: f64 = 10e-6;
 
-/// Mean wait in a queue with Poisson arrivals, where `departure` says when the customer that arrives now is done and how long it is served.
+/// Returns the mean wait with Poisson arrivals. `departure` returns when the customer that arrives now departs, and its service time.
 fn mean_wait(seed: u64, mut departure: impl FnMut(Time, &mut Pcg64) -> (Time, Span)) -> Estimate {
     let mut random = Pcg64::seed_from_u64(seed);
     let between = Exp::new(LOAD / MEAN_SERVICE_S).expect("a rate");
@@ -37,7 +37,7 @@ fn mean_wait(seed: u64, mut departure: impl FnMut(Time, &mut Pcg64) -> (Time, Sp
     each.mean
 }
 
-/// Asserts that intervals cover the truth as often as they promise, of so few.
+/// Asserts that the intervals cover the true value as often as they promise, allowing for the small number of runs.
 fn check(truth: f64, wait: impl Fn(u64) -> Estimate) {
     let waits: Vec<Estimate> = (1..=SEEDS).map(wait).collect();
     let covered = waits.iter().filter(|wait| wait.covers(truth)).count();
@@ -66,7 +66,7 @@ fn a_processor_with_random_work_is_an_m_m_1_queue() {
     });
 }
 
-/// Service that is always as long: a wire with frames that are all as long.
+/// Constant service time: a wire with frames of equal length.
 #[test]
 fn a_wire_with_equal_frames_is_an_m_d_1_queue() {
     let config = WireConfig {
@@ -74,7 +74,7 @@ fn a_wire_with_equal_frames_is_an_m_d_1_queue() {
         delay_ns: 0,
         ..WireConfig::default()
     };
-    // With preamble and gap 1,250 bytes.
+    // 1,250 bytes with preamble and gap.
     let service = Span::from_us(10);
     let frame = 1250 - 20;
     check(LOAD * MEAN_SERVICE_S / (2.0 * (1.0 - LOAD)), |seed| {

@@ -8,7 +8,7 @@ fn wire(config: &WireConfig) -> Wire<u32> {
     Wire::new(config, 7).unwrap()
 }
 
-/// Everything that is on the wire, with the times at which it arrives.
+/// Returns all frames on the wire, with their arrival times.
 fn drain(wire: &mut Wire<u32>) -> Vec<(Time, u32)> {
     std::iter::from_fn(|| {
         let arrival = wire.next_arrival()?;
@@ -24,7 +24,7 @@ fn drain(wire: &mut Wire<u32>) -> Vec<(Time, u32)> {
     .collect()
 }
 
-/// Sends `frames` frames of 1,518 bytes back to back and takes all that arrive.
+/// Sends `frames` frames of 1,518 bytes back to back, and returns all that arrive.
 fn flood(config: &WireConfig, seed: u64, frames: u32) -> (Vec<(Time, u32)>, WireCounters) {
     let mut wire = Wire::new(config, seed).unwrap();
     for frame in 0..frames {
@@ -40,7 +40,7 @@ fn frames_take_line_time_and_delay() {
     wire.send(Time::ZERO, 1_518, 1);
     wire.send(Time::ZERO, 64, 2);
     assert_eq!(wire.in_flight(), 2);
-    // 1,538 and 84 bytes of line time at 800 ps, then 1 us of delay.
+    // 1,538 and 84 bytes of line time at 800 ps each, then 1 us of delay.
     assert_eq!(wire.free_at(), Time::from_ps((1_538 + 84) * 800));
     let arrivals = drain(&mut wire);
     assert_eq!(
@@ -128,7 +128,7 @@ fn faults_happen_as_often_as_asked() {
     };
     for seed in 0..5 {
         let (arrivals, counters) = flood(&config, seed, 100_000);
-        // Five standard deviations of the least likely are 0.0016.
+        // Five standard deviations of the least likely event are 0.0016.
         assert!(
             (chance(counters.lost, 100_000) - 0.02).abs() < 0.003,
             "{counters:?}"

@@ -1,4 +1,4 @@
-//! Runs of machines: to their end, with a check after each event, on a network that loses.
+//! Runs machines to their end, with a check after each event, on a lossy network.
 
 use baton_sim::config::Experiment;
 use baton_sim::results::{Ended, Results};
@@ -12,7 +12,7 @@ pub fn results(experiment: &Experiment) -> Results {
     run(experiment).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Of a run that comes to its end, in which no client fails.
+/// Returns the results of a run that must complete without a client failing.
 pub fn complete(experiment: &Experiment) -> Results {
     let results = results(experiment);
     assert_eq!(results.ended, Ended::Complete);
@@ -21,13 +21,13 @@ pub fn complete(experiment: &Experiment) -> Results {
     results
 }
 
-/// All is checked after each event. That walks all buffers that are posted for packets, so there are few.
+/// Checks everything after each event. Each check visits all buffers posted for packets, so there are few.
 pub fn check(experiment: &mut Experiment) {
     experiment.run.check = true;
     experiment.offload.host.interface.packet_buffers = 64;
 }
 
-/// Loses, repeats and delays frames.
+/// Makes the network lose, duplicate and delay frames.
 pub fn faulty(mut experiment: Experiment, seed: u64) -> Experiment {
     experiment.run.seed = seed;
     experiment.wire.loss = 0.02;

@@ -1,4 +1,4 @@
-//! Loads that are not infinite: open loops against queueing theory, response times from when a request was due.
+//! Finite loads: open loops compared with queueing theory, and response times from when a request was due.
 
 use baton_sim::config::{Experiment, WorkloadConfig};
 use baton_sim::results::{NotSteady, OpenLoopResults, ResponseTime, Results};
@@ -19,7 +19,7 @@ fn open(rate: f64, arrivals: Arrivals) -> LoadSpec {
     }
 }
 
-/// One request for 1,000 bytes on each connection, so many a second, of a server that takes no time behind a wire of 10 Mb/s.
+/// Connections that each request 1,000 bytes, at this rate, from a server that takes no time behind a wire of 10 Mb/s.
 fn fixed(rate: f64, arrivals: Arrivals) -> Experiment {
     let mut experiment = Experiment {
         workload: WorkloadConfig::Fixed(FixedSpec::httperf(1_000, 1, None)),
@@ -54,19 +54,19 @@ fn open_loop(results: &Results) -> &OpenLoopResults {
     results.clients.open_loop.as_ref().expect("an open loop")
 }
 
-/// Long connections, each of which sends requests for one frame as a Poisson process.
+/// Long connections, each of which sends requests as a Poisson process, with responses of one frame.
 struct Streams {
-    /// From one request of a connection to the next, picoseconds.
+    /// Distribution of the time between requests of a connection, in picoseconds.
     between: Exp<f64>,
-    /// From one connection to the next, picoseconds.
+    /// Time between the starts of connections, in picoseconds.
     apart_ps: u64,
     files: FileSet,
     random: Pcg64,
 }
 
-/// How many of them there are at a time.
+/// Number of concurrent connections.
 const STREAMS: u32 = 200;
-/// Requests of each.
+/// Number of requests of each connection.
 const STREAM_REQUESTS: u32 = 50;
 
 impl Streams {
@@ -106,8 +106,8 @@ impl Workload for Streams {
     }
 }
 
-/// A wire whose frames are all as long, behind a server that takes no time, and requests that come as a Poisson process: what they take longer
-/// than alone is the wait of an M/D/1 queue (Kleinrock, *Queueing Systems*, volume 1, 5.6).
+/// Requests arrive as a Poisson process at a server that takes no time, behind a wire with frames of equal length. The additional response
+/// time over a single request is the wait of an M/D/1 queue (Kleinrock, *Queueing Systems*, volume 1, 5.6).
 #[test]
 fn a_machine_behind_a_wire_is_an_m_d_1_queue() {
     // Ethernet with preamble and gap, IP, TCP with timestamps, HTTP, content.
@@ -132,7 +132,7 @@ fn a_machine_behind_a_wire_is_an_m_d_1_queue() {
     }
 }
 
-/// Little's law: as many requests are under way, in the mean over time, as come in the time that one takes.
+/// Little's law: the mean number of requests in progress is the number that arrive during a response time.
 #[test]
 fn requests_under_way_are_those_that_came_in_a_response_time() {
     for (rate, arrivals) in [
@@ -171,7 +171,7 @@ fn what_is_offered_is_served_where_the_load_is_low() {
         },
         ..Experiment::default()
     };
-    // A part of a log may have another rate than the whole.
+    // Part of a log may have another rate than the whole log.
     logs.run.warmup_packets = Some(200_000);
     logs.run.measured_passes = Some(2.0);
     logs.clients.replayers = 3;
@@ -184,7 +184,7 @@ fn what_is_offered_is_served_where_the_load_is_low() {
             };
             let results = run(experiment);
             let served = results.request_rate();
-            // In one of twenty runs the interval does not cover it.
+            // In one of twenty runs, the interval does not cover the true value.
             let half_width = 2.0 * served.half_width.expect("an interval") + 1e-3 * rate;
             assert!(
                 (served.mean - rate).abs() < half_width,
@@ -202,7 +202,7 @@ fn what_is_offered_is_served_where_the_load_is_low() {
 
 #[test]
 fn more_than_can_be_served_is_told_and_has_no_response_time() {
-    // A connection takes the wire 1.3 ms.
+    // A connection occupies the wire for 1.3 ms.
     let under = run(&fixed(600.0, Arrivals::Poisson));
     assert_eq!(under.long_run.not_steady, [], "{:?}", under.long_run);
     let mut over = fixed(1_000.0, Arrivals::Poisson);
@@ -215,7 +215,7 @@ fn more_than_can_be_served_is_told_and_has_no_response_time() {
     assert!(over.clients.responses < 21_000, "it does not go on in vain");
 }
 
-/// A connection that is due when all clients are busy waits, and its wait counts.
+/// A connection that is due while all clients are busy waits, and its wait counts.
 #[test]
 fn who_finds_no_client_waits_for_one() {
     let time = |connections| {
@@ -234,7 +234,7 @@ fn who_finds_no_client_waits_for_one() {
     );
 }
 
-/// Small responses, and now and then one that keeps the only client for a second.
+/// Small responses, and occasionally one that occupies the only client for a second.
 struct Stalls {
     number: u64,
     files: FileSet,
@@ -264,8 +264,8 @@ impl Workload for Stalls {
     }
 }
 
-/// Coordinated omission: who counts from when requests were sent sees one slow response for each stall; of those that were due every 10 ms
-/// meanwhile a hundred were slow.
+/// Coordinated omission: measured from when requests were sent, there is one slow response per stall. Of the requests that were due every
+/// 10 ms meanwhile, a hundred were slow.
 #[test]
 fn a_stall_shows_in_the_time_from_when_requests_were_due() {
     let mut experiment = fixed(1.0, Arrivals::Even);
@@ -285,8 +285,8 @@ fn a_stall_shows_in_the_time_from_when_requests_were_due() {
     assert!(due.mean > sent.mean.map(|mean| 10.0 * mean), "{due:?}");
 }
 
-/// The response time law of interactive systems: clients that think for Z and wait for R ask N / (R + Z) times a second (Lazowska and others,
-/// *Quantitative System Performance*, 3.5).
+/// The response time law of interactive systems: N clients that think for Z and wait for R send N / (R + Z) requests per second (Lazowska
+/// and others, *Quantitative System Performance*, 3.5).
 #[test]
 fn clients_that_think_ask_as_the_response_time_law_says() {
     let thinks = [
@@ -305,11 +305,11 @@ fn clients_that_think_ask_as_the_response_time_law_says() {
             ..LoadSpec::default()
         };
         let results = run(&experiment);
-        // A client that has thought connects first: what that takes is not in the response time.
+        // After thinking, a client first connects, which is not part of the response time.
         let cycle_s = 100.0 / results.clients.request_rate;
         let response_s = results.clients.response_ms.mean.expect("responses") * 1e-3;
         let connecting_s = cycle_s - response_s - 0.2;
-        // Of 20,000 thoughts, the mean is off by a few milliseconds.
+        // Over 20,000 think times, the mean is off by a few milliseconds.
         assert!(
             (-0.005..0.01).contains(&connecting_s),
             "{think}: {connecting_s}"
@@ -318,7 +318,7 @@ fn clients_that_think_ask_as_the_response_time_law_says() {
     }
 }
 
-/// Servers that are compared see the same requests at the same times.
+/// Different servers get the same requests at the same times.
 #[test]
 fn equal_seeds_give_equal_bits_and_other_servers_the_same_requests() {
     let of = |mips, seed| {
@@ -350,8 +350,8 @@ fn loads_that_cannot_be_are_refused() {
     assert_eq!(refused(fixed(1.0, Arrivals::Log)), "load.arrivals");
 }
 
-/// Clients that read in pieces hold their rate from the first second on, whatever they ask for; those that take what comes only in the long
-/// run, for after a large file they wait.
+/// Clients that read in pieces keep to their rate from the first second on, whatever they request. Clients that take data as it arrives do
+/// so only in the long run, since they wait after a large file.
 #[test]
 fn clients_that_read_in_pieces_hold_their_rate_at_once() {
     const CLIENTS: u32 = 100;

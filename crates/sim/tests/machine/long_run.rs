@@ -1,4 +1,4 @@
-//! What a run says about the long run, and how long runs are.
+//! What a run predicts about the long run, and how long runs take.
 
 use baton_sim::config::{Experiment, WorkloadConfig};
 use baton_sim::results::{NotSteady, Results};
@@ -8,10 +8,10 @@ use rand::SeedableRng;
 use rand_distr::{Distribution, Pareto};
 use rand_pcg::Pcg64;
 
-/// A log of heavy-tailed responses on connections whose lengths are heavy-tailed as well, replayed from one of its connections on.
+/// A log of heavy-tailed responses on connections whose lengths are also heavy-tailed, replayed from one of its connections on.
 struct HeavyTailed {
     specs: Vec<RequestSpec>,
-    /// Where each connection ends.
+    /// End of each connection.
     ends: Vec<usize>,
     next: usize,
     files: FileSet,
@@ -109,7 +109,7 @@ fn throughput_divided_by_request_rate_is_the_mean_size() {
     }
 }
 
-/// What short parts of a heavy-tailed log say agrees with a run of fifty times their length; what was counted does not.
+/// Predictions from short parts of a heavy-tailed log agree with a run fifty times as long; plain counts do not.
 #[test]
 fn short_runs_agree_with_a_long_one() {
     let mut long = experiment();
@@ -211,7 +211,7 @@ fn a_run_says_why_it_is_not_steady() {
     assert_eq!(run.request_rate().half_width, None);
 }
 
-/// Caches on NICs are warm when they are full, or when each block of the log has been asked for.
+/// Caches on NICs are warm when they are full, or when each block of the log has been requested.
 #[test]
 fn caches_that_fill_are_warm_up() {
     let cached = |kib| {
@@ -240,7 +240,7 @@ fn caches_that_fill_are_warm_up() {
     assert!(known(&small) && known(&long) && !known(&short));
 }
 
-/// What caches find of large responses is not known before these are served.
+/// The hit ratio for large responses is not known before some have been served.
 #[test]
 fn caches_that_saw_only_small_responses_are_known_less_well() {
     let mut few = experiment();

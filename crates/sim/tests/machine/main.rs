@@ -1,4 +1,4 @@
-//! The machine as a whole. One program, since each has a machine of its own to be built.
+//! Tests of the whole machine. They are one program, since each program would have to build the machine again.
 
 mod checked;
 mod load;

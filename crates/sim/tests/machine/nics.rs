@@ -1,4 +1,4 @@
-//! Servers with several NICs: alike or of several kinds, with the kernel's sockets and with sockets on adapters.
+//! Servers with several NICs of one or several kinds, with the kernel's sockets and with sockets on adapters.
 
 use crate::checked::complete;
 use baton_bus::interconnect::InterconnectConfig;
@@ -7,7 +7,7 @@ use baton_sim::config::{EstablishedBy, Experiment, NicsConfig, Piece, WorkloadCo
 use baton_sim::results::Results;
 use baton_workload::FixedSpec;
 
-/// Requests for files of 8 KiB, by connections that ask four times.
+/// Returns an experiment with files of 8 KiB, and connections that send four requests each.
 fn experiment(connections: u32) -> Experiment {
     let mut experiment = Experiment {
         workload: WorkloadConfig::Fixed(FixedSpec::httperf(8 << 10, 4, None)),
@@ -20,7 +20,7 @@ fn experiment(connections: u32) -> Experiment {
     experiment
 }
 
-/// The same with sockets on adapters.
+/// Returns the same experiment with sockets on adapters.
 fn on_adapters(connections: u32, established_by: EstablishedBy) -> Experiment {
     let mut experiment = experiment(connections);
     experiment.offload.established_by = established_by;
@@ -95,7 +95,7 @@ fn adapters_wait_for_each_other_on_a_shared_bus() {
     );
 }
 
-/// Each adapter has a Soft_Limit of its own, and the host keeps each.
+/// Each adapter has its own Soft_Limit, which the host respects.
 #[test]
 fn limits_are_kept_by_adapter() {
     let mut experiment = on_adapters(40, EstablishedBy::Host);
@@ -123,7 +123,7 @@ fn limits_are_kept_by_adapter() {
     assert_eq!(most, Some(32));
 }
 
-/// A slow NIC beside a fast one: it has less time to spare.
+/// A slow NIC has less idle time than a fast one.
 #[test]
 fn nics_of_different_speed_are_busy_for_different_times() {
     let fast_and_slow =
@@ -142,7 +142,7 @@ fn nics_of_different_speed_are_busy_for_different_times() {
     }
 }
 
-/// The host uses the cache of the NIC that has one, and sends as always by the one that has none.
+/// The host uses the cache of the NIC that has one, and sends normally through the other NIC.
 #[test]
 fn one_nic_may_cache_and_another_not() {
     let by_descriptors = BOTH.map(|by| on_adapters(8, by));
@@ -164,7 +164,7 @@ fn one_caches(results: &Results) {
     assert!(results.nics[1].content_mbps > 0.0);
 }
 
-/// Instructions of a task are those of each NIC's own costs.
+/// The instructions of a task are those configured for each NIC.
 #[test]
 fn tasks_cost_what_each_kind_says() {
     let mut experiment = experiment(8);

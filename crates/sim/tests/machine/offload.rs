@@ -1,4 +1,4 @@
-//! The machine with full offload: the published table, what it costs, and that nothing gets lost whatever the settings.
+//! The machine with full offload: the published tables, costs, and that nothing gets lost, whatever the settings.
 
 use crate::checked::{complete, run};
 use baton_apps::web;
@@ -15,7 +15,7 @@ use baton_wire::{Span, Time};
 use baton_workload::FixedSpec;
 use proptest::prelude::*;
 
-/// Level and timer.
+/// Level and timer of batching.
 type Setting = (u32, u32);
 
 const MINIMAL: Setting = (1, 1_000);
@@ -48,12 +48,12 @@ fn with(mut experiment: Experiment, host: Setting, adapter: Setting) -> Experime
     experiment
 }
 
-/// Mean time to the first byte of a reply, microseconds.
+/// Returns the mean time to the first byte of a reply, in microseconds.
 fn response_us(results: &Results) -> f64 {
     1e3 * results.clients.first_byte_ms.mean.expect("responses")
 }
 
-/// Response time and crossings over the baseline's.
+/// Returns response time and crossings as ratios to the baseline's.
 fn ratios(experiment: &Experiment, baseline: &Results) -> (f64, f64) {
     let results = complete(experiment);
     (
@@ -62,11 +62,11 @@ fn ratios(experiment: &Experiment, baseline: &Results) -> (f64, f64) {
     )
 }
 
-/// Tables 1 and 2 for one connection: crossings within 0.05, response times within 30 per cent where batching is maximal, and within 0.1
-/// where the adapter's is tuned.
+/// Tables 1 and 2 for one connection: crossings within 0.05; response times within 30 per cent with maximal batching, and within 0.1 with
+/// the adapter's tuned batching.
 #[test]
 fn one_connection_is_as_published() {
-    /// Response time with batching on host, adapter and both, crossings with batching on the adapter or both.
+    /// File size, response times with batching on host, adapter and both, and crossings with batching on the adapter or both.
     struct Published(u32, [f64; 3], f64);
     for Published(file_bytes, response, crossings) in [
         Published(1 << 10, [10.6, 8.17, 17.8], 0.77),
@@ -97,7 +97,7 @@ fn one_connection_is_as_published() {
     );
 }
 
-/// What crosses for one reply, counted by hand.
+/// Crossings of the bus for one reply, counted by hand.
 #[test]
 fn crossings_of_one_reply_are_those_of_the_protocol() {
     let small = complete(&machine(1 << 10));
@@ -173,7 +173,7 @@ fn pages_written_behind_a_cork_fill_transfers() {
     assert!(long < 0.5 * short, "{long} of {short}");
 }
 
-/// The host establishes connections and hands off what the policy says, by the same descriptors.
+/// The host establishes connections and hands them off according to the policy, with the same descriptors.
 #[test]
 fn connections_are_handed_off_as_the_policy_says() {
     let mut experiment = machine(8 << 10);
@@ -182,7 +182,7 @@ fn connections_are_handed_off_as_the_policy_says() {
     offload(&mut experiment).established_by = EstablishedBy::Host;
     let all = complete(&experiment);
     let handoff = &all.handoff;
-    // Some are on their way when the run ends.
+    // Some handoffs are in progress when the run ends.
     assert!(handoff.attempted >= all.clients.connections, "{handoff:?}");
     assert!(
         handoff.not_offloaded.values().all(|count| *count == 0),
@@ -205,7 +205,7 @@ fn connections_are_handed_off_as_the_policy_says() {
     );
 }
 
-/// A connection may be handed off between two sends that a cork holds together: what is in TCP's buffer by then does not stay there.
+/// A connection may be handed off between two sends that a cork joins: data that is in TCP's buffer by then must not get stuck there.
 #[test]
 fn what_a_cork_holds_back_is_sent_after_a_handoff() {
     for enqueues in 1..=4 {
@@ -221,14 +221,14 @@ fn what_a_cork_holds_back_is_sent_after_a_handoff() {
     }
 }
 
-/// Host and adapter do one thing at a time, which the adapter takes from its queues.
+/// Lets host and adapter do one thing at a time, which the adapter takes from its queues.
 fn one_by_one(experiment: &mut Experiment, scheduler: Scheduler) {
     offload(experiment).adapter.piece = Piece::One;
     offload(experiment).host.piece = Piece::One;
     experiment.nic.firmware.scheduler = scheduler;
 }
 
-/// More connections on a slow NIC than it can serve, beside others on the host.
+/// Returns an experiment with more connections on a slow NIC than it can serve, and others on the host.
 fn overloaded(scheduler: Scheduler) -> Experiment {
     let mut experiment = machine(8 << 10);
     one_by_one(&mut experiment, scheduler);
@@ -242,7 +242,7 @@ fn overloaded(scheduler: Scheduler) -> Experiment {
     experiment
 }
 
-/// Under first come, first served packets of the host wait with all others; host first takes them out of turn (handoff-policies 4.2).
+/// With first come, first served, packets of the host wait with all others; host first takes them out of turn (handoff-policies 4.2).
 #[test]
 fn host_first_spares_packets_of_the_host_the_wait() {
     let [fcfs, host_first] =
@@ -256,7 +256,7 @@ fn host_first_spares_packets_of_the_host_the_wait() {
     }
 }
 
-/// Queues are finite; what finds one full is dropped by name, and sent again.
+/// Queues are finite; packets that find a queue full are dropped, counted by queue, and retransmitted.
 #[test]
 fn full_queues_drop_by_name() {
     let dropped = |scheduler, change: fn(&mut Config)| {
@@ -274,7 +274,7 @@ fn full_queues_drop_by_name() {
     assert!(plenty.values().all(|count| *count == 0), "{plenty:?}");
 }
 
-/// Load control sees what waits for the NIC's TCP, and keeps it below Hiwat on average by a lower Soft_Limit (handoff-policies 3.2).
+/// Load control observes the queue of the NIC's TCP, and keeps it below Hiwat on average by reducing Soft_Limit (handoff-policies 3.2).
 #[test]
 fn load_control_sees_the_receive_queue() {
     let later_half = |enabled| {
@@ -300,7 +300,7 @@ fn load_control_sees_the_receive_queue() {
     assert!(fewer < 0.7 * all, "Soft_Limit {fewer} of {all}");
 }
 
-/// A scheduler from outside takes the place of the one that is named.
+/// A custom scheduler replaces the configured one.
 #[test]
 fn a_scheduler_from_outside_takes_the_place_of_what_is_named() {
     let (fcfs, host_first) = (
@@ -318,7 +318,7 @@ fn a_scheduler_from_outside_takes_the_place_of_what_is_named() {
     assert_ne!(complete(&fcfs).nic, expected.nic, "it makes a difference");
 }
 
-/// Hard_Limit and load control work as on every machine.
+/// Hard_Limit and load control work as on every other machine.
 #[test]
 fn limits_keep_connections_on_the_host() {
     let mut experiment = machine(8 << 10);
@@ -335,7 +335,7 @@ fn limits_keep_connections_on_the_host() {
     assert!(results.series.iter().all(|sample| sample.soft_limit <= 3));
 }
 
-/// A rule from outside takes the place of level and timer, on both sides.
+/// A custom rule replaces level and timer, on both sides.
 #[test]
 fn batching_from_outside_takes_the_place_of_what_is_named() {
     #[derive(Debug)]
@@ -363,7 +363,7 @@ fn batching_from_outside_takes_the_place_of_what_is_named() {
     assert_ne!(without.offload, expected.offload, "it makes a difference");
 }
 
-/// What the adaptive policy is for: at 1 KB, with one and with five connections.
+/// The purpose of the adaptive policy: 1 KB files, with one and with five connections.
 #[test]
 fn adaptive_batching_saves_crossings_at_hardly_any_cost() {
     for connections in [1, 5] {
@@ -431,8 +431,8 @@ fn what_cannot_be_is_refused() {
     );
 }
 
-/// Requests and responses with data in them take several descriptors: the ring may have room, and not for the next of them. A host that
-/// had another try at once, and at no cost, never let time pass.
+/// Requests and responses with inline data take several descriptors, and the ring may have space for fewer. A host that retried at once
+/// without cost would never let time pass.
 #[test]
 fn a_request_waits_until_there_is_room_for_all_of_it() {
     let mut experiment = with(machine(82_079), (8, 44), (2, 2_020));
@@ -454,7 +454,7 @@ fn a_request_waits_until_there_is_room_for_all_of_it() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Whatever the settings: every byte of every reply is right, every invariant holds after every event.
+    /// With any settings, every byte of every reply is right, and every invariant holds after every event.
     #[test]
     fn any_settings_serve_every_request(
         levels in (0_u32..8, 0_u32..8),
@@ -492,7 +492,7 @@ proptest! {
         host.accept_timeout_us = 2_000;
         (host.most_inline, adapter.most_inline) = (inline.0, inline.0);
         adapter.cumulative_sends = inline.1;
-        // Packets of the host's own stack cross whole.
+        // Packets of the host's own stack are transferred as a whole.
         let transfer_bytes = transfer_bytes.max(if handoff.is_some() { 11 } else { 0 });
         host.batching.max_transfer_bytes = 1 << transfer_bytes;
         adapter.batching.max_transfer_bytes = 1 << transfer_bytes;
@@ -544,7 +544,7 @@ proptest! {
     }
 }
 
-/// A machine whose host's stack answers what clients of a log ask for.
+/// Returns a machine whose host stack serves the requests of a log.
 fn from_a_log(application: web::Config) -> Experiment {
     let mut experiment = machine(8 << 10);
     offload(&mut experiment).established_by = EstablishedBy::Host;
@@ -562,7 +562,7 @@ fn from_a_log(application: web::Config) -> Experiment {
     experiment
 }
 
-/// Where requests are pipelined a header may find room for a part of it only: the rest is sent when there is some.
+/// With pipelined requests, there may be space for part of a header only; the rest is sent later.
 #[test]
 fn headers_that_find_little_room_are_sent_all_the_same() {
     let mut experiment = from_a_log(web::Config::default());
@@ -571,7 +571,7 @@ fn headers_that_find_little_room_are_sent_all_the_same() {
     assert!(results.clients.connections < results.clients.responses);
 }
 
-/// What a log asks for on one connection is asked for on several, where the server ends each after a response.
+/// Requests that a log has on one connection use several if the server closes each connection after a response.
 #[test]
 fn a_server_that_closes_has_a_connection_for_each_request() {
     let experiment = from_a_log(web::Config {

@@ -1,4 +1,4 @@
-//! The adapter's data cache below sockets on the adapter (data-caching 4): what crosses, what it costs, and that every byte is right.
+//! The adapter's data cache below sockets on the adapter (data-caching 4): bus transfers, costs, and that every byte is right.
 //!
 //! The machine itself checks that every byte that clients receive is the right one.
 
@@ -14,7 +14,7 @@ use baton_sim::{Machine, NoObserver};
 use baton_workload::{FixedSpec, RemoteFilesSpec};
 use proptest::prelude::*;
 
-/// A server with all of TCP on its adapter, of whose content so much may be cached.
+/// Returns a server with all of TCP on its adapter, and a cache of this size for its content.
 fn machine(cache_kib: u32) -> Experiment {
     let mut experiment = Experiment {
         workload: WorkloadConfig::Generated {
@@ -52,7 +52,7 @@ fn task(results: &Results, name: &str) -> u64 {
     results.nic.tasks[name].count
 }
 
-/// What is sent by reference crosses as a descriptor, and a block crosses once.
+/// Data sent by reference crosses the bus as a descriptor, and each block crosses once.
 #[test]
 fn content_crosses_once() {
     let [without, with] = [0, 16 * 1024].map(|kib| complete(&machine(kib)));
@@ -60,7 +60,7 @@ fn content_crosses_once() {
     let cache = cache(&with);
     assert_eq!(cache.evictions, 0, "there is room for all");
     let crossed = with.bus.to_nic.bytes.content;
-    // Some is under way when measurement begins and ends.
+    // Some content is in progress when measurement begins and ends.
     let asked = cache.inserted_bytes + cache.bypassed_bytes;
     assert!(crossed.abs_diff(asked) < 100_000, "{crossed} of {asked}");
     assert!(cache.hit_percent() > 70.0, "{cache:?}");
@@ -70,7 +70,8 @@ fn content_crosses_once() {
     assert!(with.crossings_per_response() < without.crossings_per_response());
 }
 
-/// The adapter's work for the cache is the firmware's: a command for each block, a part of a packet for each run of a block, copied or not.
+/// The adapter is charged for the cache like the firmware: a command for each block, and a packet part for each run of a block, copied or
+/// not.
 #[test]
 fn the_adapter_is_charged_as_the_firmware_is() {
     let mut experiment = machine(64);
@@ -80,7 +81,7 @@ fn the_adapter_is_charged_as_the_firmware_is() {
     });
     for results in [&all, &one] {
         let (commands, inserts) = (task(results, "cache_insert"), cache(results).inserts);
-        // Some are under way when measurement begins and ends.
+        // Some commands are in progress when measurement begins and ends.
         assert!(
             commands.abs_diff(inserts) < inserts / 10,
             "{commands} for {inserts}"
@@ -93,7 +94,7 @@ fn the_adapter_is_charged_as_the_firmware_is() {
     assert!(task(&copied, "copy_line") > 10 * task(&copied, "append_cache"));
 }
 
-/// What leaves main memory leaves the cache: the one includes the other (data-caching 4.2).
+/// Data evicted from main memory is evicted from the cache, too: main memory includes the cache (data-caching 4.2).
 #[test]
 fn blocks_leave_with_their_pages() {
     let mut experiment = machine(16 * 1024);
@@ -110,7 +111,7 @@ fn blocks_leave_with_their_pages() {
     assert!(cache.blocks.0 <= pages, "{cache:?}");
 }
 
-/// The directory's work is the host's. Of files it copies nothing, with a cache or without: system calls take about as long.
+/// The host maintains the directory. It copies no file data, with a cache or without, so system calls take about the same time.
 #[test]
 fn the_host_looks_blocks_up_and_copies_nothing() {
     let [without, with] = [0, 16 * 1024].map(|kib| complete(&machine(kib)));
@@ -130,7 +131,7 @@ fn the_host_looks_blocks_up_and_copies_nothing() {
     );
 }
 
-/// Those that are handed off use it, and the packets of the others are put together from it.
+/// Connections that are handed off use the cache, and packets of other connections are assembled from it.
 #[test]
 fn connections_on_the_host_send_from_the_cache_too() {
     let mut experiment = machine(16 * 1024);
@@ -148,7 +149,7 @@ fn connections_on_the_host_send_from_the_cache_too() {
     assert!(kept > 50.0, "{kept}");
 }
 
-/// A policy from outside takes the place of the one that is named.
+/// A custom policy replaces the configured one.
 #[test]
 fn replacement_from_outside_takes_the_place_of_what_is_named() {
     let (lru, mut fifo) = (machine(64), machine(64));
@@ -165,7 +166,7 @@ fn replacement_from_outside_takes_the_place_of_what_is_named() {
     );
 }
 
-/// Files that clients write, over a wire that loses and reorders.
+/// Returns an experiment with files that clients write, over a wire that loses and reorders.
 fn remote_files(coherence: CoherenceConfig) -> Experiment {
     let mut experiment = machine(1024);
     experiment.workload = WorkloadConfig::RemoteFiles(RemoteFilesSpec {
@@ -181,7 +182,7 @@ fn remote_files(coherence: CoherenceConfig) -> Experiment {
     experiment
 }
 
-/// Whoever asks for a file gets it as it was at one moment, whatever the protocol that keeps the cache in step.
+/// A client that requests a file gets one consistent revision, whatever the coherence protocol.
 #[test]
 fn files_that_change_never_mix_revisions() {
     for established_by in [EstablishedBy::Adapter, EstablishedBy::Host] {
@@ -205,7 +206,7 @@ fn files_that_change_never_mix_revisions() {
     }
 }
 
-/// Each block of a live stream crosses for one viewer, and all others have it from the cache.
+/// Each block of a live stream crosses the bus for one viewer; all others get it from the cache.
 #[test]
 fn viewers_of_a_live_stream_share_its_blocks() {
     let block = LiveConfig {
@@ -222,7 +223,7 @@ fn viewers_of_a_live_stream_share_its_blocks() {
     assert!(cache(&results).stale > 0, "a block is a revision");
 }
 
-/// A live stream, few of whose viewers ask late for a block.
+/// Returns an experiment with a live stream, few of whose viewers request a block late.
 fn live(established_by: EstablishedBy, viewers: u32, evict_delivered: bool) -> Experiment {
     let block = LiveConfig {
         block_bytes: 20_000,
@@ -235,7 +236,7 @@ fn live(established_by: EstablishedBy, viewers: u32, evict_delivered: bool) -> E
     let viewer = FixedSpec::httperf(block.block_bytes.into(), 1_000, None);
     experiment.workload = WorkloadConfig::Fixed(viewer);
     experiment.clients.connections = viewers;
-    // Time enough to serve all viewers before the next block.
+    // Fast enough to serve all viewers before the next block.
     experiment.nic.mips = 1_600;
     experiment
 }
@@ -245,8 +246,8 @@ fn content_crossed_per_delivered(results: &Results) -> f64 {
     results.bus.to_nic.bytes.content as f64 / delivered
 }
 
-/// A block of a live stream leaves the cache when all who waited for it have it, and not before: it crosses once, as one that stays does
-/// (data-caching 4.2).
+/// A block of a live stream is evicted when all viewers that waited for it have received it, and not before: like a block that stays, it
+/// crosses the bus once (data-caching 4.2).
 #[test]
 fn blocks_of_a_live_stream_leave_once_delivered() {
     for (established_by, nics) in [
@@ -261,7 +262,7 @@ fn blocks_of_a_live_stream_leave_once_delivered() {
                 experiment.nics = nics.into();
                 complete(&experiment)
             });
-            // Blocks of 4 KB go as a whole, and a stream's block is not a multiple of that.
+            // Blocks of 4 KB are transferred as a whole, and a stream's block is not a multiple of that.
             let once = f64::from(nics) / 20.0 * (5.0 * 4_096.0) / 20_000.0;
             for results in [&evicted, &kept] {
                 let ratio = content_crossed_per_delivered(results) / once;
@@ -280,7 +281,7 @@ fn blocks_of_a_live_stream_leave_once_delivered() {
     }
 }
 
-/// Disks that pages come from change nothing of what is sent.
+/// Reading pages from disks does not change what is sent.
 #[test]
 fn pages_that_have_left_memory_are_sent_all_the_same() {
     let mut experiment = machine(256);
@@ -313,7 +314,7 @@ fn what_cannot_be_is_refused() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 
-    /// However small the cache, whatever gets lost and whoever moves: every byte is right, and every invariant holds after every event.
+    /// With any cache size, losses and moves, every byte is right, and every invariant holds after every event.
     #[test]
     fn any_cache_serves_every_request(
         cache_kib in 1_u32..200,

@@ -1,6 +1,6 @@
-//! Servers other than the paper's web server: a live stream, titles on demand, remote files that clients write (data-caching 6.4).
+//! Servers other than the paper's web server: live stream, video on demand, and remote files that clients write (data-caching 6.4).
 //!
-//! The machine itself checks that every byte that clients receive is the right one, of a revision that was current while they waited.
+//! The machine itself checks every byte that clients receive: it must be from a revision that was current while they waited.
 
 use crate::checked::{check, faulty, results, run};
 use baton_apps::web;
@@ -10,7 +10,7 @@ use baton_sim::config::{ApplicationConfig, Experiment, LiveConfig, WorkloadConfi
 use baton_sim::results::{NicCacheResults, Results};
 use baton_workload::{FixedSpec, OnDemandSpec, RemoteFilesSpec, TitleClass};
 
-/// Few packets of few clients, with every check after every event.
+/// Returns an experiment with few packets of few clients, and every check after every event.
 fn small(workload: WorkloadConfig, application: ApplicationConfig) -> Experiment {
     let mut experiment = Experiment {
         workload,
@@ -67,7 +67,7 @@ fn on_demand(rate_kbps: u32) -> Experiment {
     small(WorkloadConfig::OnDemand(load), ApplicationConfig::default())
 }
 
-/// The same with a data cache of `kib` on each NIC, and a bus that is as fast as need be.
+/// Adds a data cache of `kib` to each NIC, and a bus that is fast enough.
 fn cached(mut experiment: Experiment, kib: u32) -> Experiment {
     experiment.interconnect = InterconnectConfig::preset("pci-x-133").expect("a preset");
     experiment.host.kernel.nic_cache.enabled = true;
@@ -76,13 +76,13 @@ fn cached(mut experiment: Experiment, kib: u32) -> Experiment {
     experiment
 }
 
-/// Content that crossed the bus to the NICs for each byte of content that clients received.
+/// Returns the bytes of content that crossed the bus to the NICs for each byte that clients received.
 fn bus_bytes_per_delivered(run: &Results) -> f64 {
     let delivered = run.clients.content_mbps * run.measured_s * 1e6 / 8.0;
     run.bus.to_nic.bytes.content as f64 / delivered
 }
 
-/// What the caches of all NICs did.
+/// Returns the results of the caches of all NICs.
 fn caches(run: &Results) -> Vec<&NicCacheResults> {
     let ports = run.nics.iter();
     ports.filter_map(|port| port.cache.as_ref()).collect()
@@ -167,11 +167,11 @@ fn a_block_of_a_live_stream_crosses_the_bus_once_for_each_nic() {
     for (nics, clients) in [(1, 20), (2, 20), (1, 40)] {
         let mut experiment = live(clients);
         (experiment.nics, experiment.run.measured_packets) = (nics.into(), 5_000);
-        // All that is checked is in the machine of two NICs.
+        // Only the machine with two NICs checks everything.
         experiment.run.check = nics == 2;
         let without = bus_bytes_per_delivered(&results(&cached(experiment.clone(), 0)));
         assert!((without - 1.0).abs() < 0.05, "without a cache {without}");
-        // Blocks of 4 KB go as a whole, and a stream's block is not a multiple of that.
+        // Blocks of 4 KB are transferred as a whole, and a stream's block is not a multiple of that.
         let once = f64::from(nics) / f64::from(clients) * (5.0 * 4_096.0) / 20_000.0;
         let evicted = results(&cached(experiment.clone(), 256));
         experiment.application = ApplicationConfig::Live(LiveConfig {
@@ -181,7 +181,7 @@ fn a_block_of_a_live_stream_crosses_the_bus_once_for_each_nic() {
         let kept = results(&cached(experiment, 256));
         let ratio = bus_bytes_per_delivered(&kept) / once;
         assert!((ratio - 1.0).abs() < 0.2, "{nics} NICs: {ratio} times once");
-        // A block leaves when all viewers who waited for it were served; one that asks late finds it gone.
+        // A block is evicted when all viewers that waited for it were served; a late viewer does not find it.
         let ratio = bus_bytes_per_delivered(&evicted) / once;
         assert!(
             (0.9..1.2).contains(&ratio),
@@ -222,7 +222,7 @@ fn the_cache_pays_for_short_titles() {
     assert!(long > 0.9, "{long} of what is delivered");
 }
 
-/// Content on the bus to the NIC for each byte read, when `write_percent` of the operations are writes.
+/// Returns the content on the bus to the NIC for each byte read, when `write_percent` of the operations are writes.
 fn coherent(coherence: CoherenceConfig, write_percent: u32) -> (f64, Results) {
     let mut experiment = cached(remote_files(write_percent), 8 * 1024);
     experiment.host.kernel.nic_cache.coherence = coherence;
@@ -255,7 +255,7 @@ fn coherence_costs_bus_bytes_as_files_are_written() {
         };
         assert_eq!((stale, removed, updated), expected, "{cache:?}");
     }
-    // What is written again before it is read was copied for nothing.
+    // Data that is overwritten before it is read was copied in vain.
     let (lazy, _) = coherent(CoherenceConfig::Lazy, 50);
     let (update, _) = coherent(CoherenceConfig::Update, 50);
     assert!(update > 1.2 * lazy, "{update} {lazy}");
@@ -265,7 +265,7 @@ fn coherence_costs_bus_bytes_as_files_are_written() {
 fn cached_reads_are_current_under_faults_and_handoff() {
     for (seed, coherence) in (0..).zip(CoherenceConfig::ALL) {
         for handoff in [false, true] {
-            // Less than all the ranges: blocks are evicted, too.
+            // Smaller than all ranges together, so that blocks are evicted, too.
             let mut experiment = faulty(cached(remote_files(30), 512), seed);
             experiment.host.kernel.nic_cache.coherence = coherence;
             experiment.nic.firmware.hard_limit = if handoff { 10 } else { 0 };
@@ -280,7 +280,7 @@ fn cached_reads_are_current_under_faults_and_handoff() {
 #[test]
 fn affinity_makes_one_cache_of_two() {
     let content = |affinity| {
-        // One chunk a title: a connection asks for one file.
+        // One chunk per title: a connection requests one file.
         let load = OnDemandSpec {
             classes: vec![TitleClass {
                 viewers: 1,

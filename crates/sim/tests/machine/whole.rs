@@ -18,7 +18,7 @@ fn experiment(connections: u32, offloaded: u32) -> Experiment {
         ..Experiment::default()
     };
     experiment.clients.connections = connections;
-    // Fast enough that host packets, which go first, leave it time for handoffs.
+    // Fast enough that host packets, which have priority, leave time for handoffs.
     experiment.nic.mips = 1600;
     experiment.nic.firmware.hard_limit = offloaded;
     experiment.run.warmup_packets = Some(20_000);
@@ -42,7 +42,7 @@ fn equal_experiments_give_equal_bits() {
     assert_eq!(one, other.join().expect("the thread ran"));
 }
 
-/// The same policies, named by the experiment and given from outside, give the same bits.
+/// The same policies give the same bits, whether configured by name or passed as objects.
 #[test]
 fn policies_from_outside_take_the_place_of_those_that_are_named() {
     let mut named = Experiment {
@@ -159,7 +159,7 @@ fn without_cost_models_processors_take_no_time() {
     experiment.run.cost_models = false;
     let run = results(&experiment);
     assert_eq!(run.ended, Ended::Complete);
-    // But for a cycle a piece of work, so that time goes on.
+    // Except for one cycle per piece of work, so that time advances.
     assert!(run.host.idle_percent > 99.0 && run.nic.idle_percent > 99.0);
 }
 
@@ -168,7 +168,7 @@ fn packets_are_accounted_to_host_or_nic() {
     let run = results(&experiment(100, 50));
     let dropped: u64 = run.nic.drops.values().sum();
     let known = run.host.host_packets.packets + run.host.nic_packets.packets + dropped;
-    // Frames that wait on the NIC when measurement begins or ends make the only difference.
+    // The only difference is frames that wait on the NIC when measurement begins or ends.
     assert!(
         known.abs_diff(run.packets) < 3_000,
         "{known} of {}",
@@ -179,7 +179,7 @@ fn packets_are_accounted_to_host_or_nic() {
 
 #[test]
 fn a_wait_for_descriptors_never_loses_them() {
-    // The smallest queues there can be: everything stalls all the time, and everything arrives.
+    // The smallest possible queues: everything stalls all the time, but everything arrives.
     let mut experiment = experiment(30, 15);
     experiment.run.check = true;
     experiment.run.warmup_packets = Some(0);
@@ -214,7 +214,7 @@ fn two_nics_carry_twice_what_one_wire_can() {
     );
 }
 
-/// Two gigabit NICs on one PCI bus, and large files.
+/// Returns an experiment with two gigabit NICs on one PCI bus, and large files.
 fn on_pci() -> Experiment {
     let mut experiment = experiment(64, 0);
     experiment.workload = WorkloadConfig::Fixed(FixedSpec::httperf(100_000, 10, None));
@@ -228,7 +228,7 @@ fn on_pci() -> Experiment {
     experiment
 }
 
-/// With all that is checked after every event, which takes far longer than the event itself: enough packets to fill queues and windows.
+/// Checks everything after every event, which takes far longer than the event itself. There are enough packets to fill queues and windows.
 #[test]
 fn invariants_hold_on_a_saturated_bus() {
     let mut experiment = on_pci();
@@ -247,13 +247,13 @@ fn a_saturated_bus_holds_the_server_back() {
     let run = results(&on_pci());
     let bus = run.interconnect.expect("a bus that takes time");
     assert!(bus.utilisation_percent > 99.0, "{bus:?}");
-    // Less than both wires could carry, and more than one.
+    // Less than both wires could carry, but more than one.
     assert!(
         (1_000.0..1_600.0).contains(&run.clients.content_mbps),
         "{:?}",
         run.clients
     );
-    // What clients got has crossed the bus; what crosses when measurement begins and ends makes the difference.
+    // Content received by clients has crossed the bus; content that crosses when measurement begins and ends makes the difference.
     let got = run.clients.content_mbps * run.measured_s / 8e-6;
     let crossed = bus.usage.total().bytes.content as f64;
     assert!((crossed / got - 1.0).abs() < 0.05, "{crossed} of {got}");
@@ -285,7 +285,7 @@ fn every_byte_is_right_over_a_bus_with_handoff_and_losses() {
     }
 }
 
-/// A file cache of a megabyte before disks, which a load of three times as much keeps busy.
+/// Returns an experiment with a file cache of a megabyte, and disks kept busy by files three times as large.
 fn on_disks(blocking: bool) -> Experiment {
     let mut experiment = experiment(16, 0);
     let spec = GeneratorSpec {
@@ -323,7 +323,7 @@ fn disks_behind_a_small_file_cache_hold_the_server_back() {
     let disk = sleeping.disk.as_ref().expect("there are disks");
     let cache = sleeping.file_cache.expect("the file cache has a limit");
     assert!(cache.misses > 50 && disk.reads > 50, "{cache:?} {disk:?}");
-    // A process that sleeps for each read keeps one disk busy at a time.
+    // A process that sleeps during each read keeps only one disk busy at a time.
     let busy: f64 = disk.utilisation_percent.iter().sum();
     assert!((80.0..=100.1).contains(&busy), "{disk:?}");
     let bus = sleeping.interconnect.as_ref().expect("a bus");
@@ -352,7 +352,7 @@ fn caches_on_the_nics_keep_content_off_the_bus() {
     let (none, some) = (with(0), with(1024));
     assert!(none.nics.iter().all(|port| port.cache.is_none()));
     assert!(none.content_kept_off_bus_percent.expect("content").abs() < 5.0);
-    // The load asks for one file, which fits.
+    // The workload requests one file, which fits.
     assert!(
         some.content_kept_off_bus_percent > Some(95.0),
         "{:?}",
@@ -366,7 +366,7 @@ fn caches_on_the_nics_keep_content_off_the_bus() {
     assert!(some.clients.content_mbps > 1.2 * none.clients.content_mbps);
 }
 
-/// With one client all else takes as long as before: what it waits in a connection is told by the rate.
+/// With one client, everything else takes the same time, so the request rate reveals how long the client waits per connection.
 #[test]
 fn a_client_takes_its_time_for_each_thing_that_it_does() {
     const REQUESTS: f64 = 4.0;
@@ -377,7 +377,7 @@ fn a_client_takes_its_time_for_each_thing_that_it_does() {
         REQUESTS / results(&experiment).clients.request_rate * 1e6
     };
     let longer = of_connection(1_000) - of_connection(0);
-    // It asks as often as it is connected or answered, closes after the last answer, and begins again after the end.
+    // The client's latency applies to each request, to the close after the last answer, and to the next start.
     let waits = REQUESTS + 2.0;
     assert!(
         (longer / (waits * 1_000.0) - 1.0).abs() < 0.01,

@@ -1,4 +1,4 @@
-//! The application's end.
+//! The application's end of a connection to the broker.
 
 use super::Subscription;
 use super::messages::{
@@ -20,48 +20,49 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A broker that lives answers sooner.
+/// A running broker answers sooner.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
-/// The next one is there by then, if somebody starts it at once.
+/// If somebody restarts the broker at once, the next broker listens within this time.
 const LONGEST_ABSENCE: Duration = Duration::from_millis(1200);
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(20);
 
-/// Why a connection has not moved.
+/// Why a request to the broker failed.
 #[derive(Debug, thiserror::Error)]
 pub enum BrokerError {
-    /// The broker says why. The connection is where it was.
+    /// The broker refuses, for this reason. The connection stays where it was.
     #[error("{0}")]
     Refused(String),
     /// No broker listens.
     #[error("no broker is there: {0}")]
     Absent(io::Error),
-    /// The broker is gone, or does not answer. It may have done what it was asked for.
+    /// The broker is gone or does not answer. It may still have carried out the request.
     #[error("no answer of the broker: {0}")]
     NoAnswer(#[from] io::Error),
 }
 
-/// Where the connections of an application are.
+/// Where the connections of one application are.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApplicationPlaces {
-    /// Its process.
+    /// Process ID of the application.
     pub pid: u32,
-    /// A connection each.
+    /// One row for each connection.
     pub places: Vec<PlaceRow>,
     /// Why it has not told them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub silent: Option<String>,
 }
 
-/// A connection to the broker, or to the next one when that is gone.
+/// A connection to the broker. Reconnects to the next broker when the broker is gone.
 #[derive(Debug)]
 pub struct BrokerClient {
     path: PathBuf,
-    /// None once it has broken off.
+    /// `None` once the connection is broken.
     stream: Option<UnixStream>,
-    /// The one that has answered last is not known to be that which has taken connections, nor to have its adapter.
+    /// The broker that answered last is neither known to have taken this application's connections out of the kernel nor to have their
+    /// adapter.
     is_other: bool,
-    /// No broker has come when one was waited for.
+    /// No broker appeared when the client waited for one.
     is_missed: bool,
 }
 
@@ -69,7 +70,7 @@ impl BrokerClient {
     /// Connects to the broker that listens at `path`.
     ///
     /// # Errors
-    /// Nobody answers there.
+    /// No broker listens there.
     pub fn connect(path: &Path) -> io::Result<Self> {
         Ok(Self {
             path: path.to_owned(),
@@ -84,7 +85,7 @@ impl BrokerClient {
         Subscription::new(&self.path)
     }
 
-    /// Where the connections of all applications of this user are; of all users for root.
+    /// Returns where the connections of all applications of this user are; for root, those of all users.
     ///
     /// # Errors
     /// See [`BrokerError`].
@@ -93,7 +94,7 @@ impl BrokerClient {
         Ok(serde_json::from_slice(&text).map_err(io::Error::from)?)
     }
 
-    /// How often each limit of the broker has acted, by its name. For root and the broker's user.
+    /// Returns how often each limit of the broker took effect, by name. For root and the broker's user.
     ///
     /// # Errors
     /// See [`BrokerError`].
@@ -102,7 +103,8 @@ impl BrokerClient {
         Ok(serde_json::from_slice(&text).map_err(io::Error::from)?)
     }
 
-    /// Has all connections go back to the kernel, and none leave it any more. Gives how many have not after some seconds.
+    /// Makes all connections return to the kernel and keeps any from leaving it again. Returns how many have not returned after some
+    /// seconds.
     ///
     /// # Errors
     /// See [`BrokerError`].
@@ -112,7 +114,7 @@ impl BrokerClient {
         left.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData).into())
     }
 
-    /// The policy of applications that have none of their own.
+    /// Returns the policy for applications that have none of their own.
     ///
     /// # Errors
     /// See [`BrokerError`].
@@ -133,12 +135,12 @@ impl BrokerClient {
         Ok((pid != 0).then_some(pid))
     }
 
-    /// Whether the broker is there that has taken connections, or one that has its adapter: another one knows nothing of them.
+    /// Returns whether the connected broker knows this application's connections: it took them out of the kernel or has their adapter.
     pub fn is_there(&self) -> bool {
         !self.is_other && self.stream.as_ref().is_some_and(is_open)
     }
 
-    /// Where that one is gone: looks for the next, which must know a connection that was taken, if one is away.
+    /// If that broker is gone, looks for the next one. If a connection is `away`, the next broker must know it.
     pub(crate) fn look_for_next(&mut self, away: Option<&Flow>) {
         if self.is_there() {
             return;
@@ -154,8 +156,9 @@ impl BrokerClient {
         self.is_other = !known;
     }
 
-    /// Takes the connection of a socket out of the kernel: its state, a [`Moved`](baton_tcp::Moved) as bytes, which is to come back as it
-    /// is. All that was sent must be acknowledged. The socket stays, without a connection; its packets go to the adapter.
+    /// Takes the connection of a socket out of the kernel. Returns the received data that was not read, and the state without that data as
+    /// the bytes of a [`Moved`](baton_tcp::Moved), which must be given back unchanged. All sent data must be acknowledged. The socket stays
+    /// open without a connection, whose packets go to the adapter from now on.
     ///
     /// # Errors
     /// See [`BrokerError`].
@@ -163,7 +166,7 @@ impl BrokerClient {
         Ok(self.ask(TAKE, &[], Some(socket))?.body)
     }
 
-    /// Puts a connection back into the kernel, with that state: on a new socket.
+    /// Puts a connection with this state back into the kernel and returns its new socket.
     ///
     /// # Errors
     /// See [`BrokerError`]. The connection is lost then.
@@ -171,7 +174,7 @@ impl BrokerClient {
         self.ask_for_socket(GIVE_BACK, state)
     }
 
-    /// The same where the adapter that it was on its way to is gone: it comes back if that has not begun with it.
+    /// Takes a connection back whose adapter disappeared during the handoff, provided that the adapter had not started to use it.
     ///
     /// # Errors
     /// See [`BrokerError`]. The connection is lost then.
@@ -179,7 +182,7 @@ impl BrokerClient {
         self.ask_for_socket(RECLAIM, state)
     }
 
-    /// The same where the adapter that had it is gone: it comes back as that has left it.
+    /// Takes a connection back whose adapter is gone, in the state in which the adapter left it.
     ///
     /// # Errors
     /// See [`BrokerError`]. The connection is lost then.
@@ -188,7 +191,7 @@ impl BrokerClient {
         self.ask_for_socket(RECOVER, &text)
     }
 
-    /// After a request without an answer: waits until the next broker is there. False if none comes.
+    /// Waits for the next broker after a request was not answered. Returns false if none appears.
     pub(crate) fn wait_for_next(&mut self) -> bool {
         let limit = Instant::now() + LONGEST_ABSENCE;
         while !self.is_missed && self.policy().is_err_and(|error| is_silent(&error)) {
@@ -198,7 +201,7 @@ impl BrokerClient {
         !self.is_missed
     }
 
-    /// A broker that is killed before it has answered may not have done what it was asked for: the next one knows.
+    /// Repeats the request if a broker is killed before it answers: the next broker knows whether the request was carried out.
     fn ask_for_socket(&mut self, kind: u32, body: &[u8]) -> Result<OwnedFd, BrokerError> {
         let limit = Instant::now() + LONGEST_ABSENCE;
         loop {
@@ -207,7 +210,7 @@ impl BrokerClient {
                     thread::sleep(BETWEEN_ATTEMPTS);
                 }
                 Err(error) => {
-                    // There may be many connections to ask for, and nobody waits for each.
+                    // There may be requests for many connections; do not wait again for each of them.
                     self.is_missed = is_silent(&error);
                     return Err(error);
                 }
@@ -235,7 +238,7 @@ impl BrokerClient {
         messages::send(&stream, kind, body, socket.as_slice())?;
         let answer = messages::receive(&stream)?.ok_or(io::ErrorKind::UnexpectedEof);
         let answer = answer.map_err(io::Error::from)?;
-        // What has answered may be asked again.
+        // Only a stream that has answered is used again.
         self.stream = Some(stream);
         match answer.kind {
             DONE => Ok(answer),
@@ -251,7 +254,7 @@ fn is_silent(error: &BrokerError) -> bool {
     matches!(error, BrokerError::Absent(_) | BrokerError::NoAnswer(_))
 }
 
-/// The socket that comes with an answer. Until here it would have reset its connection if it had gone.
+/// Returns the socket of an answer. Until now, closing the socket would have reset its connection; this clears its linger option.
 fn socket_of(answer: Message) -> Result<OwnedFd, BrokerError> {
     let socket = answer.files.into_iter().next();
     let socket = socket.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
@@ -259,7 +262,7 @@ fn socket_of(answer: Message) -> Result<OwnedFd, BrokerError> {
     Ok(socket)
 }
 
-/// Whether the other end is there, and has said nothing.
+/// Returns whether the other end is open and has sent nothing.
 fn is_open(stream: &UnixStream) -> bool {
     let peeked = recv(stream, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT);
     peeked.is_err_and(|error| error == Errno::AGAIN)

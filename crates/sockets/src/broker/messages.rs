@@ -1,4 +1,4 @@
-//! What a broker says to applications and to the adapter, and they to it: a kind, a length and so many bytes; files go with the first byte.
+//! Messages between the broker and applications or the adapter: a kind, a length, and that many bytes. Files are sent with the first byte.
 
 use baton_wire::{Flow, SeqNr};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -19,50 +19,50 @@ use std::time::{Duration, Instant};
 pub const TAKE: u32 = 1;
 /// A connection, whose state this is, comes back. The answer has its new socket.
 pub const GIVE_BACK: u32 = 2;
-/// Which policy chooses the connections that are handed over, where an application has none of its own. The answer has its name.
+/// Asks for the policy that selects connections to hand off in applications without a policy of their own. The answer has its name.
 pub const POLICY: u32 = 5;
-/// All connections go back to the kernel, and none leaves it any more. The answer says how many have not.
+/// Makes all connections return to the kernel and keeps any from leaving it again. The answer says how many have not returned.
 pub const RESTORE_ALL: u32 = 6;
-/// Where the connections of all applications are, and why. The answer is JSON: [`ApplicationPlaces`](super::ApplicationPlaces).
+/// Asks where the connections of all applications are, and why. The answer is JSON: [`ApplicationPlaces`](super::ApplicationPlaces).
 pub const PLACES: u32 = 7;
-/// From now on the broker asks by this stream, and the application answers.
+/// Makes the stream one on which the broker asks and the application answers.
 pub const SUBSCRIBE: u32 = 8;
-/// What it asks: where the application's connections are. The answer is JSON: rows of places.
+/// Asks an application where its connections are. The answer is JSON: rows of places.
 pub const TELL: u32 = 9;
-/// The adapter is gone. A connection, whose state this is, was on its way there: it comes back if the adapter has not begun with it. The
-/// answer has its new socket.
+/// Takes back a connection, encoded by [`returned`], whose adapter disappeared during the handoff, provided that the adapter had not
+/// started to use it. The answer has its new socket.
 pub const RECLAIM: u32 = 10;
-/// The adapter is gone. A connection that it had comes back, if that is possible: [`Recovery`] as JSON. The answer has its new socket.
+/// Takes back, if possible, a connection whose adapter is gone: [`Recovery`] as JSON. The answer has its new socket.
 pub const RECOVER: u32 = 11;
-/// Which process is the adapter. The answer is its number, or 0.
+/// Asks which process is the adapter. The answer is its process ID, or 0.
 pub const ADAPTER: u32 = 12;
-/// From now on whoever asks is the adapter. The answer has the memory for its connections, and what keeps programs attached.
+/// Makes the sender the adapter. The answer has the memory for its connections, and the files that keep the programs attached.
 pub const ATTACH: u32 = 13;
-/// A socket of the adapter for the packets of this queue.
+/// Gives the broker a socket of the adapter for the packets of this queue.
 pub const GIVE_SOCKET: u32 = 14;
-/// A packet for the kernel. There is no answer.
+/// Delivers a packet to the kernel. There is no answer.
 pub const INJECT: u32 = 15;
-/// The adapter ends in order.
+/// Says that the adapter ends in an orderly way.
 pub const DETACH: u32 = 16;
-/// The broker is gone of whoever asks, which is the adapter: it becomes this broker's. With the memory for its connections, and what keeps programs
-/// attached.
+/// Makes the sender, an adapter whose broker is gone, the adapter of this broker. Comes with the memory for its connections and the files
+/// that keep the programs attached.
 pub const ADOPT: u32 = 17;
-/// After that: all sockets are given, and packets may come by this broker's programs.
+/// Follows [`ADOPT`]: all sockets are given, and this broker's programs may deliver packets.
 pub const TAKE_OVER: u32 = 18;
-/// Whether a connection, a flow as JSON, was taken out of the kernel for this application. The answer is `true` or `false`.
+/// Asks whether a connection, a flow as JSON, was taken out of the kernel for this application. The answer is `true` or `false`.
 pub const KNOWS: u32 = 19;
 /// How often each limit of the broker has acted. The answer is JSON: numbers by name.
 pub const COUNTERS: u32 = 21;
 /// It is done.
 pub const DONE: u32 = 3;
-/// It is not; the bytes are text that says why.
+/// Answers that the request was refused. The body is text that says why.
 pub const REFUSED: u32 = 4;
 
-/// Longest answer of a broker, bytes.
+/// Maximum length of a broker's answer, in bytes.
 const LONGEST: usize = 64 << 20;
-/// Longest state of a connection, bytes: what a socket holds unread, and unacknowledged. An adapter takes no longer ones.
+/// Maximum length of a connection's state with its unread and unacknowledged data, in bytes. An adapter accepts no longer state.
 pub const MOST_STATE_BYTES: usize = 16 << 20;
-/// Longest request beside those that have a state, a packet or the parameters of an adapter, bytes.
+/// Maximum length of requests that contain no state, no packet and no adapter parameters, in bytes.
 pub const MOST_SMALL_BYTES: usize = 4096;
 
 const HEADER_BYTES: usize = 8;
@@ -70,10 +70,10 @@ const HEADER_BYTES: usize = 8;
 /// Files that come with a message at most.
 const MOST_FILES: usize = 4;
 
-/// A message, and the files that came with it.
+/// A message and its files.
 #[derive(Debug)]
 pub struct Message {
-    /// One of those above.
+    /// One of the constants of this module.
     pub kind: u32,
     /// The bytes.
     pub body: Vec<u8>,
@@ -82,7 +82,7 @@ pub struct Message {
 }
 
 impl Message {
-    /// The socket that it is about.
+    /// Returns the socket that the message is about.
     pub fn socket(&self) -> Option<BorrowedFd<'_>> {
         self.files.first().map(OwnedFd::as_fd)
     }
@@ -93,13 +93,13 @@ impl Message {
 pub struct Recovery {
     /// The connection.
     pub flow: Flow,
-    /// The sequence number behind all that the adapter was given to send.
+    /// Sequence number after the last byte that the adapter was given to send.
     pub sent: SeqNr,
-    /// The one behind all that was received from it.
+    /// Sequence number after the last byte that was received from the adapter.
     pub received: SeqNr,
 }
 
-/// The most that a request has.
+/// Maximum size of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Most {
     /// Bytes.
@@ -109,12 +109,12 @@ pub struct Most {
 }
 
 impl Most {
-    /// Of a request of this kind.
+    /// Returns the maximum size of a request of this kind.
     pub fn of(kind: u32) -> Self {
         let (bytes, files) = match kind {
             GIVE_BACK | RECLAIM => (MOST_STATE_BYTES, 0),
             TAKE | GIVE_SOCKET => (MOST_SMALL_BYTES, 1),
-            // The largest packet of IP, with a header of Ethernet.
+            // The largest IP packet with an Ethernet header.
             INJECT => (65_536 + 64, 0),
             ATTACH => (MOST_STATE_BYTES / 256, 0),
             ADOPT => (MOST_STATE_BYTES / 256, MOST_FILES),
@@ -123,28 +123,28 @@ impl Most {
         Self { bytes, files }
     }
 
-    /// Of an answer of the broker.
+    /// Maximum size of a broker's answer.
     const ANSWER: Self = Self {
         bytes: LONGEST,
         files: MOST_FILES,
     };
 }
 
-/// Why a message is not taken.
+/// Why a message is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Excess {
-    /// It is longer than its kind may be.
+    /// The message is longer than its kind allows.
     #[error("a message of {len} bytes; expected at most {most}")]
     Bytes {
-        /// Its length.
+        /// Length of the message.
         len: usize,
-        /// The longest.
+        /// Maximum length.
         most: usize,
     },
-    /// It came with more files than its kind may.
+    /// The message has more files than its kind allows.
     #[error("a message with too many files; expected at most {most}")]
     Files {
-        /// The most.
+        /// Maximum number of files.
         most: usize,
     },
 }
@@ -155,10 +155,10 @@ impl From<Excess> for io::Error {
     }
 }
 
-/// Neither sending nor receiving takes longer than this, or it fails.
+/// Makes sending and receiving fail after this time.
 ///
 /// # Errors
-/// The system does not set it.
+/// The system does not set the timeouts.
 pub fn limit_waits(stream: &UnixStream, longest: Duration) -> io::Result<()> {
     stream.set_read_timeout(Some(longest))?;
     stream.set_write_timeout(Some(longest))
@@ -167,7 +167,7 @@ pub fn limit_waits(stream: &UnixStream, longest: Duration) -> io::Result<()> {
 /// Sends a message.
 ///
 /// # Errors
-/// The other side is gone or takes nothing, or there are more bytes than a length can say, or more files than may be.
+/// The other side is gone or does not read, or there are too many bytes or files.
 pub fn send(
     mut stream: &UnixStream,
     kind: u32,
@@ -181,10 +181,10 @@ pub fn send(
     stream.write_all(&body[sent - HEADER_BYTES..])
 }
 
-/// Sends a message without files by a stream that does not block, until `limit` at the longest, however slowly the other side reads.
+/// Sends a message on a non-blocking stream, until `limit` at the latest, however slowly the other side reads.
 ///
 /// # Errors
-/// As [`send`]; the other side has not taken all of it by then.
+/// The errors of [`send`]; or the other side has not read enough by then.
 pub fn send_until(
     mut stream: &UnixStream,
     kind: u32,
@@ -215,10 +215,10 @@ pub fn send_until(
     Ok(())
 }
 
-/// Waits until a stream is ready for this, or its other side is gone.
+/// Waits until a stream is ready for `what`, or its other side is gone.
 ///
 /// # Errors
-/// It is not by `limit`, or the system cannot tell.
+/// Neither happened by `limit`, or the system call failed.
 pub fn wait(stream: &UnixStream, what: PollFlags, limit: Option<Instant>) -> io::Result<()> {
     loop {
         let left = limit.map(|limit| limit.saturating_duration_since(Instant::now()));
@@ -234,7 +234,7 @@ pub fn wait(stream: &UnixStream, what: PollFlags, limit: Option<Instant>) -> io:
     }
 }
 
-/// Sends header and files, and of the body what there is room for; gives how many bytes that was.
+/// Sends the header, the files, and as much of the body as fits. Returns the number of bytes sent.
 fn begin(
     stream: &UnixStream,
     kind: u32,
@@ -258,41 +258,41 @@ fn begin(
     })?)
 }
 
-/// A message that comes in, as far as it has come. The stream says whether reading waits for more.
+/// A message that is being received. Whether a read waits for more depends on the stream.
 #[derive(Debug, Default)]
 pub struct Incoming {
     header: [u8; HEADER_BYTES],
-    /// Bytes of it that are there.
+    /// Number of bytes of the header that have arrived.
     header_len: usize,
-    /// Its length is known, and it is not too long.
+    /// The length is known and within the limit.
     is_announced: bool,
     body: Vec<u8>,
     files: SmallVec<[OwnedFd; MOST_FILES]>,
 }
 
-/// How far a message has come.
+/// How much of a message has arrived.
 #[derive(Debug)]
 pub enum Progress {
-    /// There is nothing more now.
+    /// Nothing more is available now.
     Waits,
-    /// It has so many bytes, none of which has been read. Told once.
+    /// The header has arrived and announces a body of this length. Reported once for a message.
     Announced(usize),
-    /// It is there.
+    /// The complete message.
     Whole(Message),
-    /// The other side is gone, after a whole message.
+    /// The other side closed the stream after a complete message.
     Gone,
 }
 
 impl Incoming {
-    /// Whether some of a message has come, and not all.
+    /// Returns whether a part of a message has arrived.
     pub fn has_begun(&self) -> bool {
         self.header_len > 0
     }
 
-    /// Reads what there is of a message that may have as much as `most` says of its kind. Files that come with its later bytes are closed.
+    /// Reads what has arrived of a message, whose kind may have the size that `most` says. Files that come with its later bytes are closed.
     ///
     /// # Errors
-    /// It breaks off, or has more than it may ([`Excess`]).
+    /// The stream ends within the message, or the message is too large ([`Excess`]).
     pub fn read(
         &mut self,
         mut stream: &UnixStream,
@@ -328,7 +328,7 @@ impl Incoming {
             self.is_announced = true;
             return Ok(Progress::Announced(len));
         }
-        // A length alone costs nothing: memory is taken as the bytes come.
+        // Announcing a large length costs little: memory beyond that of a short message is reserved only as the bytes arrive.
         let left = len - self.body.len();
         if left > 0
             && let Err(error) = stream.take(left as u64).read_to_end(&mut self.body)
@@ -342,7 +342,7 @@ impl Incoming {
         Ok(Progress::Whole(Message { kind, body, files }))
     }
 
-    /// The first bytes, with the files.
+    /// Reads the first bytes together with the files.
     fn read_first(&mut self, stream: &UnixStream) -> io::Result<usize> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FILES))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -354,7 +354,7 @@ impl Incoming {
                 self.files.extend(more);
             }
         }
-        // What there was no room for the kernel has closed.
+        // The kernel has closed the files that did not fit.
         if received.flags.contains(ReturnFlags::CTRUNC) {
             return Err(Excess::Files { most: MOST_FILES }.into());
         }
@@ -369,18 +369,18 @@ fn waits(error: io::Error) -> io::Result<Progress> {
     }
 }
 
-/// The next answer of a broker; none when the other side is gone.
+/// Receives the next answer of a broker. Returns `None` if the other side is gone.
 ///
 /// # Errors
-/// It breaks off, or is longer than any.
+/// The stream ends within the answer, or the answer is longer than any may be.
 pub fn receive(stream: &UnixStream) -> io::Result<Option<Message>> {
     receive_at_most(stream, |_| Most::ANSWER)
 }
 
-/// The next message, which may have as much as `most` says of its kind; none when the other side is gone.
+/// Receives the next message, whose kind may have the size that `most` says. Returns `None` if the other side is gone.
 ///
 /// # Errors
-/// As [`Incoming::read`]; or nothing comes for as long as the stream waits.
+/// The errors of [`Incoming::read`]; or nothing arrives before the stream's timeout.
 pub fn receive_at_most(
     stream: &UnixStream,
     most: impl Fn(u32) -> Most,
@@ -464,7 +464,7 @@ mod tests {
         }
     }
 
-    /// As many as a message can have: those beyond the most of any kind are closed by the kernel.
+    /// Sends more files than any kind of message may have; the kernel closes those for which the buffer has no space.
     #[test]
     fn files_beyond_the_most_are_closed() {
         let (one, other) = UnixStream::pair().expect("a pair");

@@ -1,5 +1,5 @@
-//! How an application and the broker of an adapter beside the kernel ask each other: for connections of the kernel and to have them back; and
-//! where the application's connections are.
+//! The protocol between applications and the broker: taking connections out of the kernel and putting them back, and reporting where the
+//! application's connections are.
 
 mod client;
 pub mod messages;

@@ -1,4 +1,4 @@
-//! What a broker asks an application: where its connections are.
+//! The stream on which a broker asks an application where its connections are.
 
 use super::messages::{self, DONE, SUBSCRIBE, TELL};
 use crate::kernel::PlaceRow;
@@ -11,18 +11,18 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-/// A broker that asks takes the answer sooner.
+/// A broker that asks reads the answer sooner.
 const LONGEST_WAIT: Duration = Duration::from_millis(500);
 
-/// A stream by which a broker asks.
+/// A stream on which a broker asks.
 #[derive(Debug)]
 pub(crate) struct Subscription(UnixStream);
 
 impl Subscription {
-    /// Has the broker at `path` ask.
+    /// Subscribes to the questions of the broker at `path`.
     ///
     /// # Errors
-    /// Nobody answers there.
+    /// No broker listens there.
     pub(crate) fn new(path: &Path) -> io::Result<Self> {
         let stream = unix_socket::connect(path)?;
         messages::limit_waits(&stream, LONGEST_WAIT)?;
@@ -30,7 +30,7 @@ impl Subscription {
         Ok(Self(stream))
     }
 
-    /// Answers what the broker asks.
+    /// Answers the broker's question, if there is one.
     ///
     /// # Errors
     /// The broker is gone, or asks for what nobody knows.

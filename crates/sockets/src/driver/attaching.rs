@@ -1,4 +1,4 @@
-//! Losing the adapter, and finding it again.
+//! Losing the adapter and attaching to another.
 
 use super::Driver;
 use crate::link::HostEnd;
@@ -7,7 +7,7 @@ use baton_iolib::{AnyHostLink, ConnectError};
 use rustix::event::epoll;
 use std::io;
 
-/// The number of the link among the events of the epoll instance.
+/// Event data of the link in the epoll instance.
 const LINK: epoll::EventData = epoll::EventData::new_u64(0);
 
 /// Why there is no adapter.
@@ -16,15 +16,15 @@ pub enum Trouble {
     /// The link was lost.
     #[error("{}", lost(.0))]
     Lost(LinkError),
-    /// No other was found.
+    /// No other adapter was found.
     #[error("no adapter: {0}")]
     NotFound(ConnectError),
-    /// There is no room for another link.
+    /// The system has no resources for another link.
     #[error("no room for the link: {0}")]
     NoRoom(io::Error),
 }
 
-/// How the link was lost, as an application sees it.
+/// Describes to an application how the link was lost.
 fn lost(error: &LinkError) -> String {
     match error {
         LinkError::Gone => "the adapter is gone".to_owned(),
@@ -33,20 +33,20 @@ fn lost(error: &LinkError) -> String {
 }
 
 impl Driver {
-    /// Why there is no adapter, if there is none.
+    /// Returns why there is no adapter, if there is none.
     pub fn trouble(&self) -> Option<&Trouble> {
         self.trouble.as_ref()
     }
 
-    /// Whether there is no adapter and it is time to look for one.
+    /// Returns whether there is no adapter and it is time to look for one.
     pub(crate) fn retry_is_due(&self) -> bool {
         self.end.link.is_lost() && self.now() >= self.retry.at()
     }
 
-    /// Somebody has looked for an adapter while there was none. True when it was found.
+    /// Handles the outcome of an attempt to attach. Returns true if an adapter is attached now.
     pub(crate) fn handle_attempt(&mut self, found: Result<AnyHostLink, ConnectError>) -> bool {
         let trouble = match found {
-            // Somebody else was quicker.
+            // Another thread was faster.
             Ok(_) if !self.end.link.is_lost() => return true,
             Ok(link) => match self.install(link) {
                 Ok(()) => return true,
@@ -59,7 +59,7 @@ impl Driver {
         false
     }
 
-    /// Goes on with this link. Listeners are set up again by the next turn.
+    /// Installs a new link. The next turn sets up the listeners again.
     pub(super) fn install(&mut self, link: AnyHostLink) -> io::Result<()> {
         self.end.os.limit_sends(link.geometry().most_sends);
         let link = HostEnd::Attached(link);
@@ -72,14 +72,14 @@ impl Driver {
         Ok(())
     }
 
-    /// The link is of no use any more, and all connections with it.
+    /// Gives up the link, and with it all its connections.
     pub(crate) fn lose(&mut self, error: LinkError) {
         let now = self.now();
         if matches!(error, LinkError::Gone) {
-            // Its last words count. What is wrong with them is of no consequence any more.
+            // The adapter's last messages still count. Errors in them no longer matter.
             let _ = self.end.os.gather(now, &mut self.end.link);
         }
-        // Closing its descriptor takes it off the epoll instance.
+        // Closing the old link's descriptor removes it from the epoll instance.
         self.end.link = HostEnd::Lost(*self.end.link.counters());
         self.links_lost += 1;
         self.trouble = Some(Trouble::Lost(error));
@@ -87,7 +87,7 @@ impl Driver {
         self.end.os.handle_link_lost(now);
     }
 
-    /// Sees to it that the epoll instance waits for what the link wants.
+    /// Makes the epoll instance wait for what the link needs.
     pub(crate) fn watch(&mut self) -> io::Result<()> {
         if let Some((fd, interest)) = self.end.link.interest()
             && interest != self.watched

@@ -1,4 +1,4 @@
-//! The layer for one thread: the host's half, its link, and the wait for it.
+//! The single-threaded layer: the host's half, its link, and waiting for it.
 
 mod attaching;
 mod retry;
@@ -22,19 +22,19 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Rounds of what there is to do, before the application has its turn.
+/// Rounds of work per turn, before the application gets control.
 const MOST_ROUNDS: u32 = 4;
 
-/// Sockets of an adapter for an application that has one thread, or that looks after its threads itself.
+/// Sockets of an adapter for an application that has one thread, or that synchronizes its threads itself.
 ///
-/// Order of calls: [`Driver::turn`]; [`Driver::next_ready`] until there is none, each followed by what the application does about
-/// it through [`Driver::calls`] and [`Driver::os_mut`]; [`Driver::turn`] again, which lets what was asked for go; [`Driver::wait`].
+/// Call in this order: [`Driver::turn`]; [`Driver::next_ready`] until it returns `None`, handling each socket through [`Driver::calls`] and
+/// [`Driver::os_mut`]; [`Driver::turn`] again, which submits the requests made meanwhile; [`Driver::wait`].
 ///
-/// An event loop that has other things to wait for, too, waits for its file descriptor (`as_fd`) to become readable instead, no longer
+/// An event loop that waits for other things as well waits for the driver's file descriptor (`as_fd`) to become readable instead, no longer
 /// than [`Driver::before_wait`] says.
 ///
-/// When the adapter is gone all connections have failed. Listeners stay: they listen again once [`Driver::turn`] has found
-/// an adapter, which it tries ever more rarely.
+/// When the adapter is gone, all connections have failed. Listeners stay: they listen again once [`Driver::turn`] has found an adapter, for
+/// which it looks at growing intervals.
 ///
 /// ```no_run
 /// use baton_host::{Ready, Receive, Sockets};
@@ -73,11 +73,11 @@ pub struct Driver {
     start: Instant,
     spin: Spin,
     retry: Retry,
-    /// Why the last link was lost, or the last attempt to find another failed.
+    /// Why the last link was lost, or the last attempt to find another adapter failed.
     trouble: Option<Trouble>,
-    /// Readable when there is something to do.
+    /// Readable when there is work to do.
     epoll: Arc<OwnedFd>,
-    /// What the epoll instance waits for at the link.
+    /// The events of the link that the epoll instance waits for.
     watched: epoll::EventFlags,
     links_lost: u64,
 }
@@ -86,7 +86,7 @@ impl Driver {
     /// Attaches to an adapter.
     ///
     /// # Errors
-    /// There is none, or it refuses.
+    /// There is no adapter, or it refuses.
     pub fn open(address: AdapterAddress, mut config: DriverConfig) -> Result<Self, OpenError> {
         config.geometry.most_sends = config.os.most_sends;
         let os = OsLayer::new(config.os.clone())?;
@@ -112,69 +112,69 @@ impl Driver {
         Ok(driver)
     }
 
-    /// Time since it was made.
+    /// Returns the time since the driver was created.
     pub fn now(&self) -> Time {
         Time::ZERO + Span::from(self.start.elapsed())
     }
 
-    /// Where the adapter is.
+    /// Returns the address of the adapter.
     pub fn address(&self) -> &AdapterAddress {
         &self.address
     }
 
-    /// Its parameters.
+    /// Returns the parameters.
     pub fn config(&self) -> &DriverConfig {
         &self.config
     }
 
-    /// The host's half.
+    /// Returns the host's half.
     pub fn os(&self) -> &OsLayer<Bytes> {
         &self.end.os
     }
 
-    /// The host's half, to listen and to connect. What is asked for goes with the next [`Driver::turn`].
+    /// Returns the host's half, to listen and to connect. The next [`Driver::turn`] submits the requests.
     pub fn os_mut(&mut self) -> &mut OsLayer<Bytes> {
         &mut self.end.os
     }
 
-    /// The sockets and their link, for a socket layer that has a stack of its own beside them.
+    /// Returns the sockets and their link, for a socket layer that also has its own stack.
     pub fn adapter_end(&mut self) -> &mut AdapterEnd<Bytes, HostEnd> {
         &mut self.end
     }
 
-    /// The socket calls. What they ask for goes with the next [`Driver::turn`].
+    /// Returns the socket calls. The next [`Driver::turn`] submits their requests.
     pub fn calls(&mut self) -> Calls<'_, Bytes, HostEnd> {
         let now = self.now();
         self.end.os.calls(now, &mut self.end.link)
     }
 
-    /// The link.
+    /// Returns the link.
     pub fn link(&self) -> &HostEnd {
         &self.end.link
     }
 
-    /// What came of spinning before it slept.
+    /// Returns counters of how often spinning before a sleep has paid off.
     pub fn spins(&self) -> &SpinStats {
         self.spin.stats()
     }
 
-    /// Whether there is an adapter.
+    /// Returns whether there is an adapter.
     pub fn is_attached(&self) -> bool {
         !self.end.link.is_lost()
     }
 
-    /// How many links were lost.
+    /// Returns how many links were lost.
     pub fn links_lost(&self) -> u64 {
         self.links_lost
     }
 
-    /// The next socket that has something to say.
+    /// Returns the next socket that has become ready.
     pub fn next_ready(&mut self) -> Option<Ready> {
         self.end.os.next_ready()
     }
 
-    /// Lets go what is due and takes in what has come; looks for an adapter if there is none and it is time. True when
-    /// something happened.
+    /// Submits what is due and processes what has arrived; looks for an adapter if there is none and the next attempt is due. Returns true
+    /// if something happened.
     pub fn turn(&mut self) -> bool {
         if self.retry_is_due() {
             let found = AnyHostLink::connect(&self.address, &self.config.geometry);
@@ -183,7 +183,7 @@ impl Driver {
         self.turn_attached()
     }
 
-    /// The same without looking for an adapter.
+    /// Works like [`Driver::turn`], without looking for an adapter.
     pub(crate) fn turn_attached(&mut self) -> bool {
         if self.end.link.is_lost() {
             return false;
@@ -203,7 +203,7 @@ impl Driver {
         moved
     }
 
-    /// Lets go what is due, and takes in nothing.
+    /// Submits what is due, without processing what has arrived.
     pub(crate) fn transmit(&mut self) {
         if self.end.link.is_lost() {
             return;

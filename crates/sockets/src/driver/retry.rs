@@ -23,19 +23,19 @@ impl Retry {
         }
     }
 
-    /// There was an adapter until `now`.
+    /// Starts the pauses again after the adapter was lost at `now`.
     pub(crate) fn begin(&mut self, now: Time) {
         self.pause = self.first;
         self.at = now + self.pause;
     }
 
-    /// None was found at `now`.
+    /// Doubles the pause after an attempt has failed at `now`.
     pub(crate) fn failed(&mut self, now: Time) {
         self.pause = (self.pause * 2).min(self.longest);
         self.at = now + self.pause;
     }
 
-    /// When to try next.
+    /// Returns the time of the next attempt.
     pub(crate) fn at(&self) -> Time {
         self.at
     }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 impl Driver {
-    /// Waits until something may have happened, at most for `timeout`: spins first, if that has paid off lately.
+    /// Waits until something may have happened, at most for `timeout`. Spins first, if that has paid off lately.
     ///
     /// # Errors
     /// The system cannot wait.
@@ -28,8 +28,8 @@ impl Driver {
         }
     }
 
-    /// To be called before the application waits for [`Driver::as_fd`] by itself: the longest that it may wait. Zero when there is
-    /// something to do already.
+    /// Prepares for a wait of the application's own on [`Driver::as_fd`], and returns the longest that it may wait: zero if there is work
+    /// to do already.
     ///
     /// # Errors
     /// The system cannot wait.
@@ -42,7 +42,7 @@ impl Driver {
         Ok(until)
     }
 
-    /// When something has to be done even if nothing comes.
+    /// Returns when work is due even if nothing arrives.
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
         if self.end.link.is_lost() {
             return Some(self.retry.at());
@@ -50,16 +50,16 @@ impl Driver {
         self.end.os.poll_timeout()
     }
 
-    /// Whether there is something to take in, or the link has to be looked at because it is lost.
+    /// Returns whether something has arrived, including an error that means that the link is lost.
     pub(crate) fn has_news(&mut self) -> bool {
         match self.end.link.live() {
-            // An error is something to take in, too.
+            // An error is news, too.
             Some(link) => link.has_news().unwrap_or(true),
             None => false,
         }
     }
 
-    /// Asks the adapter to ring. False when there is something to do already.
+    /// Asks the adapter to wake this side up. Returns false if there is work to do already.
     pub(crate) fn prepare_to_sleep(&mut self) -> bool {
         self.end.link.mask_lazy(self.end.os.masks_lazy());
         match self.end.link.live() {
@@ -68,22 +68,22 @@ impl Driver {
         }
     }
 
-    /// What becomes readable when there is something to do, of however many links.
+    /// Returns the descriptor that becomes readable when there is work to do; it stays the same when the link changes.
     pub(crate) fn epoll(&self) -> &Arc<OwnedFd> {
         &self.epoll
     }
 
-    /// Whether to look for news again at once, at most until `due`, rather than to sleep.
+    /// Returns whether to poll again at once, at most until `due`, rather than to sleep.
     pub(crate) fn spins_on(&mut self, due: Option<Instant>) -> bool {
         !self.end.link.is_lost() && self.spin.goes_on(Instant::now(), due)
     }
 
-    /// While it was spun something came.
+    /// Records that something arrived while spinning.
     pub(crate) fn end_spin(&mut self) {
         self.spin.came();
     }
 
-    /// `timeout`, or less if something is to be done earlier.
+    /// Returns `timeout`, or less if work is due earlier.
     pub(crate) fn longest_wait(&self, timeout: Option<Duration>) -> Option<Duration> {
         let due = self
             .poll_timeout()
@@ -92,14 +92,14 @@ impl Driver {
     }
 }
 
-/// What becomes readable when there is something to do; see [`Driver::before_wait`]. The same for all links.
+/// The descriptor becomes readable when there is work to do; see [`Driver::before_wait`]. It stays the same when the link changes.
 impl AsFd for Driver {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
     }
 }
 
-/// What an epoll instance is waited for.
+/// Returns the poll(2) entry that waits for an epoll instance to become readable.
 pub(crate) fn readable(fd: &OwnedFd) -> PollFd<'_> {
     PollFd::new(fd, PollFlags::IN)
 }

@@ -1,4 +1,4 @@
-//! The socket layer on the kernel's sockets, with an adapter beside the kernel or without.
+//! The socket layer on kernel sockets, with or without an adapter.
 
 use super::places::PlaceRow;
 use super::stack::KernelStack;
@@ -16,26 +16,26 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::slice;
 
-/// The only one, if there is one.
+/// The only adapter, if there is one.
 const ADAPTER: AdapterId = AdapterId(0);
 
-/// Time for several retransmission timeouts: each move forgets congestion window and round trip.
+/// Several retransmission timeouts long, because each move discards the congestion window and the round-trip time.
 const LEAST_STAY: Span = Span::from_secs(1);
 
 /// An adapter that lives tells its limits sooner.
 const LONGEST_WAIT: Span = Span::from_ms(100);
 
-/// Between two looks for a broker, which cost a system call or two.
+/// Interval between two looks for a broker, each of which costs a system call or two.
 const BETWEEN_ATTEMPTS: Span = Span::from_secs(1);
 
-/// What moves connections between the kernel and an adapter.
+/// The parts that move connections between the kernel and an adapter.
 #[derive(Debug)]
 pub struct Handoff {
-    /// Who takes connections out of the kernel.
+    /// The broker that takes connections out of the kernel.
     pub broker: BrokerClient,
-    /// Which connections go to the adapter.
+    /// The policy that selects connections for the adapter.
     pub selection: Box<dyn Selection>,
-    /// How long a connection stays at least between two moves.
+    /// Minimum time that a connection stays in one place between two moves.
     pub least_stay: Span,
 }
 
@@ -45,17 +45,17 @@ pub struct KernelLayer {
     stack: KernelStack,
     layer: SocketLayer<Bytes>,
     links_lost: u64,
-    /// By which the broker asks, where there is one.
+    /// The stream on which the broker asks, if there is a broker.
     subscription: Option<Subscription>,
     /// When to look for a broker, if there is none.
     looks_at: Time,
 }
 
 impl Handoff {
-    /// By the broker at `path`, as `policy` says or, where there is none, the broker.
+    /// Uses the broker at `path` with this policy; without one, with the broker's policy.
     ///
     /// # Errors
-    /// Nobody answers there.
+    /// No broker listens there.
     pub fn by(path: &Path, policy: Option<&SelectionConfig>) -> io::Result<Self> {
         let mut broker = BrokerClient::connect(path)?;
         let selection = match policy {
@@ -69,10 +69,10 @@ impl Handoff {
         })
     }
 
-    /// The same, with the policy by its name.
+    /// Works like [`Handoff::by`], with the name of a policy.
     ///
     /// # Errors
-    /// Nobody answers there; `InvalidInput` when no policy has that name.
+    /// No broker listens there; `InvalidInput` if no policy has that name.
     pub fn named(path: &Path, policy: Option<&str>) -> io::Result<Self> {
         let invalid = |error| io::Error::new(io::ErrorKind::InvalidInput, error);
         let policy = policy
@@ -83,10 +83,10 @@ impl Handoff {
 }
 
 impl KernelLayer {
-    /// No sockets yet, and at most so many connections. Without a way to hand them off they stay in the kernel.
+    /// Creates a layer without sockets, for at most `most_sockets` connections. Without `handoff` they stay in the kernel.
     ///
     /// # Errors
-    /// The system has no room for another epoll instance.
+    /// The system has no resources for another epoll instance.
     pub fn new(most_sockets: usize, handoff: Option<Handoff>) -> io::Result<Self> {
         let least_stay = handoff.as_ref().map(|handoff| handoff.least_stay);
         let parts = handoff.map(|handoff| (handoff.broker, handoff.selection));
@@ -102,12 +102,14 @@ impl KernelLayer {
         })
     }
 
-    /// Has the adapter tell how many connections it takes, and waits until it has, that the first connection can be handed off; not for long.
+    /// Makes the adapter report how many connections it takes, and waits briefly for its answer, so that already the first connection can
+    /// be handed off.
     ///
     /// # Errors
-    /// There are as many sockets as may be, or the system cannot wait.
+    /// The maximum number of sockets is reached, or the system cannot wait.
     pub fn follow_limits(&mut self, driver: &mut Driver) -> io::Result<()> {
-        // By a packet socket. No packets come by it beside a kernel; all applications ask for the same, of which no matter who gets it.
+        // This uses a packet socket. No packets arrive on it next to a kernel; all applications ask for the same packets, and it does not
+        // matter who gets them.
         let any = Endpoint::new(Ipv4Addr::UNSPECIFIED.into(), 0);
         let now = driver.now();
         self.links_lost = driver.links_lost();
@@ -126,30 +128,30 @@ impl KernelLayer {
         }
     }
 
-    /// The kernel's sockets.
+    /// Returns the kernel's sockets.
     pub fn stack(&self) -> &KernelStack {
         &self.stack
     }
 
-    /// The kernel's sockets, to listen, to connect and to wait.
+    /// Returns the kernel's sockets, to listen, to connect and to wait.
     pub fn stack_mut(&mut self) -> &mut KernelStack {
         &mut self.stack
     }
 
-    /// The socket layer.
+    /// Returns the socket layer.
     pub fn layer(&self) -> &SocketLayer<Bytes> {
         &self.layer
     }
 
-    /// The socket layer, for what becomes ready and where it listens.
+    /// Returns the socket layer, for ready sockets and listeners.
     pub fn layer_mut(&mut self) -> &mut SocketLayer<Bytes> {
         &mut self.layer
     }
 
-    /// Listens there: see [`KernelStack::listen`].
+    /// Opens a listener: see [`KernelStack::listen`].
     ///
     /// # Errors
-    /// The port is in use, or may not be used.
+    /// The port is in use, or the process may not use it.
     pub fn listen(
         &mut self,
         at: SocketAddr,
@@ -161,20 +163,20 @@ impl KernelLayer {
         Ok((listener, local))
     }
 
-    /// Listens nowhere any more.
+    /// Closes all listeners.
     pub fn unlisten(&mut self) {
         for listener in self.layer.take_listeners() {
             self.stack.close_listener(listener);
         }
     }
 
-    /// Listens there no more.
+    /// Closes a listener.
     pub fn close_listener(&mut self, listener: ListenerId) {
         self.layer.remove_listener(listener);
         self.stack.close_listener(listener);
     }
 
-    /// A connection of the stack's gets a socket. None where there is no place for one: it is closed then.
+    /// Adds a socket for a connection of the stack. Closes the connection and returns `None` if there is no free place.
     pub(crate) fn admit(
         &mut self,
         now: Time,
@@ -192,12 +194,12 @@ impl KernelLayer {
         socket
     }
 
-    /// Whether a listener may have connections.
+    /// Returns whether a listener may have connections to accept.
     pub fn has_acceptable(&self, listener: ListenerId) -> bool {
         self.stack.has_acceptable(listener)
     }
 
-    /// What there is to receive on a connection, if need be after a question to the kernel.
+    /// Returns what can be received on a connection, after asking the kernel if necessary.
     pub(crate) fn ask_unread(
         &mut self,
         now: Time,
@@ -210,7 +212,8 @@ impl KernelLayer {
         self.calls(now, Some(driver)).unread(socket)
     }
 
-    /// Sends partial segments of a connection at once, or not. Gives its socket on the adapter, which is to be told, if it is there.
+    /// Sets whether a connection sends partial segments at once. If the connection is on the adapter, returns its socket there, whose
+    /// option the caller has to set.
     pub(crate) fn set_nodelay(&mut self, socket: SocketId, nodelay: bool) -> Option<SocketId> {
         let state = self.layer.state_of(socket)?;
         if let Place::Host(conn) = state.place {
@@ -238,18 +241,18 @@ impl KernelLayer {
         is_kept
     }
 
-    /// In the child of a process that was copied: closes its copies of all descriptors.
+    /// In the child of fork(2): closes its copies of all descriptors.
     pub(crate) fn close_copies(&mut self) {
         self.subscription = None;
         self.stack.close_copies();
     }
 
-    /// When [`KernelLayer::take_news`] is to be called next even if nothing happens: connections may have come to rest that are to move.
+    /// Returns when to call [`KernelLayer::take_news`] next even if nothing happens: connections that are to move may have come to rest.
     pub fn poll_timeout(&self) -> Option<Time> {
         self.layer.poll_timeout()
     }
 
-    /// Whether the kernel and the adapter have all that was sent.
+    /// Returns whether the kernel and the adapter have all sent data.
     pub(crate) fn is_flushed(&self) -> bool {
         self.stack.is_flushed() && self.layer.is_flushed()
     }
@@ -258,13 +261,13 @@ impl KernelLayer {
         Some(self.layer.state_of(socket)?.place)
     }
 
-    /// Takes note of what the adapter has told, and of what the last wait for the kernel has given.
+    /// Processes what the adapter has reported, and the events of the last wait for the kernel.
     pub fn take_news(&mut self, now: Time, mut driver: Option<&mut Driver>) {
         if let Some(driver) = &mut driver {
             let lost = driver.links_lost();
             if std::mem::replace(&mut self.links_lost, lost) != lost {
                 self.layer.handle_adapter_lost(ADAPTER);
-                // What the policy has chosen may go to the next one.
+                // Connections that the policy has selected may go to the next adapter.
                 self.stack.look_again();
             }
             let ends = slice::from_mut(driver.adapter_end());
@@ -289,7 +292,8 @@ impl KernelLayer {
         self.layer.handle_settling(now, &mut self.stack, ends);
     }
 
-    /// Has a broker ask, and finds the next one where that which has taken connections is gone. That it is there costs a system call to see.
+    /// Subscribes to a broker, and finds the next one if the broker that has taken connections is gone. Checking for it costs a system
+    /// call.
     fn look_for_broker(&mut self, now: Time, driver: Option<&mut Driver>) {
         if self.subscription.is_some() && self.stack.takes_back() {
             return;
@@ -310,7 +314,7 @@ impl KernelLayer {
             .take_if(|broker| broker.answer(rows).is_err());
     }
 
-    /// The socket calls.
+    /// Returns the socket calls.
     pub fn calls<'a>(
         &'a mut self,
         now: Time,

@@ -1,6 +1,6 @@
-//! The kernel's TCP below a socket layer: connections that begin there and may move to an adapter.
+//! The kernel's TCP below a socket layer: connections that start in the kernel and may move to an adapter.
 //!
-//! [`KernelStack`] has the kernel's sockets, [`KernelLayer`] the socket layer on it, for one thread.
+//! For one thread, [`KernelStack`] has the kernel's sockets, and [`KernelLayer`] the socket layer on top.
 
 mod layer;
 mod options;

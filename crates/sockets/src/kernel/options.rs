@@ -1,4 +1,4 @@
-//! What a program has set on a socket, for the one that takes its place.
+//! Copies the options that a program has set on a socket to the socket that replaces it.
 #![allow(unsafe_code)]
 
 use libc::{c_int, socklen_t};
@@ -7,11 +7,11 @@ use rustix::io::Errno;
 use std::mem;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// The longest value of those below, bytes.
+/// Maximum length of the option values below, in bytes.
 const LONGEST: usize = 16;
 const INTEGER: usize = mem::size_of::<c_int>();
 
-/// Which buffers have the size that the program has given them: bits of SO_BUF_LOCK (Linux 5.14).
+/// Bits of SO_BUF_LOCK (Linux 5.14), which says which buffer sizes the program has set.
 const SO_BUF_LOCK: c_int = 72;
 const BUFFERS: [(c_int, c_int); 2] = [(libc::SO_SNDBUF, 1), (libc::SO_RCVBUF, 2)];
 
@@ -20,9 +20,9 @@ const TCP: c_int = libc::IPPROTO_TCP;
 const IP: c_int = libc::IPPROTO_IP;
 const IPV6: c_int = libc::IPPROTO_IPV6;
 
-/// Level, name and length of the value in bytes. Not here are those that describe the connection (TCP_MAXSEG, TCP_WINDOW_CLAMP), that change by
-/// themselves (TCP_QUICKACK, SO_INCOMING_CPU), that are over (TCP_SYNCNT), that a bound socket does not take (IPV6_V6ONLY), and TCP_CORK,
-/// which the socket layer sets.
+/// Level, name and length of the value in bytes. The list omits options that describe the connection (TCP_MAXSEG, TCP_WINDOW_CLAMP), that
+/// change on their own (TCP_QUICKACK, SO_INCOMING_CPU), that no longer matter (TCP_SYNCNT), that a bound socket rejects (IPV6_V6ONLY), and
+/// TCP_CORK, which the socket layer sets.
 const COPIED: &[(c_int, c_int, usize)] = &[
     (SOCKET, libc::SO_KEEPALIVE, INTEGER),
     (SOCKET, libc::SO_LINGER, mem::size_of::<libc::linger>()),
@@ -65,11 +65,11 @@ const COPIED: &[(c_int, c_int, usize)] = &[
     (IPV6, libc::IPV6_MTU_DISCOVER, INTEGER),
 ];
 
-/// Gives `new` the options and status flags of `old` in which they differ. Gives how many it does not take.
+/// Sets the options and status flags of `new` to those of `old` where they differ. Returns how many of them `new` rejects.
 pub(super) fn copy(old: BorrowedFd<'_>, new: BorrowedFd<'_>) -> u64 {
     let mut refused = 0;
     for &(level, name, len) in COPIED {
-        // What the kernel does not know of either, such as options of IPv6 of a socket of IPv4, differs in nothing.
+        // An option that the kernel does not know on one of the sockets, such as an IPv6 option of an IPv4 socket, is skipped.
         let values = get(old, level, name, len).zip(get(new, level, name, len));
         if let Some((wanted, found)) = values
             && wanted != found
@@ -81,7 +81,7 @@ pub(super) fn copy(old: BorrowedFd<'_>, new: BorrowedFd<'_>) -> u64 {
         let is_set = integer(old, SO_BUF_LOCK).is_some_and(|locks| locks & bit != 0);
         let sizes = integer(old, name).zip(integer(new, name));
         if let Some((wanted, _)) = sizes.filter(|(wanted, found)| is_set && wanted != found) {
-            // The kernel tells twice what it was given.
+            // The kernel reports twice the size that was set.
             let half = (wanted / 2).to_ne_bytes();
             refused += u64::from(!set(new, SOCKET, name, &half));
         }
@@ -89,14 +89,14 @@ pub(super) fn copy(old: BorrowedFd<'_>, new: BorrowedFd<'_>) -> u64 {
     refused + u64::from(copy_flags(old, new).is_err())
 }
 
-/// Whether calls wait, and whether a signal tells of what happens (O_ASYNC), to whom and which.
+/// Copies whether calls block, and whether, to whom and by which signal events are reported (O_ASYNC).
 fn copy_flags(old: BorrowedFd<'_>, new: BorrowedFd<'_>) -> Result<(), Errno> {
-    // rustix has no name for it.
+    // rustix has no name for O_ASYNC.
     let kept = OFlags::NONBLOCK | OFlags::from_bits_retain(libc::O_ASYNC as u32);
     let (wanted, found) = (fcntl_getfl(old)? & kept, fcntl_getfl(new)?);
     if wanted.bits() & libc::O_ASYNC as u32 != 0 {
         let (old, new) = (old.as_raw_fd(), new.as_raw_fd());
-        // SAFETY: both commands give and take a number.
+        // SAFETY: both commands take and return integers.
         unsafe {
             libc::fcntl(new, libc::F_SETOWN, libc::fcntl(old, libc::F_GETOWN));
             libc::fcntl(new, F_SETSIG, libc::fcntl(old, F_GETSIG));
@@ -108,14 +108,14 @@ fn copy_flags(old: BorrowedFd<'_>, new: BorrowedFd<'_>) -> Result<(), Errno> {
     }
 }
 
-/// Of the kernel's `fcntl.h`; libc has no names for them.
+/// From the kernel's `fcntl.h`; libc has no names for them.
 const F_SETSIG: c_int = 10;
 const F_GETSIG: c_int = 11;
 
-/// Bytes that were sent and that the peer has not acknowledged, its FIN among them. None where the kernel does not say.
+/// Returns the number of bytes that were sent and not acknowledged, including a FIN. Returns `None` if the kernel does not say.
 pub(super) fn unacknowledged(fd: BorrowedFd<'_>) -> Option<u32> {
     let mut count: c_int = 0;
-    // SAFETY: the kernel writes a number.
+    // SAFETY: the kernel writes an integer to `count`.
     let result = unsafe { libc::ioctl(fd.as_raw_fd(), libc::TIOCOUTQ, &raw mut count) };
     (result == 0).then(|| u32::try_from(count).ok()).flatten()
 }
@@ -136,7 +136,7 @@ fn get(fd: BorrowedFd<'_>, level: c_int, name: c_int, most: usize) -> Option<Val
     let mut bytes = [0; LONGEST];
     let mut len = most as socklen_t;
     let (number, at) = (fd.as_raw_fd(), bytes.as_mut_ptr());
-    // SAFETY: the kernel writes at most `len` bytes, for which there is room.
+    // SAFETY: the kernel writes at most `len` bytes, and `bytes` has space for them.
     let result = unsafe { libc::getsockopt(number, level, name, at.cast(), &mut len) };
     (result == 0).then_some(Value {
         bytes,

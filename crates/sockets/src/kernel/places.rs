@@ -1,4 +1,4 @@
-//! Where each connection of a host with an adapter lives, and why, for people.
+//! Where each connection of a host with an adapter is, and why, as shown to people.
 
 use baton_host::layer::{Place, SocketState};
 use baton_wire::{Endpoint, Time};
@@ -7,22 +7,22 @@ use serde::{Deserialize, Serialize};
 /// One connection.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlaceRow {
-    /// This end.
+    /// Local endpoint.
     pub local: Endpoint,
-    /// The other end.
+    /// Remote endpoint.
     pub remote: Endpoint,
     /// `host`, `adapter`, `handing_off`, `restoring` or `ended`.
     pub place: String,
-    /// For how long it has been there, ms.
+    /// For how long the connection has been there, in ms.
     pub since_ms: u64,
-    /// Why it is not on the adapter; none if it is, or if it has not been considered.
+    /// Why the connection is not on the adapter; `None` if it is, or if the policy has not considered it.
     pub why: Option<String>,
-    /// How often it went to the adapter.
+    /// How often the connection was handed off to the adapter.
     pub handoffs: u32,
 }
 
 impl PlaceRow {
-    /// What a tool shows of a connection.
+    /// Describes a connection for a tool to show.
     pub fn new(now: Time, state: &SocketState) -> Self {
         let place = match state.place {
             Place::Host(_) => "host",

@@ -1,4 +1,4 @@
-//! One socket of the kernel.
+//! One kernel socket.
 
 use super::options;
 use super::stack::endpoint;
@@ -18,35 +18,37 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-/// A corked socket holds no more than this, bytes: what is beyond goes to the kernel at once.
+/// Maximum number of bytes that a corked socket holds; more data goes to the kernel at once.
 const MOST_HELD_BYTES: usize = 64 * 1024;
-/// Whether the descriptor waits by itself is the application's.
+/// The application decides whether the descriptor is blocking, so each call must say that it does not block.
 const SEND_FLAGS: SendFlags = SendFlags::NOSIGNAL.union(SendFlags::DONTWAIT);
-/// Pieces that are sent by one call.
+/// Maximum number of buffers that one call sends.
 const MOST_PIECES: usize = 8;
 
-/// What became of what a socket held.
+/// Outcome of passing to the kernel the data that a socket holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flushed {
-    /// The kernel has all of it.
+    /// The kernel has taken all data.
     Wholly,
-    /// The kernel has no room for the rest.
+    /// The kernel has no buffer space for the rest.
     Partly,
 }
 
-/// Has whoever has other descriptors of a socket replace them: see [`KernelSocket::followed_by`].
+/// Makes whoever has other descriptors of a socket replace them: see [`KernelSocket::followed_by`].
 type Follow = Box<dyn Fn(BorrowedFd<'_>, BorrowedFd<'_>, &mut dyn FnMut()) + Send + Sync>;
 
-/// A connection's socket that a program has made, for [`TcpStream::from_kernel`](crate::TcpStream::from_kernel) and its like.
+/// The socket of a connection that a program has created, for [`TcpStream::from_kernel`](crate::TcpStream::from_kernel) and similar
+/// functions.
 pub struct KernelSocket {
     fd: OwnedFd,
     follow: Option<Follow>,
 }
 
 impl KernelSocket {
-    /// A descriptor of a socket of which the caller has others. A connection that has been on an adapter comes back on a new socket. `follow`
-    /// is given the old one and the new one then, before anybody uses the new one, and puts this one in the place of the other. It calls its last
-    /// argument once, which copies the options: what is set on the old socket later is lost. It must use nothing of the adapter.
+    /// Wraps a descriptor of a socket for which the caller has other descriptors. A connection that has been on an adapter comes back on a
+    /// new socket. Before the new socket is used, `follow` is called with the old and the new socket, and replaces the caller's
+    /// descriptors. It must call its last argument exactly once, which copies the options: options set on the old socket after that call
+    /// are lost. It must not use the adapter.
     pub fn followed_by(
         fd: OwnedFd,
         follow: impl Fn(BorrowedFd<'_>, BorrowedFd<'_>, &mut dyn FnMut()) + Send + Sync + 'static,
@@ -77,42 +79,42 @@ impl fmt::Debug for KernelSocket {
     }
 }
 
-/// A connection.
+/// The socket of a connection, and what is known of the connection.
 pub(super) struct Socket {
     fd: Arc<OwnedFd>,
     follow: Option<Follow>,
     flow: Flow,
-    /// What is shared with an application that may use it directly.
+    /// State shared with an application that may use the connection directly.
     direct: Option<Arc<Direct>>,
-    /// The kernel has not told yet whether it can be opened.
+    /// The kernel has not reported yet whether the connection is established.
     opening: bool,
-    /// The stack waits for it.
+    /// The stack's epoll instance watches the socket.
     pub(super) watched: bool,
-    /// It is to leave the kernel, and takes no more data before.
+    /// The connection is to leave the kernel, and takes no more data until then.
     settling: bool,
-    /// The kernel has said that it is over in both directions.
+    /// The kernel has reported that both directions have ended.
     over: bool,
-    /// Nagle's algorithm is off; none as long as nobody has asked.
+    /// Whether Nagle's algorithm is off; `None` until that was set.
     nodelay: Option<bool>,
     /// Why it is of no use any more.
     error: Option<Errno>,
     /// There may be something to receive.
     readable: bool,
-    /// How much, if the kernel was asked since.
+    /// The number of bytes to receive, if the kernel was asked since the last event.
     unread: Option<usize>,
-    /// The end of the stream, or an error, follows what is there.
+    /// The end of the stream or an error follows the received data.
     ended: bool,
-    /// A send found no room.
+    /// A send found no buffer space.
     wants_room: bool,
     corked: bool,
-    /// What was taken from the application and not yet given to the kernel, in order.
+    /// Data that was taken from the application and not yet passed to the kernel, in order.
     held: SmallVec<[Bytes; 4]>,
     held_bytes: usize,
-    /// The application will send no more.
+    /// The application has shut down sending.
     shut: bool,
-    /// The kernel is to be told so when nothing is held any more.
+    /// The kernel is to be told to shut down sending once no data is held any more.
     owes_end: bool,
-    /// It is to be closed when nothing is held any more.
+    /// The socket is to be closed once no data is held any more.
     closing: bool,
 }
 
@@ -147,7 +149,7 @@ impl Socket {
         self.flow
     }
 
-    /// The same where the kernel has to be asked whether it is open.
+    /// Marks the connection as still being established; the kernel has to be asked for the outcome.
     pub(super) fn opening(self) -> Self {
         Self {
             opening: true,
@@ -155,7 +157,7 @@ impl Socket {
         }
     }
 
-    /// The same where the application may use it directly, and begins so if `is_open`.
+    /// Lets the application use the connection directly, from the start if `is_open`.
     pub(super) fn with_direct(self, is_open: bool) -> Self {
         let direct = Direct::new(&self.fd, is_open);
         Self {
@@ -164,22 +166,22 @@ impl Socket {
         }
     }
 
-    /// What is shared with an application that may use it directly.
+    /// Returns the state shared with an application that may use the connection directly.
     pub(super) fn direct(&self) -> Option<&Arc<Direct>> {
         self.direct.as_ref()
     }
 
-    /// Whether the application uses it directly now.
+    /// Returns whether the application uses the connection directly now.
     pub(super) fn is_direct(&self) -> bool {
         self.direct.as_ref().is_some_and(|direct| direct.is_open())
     }
 
-    /// Whether it may: nothing of it is here.
+    /// Returns whether the application may use the connection directly, since this library holds none of its data.
     pub(super) fn may_be_direct(&self) -> bool {
         self.may_move() && self.is_flushed() && !self.corked && !self.settling
     }
 
-    /// The same with a setting that it is known to have.
+    /// Records a value of TCP_NODELAY that the socket is known to have.
     pub(super) fn with_nodelay(self, nodelay: bool) -> Self {
         Self {
             nodelay: Some(nodelay),
@@ -191,7 +193,7 @@ impl Socket {
         self.opening
     }
 
-    /// The kernel says something of a connection that was being opened; true when it is open.
+    /// Handles an event of a connection that may still be being established. Returns true if the connection is established now.
     pub(super) fn handle_opened(&mut self) -> bool {
         if !std::mem::take(&mut self.opening) {
             return false;
@@ -206,31 +208,31 @@ impl Socket {
         }
     }
 
-    /// Why it is of no use any more, if that is known.
+    /// Returns the error of the connection, if known.
     pub(super) fn error(&self) -> Option<Errno> {
         self.error
     }
 
-    /// A send found no room, and none has come since; or would find none.
+    /// Returns whether a send would find no buffer space, as far as is known.
     pub(super) fn is_full(&self) -> bool {
         self.wants_room || self.settling
     }
 
-    /// It takes no more data until it leaves the kernel or this is over.
+    /// Sets whether the socket refuses data because the connection is about to leave the kernel.
     pub(super) fn set_settling(&mut self, settling: bool) {
         self.settling = settling;
-        // Whether there is room then the next send finds out.
+        // The next send finds out whether there is buffer space.
         self.wants_room &= settling;
     }
 
-    /// The peer has acknowledged all that was sent.
+    /// Returns whether the peer has acknowledged all sent data.
     pub(super) fn is_at_rest(&self) -> bool {
         self.is_flushed() && options::unacknowledged(self.fd.as_fd()) == Some(0)
     }
 
-    /// Has the kernel send partial segments that calls of the application's have held back.
+    /// Makes the kernel send partial segments that direct calls of the application have held back.
     pub(super) fn push(&self) {
-        // On a connection that is over it does not matter.
+        // On a connection that has ended, failure does not matter.
         let _ = sockopt::set_tcp_cork(&self.fd, false);
     }
 
@@ -239,18 +241,19 @@ impl Socket {
         self.over = true;
     }
 
-    /// At least one direction is open, as far as is known.
+    /// Returns whether the connection may move: it is established and at least one direction is open, as far as is known.
     pub(super) fn may_move(&self) -> bool {
         let is_over = self.over || self.shut && self.ended || self.error.is_some();
         !self.opening && !self.closing && !is_over
     }
 
-    /// The kernel has all that was sent.
+    /// Returns whether the kernel has taken all sent data.
     pub(super) fn is_flushed(&self) -> bool {
         self.held.is_empty()
     }
 
-    /// Bytes that were sent and that the kernel has not got yet. To ask it what it has of them would be a system call at each send.
+    /// Returns the number of bytes that were sent and that the kernel has not taken yet. Asking the kernel for the bytes that it holds
+    /// would cost a system call per send.
     pub(super) fn held_bytes(&self) -> usize {
         self.held_bytes
     }
@@ -259,18 +262,18 @@ impl Socket {
         self.closing
     }
 
-    /// The kernel says that there is something to receive, and that nothing follows it if `ended`.
+    /// Records that there is something to receive, and that nothing follows it if `ended`.
     pub(super) fn handle_readable(&mut self, ended: bool) {
         self.readable = true;
         self.unread = None;
         self.ended |= ended;
     }
 
-    /// The connection is in the kernel again, on a new socket. Gives how many options that does not take of those that the old one had.
+    /// Replaces the socket after the connection has returned to the kernel. Returns how many options of the old socket the new one rejects.
     pub(super) fn handle_restored(&mut self, fd: OwnedFd) -> u64 {
         let mut refused = 0;
         let (old, new) = (self.fd.as_fd(), fd.as_fd());
-        // Options are set on the old one as long as the connection is away.
+        // While the connection is away, programs set options on the old socket.
         let mut copy = || refused = options::copy(old, new);
         match &self.follow {
             Some(follow) => follow(old, new, &mut copy),
@@ -280,19 +283,19 @@ impl Socket {
         if let Some(direct) = &self.direct {
             direct.set_fd(&self.fd);
         }
-        // The kernel tells anew of an end that it had told of.
+        // The kernel reports the end of the stream again on the new socket.
         (self.ended, self.over) = (false, false);
         self.set_settling(false);
         self.handle_readable(false);
         refused
     }
 
-    /// Whether a writer that found no room has some now.
+    /// Returns whether a writer that found no buffer space may try again now.
     pub(super) fn take_writable(&mut self) -> bool {
         self.held.is_empty() && std::mem::take(&mut self.wants_room)
     }
 
-    /// How much there is is not known before it has been received, or [asked](Self::ask_unread) for.
+    /// Returns what can be received. The length is exact only after [asking](Self::ask_unread) the kernel.
     pub(super) fn unread(&self) -> Unread {
         let some = usize::from(self.readable && !self.ended);
         Unread {
@@ -301,7 +304,7 @@ impl Socket {
         }
     }
 
-    /// Asks the kernel how much there is.
+    /// Asks the kernel how many bytes can be received.
     pub(super) fn ask_unread(&mut self) {
         if self.readable && self.unread.is_none() {
             let len = rustix::io::ioctl_fionread(&self.fd).unwrap_or_default();
@@ -323,7 +326,7 @@ impl Socket {
         if let Err(error) = &outcome {
             self.note(Errno::from_io_error(error));
         }
-        // Less than there was room for was all there is (epoll(7)); if the end is known to follow, it has still to be fetched.
+        // A short read has taken all there was (epoll(7)); if the end is known to follow, it still has to be read.
         self.readable = match &outcome {
             Ok(data) => data.len() == max || self.ended,
             Err(error) => error.kind() == io::ErrorKind::Interrupted,
@@ -366,9 +369,9 @@ impl Socket {
     }
 
     pub(super) fn set_nodelay(&mut self, nodelay: bool) {
-        // Who uses it directly has told the kernel.
+        // An application that uses the connection directly has set the option in the kernel itself.
         if self.nodelay.replace(nodelay) != Some(nodelay) && !self.is_direct() {
-            // On a connection that is over it does not matter.
+            // On a connection that has ended, failure does not matter.
             let _ = sockopt::set_tcp_nodelay(&self.fd, nodelay);
         }
     }
@@ -376,31 +379,31 @@ impl Socket {
     pub(super) fn set_cork(&mut self, cork: bool) {
         if let Some(direct) = self.direct.as_ref().filter(|direct| direct.is_open()) {
             if direct.set_corked(cork) != cork {
-                // On a connection that is over it does not matter.
+                // On a connection that has ended, failure does not matter.
                 let _ = sockopt::set_tcp_cork(&self.fd, cork);
             }
             return;
         }
         self.corked = cork;
         if !cork {
-            // An error shows at the next receive or send.
+            // The next receive or send reports an error.
             let _ = self.flush();
         }
     }
 
-    /// Says that nothing more will be sent.
+    /// Shuts down sending, after the held data.
     pub(super) fn shutdown(&mut self) {
         self.owes_end = !std::mem::replace(&mut self.shut, true);
         let _ = self.flush();
     }
 
-    /// Whether it can be closed at once; otherwise it goes when nothing is held any more.
+    /// Starts to close the socket. Returns true if it can be closed at once; otherwise it is closed when no data is held any more.
     pub(super) fn begin_close(&mut self) -> bool {
         self.closing = true;
         !matches!(self.flush(), Ok(Flushed::Partly))
     }
 
-    /// Gives the kernel what is held.
+    /// Passes the held data to the kernel.
     pub(super) fn flush(&mut self) -> io::Result<Flushed> {
         while !self.held.is_empty() {
             match self.send_held() {
@@ -417,7 +420,7 @@ impl Socket {
             }
         }
         if std::mem::take(&mut self.owes_end) {
-            // Whoever has reset the connection meanwhile needs no end.
+            // If this fails, the peer has reset the connection and needs no FIN.
             let _ = net::shutdown(&self.fd, net::Shutdown::Write);
         }
         Ok(Flushed::Wholly)
@@ -436,7 +439,7 @@ impl Socket {
         self.held.push(data);
     }
 
-    /// The kernel has taken the first `count` bytes.
+    /// Drops the first `count` held bytes, which the kernel has taken.
     fn forget(&mut self, mut count: usize) {
         self.held_bytes -= count;
         while count > 0 {
@@ -465,7 +468,7 @@ impl AsFd for Socket {
     }
 }
 
-/// A listener; `nodelay` is what accepted sockets inherit.
+/// Opens a listener; accepted sockets inherit `nodelay`.
 pub(super) fn listen(at: SocketAddr, backlog: u32, nodelay: bool) -> io::Result<OwnedFd> {
     let fd = stream_socket(at)?;
     sockopt::set_socket_reuseaddr(&fd, true)?;
@@ -478,7 +481,7 @@ pub(super) fn listen(at: SocketAddr, backlog: u32, nodelay: bool) -> io::Result<
     Ok(fd)
 }
 
-/// A connection that is being opened.
+/// Starts to open a connection.
 pub(super) fn connect(to: SocketAddr) -> io::Result<OwnedFd> {
     let fd = stream_socket(to)?;
     match net::connect(&fd, &to) {
@@ -496,7 +499,7 @@ fn stream_socket(of: SocketAddr) -> io::Result<OwnedFd> {
     Ok(net::socket_with(family, SocketType::STREAM, flags, None)?)
 }
 
-/// Both ends of a connection.
+/// Returns both endpoints of a connection.
 pub(super) fn flow_of(fd: impl AsFd + Copy) -> Result<Flow, Errno> {
     let address = |found: SocketAddrAny| SocketAddr::try_from(found).map(endpoint);
     Ok(Flow {
@@ -505,7 +508,7 @@ pub(super) fn flow_of(fd: impl AsFd + Copy) -> Result<Flow, Errno> {
     })
 }
 
-/// The next connection, and whose it is.
+/// Accepts the next connection, and returns its socket and its endpoints.
 pub(super) fn accept(listener: &OwnedFd) -> Result<(OwnedFd, Flow), Errno> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let (fd, remote) = net::acceptfrom_with(listener, flags)?;

@@ -1,4 +1,4 @@
-//! The kernel's TCP as the socket layer uses it: non-blocking sockets, and which of them have something to say.
+//! The kernel's TCP for the socket layer: non-blocking sockets and their events.
 
 use super::socket::{self, Flushed, KernelSocket, Socket};
 use crate::broker::messages::Recovery;
@@ -23,31 +23,31 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Events that one wait gives at most.
+/// Maximum number of events that one wait returns.
 const EVENTS: usize = 256;
-/// Listeners have numbers from here on among the events; connections are below.
+/// Listeners have numbers from here on in the event data; connections have smaller ones.
 const FIRST_LISTENER: u64 = 1 << 32;
-/// What else is waited for.
+/// Event data of a descriptor of [`KernelStack::wait_also_for`].
 const OTHER: u64 = u64::MAX;
-/// The broker asks.
+/// Event data of the broker's questions.
 const BROKER: u64 = OTHER - 1;
-/// The kernel does not tell how long its buffers are: room is all of this, or nothing.
+/// Buffer space reported to the layer. The kernel does not say how long its buffers are: the space is this value or 0.
 const ROOM: u32 = 64 * 1024;
 
-/// What it counts.
+/// Counters of the kernel stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KernelStats {
-    /// Times that connections had to wait to be accepted because no descriptor was left.
+    /// Times that connections had to wait to be accepted because no descriptor was available.
     pub accepts_deferred: u64,
-    /// Waits that gave something.
+    /// Waits that returned events.
     pub waits: u64,
-    /// Connections that ended by an error.
+    /// Connections that ended with an error.
     pub ended_abnormally: u64,
     /// Connections that the broker did not take out of the kernel.
     pub not_taken: u64,
     /// Connections that were lost because the broker did not put them back.
     pub not_given_back: u64,
-    /// Options that programs had set and that the new sockets of connections that came back did not take.
+    /// Options set by programs that the new sockets of returned connections rejected.
     pub options_not_kept: u64,
 }
 
@@ -56,17 +56,17 @@ pub struct KernelStats {
 struct Listener {
     fd: OwnedFd,
     nodelay: bool,
-    /// It may have connections to accept: no accept has found none since the kernel told of the last one.
+    /// There may be connections to accept: no accept has found the queue empty since the kernel's last event.
     pending: bool,
 }
 
-/// Connections of the kernel, by their places among its sockets.
+/// The kernel's connections, with their indices in `sockets` as IDs.
 #[derive(Debug)]
 pub struct KernelStack {
     epoll: OwnedFd,
     listeners: Slab<Listener>,
     sockets: Slab<Socket>,
-    /// Those of them that the instance waits for: all but those that the application uses directly.
+    /// Number of sockets that the epoll instance watches: all but those that the application uses directly.
     watched: usize,
     /// Sockets whose connection is on an adapter.
     away: FxHashMap<Flow, Socket>,
@@ -79,10 +79,10 @@ pub struct KernelStack {
 }
 
 impl KernelStack {
-    /// No sockets yet. With a broker their connections can move.
+    /// Creates a stack without sockets. With a broker, its connections can move.
     ///
     /// # Errors
-    /// The system has no room for another epoll instance.
+    /// The system has no resources for another epoll instance.
     pub fn new(broker: Option<BrokerClient>) -> io::Result<Self> {
         Ok(Self {
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
@@ -98,10 +98,10 @@ impl KernelStack {
         })
     }
 
-    /// Listens there; connections have TCP_NODELAY if they are to. Gives also where it listens: the kernel chooses a port for 0.
+    /// Opens a listener, whose connections have TCP_NODELAY if `nodelay`. Also returns the local address: the kernel chooses a port for 0.
     ///
     /// # Errors
-    /// The port is in use, or may not be used.
+    /// The port is in use, or the process may not use it.
     pub fn listen(
         &mut self,
         at: SocketAddr,
@@ -121,32 +121,32 @@ impl KernelStack {
         Ok((ListenerId(place as u32), local))
     }
 
-    /// Listens there no more.
+    /// Closes a listener.
     pub fn close_listener(&mut self, listener: ListenerId) {
         self.listeners.try_remove(listener.0 as usize);
     }
 
-    /// Begins to open a connection. [`Event::Connected`] tells that it is open.
+    /// Starts to open a connection. [`Event::Connected`] reports that the connection is established.
     ///
     /// # Errors
-    /// It cannot even be begun.
+    /// The attempt cannot even be started.
     pub fn connect(&mut self, to: SocketAddr) -> io::Result<ConnId> {
         self.take_in_opening(socket::connect(to)?.into(), to)
     }
 
-    /// Takes in a connection that is open by a descriptor of its own. Its application may use it directly later.
+    /// Takes in an established connection. The application may use it directly later.
     ///
     /// # Errors
-    /// It is not connected, or there is no room.
+    /// The socket is not connected, or the system has no resources for it.
     pub(crate) fn take_in(&mut self, socket: KernelSocket) -> io::Result<ConnId> {
         let flow = socket::flow_of(&socket)?;
         let mut socket = Socket::new(socket, flow).with_direct(false);
-        // What came before is told by no event that the application has not heard of.
+        // Data may have arrived already; the next read finds out without waiting for an event.
         socket.handle_readable(false);
         self.adopt(socket)
     }
 
-    /// The same with these ends, where the application begins so.
+    /// Takes in a connection with these endpoints, which the application uses directly at first.
     pub(crate) fn take_in_direct(
         &mut self,
         socket: KernelSocket,
@@ -156,7 +156,7 @@ impl KernelStack {
         self.adopt(Socket::new(socket, flow(local, remote)).with_direct(true))
     }
 
-    /// The same of one that is being opened to `remote`.
+    /// Takes in a connection to `remote` that is still being established.
     pub(crate) fn take_in_opening(
         &mut self,
         socket: KernelSocket,
@@ -167,21 +167,21 @@ impl KernelStack {
         self.adopt(socket.with_direct(false))
     }
 
-    /// A wait ends, too, when this becomes readable.
+    /// Makes waits end when `fd` becomes readable, too.
     ///
     /// # Errors
-    /// It cannot be waited for.
+    /// The epoll instance cannot watch the descriptor.
     pub fn wait_also_for(&mut self, fd: BorrowedFd<'_>) -> io::Result<()> {
         let data = epoll::EventData::new_u64(OTHER);
         Ok(epoll::add(&self.epoll, fd, data, epoll::EventFlags::IN)?)
     }
 
-    /// The next thing that happened to a connection, or at a listener.
+    /// Returns the next event of a connection or a listener.
     pub fn poll_event(&mut self) -> Option<(ConnId, Event)> {
         self.happened.pop_front()
     }
 
-    /// Waits until something has happened, so long at most.
+    /// Waits until something has happened, at most for `longest`.
     ///
     /// # Errors
     /// The system cannot wait.
@@ -247,7 +247,7 @@ impl KernelStack {
         }
     }
 
-    /// Sends what the socket holds; takes it away if that was the last thing it had to do.
+    /// Sends the data that the socket holds, and removes a closing socket that has sent everything.
     fn flush(&mut self, index: usize) {
         let socket = &mut self.sockets[index];
         let outcome = socket.flush();
@@ -263,7 +263,7 @@ impl KernelStack {
         self.offer_accept();
     }
 
-    /// Tells that there may be connections to accept, if so.
+    /// Reports a listener that may have connections to accept, if there is one.
     fn offer_accept(&mut self) {
         if let Some((place, _)) = self.listeners.iter().find(|(_, one)| one.pending) {
             let listener = ListenerId(place as u32);
@@ -274,7 +274,7 @@ impl KernelStack {
         }
     }
 
-    /// Has the broker ask this application, if there is one. A wait ends when it does.
+    /// Subscribes this application to the questions of the broker, if there is one. A question ends a wait.
     pub(super) fn subscribe(&self) -> Option<Subscription> {
         let subscription = self.broker.as_ref()?.subscribe().ok()?;
         let data = epoll::EventData::new_u64(BROKER);
@@ -282,44 +282,44 @@ impl KernelStack {
         Some(subscription)
     }
 
-    /// Looks for the next broker where the one that has taken connections is gone.
+    /// Looks for the next broker if the one that has taken connections is gone.
     pub(super) fn look_for_broker(&mut self) {
         if let Some(broker) = &mut self.broker {
             broker.look_for_next(self.away.keys().next());
         }
     }
 
-    /// Whether the broker has asked something since this was asked last, or is gone.
+    /// Returns whether the broker has asked something or disappeared since the last call.
     pub(super) fn take_asked(&mut self) -> bool {
         std::mem::take(&mut self.asked)
     }
 
-    /// Totals.
+    /// Returns the counters.
     pub fn stats(&self) -> &KernelStats {
         &self.stats
     }
 
-    /// What becomes readable when there is something to wait for no longer.
+    /// Returns the descriptor that becomes readable when there are events.
     pub(crate) fn epoll(&self) -> &OwnedFd {
         &self.epoll
     }
 
-    /// Whether the kernel has all that was sent on a connection.
+    /// Returns whether the kernel has taken all data sent on a connection.
     pub(super) fn has_all(&self, conn: ConnId) -> bool {
         self.open(conn).is_some_and(Socket::is_flushed)
     }
 
-    /// Whether there are sockets of which it may have news.
+    /// Returns whether there are sockets that may have events.
     pub(crate) fn has_watched(&self) -> bool {
         self.watched > 0 || !self.listeners.is_empty()
     }
 
-    /// Whether it has all that was sent on any.
+    /// Returns whether the kernel has taken all data sent on all connections.
     pub(crate) fn is_flushed(&self) -> bool {
         self.sockets.iter().all(|(_, socket)| socket.is_flushed())
     }
 
-    /// Whether it is not known yet that a connection can be opened.
+    /// Returns whether a connection is still being established.
     pub(crate) fn is_opening(&self, conn: ConnId) -> bool {
         self.open(conn).is_some_and(Socket::is_opening)
     }
@@ -336,14 +336,14 @@ impl KernelStack {
         }
     }
 
-    /// Sends partial segments at once, or not, when a connection that is on an adapter is back.
+    /// Sets TCP_NODELAY on the socket of a connection that is on an adapter.
     pub(crate) fn set_nodelay_of_away(&mut self, flow: &Flow, nodelay: bool) {
         if let Some(socket) = self.away.get_mut(flow) {
             socket.set_nodelay(nodelay);
         }
     }
 
-    /// In the child of a process that was copied: closes its copies of all descriptors.
+    /// In the child of fork(2): closes its copies of all descriptors.
     pub(super) fn close_copies(&mut self) {
         self.broker = None;
         self.sockets.clear();
@@ -362,7 +362,7 @@ impl KernelStack {
         socket.filter(|socket| !socket.is_closing())
     }
 
-    /// Has the broker put a connection that is away into the kernel again, on a new socket.
+    /// Makes the broker put a connection back into the kernel, on a new socket.
     fn bring_back(
         &mut self,
         flow: &Flow,
@@ -401,26 +401,26 @@ impl KernelStack {
     fn unwatch(&mut self, conn: ConnId) {
         let socket = &mut self.sockets[conn.0 as usize];
         if std::mem::take(&mut socket.watched) {
-            // Its number may be another's later.
+            // The number may belong to another connection later.
             let _ = epoll::delete(&self.epoll, &*socket);
             self.watched -= 1;
         }
     }
 
-    // --- what the application uses directly ---
+    // --- connections that the application uses directly ---
 
     /// What is shared with an application that may use a connection directly.
     pub(crate) fn direct(&self, conn: ConnId) -> Option<&Arc<Direct>> {
         self.open(conn)?.direct()
     }
 
-    /// Has the policy asked at once about all connections that applications use directly.
+    /// Makes the next direct use of every connection ask the policy.
     pub(super) fn look_again(&self) {
         let directs = self.sockets.iter().filter_map(|(_, it)| it.direct());
         directs.for_each(|direct| direct.set_next_look(NextLook::AT_ONCE));
     }
 
-    /// Lets the application use a connection directly again, if it wants to and nothing of it is here.
+    /// Lets the application use a connection directly again, if it wants to and this library holds none of the connection's data.
     pub(crate) fn begin_direct(&mut self, conn: ConnId) {
         let socket = self.open(conn).filter(|socket| socket.may_be_direct());
         let direct = socket.and_then(Socket::direct);
@@ -429,12 +429,12 @@ impl KernelStack {
         };
         self.unwatch(conn);
         if !direct.open() {
-            // As before, and if it cannot be waited for reads and writes still tell what becomes of it.
+            // The stack watches the socket as before. If that fails, reads and writes still report the state of the connection.
             let _ = self.watch(conn);
         }
     }
 
-    /// Has the application use a connection through this stack; false if it does. Whether it is corked is to be set.
+    /// Ends the direct use of a connection; returns false if there is none. The caller has to set whether the connection is corked.
     pub(crate) fn end_direct(&mut self, conn: ConnId) -> bool {
         let Some(socket) = self.open_mut(conn).filter(|socket| socket.is_direct()) else {
             return false;
@@ -447,12 +447,12 @@ impl KernelStack {
         true
     }
 
-    /// The stack waits for a connection that the application uses directly no more.
+    /// Watches a connection whose direct use has ended.
     fn watch_again(&mut self, conn: ConnId) {
         let socket = &mut self.sockets[conn.0 as usize];
         if !socket.watched {
             socket.handle_readable(false);
-            // If it cannot be waited for reads and writes still tell what becomes of it.
+            // If watching fails, reads and writes still report the state of the connection.
             let _ = self.watch(conn);
         }
     }
@@ -467,12 +467,12 @@ impl HostStack<Bytes> for KernelStack {
                     let socket = Socket::new(fd, flow).with_nodelay(listener.nodelay);
                     return self.adopt(socket).ok();
                 }
-                // It is offered again when a socket is closed.
+                // The connection is offered again when a socket is closed.
                 Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
                     self.stats.accepts_deferred += 1;
                     return None;
                 }
-                // The connection is gone already; the next may be there.
+                // This connection has ended already; there may be another.
                 Err(Errno::CONNABORTED | Errno::INTR | Errno::NOTCONN) => {}
                 Err(_) => listener.pending = false,
             }
@@ -559,7 +559,7 @@ impl HostStack<Bytes> for KernelStack {
 
     fn abort(&mut self, conn: ConnId) {
         if let Some(socket) = self.open(conn) {
-            // Closing a socket that does not linger at all resets the connection.
+            // Closing a socket whose linger time is zero resets the connection.
             let _ = sockopt::set_socket_linger(socket, Some(Duration::ZERO));
             self.remove(conn.0 as usize);
         }
@@ -603,7 +603,7 @@ impl HostStack<Bytes> for KernelStack {
         let broker = self.broker.as_mut()?;
         let taken = broker.take(socket.as_fd());
         if matches!(taken, Err(BrokerError::NoAnswer(_))) && !broker.wait_for_next() {
-            // The kernel may still have the connection, whose packets go to the adapter. Without a broker it cannot have them back.
+            // The kernel may still have the connection, whose packets go to the adapter. Without a broker the kernel cannot get them back.
             let _ = net::connect_unspec(socket);
         }
         let Some(state) = taken.ok().and_then(|bytes| Moved::from_bytes(&bytes).ok()) else {
@@ -654,7 +654,7 @@ fn flow(local: SocketAddr, remote: SocketAddr) -> Flow {
     }
 }
 
-/// Where a socket is, which has a connection.
+/// Converts a socket address to an endpoint, with the canonical form of an IPv4-mapped IPv6 address.
 pub(crate) fn endpoint(address: SocketAddr) -> Endpoint {
     Endpoint::new(address.ip().to_canonical(), address.port())
 }

@@ -1,4 +1,4 @@
-//! Tasks of an executor.
+//! Sockets in the tasks of an executor.
 
 use crate::network::{Network, Side};
 use crate::{adapter, listening, pattern, spawn_until_it_waits};
@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Wake};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-/// The least executor: one task, one thread, which sleeps until it is woken.
+/// A minimal executor: one task on one thread, which sleeps until it is woken.
 fn block_on<F: Future>(future: F) -> F::Output {
     struct Unpark(Thread);
     impl Wake for Unpark {

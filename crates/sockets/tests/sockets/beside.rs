@@ -1,4 +1,4 @@
-//! Waits for sockets and for other things at once.
+//! Waits for sockets and for other descriptors at once.
 
 use crate::network::Network;
 use crate::{LONG, listening, spawn_until_it_waits};
@@ -16,7 +16,7 @@ fn ring(bell: &OwnedFd) {
     rustix::io::write(bell, &1_u64.to_ne_bytes()).expect("room");
 }
 
-/// Two threads wait, of which only one waits for the adapter itself. Each hears of what is its own.
+/// Two threads wait, of which only one waits for the adapter itself. Each is woken by its own events.
 #[test]
 fn whichever_comes_first_ends_a_wait() {
     let network = Network::start();

@@ -66,7 +66,7 @@ fn a_connection_begins_by_fast_open_without_waiting() {
     let at = Side::Right.address(80);
     let listener = TcpListener::bind_fast_open(&server, at, 16).expect("it listens");
     let data = pattern(1000, 3);
-    // A cookie is asked for; then data goes with it; without one the listener takes the data once the connection is open.
+    // The first connection asks for a cookie, and the next sends data with it. Without one, the data is sent when the connection is open.
     for (without_cookie, with_syn) in [(false, 0), (false, 1), (true, 1)] {
         let begun = TcpStream::begin_fast_open(&client, at, &data, without_cookie);
         let (_stream, taken) = begun.expect("it begins");
@@ -123,7 +123,7 @@ fn the_adapter_chooses_ports_and_tells_them() {
             Side::Right.address(port)
         );
     }
-    // It is the same port on the next adapter.
+    // The listener is on the same port of the next adapter.
     let [listener, ..] = listeners;
     network.kill(Side::Right);
     let lost = listener.accept().expect_err("the adapter is gone");
@@ -311,7 +311,7 @@ fn refusals_have_the_kinds_of_the_standard_library() {
     );
     let listener = TcpListener::bind(&right, Side::Right.address(80)).expect("a free port");
     let kind = |outcome: std::io::Result<TcpListener>| outcome.expect_err("refused").kind();
-    // Of another application of the same adapter.
+    // Another application of the same adapter uses the address.
     let other = adapter(&network, Side::Right);
     assert_eq!(
         kind(TcpListener::bind(&other, Side::Right.address(80))),

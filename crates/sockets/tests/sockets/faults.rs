@@ -1,4 +1,4 @@
-//! The adapter is lost, and comes back.
+//! The loss and the return of an adapter.
 
 use crate::network::{Network, Side};
 use crate::{LONG, adapter, listening, pair, spawn_until_it_waits};
@@ -50,7 +50,7 @@ fn everything_that_waits_fails() {
         connected.expect_err("no adapter").kind(),
         ErrorKind::NetworkDown
     );
-    // The other adapter does not know.
+    // The other adapter does not know that.
     client.write_all(b"into the void").expect("taken");
 }
 

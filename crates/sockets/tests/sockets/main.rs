@@ -15,10 +15,10 @@ use std::sync::mpsc::channel;
 use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
-/// Nothing here takes so long, however much else the machine does.
+/// Longer than anything here takes, however busy the machine is.
 const LONG: Duration = Duration::from_secs(120);
 
-/// Bytes that tell where they belong.
+/// Returns bytes that reveal their position.
 fn pattern(len: usize, seed: usize) -> Vec<u8> {
     Pattern::new(seed as u64).bytes(len)
 }
@@ -27,7 +27,7 @@ fn adapter(network: &Network, side: Side) -> Adapter {
     Adapter::connect(network.path(side)).expect("an adapter")
 }
 
-/// Lets a thread do something that has to wait, and returns when it does.
+/// Starts a thread that runs `act`, and returns when the thread waits.
 fn spawn_until_it_waits<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     act: impl FnOnce() -> T + Send + 'scope,
@@ -40,7 +40,7 @@ fn spawn_until_it_waits<'scope, T: Send + 'scope>(
     });
     let number = number.recv().expect("it tells");
     let stat = format!("/proc/self/task/{number}/stat");
-    // The state is the first field behind the name, which may hold blanks and brackets: proc(5).
+    // The state is the first field behind the name, which may contain blanks and brackets: proc(5).
     let state = || {
         let fields = std::fs::read_to_string(&stat).unwrap_or_default();
         let behind_name = fields.rsplit_once(") ")?.1;
@@ -52,7 +52,7 @@ fn spawn_until_it_waits<'scope, T: Send + 'scope>(
     thread
 }
 
-/// Adapters of both sides, and a listener of the right one.
+/// Returns adapters of both sides, and a listener of the right one.
 fn listening(network: &Network, port: u16) -> (Adapter, Adapter, TcpListener, SocketAddr) {
     let (left, right) = (adapter(network, Side::Left), adapter(network, Side::Right));
     let address = Side::Right.address(port);
@@ -60,7 +60,7 @@ fn listening(network: &Network, port: u16) -> (Adapter, Adapter, TcpListener, So
     (left, right, listener, address)
 }
 
-/// Two ends of one connection.
+/// Returns the two ends of a connection.
 fn pair(network: &Network) -> (TcpStream, TcpStream) {
     let (left, _right, listener, address) = listening(network, 80);
     let client = TcpStream::connect(&left, address).expect("a connection");

@@ -1,4 +1,4 @@
-//! Two adapters, joined by a wire, on a thread of their own. Applications attach to them as to processes.
+//! Two adapters joined by a wire, on a thread of their own. Applications attach to them as to processes.
 
 use baton_bus::Batching;
 use baton_iolib::{AdapterListener, Geometry, Limits, ShmAdapter};
@@ -16,10 +16,10 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Turns without anything to do before the thread sleeps for a moment.
+/// Number of idle turns before the thread sleeps for a moment.
 const IDLE_TURNS: u32 = 50;
 
-/// One of the two.
+/// One of the two adapters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     Left,
@@ -32,26 +32,26 @@ impl Side {
     }
 }
 
-/// An address that nobody has: what is sent there is lost.
+/// Returns an address that no host has, so that everything sent there is lost.
 pub fn nowhere(port: u16) -> SocketAddr {
     SocketAddr::from(([10, 0, 0, 99], port))
 }
 
 enum Command {
-    /// As if the process had been killed.
+    /// Stops an adapter as if its process had been killed.
     Kill(Side),
     Start(Side),
-    /// It does nothing more until it is told to go on.
+    /// Suspends an adapter until `GoOn`.
     Pause(Side),
     GoOn(Side),
     End,
 }
 
-/// The network. It ends when it is dropped.
+/// The network, which stops when it is dropped.
 pub struct Network {
     folder: TempDir,
     commands: Sender<(Command, Sender<()>)>,
-    /// SYNs of the left side whose data was acknowledged with them.
+    /// Number of SYNs of the left side whose data the SYN-ACK acknowledged.
     syns_with_data: Arc<AtomicU64>,
     thread: Option<JoinHandle<()>>,
 }
@@ -83,7 +83,7 @@ impl Network {
         path_in(self.folder.path(), side)
     }
 
-    /// SYNs of the left side whose data was acknowledged with them, so far.
+    /// Returns the number of SYNs of the left side so far whose data the SYN-ACK acknowledged.
     pub fn syns_with_data(&self) -> u64 {
         self.syns_with_data.load(Ordering::Relaxed)
     }
@@ -104,7 +104,7 @@ impl Network {
         self.tell(Command::GoOn(side));
     }
 
-    /// Has it done when this returns.
+    /// Sends a command, and returns when it has been executed.
     fn tell(&self, command: Command) {
         let (done, wait) = channel();
         self.commands.send((command, done)).expect("it lives");
@@ -138,7 +138,7 @@ struct Station {
     listener: AdapterListener,
     adapter: Adapter<Bytes>,
     stack: Stack<Bytes>,
-    /// When the network's clock began, on CLOCK_MONOTONIC.
+    /// Start of the network's clock, on CLOCK_MONOTONIC.
     epoch_ns: u64,
     applications: Vec<(SessionId, ShmAdapter)>,
     is_paused: bool,
@@ -271,7 +271,7 @@ fn obey(
     }
 }
 
-/// What no station has the address of is lost.
+/// Moves segments to the stations that have their destinations. Segments to other addresses are lost.
 fn move_segments(now: Time, stations: &mut [Option<Station>; 2]) -> bool {
     let mut segments: Vec<Segment<Bytes>> = Vec::new();
     for station in stations.iter_mut().flatten().filter(|one| !one.is_paused) {

@@ -1,4 +1,4 @@
-//! Many sockets and one thread.
+//! Many sockets on one thread.
 
 use crate::network::{Network, Side};
 use crate::{LONG, adapter, listening, pair, pattern};
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 const LISTENER: Token = Token(usize::MAX);
 
-/// An echo server until `connections` have ended.
+/// Runs an echo server until `connections` have ended.
 fn serve(adapter: &Adapter, listener: &TcpListener, connections: usize) {
     let poll = Poll::new(adapter);
     poll.register(listener, LISTENER, Interest::READABLE)
@@ -45,7 +45,7 @@ fn serve(adapter: &Adapter, listener: &TcpListener, connections: usize) {
     }
 }
 
-/// False at the end.
+/// Echoes data; returns false at the end of the stream.
 fn echo(mut stream: &TcpStream, pending: &mut Vec<u8>) -> bool {
     let mut buffer = [0; 1000];
     loop {

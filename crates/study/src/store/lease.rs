@@ -1,8 +1,8 @@
-//! Who does which run.
+//! Assignment of runs to processes.
 //!
-//! A lease is a link to its owner's file in `workers`. A link is made by one process only, on shared folders too; it names its owner from its
-//! first moment on; and whoever looks at it sees the owner's lock and last sign of life. Leases of one run are numbered. The one with the
-//! highest number holds: a dead owner's is not removed but followed by the next, which again only one process can make.
+//! A lease is a hard link to its owner's file in `workers`. Only one process can create a given link, even in a shared folder. The link
+//! names its owner as soon as it exists, and shows the owner's lock and last sign of life. Leases of one run are numbered, and the one with
+//! the highest number is valid: the lease of a dead owner is not removed but followed by the next, which again only one process can create.
 
 use super::worker::{Life, Note, Watch, Worker};
 use crate::error::StoreError;
@@ -12,18 +12,18 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// What came of asking for a run.
+/// Result of an attempt to claim a run.
 #[derive(Debug)]
 pub enum Claim {
-    /// It is for this process to do.
+    /// This process should do the run.
     Mine(Lease),
-    /// Another process does it.
+    /// Another process is doing the run.
     Held(Note),
-    /// It has been done.
+    /// The run has been done.
     Done,
 }
 
-/// The right to do a run, until dropped.
+/// The right to do a run, until this is dropped.
 #[derive(Debug)]
 pub struct Lease {
     folder: PathBuf,
@@ -31,7 +31,7 @@ pub struct Lease {
     number: u32,
 }
 
-/// Takes the lease of a run, unless a living process has it.
+/// Acquires the lease of a run, unless a living process holds it.
 pub fn claim(folder: &Path, key: Key, worker: &Worker, watch: &Watch) -> Result<Claim, StoreError> {
     let mut number = 0;
     loop {
@@ -56,14 +56,14 @@ pub fn claim(folder: &Path, key: Key, worker: &Worker, watch: &Watch) -> Result<
         number = match watch.life_of(&path)? {
             Some((owner, Life::Lives)) => return Ok(Claim::Held(owner)),
             Some((_, Life::Dead)) => number + 1,
-            // Whoever had it has just let go of it.
+            // The previous owner has just released the run.
             None => 0,
         };
     }
 }
 
 impl Lease {
-    /// Removes what is left of the leases of a run that has been done.
+    /// Removes the remaining leases of a run that has been done.
     pub fn end(self) -> Result<(), StoreError> {
         for number in 0..self.number {
             file::remove(&self.folder.join(name(self.key, number)))?;
@@ -74,7 +74,7 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        // What cannot be removed is taken over once this process has ended.
+        // If the lease cannot be removed, another process takes it over once this process has ended.
         let _ = file::remove(&self.folder.join(name(self.key, self.number)));
     }
 }
@@ -83,7 +83,7 @@ fn name(key: Key, number: u32) -> String {
     format!("{key}.{number}")
 }
 
-/// The run that a lease of this name is for.
+/// Returns the run of the lease with this name.
 pub fn key_of(name: &str) -> Option<Key> {
     name.split_once('.')?.0.parse().ok()
 }

@@ -7,7 +7,7 @@
 //! DIR/failed/          configurations of runs that failed, as experiment files
 //! DIR/inputs.json      digests of input files
 //! DIR/workers/         a file for each process that works here
-//! DIR/leases/          which of them does which run: links to these files
+//! DIR/leases/          which process does which run: links to these files
 //! DIR/parts/           files that are being written
 //! ```
 
@@ -30,11 +30,11 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use worker::{Watch, Worker};
 
-/// Says that a folder is a store, and of which format.
+/// Name of the file that marks a folder as a store and contains its format.
 const MARK: &str = "baton-store";
-/// What the mark says.
+/// Content of that file.
 const FORMAT: &str = "1\n";
-/// What is made first.
+/// Folders that a new store is created with.
 const FOLDERS: [&str; 5] = ["parts", "runs", "studies", "workers", "leases"];
 
 /// A folder of results, in which this process works.
@@ -46,11 +46,11 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens a folder, which is made a store if it is empty or not there, and begins to work in it. What dead processes left half-written
-    /// is removed.
+    /// Opens a folder and starts to work in it. A folder that is empty or does not exist becomes a store. Removes incomplete files of dead
+    /// processes.
     ///
     /// # Errors
-    /// It is no store, or cannot be written.
+    /// The folder is not a store, or cannot be written.
     pub fn open(root: &Path, patience: Patience) -> Result<Self, StoreError> {
         make(root)?;
         let folder = root.join("workers");
@@ -64,10 +64,10 @@ impl Store {
         Ok(store)
     }
 
-    /// Whether a folder is a store.
+    /// Checks that a folder is a store.
     ///
     /// # Errors
-    /// It is none.
+    /// It is not a store.
     pub fn check(root: &Path) -> Result<(), StoreError> {
         let mark = root.join(MARK);
         let found = match fs::read_to_string(&mark) {
@@ -83,48 +83,48 @@ impl Store {
         })
     }
 
-    /// The folder.
+    /// Returns the folder.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Where a run's result is, or will be.
+    /// Returns the path of a run's result, whether it exists or not.
     pub fn path(&self, key: Key) -> PathBuf {
         path(&self.root, key)
     }
 
-    /// Whether a run has been done.
+    /// Returns whether a run has been done.
     pub fn has(&self, key: Key) -> bool {
         self.path(key).exists()
     }
 
-    /// What tables need of a run that has been done.
+    /// Reads the data that tables need of a run that has been done.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The file cannot be read.
     pub fn head(&self, key: Key) -> Result<Head, StoreError> {
         Head::read(&self.path(key))
     }
 
-    /// All results of a run that has been done; none if it failed.
+    /// Reads all results of a run that has been done; returns `None` if it failed.
     ///
     /// # Errors
-    /// They cannot be read.
+    /// The file cannot be read.
     pub fn results(&self, key: Key) -> Result<Option<Results>, StoreError> {
         record::read_results(&self.path(key))
     }
 
-    /// Keeps the result of a run.
+    /// Stores the result of a run.
     ///
     /// # Errors
-    /// The disk is full, say; nothing is kept then.
+    /// The file cannot be written, for example because the disk is full; nothing is stored then.
     pub fn put(&self, head: &Head, outcome: &Outcome) -> Result<(), StoreError> {
         self.write(&self.path(head.key), |out| {
             record::write(out, head, outcome)
         })
     }
 
-    /// Takes a run to do, unless it has been done or somebody else is at it.
+    /// Claims a run for this process, unless it has been done or another process is doing it.
     ///
     /// # Errors
     /// The folder cannot be written.
@@ -133,14 +133,14 @@ impl Store {
             return Ok(Claim::Done);
         }
         let claim = lease::claim(&self.leases(), key, &self.worker, &self.watch)?;
-        // Who had it may have ended it in between.
+        // The previous owner may have finished the run in the meantime.
         Ok(match claim {
             Claim::Mine(_) if self.has(key) => Claim::Done,
             claim => claim,
         })
     }
 
-    /// Writes a file of the store, whole or not at all; folders on the way are made.
+    /// Writes a file of the store, completely or not at all; creates missing folders.
     pub(crate) fn write(
         &self,
         target: &Path,
@@ -152,7 +152,7 @@ impl Store {
         file::write_whole(&self.parts(), self.worker.id(), target, write)
     }
 
-    /// The same with a value as JSON.
+    /// Writes a value as JSON, like [`Self::write`].
     pub(crate) fn write_json(
         &self,
         target: &Path,
@@ -164,10 +164,10 @@ impl Store {
         file::write_json(&self.parts(), self.worker.id(), target, value)
     }
 
-    /// Writes a file beside the results, as the configuration of a run that failed. Returns where it is.
+    /// Writes an additional file to the store, such as the configuration of a run that failed. Returns its path.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The file cannot be written.
     pub fn write_beside(&self, name: &str, content: &[u8]) -> Result<PathBuf, StoreError> {
         let target = self.root.join(name);
         self.write(&target, |out| out.write_all(content))?;
@@ -186,12 +186,12 @@ impl Store {
         self.root.join("leases")
     }
 
-    /// Whether the process lives that wrote a file in `workers` or `leases`.
+    /// Returns the process that wrote a file in `workers` or `leases`, and whether it is alive; `None` if there is no such file.
     pub(crate) fn life_of(&self, note: &Path) -> Result<Option<(Note, Life)>, StoreError> {
         self.watch.life_of(note)
     }
 
-    /// This process's own file in `workers`.
+    /// Returns the name of this process's file in `workers`.
     pub(crate) fn worker(&self) -> &str {
         self.worker.id()
     }
@@ -212,14 +212,14 @@ impl Store {
     }
 }
 
-/// Where a store keeps the result of a run.
+/// Returns the path of a run's result in a store.
 pub(crate) fn path(root: &Path, key: Key) -> PathBuf {
     let name = key.to_string();
     let (folder, name) = name.split_at(2);
     root.join("runs").join(folder).join(format!("{name}.jsonl"))
 }
 
-/// All runs that a store holds.
+/// Returns all runs in a store.
 pub(crate) fn keys(root: &Path) -> Result<Vec<Key>, StoreError> {
     let runs = root.join("runs");
     let mut keys = Vec::new();
@@ -234,7 +234,7 @@ pub(crate) fn keys(root: &Path) -> Result<Vec<Key>, StoreError> {
 
 fn make(root: &Path) -> Result<(), StoreError> {
     make_folder(root)?;
-    // Another process may be making it at this moment.
+    // Another process may be creating the store at this moment.
     let is_ours = |name: &String| FOLDERS.contains(&name.as_str()) || name.starts_with(MARK);
     let names = file::names(root)?;
     let is_new = !names.iter().any(|name| name == MARK) && names.iter().all(is_ours);

@@ -1,8 +1,8 @@
-//! Processes that work in a store, and whether they still do.
+//! Processes that work in a store, and detection of those that died.
 //!
-//! Each has a file in `workers`, which it keeps locked and touches every now and then. Seen from the same system a lock that can be had is
-//! that of a dead process: the kernel gives it up. Seen from another system, where a shared folder may not pass locks on, one is dead whose
-//! file is not touched any more, by the watcher's own clock: clocks of several machines are never compared.
+//! Each process has a file in `workers`, which it keeps locked and touches regularly. If a process of the same system can acquire the lock,
+//! the owner is dead, because the kernel released its lock. On another system, where a shared folder may not propagate locks, a process
+//! counts as dead if its file is no longer touched. The watcher's own clock measures this; clocks of different machines are never compared.
 
 use crate::error::StoreError;
 use rustc_hash::FxHashMap;
@@ -15,16 +15,16 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// How often signs of life come, and how long they are waited for.
+/// Interval of signs of life, and how long to wait for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {
-    /// From one sign of life to the next.
+    /// Time between two signs of life.
     pub renew_every: Duration,
-    /// A process of another machine is dead that gives none for so long.
+    /// Time without a sign of life after which a process on another machine counts as dead.
     pub dead_after: Duration,
 }
 
-/// Shared folders keep what they know of a file for up to a minute.
+/// Shared folders may cache the attributes of a file for up to a minute.
 impl Default for Patience {
     fn default() -> Self {
         Self {
@@ -34,18 +34,18 @@ impl Default for Patience {
     }
 }
 
-/// What a process says of itself.
+/// Self-description of a process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Note {
-    /// The name of its file.
+    /// Name of the process's file.
     pub id: String,
-    /// Its machine, for people.
+    /// Host name, for people.
     pub host: String,
-    /// The system that it runs in: as long as that is up, its locks can be believed.
+    /// Identity of the running system (boot); locks are reliable among processes of the same one.
     pub system: String,
-    /// Its number there.
+    /// Process id on that system.
     pub process: u32,
-    /// When it began, seconds since 1970.
+    /// Start time, seconds since 1970.
     pub began_s: u64,
 }
 
@@ -66,7 +66,7 @@ impl Note {
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
         let process = std::process::id();
-        // Two systems may have the same name and number of a process at the same time, but not the same nanosecond.
+        // Two systems may have the same host name and process id at the same time, but not in the same nanosecond.
         let id = format!("{}-{process}-{:x}", plain(&host), now.as_nanos());
         Self {
             id,
@@ -78,7 +78,7 @@ impl Note {
     }
 }
 
-/// A name that can be part of a file's.
+/// Converts a name to a form that is valid in a file name.
 fn plain(name: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
     name.chars()
@@ -86,28 +86,28 @@ fn plain(name: &str) -> String {
         .collect()
 }
 
-/// Whether a process works.
+/// Whether a process is alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Life {
-    /// It does, as far as can be told.
+    /// The process is alive, as far as can be determined.
     Lives,
-    /// It does not, and never will again.
+    /// The process has ended for good.
     Dead,
 }
 
-/// This process, at work in a store. Its file goes with it.
+/// This process, at work in a store. Dropping this removes its file.
 #[derive(Debug)]
 pub struct Worker {
     note: Note,
     path: PathBuf,
-    /// Locked for as long as this is open.
+    /// Locked while this is open.
     file: File,
-    /// Dropped to end the thread.
+    /// The thread that touches the file; dropping the sender ends it.
     renewal: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
 impl Worker {
-    /// Begins to work in a store with this folder of workers.
+    /// Starts to work in a store with this folder of workers.
     pub fn begin(folder: &Path, renew_every: Duration) -> Result<Self, StoreError> {
         let note = Note::of_this_process();
         let path = folder.join(&note.id);
@@ -116,7 +116,7 @@ impl Worker {
         let (stop, stopped) = mpsc::channel();
         let renew = move || {
             while stopped.recv_timeout(renew_every) == Err(RecvTimeoutError::Timeout) {
-                // What cannot be renewed is taken over in the end: nothing is lost by that.
+                // If renewal fails, another process eventually takes over the run; nothing is lost by that.
                 let _ = renewed.set_modified(SystemTime::now());
             }
         };
@@ -128,12 +128,12 @@ impl Worker {
         })
     }
 
-    /// The name of its file.
+    /// Returns the name of the process's file.
     pub fn id(&self) -> &str {
         &self.note.id
     }
 
-    /// Its file, which leases are links to.
+    /// Returns the path of the process's file, which leases link to.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -145,20 +145,20 @@ impl Drop for Worker {
             drop(stop);
             let _ = thread.join();
         }
-        // Whoever finds it can have its lock, and knows that it is dead.
+        // A process that finds the file by a lease can acquire the lock, and concludes that this process is dead.
         let _ = fs::remove_file(&self.path);
         let _ = self.file.unlock();
     }
 }
 
-/// Writes a worker's file and locks it. Where there are no locks, signs of life have to do.
+/// Creates and locks a worker's file. Where locks are not supported, signs of life have to suffice.
 fn announce(path: &Path, note: &Note) -> io::Result<File> {
     let mut file = OpenOptions::new()
         .read(true)
         .write(true)
         .create_new(true)
         .open(path)?;
-    // Somebody may be looking whether it can be locked.
+    // Another process may be testing the lock at this moment, so wait for it.
     match file.lock() {
         Err(error) if error.kind() != ErrorKind::Unsupported => return Err(error),
         _ => {}
@@ -173,12 +173,12 @@ fn announce(path: &Path, note: &Note) -> io::Result<File> {
 pub struct Watch {
     system: String,
     dead_after: Duration,
-    /// The last sign of life of each process of another system, and when it was first seen here.
+    /// Last sign of life of each process of another system, and when this process first saw it.
     signs: Mutex<FxHashMap<String, (SystemTime, Instant)>>,
 }
 
 impl Watch {
-    /// Has seen none yet.
+    /// Creates a watch that has not seen any process.
     pub fn new(dead_after: Duration) -> Self {
         Self {
             system: Note::of_this_process().system,
@@ -187,7 +187,7 @@ impl Watch {
         }
     }
 
-    /// Whose file this is, and whether it lives; none if there is no such file.
+    /// Returns the owner of a file and whether it is alive; `None` if there is no such file.
     pub fn life_of(&self, path: &Path) -> Result<Option<(Note, Life)>, StoreError> {
         let seen = OpenOptions::new().read(true).write(true).open(path);
         let file = match seen {
@@ -197,7 +197,7 @@ impl Watch {
         let text = io::read_to_string(&file).map_err(StoreError::io("read", path))?;
         let modified = file.metadata().and_then(|metadata| metadata.modified());
         let modified = modified.map_err(StoreError::io("read", path))?;
-        // Between making a file and writing it somebody may die, or be about to write.
+        // The owner may have created the file and not written it yet, or died in between.
         let note = serde_json::from_str(&text).unwrap_or_else(|_| nobody(path));
         let is_here = note.system == self.system;
         let life = match file.try_lock() {
@@ -222,7 +222,7 @@ impl Watch {
     }
 }
 
-/// Who has not said yet who it is.
+/// Returns a placeholder for an owner whose note is not written yet.
 fn nobody(path: &Path) -> Note {
     let id = path.file_name().unwrap_or_default().to_string_lossy();
     Note {

@@ -1,4 +1,4 @@
-//! Values of tables.
+//! Values in tables.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -7,7 +7,7 @@ use std::fmt;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Cell {
-    /// There is none.
+    /// No value.
     #[default]
     Nothing,
     /// True or false.
@@ -21,12 +21,12 @@ pub enum Cell {
 }
 
 impl Cell {
-    /// A count. There is none above that of 63 bits.
+    /// Creates a cell with a count, or an empty cell if the count does not fit in 63 bits.
     pub fn count(count: u64) -> Self {
         i64::try_from(count).map_or(Self::Nothing, Self::Integer)
     }
 
-    /// A number, or nothing if it is not one.
+    /// Creates a cell with a number, or an empty cell if the number is not finite.
     pub fn number(number: f64) -> Self {
         match number.is_finite() {
             true => Self::Number(number),
@@ -34,12 +34,12 @@ impl Cell {
         }
     }
 
-    /// A text.
+    /// Creates a cell with text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(text.into())
     }
 
-    /// As a number, if it is one.
+    /// Returns the value as a number, if it is one.
     pub fn as_number(&self) -> Option<f64> {
         match *self {
             Self::Integer(number) => Some(number as f64),
@@ -49,7 +49,7 @@ impl Cell {
     }
 }
 
-/// As in a table of text.
+/// Formats a cell as in a text table.
 impl fmt::Display for Cell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -68,13 +68,13 @@ impl From<Option<String>> for Cell {
     }
 }
 
-/// What the values of a column are.
+/// Type of the values of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// True or false.
     Boolean,
-    /// Numbers without a fraction, of 64 bits with a sign.
+    /// Integers of 64 bits, signed.
     Integer,
     /// Numbers.
     Number,
@@ -85,14 +85,14 @@ pub enum Kind {
 /// A column of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Its name. The unit is its end.
+    /// Name of the column, which ends with the unit.
     pub name: String,
-    /// Of its values, where there are any.
+    /// Type of the values that are present.
     pub kind: Kind,
 }
 
 impl Column {
-    /// A column.
+    /// Creates a column.
     pub fn new(name: impl Into<String>, kind: Kind) -> Self {
         Self {
             name: name.into(),

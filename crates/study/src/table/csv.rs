@@ -1,4 +1,4 @@
-//! Tables as text with commas (RFC 4180).
+//! Tables as comma-separated text (RFC 4180).
 
 use super::{Cell, Column, Kind};
 use std::io::{self, Write};
@@ -7,7 +7,7 @@ use std::io::{self, Write};
 pub struct Csv<W: Write>(csv::Writer<W>);
 
 impl<W: Write> Csv<W> {
-    /// Begins with the names of the columns.
+    /// Starts a table with the names of the columns.
     pub fn new(out: W, columns: &[Column]) -> io::Result<Self> {
         let mut writer = csv::Writer::from_writer(out);
         writer.write_record(columns.iter().map(|column| &column.name))?;
@@ -19,7 +19,7 @@ impl<W: Write> Csv<W> {
         Ok(self.0.write_record(cells.iter().map(Cell::to_string))?)
     }
 
-    /// Writes what is left.
+    /// Flushes buffered rows and returns the output.
     pub fn finish(self) -> io::Result<W> {
         self.0
             .into_inner()
@@ -27,10 +27,10 @@ impl<W: Write> Csv<W> {
     }
 }
 
-/// A table as text.
+/// Returns a table as text.
 ///
 /// # Errors
-/// It is none, which cannot be.
+/// The table cannot be formatted, which does not happen.
 pub fn text(head: &[String], rows: impl Iterator<Item = Vec<Cell>>) -> io::Result<String> {
     let columns: Vec<Column> = head
         .iter()

@@ -1,4 +1,4 @@
-//! The numbers of a run that have one value each.
+//! Metrics that have one value per run.
 
 use super::{Cell, Kind};
 use baton_sim::results::{
@@ -7,12 +7,12 @@ use baton_sim::results::{
 };
 use std::collections::BTreeMap;
 
-/// A number of a run.
+/// A metric of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Metric {
-    /// Its column. What comes after the last `_` is the unit, or else the name is that of what is counted.
+    /// Name of its column. It ends with `_` and the unit, unless the metric is a count; then it names what is counted.
     pub name: &'static str,
-    /// What it is.
+    /// Description of the metric.
     pub meaning: &'static str,
     value: Value,
 }
@@ -50,7 +50,7 @@ const fn number(
 }
 
 impl Metric {
-    /// What its values are.
+    /// Returns the type of its values.
     pub const fn kind(&self) -> Kind {
         match self.value {
             Value::Count(_) => Kind::Integer,
@@ -58,7 +58,7 @@ impl Metric {
         }
     }
 
-    /// Its name in words, with its unit as figures have it: `request rate, 1/s`.
+    /// Returns its name in words, with the unit as shown in figures: `request rate, 1/s`.
     pub fn label(&self) -> String {
         match self.unit() {
             Some((_, unit)) => format!("{}, {unit}", self.name_in_words()),
@@ -66,13 +66,13 @@ impl Metric {
         }
     }
 
-    /// Its name in words, without its unit: `request rate`.
+    /// Returns its name in words, without the unit: `request rate`.
     pub fn name_in_words(&self) -> String {
         let name = self.unit().map_or(self.name, |(name, _)| name);
         name.replace('_', " ")
     }
 
-    /// Its name without its unit, and that as figures have it.
+    /// Returns its name without the unit, and the unit as shown in figures.
     fn unit(&self) -> Option<(&'static str, &'static str)> {
         const UNITS: [(&str, &str); 9] = [
             ("_ns_per_kb", "ns/KB"),
@@ -97,7 +97,7 @@ impl Metric {
     }
 }
 
-/// All metrics of a run by their names, and whether it was steady.
+/// Returns all metrics of a run by name, and why the run was not steady.
 pub fn of(results: &Results) -> BTreeMap<String, Cell> {
     let metric = |metric: &Metric| (metric.name.to_owned(), metric.of(results));
     let not_steady = baton_sim::results::NotSteady::texts(&results.long_run.not_steady);
@@ -107,22 +107,22 @@ pub fn of(results: &Results) -> BTreeMap<String, Cell> {
     all
 }
 
-/// The column that says why a run was not steady.
+/// Name of the column that explains why a run was not steady.
 pub const NOT_STEADY: &str = "not_steady";
 
-/// The metric of this name.
+/// Finds the metric with this name.
 pub fn find(name: &str) -> Option<&'static Metric> {
     ALL.iter().find(|metric| metric.name == name)
 }
 
-/// A line for each: kind, name, meaning, value.
+/// Defines metrics, one per line: kind, name, meaning, value.
 macro_rules! metrics {
     ($($kind:ident $name:ident $meaning:literal, $value:expr;)*) => {
         &[$($kind(stringify!($name), $meaning, $value)),*]
     };
 }
 
-/// The metric that is half of the 95 % interval of another, if there is one: `request_rate_ci95_per_s` of `request_rate_per_s`.
+/// Finds the metric that is half of the 95 % interval of another: `request_rate_ci95_per_s` for `request_rate_per_s`.
 pub fn interval_of(name: &str) -> Option<String> {
     let mut ends = name.match_indices('_').map(|(at, _)| at);
     ends.find_map(|at| {
@@ -267,7 +267,7 @@ pub const ALL: &[Metric] = metrics! {
     count nic_cache_bypass_bytes "bytes of parts that bypassed the caches", |r| caches(r, |c| c.bypassed_bytes);
 };
 
-/// What crosses an interconnect, and the share of its time that this takes, per cent.
+/// Returns the percentage of an interconnect's time that a part of the traffic takes.
 type Part = fn(&InterconnectResults) -> f64;
 
 const CONTENT: Part = |bus| bus.time_percent.content;
@@ -278,12 +278,12 @@ const OTHER: Part =
     |bus| bus.time_percent.descriptor + bus.time_percent.event + bus.time_percent.other;
 const ALL_PARTS: Part = |bus| bus.time_percent.total();
 
-/// None where it takes no time.
+/// Returns a part's percentage of the interconnect's time; `None` if the run has no interconnect.
 fn bus_percent(results: &Results, part: Part) -> Option<f64> {
     results.interconnect.as_ref().map(part)
 }
 
-/// The same of the time in which it was used.
+/// Returns a part's percentage of the time in which the interconnect was used.
 fn bus_share(results: &Results, part: Part) -> Option<f64> {
     ratio(
         100.0 * bus_percent(results, part)?,
@@ -291,7 +291,7 @@ fn bus_share(results: &Results, part: Part) -> Option<f64> {
     )
 }
 
-/// The same for each 1,024 bytes of content that clients got, nanoseconds.
+/// Returns a part's time on the interconnect per 1,024 bytes of content that clients received, nanoseconds.
 fn bus_time(results: &Results, part: Part) -> Option<f64> {
     let kb_per_s = results.clients.content_mbps * 1e6 / 8.0 / 1024.0;
     ratio(bus_percent(results, part)? / 100.0 * 1e9, kb_per_s)
@@ -309,12 +309,12 @@ fn cycles(host: &HostResults, of: fn(&Cycles) -> u64) -> u64 {
     host.layers.values().map(of).sum()
 }
 
-/// What the host's TCP took.
+/// Returns the cycles of the host's TCP.
 fn tcp(results: &Results) -> Option<Cycles> {
     results.host.layers.get("tcp").copied()
 }
 
-/// What the host's network stack did for a packet, in the mean over those of both kinds.
+/// Returns the mean cost of a packet in the host's network stack, over packets of both kinds.
 fn stack(host: &HostResults, of: fn(&PerPacket) -> Option<f64>) -> Option<f64> {
     let kinds = [host.host_packets, host.nic_packets];
     let done = kinds
@@ -326,7 +326,7 @@ fn stack(host: &HostResults, of: fn(&PerPacket) -> Option<f64>) -> Option<f64> {
     )
 }
 
-/// None of nothing.
+/// Returns the ratio, or `None` if `whole` is 0.
 fn ratio(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0).then(|| part / whole)
 }
@@ -336,7 +336,7 @@ fn utilisation(disks: &DiskResults) -> Option<f64> {
     Some(shares.iter().sum::<f64>() / shares.len() as f64)
 }
 
-/// A count of all data caches together; none where there are none.
+/// Returns a count summed over all data caches, or `None` if there are no caches.
 fn caches(results: &Results, of: fn(&NicCacheResults) -> u64) -> Option<u64> {
     let caches = results.nics.iter().filter_map(|port| port.cache.as_ref());
     caches.map(of).reduce(|a, b| a + b)

@@ -1,12 +1,12 @@
-//! Tables of the runs of a study: one row a run, and what has more than one number a run in tables of their own.
+//! Tables of the runs of a study. The main table has one row per run; data with several values per run is in tables of its own.
 //!
 //! | table | a row for each | columns |
 //! |---|---|---|
-//! | `STUDY` | run | `study`, `run`, `variant`, `seed`; `config.` and the path of each key that the study sets; `ended`, `error`, `not_steady`; all [`metrics`] |
+//! | `STUDY` | run | `study`, `run`, `variant`, `seed`; `config.KEY` of each study key; `ended`, `error`, `not_steady`; [`metrics`] |
 //! | `STUDY.parts` | part of a quantity of a run | `run`, `quantity`, `part`, `value` |
 //! | `STUDY.series` | sample of a run | `run`, `time_us` and what was counted then |
 //!
-//! Which columns there are depends on the study alone, whatever happened in its runs. What was not measured is empty.
+//! The columns depend only on the study, not on what happened in its runs. Cells without a measured value are empty.
 
 mod cell;
 mod csv;
@@ -24,5 +24,5 @@ pub use cell::{Cell, Column, Kind};
 pub use visit::{Table, Visitor, visit};
 pub use write::{Written, write};
 
-/// Version of what the tables' columns are called and mean. A column may come without a new one; none goes or changes.
+/// Version of the names and meanings of the columns. New columns may be added within a version; none is removed or changed.
 pub const VERSION: u32 = 1;

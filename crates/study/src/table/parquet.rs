@@ -11,22 +11,22 @@ use parquet::schema::types::{Type, TypePtr};
 use std::io::{self, Write};
 use std::sync::Arc;
 
-/// Cells that are written together: they are kept in memory until then.
+/// Number of cells that are written together; they are buffered in memory until then.
 const CELLS: usize = 1 << 18;
 
-/// The key of a file's metadata that says which version of the tables it has.
+/// Metadata key of a file that specifies the version of the tables.
 const VERSION_KEY: &str = "baton.schema";
 
 /// Writes a table row by row.
 pub struct Parquet<W: Write + Send> {
     writer: SerializedFileWriter<W>,
     kinds: Vec<Kind>,
-    /// Rows, one after the other.
+    /// Buffered rows, one after the other.
     cells: Vec<Cell>,
 }
 
 impl<W: Write + Send> Parquet<W> {
-    /// Begins a file.
+    /// Starts a file.
     pub fn new(out: W, columns: &[Column]) -> io::Result<Self> {
         let version = KeyValue::new(VERSION_KEY.to_owned(), VERSION.to_string());
         let properties = WriterProperties::builder()
@@ -55,7 +55,7 @@ impl<W: Write + Send> Parquet<W> {
         }
     }
 
-    /// Writes what is left.
+    /// Writes the buffered rows and returns the output.
     pub fn finish(mut self) -> io::Result<W> {
         self.flush()?;
         self.writer.into_inner().map_err(io::Error::other)
@@ -96,7 +96,7 @@ impl<W: Write + Send> Parquet<W> {
     }
 }
 
-/// Writes the values of a column, with a note of where there is none.
+/// Writes the values of a column, and marks where there are none.
 fn write<'a, T: DataType>(
     column: &mut SerializedColumnWriter<'_>,
     cells: impl Iterator<Item = &'a Cell>,

@@ -1,10 +1,10 @@
-//! Quantities of a run that have parts: by layer, by task, by reason, by size.
+//! Quantities of a run that are broken down by layer, task, reason or size.
 
 use super::{Cell, Column, Kind};
 use baton_sim::results::Results;
 use std::collections::BTreeMap;
 
-/// The columns after that of the run.
+/// Returns the columns after the run's column.
 pub fn columns() -> Vec<Column> {
     vec![
         Column::new("quantity", Kind::Text),
@@ -13,7 +13,7 @@ pub fn columns() -> Vec<Column> {
     ]
 }
 
-/// One row for each part of each quantity.
+/// Calls `row` for each part of each quantity.
 pub fn rows(results: &Results, mut row: impl FnMut(&str, &str, u64)) {
     for (layer, cycles) in &results.host.layers {
         row("host_execute_cycles", layer, cycles.execute);
@@ -52,13 +52,13 @@ pub fn rows(results: &Results, mut row: impl FnMut(&str, &str, u64)) {
         ("adapter_transfers", &results.offload.adapter_transfers),
     ] {
         for (power, count) in transfers.buckets.iter().enumerate() {
-            // Of at most so many descriptors, and of more than half as many.
+            // Transfers of at most this number of descriptors, and of more than half of it.
             row(quantity, &(1u64 << power).to_string(), *count);
         }
     }
 }
 
-/// The cells of a row after that of the run.
+/// Returns the cells of a row after the run's cell.
 pub fn cells(quantity: &str, part: &str, value: u64) -> [Cell; 3] {
     [Cell::text(quantity), Cell::text(part), Cell::count(value)]
 }

@@ -1,11 +1,11 @@
-//! The table with one row a run.
+//! The table with one row per run.
 
 use super::metrics::{self, NOT_STEADY};
 use super::{Cell, Column, Kind};
 use crate::record::Head;
 use crate::study::{Study, StudyRun};
 
-/// The columns of a study's table.
+/// Returns the columns of a study's table.
 pub fn columns(study: &Study) -> Vec<Column> {
     let first = [
         ("study", Kind::Text),
@@ -32,7 +32,7 @@ pub fn columns(study: &Study) -> Vec<Column> {
         .collect()
 }
 
-/// The row of a run that has been done.
+/// Returns the row of a run that has been done.
 pub fn cells(study: &Study, run: &StudyRun, head: &Head) -> Vec<Cell> {
     let metric = |name: &str| head.metrics.get(name).cloned().unwrap_or_default();
     let first = [

@@ -3,7 +3,7 @@
 use super::{Cell, Column, Kind};
 use baton_sim::results::Sample;
 
-/// The columns after that of the run.
+/// Returns the columns after the run's column.
 pub fn columns() -> Vec<Column> {
     let names = [
         "time_us",
@@ -17,7 +17,7 @@ pub fn columns() -> Vec<Column> {
     names.map(|name| Column::new(name, Kind::Integer)).to_vec()
 }
 
-/// The cells of a row after that of the run.
+/// Returns the cells of a row after the run's cell.
 pub fn cells(sample: &Sample) -> [Cell; 7] {
     [
         sample.time_us,

@@ -1,4 +1,4 @@
-//! All rows of all tables of a study, for whoever makes something of them.
+//! Iteration over all rows of all tables of a study.
 
 use super::{Cell, Column, Kind, parts, rows, series};
 use crate::error::StoreError;
@@ -8,19 +8,19 @@ use crate::study::{Study, StudyRun};
 /// A table of a study.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Table {
-    /// With a row for each run.
+    /// Table with a row for each run.
     Runs,
-    /// With a row for each part of a quantity of a run.
+    /// Table with a row for each part of a quantity of a run.
     Parts,
-    /// With a row for each sample of a run.
+    /// Table with a row for each sample of a run.
     Series,
 }
 
 impl Table {
-    /// All, in the order of their numbers.
+    /// All tables, in the order of their numbers.
     pub const ALL: [Self; 3] = [Self::Runs, Self::Parts, Self::Series];
 
-    /// What its name has behind the study's.
+    /// Returns the suffix of the table's name after the study's name.
     pub(super) const fn ending(self) -> &'static str {
         match self {
             Self::Runs => "",
@@ -29,7 +29,7 @@ impl Table {
         }
     }
 
-    /// Its columns. Those of runs depend on the study alone, the others are always the same.
+    /// Returns the table's columns. Those of runs depend only on the study, the others are always the same.
     pub fn columns(self, study: &Study) -> Vec<Column> {
         let with_run =
             |columns: Vec<Column>| [vec![Column::new("run", Kind::Text)], columns].concat();
@@ -41,13 +41,13 @@ impl Table {
     }
 }
 
-/// What is given each row, and of which table it is.
+/// Callback that receives each row, with the table it belongs to.
 pub type Visitor<'a> = dyn FnMut(Table, &[Cell]) -> Result<(), StoreError> + 'a;
 
-/// Gives `row` each row of each table, of the runs `done` of a study. Returns how many of them failed.
+/// Calls `row` with each row of each table, for the runs `done` of a study. Returns how many of these runs failed.
 ///
 /// # Errors
-/// Results cannot be read, or the first of `row`.
+/// Results cannot be read, or `row` returned an error; the first one.
 pub fn visit(
     store: &Store,
     study: &Study,

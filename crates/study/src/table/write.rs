@@ -1,4 +1,4 @@
-//! Writes the tables of a study beside its results.
+//! Writing of a study's tables next to its results.
 
 #[cfg(feature = "parquet")]
 use super::parquet::Parquet;
@@ -11,24 +11,23 @@ use crate::study::{Study, StudyRun};
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 
-/// What was written.
+/// Result of writing the tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
-    /// All files, those with one row a run first.
+    /// All files, those with one row per run first.
     pub files: Vec<PathBuf>,
-    /// Rows in these.
+    /// Number of rows in these.
     pub rows: usize,
-    /// Of these, runs that failed.
+    /// Number of these runs that failed.
     pub failed: usize,
-    /// Whether all this was there already.
+    /// Whether the tables were already up to date.
     pub was_current: bool,
 }
 
-/// Writes the tables of a study, of those of its runs that have been done. Where they are there already this is found out without reading
-/// results.
+/// Writes the tables of the runs of a study that have been done. If the tables are already up to date, no results are read.
 ///
 /// # Errors
-/// Results cannot be read, or tables not be written.
+/// Results cannot be read, or tables cannot be written.
 pub fn write(store: &Store, study: &Study) -> Result<Written, StoreError> {
     let done: Vec<&StudyRun> = study.runs.iter().filter(|run| store.has(run.key)).collect();
     let root = store.root();
@@ -60,13 +59,13 @@ pub fn write(store: &Store, study: &Study) -> Result<Written, StoreError> {
     })
 }
 
-/// Of the files for each table.
+/// File name extensions of the files for each table.
 #[cfg(feature = "parquet")]
 const ENDINGS: &[&str] = &["csv", "parquet"];
 #[cfg(not(feature = "parquet"))]
 const ENDINGS: &[&str] = &["csv"];
 
-/// A path with a dot and a text behind it; with nothing if that is empty.
+/// Returns the path with a dot and `ending` appended, or unchanged if `ending` is empty.
 fn with_ending(path: &Path, ending: &str) -> PathBuf {
     let mut path = path.as_os_str().to_owned();
     if !ending.is_empty() {
@@ -76,7 +75,7 @@ fn with_ending(path: &Path, ending: &str) -> PathBuf {
     path.into()
 }
 
-/// Of all that decides what the tables hold.
+/// Returns a digest of all that determines the content of the tables.
 fn digest(study: &Study, done: &[&StudyRun]) -> Key {
     let digest = Digest::new()
         .part(&super::VERSION.to_le_bytes())
@@ -88,7 +87,7 @@ fn digest(study: &Study, done: &[&StudyRun]) -> Key {
         .key()
 }
 
-/// Returns how many runs failed.
+/// Writes all tables; returns the number of runs that failed.
 fn write_all(
     store: &Store,
     study: &Study,
@@ -114,7 +113,7 @@ fn write_all(
     Ok(failed)
 }
 
-/// A table in every form.
+/// A table in every file format.
 struct Files {
     base: PathBuf,
     csv: Csv<BufWriter<Part>>,

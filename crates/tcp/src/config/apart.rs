@@ -1,5 +1,5 @@
-//! Fields that are as they are in text, and take no room among the bytes of a connection's state: where they say anything, it
-//! stands at the end ([`Portable::to_bytes`](crate::Portable::to_bytes)).
+//! Serialization of fields that are written normally in text formats, but as nothing within the binary state of a connection: values
+//! other than the default follow at the end of that state ([`Portable::to_bytes`](crate::Portable::to_bytes)).
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 

@@ -1,4 +1,4 @@
-//! The algorithms there are.
+//! The available congestion control algorithms.
 
 use super::bbr::Bbr;
 use super::cubic::Cubic;
@@ -9,7 +9,7 @@ use super::new_reno::NewReno;
 use crate::config::{Config, Congestion};
 use serde::{Deserialize, Serialize};
 
-/// One algorithm with its state. Small ones are kept in place, for they are asked at each acknowledgment.
+/// An algorithm with its state. Small states are stored inline, since every acknowledgment uses them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Algorithm {
     NewReno(NewReno),
@@ -20,7 +20,7 @@ pub(crate) enum Algorithm {
     LinuxCubic(Box<LinuxCubic>),
 }
 
-/// Evaluates an expression for whichever controller it is.
+/// Evaluates an expression with the controller of whichever variant the algorithm is.
 macro_rules! ask {
     ($algorithm:expr, $it:ident => $question:expr) => {
         match $algorithm {
@@ -39,7 +39,7 @@ macro_rules! ask {
 pub(super) use ask;
 
 impl Algorithm {
-    /// `seed` is all the randomness that it gets.
+    /// Creates the configured algorithm. `seed` is its only source of randomness.
     pub(super) fn new(config: &Config, seed: u64) -> Self {
         match config.congestion {
             Congestion::NewReno => Self::NewReno(NewReno::default()),
@@ -61,7 +61,7 @@ impl Algorithm {
         }
     }
 
-    /// Makes one from outside that was read as bytes. True when it begins anew.
+    /// Recreates a custom controller that was deserialized. Returns true if it starts without saved state.
     pub(super) fn revive(&mut self, custom: Custom) -> bool {
         match self {
             Self::Custom(outsider) => outsider.revive(custom),

@@ -1,4 +1,4 @@
-//! What a congestion controller is: the questions that the engine asks, and what it tells.
+//! The interface of a congestion controller: what the engine asks of it, and what it reports to it.
 
 use crate::clock::Moment;
 use baton_wire::{SeqNr, Span};
@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 
 bitflags::bitflags! {
-    /// What a controller wants of the engine beside being asked how the window grows and shrinks. What is not wanted is
-    /// neither measured nor paid for.
+    /// Services that a controller needs from the engine, besides being asked how the window grows and shrinks. The engine
+    /// spends no time on services that a controller does not need.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
     pub struct Needs: u8 {
         /// [`Controller::on_ack`] for each acknowledgment.
@@ -18,8 +18,8 @@ bitflags::bitflags! {
         const PACING = 1 << 2;
         /// The window is [`Controller::window`]: no slow start, no rate reduction, no restart after an idle time.
         const WINDOW = 1 << 3;
-        /// Each mark of the network counts, not only that there was one in a window (RFC 8257): all data is sent as
-        /// ECN-capable, and this end's receiver says of each mark that it arrived.
+        /// Every ECN mark counts, not only the first in a window (RFC 8257): all data is sent as ECN-capable, and this
+        /// end's receiver reports every mark.
         const EACH_MARK = 1 << 4;
     }
 }
@@ -33,7 +33,7 @@ pub struct Window {
     pub threshold: u32,
 }
 
-/// The connection is established, or the controller takes over one that is.
+/// State of a connection that was just established, or that the controller takes over.
 #[derive(Clone, Copy, Debug)]
 pub struct Start {
     /// Now, on the connection's clock.
@@ -42,13 +42,13 @@ pub struct Start {
     pub window: u32,
     /// Data that a full segment holds.
     pub smss: u32,
-    /// Round-trip time of the handshake, or smoothed; zero when none was measured.
+    /// Round-trip time, smoothed or of the handshake; zero if none was measured.
     pub srtt: Span,
-    /// The peer reports what arrives beyond holes (RFC 2018).
+    /// The peer reports data that arrives beyond holes (RFC 2018).
     pub sack: bool,
 }
 
-/// New data was acknowledged, in congestion avoidance.
+/// An acknowledgment of new data in congestion avoidance.
 #[derive(Clone, Copy, Debug)]
 pub struct Acked {
     /// Now, on the connection's clock.
@@ -57,7 +57,7 @@ pub struct Acked {
     pub bytes: u32,
     /// Data that a full segment holds.
     pub smss: u32,
-    /// What this acknowledgment measured, if anything.
+    /// Round-trip time that this acknowledgment measured, if any.
     pub rtt: Option<Span>,
     /// Smoothed round-trip time; zero before the first measurement.
     pub srtt: Span,
@@ -68,13 +68,13 @@ pub struct Acked {
 pub struct Loss {
     /// Now, on the connection's clock.
     pub now: Moment,
-    /// FlightSize (RFC 5681 2), bytes; what is in the network still for a controller that has the window to itself.
+    /// FlightSize (RFC 5681 2), bytes; for a controller with [`Needs::WINDOW`], bytes that are still in the network.
     pub flight: u32,
     /// Data that a full segment holds.
     pub smss: u32,
 }
 
-/// An acknowledgment, whatever it says; what follows from it (losses, the end of a recovery) was told before.
+/// An acknowledgment of any kind. Its consequences (losses, the end of a recovery) are reported before it.
 #[derive(Clone, Copy, Debug)]
 pub struct Ack {
     /// Now, on the connection's clock.
@@ -89,40 +89,40 @@ pub struct Ack {
     pub flight: u32,
     /// Estimate of the bytes in the network: neither reported nor lost.
     pub in_flight: u32,
-    /// Time since the latest sent of the segments that newly arrived was sent, if it was sent once.
+    /// Round-trip time of the most recently sent of the newly delivered segments, if that was sent only once.
     pub rtt: Option<Span>,
-    /// It carries ECN-Echo (RFC 3168).
+    /// The acknowledgment carries ECN-Echo (RFC 3168).
     pub echoes_congestion: bool,
     /// A loss is being repaired.
     pub recovering: bool,
-    /// The window was used up within the last round trip; known with [`Needs::RATE_SAMPLES`].
+    /// The window was used up within the last round trip; only with [`Needs::RATE_SAMPLES`].
     pub used_window: bool,
-    /// Of the latest sent of the segments that newly arrived; with [`Needs::RATE_SAMPLES`].
+    /// Rate sample of the most recently sent of the newly delivered segments; only with [`Needs::RATE_SAMPLES`].
     pub sample: Option<RateSample>,
 }
 
-/// How fast data left the network while one segment was under way (draft-ietf-ccwg-bbr-06 4.1).
+/// How fast data left the network while one segment was in flight (draft-ietf-ccwg-bbr-06 4.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RateSample {
     /// Bytes delivered from the segment's transmission until now.
     pub delivered: u64,
-    /// Over how much time they count: that of sending or that of acknowledging, whichever is longer.
+    /// Time in which they were delivered: the longer of the times that sending and acknowledging took.
     pub interval: Span,
-    /// Bytes a second; 0 when the interval is too short to say.
+    /// Bytes a second; 0 if the interval is too short to compute a rate.
     pub rate: u64,
-    /// Bytes delivered since the connection's start: when the segment was sent, and now.
+    /// Bytes delivered from the connection's start until the segment was sent.
     pub prior_delivered: u64,
-    /// The same, now.
+    /// Bytes delivered from the connection's start until now.
     pub total_delivered: u64,
     /// Bytes in the network just after the segment was sent.
     pub tx_in_flight: u32,
-    /// Bytes that came to count as lost since it was sent.
+    /// Bytes that were declared lost since the segment was sent.
     pub lost: u64,
-    /// When it was sent the application had written less than the window allows.
+    /// The segment was sent while the application had written less than the window allows.
     pub is_app_limited: bool,
 }
 
-/// A segment newly counts as lost.
+/// A segment that was just declared lost.
 #[derive(Clone, Copy, Debug)]
 pub struct Lost {
     /// Now, on the connection's clock.
@@ -135,96 +135,96 @@ pub struct Lost {
     pub smss: u32,
     /// Bytes delivered since the connection's start.
     pub total_delivered: u64,
-    /// What was so when it was sent; `delivered`, `interval` and `rate` say nothing. None when it was not recorded.
+    /// State when the segment was sent (`delivered`, `interval` and `rate` are unset), or `None` if it was not recorded.
     pub sample: Option<RateSample>,
 }
 
 /// A congestion controller of one connection.
 ///
-/// One that wants nothing of [`Needs`] is a relative of Reno: the engine keeps the window, with slow start (RFC 5681, RFC
-/// 9406), proportional rate reduction (RFC 9937) and the rule that a window that is not used does not grow (RFC 7661), and
-/// asks by how much it grows after slow start and how far it is reduced. When a loss turns out to have been none, the copy
-/// of the controller from before the loss is put back (RFC 4015). With [`Needs::WINDOW`] all of that is up to the controller.
+/// A controller without any [`Needs`] is a variant of Reno: the engine keeps the window, with slow start (RFC 5681, RFC
+/// 9406), proportional rate reduction (RFC 9937) and the rule that an unused window does not grow (RFC 7661), and asks the
+/// controller how much the window grows after slow start and how far it is reduced. If a loss turns out to be spurious, the
+/// engine restores a copy of the controller from before the loss (RFC 4015). With [`Needs::WINDOW`] the controller does all that.
 ///
-/// Nothing may be assumed of time but what is given: moments are on the connection's own clock and move with it.
+/// A controller must take the time from the moments it is given: they are on the connection's own clock and move with it.
 pub trait Controller: CloneController + Debug + Send + Sync {
-    /// Asked once, when it is made.
+    /// The services that the controller needs. Called once, when the controller is created.
     fn needs(&self) -> Needs {
         Needs::empty()
     }
 
-    /// The connection is established, or was when the controller took over.
+    /// Called when the connection is established, or when the controller takes over an established one.
     fn on_established(&mut self, _start: &Start) {}
 
-    /// New data was acknowledged, the window was in use and slow start is over: how many bytes the window grows.
+    /// Returns by how many bytes the window grows. Called after slow start when new data was acknowledged and the window was in use.
     fn on_growth(&mut self, window: Window, acked: &Acked) -> u32;
 
-    /// A loss was noticed by duplicate acknowledgments or by time: the new ssthresh. `window` is from before.
+    /// Returns the new ssthresh after a loss detected by duplicate acknowledgments or by time. `window` is from before the loss.
     fn on_loss(&mut self, window: Window, loss: &Loss) -> u32;
 
-    /// The retransmission timer told of a loss: the new ssthresh. With [`Needs::WINDOW`] each time it does, otherwise
-    /// the first time for the same data.
+    /// Returns the new ssthresh after a retransmission timeout. Called at each timeout with [`Needs::WINDOW`], otherwise only
+    /// at the first timeout of the same data.
     fn on_timeout(&mut self, window: Window, loss: &Loss) -> u32 {
         self.on_loss(window, loss)
     }
 
-    /// The network marked what was sent, for the first time in a window of data (RFC 3168 6.1.2): the new ssthresh.
+    /// Returns the new ssthresh after the first ECN mark in a window of data (RFC 3168 6.1.2).
     fn on_ecn_echo(&mut self, window: Window, loss: &Loss) -> u32 {
         self.on_loss(window, loss)
     }
 
-    /// The window was not used for so long, so that nothing was learnt about it.
+    /// Called after a time in which the window was not used and nothing was learnt about it.
     fn after_idle(&mut self, _idle: Span) {}
 
-    /// An acknowledgment was taken in. With [`Needs::ACKS`].
+    /// Called after each acknowledgment, with [`Needs::ACKS`].
     fn on_ack(&mut self, _ack: &Ack) {}
 
-    /// A segment counts as lost. With [`Needs::RATE_SAMPLES`].
+    /// Called for each segment that is declared lost, with [`Needs::RATE_SAMPLES`].
     fn on_lost(&mut self, _lost: &Lost) {}
 
-    /// What was lost is repaired. With [`Needs::WINDOW`].
+    /// Called when the lost data is repaired, with [`Needs::WINDOW`].
     fn on_recovered(&mut self) {}
 
-    /// The last loss was none (RFC 4015). With [`Needs::WINDOW`], in place of putting a copy back.
+    /// Called when the last loss was spurious (RFC 4015), with [`Needs::WINDOW`]; otherwise the engine restores a copy.
     fn on_spurious(&mut self) {}
 
-    /// Something is about to be sent while nothing is in flight, and the application was what was short of data before.
-    /// With [`Needs::RATE_SAMPLES`].
+    /// Called before data is sent while nothing is in flight because the application had nothing to send, with
+    /// [`Needs::RATE_SAMPLES`].
     fn on_restart(&mut self, _now: Moment) {}
 
-    /// cwnd, bytes. With [`Needs::WINDOW`].
+    /// cwnd in bytes, with [`Needs::WINDOW`].
     fn window(&self) -> u32 {
         0
     }
 
-    /// Bytes a second. With [`Needs::PACING`]; 0 does not pace.
+    /// Pacing rate in bytes a second, with [`Needs::PACING`]; 0 disables pacing.
     fn pacing_rate(&self) -> u64 {
         0
     }
 
-    /// Bytes that may leave at once where data is paced: a burst (C.send_quantum of draft-ietf-ccwg-bbr-06 5.6.3). At
-    /// least a segment goes.
+    /// Bytes that may leave in one burst where data is paced (C.send_quantum of draft-ietf-ccwg-bbr-06 5.6.3). A burst is
+    /// at least one segment.
     fn send_quantum(&self) -> u32 {
         0
     }
 
-    /// The controller itself holds data back: rate samples of what is sent now say nothing about the path. With
-    /// [`Needs::RATE_SAMPLES`].
+    /// Reports whether the controller itself holds data back, so that rate samples of data sent now say nothing about the
+    /// path. With [`Needs::RATE_SAMPLES`].
     fn holds_back(&self) -> bool {
         false
     }
 
-    /// Its state, for a connection that is moved as bytes; its [`Factory`](super::Factory) gets it where the connection
-    /// arrives, and `on_established` is not called again. Nothing by default: the controller then starts anew with the
-    /// window as it is. A connection that moves within a program takes the controller along.
+    /// The controller's state, for a connection that moves as bytes. The destination passes it to the controller's
+    /// [`Factory`](super::Factory) and does not call `on_established` again. Empty by default: the controller then starts anew with
+    /// the current window. A connection that moves within a program takes the controller along.
     fn save(&self) -> Vec<u8> {
         Vec::new()
     }
 }
 
-/// Copies a controller; every `Clone` one can.
+/// Copies a controller; implemented for every controller that is `Clone`.
 pub trait CloneController {
-    /// The copy.
+    /// Returns a copy.
     fn clone_boxed(&self) -> Box<dyn Controller>;
 }
 

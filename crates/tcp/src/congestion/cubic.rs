@@ -18,20 +18,20 @@ const C: (u64, u64) = (2, 5_000_000_000);
 /// The function is not followed further from K than this: 400 million segments.
 const FARTHEST_MS: u64 = 100_000;
 
-/// What CUBIC remembers (RFC 9438 4.1.2).
+/// State of CUBIC (RFC 9438 4.1.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Cubic {
-    /// Size just before the last reduction, less when flows converge; zero when none is known.
+    /// Window just before the last reduction, less for fast convergence; zero if none is known.
     w_max: u32,
     /// cwnd_prior: cwnd at the last reduction.
     prior: u32,
-    /// W_est: what Reno would have.
+    /// W_est: the window that Reno would have.
     w_est: u32,
     /// Time from the start of this stage of congestion avoidance to W_max.
     k_ms: u32,
-    /// Start of this stage; none before its first acknowledgment.
+    /// Start of this stage; `None` before its first acknowledgment.
     epoch: Option<Moment>,
-    /// Growth that was less than a byte, of the window and of W_est.
+    /// Remainders of the growth of the window and of W_est that are less than a byte.
     credit: u64,
     credit_est: u64,
 }

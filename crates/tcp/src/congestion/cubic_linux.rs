@@ -1,6 +1,6 @@
 //! CUBIC as Linux counts it (Ha, Rhee and Xu, "CUBIC: A New TCP-Friendly High-Speed TCP Variant", 2008): in whole segments
-//! and in 1024ths of a second, and the window grows by a segment whenever so many were acknowledged. It differs from RFC 9438
-//! by rounding, and in how fast it grows at most.
+//! and in 1024ths of a second; the window grows by a segment for every `pace` segments acknowledged. It differs from RFC 9438
+//! in rounding and in the maximum growth.
 
 use super::controller::{Acked, Controller, Loss, Window};
 use super::cubic::cube_root;
@@ -16,41 +16,41 @@ const BETA_UNIT: u32 = 1024;
 /// C is 0.4: 410 in 1024ths, in the cube of 1024ths of a second another 2^30.
 const C: u64 = 410;
 const C_SHIFT: u32 = 10 + 3 * SECOND_SHIFT;
-/// Reno with the same reduction grows by a segment for 15/8 windows of acknowledged segments.
+/// Reno with the same reduction grows by a segment for every 15/8 windows of acknowledged segments.
 const FRIENDLY: (u32, u32) = (15, 8);
-/// While nothing was lost the window grows by a segment for so many at least.
+/// Before the first loss the window grows by at least one segment for this many acknowledged ones.
 const SLOWEST_BEFORE_A_LOSS: u32 = 20;
-/// It grows by half of what is acknowledged at most.
+/// The window grows by at most one segment for this many acknowledged ones.
 const FASTEST: u32 = 2;
-/// At the plateau it grows this much slower than by a segment a window.
+/// At the plateau the window grows by a segment for this many windows acknowledged.
 const PLATEAU: u32 = 100;
-/// For so long the pace stands while the window does.
+/// The pace stays for this time while the window does not change.
 const UPDATE: Span = Span::from_us(31_250);
 const TICK: Span = Span::from_ms(1);
-/// Round trips that are measured so soon after the start of a stage do not count.
+/// Round trips measured within this time after the start of a stage do not count.
 const AFTER_REDUCTION: Span = Span::from_secs(1);
-/// No distance from the plateau is longer, in ticks of a second's 1024th: the cube fits.
+/// Largest distance from the plateau, in 1024ths of a second, so that its cube fits.
 const FARTHEST: u64 = 1 << 18;
 
-/// What it remembers, windows in segments.
+/// State of CUBIC; windows are in segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LinuxCubic {
-    /// Segments that are to be acknowledged for the window to grow by one.
+    /// Segments that must be acknowledged for the window to grow by one.
     pace: u32,
-    /// Segments that count towards the next one.
+    /// Acknowledged segments that count towards the next growth.
     counted: u32,
-    /// Window before the last reduction, less when flows converge; zero when none is known.
+    /// Window before the last reduction, less for fast convergence; zero if none is known.
     last_max: u32,
     /// The window and the moment of the last update.
     last: Option<(u32, Moment)>,
     /// Start of this stage of congestion avoidance.
     epoch: Option<Moment>,
-    /// Where the plateau is, and after how much time it is reached, in 1024ths of a second.
+    /// The window at the plateau, and the time until it is reached, in 1024ths of a second.
     origin: u32,
     k: u32,
     /// Least round-trip time.
     least: Option<Span>,
-    /// What Reno would have, and the segments acknowledged towards its next one.
+    /// The window that Reno would have, and the segments acknowledged towards its next growth.
     friendly: u32,
     friendly_counted: u32,
 }
@@ -74,7 +74,7 @@ impl Controller for LinuxCubic {
         (cwnd * BETA / BETA_UNIT).max(2) * loss.smss
     }
 
-    /// All is forgotten: the next stage starts where slow start ends.
+    /// Resets all state: the next stage starts where slow start ends.
     fn on_timeout(&mut self, window: Window, loss: &Loss) -> u32 {
         let threshold = self.on_loss(window, loss);
         *self = Self::default();
@@ -83,13 +83,13 @@ impl Controller for LinuxCubic {
 }
 
 impl LinuxCubic {
-    /// Something is sent `now` after nothing was for `idle`: this stage began so much later, but no later than now. An
-    /// application that was slow without a pause has no such part in Linux.
+    /// Data is sent `now` after nothing was sent for `idle`: moves the start of this stage later by `idle`, but not beyond now.
+    /// As in Linux, an application that was slow without a pause gets no such correction.
     pub(super) fn resume(&mut self, now: Moment, idle: Span) {
         self.epoch = self.epoch.map(|epoch| epoch + idle.min(now.since(epoch)));
     }
 
-    /// New data was acknowledged, in slow start or later. Round trips just after a reduction say little.
+    /// Takes a round-trip measurement, in slow start or later. Ignores measurements just after a reduction.
     pub(super) fn measure(&mut self, acked: &Acked) {
         let settled = |epoch| acked.now.since(epoch) >= AFTER_REDUCTION;
         if let Some(rtt) = acked.rtt.filter(|_| self.epoch.is_none_or(settled)) {
@@ -97,7 +97,7 @@ impl LinuxCubic {
         }
     }
 
-    /// Finds the pace anew, if it is time.
+    /// Computes the pace anew, if an update is due.
     fn update(&mut self, cwnd: u32, segments: u32, now: Moment) {
         self.friendly_counted += segments;
         if let Some((window, at)) = self.last
@@ -130,7 +130,7 @@ impl LinuxCubic {
         now
     }
 
-    /// Where the cubic function is a round trip from now.
+    /// Value of the cubic function a round trip from now.
     fn target(&self, elapsed: Span) -> u32 {
         let at = elapsed + self.least.unwrap_or(Span::ZERO);
         let ticks = ((at.as_ps() / TICK.as_ps()) << SECOND_SHIFT) / 1000;
@@ -154,10 +154,10 @@ impl LinuxCubic {
         }
     }
 
-    /// No slower than Reno.
+    /// Makes the window grow no slower than Reno's.
     fn befriend(&mut self, cwnd: u32) {
         let each = (cwnd * FRIENDLY.0 / FRIENDLY.1).max(1);
-        // A multiple of it is not yet a segment more.
+        // An exact multiple of `each` does not add a segment yet.
         let more = self.friendly_counted.saturating_sub(1) / each;
         self.friendly_counted -= more * each;
         self.friendly += more;
@@ -166,7 +166,7 @@ impl LinuxCubic {
         }
     }
 
-    /// Segments by which the window grows.
+    /// Returns by how many segments the window grows.
     fn advance(&mut self, segments: u32) -> u32 {
         let mut growth = 0;
         if self.counted >= self.pace {
@@ -251,7 +251,7 @@ mod tests {
         assert!(cwnd > 110, "and beyond it: {cwnd}");
     }
 
-    /// A second at the window's end, and 5 s after the last transmission: the cubic function begins anew.
+    /// A stage that began at 1 s is shifted by the pause, but no further than to the current time.
     #[test]
     fn a_pause_does_not_count() {
         let mut cubic = LinuxCubic::default();

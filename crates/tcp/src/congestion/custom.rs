@@ -1,21 +1,21 @@
-//! Controllers from outside.
+//! Controllers that users of this crate provide.
 
 use super::controller::{Acked, Controller, Loss, Window};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
-/// Makes a controller. `seed` is of the connection and cannot be guessed from outside: all the randomness there is. `saved`
-/// is what [`Controller::save`] gave where the connection comes from; `None` for a new one.
+/// Creates a controller. The first argument is the connection's seed, which outsiders cannot guess: the only source of
+/// randomness. The second is what [`Controller::save`] returned where the connection comes from, or `None` for a new connection.
 pub type Factory = dyn Fn(u64, Option<&[u8]>) -> Box<dyn Controller> + Send + Sync;
 
-/// Bytes of a name at most (TCP_CA_NAME_MAX of Linux without the zero).
+/// Most bytes of a name (Linux's TCP_CA_NAME_MAX without the terminating zero).
 const LONGEST_NAME: usize = 15;
 
-/// A controller from outside, by name, with what makes it.
+/// A custom controller: its name and its factory.
 ///
-/// The name stands for it where parameters and connections are written as bytes. Read back, it has no factory: a stack
-/// takes a connection with it when its own parameters name the same controller.
+/// Serialized parameters and connections contain only the name. After deserialization the factory is missing: a stack
+/// accepts a connection with such a controller if the stack's own parameters name the same controller.
 #[derive(Clone, Copy)]
 pub struct Custom {
     name: [u8; LONGEST_NAME],
@@ -23,7 +23,7 @@ pub struct Custom {
 }
 
 impl Custom {
-    /// A controller of this name, of which only the first 15 bytes count.
+    /// Creates a controller with this name, of which only the first 15 bytes count.
     pub const fn new(name: &str, factory: &'static Factory) -> Self {
         let mut custom = Self::unknown(name);
         custom.factory = Some(factory);
@@ -54,7 +54,7 @@ impl Custom {
         }
     }
 
-    /// It can be made.
+    /// Reports whether the controller has a factory.
     pub fn is_known(&self) -> bool {
         self.factory.is_some()
     }
@@ -94,7 +94,7 @@ impl<'de> Deserialize<'de> for Custom {
     }
 }
 
-/// A controller from outside at work.
+/// A custom controller of one connection.
 #[derive(Debug)]
 pub(crate) struct Outsider {
     custom: Custom,
@@ -116,7 +116,7 @@ impl Outsider {
         self.custom
     }
 
-    /// Makes what was read as bytes with the factory of `custom`. True when there were none: it begins anew.
+    /// Recreates a deserialized controller with the factory of `custom`. Returns true if there was no saved state.
     pub(super) fn revive(&mut self, custom: Custom) -> bool {
         if self.custom.is_known() {
             return false;
@@ -147,8 +147,8 @@ impl PartialEq for Outsider {
     }
 }
 
-/// What stands in for a controller that was read as bytes until its factory has made it again. No connection works with
-/// it: a stack takes none whose controller it cannot make.
+/// Placeholder for a deserialized controller until its factory recreates it. No connection runs with a placeholder: a stack
+/// does not accept a connection whose controller it cannot create.
 #[derive(Clone, Debug, Default)]
 struct Unmade {
     saved: Vec<u8>,
@@ -168,7 +168,7 @@ impl Controller for Unmade {
     }
 }
 
-/// As it is written.
+/// Serialized form of [`Outsider`].
 #[derive(Serialize, Deserialize)]
 struct Written {
     custom: Custom,

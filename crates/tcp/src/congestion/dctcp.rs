@@ -1,21 +1,21 @@
-//! DCTCP (RFC 8257): the network marks what finds more than a little waiting, and the window comes down by the share that
-//! was marked. For networks of one owner whose queues mark early; losses are taken as NewReno takes them.
+//! DCTCP (RFC 8257): queues mark packets above a low threshold, and the window is reduced in proportion to the share of
+//! marked data. For networks under one administration; losses are handled as in NewReno.
 
 use super::controller::{Ack, Acked, Controller, Loss, Needs, Window};
 use super::new_reno::NewReno;
 use serde::{Deserialize, Serialize};
 
-/// Shares are in units of this.
+/// Fixed-point representation of the share 1.
 const ONE: u32 = 1 << 20;
 /// g is 1/16 (RFC 8257 4.2).
 const GAIN_SHIFT: u32 = 4;
 
-/// What DCTCP remembers (RFC 8257 3.3).
+/// State of DCTCP (RFC 8257 3.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Dctcp {
-    /// Growth is NewReno's.
+    /// The window grows as NewReno's.
     reno: NewReno,
-    /// DCTCP.Alpha: the share of what was sent that is marked, smoothed.
+    /// DCTCP.Alpha: the smoothed share of sent data that was marked.
     alpha: u32,
     /// DCTCP.WindowEnd, as bytes beyond where the observation began.
     window: u32,
@@ -63,7 +63,7 @@ impl Controller for Dctcp {
         self.reno.on_growth(window, acked)
     }
 
-    /// RFC 8257 3.4: as if it were not DCTCP.
+    /// RFC 8257 3.4: losses are handled as without DCTCP.
     fn on_loss(&mut self, window: Window, loss: &Loss) -> u32 {
         self.reno.on_loss(window, loss)
     }

@@ -16,24 +16,24 @@ const SAMPLES: u8 = 8;
 const GROWTH_DIVISOR: u32 = 4;
 /// CSS_ROUNDS.
 const ROUNDS: u8 = 5;
-/// L without pacing: segments that one acknowledgment lets the window grow by at most.
+/// L without pacing: most segments by which one acknowledgment grows the window.
 pub(super) const LARGEST_STEP_SEGMENTS: u32 = 8;
 
 /// Nothing measured yet.
 const UNKNOWN: u32 = u32::MAX;
 
-/// What ends slow start before a loss does.
+/// The algorithm that ends slow start before a loss does.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum EarlyExit {
     Off,
     /// HyStart++ (RFC 9406).
     Rounds(HyStart),
-    /// HyStart, as Linux has it.
+    /// HyStart as implemented in Linux.
     Trains(Box<TrainHyStart>),
 }
 
 impl EarlyExit {
-    /// The connection is established; `next` is SND.NXT.
+    /// Creates the configured algorithm for a connection that was just established; `next` is SND.NXT.
     pub(super) fn new(next: SeqNr, config: &Config) -> Self {
         match (config.hystart, config.linux.hystart) {
             (false, _) => Self::Off,
@@ -43,7 +43,7 @@ impl EarlyExit {
     }
 }
 
-/// What it remembers about the rounds of slow start.
+/// State of HyStart++ for the rounds of slow start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct HyStart {
     /// windowEnd: the round ends when this is acknowledged.
@@ -51,7 +51,7 @@ pub(super) struct HyStart {
     last_min_us: u32,
     current_min_us: u32,
     samples: u8,
-    /// Round-trip time at which conservative slow start began; none outside of it.
+    /// Round-trip time at which conservative slow start began; `None` outside of it.
     baseline_us: Option<u32>,
     /// Rounds of conservative slow start so far.
     rounds: u8,
@@ -69,7 +69,7 @@ impl HyStart {
         }
     }
 
-    /// An acknowledgment in slow start, up to `una`; `next` is SND.NXT. True when slow start is over.
+    /// Processes an acknowledgment up to `una` in slow start; `next` is SND.NXT. Returns true if slow start ends.
     pub(super) fn on_ack(&mut self, una: SeqNr, next: SeqNr, rtt: Option<Span>) -> bool {
         let ended = una.after(self.end) && self.end_round(next);
         if let Some(rtt) = rtt {
@@ -81,7 +81,7 @@ impl HyStart {
         ended
     }
 
-    /// By how much the window grows when slow start would have it grow by `growth`.
+    /// Returns by how much the window grows if slow start alone would grow it by `growth`.
     pub(super) fn growth(&self, growth: u32) -> u32 {
         match self.baseline_us {
             Some(_) => growth / GROWTH_DIVISOR,
@@ -106,7 +106,7 @@ impl HyStart {
         }
         if let Some(baseline) = self.baseline_us {
             if self.current_min_us < baseline {
-                // The rise was none: back to slow start.
+                // The rise was spurious: back to slow start.
                 self.baseline_us = None;
                 self.rounds = 0;
             }

@@ -1,4 +1,4 @@
-//! HyStart as Linux has it (Ha and Rhee, "Hybrid Slow Start for High-Bandwidth and Long-Distance Networks", PFLDNet 2008):
+//! HyStart as in Linux (Ha and Rhee, "Hybrid Slow Start for High-Bandwidth and Long-Distance Networks", PFLDNet 2008):
 //! slow start ends when a train of ACKs is as long as a round trip, or when round trips get longer.
 
 use super::controller::Acked;
@@ -6,33 +6,33 @@ use crate::clock::Moment;
 use baton_wire::{SeqNr, Span};
 use serde::{Deserialize, Serialize};
 
-/// Smaller windows are left alone, segments (`hystart_low_window`).
+/// Least window, in segments, at which slow start ends early (`hystart_low_window`).
 const LEAST_WINDOW_SEGMENTS: u32 = 16;
-/// ACKs that follow each other faster are of one train (`hystart_ack_delta_us`).
+/// ACKs that follow each other faster belong to one train (`hystart_ack_delta_us`).
 const TRAIN_GAP: Span = Span::from_ms(2);
-/// Round-trip times that a round's least one is of before it counts.
+/// Samples of a round before its least round-trip time counts.
 const SAMPLES: u8 = 8;
-/// A round trip is longer when it is by an eighth of the least one ever, within these bounds.
+/// A round trip counts as longer if it exceeds the least one ever by an eighth of that, within these bounds.
 const RISE_DIVISOR: u64 = 8;
 const LEAST_RISE: Span = Span::from_ms(4);
 const MOST_RISE: Span = Span::from_ms(16);
-/// What a receiver that merges packets may add to a train: the time of four super-segments, this at most.
+/// Time that a receiver that merges packets may add to a train: that of four super-segments, at most this.
 const MERGED_BYTES: u64 = 4 * 65_536;
 const LONGEST_MERGING: Span = Span::from_ms(1);
 
-/// What it remembers about the rounds of slow start.
+/// State of HyStart for the rounds of slow start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct TrainHyStart {
     /// The round ends when more than this is acknowledged.
     end: SeqNr,
     began: Moment,
-    /// The last ACK of the train; one that came too late for it is not.
+    /// When the last ACK of the train arrived; ACKs that came too late do not belong to it.
     train: Moment,
-    /// Least round-trip time of this round, and of all.
+    /// Least round-trip time of this round, and of all rounds.
     current: Option<Span>,
     least: Option<Span>,
     samples: u8,
-    /// Data is paced, and so trains are long by that.
+    /// Data is paced, which makes trains longer.
     paced: bool,
 }
 
@@ -49,13 +49,13 @@ impl TrainHyStart {
         }
     }
 
-    /// The same, from `next` on.
+    /// Starts over, with a round that ends at `next`.
     pub(super) fn begin_anew(&mut self, next: SeqNr) {
         *self = Self::new(next, self.paced);
     }
 
-    /// An acknowledgment in slow start, up to `una`; `next` is SND.NXT and `window` cwnd in bytes. True when slow start is
-    /// over.
+    /// Processes an acknowledgment up to `una` in slow start; `next` is SND.NXT and `window` is cwnd in bytes. Returns true
+    /// if slow start ends.
     pub(super) fn on_ack(&mut self, acked: &Acked, una: SeqNr, next: SeqNr, window: u32) -> bool {
         let Some(rtt) = acked.rtt else {
             return false;
@@ -80,7 +80,8 @@ impl TrainHyStart {
         self.samples = 0;
     }
 
-    /// Half of the least round-trip time, all of it where data is paced: data that left as fast as the path takes it keeps it busy from there on.
+    /// Reports whether the train is longer than half of the least round-trip time, or than all of it where data is paced: the
+    /// window then keeps the path busy.
     fn train_is_long(&mut self, acked: &Acked, least: Span, window: u32) -> bool {
         if acked.now.since(self.train) > TRAIN_GAP {
             return false;

@@ -1,12 +1,12 @@
-//! Congestion control: how much may be in the network, and how fast it gets there.
+//! Congestion control: how much data may be in the network, and how fast it is sent.
 //!
-//! [`CongestionWindow`] holds cwnd and ssthresh, knows whether a loss is being repaired (RFC 5681, RFC 6582, RFC 6675,
-//! RFC 9937), and sees to what Reno's relatives share: slow start, its end by delay (RFC 9406), and that a window that is
-//! not used does not grow. The rest, or all of it, is up to a [`Controller`].
+//! [`CongestionWindow`] holds cwnd and ssthresh, tracks whether a loss is being repaired (RFC 5681, RFC 6582, RFC 6675,
+//! RFC 9937), and implements what variants of Reno share: slow start, its end by delay (RFC 9406), and the rule that an
+//! unused window does not grow. A [`Controller`] decides the rest, or everything.
 //!
-//! To add one here: write a small type with its state that implements [`Controller`], in a file of its own; add a variant
-//! for it to `Algorithm` and to [`Congestion`](crate::Congestion). Moments are given on the connection's own clock, so its
-//! state moves with the connection as it is. From outside: [`Custom`].
+//! To add a controller to this crate, implement [`Controller`] for a small type that holds its state, in a file of its own, and
+//! add a variant to `Algorithm` and to [`Congestion`](crate::Congestion). Moments are on the connection's own clock, so the
+//! state moves with the connection unchanged. Users of this crate add controllers with [`Custom`].
 
 mod algorithm;
 mod bbr;

@@ -1,12 +1,12 @@
-//! NewReno: one segment more each round trip, half of what was in flight after a loss (RFC 5681, RFC 3465).
+//! NewReno: the window grows by a segment each round trip, and is half of what was in flight after a loss (RFC 5681, RFC 3465).
 
 use super::controller::{Acked, Controller, Loss, Window};
 use serde::{Deserialize, Serialize};
 
-/// What NewReno remembers.
+/// State of NewReno.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct NewReno {
-    /// Acknowledged and not yet counted towards growth (RFC 3465 2.1).
+    /// Bytes acknowledged and not yet counted towards growth (RFC 3465 2.1).
     credit: u32,
 }
 

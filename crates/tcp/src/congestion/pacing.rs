@@ -1,24 +1,24 @@
-//! Pacing: what may be sent is sent no faster than at a rate, in bursts of bounded length (draft-ietf-ccwg-bbr-06 5.6.2).
+//! Pacing: data is sent no faster than a given rate, in bursts of bounded length (draft-ietf-ccwg-bbr-06 5.6.2).
 
 use crate::clock::Moment;
 use baton_wire::Span;
 use serde::{Deserialize, Serialize};
 
-/// When data may go.
+/// State of one connection's pacing.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Pacing {
-    /// C.next_send_time: when what was sent has left at the rate. None before anything was sent.
+    /// C.next_send_time: when all data sent so far has left at the rate. `None` before anything was sent.
     next: Option<Moment>,
-    /// Bytes that may still leave with the burst that is under way.
+    /// Bytes that may still leave with the current burst.
     burst_left: u32,
-    /// How late the burst that is under way began, as far as that was not made up for.
+    /// How late the current burst began, minus the time already made up for.
     #[serde(skip)]
     late: Span,
 }
 
 impl Pacing {
-    /// How long the next segment has to wait; zero when it may go. A burst goes on until it has had its length; the next
-    /// one begins when this one would have left at the rate.
+    /// Returns how long the next segment must wait; zero if it may be sent. A burst continues until it has its full length; the
+    /// next one begins when this one would have left at the rate.
     pub(crate) fn wait(&self, now: Moment) -> Span {
         match self.next {
             Some(next) if self.burst_left == 0 => next.since(now),
@@ -26,8 +26,8 @@ impl Pacing {
         }
     }
 
-    /// `len` bytes were sent; the rate is `rate` bytes a second, and bursts are `quantum` bytes long. With `credits` what was late is
-    /// made up for, by no more than half of the time that a segment takes, as Linux does.
+    /// Records that `len` bytes were sent at `rate` bytes a second in bursts of `quantum` bytes. With `credits` a late burst makes up
+    /// for lost time, by at most half of the time that a segment takes, as in Linux.
     pub(crate) fn sent(&mut self, now: Moment, len: u32, rate: u64, quantum: u32, credits: bool) {
         let next = self.next.unwrap_or(now);
         let idle = !next.after(now);

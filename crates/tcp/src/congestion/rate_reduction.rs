@@ -3,26 +3,26 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Books of one recovery, in bytes.
+/// Accounting of one recovery, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RateReduction {
-    /// prr_delivered: left the network during this recovery.
+    /// prr_delivered: bytes that left the network during this recovery.
     delivered: u32,
-    /// prr_out: sent during this recovery.
+    /// prr_out: bytes sent during this recovery.
     out: u32,
-    /// RecoverFS: in flight when it began.
+    /// RecoverFS: bytes in flight when the recovery began.
     flight: u32,
-    /// Shares are rounded up to a multiple of so many bytes.
+    /// Shares are rounded up to a multiple of this many bytes.
     unit: u32,
 }
 
 impl RateReduction {
-    /// Recovery begins with so much in flight, what the peer had already reported not counted.
+    /// Begins a recovery with `flight` bytes in flight, without those that the peer has already reported.
     pub(crate) fn new(flight: u32) -> Self {
         Self::in_units(flight, 1)
     }
 
-    /// The same for a sender that counts in segments of so many bytes.
+    /// Begins a recovery of a sender that counts in segments of `unit` bytes.
     pub(crate) fn in_units(flight: u32, unit: u32) -> Self {
         Self {
             delivered: 0,
@@ -32,13 +32,13 @@ impl RateReduction {
         }
     }
 
-    /// Something was sent.
+    /// Records that `len` bytes were sent.
     pub(crate) fn sent(&mut self, len: u32) {
         self.out = self.out.saturating_add(len);
     }
 
-    /// An acknowledgment that says `delivered` more bytes arrived; `in_flight` is what is in the network now. `safe`
-    /// says that SND.UNA moved and no further loss was noticed (SafeACK). Gives cwnd.
+    /// Returns cwnd after an acknowledgment that reports `delivered` more bytes; `in_flight` bytes are in the network now.
+    /// `safe` is true if SND.UNA moved and no further loss was detected (SafeACK).
     pub(crate) fn on_ack(
         &mut self,
         delivered: u32,
@@ -54,7 +54,7 @@ impl RateReduction {
             let share = share.next_multiple_of(u64::from(self.unit));
             share.saturating_sub(self.out.into()).min(u32::MAX.into()) as u32
         } else {
-            // Reduction bound: conservative (PRR-CRB), or slow start when recovery gets on well (PRR-SSRB).
+            // Reduction bound: conservative (PRR-CRB), or slow start while recovery makes good progress (PRR-SSRB).
             let bound = self.delivered.saturating_sub(self.out).max(delivered)
                 + if safe { smss } else { 0 };
             bound.min(threshold - in_flight)

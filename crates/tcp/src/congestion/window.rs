@@ -17,17 +17,17 @@ use serde::{Deserialize, Serialize};
 /// Duplicate acknowledgments that mean a loss (RFC 5681 3.2).
 pub(crate) const DUPLICATE_THRESHOLD: u8 = 3;
 
-/// No window grows beyond this: more cannot be in flight (RFC 7323 2.3).
+/// Largest congestion window: more cannot be in flight (RFC 7323 2.3).
 const LARGEST_WINDOW: u32 = 1 << 30;
 
-/// Whether a loss is being repaired, and how it was noticed.
+/// Whether a loss is being repaired, and how it was detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Phase {
     /// Nothing is known to be missing.
     Open,
-    /// Duplicate ACKs or time told of a loss; it lasts until `recover` is acknowledged.
+    /// A loss was detected by duplicate ACKs or by time; lasts until `recover` is acknowledged.
     FastRecovery,
-    /// The timer told of a loss; it lasts until `recover` is acknowledged.
+    /// A loss was detected by the retransmission timer; lasts until `recover` is acknowledged.
     Timeout,
 }
 
@@ -36,25 +36,25 @@ pub(crate) enum Phase {
 pub(crate) struct CongestionWindow {
     size: Window,
     algorithm: Algorithm,
-    /// What the algorithm wants.
+    /// Services that the algorithm needs.
     needs: Needs,
     counting: WindowCounting,
     early_exit: EarlyExit,
     /// When new data was last acknowledged.
     last_ack: Moment,
-    /// SND.MAX when the last loss was noticed (RFC 6582 3.1).
+    /// SND.MAX when the last loss was detected (RFC 6582 3.1).
     pub(crate) recover: SeqNr,
     pub(crate) duplicates: u8,
     pub(crate) phase: Phase,
     /// A partial ACK has restarted the timer in this recovery (RFC 6582 3.2, step 4).
     partial_seen: bool,
-    /// Most that was in flight lately: since what was sent last when it was measured is acknowledged.
+    /// Most bytes in flight recently. A new measurement starts when `peak_until`, SND.MAX at the last one, is acknowledged.
     peak: u32,
     peak_until: SeqNr,
 }
 
 impl CongestionWindow {
-    /// The initial sequence number is all the randomness that the algorithm gets: it comes from the stack's secret.
+    /// The initial sequence number, which comes from the stack's secret, is the algorithm's only source of randomness.
     pub(crate) fn new(iss: SeqNr, config: &Config) -> Self {
         let mut algorithm = Algorithm::new(config, iss.0.into());
         Self {
@@ -76,14 +76,14 @@ impl CongestionWindow {
         }
     }
 
-    /// The connection is established; `initial` is IW and `next` SND.NXT.
+    /// Starts when the connection is established; `initial` is IW and `next` is SND.NXT.
     pub(crate) fn start(&mut self, initial: u32, next: SeqNr, config: &Config) {
         self.size.bytes = initial;
         self.early_exit = EarlyExit::new(next, config);
     }
 
-    /// Another algorithm from now on, with cwnd and ssthresh as they are. True when it is another; it is to be told of the
-    /// connection.
+    /// Switches to the configured algorithm and keeps cwnd and ssthresh. Returns true if the algorithm changed; the caller then
+    /// has to introduce the connection to the new one.
     pub(crate) fn set_algorithm(&mut self, config: &Config, seed: SeqNr) -> bool {
         let other = self.algorithm.kind() != config.congestion;
         if other {
@@ -93,7 +93,8 @@ impl CongestionWindow {
         other
     }
 
-    /// Makes a controller from outside that came as bytes. True when it begins anew and is to be told of the connection.
+    /// Recreates a deserialized custom controller. Returns true if it has no saved state, so that the caller has to introduce
+    /// the connection to it.
     pub(crate) fn revive(&mut self, custom: Custom) -> bool {
         let anew = self.algorithm.revive(custom);
         self.needs = ask!(&mut self.algorithm, it => it.needs());
@@ -121,7 +122,7 @@ impl CongestionWindow {
         }
     }
 
-    /// Something was sent; `flight` is outstanding, up to `max`.
+    /// Records that data was sent; `flight` bytes are outstanding, up to `max`.
     pub(crate) fn sent(&mut self, flight: u32, una: SeqNr, max: SeqNr) {
         if flight > self.peak || una.at_or_after(self.peak_until) {
             self.peak = flight;
@@ -129,25 +130,25 @@ impl CongestionWindow {
         }
     }
 
-    /// Bytes that are newly known to have arrived count, and the window comes down by PRR also when the network marked what
-    /// was sent.
+    /// Reports whether Linux's counting applies: newly delivered bytes count, and PRR reduces the window also after ECN
+    /// marks.
     pub(crate) fn counts_as_linux(&self) -> bool {
         self.counting == WindowCounting::Linux
     }
 
-    /// Keeps a mark that is behind SND.UNA just behind it: further than 2^31 behind would be ahead.
+    /// Keeps `recover` close to SND.UNA if it is behind: more than 2^31 behind would compare as ahead.
     pub(crate) fn keep_mark_near(&mut self, una: SeqNr) {
         if self.recover.before(una) {
             self.recover = una - 1;
         }
     }
 
-    /// Segments are larger from now on: one always fits.
+    /// Makes the window hold at least one segment, after segments have become larger.
     pub(crate) fn make_room(&mut self, smss: u32) {
         self.size.bytes = self.size.bytes.max(smss);
     }
 
-    /// Nothing was sent for `idle` until now, at least a timeout. Start anew (RFC 5681 4.1) with `initial`, if so much is given.
+    /// Sending resumes after `idle`, which is at least a timeout. Reduces the window to `initial` (RFC 5681 4.1), if that is given.
     pub(crate) fn restart(&mut self, now: Moment, idle: Span, initial: Option<u32>) {
         if let Some(initial) = initial {
             self.size.bytes = self.size.bytes.min(initial);
@@ -158,7 +159,7 @@ impl CongestionWindow {
         }
     }
 
-    /// The rule that is broken, if any.
+    /// Returns the invariant that is violated, if any.
     pub(crate) fn verify(&self, una: SeqNr, smss: u32) -> Result<(), &'static str> {
         if self.size.bytes < smss {
             return Err("the congestion window has room for a segment");

@@ -1,4 +1,4 @@
-//! What an arriving acknowledgment changes (RFC 9293 3.10.7.4, fifth).
+//! Processing of an arriving acknowledgment (RFC 9293 3.10.7.4, fifth).
 
 use super::feedback::Taken;
 use super::input::RECENT_VALID;
@@ -11,7 +11,7 @@ use crate::types::{CloseReason, Refusal, State};
 use baton_wire::{Flags, Header, Payload, SeqNr, Span, Time};
 
 impl<P: Payload> Connection<P> {
-    /// Both SYNs are acknowledged, ours by this segment.
+    /// Establishes the connection: this segment acknowledges our SYN, so that both SYNs are acknowledged.
     pub(super) fn establish(
         &mut self,
         cx: &mut Context<'_>,
@@ -104,7 +104,7 @@ impl<P: Payload> Connection<P> {
             let reported = self.take_reports(header, &mut delivery);
             let plain =
                 !carries && same_window && !header.flags.intersects(Flags::SYN | Flags::FIN);
-            // RFC 6675 2 with SACK, RFC 5681 2 without. Answers to window probes are none.
+            // RFC 6675 2 with SACK, RFC 5681 2 without. Answers to window probes do not count as duplicates.
             let outstanding = self.timers.retransmit != Time::NEVER;
             let duplicate = outstanding && if self.options.sack { reported } else { plain };
             self.measure_reported(cx, &delivery);
@@ -125,7 +125,7 @@ impl<P: Payload> Connection<P> {
         Ok(())
     }
 
-    /// A later ACK came first. What this one reports to have arrived may still be news (RFC 2018 5).
+    /// Processes an ACK that a later one overtook. The data that it reports may still be new (RFC 2018 5).
     fn overtaken_ack(&mut self, cx: &mut Context<'_>, header: &Header) {
         if !self.options.sack || header.options.sack.is_empty() {
             return;
@@ -148,8 +148,8 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// This ACK can tell of nothing but the window: all is acknowledged, and nothing is in doubt. So it is with nearly each
-    /// segment of a peer that only sends.
+    /// Reports whether this ACK can change nothing but the window, because everything is acknowledged and nothing is in doubt.
+    /// True of nearly every segment of a peer that only sends.
     fn expects_nothing(&self, header: &Header) -> bool {
         header.ack == self.tx.una
             && self.tx.una == self.tx.max
@@ -159,7 +159,7 @@ impl<P: Payload> Connection<P> {
             && self.repair.tail.is_none()
     }
 
-    /// What there is to find out about this ACK.
+    /// Returns the record in which the findings about this ACK are collected.
     fn delivery(&self, now: Time, header: &Header) -> Delivery {
         let echo = match self.options.timestamps {
             true => header.options.timestamps.map(|it| it.echo),
@@ -182,7 +182,7 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// An ACK that acknowledges nothing new. `duplicate` says that it may tell of a loss all the same.
+    /// Processes an ACK that acknowledges nothing new. `duplicate` says that it may still indicate a loss.
     fn nothing_new_acked(
         &mut self,
         cx: &mut Context<'_>,
@@ -203,7 +203,7 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// Keeps the books for whoever asks.
+    /// Updates the delivery counters and the delivery rate.
     fn count_delivered(&mut self, delivery: &Delivery) {
         let segments = match self.keeps_times() {
             true => delivery.segments,
@@ -221,7 +221,7 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// SND.UNA moves.
+    /// Processes an ACK that moves SND.UNA.
     fn new_ack(
         &mut self,
         cx: &mut Context<'_>,
@@ -253,7 +253,7 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// The numbers up to `ack` are acknowledged, and with them `data_acked` bytes of data.
+    /// Moves SND.UNA to `ack`, which acknowledges `data_acked` bytes of data.
     #[inline(always)]
     pub(super) fn advance_una(
         &mut self,
@@ -279,7 +279,7 @@ impl<P: Payload> Connection<P> {
         effects.new_ack = true;
     }
 
-    /// Something new was acknowledged (RFC 6298 5.2, 5.3).
+    /// Restarts the retransmission timer after an acknowledgment of something new (RFC 6298 5.2, 5.3).
     #[inline]
     pub(super) fn restart_retransmit(&mut self, cx: &Context<'_>) {
         if self.flight() == 0 {
@@ -290,8 +290,8 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// A round-trip measurement, if this ACK completes one (RFC 6298 3, RFC 7323 4). `first_rtt` is what the first segment
-    /// took that newly arrived and was sent only once. Gives what the timed segment took, if there was one.
+    /// Measures the round trip, if this ACK completes a measurement (RFC 6298 3, RFC 7323 4). `first_rtt` is the time of the first
+    /// newly delivered segment that was sent only once. Returns the time of the timed segment, if there was one.
     #[inline]
     pub(super) fn measure(
         &mut self,
@@ -315,11 +315,11 @@ impl<P: Payload> Connection<P> {
             return Some(rtt);
         }
         if let Some(rtt) = first_rtt {
-            // Something else was sent again, but this only once.
+            // Other segments were sent again, but this one only once.
             self.take_round_trip(cx.config, rtt, header.ack);
             return None;
         }
-        // Something was sent again. The echo tells which copy is acknowledged.
+        // A segment was sent again. The echoed timestamp shows which copy is acknowledged.
         if let (true, Some(timestamps)) = (self.options.timestamps, header.options.timestamps) {
             let ticks = self.clock.value(cx.now).wrapping_sub(timestamps.echo);
             if timestamps.echo != 0 && ticks < i32::MAX as u32 {
@@ -330,14 +330,14 @@ impl<P: Payload> Connection<P> {
         None
     }
 
-    /// The same for an ACK that acknowledges nothing new but reports what was sent once.
+    /// Measures the round trip by an ACK that acknowledges nothing new but reports a segment that was sent once.
     fn measure_reported(&mut self, cx: &Context<'_>, delivery: &Delivery) {
         if let (true, Some(rtt)) = (cx.config.linux.round_trip_each_ack, delivery.first_rtt) {
             self.take_round_trip(cx.config, rtt, self.tx.una);
         }
     }
 
-    /// A round trip was measured; all up to `una` is acknowledged.
+    /// Passes a measured round trip to the estimator; everything up to `una` is acknowledged.
     #[inline]
     fn take_round_trip(&mut self, config: &Config, rtt: Span, una: SeqNr) {
         match config.linux.round_trip_each_ack {
@@ -381,7 +381,7 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// One ACK is to be sent without delay; several such wishes are met by one.
+    /// Requests an ACK without delay. One ACK satisfies several requests.
     pub(super) fn owe_ack(&mut self) {
         self.rx.acks_owed = self.rx.acks_owed.max(1);
     }

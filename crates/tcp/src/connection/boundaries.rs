@@ -1,11 +1,11 @@
-//! Where writes end: the segment that ends one carries PSH (RFC 9293 3.9.1.2), and a record's end is a segment's end.
+//! Ends of writes: the segment that holds one carries PSH (RFC 9293 3.9.1.2), and a segment ends where a record ends.
 
 use crate::config::apart;
 use baton_wire::SeqNr;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// Writes that wait together count as one, up to this many bytes: as if they lay in one socket buffer of Linux.
+/// Unsent writes count as one write up to this many bytes, as if they shared a socket buffer of Linux.
 const LONGEST_RUN: u32 = 1 << 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,19 +16,19 @@ struct Boundary {
     record: bool,
 }
 
-/// Ends of writes that are not acknowledged, in order.
+/// Ends of unacknowledged writes, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Boundaries {
     ends: VecDeque<Boundary>,
-    /// How many of them end records: mostly none, which need not be looked for.
+    /// Number of ends that are ends of records. Mostly zero, which saves the search for them.
     records: u32,
-    /// The number after the last byte that was written as urgent, while that is not acknowledged.
+    /// The number after the last byte written as urgent, while that byte is not acknowledged.
     #[serde(with = "apart")]
     pub(crate) urgent_end: SeqNr,
 }
 
 impl Boundaries {
-    /// A write ends at `end`; what lies before `sent` was sent.
+    /// Records the end of a write; everything before `sent` was sent.
     pub(super) fn written(&mut self, sent: SeqNr, end: SeqNr, push: bool, record: bool) {
         let before_last = self
             .ends
@@ -52,7 +52,7 @@ impl Boundaries {
         self.records += u32::from(record);
     }
 
-    /// What lies before `una` was acknowledged.
+    /// Drops the ends up to `una`, which are acknowledged.
     pub(super) fn release(&mut self, una: SeqNr) {
         while let Some(first) = self.ends.front()
             && first.end.at_or_before(una)
@@ -62,7 +62,7 @@ impl Boundaries {
         }
     }
 
-    /// True when a write that is to be pushed ends after `start` and no later than `end`.
+    /// Reports whether a write that is to be pushed ends after `start` and no later than `end`.
     pub(super) fn push_within(&self, start: SeqNr, end: SeqNr) -> bool {
         self.after(start)
             .take_while(|boundary| boundary.end.at_or_before(end))
@@ -88,7 +88,7 @@ impl Boundaries {
 
     #[inline(always)]
     fn after(&self, seq: SeqNr) -> impl Iterator<Item = &Boundary> {
-        // Mostly the first write that is not acknowledged is the one in question.
+        // Mostly the first unacknowledged write is the one in question.
         let first = match self.ends.front() {
             Some(first) if first.end.at_or_before(seq) => self
                 .ends
@@ -102,7 +102,7 @@ impl Boundaries {
         *self = Self::default();
     }
 
-    /// The rule that is broken, if any.
+    /// Returns the invariant that is violated, if any.
     pub(super) fn verify(&self, una: SeqNr, data_end: SeqNr) -> Result<(), &'static str> {
         let mut previous = una;
         for boundary in &self.ends {

@@ -1,5 +1,5 @@
-//! When what arrived is acknowledged: at once or a little later (RFC 9293 3.8.6.3, RFC 5681 4.2), and how often a
-//! segment that is not acceptable is answered.
+//! Immediate and delayed acknowledgments (RFC 9293 3.8.6.3, RFC 5681 4.2), and how often an unacceptable segment is
+//! answered.
 
 use super::{Connection, Context, Marks};
 use crate::clock::Past;
@@ -13,7 +13,7 @@ const LEAST_FULL_SEGMENT: u16 = 536;
 const LEAST_QUICK_ACKS: u32 = 2;
 
 impl<P: Payload> Connection<P> {
-    /// In-order data arrived.
+    /// Acknowledges in-order data, at once or by the timer for delayed ACKs.
     pub(super) fn acknowledge_text(&mut self, cx: &Context<'_>, at_once: bool) {
         let unacknowledged = self.rx.next - self.rx.last_ack;
         let quick = self.rx.quick_acks > 0 && !self.marks.contains(Marks::INTERACTIVE);
@@ -35,7 +35,8 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// Data arrived: whether it starts a time of quick ACKs, so that the peer's slow start is not held up.
+    /// Records that data arrived. The first data, and data after an idle time, starts quick ACKs, so as not to slow down the
+    /// peer's slow start.
     pub(super) fn note_data_arrival(&mut self, cx: &Context<'_>) {
         let idle = self.last_data_at.elapsed(cx.now) > self.rtt.rto(cx.config);
         if !self.has_heard_data() || idle {
@@ -45,7 +46,7 @@ impl<P: Payload> Connection<P> {
         self.last_data_at = Past::at(cx.now);
     }
 
-    /// Acknowledges at once for a while: no more segments than half a window holds.
+    /// Acknowledges the next segments at once, but no more of them than half a window holds.
     pub(super) fn start_quick_acks(&mut self, config: &Config) {
         let window = self.rx.edge.saturating_since(self.rx.next);
         let full = u32::from(self.rx.largest_segment.max(LEAST_FULL_SEGMENT));
@@ -54,7 +55,7 @@ impl<P: Payload> Connection<P> {
         self.rx.quick_acks = self.rx.quick_acks.max(count);
     }
 
-    /// Data is sent: soon after data arrived it is an answer, and the next ACK can travel with the next one.
+    /// Records that data is sent. Soon after data arrived it counts as an answer, so that the next ACK can travel with an answer too.
     pub(super) fn note_answer(&mut self, cx: &Context<'_>) {
         let soon = Span::from_ms(cx.config.delayed_ack_ms.into());
         if self.has_heard_data() && self.last_data_at.elapsed(cx.now) < soon {
@@ -62,15 +63,15 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// An ACK is sent.
+    /// Records that an ACK is sent.
     pub(super) fn note_ack_sent(&mut self) {
         if self.rx.next != self.rx.last_ack {
             self.rx.quick_acks = self.rx.quick_acks.saturating_sub(1);
         }
     }
 
-    /// Answers a segment that is not acceptable (RFC 9293 3.10.7.4, first). One without data only now and then: two ends
-    /// that disagree would answer each other for ever.
+    /// Answers an unacceptable segment (RFC 9293 3.10.7.4, first). Limits the answers to segments without data, because two
+    /// ends that disagree would answer each other for ever.
     pub(super) fn answer_unacceptable(&mut self, cx: &mut Context<'_>, has_data: bool) {
         if has_data || self.may_answer_refused(cx) {
             self.owe_ack();

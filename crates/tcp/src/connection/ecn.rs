@@ -13,13 +13,13 @@ const SETUP: Flags = Flags::ECE.union(Flags::CWR);
 bitflags::bitflags! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
     struct Marks: u8 {
-        /// Our SYN asks for it.
+        /// Our SYN asks for ECN.
         const ASKED = 1;
-        /// Both ends want it.
+        /// Both ends want ECN.
         const AGREED = 1 << 1;
-        /// What arrived was marked: said in each ACK until the peer has reduced its window.
+        /// A marked packet arrived: each ACK carries ECE until the peer has reduced its window.
         const ECHO = 1 << 2;
-        /// The window was reduced, and the peer is to be told.
+        /// The window was reduced, and the peer is to be notified by CWR.
         const REDUCED = 1 << 3;
         /// Each ACK says whether what it acknowledges was marked (RFC 8257 3.2); ECHO is DCTCP.CE.
         const EACH_CHANGE = 1 << 4;
@@ -28,11 +28,11 @@ bitflags::bitflags! {
     }
 }
 
-/// What a connection remembers of it.
+/// State of ECN on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Notification {
     marks: Marks,
-    /// SND.MAX at the last reduction: until it is acknowledged there is no other.
+    /// SND.MAX at the last reduction. There is no other reduction until it is acknowledged.
     reduced: SeqNr,
 }
 
@@ -44,13 +44,13 @@ impl Notification {
         }
     }
 
-    /// Both ends want it.
+    /// Reports whether both ends want ECN.
     pub(crate) fn is_agreed(&self) -> bool {
         self.marks.contains(Marks::AGREED)
     }
 
-    /// What the peer is told of marks, and whether what is sent again is ECN-capable; `each_mark` says that the congestion
-    /// control counts marks.
+    /// Chooses how marks are echoed to the peer, and whether retransmissions are ECN-capable; `each_mark` says that the
+    /// congestion control counts marks.
     pub(super) fn choose(&mut self, each_mark: bool, config: &Config) {
         let usual = match each_mark {
             true => EcnEcho::EachChange,
@@ -62,15 +62,15 @@ impl Notification {
         self.marks.set(Marks::CAPABLE_AGAIN, each_mark);
     }
 
-    /// Nothing follows from the field of an arriving segment: it is not marked, and it is not the first that is not.
+    /// Reports whether the ECN field of an arriving segment needs no processing: it is not marked, and neither was the one before.
     #[inline]
     pub(super) fn is_indifferent_to(&self, ecn: Ecn) -> bool {
         let telling = Marks::EACH_CHANGE.union(Marks::ECHO);
         ecn != Ecn::Congested && !self.marks.contains(telling)
     }
 
-    /// The flags of a SYN to be sent. One that is sent again does not ask any more: what asks may have been why it was
-    /// lost (RFC 3168 6.1.1.1).
+    /// The ECN flags of a SYN to be sent. A retransmitted SYN does not ask for ECN, as the request may be why the first one
+    /// was lost (RFC 3168 6.1.1.1).
     pub(super) fn syn_flags(&mut self, state: State, again: bool, config: &Config) -> Flags {
         if state == State::SynReceived {
             return match self.is_agreed() {
@@ -78,15 +78,15 @@ impl Notification {
                 false => Flags::empty(),
             };
         }
-        // Without it, congestion control that counts marks is none.
+        // Congestion control that counts marks does not work without ECN.
         let counts = config.ecn == EcnMode::Accept && self.marks.contains(Marks::CAPABLE_AGAIN);
         let asks = (config.ecn == EcnMode::Request || counts) && !again;
         self.marks.set(Marks::ASKED, asks);
         if asks { SETUP } else { Flags::empty() }
     }
 
-    /// The peer's SYN arrived (RFC 3168 6.1.1). A SYN-ACK with both flags set is a reflection by something broken, and
-    /// no consent.
+    /// Takes the ECN flags of the peer's SYN (RFC 3168 6.1.1). A SYN-ACK with both flags is not consent: a broken host reflected
+    /// the flags.
     pub(super) fn take_syn(&mut self, flags: Flags, config: &Config) {
         let setup = flags & SETUP;
         let agreed = if flags.contains(Flags::ACK) {
@@ -97,19 +97,19 @@ impl Notification {
         self.marks.set(Marks::AGREED, agreed);
     }
 
-    /// The peer's SYN arrived once more. One that does not ask counts (RFC 3168 6.1.1).
+    /// Takes the ECN flags of a repeated SYN. ECN is off if that does not ask for it (RFC 3168 6.1.1).
     pub(super) fn take_syn_again(&mut self, flags: Flags) {
         if !flags.contains(SETUP) {
             self.marks.remove(Marks::AGREED);
         }
     }
 
-    /// SND.UNA moved: keeps the mark near it, for one far behind would be ahead.
+    /// Keeps `reduced` close to SND.UNA, which moved: a number too far behind would compare as ahead.
     pub(super) fn keep_near(&mut self, una: SeqNr) {
         self.reduced = self.reduced.latest(una - 1);
     }
 
-    /// The window was reduced (RFC 3168 6.1.2).
+    /// Records that the window was reduced (RFC 3168 6.1.2).
     pub(super) fn reduced(&mut self, max: SeqNr) {
         if self.is_agreed() {
             self.marks.insert(Marks::REDUCED);
@@ -117,9 +117,9 @@ impl Notification {
         }
     }
 
-    /// The field of the IP header and the flags of a segment that acknowledges. Only data that was never sent before is
-    /// ECN-capable: no pure ACK, no retransmission, no window probe (RFC 3168 6.1.4, 6.1.5, 6.1.6). Where marks are counted
-    /// queues drop what is not ECN-capable early, and retransmissions are as well (RFC 8311 4.3).
+    /// The ECN field and the flags of a segment with ACK. Only data that was never sent before is ECN-capable: no pure ACK, no
+    /// retransmission, no window probe (RFC 3168 6.1.4, 6.1.5, 6.1.6). With congestion control that counts marks, retransmissions
+    /// are ECN-capable as well (RFC 8311 4.3), because queues drop other packets early.
     pub(super) fn of_segment(&mut self, new_data: bool, data: bool) -> (Ecn, Flags) {
         if !self.is_agreed() {
             return (Ecn::NotCapable, Flags::empty());
@@ -141,7 +141,7 @@ impl Notification {
 }
 
 impl<P: Payload> Connection<P> {
-    /// An acceptable segment with data arrived (RFC 3168 6.1.3). CWR ends the echo of marks before it, not of its own.
+    /// Takes the mark of an acceptable segment with data (RFC 3168 6.1.3). CWR ends the echo of earlier marks, not of its own.
     pub(super) fn take_congestion_mark(&mut self, cx: &mut Context<'_>, ecn: Ecn, flags: Flags) {
         if !self.notification.is_agreed() {
             return;
@@ -162,7 +162,7 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// The same where each mark counts: an ACK at once when one follows what was none or the other way (RFC 8257 3.2).
+    /// Takes the mark where each mark counts: sends an ACK at once if it differs from that of the segment before (RFC 8257 3.2).
     fn take_counted_mark(&mut self, cx: &mut Context<'_>, marked: bool) {
         let marks = &mut self.notification.marks;
         let changes = marks.contains(Marks::ECHO) != marked;
@@ -173,8 +173,8 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// An ACK up to `ack` with ECN-Echo arrived: the window is reduced as for a loss, but only once for each window of
-    /// data, and not when a loss did it (RFC 3168 6.1.2).
+    /// Reduces the window as for a loss after an ACK up to `ack` with ECN-Echo, but only once for each window of data, and not
+    /// if a loss has reduced it already (RFC 3168 6.1.2).
     pub(super) fn take_congestion_echo(&mut self, cx: &mut Context<'_>, ack: SeqNr) {
         if !self.notification.is_agreed() {
             return;
@@ -193,7 +193,7 @@ impl<P: Payload> Connection<P> {
         let max = self.tx.max;
         let gradually = self.congestion.counts_as_linux() && !self.congestion.is_governed();
         if gradually && self.keeps_times() {
-            // Linux's CWR state: PRR although nothing is known to be lost.
+            // Linux's CWR state: PRR although no loss is known.
             self.start_episode();
             self.congestion
                 .enter_recovery(&loss, max, Reduction::Gradual, true);

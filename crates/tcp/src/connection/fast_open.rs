@@ -1,7 +1,7 @@
-//! Data before the handshake is complete (RFC 7413): what a connection does differently that is opened so.
+//! Connections that are opened with data before the handshake is complete (TCP Fast Open, RFC 7413).
 //!
-//! A server's connection whose SYN had a valid cookie counts its own SYN as acknowledged from the start: so all that sends
-//! data works before the handshake is complete as it does after. The SYN-ACK stands apart, as a mark that it is due.
+//! A server's connection whose SYN had a valid cookie counts its own SYN as acknowledged from the start, so that the code that
+//! sends data works before the handshake is complete as it does after. A mark says that the SYN-ACK is due.
 
 use super::output::Run;
 use super::{Connection, Context, DEFAULT_MSS_V4, DEFAULT_MSS_V6, Effects, Marks};
@@ -13,13 +13,13 @@ use crate::types::{Refusal, State};
 use baton_wire::{FastOpenOption, Flags, Header, Options, Payload, Pieces, SeqNr, Time};
 use std::net::IpAddr;
 
-/// What a SYN leaves free of a segment, whatever options it has, as Linux does: all that options may take.
+/// Bytes of a SYN that are left free for options, whichever it has, as in Linux: the most that options can take.
 const OPTION_ROOM: u16 = 40;
 
 impl<P: Payload> Connection<P> {
-    // --- a server's ---
+    // --- server side ---
 
-    /// The SYN had a cookie of ours: its data is taken, and there may be answers at once (RFC 7413 4.2.2).
+    /// Opens the connection after a SYN with a valid cookie: takes its data, and lets the application answer at once (RFC 7413 4.2.2).
     pub(crate) fn open_fast(&mut self, now: Time, config: &Config, data: &mut Pieces<P>) {
         self.marks.insert(Marks::FAST_OPENED | Marks::SYN_ACK_DUE);
         self.tx.una = self.tx.iss + 1;
@@ -34,8 +34,8 @@ impl<P: Payload> Connection<P> {
         self.rx.edge = self.rx.next;
     }
 
-    /// Takes data that came with the peer's SYN, and its FIN; how much data that was. What finds no room is not acknowledged.
-    /// As with Linux, it does not tell yet how the peer sends.
+    /// Takes the data and the FIN that came with the peer's SYN and returns the length of the data. Data beyond the window is not
+    /// acknowledged. As in Linux, this data is not taken as evidence of how the peer sends.
     fn take_syn_data(
         &mut self,
         now: Time,
@@ -58,40 +58,40 @@ impl<P: Payload> Connection<P> {
         len
     }
 
-    /// Data came in other segments than the peer's SYN.
+    /// Reports whether data arrived in other segments than the peer's SYN.
     pub(super) fn has_heard_data(&self) -> bool {
         let with_syn = u32::from(self.marks.contains(Marks::PEER_SYN_DATA));
         self.counts.data_segments_in != with_syn
     }
 
-    /// The SYN-ACK is to hold a cookie, under the kind that the SYN used.
+    /// Makes the SYN-ACK hold a cookie, with the option kind that the SYN used.
     pub(crate) fn owe_cookie(&mut self, experimental: bool) {
         self.marks.insert(Marks::COOKIE_DUE);
         self.marks.set(Marks::EXPERIMENTAL, experimental);
     }
 
-    /// It was opened by Fast Open, and the handshake is not complete.
+    /// Reports whether the connection was opened by Fast Open and its handshake is not complete.
     pub(crate) fn is_opened_fast(&self) -> bool {
         self.marks.contains(Marks::FAST_OPENED)
     }
 
-    /// The handshake was completed after all, and the stack has heard of it.
+    /// The handshake is complete, and the stack knows it.
     pub(crate) fn end_fast_open(&mut self) {
         self.marks.remove(Marks::FAST_OPENED);
     }
 
-    /// A listener answered its SYN, and nobody was told of it.
+    /// Reports whether a listener answered the SYN and the application does not know the connection yet.
     pub(crate) fn is_half_open(&self) -> bool {
         self.answers_request() && !self.is_opened_fast()
     }
 
-    /// A listener answered its SYN, and the handshake is not complete.
+    /// Reports whether a listener answered the SYN and the handshake is not complete.
     pub(super) fn answers_request(&self) -> bool {
         self.state == State::SynReceived && self.marks.contains(Marks::PASSIVE)
     }
 
-    /// The cookie that the first SYN-ACK holds. Only the first: what is sent again holds as little as may be, for the option may
-    /// be why it was lost.
+    /// Returns the cookie that the first SYN-ACK holds. Retransmissions hold none, because the option may be why the first was
+    /// lost.
     pub(super) fn cookie_due(
         &mut self,
         cx: &mut Context<'_>,
@@ -111,7 +111,7 @@ impl<P: Payload> Connection<P> {
         })
     }
 
-    /// The peer did not get our SYN: it goes again.
+    /// Sends our SYN again, which the peer did not get.
     pub(super) fn send_syn_again(&mut self) {
         match self.is_opened_fast() {
             true => self.marks.insert(Marks::SYN_ACK_DUE),
@@ -119,21 +119,21 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    // --- a client's ---
+    // --- client side ---
 
-    /// Its SYN is to ask for a cookie, or hold one and data.
+    /// Makes the SYN request a cookie, or carry a cookie and data.
     pub(crate) fn ask_fast_open(&mut self, how: FastOpen) {
         self.marks.insert(Marks::FAST_OPEN);
         self.marks
             .set(Marks::WITHOUT_COOKIE, how == FastOpen::WithoutCookie);
     }
 
-    /// It asked for Fast Open, and the SYN was not answered yet.
+    /// Reports whether the connection asks for Fast Open and its SYN was not answered yet.
     pub(super) fn asks_fast_open(&self) -> bool {
         self.marks.contains(Marks::FAST_OPEN) && self.state == State::SynSent
     }
 
-    /// Bytes of data that the SYN may hold, and its option.
+    /// Returns how many bytes of data the SYN may hold, and its option.
     fn syn_data_room(
         &self,
         now: Time,
@@ -151,7 +151,7 @@ impl<P: Payload> Connection<P> {
             Offer::Option(option, _) if option.cookie.is_request() => return (0, Some(option)),
             Offer::Option(option, mss) => (Some(option), mss),
         };
-        // What any host takes, unless the server said more (RFC 7413 4.1.3).
+        // The MSS that any host accepts, unless the server is known to accept more (RFC 7413 4.1.3).
         let default_mss = match self.flow.remote.addr {
             IpAddr::V4(_) => DEFAULT_MSS_V4,
             IpAddr::V6(_) => DEFAULT_MSS_V6,
@@ -160,7 +160,7 @@ impl<P: Payload> Connection<P> {
         (mss.saturating_sub(OPTION_ROOM).into(), option)
     }
 
-    /// Bytes of data that would go with the SYN, which was not sent yet.
+    /// Bytes of data that fit into the first SYN, as long as that was not sent.
     pub(crate) fn first_syn_room(&self, now: Time, config: &Config, servers: &mut Servers) -> u32 {
         match self.tx.max == self.tx.iss {
             true => self.syn_data_room(now, config, servers).0,
@@ -168,7 +168,7 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// The first SYN's option, and how many bytes of data go with it (RFC 7413 4.2.1).
+    /// Returns how many bytes of data go with the first SYN, and its option (RFC 7413 4.2.1).
     pub(super) fn first_syn(&mut self, cx: &mut Context<'_>) -> (u32, Option<FastOpenOption>) {
         if !self.asks_fast_open() {
             return (0, None);
@@ -193,7 +193,8 @@ impl<P: Payload> Connection<P> {
         (len, option)
     }
 
-    /// A SYN-ACK echoes a timestamp that none of our SYNs had: it is of another connection, and so are its data and its cookie.
+    /// Reports whether a SYN-ACK echoes a timestamp that none of our SYNs had: it then belongs to another connection, as do its data
+    /// and its cookie.
     pub(super) fn is_strange_answer(&self, now: Time, header: &Header) -> bool {
         let Some(timestamps) = header.options.timestamps else {
             return false;
@@ -203,8 +204,8 @@ impl<P: Payload> Connection<P> {
         self.asks_fast_open() && self.options.timestamps && u64::from(age) > most
     }
 
-    /// The SYN-ACK: what it says of Fast Open is remembered, and what it acknowledges of the SYN's data leaves the send buffer.
-    /// Gives how much of that data it does not acknowledge.
+    /// Remembers what the SYN-ACK says about Fast Open, and releases the data of the SYN that it acknowledges from the send buffer.
+    /// Returns how many bytes of that data it does not acknowledge.
     pub(super) fn take_fast_open_answer(
         &mut self,
         cx: &mut Context<'_>,
@@ -216,7 +217,7 @@ impl<P: Payload> Connection<P> {
         let acked = header.ack.saturating_since(first).min(sent);
         let asked = self.marks.contains(Marks::FAST_OPEN);
         if asked && self.send.len() > sent {
-            // What waits travels with the ACK, and is taken for an answer.
+            // Pending data travels with the ACK and counts as an answer.
             self.marks.insert(Marks::INTERACTIVE);
         }
         self.tx.max = first + acked;
@@ -244,8 +245,8 @@ impl<P: Payload> Connection<P> {
         sent - acked
     }
 
-    /// Data of the SYN that the SYN-ACK did not acknowledge is sent again at once (RFC 7413 4.2.1). The network did not lose it, and
-    /// so the congestion window stays. What the peer's window has no room for counts as never sent.
+    /// Sends the data of the SYN again that the SYN-ACK did not acknowledge (RFC 7413 4.2.1). Keeps the congestion window, as the
+    /// network did not lose the data. Data beyond the peer's window counts as never sent.
     pub(super) fn send_syn_data_again(&mut self, cx: &mut Context<'_>, len: u32) {
         let len = len.min(self.tx.window);
         if len == 0 {
@@ -268,12 +269,12 @@ impl<P: Payload> Connection<P> {
         self.restart_retransmit(cx);
     }
 
-    /// What is sent again may have been data of the SYN, whose length says nothing of how the owner writes.
+    /// Reports whether a retransmission may hold data of the SYN, whose length says nothing about how the owner writes.
     pub(super) fn syn_data_was_refused(&self) -> bool {
         self.marks.contains(Marks::SYN_DATA_REFUSED)
     }
 
-    /// A SYN-ACK to a SYN that asked for Fast Open may hold data, and a FIN (RFC 9293 3.10.7.3, fourth).
+    /// Takes the data and the FIN that a SYN-ACK may hold (RFC 9293 3.10.7.3, fourth).
     pub(super) fn take_answer_text(
         &mut self,
         cx: &Context<'_>,
@@ -300,7 +301,7 @@ impl<P: Payload> Connection<P> {
         let asked = !self.marks.contains(Marks::WITHOUT_COOKIE);
         let servers = &mut cx.fast_open.servers;
         servers.learn(&self.flow, given.filter(|_| asked), options.mss);
-        // A SYN that went again asked for nothing, and what became of the first is known already.
+        // A retransmitted SYN asked for nothing, and the outcome of the first is known already.
         if given.is_some() || acked > 0 || self.counts.total_retransmissions > 0 {
             return;
         }
@@ -311,8 +312,9 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// Nobody answered a SYN that asked for Fast Open, or the network spoke against it: the next one does not, and nor do those of
-    /// other connections for a while (RFC 7413 4.1.3.1). What had no data may have been lost by chance, once.
+    /// Records that a SYN with Fast Open was not answered, or that an ICMP error came for it: the next SYN does not ask, and nor do
+    /// those of other connections for a while (RFC 7413 4.1.3.1). `by_chance`: the first loss of a SYN without data is not held against
+    /// the server.
     pub(super) fn fast_open_failed(&self, cx: &mut Context<'_>, by_chance: bool) {
         if !self.asks_fast_open() || self.timers.retries > 0 {
             return;
@@ -327,7 +329,7 @@ impl<P: Payload> Connection<P> {
 
     // --- invariants ---
 
-    /// What may have been sent and received before the handshake is complete. The rule that is broken, if any.
+    /// Returns the violated invariant about data sent and received before the handshake is complete, if any.
     pub(super) fn verify_opening(&self) -> Result<(), &'static str> {
         if self.is_opened_fast() {
             return match self.answers_request() {

@@ -1,4 +1,4 @@
-//! What controllers beyond Reno's relatives are told of, and when they let data go. Other connections have none of it.
+//! Reports to congestion controllers that need more than variants of Reno do, and pacing. Other connections have none of this.
 
 use super::output::Run;
 use super::{Connection, Context, Marks};
@@ -12,20 +12,20 @@ use baton_wire::Payload;
 use baton_wire::{Span, Time};
 use serde::{Deserialize, Serialize};
 
-/// No burst of a controller that does not say is longer (as a super-segment), bytes.
+/// Longest burst, in bytes, where the controller sets no quantum (as for a super-segment).
 const LARGEST_QUANTUM: u64 = 65_536;
 
-/// So many segments with data are not paced where only the queue paces.
+/// Number of first data segments that are not paced if only the configuration asks for pacing.
 const UNPACED_SEGMENTS: u32 = 10;
 
-/// Of one connection whose controller wants any of it.
+/// Rate samples and pacing of a connection that needs either.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Feedback {
     pub(super) rates: RateSampler,
     pacing: Pacing,
 }
 
-/// What an acknowledgment came to.
+/// Summary of an acknowledgment that was processed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Taken {
     pub(super) acked: u32,
@@ -46,7 +46,7 @@ impl Taken {
 }
 
 impl Feedback {
-    /// What the controller wants, or the owner's limit of the rate, if anything.
+    /// Creates the state if the controller needs it or the configuration limits the rate.
     pub(super) fn wanted(congestion: &CongestionWindow, config: &Config) -> Option<Box<Self>> {
         Self::is_wanted(congestion, config).then(|| {
             Box::new(Self {
@@ -61,7 +61,7 @@ impl Feedback {
         congestion.needs(wanted) || config.linux.limits_rate()
     }
 
-    /// A segment counts as lost.
+    /// Reports a lost segment to the controller, if that wants rate samples.
     pub(super) fn lost(
         &mut self,
         congestion: &mut CongestionWindow,
@@ -84,7 +84,7 @@ impl Feedback {
 }
 
 impl<P: Payload> Connection<P> {
-    /// The controller is new to this connection, which is established.
+    /// Introduces this established connection to a new controller.
     pub(super) fn introduce_controller(&mut self, now: Time) {
         let start = Start {
             now: self.clock.moment(now),
@@ -121,14 +121,15 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// What is in the network before something is sent. Apart, as is the rest: those who are not told do not pay for it.
+    /// Bytes in the network before a transmission. Not inlined, like the rest, so that connections without feedback do not pay
+    /// for it.
     #[cold]
     #[inline(never)]
     pub(super) fn pipe_to_tell(&self) -> u32 {
         self.pipe()
     }
 
-    /// A run was sent; it is `again` when it was sent before.
+    /// Reports that a run was sent; `again` says that it was sent before.
     #[cold]
     #[inline(never)]
     pub(super) fn tell_sent(&mut self, cx: &Context<'_>, run: Run, again: bool, before: u32) {
@@ -158,8 +159,8 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// Bytes a second, and how many may leave at once, where data is paced: as the controller has it, and no faster than the
-    /// owner lets it.
+    /// Returns the pacing rate in bytes a second and the length of a burst, if data is paced: as the controller wants it, within
+    /// the owner's limit.
     fn pace(&mut self, config: &Config) -> Option<(u64, u32)> {
         let most = config.linux.max_pacing_rate;
         if !self.congestion.needs(Needs::PACING) {
@@ -179,8 +180,8 @@ impl<P: Payload> Connection<P> {
         })
     }
 
-    /// The rate of a controller that knows none, as with Linux (tcp_pacing_ss_ratio and tcp_pacing_ca_ratio): two windows a
-    /// round trip in slow start, 1.2 later.
+    /// Rate for a controller that sets none, as in Linux (tcp_pacing_ss_ratio and tcp_pacing_ca_ratio): two windows a round
+    /// trip in slow start, 1.2 later.
     fn usual_rate(&self) -> u64 {
         let window = self.congestion.window();
         let percent = match window < self.congestion.threshold() / 2 {
@@ -195,14 +196,14 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// What is sent in a 1024th of a second, in whole segments, two at least.
+    /// Bytes sent in a 1024th of a second at `rate`, in whole segments, at least two.
     fn usual_quantum(&self, rate: u64) -> u32 {
         let smss = self.smss();
         let bytes = (rate >> 10).min(LARGEST_QUANTUM) as u32;
         bytes.max(2 * smss) / smss * smss
     }
 
-    /// True when data has to wait for its time; a timer runs until then.
+    /// Reports whether pacing holds data back; a timer then runs until the data may be sent.
     pub(super) fn is_paced_out(&mut self, cx: &Context<'_>) -> bool {
         let Some(feedback) = &self.feedback else {
             return false;
@@ -217,7 +218,7 @@ impl<P: Payload> Connection<P> {
         wait > Span::ZERO
     }
 
-    /// Something is about to be sent, nothing is in flight, and the application is why (draft-ietf-ccwg-bbr-06 5.4.1).
+    /// Notifies the controller if data is about to be sent after the application had nothing to send (draft-ietf-ccwg-bbr-06 5.4.1).
     pub(super) fn restart_if_idle(&mut self, now: Moment) {
         let smss = self.smss();
         if let Some(feedback) = &self.feedback
@@ -229,7 +230,7 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// `bytes` are newly known to have arrived.
+    /// Counts `bytes` newly known to have arrived.
     #[inline]
     pub(super) fn count_for_rates(&mut self, now: Moment, bytes: u32) {
         if let Some(feedback) = &mut self.feedback {
@@ -237,7 +238,7 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// An acknowledgment was taken in, with all that follows from it.
+    /// Reports a completely processed acknowledgment to the controller.
     #[inline]
     pub(super) fn tell_ack(&mut self, now: Moment, taken: Taken) {
         if self.feedback.is_some() {
@@ -285,7 +286,7 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// A loss is evident where no segments are kept track of.
+    /// Reports a loss to the controller where segments are not tracked.
     pub(super) fn tell_lost_untimed(&mut self, now: Moment) {
         if self.keeps_times() || !self.congestion.needs(Needs::RATE_SAMPLES) {
             return;
@@ -305,7 +306,7 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// A controller from outside that came as bytes is made again; without a state it begins anew.
+    /// Recreates a deserialized custom controller; without saved state it starts anew.
     pub(crate) fn revive_controller(&mut self, now: Time, config: &Config) {
         if let Congestion::Custom(custom) = config.congestion
             && custom.is_known()
@@ -315,7 +316,7 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// Another controller took over, or what is outstanding is kept track of in another way.
+    /// Adapts to another controller, or to another way of tracking outstanding data.
     pub(super) fn restart_feedback(
         &mut self,
         now: Time,
@@ -323,7 +324,7 @@ impl<P: Payload> Connection<P> {
         other_controller: bool,
         other_books: bool,
     ) {
-        // The owner may have set, changed or lifted its limit: what waits is judged anew.
+        // The owner may have set, changed or lifted its limit: reconsider waiting data.
         self.timers.pacing = Time::NEVER;
         let wanted = Feedback::is_wanted(&self.congestion, config);
         if other_controller || wanted != self.feedback.is_some() {

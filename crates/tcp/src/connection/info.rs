@@ -1,4 +1,4 @@
-//! A connection as tools show it.
+//! State of a connection for tools like ss.
 
 use super::{Connection, Marks};
 use crate::config::Config;
@@ -21,7 +21,7 @@ impl<P: Payload> Connection<P> {
         self.data_end().saturating_since(self.tx.max)
     }
 
-    /// The peer will send no more.
+    /// Reports whether the peer closed its sending direction.
     pub(crate) fn peer_closed(&self) -> bool {
         matches!(
             self.state,
@@ -29,7 +29,7 @@ impl<P: Payload> Connection<P> {
         )
     }
 
-    /// What keeps it from sending more, once it has sent what it may.
+    /// Returns what keeps the connection from sending more, once it has sent all it may.
     fn limited_by(&self) -> Option<Limit> {
         let not_sent = self.not_sent();
         if not_sent == 0 || !self.is_synchronized() {
@@ -58,7 +58,7 @@ impl<P: Payload> Connection<P> {
         search.map_or(self.options.path_mss, |search| search.told)
     }
 
-    /// Everything about it.
+    /// Returns a snapshot of the connection's state.
     pub(crate) fn info(&self, now: Time, config: &Config) -> Info {
         let counts = &self.counts;
         let smoothed = self.rtt.smoothed();

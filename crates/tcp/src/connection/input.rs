@@ -1,4 +1,4 @@
-//! An arriving segment (RFC 9293 3.10.7), in the order in which the RFC has it judged.
+//! Processing of an arriving segment (RFC 9293 3.10.7), in the order of the RFC's steps.
 
 use super::urgent::urgent_end;
 use super::{
@@ -13,12 +13,12 @@ use crate::types::{CloseReason, Refusal, State};
 use baton_wire::{Flags, Header, Payload, Pieces, SackBlock, SeqNr, Span, Time};
 use std::net::IpAddr;
 
-/// After this long TS.Recent says nothing (RFC 7323 5.5).
+/// Time after which TS.Recent is no longer valid (RFC 7323 5.5).
 pub(super) const RECENT_VALID: Span = Span::from_secs(24 * 24 * 3600);
 
 impl<P: Payload> Connection<P> {
-    /// Takes in one segment of this connection that is not as predicted, and its data out of it. The segment is lent: it is too
-    /// large to be handed on from one to the next.
+    /// Processes a segment of this connection that is not as predicted, and takes its data. The segment is passed by reference
+    /// because it is large.
     pub(crate) fn handle_segment(
         &mut self,
         cx: &mut Context<'_>,
@@ -83,7 +83,7 @@ impl<P: Payload> Connection<P> {
         Ok(())
     }
 
-    /// What the peer's SYN tells: its sequence number, window and options.
+    /// Takes the sequence number, window and options of the peer's SYN.
     pub(super) fn take_syn(&mut self, now: Time, header: &Header, config: &Config) {
         let options = &header.options;
         self.notification.take_syn(header.flags, config);
@@ -197,7 +197,7 @@ impl<P: Payload> Connection<P> {
         self.notification.take_syn_again(header.flags);
         if header.flags.contains(Flags::ACK) && !self.marks.contains(Marks::PASSIVE) {
             if self.tx.max.after(self.tx.iss + 1) {
-                // Data of both crossed: the peer is told where this end is, as Linux tells it.
+                // Data of both ends crossed: an ACK reports this end's state to the peer, as in Linux.
                 let syn = header.seq;
                 self.note_duplicate(config, syn, syn + 1);
                 self.owe_ack();
@@ -241,9 +241,7 @@ impl<P: Payload> Connection<P> {
         Ok(())
     }
 
-    /// RFC 9293 3.10.7.4, first: sequence number. Cuts off what lies outside the window. `Ok(false)` means an old segment
-    /// without data: it is answered as the RFC wants, but its ACK counts, or two ends that both lost the other's last
-    /// ACKs would answer each other for ever.
+    /// RFC 9293 3.10.7.4, first: sequence number. Cuts off what lies outside the window.
     fn check_sequence(
         &mut self,
         cx: &mut Context<'_>,
@@ -261,7 +259,7 @@ impl<P: Payload> Connection<P> {
         } else {
             end.at_or_before(next)
         };
-        // At the edge itself an ACK or a FIN takes no room; at a closed window data is cut and the rest counts.
+        // At the edge itself an ACK or a FIN needs no space; at a closed window data is cut and the rest counts.
         let beyond = seq.after(edge) || (*seq == edge && data_len > 0 && *seq != next);
         if old || beyond {
             if flags.contains(Flags::RST) {
@@ -269,7 +267,7 @@ impl<P: Payload> Connection<P> {
             }
             self.answer_unacceptable(cx, data_len > 0);
             if old && data_len > 0 {
-                // The peer did not get our ACKs: it gets more of them.
+                // The peer did not get our ACKs: send more of them.
                 self.start_quick_acks(cx.config);
                 self.marks.remove(Marks::INTERACTIVE);
                 self.note_duplicate(cx.config, *seq, end);
@@ -315,7 +313,7 @@ impl<P: Payload> Connection<P> {
         Ok(())
     }
 
-    /// RFC 9293 3.10.7.4, seventh and eighth: data and FIN.
+    /// RFC 9293 3.10.7.4, seventh and eighth: data and FIN. `start` is where the segment began before it was trimmed.
     fn take_text(
         &mut self,
         cx: &mut Context<'_>,
@@ -337,7 +335,7 @@ impl<P: Payload> Connection<P> {
         let len: u32 = payload.iter().map(|piece| piece.len() as u32).sum();
         self.note_segment_len(len, cx.config);
         if seq != self.rx.next {
-            // Out of order: at once an ACK of its own, so that the sender can count (RFC 5681 4.2).
+            // Out of order: an immediate ACK of its own, so that the sender can count duplicates (RFC 5681 4.2).
             self.rx.acks_owed = self.rx.acks_owed.saturating_add(1);
             self.counts.out_of_order_segments = self.counts.out_of_order_segments.wrapping_add(1);
             if let Some(known) = self.receive.known_part(seq, seq + len) {
@@ -356,7 +354,7 @@ impl<P: Payload> Connection<P> {
         if self.receive.ready_len() > 0 && !self.marks.contains(Marks::READABLE_TOLD) {
             effects.readable = true;
         }
-        // Linux knows how long to wait once there was data.
+        // Linux delays this ACK only after data has arrived.
         let waits =
             cx.config.delay_fin_ack && self.state == State::Established && self.has_heard_data();
         if delivered.fin && waits {
@@ -376,20 +374,21 @@ impl<P: Payload> Connection<P> {
         self.rx.largest_segment = self.rx.largest_segment.max(len);
     }
 
-    /// Data for nobody (RFC 9293 3.6.1, RFC 1122 4.2.2.13), answered as what belongs to no connection.
+    /// Answers data that arrives after the owner has closed: with a reset, like a segment of no connection (RFC 9293 3.6.1, RFC 1122 4.2.2.13).
     pub(super) fn refuse_data(&self, header: &Header, effects: &mut Effects) -> Refusal {
         effects.reset = Some(Box::new(reset_for_ack(header.ack)));
         effects.end = Some(End::Closed(CloseReason::Aborted));
         Refusal::DataAfterClose
     }
 
-    /// The owner closed, or shut both directions.
+    /// Reports whether the owner closed the connection, or shut down both directions.
     pub(super) fn wants_no_data(&self) -> bool {
         let shut = self.marks.contains(Marks::READ_SHUT | Marks::SEND_CLOSED);
         self.marks.contains(Marks::RECEIVE_CLOSED) || shut
     }
 
-    /// What arrived had arrived before: the next ACK says so (RFC 2883).
+    /// Makes the next ACK report data that had arrived before (RFC 2883). Of several duplicates before that ACK, it reports the first
+    /// and those adjacent to it, since they may be parts of a segment that was merged from others (RFC 2883 4.2.2).
     fn note_duplicate(&mut self, config: &Config, start: SeqNr, end: SeqNr) {
         if self.options.sack && config.duplicate_sack {
             self.rx.duplicate = Some(SackBlock { start, end });

@@ -1,4 +1,4 @@
-//! Asking a silent peer whether it is still there (RFC 9293 3.8.4).
+//! Keepalive probes to a silent peer (RFC 9293 3.8.4).
 
 use super::{Connection, Context, Effects, End, Marks};
 use crate::config::Config;
@@ -6,7 +6,7 @@ use crate::types::CloseReason;
 use baton_wire::{Payload, Span, Time};
 
 impl<P: Payload> Connection<P> {
-    /// The connection is established, or its parameters changed.
+    /// Sets the keepalive timer when the connection is established or its parameters changed.
     pub(super) fn start_keepalive(&mut self, now: Time, config: &Config) {
         self.timers.keepalive_probes = 0;
         self.timers.keepalive = match config.keepalive {
@@ -18,7 +18,7 @@ impl<P: Payload> Connection<P> {
         };
     }
 
-    /// The peer was silent for long, or has been asked and did not answer yet.
+    /// Probes a peer that was silent too long, or gives it up after enough unanswered probes.
     pub(super) fn keepalive_timeout(&mut self, cx: &Context<'_>, effects: &mut Effects) {
         let Some(keepalive) = cx.config.keepalive else {
             self.timers.keepalive = Time::NEVER;
@@ -26,7 +26,7 @@ impl<P: Payload> Connection<P> {
         };
         let idle = Span::from_ms(keepalive.idle_ms.into());
         if self.flight() > 0 || self.timers.persist != Time::NEVER {
-            // Retransmissions and window probes ask already.
+            // Retransmissions and window probes serve as probes already.
             self.timers.keepalive = cx.now + idle;
             return;
         }
@@ -52,8 +52,8 @@ impl<P: Payload> Connection<P> {
         self.marks.insert(Marks::KEEPALIVE_PROBE);
     }
 
-    /// Why a connection ends whose peer does not answer: what the network said, if it said anything
-    /// (RFC 9293 3.9.2.2).
+    /// Reason for which a connection ends whose peer does not answer: the last ICMP error, if there was one (RFC 9293
+    /// 3.9.2.2).
     pub(super) fn timed_out(&self) -> CloseReason {
         self.soft_error
             .map_or(CloseReason::TimedOut, CloseReason::Unreachable)

@@ -1,5 +1,5 @@
-//! One connection: its state, and how the application changes it. What arrives is in `input`, what is sent in
-//! `output`, what times out in `timers`.
+//! One connection: its state, and the calls of the application. Arriving segments are in `input`, transmission in
+//! `output`, timeouts in `timers`.
 
 mod acknowledgment;
 mod boundaries;
@@ -55,11 +55,11 @@ use repair::Repair;
 use serde::{Deserialize, Serialize};
 use timers::Timers;
 
-/// MSS of a peer that does not tell (RFC 9293 3.7.1).
+/// MSS of a peer that does not send the option (RFC 9293 3.7.1).
 const DEFAULT_MSS_V4: u16 = 536;
 const DEFAULT_MSS_V6: u16 = 1220;
 
-/// Least MSS taken from a peer or a path: less would let it make us send headers only.
+/// Least MSS accepted from a peer or a path: a smaller one could make us send headers only.
 const LEAST_MSS: u16 = 64;
 
 /// Bytes of the timestamps option with its padding.
@@ -80,7 +80,7 @@ bitflags::bitflags! {
         const SEND_CLOSED = 1 << 2;
         /// The owner closed both directions: arriving data is answered by a reset.
         const RECEIVE_CLOSED = 1 << 3;
-        /// A listener made it.
+        /// A listener created the connection.
         const PASSIVE = 1 << 4;
         /// The SYN was sent more than once.
         const SYN_LOST = 1 << 5;
@@ -88,53 +88,53 @@ bitflags::bitflags! {
         const SEND_FIRST_AGAIN = 1 << 6;
         /// A window probe is due.
         const PROBE = 1 << 7;
-        /// `Readable` was told and nothing was read since.
+        /// `Readable` was reported, and nothing was read since.
         const READABLE_TOLD = 1 << 8;
         /// The last write said that more follows at once.
         const MORE = 1 << 9;
         /// The owner will read no more, but did not close.
         const READ_SHUT = 1 << 10;
-        /// A buffer was made smaller: it may hold more than its limit.
+        /// A buffer was made smaller and may hold more than its limit.
         const BUFFERS_SHRANK = 1 << 11;
         /// Data goes both ways in turn: ACKs travel with answers and are delayed.
         const INTERACTIVE = 1 << 12;
         /// A keepalive probe is due.
         const KEEPALIVE_PROBE = 1 << 13;
-        /// What was written goes, whatever would hold it back.
+        /// Written data is sent, whatever would hold it back.
         const PUSHED = 1 << 14;
-        /// Data went with the SYN, all of it was acknowledged with that, in either direction (RFC 7413).
+        /// Data was sent with a SYN, in either direction, and all of it was acknowledged with that SYN (RFC 7413).
         const SYN_DATA = 1 << 15;
         /// The peer's SYN had a valid cookie of Fast Open; the handshake is not complete.
         const FAST_OPENED = 1 << 16;
-        /// The SYN-ACK of such a connection is to be sent.
+        /// The SYN-ACK of a connection with `FAST_OPENED` is to be sent.
         const SYN_ACK_DUE = 1 << 17;
         /// The SYN-ACK is to hold a cookie.
         const COOKIE_DUE = 1 << 18;
         /// The SYN is to ask for Fast Open, or did.
         const FAST_OPEN = 1 << 19;
-        /// With `FAST_OPEN`: data goes with the SYN without a cookie.
+        /// With `FAST_OPEN`: the SYN carries data without a cookie.
         const WITHOUT_COOKIE = 1 << 20;
-        /// The option of Fast Open stands under its kind for experiments: in what is owed, or in what was asked.
+        /// The Fast Open option uses the experimental kind: in the cookie that is due, or in our request.
         const EXPERIMENTAL = 1 << 21;
         /// Data came with the peer's SYN.
         const PEER_SYN_DATA = 1 << 22;
-        /// Data went with the SYN and was not acknowledged with that.
+        /// Data was sent with the SYN and was not acknowledged with it.
         const SYN_DATA_REFUSED = 1 << 23;
-        /// Something urgent was written and is not acknowledged.
+        /// Urgent data was written and is not acknowledged.
         const URGENT = 1 << 24;
         /// The persist timer runs because the interface takes nothing.
         const HELD = 1 << 25;
-        /// The peer told of an urgent byte, and it was not read.
+        /// The peer announced an urgent byte, and it was not read.
         const URGENT_TOLD = 1 << 26;
-        /// The owner holds new data back, for there will soon be room for more of it.
+        /// The owner holds new data back, because more of it can be sent soon.
         const DEFERRED = 1 << 27;
-        /// The owner asked when bytes are sent and acknowledged. Of this its stack, and none that it moves to, knows more.
+        /// The owner asked when bytes are sent and acknowledged. The stack keeps the details, and they do not move with the connection.
         const TRANSMIT_TIMES = 1 << 28;
-        /// The same of when they arrive.
+        /// The owner asked when bytes arrive.
         const ARRIVAL_TIMES = 1 << 29;
-        /// Either.
+        /// Either of the two.
         const TIMES = Self::TRANSMIT_TIMES.bits() | Self::ARRIVAL_TIMES.bits();
-        /// It settles: no data and no FIN goes that was not sent before. It does not where it moves to.
+        /// The connection settles for a move: no data and no FIN is sent that was not sent before. The destination clears this.
         const SETTLING = 1 << 30;
     }
 }
@@ -175,20 +175,20 @@ pub(crate) struct ReceiveSequence {
     /// ACKs to be sent without delay. More than one, when several segments arrive before output, are owed
     /// because duplicate ACKs count (RFC 5681 3.2).
     pub(crate) acks_owed: u8,
-    /// Room that the application gave back and the peer was not told of.
+    /// Bytes of buffer space that the application freed and that were not advertised to the peer.
     pub(crate) given_back: u32,
     /// Segments that are still acknowledged at once.
     pub(crate) quick_acks: u8,
-    /// What arrived once more than needed and was not reported yet (RFC 2883).
+    /// Duplicate data that was not reported yet (RFC 2883).
     pub(crate) duplicate: Option<SackBlock>,
 }
 
-/// What the handshake settled.
+/// Results of the handshake's negotiation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Negotiated {
     /// Data and options a segment may hold at most (RFC 9293 3.7.1, RFC 6691).
     pub(crate) mss: u16,
-    /// The same as the path allows, when it told so (RFC 1191) or was searched (RFC 4821).
+    /// Data and options that the path allows, as ICMP reported (RFC 1191) or a search found (RFC 4821).
     pub(crate) path_mss: u16,
     pub(crate) send_shift: u8,
     pub(crate) receive_shift: u8,
@@ -205,15 +205,15 @@ pub(crate) struct Connection<P> {
     pub(crate) flow: Flow,
     pub(crate) state: State,
     pub(crate) marks: Marks,
-    /// Its stack's number for its parameters.
+    /// The stack's number for the connection's parameters.
     pub(crate) profile: ProfileId,
     /// It is in its stack's output queue.
     pub(crate) queued: bool,
-    /// The wire is done with it; it waits for its owner.
+    /// Set when the protocol has finished with the connection, which then only waits for its owner.
     pub(crate) ended: Option<CloseReason>,
-    /// Whose it is until it is accepted.
+    /// The listener that owns the connection until it is accepted.
     pub(crate) listener: Option<ListenerId>,
-    /// What the network last said against it since the peer was last heard.
+    /// The last ICMP error since the peer was last heard.
     pub(crate) soft_error: Option<PathError>,
     tx: SendSequence,
     rx: ReceiveSequence,
@@ -222,10 +222,10 @@ pub(crate) struct Connection<P> {
     boundaries: Boundaries,
     rtt: RttEstimator,
     congestion: CongestionWindow,
-    /// What its controller wants beside that; most want nothing.
+    /// State for controllers that need more than the window; most do not.
     feedback: Option<Box<Feedback>>,
     repair: Repair,
-    /// The search for the path's MTU, where there is one.
+    /// The search for the path's MTU, if one is in progress.
     search: Option<Box<MtuSearch>>,
     notification: Notification,
     timers: Timers,
@@ -238,9 +238,9 @@ pub(crate) struct Connection<P> {
     last_data_at: Past,
     /// When the peer was last heard.
     last_received_at: Past,
-    /// When an ACK was last sent in answer to a segment that was not acceptable.
+    /// When an ACK was last sent in answer to an unacceptable segment.
     last_refusal_at: Past,
-    /// Since when what is first in the send buffer waits to be acknowledged or sent.
+    /// Since when the first byte in the send buffer waits to be acknowledged or sent.
     waiting_since: Past,
     /// The number whose acknowledgment ends a round-trip measurement, and when it was sent.
     timed: Option<Timed>,
@@ -249,7 +249,7 @@ pub(crate) struct Connection<P> {
     receive: ReceiveBuffer<P>,
 }
 
-/// What a stack lends a connection while something is done with it.
+/// Parts of the stack that an operation on a connection uses.
 #[derive(Debug)]
 pub(crate) struct Context<'a> {
     pub(crate) now: Time,
@@ -263,27 +263,27 @@ pub(crate) struct Context<'a> {
 /// How a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// In TIME-WAIT, with an acknowledgment of the peer's FIN if that was not acknowledged yet.
+    /// The connection enters TIME-WAIT, with an acknowledgment of the peer's FIN if that was not acknowledged yet.
     TimeWait,
-    /// At once.
+    /// The connection ends at once.
     Closed(CloseReason),
 }
 
-/// What something done to a connection asks its stack to do.
+/// What the stack has to do after an operation on a connection.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Effects {
     /// The handshake is complete.
     pub(crate) established: bool,
-    /// In-order data arrived that the owner was not told of.
+    /// In-order data arrived that was not reported to the owner.
     pub(crate) readable: bool,
-    /// The peer said that urgent data comes, or more of it.
+    /// The peer announced urgent data, or more of it.
     pub(crate) urgent: bool,
     /// Bytes of data that left the send buffer.
     pub(crate) acknowledged: u32,
     /// The peer's FIN arrived in order.
     pub(crate) peer_closed: bool,
     pub(crate) end: Option<End>,
-    /// A reset to be sent. It is rare, and so does not take room in what every segment comes to.
+    /// A reset to be sent. Boxed because resets are rare and every segment produces this struct.
     pub(crate) reset: Option<Box<Header>>,
     pub(crate) refused: Option<Refusal>,
     /// The segment acknowledged something new.
@@ -392,7 +392,7 @@ impl<P: Payload> Connection<P> {
         conn
     }
 
-    /// The answer went out as a cookie before this connection was made.
+    /// Records that a SYN cookie answered the SYN before this connection was created.
     pub(crate) fn answered_by_cookie(&mut self, now: Time, config: &Config) {
         self.tx.next = self.tx.iss + 1;
         self.tx.max = self.tx.next;
@@ -429,17 +429,17 @@ impl<P: Payload> Connection<P> {
         (self.tx.max, self.tx.una)
     }
 
-    /// The sequence number behind the last byte that was written.
+    /// The sequence number after the last byte that was written.
     pub(crate) fn send_end(&self) -> SeqNr {
         self.tx.una + self.send.len()
     }
 
-    /// Whether all before `seq` has been acknowledged.
+    /// Reports whether everything before `seq` has been acknowledged.
     pub(crate) fn has_acknowledged(&self, seq: SeqNr) -> bool {
         self.tx.una.at_or_after(seq)
     }
 
-    /// How far the byte of sequence number `seq` is from the first that was written and not acknowledged.
+    /// Distance of the byte with sequence number `seq` from the first unacknowledged byte.
     pub(crate) fn send_offset(&self, seq: SeqNr) -> u32 {
         seq - self.tx.una
     }
@@ -470,7 +470,7 @@ impl<P: Payload> Connection<P> {
         self.tx.una + syn + self.send.len()
     }
 
-    /// A FIN is to be sent after the data, or was, and is not acknowledged.
+    /// Reports whether a FIN is to be sent after the data, or was sent and is not acknowledged.
     fn fin_pending(&self) -> bool {
         matches!(
             self.state,
@@ -478,7 +478,7 @@ impl<P: Payload> Connection<P> {
         )
     }
 
-    /// The FIN was sent at least once and is not acknowledged.
+    /// Reports whether the FIN was sent at least once and is not acknowledged.
     fn fin_sent(&self) -> bool {
         self.fin_pending() && self.tx.max.after(self.data_end())
     }
@@ -488,17 +488,17 @@ impl<P: Payload> Connection<P> {
         self.tx.max - self.tx.una
     }
 
-    /// All that was sent is acknowledged, and nothing was received beyond a hole.
+    /// Reports whether everything sent is acknowledged and nothing was received beyond a hole.
     pub(crate) fn is_at_rest(&self) -> bool {
         self.flight() == 0 && !self.receive.has_holes()
     }
 
-    /// True when both ends have agreed on sequence numbers, or need not have (Fast Open).
+    /// Reports whether both ends have agreed on sequence numbers, or need not have (Fast Open).
     pub(crate) fn is_synchronized(&self) -> bool {
         !matches!(self.state, State::SynSent | State::SynReceived) || self.is_opened_fast()
     }
 
-    /// True while the peer may still send data that the owner wants.
+    /// Reports whether the peer may still send data.
     fn receives(&self) -> bool {
         matches!(
             self.state,
@@ -533,7 +533,7 @@ impl<P: Payload> Connection<P> {
         Some(len)
     }
 
-    /// Takes received data.
+    /// Takes up to `max` bytes of received data.
     pub(crate) fn read(&mut self, max: usize) -> Option<P> {
         if self.marks.contains(Marks::URGENT_TOLD) {
             return self.read_to_urgent(max);
@@ -542,12 +542,12 @@ impl<P: Payload> Connection<P> {
         self.receive.read(max)
     }
 
-    /// Received data, left where it is.
+    /// Returns received data without taking it.
     pub(crate) fn peek(&self, skip: usize, max: usize) -> Option<P> {
         self.receive.peek(skip, max)
     }
 
-    /// Gives back room.
+    /// Frees `len` bytes of the receive buffer.
     pub(crate) fn consume(&mut self, len: u32) {
         if self.ended.is_none() {
             self.receive.consume(len);
@@ -555,7 +555,7 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// The owner will write no more (RFC 9293 3.10.4).
+    /// Closes the sending direction (RFC 9293 3.10.4).
     pub(crate) fn shutdown(&mut self) {
         if !self.may_write() {
             return;
@@ -569,14 +569,14 @@ impl<P: Payload> Connection<P> {
         };
     }
 
-    /// The owner will neither write nor read (RFC 9293 3.10.4).
+    /// Closes both directions (RFC 9293 3.10.4).
     pub(crate) fn close(&mut self) {
         self.shutdown();
         self.discard_received();
         self.marks.insert(Marks::RECEIVE_CLOSED);
     }
 
-    /// Its timestamp clock.
+    /// The connection's timestamp clock.
     pub(crate) fn clock(&self) -> TimestampClock {
         self.clock
     }
@@ -586,13 +586,13 @@ impl<P: Payload> Connection<P> {
         (self.state != State::SynSent).then(|| self.reset_header())
     }
 
-    /// Drops what the owner did not read.
+    /// Drops received data that the owner did not read.
     pub(crate) fn discard_received(&mut self) {
         let len = self.receive.discard_ready();
         self.rx.given_back = self.rx.given_back.saturating_add(len);
     }
 
-    /// The wire is done with it.
+    /// Ends the protocol's work on the connection, which then only waits for its owner.
     pub(crate) fn finish(&mut self, reason: CloseReason) {
         self.ended = Some(reason);
         self.state = State::TimeWait;
@@ -610,12 +610,12 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// Something that arrived is not acknowledged yet.
+    /// Reports whether something that arrived is not acknowledged yet.
     pub(crate) fn owes_ack(&self) -> bool {
         self.rx.acks_owed > 0 || self.rx.next != self.rx.last_ack
     }
 
-    /// What TIME-WAIT keeps of it.
+    /// Returns the state that TIME-WAIT keeps.
     pub(crate) fn remains(&mut self, config: &Config) -> Remains {
         Remains {
             flow: self.flow,
@@ -632,7 +632,7 @@ impl<P: Payload> Connection<P> {
 
     // --- invariants ---
 
-    /// The rule that is broken, if any.
+    /// Returns the invariant that is violated, if any.
     pub(crate) fn verify(&self, config: &Config) -> Result<(), &'static str> {
         self.verify_settled()?;
         self.send.verify()?;
@@ -738,7 +738,7 @@ mod tests {
     use baton_wire::Symbolic;
     use bytes::Bytes;
 
-    /// A hundred thousand connections are to fit into a cache-starved host or a NIC's memory.
+    /// A hundred thousand connections must fit into the caches of a small host or the memory of a NIC.
     #[test]
     fn a_connection_without_data_takes_little_memory() {
         assert!(

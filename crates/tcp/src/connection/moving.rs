@@ -1,4 +1,4 @@
-//! Taking a connection apart for a move, and putting it together again.
+//! Conversion of a connection to and from its portable state.
 
 use super::boundaries::Boundaries;
 use super::ecn::Notification;
@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use super::timers::{PortableTimers, Timers};
 
-/// The part of a portable state that is nobody else's business.
+/// The private part of a portable state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PortableInner<P> {
     marks: Marks,
@@ -63,12 +63,12 @@ impl<P> PortableInner<P> {
         self.search = search.map(Box::new);
     }
 
-    /// Something urgent was written or told of.
+    /// Reports whether urgent data was written, or announced by the peer.
     pub(crate) fn has_urgent(&self) -> bool {
         self.marks.intersects(Marks::URGENT | Marks::URGENT_TOLD)
     }
 
-    /// Where urgent data ends, and the number of the peer's urgent byte, if it told of one.
+    /// The end of written urgent data, and the number of the peer's urgent byte, if it announced one.
     pub(crate) fn urgent(&self) -> (SeqNr, Option<SeqNr>) {
         (self.boundaries.urgent_end, self.receive.urgent)
     }
@@ -79,7 +79,7 @@ impl<P> PortableInner<P> {
 }
 
 impl<P: Payload> Connection<P> {
-    /// Everything, with times made relative to `now`.
+    /// Converts the connection to its portable state, with times relative to `now`.
     pub(crate) fn into_portable(self, now: Time, config: Config, signals: Signals) -> Portable<P> {
         let (receive_buffer, mut receive) = self.receive.into_portable();
         let urgent = self.marks.intersects(Marks::URGENT | Marks::URGENT_TOLD);
@@ -125,7 +125,7 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// The connection again, on the clock that shows `now`. Its owner, profile and listener are for the stack to set.
+    /// Recreates the connection on a clock that shows `now`. The stack sets its owner, profile and listener.
     pub(crate) fn from_portable(now: Time, moved: Portable<P>) -> Self {
         let inner = moved.inner;
         Self {

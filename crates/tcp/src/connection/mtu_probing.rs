@@ -1,5 +1,5 @@
-//! Packetization layer path MTU discovery (RFC 4821), where it follows Linux if the RFC leaves room: when a probe is sent,
-//! what its fate tells, and how a path is noticed that swallows packets of the size in use.
+//! Packetization layer path MTU discovery (RFC 4821), which follows Linux where the RFC leaves a choice: when to send a probe,
+//! what its arrival or loss means, and how to detect a path that drops packets of the current size.
 
 use super::output::Run;
 use super::{Connection, Context, LEAST_MSS, Marks, TIMESTAMPS_LEN};
@@ -10,23 +10,23 @@ use crate::mtu_search::{MtuSearch, Probe};
 use crate::types::Stats;
 use baton_wire::{Payload, SeqNr};
 
-/// No probes with less of a window, segments: what one loss does to a small window is too much (Linux).
+/// Least window, in segments, for a probe: a loss would harm a smaller window too much (Linux).
 const LEAST_WINDOW_SEGMENTS: u32 = 11;
 
-/// Timeouts without progress before one that hints at the path (tcp_retries1; RFC 4821 7.7 has no number).
+/// Timeouts without progress after which a further one suggests a black hole (tcp_retries1; RFC 4821 7.7 has no number).
 const TIMEOUTS_OF_A_BLACK_HOLE: u8 = 3;
 
-/// What to do about a probe.
+/// Decision about sending a probe.
 pub(super) enum Probing {
-    /// None is due.
+    /// No probe is due.
     None,
-    /// There will soon be room for one.
+    /// A probe is due, but has to wait until the window allows it.
     Wait,
     Send(Run),
 }
 
 impl<P: Payload> Connection<P> {
-    /// Options of a segment with data.
+    /// Length of the options of a segment with data.
     fn data_options_len(&self) -> u16 {
         match self.options.timestamps {
             true => TIMESTAMPS_LEN,
@@ -34,13 +34,13 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// Where a search begins.
+    /// Size with which a search begins.
     fn base_size(&self, config: &Config) -> u16 {
         let base = config.mtu_probing.base_mss;
         base.saturating_add(self.data_options_len()).max(LEAST_MSS)
     }
 
-    /// The search begins, or begins again, with the size in use at most.
+    /// Starts a search, with the current size as its maximum.
     fn start_mtu_search(&mut self, now: Moment, config: &Config) {
         let told = self.options.path_mss;
         let high = self.segment_room();
@@ -49,7 +49,7 @@ impl<P: Payload> Connection<P> {
         self.search = Some(Box::new(search));
     }
 
-    /// The peer's SYN told its MSS, or the owner changed the rules.
+    /// Starts, limits or ends the search, once the peer's MSS is known or after the owner changed the configuration.
     pub(super) fn choose_mtu_probing(&mut self, now: Moment, config: &Config) {
         match (config.mtu_probing.when, &mut self.search) {
             (ProbePathMtu::Off, search) => {
@@ -60,7 +60,7 @@ impl<P: Payload> Connection<P> {
             (ProbePathMtu::Always, None) => {
                 let known = config.route_mss.map(|_| self.segment_room());
                 self.start_mtu_search(now, config);
-                // Of a route that was told of, the size in use needs no probe.
+                // On a route with a known MSS, the current size needs no probe.
                 self.options.path_mss = known.unwrap_or(self.options.path_mss);
             }
             (_, Some(_)) => self.limit_search(self.options.mss),
@@ -68,8 +68,8 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// The route to the peer is another: what was known of the path does not hold. The size in use stays while larger ones are
-    /// probed for.
+    /// Adapts to another route to the peer, which invalidates what was known of the path. The current size stays while larger ones
+    /// are probed.
     pub(super) fn change_route(&mut self, config: &Config) {
         let room = config.route_room();
         match &mut self.search {
@@ -82,7 +82,7 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// No segment larger than this gets through, where the path is searched.
+    /// Limits the search, if there is one, to sizes up to `most`.
     fn limit_search(&mut self, most: u16) {
         if let Some(search) = &mut self.search {
             search.limit(most);
@@ -92,8 +92,8 @@ impl<P: Payload> Connection<P> {
 
     // --- sending ---
 
-    /// Whether the next segment of new data, which may go up to `limit` bytes beyond SND.UNA, is to be a probe (RFC 4821
-    /// 7.3): enough must follow it that its loss shows, and nothing else may be in doubt.
+    /// Decides whether the next segment of new data, which may reach up to `limit` bytes beyond SND.UNA, is a probe (RFC 4821
+    /// 7.3): enough data must follow it to reveal its loss, and nothing else may be in doubt.
     #[cold]
     #[inline(never)]
     pub(super) fn mtu_probe(&mut self, cx: &Context<'_>, limit: u32) -> Probing {
@@ -141,7 +141,7 @@ impl<P: Payload> Connection<P> {
         Probing::Send(Run { seq, len, fin })
     }
 
-    /// Something is sent again. What becomes of a probe under way tells nothing any more (RFC 4821 7.6.4).
+    /// Forgets the probe in flight because of a retransmission: its outcome is no longer conclusive (RFC 4821 7.6.4).
     #[inline]
     pub(super) fn doubt_mtu_probe(&mut self) {
         if let Some(search) = &mut self.search {
@@ -149,9 +149,9 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    // --- what becomes of a probe ---
+    // --- outcome of a probe ---
 
-    /// SND.UNA moved. A probe that is acknowledged shows that others may be as large (RFC 4821 7.6.1).
+    /// Checks, after SND.UNA moved, whether the probe is acknowledged: segments may then be as large (RFC 4821 7.6.1).
     #[cold]
     #[inline(never)]
     pub(super) fn judge_mtu_probe(&mut self, stats: &mut Stats) {
@@ -171,8 +171,8 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// A loss is evident. True when just the probe was lost: that is no sign of congestion (RFC 4821 7.6.2), and it goes
-    /// again in smaller segments.
+    /// Reports whether an evident loss is that of the probe only. This is no sign of congestion (RFC 4821 7.6.2), and the data
+    /// of the probe is sent again in smaller segments.
     pub(super) fn only_mtu_probe_was_lost(&mut self, stats: &mut Stats) -> bool {
         let Some((probe, _)) = self.mtu_probe_at(self.tx.una) else {
             return false;
@@ -192,7 +192,7 @@ impl<P: Payload> Connection<P> {
         only
     }
 
-    /// The probe is lost; it goes again in smaller segments, and smaller ones are tried.
+    /// Sends the data of a lost probe again in smaller segments, and makes the search try smaller sizes.
     pub(super) fn repeat_mtu_probe(&mut self, probe: Probe) {
         let (options, keeps_times) = (self.data_options_len(), self.keeps_times());
         if let Some(search) = &mut self.search {
@@ -203,20 +203,20 @@ impl<P: Payload> Connection<P> {
         if keeps_times {
             self.repair.flight.lose_segment(self.tx.una, probe.start);
         } else {
-            // More duplicates of the same loss tell nothing new.
+            // Further duplicate ACKs for the same loss do not count.
             self.congestion.recover = self.tx.max;
         }
         self.marks.insert(Marks::SEND_FIRST_AGAIN);
     }
 
-    /// The probe under way, if it starts at `seq`, and its size.
+    /// The probe in flight, if it starts at `seq`, and its size.
     pub(super) fn mtu_probe_at(&self, seq: SeqNr) -> Option<(Probe, u16)> {
         let probe = self.search.as_ref()?.probe?;
         let size = (probe.end - probe.start) as u16 + self.data_options_len();
         (probe.start == seq).then_some((probe, size))
     }
 
-    /// The network told that segments larger than this do not get through.
+    /// Limits segments to a size that the network reported.
     pub(super) fn limit_path(&mut self, room: u16) {
         match &mut self.search {
             Some(search) => {
@@ -227,7 +227,7 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// Where no times are kept: the next part of a lost probe.
+    /// Returns the next part of a lost probe, where no times are kept.
     pub(super) fn mtu_probe_again(&mut self) -> Option<Run> {
         let Probe { start, end } = self.search.as_ref()?.again?;
         let run = self.run_again(start.latest(self.tx.una), end)?;
@@ -242,8 +242,8 @@ impl<P: Payload> Connection<P> {
 
     // --- black holes ---
 
-    /// The retransmission timer expired, not for the first time. If it did often the path may swallow packets of the size in
-    /// use (RFC 4821 7.7, RFC 2923 2.1): smaller ones are tried.
+    /// Tries smaller segments after repeated retransmission timeouts: the path may drop packets of the current size (RFC 4821
+    /// 7.7, RFC 2923 2.1).
     pub(super) fn suspect_black_hole(&mut self, cx: &mut Context<'_>) {
         if let Some(search) = &mut self.search {
             search.probe = None;
@@ -268,7 +268,7 @@ impl<P: Payload> Connection<P> {
         cx.stats.black_holes += u64::from(self.smss() < before);
     }
 
-    /// The rule of the search that is broken, if any.
+    /// Returns the invariant of the search that is violated, if any.
     pub(super) fn verify_mtu_search(&self) -> Result<(), &'static str> {
         let Some(search) = &self.search else {
             return Ok(());

@@ -1,4 +1,4 @@
-//! What a connection sends now (RFC 9293 3.8.6, 3.7.4): the decision is taken anew for each segment.
+//! Decides what a connection sends now (RFC 9293 3.8.6, 3.7.4), anew for each segment.
 
 use super::mtu_probing::Probing;
 use super::repair::{ForwardRto, Switches};
@@ -12,7 +12,7 @@ use crate::send_buffer::Lent;
 use crate::types::State;
 use baton_wire::{Ecn, Flags, Header, Options, Payload, SeqNr, Span, Time, Timestamps};
 
-/// SACK blocks that fit beside timestamps, and without them (RFC 2018 3).
+/// SACK blocks that fit with timestamps, and without them (RFC 2018 3).
 const SACK_BLOCKS_WITH_TIMESTAMPS: usize = 3;
 const SACK_BLOCKS: usize = 4;
 
@@ -30,13 +30,13 @@ impl Run {
     }
 }
 
-/// A segment that is to be sent; its data is in the send buffer. Its stack lends one to be filled, for it is large, and is
-/// filled for each segment: each field is written once, to where whoever makes a frame of it reads it.
+/// A segment that is to be sent; its data is in the send buffer. The stack passes the same one for each segment, because it is
+/// large: each field is written once, to where the code that builds the frame reads it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Departure {
     pub(crate) ecn: Ecn,
     pub(crate) header: Header,
-    /// Where its data starts, as distance from the first byte that is not acknowledged, and its length.
+    /// Start of its data, as distance from the first unacknowledged byte, and its length.
     pub(super) offset: u32,
     pub(super) len: u32,
     /// Nothing else waits to be sent.
@@ -47,13 +47,13 @@ pub(crate) struct Departure {
 }
 
 impl<P: Payload> Connection<P> {
-    /// The data of a segment to be sent, or of a run of them.
+    /// The data of a segment, or of a run of segments, to be sent.
     pub(crate) fn lend(&mut self, departure: &Departure) -> Lent<'_, P> {
         self.send
             .lend(departure.offset, departure.len * (departure.more + 1))
     }
 
-    /// Fills in the next segment to send; false when none may be sent now.
+    /// Fills in the next segment to send. Returns false if none may be sent now.
     pub(crate) fn poll_transmit(&mut self, cx: &mut Context<'_>, out: &mut Departure) -> bool {
         if self.ended.is_some() {
             return false;
@@ -88,7 +88,7 @@ impl<P: Payload> Connection<P> {
         self.due_ack(cx, out)
     }
 
-    /// An ACK without data, if one is due.
+    /// Fills in an ACK without data, if one is due.
     fn due_ack(&mut self, cx: &Context<'_>, out: &mut Departure) -> bool {
         let due = self.rx.acks_owed > 0 || self.owes_window_update(cx.config);
         if due {
@@ -97,7 +97,7 @@ impl<P: Payload> Connection<P> {
         due
     }
 
-    /// A segment of new data while nothing is missing.
+    /// Fills in a segment of new data, while no loss is known.
     fn new_data(&mut self, cx: &mut Context<'_>, out: &mut Departure) -> bool {
         if self.tx.next == self.data_end() {
             return false;
@@ -108,7 +108,7 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// The same where the controller wants feedback and may hold it back. Apart, so that others do not pay for it.
+    /// Does the same if the controller wants feedback and may pace data. Not inlined, so that other connections do not pay for it.
     #[inline(never)]
     fn new_data_with_feedback(&mut self, cx: &mut Context<'_>, out: &mut Departure) -> bool {
         !self.is_paced_out(cx) && self.new_data_as(cx, true, out)
@@ -154,7 +154,8 @@ impl<P: Payload> Connection<P> {
         self.next_run(cx, limit)
     }
 
-    /// While it settles: what a timeout took SND.NXT back over goes again. Held back by a window of zero, it is probed.
+    /// Returns the next run of a settling connection: data that is sent again because a timeout took SND.NXT back. Probes a window
+    /// of zero.
     #[cold]
     #[inline(never)]
     fn run_of_sent(&mut self, cx: &Context<'_>) -> Option<Run> {
@@ -179,8 +180,8 @@ impl<P: Payload> Connection<P> {
         (again.end() != again.seq).then_some(again)
     }
 
-    /// All that was written was sent, and nothing is to be sent again: the usual case once a segment was sent or data arrived,
-    /// and quicker found out at once than by asking for each reason to send.
+    /// Reports whether everything written was sent and nothing is to be sent again. This is the usual case after a segment was sent
+    /// or data arrived, and one check is faster than checking each reason to send.
     fn has_sent_all(&self) -> bool {
         self.state == State::Established
             && self.congestion.phase == Phase::Open
@@ -190,7 +191,7 @@ impl<P: Payload> Connection<P> {
             && !self.marks.contains(Marks::SEND_FIRST_AGAIN)
     }
 
-    /// How far beyond SND.UNA may be sent; `None` when recovery holds everything back.
+    /// Returns how far beyond SND.UNA data may be sent, or `None` if recovery holds everything back.
     fn send_limit(&self) -> Option<u32> {
         let window = self.tx.window;
         if let ForwardRto::NewData(until) = self.repair.forward {
@@ -201,7 +202,7 @@ impl<P: Payload> Connection<P> {
         }
         let limited = self.repair.is_on(Switches::LIMITED_TRANSMIT);
         if self.keeps_times() {
-            // What left the network makes room (RFC 6675 5, step 3.3).
+            // Segments that left the network allow more to be sent (RFC 6675 5, step 3.3).
             let reported = if limited { self.reported() } else { 0 };
             let left = self.repair.flight.lost() + reported;
             return Some(window.min(self.congestion.window() + left));
@@ -220,8 +221,8 @@ impl<P: Payload> Connection<P> {
         Some(window.min(self.congestion.window() + more))
     }
 
-    /// The scoreboard while what was outstanding at a timeout goes again: what the peer reported since then has left
-    /// the network and need not go.
+    /// The scoreboard, while data that was outstanding at a timeout is sent again: what the peer reported since then has left
+    /// the network and need not be sent.
     fn reports_after_timeout(&self) -> Option<&Scoreboard> {
         match self.congestion.phase {
             Phase::Timeout if self.tx.next != self.tx.max => self.scoreboard.as_deref(),
@@ -229,7 +230,7 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// What to send from SND.NXT on, within `limit` bytes of SND.UNA.
+    /// Returns what to send from SND.NXT on, within `limit` bytes of SND.UNA.
     #[inline(always)]
     fn next_run(&mut self, cx: &Context<'_>, limit: u32) -> Option<Run> {
         if self.search.is_some() {
@@ -261,7 +262,7 @@ impl<P: Payload> Connection<P> {
         let most = most.min(record);
         let len = available.min(room).min(most).min(self.unreported_len(seq));
         let last = len == available;
-        // A FIN takes a number of the window too.
+        // A FIN uses up a number of the window too.
         let fin = fin_pending && last && self.tx.window > (seq - self.tx.una) + len;
         if (len == 0 && !fin) || !self.worth_sending(cx.config, Run { seq, len, fin }, most, last) {
             let held_by_owner = last && self.is_corked() && !fin_pending;
@@ -300,13 +301,13 @@ impl<P: Payload> Connection<P> {
         len > 0 && len >= self.tx.largest_window / 2
     }
 
-    /// The owner wants no partial segment yet (TCP_CORK, MSG_MORE).
+    /// Reports whether the owner wants no partial segment yet (TCP_CORK, MSG_MORE).
     fn is_corked(&self) -> bool {
         self.marks.intersects(Marks::CORK | Marks::MORE)
             && !self.marks.intersects(Marks::PUSHED | Marks::URGENT)
     }
 
-    /// Moves SND.NXT past what was reported.
+    /// Moves SND.NXT past a block that was reported.
     fn skip_reported(&mut self) {
         let next = self.tx.next;
         let reported = self
@@ -327,7 +328,7 @@ impl<P: Payload> Connection<P> {
         reported.map_or(u32::MAX, |block| block.start - seq)
     }
 
-    /// The window to go on with after an idle time (RFC 5681 4.1), if there was one.
+    /// The window with which to resume after an idle time (RFC 5681 4.1), if there was one.
     fn restart_window(&self, cx: &Context<'_>) -> Option<u32> {
         let starts = cx.config.slow_start_after_idle
             && self.idle_time(cx).is_some()
@@ -335,7 +336,7 @@ impl<P: Payload> Connection<P> {
         starts.then(|| self.initial_window(cx.config))
     }
 
-    /// How long nothing was sent, when that is more than a timeout and all is acknowledged.
+    /// Returns how long nothing was sent, if that is more than a timeout and everything is acknowledged.
     fn idle_time(&self, cx: &Context<'_>) -> Option<Span> {
         let idle = self.last_sent.elapsed(cx.now);
         (self.flight() == 0 && idle > self.rtt.rto(cx.config)).then_some(idle)
@@ -356,7 +357,7 @@ impl<P: Payload> Connection<P> {
         self.smss() * segments
     }
 
-    /// Data that a segment may hold now: SACK blocks take their room from it (RFC 6691 3).
+    /// Bytes of data that a segment may hold now, which SACK blocks reduce (RFC 6691 3).
     pub(super) fn data_room(&self) -> u32 {
         match self.options.sack && (self.receive.has_holes() || self.rx.duplicate.is_some()) {
             true => self.room_beside_reports(),
@@ -370,7 +371,7 @@ impl<P: Payload> Connection<P> {
         u32::from(self.segment_room()) - options.len() as u32
     }
 
-    /// A window probe: what fits, and a byte or FIN even if nothing does (RFC 9293 3.8.6.1).
+    /// Fills in a window probe: the data that fits, or a byte or FIN even if none does (RFC 9293 3.8.6.1).
     fn probe(&mut self, cx: &mut Context<'_>, out: &mut Departure) -> bool {
         let una = self.tx.una;
         let waits = self.data_end() != una || self.fin_pending();
@@ -380,7 +381,7 @@ impl<P: Payload> Connection<P> {
             false => (self.data_end() - una, self.fin_pending()),
         };
         if self.tx.window > 0 {
-            // Sender's silly window avoidance held it back long enough (RFC 9293 3.8.6.2.1, 4).
+            // Sender's silly window avoidance held the data back long enough (RFC 9293 3.8.6.2.1, 4).
             let len = available.min(self.tx.window).min(self.data_room());
             let fin = fin_pending && len == available && self.tx.window > len;
             let run = Run { seq: una, len, fin };
@@ -405,7 +406,7 @@ impl<P: Payload> Connection<P> {
         if run.end() == una {
             return false;
         }
-        // SND.NXT stays: the probe does not count as sent, so the window's opening finds it in its place.
+        // SND.NXT stays: the probe does not count as sent, so its data is sent again once the window opens.
         if run.end().after(self.tx.max) {
             self.note_sent(cx, run, false);
             self.tx.max = run.end();
@@ -414,19 +415,19 @@ impl<P: Payload> Connection<P> {
         true
     }
 
-    /// A segment without data just before the window, which must be answered by an ACK (RFC 9293 3.8.4, 3.10.7.4).
+    /// Fills in a segment without data just before the window, which the peer must answer by an ACK (RFC 9293 3.8.4, 3.10.7.4).
     fn old_number(&mut self, cx: &Context<'_>, out: &mut Departure) {
         self.without_data(Ecn::NotCapable, out);
         self.header(cx, self.tx.una - 1, Flags::ACK, &mut out.header);
     }
 
-    /// Sends a run and keeps the books.
+    /// Sends a run and updates all state that depends on it.
     fn send_run(&mut self, cx: &mut Context<'_>, run: Run, out: &mut Departure) {
         let (again, feedback) = (run.seq.before(self.tx.max), self.feedback.is_some());
         self.send_run_as(cx, run, again, feedback, out);
     }
 
-    /// The same, of which is known whether it is sent again, and whether the controller wants feedback.
+    /// Does the same, given whether the run is sent again and whether the controller wants feedback.
     #[inline(always)]
     fn send_run_as(
         &mut self,
@@ -485,7 +486,7 @@ impl<P: Payload> Connection<P> {
         self.segment_of(cx, run, !again && run.len > 0, out);
     }
 
-    /// Keeps what recovery wants to know of a segment; SND.MAX is not yet moved.
+    /// Records what recovery needs to know about a segment, before SND.MAX moves.
     pub(super) fn note_sent(&mut self, cx: &Context<'_>, run: Run, again: bool) {
         let now = self.clock.moment(cx.now);
         let (una, end) = (self.tx.una, run.end());
@@ -523,8 +524,8 @@ impl<P: Payload> Connection<P> {
         self.count_segment();
     }
 
-    /// It holds the end of a write, or the owner meant to write more and yet it goes: then it is the last there is to be
-    /// sent (RFC 9293 3.9.1.2, MUST-61).
+    /// Reports whether a run carries PSH: it holds the end of a write, or it is the last data to be sent although the owner
+    /// announced more (RFC 9293 3.9.1.2, MUST-61).
     #[inline(always)]
     fn pushes(&self, run: Run) -> bool {
         let end = run.seq + run.len;
@@ -532,8 +533,8 @@ impl<P: Payload> Connection<P> {
             || (end == self.data_end() && run.len < self.data_room())
     }
 
-    /// The number of a segment without data: not SND.NXT, which a timeout takes back, and not beyond the peer's window,
-    /// where a probe may be: both would be refused.
+    /// The sequence number of a segment without data: not SND.NXT, which a timeout takes back, and not beyond the peer's window,
+    /// where a probe may be, since the peer would refuse both.
     fn acceptable_seq(&self) -> SeqNr {
         let tx = &self.tx;
         tx.una.latest(tx.max.earliest(tx.una + tx.window))
@@ -556,7 +557,7 @@ impl<P: Payload> Connection<P> {
         self.counts.segments_out = self.counts.segments_out.wrapping_add(1);
     }
 
-    /// Fills in the header of a segment that acknowledges, which takes care of what was owed.
+    /// Fills in the header of a segment with ACK, which settles an ACK that is due.
     #[inline]
     fn header(&mut self, cx: &Context<'_>, seq: SeqNr, flags: Flags, out: &mut Header) {
         self.options_of_ack(cx.now, &mut out.options);
@@ -586,7 +587,7 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// SACK blocks of what arrived beyond holes, or twice.
+    /// Fills in SACK blocks of data that arrived beyond holes, or twice.
     fn report_arrived(&self, out: &mut Options) {
         let most = if out.timestamps.is_some() {
             SACK_BLOCKS_WITH_TIMESTAMPS
@@ -608,7 +609,7 @@ impl<P: Payload> Connection<P> {
         })
     }
 
-    /// A SYN is to be sent, for the first time or again.
+    /// Reports whether a SYN is to be sent, for the first time or again.
     fn owes_syn(&self) -> bool {
         match self.is_opened_fast() {
             true => self.marks.contains(Marks::SYN_ACK_DUE),
@@ -616,7 +617,7 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// A SYN or a SYN with ACK (RFC 9293 3.5).
+    /// Fills in a SYN or a SYN with ACK (RFC 9293 3.5).
     fn syn(&mut self, cx: &mut Context<'_>, out: &mut Departure) {
         let iss = self.tx.iss;
         let answers = self.state == State::SynReceived;
@@ -678,7 +679,7 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// The MSS that a SYN names. A path that had no room for data of the first one will not have more the other way round.
+    /// The MSS option of a SYN. A repeated SYN with Fast Open respects the path's MTU, which may have been too small for the first one.
     fn advertised_mss(&self, config: &Config) -> u16 {
         match self.asks_fast_open() {
             true => config.mss.min(self.options.path_mss),
@@ -686,8 +687,8 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// A reset that the peer will accept if it has received everything (RFC 9293 3.10.5). Its timestamp is filled in when it
-    /// is sent (RFC 7323 3.2: a reset should have one).
+    /// A reset that the peer accepts if it has received everything (RFC 9293 3.10.5). Its timestamp is filled in when it is
+    /// sent (RFC 7323 3.2: a reset should have one).
     pub(super) fn reset_header(&self) -> Header {
         let timestamps = self.options.timestamps.then_some(Timestamps {
             value: 0,

@@ -1,4 +1,4 @@
-//! What ICMP errors do to a connection (RFC 9293 3.9.2.2, RFC 5927, RFC 1191, RFC 8201).
+//! Effects of ICMP errors on a connection (RFC 9293 3.9.2.2, RFC 5927, RFC 1191, RFC 8201).
 
 use super::{Connection, Context, Effects, End, LEAST_MSS, Marks};
 use crate::path_error::{PathError, plateau_below};
@@ -11,7 +11,7 @@ const LEAST_MTU_V4: u16 = 68;
 const LEAST_MTU_V6: u16 = 1280;
 
 impl<P: Payload> Connection<P> {
-    /// Takes in an error about a segment of this connection that started at `seq`.
+    /// Processes an error about a segment of this connection that started at `seq`.
     pub(crate) fn handle_path_error(
         &mut self,
         cx: &mut Context<'_>,
@@ -19,7 +19,7 @@ impl<P: Payload> Connection<P> {
         error: PathError,
     ) -> Effects {
         let mut effects = Effects::default();
-        // RFC 5927 4.1: only about what is in flight; the SYN-ACK is until the handshake is complete.
+        // RFC 5927 4.1: only errors about data in flight count. The SYN-ACK is in flight until the handshake is complete.
         let first = match self.is_opened_fast() {
             true => self.tx.iss,
             false => self.tx.una,
@@ -34,13 +34,13 @@ impl<P: Payload> Connection<P> {
                     effects.refused = Some(Refusal::Malformed);
                 }
             }
-            // Nobody has heard of it yet: the owner learns it at once, as with Linux. RFC 1122 4.2.3.9 wants an owner to
-            // be told and lets it decide; one that wants to go on tries again.
+            // The connection is not open yet: report the error to the owner at once, as Linux does. RFC 1122 4.2.3.9 lets
+            // the owner decide after the report; an owner that wants to continue connects again.
             _ if self.state == State::SynSent => {
                 self.fast_open_failed(cx, false);
                 effects.end = Some(End::Closed(CloseReason::Unreachable(error)));
             }
-            // Nobody relies on it yet.
+            // No application knows the connection yet.
             PathError::NetUnreachable
             | PathError::HostUnreachable
             | PathError::TimeExceeded
@@ -55,8 +55,8 @@ impl<P: Payload> Connection<P> {
         effects
     }
 
-    /// The path's MTU is smaller than thought, as a router says that dropped the packet from `seq` on. False when that
-    /// cannot be.
+    /// Reduces the path's MTU after a router reported that it dropped the packet that starts at `seq`. Returns false if the report
+    /// is implausible.
     fn narrow_path(&mut self, seq: SeqNr, mtu: u16) -> bool {
         let headers = self.base_header_len();
         let least = match self.flow.remote.addr {
@@ -67,7 +67,7 @@ impl<P: Payload> Connection<P> {
         let known = u32::from(probe.map_or(self.segment_room(), |(_, size)| size)) + headers;
         let mtu = match mtu {
             0 => plateau_below(known),
-            // RFC 8201 4: less is no reason to send less.
+            // RFC 8201 4: packets need not be smaller than the least MTU.
             _ => mtu.max(least),
         };
         if u32::from(mtu) >= known {

@@ -1,9 +1,9 @@
-//! The usual case, found out at once (Jacobson, "4BSD TCP header prediction", Computer Communication Review 20(2), 1990).
+//! Header prediction: a fast path for the usual case (Jacobson, "4BSD TCP header prediction", Computer Communication Review 20(2),
+//! 1990).
 //!
-//! While nothing is missing in either direction, the next segment in sequence with nothing but an ACK and data in it passes
-//! every check of RFC 9293 3.10.7.4, and of what may follow from an ACK (recovery, its end, undoing it, reports) nothing does.
-//! Such a segment is taken in by what is left of those rules. Whether it is such a one makes no difference to the state that
-//! the connection ends up in; the tests hold the two ways against each other.
+//! While nothing is missing in either direction, the next segment in sequence that holds only an ACK and data passes every check
+//! of RFC 9293 3.10.7.4, and its ACK neither starts, ends nor undoes a recovery, nor reports anything. The fast path applies
+//! only the rules that remain. Both paths lead to the same state of the connection, which the tests verify.
 
 use super::feedback::Taken;
 use super::repair::Switches;
@@ -15,8 +15,8 @@ use crate::types::State;
 use baton_wire::{Flags, Header, Payload, Time};
 
 impl<P: Payload> Connection<P> {
-    /// Nothing is missing, as far as is known: no loss is being repaired or in doubt, no tail probed, nothing reported out of
-    /// order, nothing received out of order.
+    /// Reports whether nothing is known to be missing: no loss is being repaired or in doubt, no tail is being probed, nothing was
+    /// reported or received out of order.
     fn is_undisturbed(&self) -> bool {
         #[cfg(test)]
         if !tests::is_allowed() {
@@ -30,7 +30,7 @@ impl<P: Payload> Connection<P> {
             && !self.receive.has_holes()
     }
 
-    /// The rule that is broken, if any: nothing is known to have arrived beyond what is in flight, unless it was reported.
+    /// Returns the invariant that is violated, if any: what arrived beyond data in flight was reported.
     pub(super) fn verify_prediction(&self) -> Result<(), &'static str> {
         let first = self.repair.flight.first();
         let overtaken = first.is_some_and(|first| self.repair.rack.overtaken_by(first.end) > 0);
@@ -40,7 +40,7 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// The segment, which holds `len` bytes of data, is the next in sequence, and nothing else is to be said of it.
+    /// Reports whether the segment, which holds `len` bytes of data, is the next in sequence and may take the fast path.
     #[inline(always)]
     pub(crate) fn is_predicted(&self, segment: &Segment<P>, len: u32) -> bool {
         let header = &segment.header;
@@ -54,7 +54,7 @@ impl<P: Payload> Connection<P> {
             && self.acknowledges_simply(header)
     }
 
-    /// PAWS has nothing against it (RFC 7323 5.3).
+    /// Reports whether the segment passes PAWS (RFC 7323 5.3).
     fn is_timely(&self, header: &Header) -> bool {
         !self.options.timestamps
             || header
@@ -63,13 +63,13 @@ impl<P: Payload> Connection<P> {
                 .is_some_and(|it| it.value.wrapping_sub(self.options.recent) as i32 >= 0)
     }
 
-    /// It acknowledges something new that was sent, or there is nothing to acknowledge.
+    /// Reports whether the segment acknowledges something new that was sent, or there is nothing to acknowledge.
     fn acknowledges_simply(&self, header: &Header) -> bool {
         let (ack, una, max) = (header.ack, self.tx.una, self.tx.max);
         ack.at_or_before(max) && (ack.after(una) || (ack == una && una == max))
     }
 
-    /// Takes in a segment, which holds `len` bytes of data, as predicted.
+    /// Processes a predicted segment with `len` bytes of data.
     #[inline]
     pub(crate) fn take_alone(
         &mut self,
@@ -83,7 +83,7 @@ impl<P: Payload> Connection<P> {
         self.receive.append(&mut segment.payload);
     }
 
-    /// Takes in a segment as predicted, but for its `len` bytes of data, which go into the receive buffer.
+    /// Processes a predicted segment, except that the caller appends its `len` bytes of data to the receive buffer.
     #[inline(always)]
     pub(super) fn take_predicted(
         &mut self,
@@ -113,7 +113,7 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// What [`Connection::take_ack`] comes to.
+    /// Does what [`Connection::take_ack`] does for a predicted segment.
     fn take_predicted_ack(
         &mut self,
         cx: &mut Context<'_>,
@@ -172,7 +172,7 @@ impl<P: Payload> Connection<P> {
         self.tell_ack(now, taken);
     }
 
-    /// What [`Connection::take_text`] comes to.
+    /// Does what [`Connection::take_text`] does for a predicted segment.
     fn take_predicted_data(&mut self, cx: &mut Context<'_>, len: u32, effects: &mut Effects) {
         self.note_data_arrival(cx);
         self.note_segment_len(len, cx.config);
@@ -184,8 +184,8 @@ impl<P: Payload> Connection<P> {
         self.acknowledge_text(cx, false);
     }
 
-    /// Of all that may be to be sent, only new data and an ACK can be: nothing is to be sent again, nothing probed and nothing
-    /// held back.
+    /// Reports whether only new data and an ACK can be due: nothing is to be sent again, nothing is probed and nothing is held
+    /// back.
     pub(super) fn sends_only_new(&self) -> bool {
         let asked = Marks::SEND_FIRST_AGAIN
             | Marks::PROBE
@@ -206,7 +206,7 @@ impl<P: Payload> Connection<P> {
             && self.reported() == 0
     }
 
-    /// Where only new data and an ACK could be to be sent, both went.
+    /// Reports whether everything was sent, where only new data and an ACK can be due.
     pub(super) fn has_sent_it_all(&self) -> bool {
         self.tx.next == self.data_end() && self.rx.acks_owed == 0 && self.rx.given_back == 0
     }

@@ -1,4 +1,4 @@
-//! Repairing losses: when recovery starts and ends, and what is sent again (RFC 5681, RFC 6582, RFC 6675).
+//! Repair of losses: when recovery starts and ends, and what is sent again (RFC 5681, RFC 6582, RFC 6675).
 
 use super::output::Run;
 use super::repair::{ForwardRto, Switches};
@@ -15,7 +15,7 @@ impl<P: Payload> Connection<P> {
         self.options.sack && self.congestion.phase == Phase::FastRecovery
     }
 
-    /// The first block when it reports a duplicate: it is acknowledged already, or lies within the second (RFC 2883 5).
+    /// The first SACK block, if it reports a duplicate: it is acknowledged already, or lies within the second (RFC 2883 5).
     pub(super) fn reported_duplicate(&self, header: &Header) -> Option<SackBlock> {
         let first = *header.options.sack.first().filter(|_| self.options.sack)?;
         let acknowledged = first.end.at_or_before(header.ack);
@@ -26,7 +26,7 @@ impl<P: Payload> Connection<P> {
         (sane && (acknowledged || within)).then_some(first)
     }
 
-    /// Takes in the SACK blocks of an ACK, in sequence order (RFC 8985 6.2, step 3). True when they report anything new.
+    /// Processes the SACK blocks of an ACK in sequence order (RFC 8985 6.2, step 3). Returns true if they report anything new.
     pub(super) fn take_reports(&mut self, header: &Header, delivery: &mut Delivery) -> bool {
         if !self.options.sack || header.options.sack.is_empty() {
             return false;
@@ -65,12 +65,12 @@ impl<P: Payload> Connection<P> {
         new > 0
     }
 
-    /// Where no times are kept: all that is outstanding was sent once.
+    /// Reports whether everything outstanding was sent once, where no times are kept.
     fn was_sent_once(&self) -> bool {
         self.congestion.phase == Phase::Open && self.repair.episode.is_none()
     }
 
-    /// What an ACK told of the order of segments.
+    /// Takes what an ACK shows about reordering.
     pub(super) fn take_reordering(&mut self, delivery: &Delivery) {
         let (una, smss) = (self.tx.una, self.smss());
         let mut segments = delivery.reordering.div_ceil(smss);
@@ -78,7 +78,7 @@ impl<P: Payload> Connection<P> {
             && self.repair.is_on(Switches::ADAPTIVE_THRESHOLD)
             && block.start.at_or_after(una)
         {
-            // The original, or the copy, was overtaken by what was reported before (RFC 2883 5).
+            // Segments that were reported before overtook the original or the copy (RFC 2883 5).
             segments = segments.max(self.repair.rack.overtaken_by(block.end).div_ceil(smss));
         }
         if segments > 0 {
@@ -86,7 +86,7 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// An ACK that acknowledges nothing new but tells of a segment that arrived (RFC 5681 2, RFC 6675 2).
+    /// Processes an ACK that acknowledges nothing new but shows that a segment arrived (RFC 5681 2, RFC 6675 2).
     pub(super) fn duplicate_ack(&mut self, stats: &mut Stats, delivery: &Delivery) {
         self.congestion.duplicates = self.congestion.duplicates.saturating_add(1);
         match self.congestion.phase {
@@ -107,8 +107,8 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// RFC 5681 3.2, step 2; with SACK also IsLost(SND.UNA) (RFC 6675 5). Not again for the same window (RFC 6582 3.2,
-    /// step 1; RFC 6675 5.1).
+    /// Reports whether a loss is evident: RFC 5681 3.2, step 2; with SACK also IsLost(SND.UNA) (RFC 6675 5). Not again for the same
+    /// window (RFC 6582 3.2, step 1; RFC 6675 5.1).
     fn loss_is_evident(&self) -> bool {
         let una = self.tx.una;
         let threshold = self.repair.duplicate_threshold();
@@ -130,7 +130,7 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// A loss is evident; the ACK that showed it says that `delivered` bytes arrived.
+    /// Enters recovery after an evident loss; the ACK that showed it reported `delivered` more bytes.
     pub(super) fn enter_recovery(&mut self, stats: &mut Stats, now: Moment, delivered: u32) {
         stats.fast_retransmits += 1;
         let reduction = match self.options.sack {
@@ -152,7 +152,7 @@ impl<P: Payload> Connection<P> {
                 episode.reduction = Some(reduction);
             }
         }
-        // After a timeout SND.NXT may lie behind: recovery repairs by itself.
+        // After a timeout SND.NXT may lie behind: recovery chooses itself what to send again.
         self.tx.next = self.tx.max;
         self.marks.insert(Marks::SEND_FIRST_AGAIN);
         if self.options.sack {
@@ -163,8 +163,8 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// New data was acknowledged: SND.UNA has moved by `acked`.
-    /// True when the retransmission timer is to start anew.
+    /// Processes an acknowledgment of new data that has moved SND.UNA by `acked`. Returns true if the retransmission timer is to
+    /// restart.
     pub(super) fn progress(
         &mut self,
         cx: &mut Context<'_>,
@@ -182,11 +182,11 @@ impl<P: Payload> Connection<P> {
         delivery.delivered += acked - reported;
         self.notification.keep_near(una);
         if self.keeps_times() {
-            // The rest follows when the reports are taken in.
+            // The rest follows when the reports are processed.
             return true;
         }
         if let (true, Some(highest)) = (self.was_sent_once(), highest) {
-            // The hole in front was filled by what had been overtaken.
+            // A segment that had been overtaken filled the first hole.
             let first_end = una - acked + smss;
             delivery.note_reordering(highest.saturating_since(first_end), smss);
         }
@@ -198,7 +198,7 @@ impl<P: Payload> Connection<P> {
         }
         let counts = self.congestion.counts_as_linux() && !self.options.sack;
         if counts && self.congestion.duplicates > 0 {
-            // Duplicates stood for what arrived before.
+            // Duplicate ACKs stood for segments that arrived before.
             let new = acked.saturating_sub(self.counted_by_duplicates());
             delivery.delivered = new.max(acked.min(smss));
         }
@@ -218,7 +218,7 @@ impl<P: Payload> Connection<P> {
         self.end_episode();
     }
 
-    /// New data was acknowledged: the window grows, unless the ACK tells of congestion (RFC 3168 6.1.2).
+    /// Grows the window after an acknowledgment of new data, unless the ACK echoes congestion (RFC 3168 6.1.2).
     pub(super) fn grow(&mut self, now: Time, delivery: &Delivery) {
         if delivery.echoes_congestion {
             return;
@@ -255,13 +255,13 @@ impl<P: Payload> Connection<P> {
 
     // --- PRR without SACK: a duplicate ACK stands for a segment that arrived (RFC 9937 6, DeliveredData) ---
 
-    /// Recoveries without SACK reduce the window by PRR, as Linux has it.
+    /// Reports whether recoveries without SACK reduce the window by PRR, as in Linux.
     fn counts_duplicates(&self) -> bool {
         let reduces = self.repair.is_on(Switches::RATE_REDUCTION);
         !self.options.sack && reduces && self.congestion.counts_as_linux()
     }
 
-    /// Such a recovery is under way.
+    /// Reports whether such a recovery is in progress.
     pub(super) fn reduces_without_reports(&self) -> bool {
         let episode = self.repair.episode.as_ref();
         self.counts_duplicates()
@@ -269,13 +269,13 @@ impl<P: Payload> Connection<P> {
             && episode.is_some_and(|episode| episode.reduction.is_some())
     }
 
-    /// Bytes that duplicate ACKs stand for. In such a recovery the window is larger by as much, for they count as in
-    /// flight until they are acknowledged.
+    /// Bytes that duplicate ACKs stand for. In such a recovery the window is larger by this amount, because the bytes count as
+    /// in flight until they are acknowledged.
     pub(super) fn counted_by_duplicates(&self) -> u32 {
         u32::from(self.congestion.duplicates) * self.smss()
     }
 
-    /// An ACK that says that `delivered` more bytes arrived.
+    /// Sets the window after an ACK that shows that `delivered` more bytes arrived.
     fn reduce_without_reports(&mut self, delivered: u32, safe: bool) {
         let (smss, arrived) = (self.smss(), self.counted_by_duplicates());
         let again = self.marks.contains(Marks::SEND_FIRST_AGAIN);
@@ -288,7 +288,7 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// One segment of what was acknowledged filled the hole; duplicate ACKs stood for the others.
+    /// Processes a partial ACK: one of the acknowledged segments filled the hole, and duplicate ACKs stood for the others.
     fn partial_ack_without_reports(&mut self, acked: u32, smss: u32) {
         let segments = acked.div_ceil(smss).max(1);
         let duplicates = u32::from(self.congestion.duplicates);
@@ -298,7 +298,7 @@ impl<P: Payload> Connection<P> {
         self.reduce_without_reports(new * smss, true);
     }
 
-    /// There is room in the network for a segment (RFC 6675 5, C).
+    /// Reports whether the congestion window allows another segment (RFC 6675 5, C).
     pub(super) fn pipe_has_room(&self) -> bool {
         self.congestion.window() >= self.pipe() + self.smss()
     }
@@ -318,7 +318,7 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// Estimate of what is in the network.
+    /// Estimate of the bytes in the network.
     pub(super) fn pipe(&self) -> u32 {
         if self.keeps_times() {
             return self.in_network();
@@ -329,7 +329,7 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// What recovery wants sent again, if anything may be.
+    /// Returns what recovery wants to send again now, if anything.
     pub(super) fn recovery_run(&mut self) -> Option<Run> {
         if self.marks.contains(Marks::SEND_FIRST_AGAIN) {
             self.marks.remove(Marks::SEND_FIRST_AGAIN);
@@ -377,7 +377,7 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// Unsent data exists, may be sent now, and the peer's window allows it (RFC 6675 4, rule 2).
+    /// Reports whether there is unsent data that may be sent now within the peer's window (RFC 6675 4, rule 2).
     pub(super) fn can_send_new(&self) -> bool {
         let fin = u32::from(self.fin_pending());
         let end = self.data_end() + fin;
@@ -386,7 +386,7 @@ impl<P: Payload> Connection<P> {
             && self.tx.max.before(self.tx.una + self.tx.window)
     }
 
-    /// At most one segment of what was sent before, from `seq` on, up to `end` and to the next reported block.
+    /// Returns at most one segment of data that was sent before, from `seq` up to `end` and to the next reported block.
     pub(super) fn run_again(&self, seq: SeqNr, end: SeqNr) -> Option<Run> {
         let end = end.earliest(self.tx.max);
         let reported = self
@@ -396,7 +396,7 @@ impl<P: Payload> Connection<P> {
         let end = reported.map_or(end, |block| end.earliest(block.start.latest(seq)));
         let record = self.boundaries.record_end(seq);
         let end = record.map_or(end, |record| end.earliest(record));
-        // What lies beyond a window that was taken back would only be dropped.
+        // The peer would drop data beyond a window that it took back.
         let end = end.earliest(self.tx.una + self.tx.window);
         if end.at_or_before(seq) {
             return None;

@@ -1,16 +1,16 @@
-//! What a connection does while the interface takes nothing (a full queue below TCP): what is lost in this host never was on the
-//! network, so it is no loss there, and is tried again at an even pace.
+//! Behaviour of a connection while the interface accepts no segments (a full queue below TCP). A segment dropped in this host is no
+//! loss in the network, and is tried again at constant intervals.
 
 use super::{Connection, Context, Effects, End, Marks};
 use crate::types::State;
 use baton_wire::{Payload, Span, Time};
 
-/// How long after a refusal it is tried again (TCP_RESOURCE_PROBE_INTERVAL of Linux).
+/// Time after a refusal until the next try (TCP_RESOURCE_PROBE_INTERVAL of Linux).
 const RETRY: Span = Span::from_ms(500);
 
 impl<P: Payload> Connection<P> {
-    /// It may not send now. What waits with nothing in flight waits for a timer, as for the peer's window, and the first time for
-    /// as long as for a retransmission.
+    /// The interface accepts nothing now. If data waits and nothing is in flight, starts the persist timer, for the first time with
+    /// the retransmission timeout.
     pub(crate) fn hold(&mut self, cx: &Context<'_>) {
         let waits = self.is_synchronized() && self.tx.next != self.data_end();
         let timed = self.timers.retransmit != Time::NEVER || self.timers.persist != Time::NEVER;
@@ -22,8 +22,8 @@ impl<P: Payload> Connection<P> {
         self.start_persist(cx);
     }
 
-    /// A probe was due while the interface takes nothing. The peer has no part in it, so intervals do not grow; the user timeout
-    /// counts from the first one.
+    /// Handles the persist timer while the interface accepts nothing. The peer is not the cause, so intervals do not grow; the user
+    /// timeout counts from the first expiry.
     pub(super) fn held_timeout(&mut self, cx: &Context<'_>, effects: &mut Effects) {
         if self.timers.unanswered == 0 {
             self.start_waiting(cx.now);
@@ -36,7 +36,7 @@ impl<P: Payload> Connection<P> {
         self.timers.persist = self.due(cx, RETRY);
     }
 
-    /// The interface takes segments again.
+    /// The interface accepts segments again.
     pub(crate) fn let_go(&mut self) {
         if self.marks.contains(Marks::HELD) {
             self.marks.remove(Marks::HELD);

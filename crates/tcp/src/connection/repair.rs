@@ -1,4 +1,4 @@
-//! What a connection remembers in order to notice losses, repair them, and see that there were none.
+//! State with which a connection detects losses, repairs them, and recognises spurious ones.
 
 use crate::config::Config;
 use crate::congestion::{DUPLICATE_THRESHOLD, RateReduction, Saved};
@@ -44,12 +44,12 @@ impl Switches {
     }
 }
 
-/// What the timer for losses is set for.
+/// Purpose for which the loss timer is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum LossTimer {
-    /// A segment may have been overtaken: after this it is lost (RFC 8985 6.2, step 5).
+    /// A segment may have been overtaken; it is lost when the timer fires (RFC 8985 6.2, step 5).
     Reordering,
-    /// The tail may be lost: after this it is probed (RFC 8985 7.2).
+    /// The tail may be lost; it is probed when the timer fires (RFC 8985 7.2).
     Probe,
 }
 
@@ -62,10 +62,10 @@ pub(crate) struct TailProbe {
     pub(crate) again: bool,
 }
 
-/// Where F-RTO stands (RFC 5682 2.1).
+/// State of F-RTO (RFC 5682 2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum ForwardRto {
-    /// Nothing is in doubt.
+    /// No timeout is in doubt.
     Off,
     /// Step 1: the first segment was sent again.
     FirstAgain,
@@ -73,19 +73,20 @@ pub(crate) enum ForwardRto {
     NewData(SeqNr),
 }
 
-/// One loss: what came of it, and what it would be undone to.
+/// One loss: what followed from it, and the state to restore if it was spurious.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Episode {
     pub(crate) saved: Saved,
     pub(crate) reduction: Option<RateReduction>,
-    /// SND.UNA when it was noticed.
+    /// SND.UNA when the loss was detected.
     pub(crate) start: SeqNr,
     /// TSval and end of the first segment that was sent again.
     pub(crate) first_again: Option<(u32, SeqNr)>,
-    /// Bytes sent again, and how many of them the peer reported to have had already.
+    /// Bytes sent again, and how many of them the peer reported as duplicates.
     pub(crate) again: u32,
     pub(crate) duplicate: u32,
-    /// It is over; until this is acknowledged, reports of duplicates may still show that it was spurious.
+    /// Set when the recovery has ended: until this number is acknowledged, reports of duplicates may still show that the loss was
+    /// spurious.
     pub(crate) until: Option<SeqNr>,
 }
 
@@ -102,14 +103,14 @@ impl Episode {
         }
     }
 
-    /// A segment was sent again.
+    /// Records that a segment was sent again.
     pub(crate) fn sent_again(&mut self, end: SeqNr, len: u32, timestamp: u32) {
         self.first_again.get_or_insert((timestamp, end));
         self.again = self.again.saturating_add(len);
     }
 }
 
-/// All of it, for one connection.
+/// Loss detection and repair of one connection.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Repair {
     pub(crate) switches: Switches,
@@ -118,10 +119,10 @@ pub(crate) struct Repair {
     pub(crate) tail: Option<TailProbe>,
     pub(crate) flight: Flight,
     pub(crate) rack: Rack,
-    /// The last loss, until nothing can come of it any more.
+    /// The last loss, as long as it may turn out to be spurious.
     pub(crate) episode: Option<Box<Episode>>,
     pub(crate) rate: DeliveryRate,
-    /// Segments known to have arrived, and those whose acknowledgment told of congestion.
+    /// Segments known to have arrived, and those whose acknowledgment echoed congestion.
     pub(crate) delivered: u32,
     pub(crate) delivered_marked: u32,
     /// Reports of duplicates.
@@ -145,20 +146,20 @@ impl Repair {
         }
     }
 
-    /// Transmission times are not kept any more.
+    /// Stops keeping transmission times.
     pub(crate) fn stop_times(&mut self) {
         self.flight = Flight::default();
         self.tail = None;
         self.switches.remove(Switches::PROBE_TAIL);
     }
 
-    /// The connection is over.
+    /// Clears the state of a connection that ended.
     pub(crate) fn end(&mut self) {
         self.stop_times();
         self.episode = None;
     }
 
-    /// No loss is being repaired or in doubt, no tail probed, nothing sent again or reported.
+    /// Reports whether no loss is being repaired or in doubt, no tail is being probed, and nothing was sent again or reported.
     pub(crate) fn is_undisturbed(&self) -> bool {
         self.forward == ForwardRto::Off
             && self.tail.is_none()
@@ -179,7 +180,7 @@ impl Repair {
         }
     }
 
-    /// The books of PRR, while there are any.
+    /// The state of PRR, during a recovery that uses it.
     pub(crate) fn reduction(&mut self) -> Option<&mut RateReduction> {
         self.episode.as_mut()?.reduction.as_mut()
     }

@@ -1,4 +1,4 @@
-//! A connection that another system's TCP had, and what that needs to have it back.
+//! Taking over a connection from another system's TCP, and what that TCP needs to take it back.
 
 use super::{Connection, Marks, Negotiated, ReceiveSequence, SendSequence};
 use crate::clock::{Past, TimestampClock};
@@ -10,12 +10,12 @@ use crate::rtt::RttEstimator;
 use crate::types::State;
 use baton_wire::{Flow, Payload, Pieces, Span, Time};
 
-/// Longer ago than a timestamp says anything (RFC 7323 5.5): 25 days.
+/// Age at which a timestamp is certainly no longer valid (RFC 7323 5.5): 25 days.
 const STALE: Span = Span::from_secs(25 * 24 * 3600);
 
 impl<P: Payload> Connection<P> {
-    /// The connection, on a clock that shows zero. All that was sent counts as sent now. The peer is owed an acknowledgment, since what it
-    /// was not told yet is not known.
+    /// Creates the connection on a clock that shows zero. Everything outstanding counts as sent now. An acknowledgment is due, since it is
+    /// unknown what the other TCP has acknowledged.
     pub(crate) fn resumed(told: Essentials<P>, config: &Config) -> Self {
         const NOW: Time = Time::ZERO;
         let iss = told.send_una - 1;
@@ -94,17 +94,17 @@ impl<P: Payload> Connection<P> {
 }
 
 impl<P: Payload> Portable<P> {
-    /// Whether it waits for nothing but its owner.
+    /// Reports whether the connection has ended and only waits for its owner.
     pub(crate) fn is_over(&self) -> bool {
         self.inner.ended.is_some()
     }
 
-    /// Bytes that take up room of the window.
+    /// Received bytes that take up space of the receive window.
     pub(crate) fn unconsumed(&self) -> usize {
         self.inner.receive.unconsumed as usize
     }
 
-    /// All that another TCP can be told.
+    /// Returns all state that another TCP can be given.
     pub(crate) fn tell(&self) -> Essentials<P> {
         let inner = &self.inner;
         let clock = TimestampClock::showing(Time::ZERO, inner.timestamp_clock);
@@ -125,8 +125,8 @@ impl<P: Payload> Portable<P> {
 }
 
 impl<P: Payload> Connection<P> {
-    /// What another TCP can be told but for the data of a connection, if all of that is here and is short: it is open both ways, at most
-    /// so many bytes that were written are not acknowledged, and all that has arrived in order has been read and consumed.
+    /// Returns the state that another TCP can be given, without data, if the connection has little data: it is open in both directions,
+    /// at most `most` bytes are unacknowledged, and everything that arrived in order has been read and consumed.
     pub(crate) fn nearly_at_rest(&self, now: Time, most: u32) -> Option<Essentials<P>> {
         let is_open = self.state == State::Established && self.may_write();
         let is_at_rest = is_open
@@ -139,7 +139,7 @@ impl<P: Payload> Connection<P> {
         is_at_rest.then(|| without_data(self.flow, self.state, sequences, estimates, clock))
     }
 
-    /// What was written and is not acknowledged: pieces, and how many bytes of each are acknowledged all the same.
+    /// Pieces of written data that are not fully acknowledged, and how many bytes of each are acknowledged.
     pub(crate) fn unacknowledged_pieces(&self) -> impl Iterator<Item = (&P, usize)> {
         self.send.pieces()
     }

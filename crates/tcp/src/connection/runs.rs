@@ -1,6 +1,6 @@
-//! Runs of segments that differ in nothing but their numbers: sent as one, and taken in as one (what segmentation offload and
-//! receive offload do below a stack, done in it). Whether segments go and come so makes no difference to the state that the
-//! connection ends up in, nor to what is acknowledged and when; the tests hold the two ways against each other.
+//! Runs of segments that differ only in their numbers are sent at once, and processed at once (as segmentation and receive
+//! offload do below a stack). This changes neither the resulting state of the connection nor what is acknowledged and when, which
+//! the tests verify.
 
 use super::output::{Departure, Run};
 use super::{Connection, Context, Effects, Marks};
@@ -8,7 +8,7 @@ use crate::segment::{RunLimit, Segment, header_len};
 use baton_wire::{Flags, Payload};
 
 impl<P: Payload> Connection<P> {
-    /// Fills in the next segment to send, and how many more may be sent now that are like it; false when none may be sent now.
+    /// Fills in the next segment to send, and how many more like it are sent now. Returns false if none may be sent now.
     pub(crate) fn poll_run(
         &mut self,
         cx: &mut Context<'_>,
@@ -19,7 +19,7 @@ impl<P: Payload> Connection<P> {
         let sends = self.poll_transmit(cx, out);
         if sends && limit.segments > 1 && !out.is_last && self.is_first_of_run(out) {
             let packet_len = header_len(self.flow.remote, &out.header) + out.len as usize;
-            // Of what is too long for the link, one is enough to learn it.
+            // One segment that is too long for the link is enough to find out.
             if packet_len <= limit.packet_len {
                 self.extend_run(cx, limit.segments - 1, out);
             }
@@ -27,8 +27,8 @@ impl<P: Payload> Connection<P> {
         sends
     }
 
-    /// The segment, which was just sent, is full, has nothing to say that the next one would not say too, and no record ends
-    /// in what follows it. A controller that is told of each segment, and may pace them, hears of one at a time.
+    /// Reports whether the segment that was just sent may start a run: it is full, its header would do for the next one too, and no
+    /// record ends after it. Not for controllers with feedback, which need a report of each segment.
     fn is_first_of_run(&self, sent: &Departure) -> bool {
         self.feedback.is_none()
             && sent.header.flags.difference(Flags::ECE) == Flags::ACK
@@ -40,8 +40,8 @@ impl<P: Payload> Connection<P> {
             && self.boundaries.record_end(self.tx.next).is_none()
     }
 
-    /// Sends at most `most` more segments like the one that was just sent: what was decided for that one holds for them, as
-    /// long as both windows and the data last and no write ends that is to be pushed.
+    /// Sends at most `most` more segments like the one that was just sent, as long as both windows and the data last, and up to
+    /// the end of a write that is to be pushed.
     fn extend_run(&mut self, cx: &Context<'_>, most: u32, out: &mut Departure) {
         let (len, next) = (out.len, self.tx.next);
         let limit = self.tx.window.min(self.congestion.window());
@@ -69,7 +69,7 @@ impl<P: Payload> Connection<P> {
         self.counts.bytes_sent += u64::from(more) * u64::from(len);
         self.counts.data_segments_out = self.counts.data_segments_out.wrapping_add(more);
         self.counts.segments_out = self.counts.segments_out.wrapping_add(more);
-        // Each says what is owed once.
+        // Each segment settles one ACK that is due.
         self.rx.acks_owed = self
             .rx
             .acks_owed
@@ -79,13 +79,13 @@ impl<P: Payload> Connection<P> {
         out.is_last = self.has_sent_it_all();
     }
 
-    /// The segments that were merged into this one, with `len` bytes of data, are all predicted: the first is, and it
-    /// acknowledges all that was sent, so that the others acknowledge nothing.
+    /// Reports whether all segments that were merged into this one, with `len` bytes of data, are predicted: the first is, and it
+    /// acknowledges everything that was sent, so that the others acknowledge nothing.
     pub(crate) fn predicts_run(&self, merged: &Segment<P>, len: u32) -> bool {
         merged.header.ack == self.tx.max && self.is_predicted(merged, len)
     }
 
-    /// Takes in segments that were merged, as predicted: each piece of the data is that of one segment.
+    /// Processes merged segments as predicted. Each piece of the data is that of one segment.
     pub(crate) fn take_run(
         &mut self,
         cx: &mut Context<'_>,
@@ -103,7 +103,7 @@ impl<P: Payload> Connection<P> {
         self.counts.segments_in = self.counts.segments_in.wrapping_add(more + 1);
         self.take_predicted(cx, header, first_len, effects);
         let rest = self.receive.append(&mut merged.payload) - first_len;
-        // Of the others' windows the last one's counts, and of their data all.
+        // The window of the last segment counts, and the data of all.
         header.seq += first_len + rest - last_len;
         let window = u32::from(header.window) << self.options.send_shift;
         self.update_window(header, window);

@@ -1,11 +1,11 @@
-//! Parameters that change while a connection lives.
+//! Changes of parameters during the life of a connection.
 
 use super::{Connection, Marks};
 use crate::config::Config;
 use baton_wire::{Payload, Time};
 
 impl<P: Payload> Connection<P> {
-    /// Its parameters were `old` and are `new`.
+    /// Adapts the connection after its parameters changed from `old` to `new`.
     pub(crate) fn reconfigured(&mut self, now: Time, old: &Config, new: &Config) {
         if self.ended.is_some() {
             return;
@@ -32,8 +32,8 @@ impl<P: Payload> Connection<P> {
         self.switch_recovery(now, new);
     }
 
-    /// Turns Nagle's algorithm off or on. What waits then goes at once, also from under a cork (tcp(7) of Linux,
-    /// TCP_NODELAY); the cork holds what is written later.
+    /// Turns Nagle's algorithm off or on. When it is turned off, pending data is sent at once, even if corked (tcp(7) of Linux,
+    /// TCP_NODELAY); the cork holds data that is written later.
     pub(crate) fn set_nodelay(&mut self, nodelay: bool) {
         self.marks.set(Marks::NODELAY, nodelay);
         if nodelay && self.not_sent() > 0 {
@@ -41,7 +41,7 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// Holds new data back, or no longer. What the congestion window has room for counts as used.
+    /// Starts or stops holding new data back. While data is held back, the congestion window counts as used up.
     pub(crate) fn set_deferred(&mut self, deferred: bool) {
         self.marks.set(Marks::DEFERRED, deferred);
         let window = self.congestion.window();
@@ -50,7 +50,7 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// Sends only what was sent before, or new data again.
+    /// Starts or stops settling, in which no new data is sent.
     pub(crate) fn set_settling(&mut self, settling: bool) {
         self.marks.set(Marks::SETTLING, settling);
         if settling {
@@ -58,12 +58,12 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// Lets ACKs wait for answers from now on (TCP_QUICKACK off).
+    /// Delays ACKs from now on (TCP_QUICKACK off).
     pub(crate) fn delay_acks(&mut self) {
         self.marks.insert(Marks::INTERACTIVE);
     }
 
-    /// Acknowledges now and for a while (TCP_QUICKACK).
+    /// Acknowledges at once, now and for a while (TCP_QUICKACK).
     pub(crate) fn quick_ack(&mut self, config: &Config) {
         self.start_quick_acks(config);
         self.marks.remove(Marks::INTERACTIVE);

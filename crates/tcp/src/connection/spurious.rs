@@ -1,5 +1,5 @@
-//! Finding out that nothing was lost: by timestamps (Eifel, RFC 3522), by reports of duplicates (RFC 2883), and by what
-//! arrives after a timeout (F-RTO, RFC 5682). Then the window is put back (RFC 4015).
+//! Detection of spurious losses: by timestamps (Eifel, RFC 3522), by reports of duplicates (RFC 2883), and by the ACKs after
+//! a timeout (F-RTO, RFC 5682). The window is then restored (RFC 4015).
 
 use super::Connection;
 use super::repair::{Episode, ForwardRto, Switches};
@@ -9,7 +9,7 @@ use crate::types::Stats;
 use baton_wire::Payload;
 
 impl<P: Payload> Connection<P> {
-    /// A loss was noticed in this phase: what it does to the window may have to be undone.
+    /// Saves the state before a loss, since its reduction of the window may have to be undone.
     pub(super) fn start_episode(&mut self) {
         let start = self.tx.una;
         let saved = match (&self.repair.episode, self.congestion.phase) {
@@ -20,7 +20,7 @@ impl<P: Payload> Connection<P> {
         self.repair.episode = Some(Box::new(Episode::new(saved, start)));
     }
 
-    /// The recovery is over. That it was spurious may show until what is in flight is acknowledged.
+    /// Ends the recovery. The loss may still turn out to be spurious until the data in flight is acknowledged.
     pub(super) fn end_episode(&mut self) {
         let max = self.tx.max;
         if let Some(episode) = &mut self.repair.episode {
@@ -30,7 +30,7 @@ impl<P: Payload> Connection<P> {
         self.repair.forward = ForwardRto::Off;
     }
 
-    /// An ACK of new data or with a report arrived. True when the last loss turns out to have been none; it is undone.
+    /// Checks, after an ACK of new data or with a report, whether the last loss was spurious. If so, undoes it and returns true.
     pub(super) fn undo_if_spurious(&mut self, delivery: &Delivery, stats: &mut Stats) -> bool {
         let Some(episode) = &mut self.repair.episode else {
             return false;
@@ -58,11 +58,11 @@ impl<P: Payload> Connection<P> {
         let Some(episode) = &self.repair.episode else {
             return false;
         };
-        // Each copy that was sent was one too many.
+        // Every retransmission was unnecessary.
         if episode.again > 0 && episode.duplicate >= episode.again {
             return true;
         }
-        // RFC 3522 3.2, step 5: the ACK is for the original, for the copy was sent later.
+        // RFC 3522 3.2, step 5: the ACK is for the original, because the copy was sent later.
         let (Some((timestamp, end)), Some(echo)) = (episode.first_again, delivery.echo) else {
             return false;
         };
@@ -72,7 +72,7 @@ impl<P: Payload> Connection<P> {
             && (echo.wrapping_sub(timestamp) as i32) < 0
     }
 
-    /// Goes on as if nothing had been lost.
+    /// Restores the state as if nothing had been lost.
     pub(super) fn undo(&mut self, stats: &mut Stats) {
         let Some(episode) = self.repair.episode.take() else {
             return;
@@ -89,7 +89,7 @@ impl<P: Payload> Connection<P> {
 
     // --- F-RTO ---
 
-    /// The retransmission timer expired while nothing was known to be missing (RFC 5682 2.1, step 1).
+    /// Starts F-RTO, if the retransmission timer expired while nothing was known to be missing (RFC 5682 2.1, step 1).
     pub(super) fn start_forward_rto(&mut self, first: bool, before: Phase) {
         let doubtful = first && before == Phase::Open && self.repair.is_on(Switches::FORWARD_RTO);
         self.repair.forward = match doubtful {
@@ -98,7 +98,7 @@ impl<P: Payload> Connection<P> {
         };
     }
 
-    /// An ACK arrived after a timeout that may have been spurious (RFC 5682 2.1 and 3.1, steps 2 and 3). True when it was.
+    /// Processes an ACK after a timeout that may be spurious (RFC 5682 2.1 and 3.1, steps 2 and 3). Returns true if it was.
     pub(super) fn forward_rto(&mut self, delivery: &Delivery, stats: &mut Stats) -> bool {
         let state = self.repair.forward;
         if state == ForwardRto::Off || self.congestion.phase != Phase::Timeout {
@@ -106,7 +106,7 @@ impl<P: Payload> Connection<P> {
         }
         let advanced = delivery.acked > 0;
         let unsent_again_arrived = match self.keeps_times() {
-            // Data that was sent only once, before the timeout: it had been under way.
+            // Data arrived that was sent only once, before the timeout.
             true => delivery.original,
             // Only new data went out since SND.UNA last moved.
             false => advanced && matches!(state, ForwardRto::NewData(_)),
@@ -123,7 +123,7 @@ impl<P: Payload> Connection<P> {
                 self.tx.next = self.tx.max;
                 self.repair.forward = ForwardRto::NewData(self.tx.max + 2 * smss);
             }
-            // Step 3a: a duplicate; the data is missing.
+            // Step 3a: a duplicate ACK; the data is missing.
             ForwardRto::NewData(_) if !advanced => {
                 self.repair.forward = ForwardRto::Off;
                 self.congestion.limit(u32::from(DUPLICATE_THRESHOLD) * smss);
@@ -135,7 +135,7 @@ impl<P: Payload> Connection<P> {
         false
     }
 
-    /// No new data is sent from now on. Without it, what was outstanding goes again (RFC 5682 2.1, step 2b).
+    /// No new data is sent from now on. Sends outstanding data again instead (RFC 5682 2.1, step 2b).
     pub(super) fn try_no_new_data(&mut self) {
         if let ForwardRto::NewData(until) = self.repair.forward
             && self.tx.max.before(until)
@@ -145,7 +145,7 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// After new data was tried: back to what was outstanding at the timeout.
+    /// Returns from new data to the data that was outstanding at the timeout.
     fn resume_retransmission(&mut self) {
         if !self.keeps_times() {
             self.tx.next = self.tx.una;

@@ -1,4 +1,4 @@
-//! Noticing losses by time, and probing for lost tails (RACK-TLP, RFC 8985).
+//! Detection of losses by time, and probes for lost tails (RACK-TLP, RFC 8985).
 
 use super::output::Run;
 use super::repair::{LossTimer, Switches, TailProbe};
@@ -10,27 +10,27 @@ use crate::rack::Delivery;
 use baton_wire::Payload;
 use baton_wire::{Header, SeqNr, Span, Time};
 
-/// TLP.max_ack_delay (RFC 8985 7.2): what a receiver may take to acknowledge a segment on its own.
+/// TLP.max_ack_delay (RFC 8985 7.2): time that a receiver may take to acknowledge a single segment.
 const LARGEST_ACK_DELAY: Span = Span::from_ms(200);
 
 /// PTO before the first measurement (RFC 8985 7.2).
 const FIRST_PROBE: Span = Span::from_secs(1);
 
-/// No probe sooner: a short round trip is measured less well, and the receiver needs time too.
+/// Least PTO: short round trips are measured less accurately, and the receiver needs time too.
 const SOONEST_PROBE: Span = Span::from_ms(2);
 
 impl<P: Payload> Connection<P> {
-    /// RACK-TLP rules here: transmission times are kept for all that is in flight.
+    /// Reports whether RACK-TLP is in use, which keeps transmission times of everything in flight.
     pub(super) fn keeps_times(&self) -> bool {
         self.options.sack && self.repair.is_on(Switches::RACK_TLP) && self.is_synchronized()
     }
 
-    /// Estimate of what is in the network: neither reported nor lost.
+    /// Estimate of the bytes in the network: neither reported nor lost.
     pub(super) fn in_network(&self) -> u32 {
         self.flight() - self.reported() - self.repair.flight.lost()
     }
 
-    /// Bytes sent again that may be under way.
+    /// Bytes sent again that may still be in flight.
     pub(super) fn sent_again(&self) -> u32 {
         self.repair.flight.again_segments() * self.smss()
     }
@@ -40,7 +40,7 @@ impl<P: Payload> Connection<P> {
         self.scoreboard.as_ref().map_or(0, |board| board.sacked())
     }
 
-    /// SND.UNA is about to move to `ack`.
+    /// Records the arrival of segments up to `ack`, before SND.UNA moves.
     pub(super) fn note_arrivals(&mut self, ack: SeqNr, delivery: &mut Delivery) {
         let (una, smss) = (self.tx.una, self.smss());
         let (repair, feedback) = (&mut self.repair, &mut self.feedback);
@@ -53,7 +53,7 @@ impl<P: Payload> Connection<P> {
         });
     }
 
-    /// An acknowledgment was taken in, reports and all.
+    /// Draws the conclusions from an acknowledgment and its reports.
     pub(super) fn settle(&mut self, cx: &mut Context<'_>, header: &Header, delivery: &Delivery) {
         let (una, max) = (self.tx.una, self.tx.max);
         self.judge_tail(header.ack, delivery);
@@ -68,7 +68,7 @@ impl<P: Payload> Connection<P> {
         self.forward_rto(delivery, cx.stats);
         let ended = self.end_recovery_if_due();
         let lost = self.detect_losses(cx, delivery.delivered, ended);
-        // Where packets are known to be reordered reports are as good as acknowledgments to Linux (tcp_may_raise_cwnd).
+        // Where packets are known to be reordered, Linux treats reports like acknowledgments (tcp_may_raise_cwnd).
         let reorders = cx.config.linux.adaptive_threshold
             && self.repair.duplicate_threshold() > u32::from(DUPLICATE_THRESHOLD);
         let forward = delivery.acked > 0 || reorders && delivery.delivered > 0;
@@ -76,7 +76,7 @@ impl<P: Payload> Connection<P> {
             self.grow(cx.now, delivery);
         }
         self.reduce_rate(delivery, lost);
-        // What says nothing new does not put the probe off (RFC 8985 7.2).
+        // An ACK that reports nothing new does not postpone the probe (RFC 8985 7.2).
         if delivery.delivered > 0 {
             self.restart_probe(cx);
         }
@@ -95,7 +95,7 @@ impl<P: Payload> Connection<P> {
         due
     }
 
-    /// RFC 8985 6.2, step 5. True when something newly counts as lost. `ended` says that a recovery just ended: what was
+    /// Detects losses (RFC 8985 6.2, step 5). Returns true if there is a new one. `ended` says that a recovery just ended: data
     /// sent during it may be lost.
     fn detect_losses(&mut self, cx: &mut Context<'_>, delivered: u32, ended: bool) -> bool {
         self.stop_reordering_timer();
@@ -118,7 +118,7 @@ impl<P: Payload> Connection<P> {
         let (feedback, congestion) = (&mut self.feedback, &mut self.congestion);
         let probe = self.search.as_ref().and_then(|search| search.probe);
         let found = repair.flight.detect(self.tx.una, &judgment, |sent, len| {
-            // Of a probe for the MTU the loss is no sign of congestion.
+            // The loss of an MTU probe is no sign of congestion.
             let counts = probe.is_none_or(|probe| probe.end != sent.end);
             if let (true, Some(feedback)) = (counts, &mut *feedback) {
                 feedback.lost(congestion, now, sent, len, smss);
@@ -137,14 +137,14 @@ impl<P: Payload> Connection<P> {
         found.lost
     }
 
-    /// What a reordering timer waited for is heard of, or looked at now.
+    /// Stops the reordering timer, since losses are checked now or have been resolved.
     pub(super) fn stop_reordering_timer(&mut self) {
         if self.repair.timer == LossTimer::Reordering {
             self.timers.loss = Time::NEVER;
         }
     }
 
-    /// The timer for losses is due.
+    /// Handles the loss timer.
     pub(super) fn loss_timeout(&mut self, cx: &mut Context<'_>) {
         self.timers.loss = Time::NEVER;
         match self.repair.timer {
@@ -166,7 +166,7 @@ impl<P: Payload> Connection<P> {
 
     // --- tail loss probes ---
 
-    /// RFC 8985 7.2: something is in flight, nothing is known to be missing, and no probe is under way.
+    /// RFC 8985 7.2: something is in flight, nothing is known to be missing, and no probe is in flight.
     fn probes_tail(&self) -> bool {
         self.keeps_times()
             && self.timers.retransmit != Time::NEVER
@@ -176,7 +176,7 @@ impl<P: Payload> Connection<P> {
             && !self.is_opened_fast()
     }
 
-    /// TLP_calc_PTO (RFC 8985 7.2). New data was sent, or something was heard of.
+    /// TLP_calc_PTO (RFC 8985 7.2). Restarts the timer after new data was sent or something was acknowledged.
     pub(super) fn restart_probe(&mut self, cx: &Context<'_>) {
         if self.repair.timer == LossTimer::Reordering && self.timers.loss != Time::NEVER {
             return;
@@ -230,7 +230,7 @@ impl<P: Payload> Connection<P> {
         Run { seq, len, fin }
     }
 
-    /// What an ACK says about the last probe (RFC 8985 7.4.2).
+    /// Judges the last probe by an ACK (RFC 8985 7.4.2).
     fn judge_tail(&mut self, ack: SeqNr, delivery: &Delivery) {
         let Some(tail) = self.repair.tail else {
             return;
@@ -243,7 +243,7 @@ impl<P: Payload> Connection<P> {
             .is_some_and(|block| block.end == tail.end);
         let nothing_new = delivery.acked == 0 && delivery.reported == 0;
         if tail.again && !both_arrived && ack.after(tail.end) {
-            // The probe repaired a loss that nothing else told of.
+            // The probe repaired a loss that nothing else revealed.
             let loss = self.loss(delivery.now);
             self.congestion.reduce_once(&loss, false);
             let max = self.tx.max;
@@ -276,7 +276,7 @@ impl<P: Payload> Connection<P> {
 
     // --- settings ---
 
-    /// The switches changed: what was outstanding is kept track of in the new way.
+    /// Adapts to changed parameters, and tracks outstanding data in the new way.
     pub(super) fn switch_recovery(&mut self, now: Time, config: &Config) {
         let other = self.congestion.set_algorithm(config, self.tx.iss);
         let each_mark = self.congestion.needs(Needs::EACH_MARK);
@@ -342,16 +342,16 @@ impl<P: Payload> Connection<P> {
         self.marks.insert(Marks::SEND_FIRST_AGAIN);
     }
 
-    /// What is to be sent again, if there is room in the network.
+    /// Returns the first lost data that is to be sent again.
     pub(super) fn lost_run(&mut self) -> Option<Run> {
         let (start, end) = self.repair.flight.first_lost(self.tx.una)?;
         self.run_again(start, end)
     }
 
-    /// What is in flight and how large a segment is, as far as congestion control cares.
+    /// Describes a loss at this time for congestion control.
     pub(super) fn loss(&self, now: Moment) -> Loss {
         let flight = match self.repair.is_on(Switches::RATE_REDUCTION) {
-            // What limited transmit sent does not count (RFC 5681 3.2, step 2).
+            // Data sent by limited transmit does not count (RFC 5681 3.2, step 2).
             true => self.flight().min(self.congestion.window()),
             false => self.flight(),
         };

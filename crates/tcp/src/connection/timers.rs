@@ -1,4 +1,4 @@
-//! What a connection does when nothing arrives: retransmission, window probes, delayed ACKs, giving up.
+//! Timers of a connection: retransmission, window probes, delayed ACKs, giving up.
 
 use super::{Connection, Context, Effects, End, Marks};
 use crate::config::WindowProbe;
@@ -15,13 +15,13 @@ pub(crate) struct Timers {
     pub(super) retransmit: Time,
     /// Window probe (RFC 9293 3.8.6.1). Never on together with `retransmit`.
     pub(super) persist: Time,
-    /// Lost or overtaken, or tail to be probed (RFC 8985). Only on while `retransmit` is.
+    /// Detection of a loss, or probe of the tail (RFC 8985). Only on while `retransmit` is.
     pub(super) loss: Time,
-    /// Data that waits for its time to be sent. Nothing happens then but that it is sent.
+    /// Time at which paced data may be sent.
     pub(super) pacing: Time,
     /// Delayed acknowledgment (RFC 9293 3.8.6.3).
     pub(super) delayed_ack: Time,
-    /// End of waiting for the FIN of a peer that nobody listens to any more.
+    /// Limit of FIN-WAIT-2 after the owner has closed.
     pub(super) fin_wait: Time,
     /// Keepalive (RFC 9293 3.8.4).
     pub(super) keepalive: Time,
@@ -35,7 +35,7 @@ pub(crate) struct Timers {
     pub(super) keepalive_probes: u8,
 }
 
-/// The same as remaining times.
+/// Timers as remaining times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PortableTimers {
     retransmit: Option<Span>,
@@ -116,7 +116,7 @@ impl Timers {
 }
 
 impl<P: Payload> Connection<P> {
-    /// When the earliest of its timers is due.
+    /// When the connection's earliest timer is due.
     pub(crate) fn next_deadline(&self) -> Time {
         self.timers.next()
     }
@@ -129,7 +129,7 @@ impl<P: Payload> Connection<P> {
         }
         if self.timers.delayed_ack <= cx.now {
             self.timers.delayed_ack = Time::NEVER;
-            // No answer came to travel with (as Linux leaves "pingpong" mode).
+            // No answer came with which the ACK could travel (as Linux leaves "pingpong" mode).
             self.marks.remove(Marks::INTERACTIVE);
             self.rx.acks_owed = self.rx.acks_owed.max(1);
         }
@@ -139,7 +139,7 @@ impl<P: Payload> Connection<P> {
             return effects;
         }
         if self.timers.loss <= cx.now {
-            // Before the retransmission timer, which it puts off (RFC 8985 7.3).
+            // Before the retransmission timer, which a probe postpones (RFC 8985 7.3).
             self.loss_timeout(cx);
         }
         if self.timers.retransmit <= cx.now {
@@ -154,7 +154,7 @@ impl<P: Payload> Connection<P> {
         effects
     }
 
-    /// RFC 6298 5.4 to 5.7, RFC 5681 3.1. What is outstanding is sent again from SND.UNA on (go-back-N).
+    /// RFC 6298 5.4 to 5.7, RFC 5681 3.1. Outstanding data is sent again from SND.UNA on (go-back-N).
     fn retransmission_timeout(&mut self, cx: &mut Context<'_>, effects: &mut Effects) {
         self.fast_open_failed(cx, true);
         if self.gives_up(cx) {
@@ -197,7 +197,7 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// What is outstanding counts as lost: all of it, or as far as RACK agrees (RFC 8985 6.3).
+    /// Marks outstanding data as lost: all of it, or as much as RACK allows (RFC 8985 6.3).
     fn time_out(&mut self, cx: &Context<'_>, first: bool) {
         let now = self.clock.moment(cx.now);
         let (loss, max) = (self.loss(now), self.tx.max);
@@ -225,8 +225,8 @@ impl<P: Payload> Connection<P> {
         });
     }
 
-    /// Retransmissions have gone on long enough (RFC 9293 3.8.3, R2): by the clock when there is a user timeout, otherwise by
-    /// their number.
+    /// Reports whether retransmission is to be given up (RFC 9293 3.8.3, R2): by the user timeout if there is one, otherwise by
+    /// the number of retransmissions.
     fn gives_up(&self, cx: &Context<'_>) -> bool {
         let most = match self.state {
             State::SynSent => cx.config.syn_retries,
@@ -237,7 +237,7 @@ impl<P: Payload> Connection<P> {
         u32::from(self.timers.retries) >= most || self.user_timed_out(cx)
     }
 
-    /// Whether probes have gone unanswered for long enough: by the user timeout, or without one by their number.
+    /// Reports whether probes have gone unanswered for long enough: by the user timeout, or without one by their number.
     pub(super) fn probed_in_vain(&self, cx: &Context<'_>) -> bool {
         match cx.config.user_timeout_ms {
             Some(_) => self.user_timed_out(cx),
@@ -245,13 +245,13 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// RFC 9293 3.8.6.1: probes go on as long as the peer answers, ever more slowly.
+    /// RFC 9293 3.8.6.1: probing continues as long as the peer answers, at growing intervals.
     fn persist_timeout(&mut self, cx: &Context<'_>, effects: &mut Effects) {
         if self.marks.contains(Marks::HELD) {
             return self.held_timeout(cx, effects);
         }
         if self.marks.contains(Marks::SETTLING) && self.tx.window > 0 && self.flight() == 0 {
-            // What it waited to send stays until it has settled; then it is looked at anew.
+            // The waiting data stays until the connection has settled, and is then considered again.
             self.timers.persist = Time::NEVER;
             return;
         }
@@ -273,7 +273,7 @@ impl<P: Payload> Connection<P> {
         self.timers.persist = self.due(cx, self.rtt.probe_interval(0, cx.config));
     }
 
-    /// The owner's cork holds a partial segment back, and nothing is outstanding: not for ever, says tcp(7) of Linux.
+    /// Limits how long the owner's cork holds a partial segment back while nothing is outstanding (tcp(7) of Linux).
     pub(super) fn limit_cork(&mut self, cx: &Context<'_>) {
         if cx.config.cork_limit_ms > 0 {
             self.start_persist(cx);
@@ -281,7 +281,7 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// Something that asks for an acknowledgment was sent (RFC 6298 5.1).
+    /// Starts the retransmission timer after something was sent that the peer has to acknowledge (RFC 6298 5.1).
     pub(super) fn start_retransmit(&mut self, cx: &Context<'_>) {
         self.timers.persist = Time::NEVER;
         if self.timers.retransmit == Time::NEVER {
@@ -289,7 +289,7 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// Once nobody reads any more and all is sent, the peer gets a while for its FIN.
+    /// Limits the time in FIN-WAIT-2 if the owner has closed the connection.
     pub(super) fn limit_fin_wait(&mut self, cx: &Context<'_>) {
         let forsaken = self.state == State::FinWait2 && self.marks.contains(Marks::RECEIVE_CLOSED);
         if forsaken && self.timers.fin_wait == Time::NEVER {

@@ -1,24 +1,24 @@
-//! Urgent data (RFC 9293 3.8.5): in either direction a place in the sequence of bytes that is told before the data is there. As
-//! with all stacks (RFC 6093 3.1, 3.2) the pointer is to what follows the urgent byte, and it is one byte that is urgent: the
-//! last one. Whether that is read with the others or by itself is a matter of sockets.
+//! Urgent data (RFC 9293 3.8.5): a position in the byte stream of either direction that is announced before its data arrives. As
+//! in all stacks (RFC 6093 3.1, 3.2) the pointer points to the byte after the urgent one, and only one byte is urgent: the last.
+//! Sockets decide whether that byte is read in line or separately.
 
 use super::{Connection, Effects, Marks};
 use baton_wire::{Flags, Header, Payload, SeqNr};
 
 impl<P: Payload> Connection<P> {
-    /// The sequence number of the next byte that is to be read.
+    /// The sequence number of the next byte to read.
     pub(crate) fn read_next(&self) -> SeqNr {
         let fin = u32::from(self.peer_closed());
         self.rx.next - fin - self.receive.ready_len()
     }
 
-    /// Bytes that are to be read before the peer's urgent one; none without any, and once it was read.
+    /// Number of bytes to read before the peer's urgent byte, or `None` if there is none or it was read.
     pub(crate) fn urgent_distance(&self) -> Option<u32> {
         let told = self.marks.contains(Marks::URGENT_TOLD);
         told.then(|| self.receive.urgent() - self.read_next())
     }
 
-    /// Takes received data, of which some is urgent or will be.
+    /// Takes received data while an urgent byte is announced.
     #[cold]
     #[inline(never)]
     pub(super) fn read_to_urgent(&mut self, max: usize) -> Option<P> {
@@ -30,21 +30,21 @@ impl<P: Payload> Connection<P> {
         piece
     }
 
-    /// What was written up to `end` is urgent.
+    /// Marks the data written up to `end` as urgent.
     pub(super) fn write_urgent(&mut self, end: SeqNr) {
         self.boundaries.urgent_end = end;
         self.marks.insert(Marks::URGENT);
     }
 
-    /// SND.UNA moved.
+    /// Clears the mark once SND.UNA has reached the end of urgent data.
     pub(super) fn urgent_acknowledged(&mut self) {
         if self.boundaries.urgent_end.at_or_before(self.tx.una) {
             self.marks.remove(Marks::URGENT);
         }
     }
 
-    /// Sets the pointer of a segment before the end of urgent data, as far as it reaches; beyond that the last segments sent say
-    /// at least that there is some, as Linux has it.
+    /// Sets the urgent pointer of a segment before the end of urgent data, if it reaches that far. Otherwise the last segments sent
+    /// announce at least that there is urgent data, as in Linux.
     pub(super) fn point_to_urgent(&self, header: &mut Header) {
         let (seq, end) = (header.seq, self.boundaries.urgent_end);
         let farthest = seq + u32::from(u16::MAX);
@@ -54,8 +54,8 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// The peer says that the byte before `end` is urgent. It counts if that has not arrived, and is later than what was urgent
-    /// before.
+    /// Takes the peer's announcement that the byte before `end` is urgent. Ignores it if that byte has arrived, or is not later than
+    /// the last urgent one.
     pub(super) fn take_urgent(&mut self, end: SeqNr, effects: &mut Effects) {
         let last = end - 1;
         if !self.receives() || last.before(self.rx.next) {
@@ -70,7 +70,7 @@ impl<P: Payload> Connection<P> {
     }
 }
 
-/// The number after the byte that a segment says is urgent. A pointer to its own number can only mean its first byte.
+/// The number after the byte that a segment marks as urgent. A pointer of zero can only mean the segment's first byte.
 pub(super) fn urgent_end(header: &Header) -> Option<SeqNr> {
     let has_pointer = header.flags.contains(Flags::URG);
     has_pointer.then(|| header.seq + u32::from(header.options.urgent.max(1)))

@@ -1,4 +1,4 @@
-//! How much the peer is told that it may send (RFC 9293 3.8.6.2.2, RFC 7323 2).
+//! The receive window that is advertised to the peer (RFC 9293 3.8.6.2.2, RFC 7323 2).
 
 use super::Connection;
 use crate::config::{Config, WindowUpdate};
@@ -27,7 +27,7 @@ impl<P: Payload> Connection<P> {
         self.rx.next + (field << self.options.receive_shift)
     }
 
-    /// The window field to send; moves the advertised edge.
+    /// Returns the window field to send and moves the advertised edge.
     pub(super) fn advertise(&mut self, config: &Config) -> u16 {
         let (next, shift) = (self.rx.next, self.options.receive_shift);
         let edge = self.possible_edge(config).latest(self.rx.edge);
@@ -42,8 +42,8 @@ impl<P: Payload> Connection<P> {
         field as u16
     }
 
-    /// The window opened enough since it was last told (RFC 9293 3.8.6.2.2). Only what the
-    /// application gave back counts: a SYN cannot tell all of a large window, which is no reason to tell it at once.
+    /// Reports whether the window opened enough since it was last advertised (RFC 9293 3.8.6.2.2). Only space that the
+    /// application freed counts: a SYN cannot advertise all of a large window, which is no reason for an update at once.
     pub(super) fn owes_window_update(&self, config: &Config) -> bool {
         if self.rx.given_back == 0 || !self.receives() {
             return false;

@@ -1,4 +1,4 @@
-//! A listener's requests by Fast Open whose handshake is not complete (RFC 7413 5.1).
+//! A listener's Fast Open requests whose handshake is not complete (RFC 7413 5.1).
 
 use super::FastOpenListening;
 use crate::types::ConnId;
@@ -6,21 +6,21 @@ use baton_wire::{Span, Time};
 use rustc_hash::FxHashSet;
 use std::collections::VecDeque;
 
-/// How long a request that was reset goes on to count, as Linux has it.
+/// Time for which a request that was reset still counts, as in Linux.
 const RESET_COUNTS: Span = Span::from_secs(60);
 
-/// Requests that are pending, and their limit. A request that a reset ended counts for a while: otherwise who forges addresses
-/// could have the resets of those at them make room for more (RFC 7413 5.1).
+/// Pending requests, and their limit. A request that a reset ended still counts for a while: otherwise the resets from the hosts
+/// whose addresses an attacker forges would allow more forged requests (RFC 7413 5.1).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pending {
     pub(crate) rules: FastOpenListening,
     requests: FxHashSet<ConnId>,
-    /// When those that were reset count no more, in order.
+    /// When requests that were reset cease to count, in order.
     resets: VecDeque<Time>,
 }
 
 impl Pending {
-    /// True when one more may come.
+    /// Reports whether another request is allowed.
     pub(crate) fn has_room(&mut self, now: Time) -> bool {
         while self.resets.front().is_some_and(|&until| until <= now) {
             self.resets.pop_front();
@@ -32,12 +32,12 @@ impl Pending {
         self.requests.insert(id);
     }
 
-    /// Its handshake is complete, or it is gone.
+    /// Removes a request whose handshake is complete, or that is gone.
     pub(crate) fn remove(&mut self, id: ConnId) {
         self.requests.remove(&id);
     }
 
-    /// A reset ended it.
+    /// Records that a reset ended a request.
     pub(crate) fn reset(&mut self, now: Time, id: ConnId) {
         if self.requests.remove(&id) {
             self.resets.push_back(now + RESET_COUNTS);

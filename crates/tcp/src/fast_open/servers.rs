@@ -11,10 +11,10 @@ const MOST: usize = 1024;
 /// How long Fast Open is not tried where it did not work for the first time. The RFC leaves it open; twice as long each time.
 const FIRST_BACK_OFF: Span = Span::from_secs(60);
 
-/// Doublings of that at most: about an hour, as Linux has it (tcp_fastopen_blackhole_timeout_sec).
+/// Most doublings of that time: to about an hour, as in Linux (tcp_fastopen_blackhole_timeout_sec).
 const MOST_DOUBLINGS: u8 = 6;
 
-/// What a server of an address gave. It holds for all its ports.
+/// What a server gave. It applies to all ports of its address.
 #[derive(Clone, Copy, Debug, Default)]
 struct Given {
     cookie: Option<FastOpenOption>,
@@ -27,29 +27,29 @@ struct Given {
 enum Ignored {
     #[default]
     None,
-    /// That under the assigned kind: the next one goes under the kind for experiments, as Linux has it.
+    /// A request with the assigned kind: the next one uses the experimental kind, as in Linux.
     Assigned,
-    /// One of each kind: the assigned one is as good as the other.
+    /// A request of each kind: later ones use the assigned kind.
     Both,
 }
 
-/// Fast Open did not work, so many times; 0: it may not have.
+/// Record of failures of Fast Open; `times` is 0 if there may have been one.
 #[derive(Clone, Copy, Debug)]
 struct BackOff {
     until: Time,
     times: u8,
 }
 
-/// What a SYN to a server may hold.
+/// What a SYN to a server may carry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Offer {
-    /// No Fast Open: it did not work lately.
+    /// No Fast Open, which failed recently.
     Nothing,
-    /// This option, which asks for a cookie or is one; with a cookie data, for a server with this MSS, if that is known.
+    /// This option, which is a request or a cookie. With a cookie, also data, for a server with this MSS if that is known.
     Option(FastOpenOption, Option<u16>),
 }
 
-/// Servers that a client has spoken to.
+/// Servers to which a client has connected.
 #[derive(Debug, Default)]
 pub(crate) struct Servers {
     given: Remembered<(IpAddr, IpAddr), Given>,
@@ -57,7 +57,7 @@ pub(crate) struct Servers {
 }
 
 impl Servers {
-    /// What a SYN of `flow` may hold now.
+    /// Returns what a SYN of `flow` may carry now.
     pub(crate) fn offer(&mut self, now: Time, flow: &Flow) -> Offer {
         let back_off = self.back_offs.get(&port_of(flow));
         if back_off.is_some_and(|it| now < it.until) {
@@ -77,12 +77,12 @@ impl Servers {
         }
     }
 
-    /// The MSS that the server named last.
+    /// The MSS option that the server sent last.
     pub(crate) fn mss(&mut self, flow: &Flow) -> Option<u16> {
         self.given.get(&addresses_of(flow))?.mss
     }
 
-    /// The server answered, perhaps with a cookie: then it understood.
+    /// Records the server's answer. A cookie in it shows that Fast Open works.
     pub(crate) fn learn(&mut self, flow: &Flow, cookie: Option<FastOpenOption>, mss: Option<u16>) {
         let given = self.given.entry(addresses_of(flow)).get_or_insert_default();
         given.mss = mss;
@@ -92,7 +92,7 @@ impl Servers {
         }
     }
 
-    /// The server answered a request of this kind without a cookie.
+    /// Records that the server answered a request of this kind without a cookie.
     pub(crate) fn request_ignored(&mut self, flow: &Flow, experimental: bool) {
         let given = self.given.entry(addresses_of(flow)).get_or_insert_default();
         given.ignored = match (given.ignored, experimental) {
@@ -101,17 +101,17 @@ impl Servers {
         };
     }
 
-    /// All is forgotten.
+    /// Forgets everything.
     pub(crate) fn forget(&mut self) {
         *self = Self::default();
     }
 
-    /// Data in a SYN was acknowledged.
+    /// Records that data in a SYN was acknowledged.
     pub(crate) fn worked(&mut self, flow: &Flow) {
         self.back_offs.forget(&port_of(flow));
     }
 
-    /// A SYN was not answered, or its data was not taken, or the network spoke against it (RFC 7413 4.1.3.1).
+    /// Records a failure: a SYN was not answered, its data was not accepted, or an ICMP error came for it (RFC 7413 4.1.3.1).
     pub(crate) fn failed(&mut self, now: Time, flow: &Flow) {
         let entry = self.back_offs.entry(port_of(flow));
         let before = entry.map_or(0, |before| before.times);
@@ -121,7 +121,7 @@ impl Servers {
         });
     }
 
-    /// A SYN was not answered, which may be chance: it has failed if it happens again before it works.
+    /// Records that a SYN was not answered, which may be chance: the second time counts as a failure.
     pub(crate) fn suspect(&mut self, now: Time, flow: &Flow) {
         let entry = self.back_offs.entry(port_of(flow));
         if entry.is_some() {

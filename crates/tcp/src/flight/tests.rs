@@ -1,7 +1,7 @@
 use super::*;
 use proptest::prelude::*;
 
-/// Near the wrap.
+/// Near the wrap-around of sequence numbers.
 const UNA: SeqNr = SeqNr(u32::MAX - 50);
 
 fn at(us: u64) -> Moment {
@@ -26,7 +26,7 @@ fn ends(flight: &Flight) -> Vec<u32> {
     flight.segments.iter().map(|sent| sent.end - UNA).collect()
 }
 
-/// What arrives when the peer reports these numbers.
+/// Returns the segments that newly arrive when the peer reports these numbers.
 fn report(flight: &mut Flight, start: u32, end: u32) -> Vec<Sent> {
     let mut arrived = Vec::new();
     flight.report(UNA, UNA + start, UNA + end, |sent| arrived.push(*sent));
@@ -92,7 +92,7 @@ fn order_decides_where_clocks_are_coarse() {
     let mut flight = Flight::default();
     flight.sent(UNA, UNA, UNA + 10, at(0));
     flight.sent(UNA, UNA + 10, UNA + 20, at(5));
-    // At the same moment new data and then the first one again.
+    // At the same moment, new data and then the first segment again.
     flight.sent(UNA, UNA + 20, UNA + 30, at(9));
     flight.sent(UNA, UNA, UNA + 10, at(9));
     let latest = report(&mut flight, 20, 30)[0];

@@ -6,7 +6,7 @@ fn at(ms: u64) -> Moment {
     START + Span::from_secs(1) + Span::from_ms(ms)
 }
 
-/// A sampler with the segments that it hears of.
+/// A sampler with the segments that are in flight.
 struct Bench {
     flight: Flight,
     sampler: RateSampler,
@@ -80,7 +80,7 @@ fn a_steady_flow_has_the_rate_of_its_segments() {
     );
 }
 
-/// 4.1.1.2.2: acknowledgments that come all at once do not make the path look faster than what was sent.
+/// 4.1.1.2.2: acknowledgments that come all at once do not make the path look faster than the sending rate.
 #[test]
 fn compressed_acknowledgments_are_bounded_by_the_rate_of_sending() {
     let mut bench = Bench::new();

@@ -3,7 +3,7 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use smallvec::smallvec;
 
-/// Every byte is a function of its place in the stream.
+/// Data in which every byte is a function of its position in the stream.
 fn data(start: usize, len: usize) -> Pieces<Bytes> {
     let bytes: Vec<u8> = (start..start + len)
         .map(|at| (at * 7 % 251) as u8)

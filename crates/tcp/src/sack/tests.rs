@@ -37,7 +37,7 @@ impl Model {
         pipe
     }
 
-    /// NextSeg, rules 1 and 3: the first number of what goes again.
+    /// NextSeg, rules 1 and 3: the first number to send again.
     fn next_again(&self, lost_only: bool) -> Option<usize> {
         (self.high_retransmitted..FLIGHT).find(|&at| {
             let reported_above = self.sacked[at..].iter().any(|&sacked| sacked);

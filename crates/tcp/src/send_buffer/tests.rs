@@ -19,7 +19,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// `part` 256ths of `of`.
+/// `part` 255ths of `of`.
 fn share(of: usize, part: u8) -> u32 {
     (of * usize::from(part) / 255) as u32
 }

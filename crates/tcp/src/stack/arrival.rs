@@ -1,4 +1,4 @@
-//! Where an arriving segment goes: to its connection, to TIME-WAIT, to a listener, or back as a reset.
+//! Delivery of arriving segments: to a connection, to TIME-WAIT, or to a listener; others are answered by a reset.
 
 use super::{Stack, tell_of_data};
 use crate::clock::TimestampClock;
@@ -8,16 +8,16 @@ use crate::time_wait::Verdict;
 use crate::types::{ConnId, Handled, ListenerId, Refusal};
 use baton_wire::{Endpoint, Flags, Flow, Header, Payload, SeqNr, Time};
 
-/// How far a new incarnation's ISN is beyond the old one's last number at least (RFC 6191 2 asks for more than 0).
+/// Least distance of a new incarnation's ISN from the old one's last number (RFC 6191 2 asks for more than 0).
 const ISN_DISTANCE: u32 = 1 << 16;
 
 impl<P: Payload> Stack<P> {
-    /// Takes in one segment addressed to this stack.
+    /// Processes one segment addressed to this stack.
     pub fn handle_segment(&mut self, now: Time, mut segment: Segment<P>) -> Handled {
         self.handle_lent(now, &mut segment)
     }
 
-    /// The same for a segment that is lent, for one who uses its memory for the next: its data is taken out of it.
+    /// Processes a segment passed by reference, so that the caller can reuse its memory. Takes its data.
     pub fn handle_lent(&mut self, now: Time, segment: &mut Segment<P>) -> Handled {
         let id = self.find_recent(segment);
         let len = segment.payload_len() as u32;
@@ -29,7 +29,7 @@ impl<P: Payload> Stack<P> {
         self.handle_any(now, id, segment, len)
     }
 
-    /// Takes in a segment of which nothing is known but its connection, if that is here.
+    /// Processes any segment; `id` is its connection, if the stack has it.
     fn handle_any(
         &mut self,
         now: Time,
@@ -56,8 +56,8 @@ impl<P: Payload> Stack<P> {
         handled
     }
 
-    /// Whether `segment` is for a connection that is here, or opens one at a listener that is here. If not, whoever shares the stack's
-    /// addresses with another looks there first.
+    /// Reports whether `segment` is for a connection of this stack, or opens one at a listener of this stack. If not, an owner that shares
+    /// the addresses between two stacks tries the other one first.
     pub fn claims(&mut self, now: Time, segment: &Segment<P>) -> bool {
         let is_syn = segment.header.flags & (Flags::SYN | Flags::ACK | Flags::RST) == Flags::SYN;
         let flow = segment.flow_at_receiver();
@@ -66,9 +66,9 @@ impl<P: Payload> Stack<P> {
             || self.in_time_wait(now, &flow) && !self.reopens_time_wait(now, segment)
     }
 
-    /// Takes in segments of one connection that were merged into one: each piece of the data arrived as a segment of its own, in
-    /// sequence and no longer than the first, with headers alike but for their numbers and PSH. It has the effect that they
-    /// would have one after the other, whose [`Handled`] are summed up.
+    /// Processes segments of one connection that were merged into one: each piece of the data arrived as a segment of its own, in
+    /// sequence and no longer than the first, with headers that differ only in their numbers and PSH. The effect is the same as
+    /// processing them one after the other. Returns the sum of their [`Handled`].
     pub fn handle_merged(&mut self, now: Time, segment: &mut Segment<P>) -> Handled {
         let len = segment.payload_len() as u32;
         if segment.payload.len() > 1
@@ -96,8 +96,8 @@ impl<P: Payload> Stack<P> {
         total.unwrap_or_else(|| self.handle_lent(now, segment))
     }
 
-    /// A segment, or some that were merged, as its connection predicts it: of all that may follow, only the owner's data and
-    /// acknowledgments do.
+    /// Delivers a segment, or several that were merged, that its connection predicted. Its only effects are data and acknowledgments
+    /// for the owner.
     #[inline(always)]
     fn deliver_predicted(
         &mut self,
@@ -151,8 +151,8 @@ impl<P: Payload> Stack<P> {
         }
     }
 
-    /// Whether `segment` opens a new incarnation of a connection in TIME-WAIT here (RFC 6191 2); if so, its TIME-WAIT is over.
-    /// For a stack whose listeners are elsewhere; one with a listener sees to it by itself.
+    /// Reports whether `segment` opens a new incarnation of a connection in TIME-WAIT (RFC 6191 2); if so, ends its TIME-WAIT. For a
+    /// stack whose listeners are elsewhere; a stack with a listener does this itself.
     pub fn reopens_time_wait(&mut self, now: Time, segment: &Segment<P>) -> bool {
         let header = &segment.header;
         let flow = segment.flow_at_receiver();
@@ -164,7 +164,7 @@ impl<P: Payload> Stack<P> {
             )
     }
 
-    /// A segment of a connection that is here.
+    /// Delivers a segment to its connection.
     pub(super) fn deliver(
         &mut self,
         now: Time,
@@ -212,7 +212,7 @@ impl<P: Payload> Stack<P> {
         self.apply(now, id, &mut effects);
     }
 
-    /// A segment that belongs to no connection (RFC 9293 3.10.7.1 and 3.10.7.2).
+    /// Processes a segment that belongs to no connection (RFC 9293 3.10.7.1 and 3.10.7.2).
     fn handle_stray(
         &mut self,
         now: Time,
@@ -253,7 +253,7 @@ impl<P: Payload> Stack<P> {
         }
     }
 
-    /// Nobody knows what to do with it.
+    /// Refuses a segment that belongs to no connection, and answers it by a reset.
     fn refuse_stray(&mut self, flow: Flow, segment: &Segment<P>, handled: &mut Handled) {
         handled.refused.get_or_insert(Refusal::NoConnection);
         if let Some(reset) = reset_for(segment) {
@@ -319,7 +319,7 @@ impl<P: Payload> Stack<P> {
     }
 }
 
-/// The answer to a segment that nobody expects (RFC 9293 3.10.7.1); none to a reset.
+/// The reset that answers an unexpected segment (RFC 9293 3.10.7.1), unless that is a reset.
 fn reset_for<P: Payload>(segment: &Segment<P>) -> Option<Header> {
     let Header {
         seq, ack, flags, ..

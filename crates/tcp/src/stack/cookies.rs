@@ -1,4 +1,4 @@
-//! Answering SYNs without keeping anything, and completing the handshake from what comes back (RFC 4987 3.6).
+//! SYN cookies: answers SYNs without keeping state, and completes the handshake from the cookie that comes back (RFC 4987 3.6).
 
 use super::Stack;
 use crate::clock::TimestampClock;
@@ -10,7 +10,7 @@ use crate::types::{Handled, ListenerId, Refusal};
 use baton_wire::{Ecn, Flags, Flow, Header, Options, Payload, Pieces, Time, Timestamps};
 
 impl<P: Payload> Stack<P> {
-    /// True when a SYN to this listener is to be answered by a cookie.
+    /// Reports whether a SYN to this listener is to be answered by a cookie.
     pub(super) fn wants_cookie(&self, listener: ListenerId) -> bool {
         let waiting = &self.listeners[listener.0 as usize];
         match self.profiles[waiting.profile].syn_cookies {
@@ -20,7 +20,7 @@ impl<P: Payload> Stack<P> {
         }
     }
 
-    /// Answers a SYN. Without timestamps there is no room for options but the MSS.
+    /// Answers a SYN by a cookie. Without timestamps the cookie holds no option but the MSS.
     pub(super) fn send_cookie(&mut self, now: Time, flow: Flow, id: ListenerId, syn: &Header) {
         let listener = &mut self.listeners[id.0 as usize];
         listener.cookie_sent(now);
@@ -66,7 +66,7 @@ impl<P: Payload> Stack<P> {
         self.answer(flow, header);
     }
 
-    /// The MSS in the cookie that an ACK which belongs to no connection brings back; `None` when it does not.
+    /// Returns the MSS in the cookie that an ACK without connection brings back, or `None` if it brings none.
     pub(super) fn returned_cookie(
         &mut self,
         now: Time,
@@ -87,7 +87,7 @@ impl<P: Payload> Stack<P> {
         mss
     }
 
-    /// Makes the connection that a cookie with this MSS stood for.
+    /// Creates the connection for a valid cookie with this MSS.
     pub(super) fn open_from_cookie(
         &mut self,
         now: Time,
@@ -129,7 +129,7 @@ impl<P: Payload> Stack<P> {
     }
 }
 
-/// An ECN-setup SYN (RFC 3168 6.1.1).
+/// Reports whether these are the flags of an ECN-setup SYN (RFC 3168 6.1.1).
 fn asks_for_ecn(flags: Flags) -> bool {
     flags.contains(Flags::ECE | Flags::CWR)
 }

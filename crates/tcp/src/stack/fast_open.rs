@@ -1,4 +1,4 @@
-//! Fast Open at listeners and for those who connect (RFC 7413).
+//! Fast Open for listeners and for active opens (RFC 7413).
 
 use super::Stack;
 use crate::config::Config;
@@ -8,17 +8,17 @@ use crate::segment::Segment;
 use crate::types::{ConnId, Event, ListenerId};
 use baton_wire::{Endpoint, Flow, Payload, Pieces, Time};
 
-/// What a SYN is owed by way of Fast Open.
+/// How Fast Open answers a SYN.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Owed {
-    /// Its data is taken, and the connection can be accepted at once.
+    /// The SYN's data is accepted, and the connection can be accepted at once.
     pub(super) opens: bool,
     /// The SYN-ACK is to hold a cookie.
     pub(super) cookie: bool,
 }
 
 impl<P: Payload> Stack<P> {
-    /// How a listener takes Fast Open; by default not at all. Requests that are pending stay so.
+    /// Sets how a listener uses Fast Open, which is off by default. Pending requests stay pending.
     pub fn set_fast_open(&mut self, listener: ListenerId, rules: FastOpenListening) {
         self.listeners[listener.0 as usize]
             .fast_open
@@ -26,7 +26,7 @@ impl<P: Payload> Stack<P> {
             .rules = rules;
     }
 
-    /// How a listener takes Fast Open.
+    /// Returns how a listener uses Fast Open.
     pub fn fast_open(&self, listener: ListenerId) -> FastOpenListening {
         let pending = &self.listeners[listener.0 as usize].fast_open;
         pending
@@ -34,24 +34,24 @@ impl<P: Payload> Stack<P> {
             .map_or_else(FastOpenListening::default, |pending| pending.rules)
     }
 
-    /// What cookies are made with from now on, but at listeners that have their own. By default from the stack's secret.
+    /// Sets the keys of cookies for listeners without keys of their own. The default comes from the stack's secret.
     pub fn set_fast_open_keys(&mut self, keys: FastOpenKeys) {
         self.fast_open.set_keys(keys);
     }
 
-    /// What cookies are made with at `local`; none: as everywhere else.
+    /// Sets the keys of cookies at `local`; `None`: the stack's keys.
     pub fn set_own_fast_open_keys(&mut self, local: Endpoint, keys: Option<FastOpenKeys>) {
         self.fast_open.set_own_keys(local, keys);
     }
 
-    /// What cookies are made with at `local`.
+    /// Returns the keys of cookies at `local`.
     pub fn fast_open_keys_at(&self, local: Endpoint) -> &FastOpenKeys {
         self.fast_open.keys_at(local)
     }
 
-    /// Opens a connection by Fast Open: what is written before the SYN is sent goes with it, as much as fits, if the server gave a
-    /// cookie; otherwise one is asked for. Where that did not work lately the connection is opened without.
-    /// `None` as [`Stack::connect_with`](Self::connect_with) has it.
+    /// Opens a connection by Fast Open. If the server gave a cookie, the SYN carries as much as fits of the data that is written before
+    /// it is sent; otherwise the SYN requests a cookie. Where Fast Open failed recently, the connection is opened without it.
+    /// Returns `None` in the same cases as [`Stack::connect_with`](Self::connect_with).
     pub fn connect_fast_open(
         &mut self,
         now: Time,
@@ -65,7 +65,7 @@ impl<P: Payload> Stack<P> {
         Some(id)
     }
 
-    /// Whether data written now would go with the SYN of a connection of `flow`.
+    /// Reports whether the SYN of a new connection of `flow` would carry data.
     pub fn knows_fast_open(&mut self, now: Time, flow: &Flow, how: FastOpen) -> bool {
         match self.fast_open.servers.offer(now, flow) {
             Offer::Nothing => false,
@@ -75,24 +75,25 @@ impl<P: Payload> Stack<P> {
         }
     }
 
-    /// Forgets what servers gave and where Fast Open did not work: all clients begin anew.
+    /// Forgets the cookies of servers, and where Fast Open failed.
     pub fn forget_fast_open_servers(&mut self) {
         self.fast_open.servers.forget();
     }
 
-    /// Bytes that would go with the SYN of a connection opened just now by Fast Open, if they are written before it is sent.
+    /// Bytes of data that the SYN of a connection just opened by Fast Open can carry, if they are written before it is sent.
     pub fn fast_open_room(&mut self, now: Time, id: ConnId) -> usize {
         let conn = &self.connections[id.0 as usize];
         let config = &self.profiles[conn.profile];
         conn.first_syn_room(now, config, &mut self.fast_open.servers) as usize
     }
 
-    /// True while the handshake of a connection is not complete that came by Fast Open, and so can be written to.
+    /// Reports whether the connection was opened by Fast Open at a listener, so that it can be written to, and its handshake is not
+    /// complete.
     pub fn is_opened_fast(&self, id: ConnId) -> bool {
         self.conn(id).is_opened_fast()
     }
 
-    /// Judges a SYN that a listener takes (RFC 7413 4.2.2).
+    /// Decides how Fast Open answers a SYN to a listener (RFC 7413 4.2.2).
     pub(super) fn judge_fast_open(
         &mut self,
         now: Time,
@@ -109,7 +110,7 @@ impl<P: Payload> Stack<P> {
         if rules.pending == 0 || (option.is_none() && !bare_data) {
             return Owed::default();
         }
-        // Over the limit nothing is taken and no cookie given, which would only bring more (RFC 7413 5.1).
+        // Over the limit, accept no data and give no cookie, which would only bring more requests (RFC 7413 5.1).
         if !pending.has_room(now) {
             self.stats.fast_open_overflows += 1;
             return Owed::default();
@@ -136,7 +137,7 @@ impl<P: Payload> Stack<P> {
         }
     }
 
-    /// A listener's connection whose SYN is being taken begins by Fast Open: it can be accepted at once.
+    /// Opens a listener's connection by Fast Open while its SYN is processed, so that it can be accepted at once.
     pub(super) fn begin_fast_open(
         &mut self,
         now: Time,
@@ -168,20 +169,20 @@ impl<P: Payload> Stack<P> {
             .filter_map(|(_, listener)| listener.fast_open.as_deref_mut())
     }
 
-    /// The handshake of a connection that began by Fast Open is complete, or the connection is gone.
+    /// Ends the pending request of a connection whose handshake is complete, or that is gone.
     pub(super) fn end_fast_open(&mut self, id: ConnId, local: Endpoint) {
         self.pending_at(local)
             .for_each(|pending| pending.remove(id));
     }
 
-    /// A reset ended it.
+    /// Records that a reset ended a pending connection.
     pub(super) fn reset_fast_open(&mut self, now: Time, id: ConnId) {
         let local = self.conn(id).flow.local;
         self.pending_at(local)
             .for_each(|pending| pending.reset(now, id));
     }
 
-    /// It came from elsewhere with its handshake under way.
+    /// Counts an imported connection whose handshake is not complete as pending.
     pub(super) fn take_over_fast_open(&mut self, id: ConnId) {
         let local = self.conn(id).flow.local;
         let listener = self.listener_of(local);

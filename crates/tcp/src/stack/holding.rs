@@ -1,13 +1,13 @@
-//! A stack whose interface takes nothing for a while.
+//! Holding a stack's output while its interface accepts nothing.
 
 use super::Stack;
 use crate::connection::Context;
 use baton_wire::{Payload, Time};
 
 impl<P: Payload> Stack<P> {
-    /// From now on the interface takes no segments, or takes them again: a queue below that is full, a link that is down.
-    /// Meanwhile nothing is given out; connections with data to send try again twice a second, and end by their user timeout, or
-    /// when that was often enough. Answers that belong to no connection are dropped.
+    /// Sets whether the interface accepts no segments, because a queue below is full or the link is down. Meanwhile the stack sends
+    /// nothing; connections with data to send try again twice a second, and end by their user timeout or after enough tries.
+    /// Answers that belong to no connection are dropped.
     pub fn set_held(&mut self, now: Time, held: bool) {
         if std::mem::replace(&mut self.is_held, held) == held || held {
             return;
@@ -22,7 +22,7 @@ impl<P: Payload> Stack<P> {
         }
     }
 
-    /// What would be sent now is not.
+    /// Drops answers and holds the connections that would send now.
     #[cold]
     #[inline(never)]
     pub(super) fn hold_output(&mut self, now: Time) {

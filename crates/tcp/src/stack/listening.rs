@@ -1,4 +1,4 @@
-//! Listeners and what waits for them.
+//! Listeners and their accept queues.
 
 use super::Stack;
 use crate::config::Config;
@@ -8,20 +8,20 @@ use crate::types::{ConnId, Event, ListenerId};
 use baton_wire::{Endpoint, Payload, Time};
 
 impl<P: Payload> Stack<P> {
-    /// Accepts connections to `local` with room for `backlog` that are not yet accepted, and for as many whose
-    /// handshake is under way. An unspecified address stands for all.
+    /// Listens for connections to `local`. At most `backlog` wait to be accepted, and the handshakes of as many are in progress. An
+    /// unspecified address stands for all addresses.
     pub fn listen(&mut self, local: Endpoint, backlog: usize) -> ListenerId {
         let profile = self.profiles.share(0);
         self.add_listener(local, backlog, profile)
     }
 
-    /// The same; what is accepted has these parameters. Panics when too many different parameters are in use.
+    /// Listens for connections that have these parameters. Panics if too many different parameters are in use.
     pub fn listen_with(&mut self, local: Endpoint, backlog: usize, config: Config) -> ListenerId {
         self.try_listen_with(local, backlog, config)
             .expect("fewer sets of parameters than numbers for them")
     }
 
-    /// The same for parameters that somebody chose who is not trusted: `None` when too many different ones are in use.
+    /// Listens with parameters from an untrusted source: returns `None` if too many different ones are in use.
     pub fn try_listen_with(
         &mut self,
         local: Endpoint,
@@ -40,7 +40,7 @@ impl<P: Payload> Stack<P> {
         id
     }
 
-    /// Ends a listener. What it opened and nobody accepted is reset; its slot may be used again.
+    /// Closes a listener and resets its connections that were not accepted. Its slot may be reused.
     pub fn unlisten(&mut self, _now: Time, listener: ListenerId) {
         self.events
             .retain(|(_, event)| *event != Event::Acceptable(listener));
@@ -57,13 +57,13 @@ impl<P: Payload> Stack<P> {
         self.profiles.release(ended.profile);
     }
 
-    /// Changes the room for connections that are not yet accepted. Those that wait stay.
+    /// Changes the limit of connections that are not yet accepted. Those that wait stay.
     pub fn set_backlog(&mut self, listener: ListenerId, backlog: usize) {
         self.listeners[listener.0 as usize].set_backlog(backlog);
     }
 
-    /// Changes the parameters of what will be accepted; requests that were answered keep theirs. False when the new ones
-    /// make no sense ([`Config::check`]) or too many different ones are in use: nothing changed then.
+    /// Changes the parameters of future connections; requests that were answered keep theirs. Returns false and changes nothing
+    /// if the new ones are invalid ([`Config::check`]) or too many different ones are in use.
     pub fn configure_listener(&mut self, listener: ListenerId, config: &Config) -> bool {
         let new = config
             .check()
@@ -84,12 +84,12 @@ impl<P: Payload> Stack<P> {
         Some(id)
     }
 
-    /// Established connections that wait for [`Stack::accept`].
+    /// Number of established connections that wait for [`Stack::accept`].
     pub fn accept_queue_len(&self, listener: ListenerId) -> usize {
         self.listeners[listener.0 as usize].waiting_len()
     }
 
-    /// Where a listener listens.
+    /// The endpoint at which a listener listens.
     pub fn listening_at(&self, listener: ListenerId) -> Endpoint {
         self.listeners[listener.0 as usize].local
     }

@@ -1,4 +1,4 @@
-//! Many connections: lookup by four-tuple, listeners, timers, TIME-WAIT.
+//! The stack: lookup of connections by four-tuple, listeners, timers, TIME-WAIT.
 
 mod arrival;
 mod check;
@@ -38,12 +38,12 @@ const MOST_ANSWERS: usize = 1024;
 /// Connections, listeners and timers of one host, NIC or client machine.
 ///
 /// Calling order: after any `handle_*` or mutator, call [`Stack::poll_event`] and [`Stack::poll_transmit`] until each
-/// gives nothing; call [`Stack::handle_timeouts`] when [`Stack::poll_timeout`]'s moment has come. Time never goes back.
+/// returns `None`; call [`Stack::handle_timeouts`] at the time that [`Stack::poll_timeout`] returns. Time never goes back.
 ///
-/// A [`ConnId`] is good until [`Stack::poll_event`] has given [`Event::Closed`] for it, or until it is exported. Before a
-/// connection is accepted there are no events for it but [`Event::Acceptable`].
+/// A [`ConnId`] is valid until [`Stack::poll_event`] has returned [`Event::Closed`] for it, or until it is exported. Before a
+/// connection is accepted, its only event is [`Event::Acceptable`].
 ///
-/// Two stacks on a wire that takes no time; a stack on a real one is given the time at each call, and called at `poll_timeout`'s:
+/// The example connects two stacks by a wire without delay. On a real wire, each call passes the current time, and timeouts are handled:
 ///
 /// ```
 /// use baton_tcp::{Config, Event, Stack};
@@ -90,9 +90,9 @@ pub struct Stack<P> {
     listening: FxHashMap<Endpoint, ListenerId>,
     time_wait: TimeWait,
     wheel: Wheel,
-    /// Connections that may have something to send. Entries whose connection is not `queued` no longer hold.
+    /// Connections that may have something to send. Entries whose connection is not `queued` are stale.
     output: VecDeque<u32>,
-    /// Segments that belong to no connection: resets, and acknowledgments of TIME-WAIT.
+    /// Segments to send that belong to no connection: resets, and acknowledgments of TIME-WAIT.
     answers: VecDeque<Answer>,
     /// The segment that is being sent.
     departure: Departure,
@@ -102,12 +102,12 @@ pub struct Stack<P> {
     fast_open: FastOpenState,
     /// Of connections whose owners asked, by slot.
     times: FxHashMap<u32, Times>,
-    /// The interface takes nothing.
+    /// The interface accepts no segments.
     is_held: bool,
 }
 
 impl<P: Payload> Stack<P> {
-    /// An empty stack. `secret` seeds initial sequence numbers and whatever else must not be guessed.
+    /// Creates an empty stack. `secret` seeds initial sequence numbers and everything else that must not be guessed.
     pub fn new(config: Config, secret: u64) -> Self {
         let secret = Secret::new(secret);
         let key = secret.table_key();
@@ -135,44 +135,44 @@ impl<P: Payload> Stack<P> {
 
     // --- getters ---
 
-    /// Its parameters.
+    /// The stack's own parameters.
     pub fn config(&self) -> &Config {
         &self.profiles[0]
     }
 
-    /// Totals.
+    /// Totals since the stack was created.
     pub fn stats(&self) -> &Stats {
         &self.stats
     }
 
-    /// Connections it holds, TIME-WAIT not counted.
+    /// Number of connections, without those in TIME-WAIT.
     pub fn len(&self) -> usize {
         self.connections.len()
     }
 
-    /// True when it holds no connection.
+    /// Reports whether there is no connection.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Connections in TIME-WAIT; expired ones count until their memory is used again.
+    /// Number of connections in TIME-WAIT; expired ones count until their memory is reused.
     pub fn time_wait_len(&self) -> usize {
         self.time_wait.len()
     }
 
-    /// True while `flow` is in TIME-WAIT here.
+    /// Reports whether `flow` is in TIME-WAIT.
     pub fn in_time_wait(&self, now: Time, flow: &Flow) -> bool {
         self.time_wait.contains(now, flow)
     }
 
-    /// The connection of `flow`, if it is here and not in TIME-WAIT.
+    /// The connection of `flow`, if the stack has it and it is not in TIME-WAIT.
     pub fn find(&self, flow: &Flow) -> Option<ConnId> {
         self.flows
             .find(flow, |slot| &self.connections[slot as usize].flow)
             .map(ConnId)
     }
 
-    /// The same for a segment that arrived: the next one is often of the same connection.
+    /// The connection of an arriving segment. Tries the last one first, since consecutive segments often share a connection.
     #[inline(always)]
     fn find_recent(&mut self, segment: &Segment<P>) -> Option<ConnId> {
         if let Some(slot) = self.flows.recent()
@@ -194,13 +194,13 @@ impl<P: Payload> Stack<P> {
         self.conn(id).flow
     }
 
-    /// The connection's state. [`State::TimeWait`] also stands for a connection that is over but for its owner, who has
-    /// data left to read or has not polled [`Event::Closed`].
+    /// The connection's state. [`State::TimeWait`] also stands for a connection that has ended but whose owner has data to
+    /// read or has not polled [`Event::Closed`].
     pub fn state(&self, id: ConnId) -> State {
         self.conn(id).state
     }
 
-    /// Bytes that [`Stack::write`] would take now.
+    /// Bytes that [`Stack::write`] would accept now.
     pub fn send_space(&self, id: ConnId) -> usize {
         let conn = self.conn(id);
         conn.send_space(&self.profiles[conn.profile])
@@ -211,23 +211,23 @@ impl<P: Payload> Stack<P> {
         self.conn(id).unacknowledged()
     }
 
-    /// The sequence number behind the last byte that was written.
+    /// The sequence number after the last byte that was written.
     pub fn send_end(&self, id: ConnId) -> SeqNr {
         self.conn(id).send_end()
     }
 
-    /// Whether all before `seq`, which was written, has been acknowledged.
+    /// Reports whether everything before `seq`, which was written, has been acknowledged.
     pub fn has_acknowledged(&self, id: ConnId, seq: SeqNr) -> bool {
         self.conn(id).has_acknowledged(seq)
     }
 
-    /// How far the byte of sequence number `seq` is from the first that was written and not acknowledged.
+    /// Distance of the byte with sequence number `seq` from the first unacknowledged byte.
     pub fn send_offset(&self, id: ConnId, seq: SeqNr) -> u32 {
         self.conn(id).send_offset(seq)
     }
 
-    /// Whether all that was sent, a FIN included, is acknowledged, and nothing was received beyond a hole. A connection that
-    /// [settles](Stack::set_settling) and comes to rest tells so by [`Event::Acknowledged`].
+    /// Reports whether everything sent, a FIN included, is acknowledged, and nothing was received beyond a hole. When a connection
+    /// that [settles](Stack::set_settling) comes to rest, there is an [`Event::Acknowledged`].
     pub fn is_at_rest(&self, id: ConnId) -> bool {
         self.conn(id).is_at_rest()
     }
@@ -237,7 +237,7 @@ impl<P: Payload> Stack<P> {
         self.conn(id).readable_len()
     }
 
-    /// Bytes that [`Stack::read`] gives before the last one that the peer sent as urgent. `None` before there was any, and once it was
+    /// Bytes that [`Stack::read`] returns before the last byte that the peer marked as urgent. `None` if there was none, or it was
     /// read.
     pub fn urgent_distance(&self, id: ConnId) -> Option<u32> {
         self.conn(id).urgent_distance()
@@ -297,8 +297,8 @@ impl<P: Payload> Stack<P> {
         self.open_actively(now, flow, profile)
     }
 
-    /// Opens a connection with parameters of its own. `None` when one with this four-tuple exists (TIME-WAIT included),
-    /// or when too many different parameters are in use.
+    /// Opens a connection with parameters of its own. Returns `None` if one with this four-tuple exists (TIME-WAIT included),
+    /// or if too many different parameters are in use.
     pub fn connect_with(&mut self, now: Time, flow: Flow, config: Config) -> Option<ConnId> {
         let profile = self.profiles.intern(&config)?;
         self.open_actively(now, flow, profile)
@@ -318,7 +318,7 @@ impl<P: Payload> Stack<P> {
         Some(id)
     }
 
-    /// Appends data to be sent, all of it or as much as fits; returns how many bytes were taken.
+    /// Appends data to be sent, all of it or as much as fits; returns how many bytes were accepted.
     ///
     /// # Errors
     /// When this direction was closed.
@@ -326,7 +326,7 @@ impl<P: Payload> Stack<P> {
         self.write_with(id, data, WriteFlags::default())
     }
 
-    /// The same; `flags` says how what is written relates to what is written later.
+    /// Does the same as [`Stack::write`]; `flags` says how the data relates to data that is written later.
     ///
     /// # Errors
     /// When this direction was closed.
@@ -344,26 +344,26 @@ impl<P: Payload> Stack<P> {
         Ok(taken)
     }
 
-    /// At most `max` bytes of received data from the `skip`-th on, as they lie in one piece, without taking them: call
-    /// again with a larger `skip` for more. `None` when there are no more.
+    /// Returns at most `max` bytes of received data from the `skip`-th on, from a single piece, without taking them: call
+    /// again with a larger `skip` for more. `None` if there are no more.
     pub fn peek(&self, id: ConnId, skip: usize, max: usize) -> Option<P> {
         self.conn(id).peek(skip, max)
     }
 
-    /// Acknowledges now what was received, and what arrives next at once (TCP_QUICKACK).
+    /// Acknowledges received data now, and the next segments at once (TCP_QUICKACK).
     pub fn quick_ack(&mut self, id: ConnId) {
         let conn = &mut self.connections[id.0 as usize];
         conn.quick_ack(&self.profiles[conn.profile]);
         self.enqueue(id);
     }
 
-    /// Lets ACKs wait for answers to travel with, until one waited in vain (TCP_QUICKACK off).
+    /// Delays ACKs, so that they can travel with answers, until one waits in vain (TCP_QUICKACK off).
     pub fn delay_acks(&mut self, id: ConnId) {
         self.connections[id.0 as usize].delay_acks();
     }
 
-    /// The owner will read no more (SHUT_RD). Nothing is told to the peer; as with Linux, what arrives while this end may
-    /// still write is received and can be read, and afterwards it is answered by a reset.
+    /// Closes the receiving direction (SHUT_RD), without notice to the peer. As in Linux, data that arrives while this end may
+    /// still write is received and can be read; later data is answered by a reset.
     pub fn shutdown_receive(&mut self, id: ConnId) {
         self.connections[id.0 as usize]
             .marks
@@ -380,26 +380,26 @@ impl<P: Payload> Stack<P> {
         piece
     }
 
-    /// Says that the application is done with `len` bytes it was given by `read`; the window opens by as much.
+    /// Frees the buffer space of `len` bytes that `read` returned, which opens the window by as much.
     pub fn consume(&mut self, id: ConnId, len: usize) {
         self.connections[id.0 as usize].consume(len as u32);
         self.enqueue(id);
     }
 
-    /// Turns Nagle's algorithm off (`true`) or on. Off, what waits goes at once, also from under a cork.
+    /// Turns Nagle's algorithm off (`true`) or on. When it is turned off, pending data is sent at once, even if corked.
     pub fn set_nodelay(&mut self, id: ConnId, nodelay: bool) {
         self.connections[id.0 as usize].set_nodelay(nodelay);
         self.enqueue(id);
     }
 
-    /// Holds partial segments back while set (TCP_NOPUSH, TCP_CORK); clearing it sends what is held.
+    /// Holds partial segments back while set (TCP_NOPUSH, TCP_CORK); clearing it sends them.
     pub fn set_cork(&mut self, id: ConnId, cork: bool) {
         self.connections[id.0 as usize].marks.set(Marks::CORK, cork);
         self.enqueue(id);
     }
 
-    /// Holds new data back while set, whatever the windows have room for: an owner that sends in bursts may wait for room for a
-    /// larger one. What was lost goes again meanwhile. Something must be in flight whose acknowledgment ends the wait.
+    /// Holds new data back while set, whatever the windows allow: an owner that sends in bursts may wait until a larger one is
+    /// possible. Lost data is still sent again. Something must be in flight whose acknowledgment ends the wait.
     pub fn set_deferred(&mut self, id: ConnId, deferred: bool) {
         self.connections[id.0 as usize].set_deferred(deferred);
         if !deferred {
@@ -407,15 +407,15 @@ impl<P: Payload> Stack<P> {
         }
     }
 
-    /// Makes an open connection settle, or go on. While it settles, neither data nor a FIN goes that was not sent before. All else goes on:
-    /// retransmissions, acknowledgments, window updates, probes. Once nothing is in flight any more [`Stack::is_at_rest`] holds, unless the
-    /// peer's data has a hole. Where it moves to, a connection does not settle.
+    /// Makes an open connection settle, or resume. While it settles, it sends neither data nor a FIN that was not sent before, but still
+    /// sends retransmissions, acknowledgments, window updates and probes. Once nothing is in flight, [`Stack::is_at_rest`] is true,
+    /// unless the peer's data has a hole. After a move a connection does not settle any more.
     pub fn set_settling(&mut self, id: ConnId, settling: bool) {
         self.connections[id.0 as usize].set_settling(settling);
         self.enqueue(id);
     }
 
-    /// Closes this end for writing: a FIN follows what was written (half close).
+    /// Closes the sending direction: a FIN follows the written data (half close).
     pub fn shutdown(&mut self, id: ConnId) {
         self.connections[id.0 as usize].shutdown();
         self.enqueue(id);
@@ -462,25 +462,25 @@ impl<P: Payload> Stack<P> {
 
     // --- effects out ---
 
-    /// Whether there may be a segment to send: if not, there is none.
+    /// Reports whether there may be a segment to send. If not, there is certainly none.
     #[inline]
     pub fn may_transmit(&self) -> bool {
         !self.answers.is_empty() || !self.output.is_empty()
     }
 
-    /// The next segment to send, if any may be sent now.
+    /// Returns the next segment to send, if any may be sent now.
     pub fn poll_transmit(&mut self, now: Time) -> Option<(Option<ConnId>, Segment<P>)> {
         let outgoing = self.poll_outgoing(now)?;
         Some((outgoing.conn, outgoing.to_segment()))
     }
 
-    /// The same, lent: for those who write it into a frame at once.
+    /// Returns the next segment to send without copying it, for callers that write it into a frame at once.
     #[inline]
     pub fn poll_outgoing(&mut self, now: Time) -> Option<Outgoing<'_, P>> {
         Some(self.poll_run(now, RunLimit::ONE)?.first)
     }
 
-    /// The same with those that follow it and are like it: for those who write many frames at once.
+    /// Returns the next segments to send that differ only in their numbers, for callers that write many frames at once.
     #[inline]
     pub fn poll_run(&mut self, now: Time, limit: RunLimit) -> Option<OutgoingRun<'_, P>> {
         if self.is_held {
@@ -540,8 +540,8 @@ impl<P: Payload> Stack<P> {
         })
     }
 
-    /// Fills in the next segments of a connection in the output queue, if it has any; without another one after them, the
-    /// connection is no longer `queued`.
+    /// Fills in the next segments of a connection in the output queue, if there are any. If none follow them, the connection is
+    /// no longer `queued`.
     fn poll_connection(&mut self, now: Time, slot: u32, limit: RunLimit) -> bool {
         let Self {
             connections,
@@ -573,7 +573,7 @@ impl<P: Payload> Stack<P> {
         sends
     }
 
-    /// The next thing that happened.
+    /// Returns the next event.
     #[inline]
     pub fn poll_event(&mut self) -> Option<(ConnId, Event)> {
         match self.events.is_empty() {
@@ -590,7 +590,7 @@ impl<P: Payload> Stack<P> {
         Some((id, event))
     }
 
-    /// When [`Stack::handle_timeouts`] must next be called, if ever. May be early, never late.
+    /// When [`Stack::handle_timeouts`] must be called next, if ever. May be early, never late.
     pub fn poll_timeout(&self) -> Option<Time> {
         self.wheel.next()
     }
@@ -602,7 +602,7 @@ impl<P: Payload> Stack<P> {
 
     // --- inside ---
 
-    /// Puts a connection with a new four-tuple into a slot.
+    /// Adds a connection with a new four-tuple.
     fn insert(&mut self, conn: Connection<P>) -> ConnId {
         let flow = conn.flow;
         let len = self.connections.len();
@@ -625,7 +625,7 @@ impl<P: Payload> Stack<P> {
         conn
     }
 
-    /// Something about the connection changed: it may have to send, and its timers may run differently.
+    /// Queues a changed connection for output, and updates its timer.
     fn touch(&mut self, now: Time, id: ConnId) {
         self.enqueue(id);
         self.wheel
@@ -640,7 +640,7 @@ impl<P: Payload> Stack<P> {
         }
     }
 
-    /// Tells the new owner what happened before the connection was accepted.
+    /// Reports to the new owner what happened before the connection was accepted.
     fn tell_what_waited(&mut self, id: ConnId) {
         let conn = &mut self.connections[id.0 as usize];
         if conn.urgent_distance().is_some() {
@@ -655,11 +655,11 @@ impl<P: Payload> Stack<P> {
         }
     }
 
-    /// Carries out what something done to a connection asks for.
+    /// Carries out the effects of an operation on a connection.
     fn apply(&mut self, now: Time, id: ConnId, effects: &mut Effects) {
         let conn = &mut self.connections[id.0 as usize];
         if effects.established && conn.is_opened_fast() {
-            // Whoever listens was told at the SYN.
+            // The listener's owner was notified at the SYN.
             conn.end_fast_open();
             let local = conn.flow.local;
             self.end_fast_open(id, local);
@@ -703,7 +703,7 @@ impl<P: Payload> Stack<P> {
         }
     }
 
-    /// The peer's FIN gets its ACK, and what TIME-WAIT needs is kept (RFC 9293 3.6.1).
+    /// Acknowledges the peer's FIN and keeps the state that TIME-WAIT needs (RFC 9293 3.6.1).
     fn enter_time_wait(&mut self, now: Time, id: ConnId) {
         let conn = &mut self.connections[id.0 as usize];
         let owes_ack = conn.owes_ack();
@@ -715,7 +715,7 @@ impl<P: Payload> Stack<P> {
         self.finish(id, CloseReason::Normal);
     }
 
-    /// The wire is done with a connection. Its slot stays until the owner knows.
+    /// Ends the protocol's work on a connection. Its slot stays until the owner is notified.
     fn finish(&mut self, id: ConnId, reason: CloseReason) {
         let conn = &mut self.connections[id.0 as usize];
         self.flows.remove(&conn.flow, id.0);
@@ -730,7 +730,7 @@ impl<P: Payload> Stack<P> {
             self.end_fast_open(id, local);
         }
         if let Some(listener) = listener {
-            // Its owner never heard of it.
+            // The owner never knew the connection.
             let listener = &mut self.listeners[listener.0 as usize];
             if half_open {
                 listener.half_open_ended();
@@ -743,7 +743,7 @@ impl<P: Payload> Stack<P> {
         self.tell_end_if_read(id);
     }
 
-    /// Tells the end once nothing is left to read.
+    /// Reports the end of a connection once there is no more data to read.
     fn tell_end_if_read(&mut self, id: ConnId) {
         let conn = self.conn(id);
         if let Some(reason) = conn.ended
@@ -758,7 +758,7 @@ impl<P: Payload> Stack<P> {
         self.answer_by(flow, header, None);
     }
 
-    /// The same; its timestamp, if it has one, is what `clock` shows when it is sent.
+    /// Sends a segment that belongs to no connection. Its timestamp, if it has one, is the reading of `clock` when it is sent.
     fn answer_by(&mut self, flow: Flow, header: Header, clock: Option<TimestampClock>) {
         if self.answers.len() >= MOST_ANSWERS {
             self.stats.answers_dropped += 1;
@@ -780,11 +780,11 @@ impl<P: Payload> Stack<P> {
 struct Answer {
     flow: Flow,
     header: Header,
-    /// Where its timestamp comes from, unless it stands there already.
+    /// Clock of its timestamp, unless the timestamp is filled in already.
     clock: Option<TimestampClock>,
 }
 
-/// Tells what became of data, of both directions.
+/// Reports acknowledged and received data to the owner.
 #[inline]
 fn tell_of_data<P>(
     events: &mut VecDeque<(ConnId, Event)>,
@@ -801,7 +801,7 @@ fn tell_of_data<P>(
     }
 }
 
-/// One event may stand for many acknowledgments in a row.
+/// Adds an event, or adds to the last one, which may stand for several acknowledgments.
 fn push_acknowledged(events: &mut VecDeque<(ConnId, Event)>, id: ConnId, len: u32) {
     if let Some((last, Event::Acknowledged(total))) = events.back_mut()
         && *last == id

@@ -1,4 +1,4 @@
-//! Connections that leave for another stack and come from one.
+//! Export of connections to another stack, and import from one.
 
 use super::{Stack, push_acknowledged};
 use crate::connection::Connection;
@@ -9,8 +9,8 @@ use crate::types::{ConnId, Event, State};
 use baton_wire::{Flow, Payload, Time};
 
 impl<P: Payload> Stack<P> {
-    /// Takes a connection out, buffers and all. Nothing is sent; its slot is free; no event follows: what was not polled
-    /// yet goes with it.
+    /// Takes a connection out of the stack, with its buffers. Nothing is sent, and its slot is free. No event follows: events
+    /// that were not polled move with the connection.
     pub fn export(&mut self, now: Time, id: ConnId) -> Portable<P> {
         let signals = self.take_signals(id);
         self.wheel.cancel(id.0);
@@ -34,7 +34,7 @@ impl<P: Payload> Stack<P> {
         conn.into_portable(now, config, signals)
     }
 
-    /// The events of `id` that wait to be polled.
+    /// Takes the events of `id` that wait to be polled.
     fn take_signals(&mut self, id: ConnId) -> Signals {
         let mut signals = Signals::default();
         self.events.retain(|(owner, event)| {
@@ -46,7 +46,7 @@ impl<P: Payload> Stack<P> {
                 Event::Readable => signals.readable = true,
                 Event::Acknowledged(len) => signals.acknowledged += len,
                 Event::PeerClosed => signals.peer_closed = true,
-                // Follow from the state where the connection goes, but for times, of which nothing is known there.
+                // The destination derives these events from the state, except for times, which it does not know.
                 Event::Acceptable(_) | Event::Urgent | Event::TransmitTimes | Event::Closed(_) => {}
             }
             false
@@ -54,12 +54,12 @@ impl<P: Payload> Stack<P> {
         signals
     }
 
-    /// Puts a connection in, as if it had always been here. Pending output follows from `poll_transmit`.
-    /// One that was not accepted waits at this stack's listener, if there is one, and otherwise counts as accepted.
+    /// Adds a connection, as if it had always been in this stack. `poll_transmit` returns its pending output. A connection that was
+    /// not accepted waits at this stack's listener, if there is one, and otherwise counts as accepted.
     ///
     /// # Errors
-    /// Gives the state back when its four-tuple is already here or it breaks an invariant, and when it came as bytes with
-    /// a congestion controller from outside that no parameters in use here name ([`Custom`](crate::Custom)).
+    /// Returns the state if its four-tuple is in use or it violates an invariant, or if it was deserialized and has a custom congestion
+    /// controller that no parameters in use in this stack name ([`Custom`](crate::Custom)).
     pub fn import(&mut self, now: Time, state: Portable<P>) -> Result<ConnId, Box<Portable<P>>> {
         let over = state.state == State::TimeWait;
         if state.version != state.needed_version() || (!over && self.find(&state.flow).is_some()) {
@@ -105,8 +105,8 @@ impl<P: Payload> Stack<P> {
         Ok(id)
     }
 
-    /// Connections that have something to send, or may have: among them are all those of which anything has changed since
-    /// [`Stack::poll_transmit`] gave nothing last, but for those that are over.
+    /// Connections that may have something to send. They include all live connections that have changed since
+    /// [`Stack::poll_transmit`] last returned `None`.
     pub fn stirred(&self) -> impl Iterator<Item = ConnId> + '_ {
         let slots = self.output.iter().copied();
         let is_queued = |slot: &u32| {
@@ -116,15 +116,14 @@ impl<P: Payload> Stack<P> {
         slots.filter(is_queued).map(ConnId)
     }
 
-    /// What another system's TCP needs of a connection of which there is hardly any data: it is open both ways, at most `most` bytes that
-    /// were written are not acknowledged, all that has arrived has been read and consumed. None of any other. The bytes are not in it: see
+    /// Returns the state that another system's TCP needs, without data, if the connection has little data: it is open in both directions,
+    /// at most `most` bytes are unacknowledged, and everything that arrived has been read and consumed. For the data see
     /// [`Stack::unacknowledged_pieces`].
     pub fn nearly_at_rest(&self, now: Time, id: ConnId, most: u32) -> Option<Essentials<P>> {
         self.conn(id).nearly_at_rest(now, most)
     }
 
-    /// What was written on a connection and is not acknowledged: pieces, and how many of the first bytes of each are acknowledged all the
-    /// same.
+    /// Pieces of written data that are not fully acknowledged, and how many of the first bytes of each are acknowledged.
     pub fn unacknowledged_pieces(&self, id: ConnId) -> impl Iterator<Item = (&P, usize)> {
         self.conn(id).unacknowledged_pieces()
     }
@@ -145,7 +144,7 @@ impl<P: Payload> Stack<P> {
         }
     }
 
-    /// Events that were pending where the connection came from.
+    /// Reports the events that were pending where the connection came from.
     fn tell(&mut self, id: ConnId, signals: Signals) {
         if signals.connected {
             self.events.push_back((id, Event::Connected));

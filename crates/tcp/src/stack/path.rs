@@ -1,4 +1,4 @@
-//! What ICMP reports about connections.
+//! ICMP errors about connections.
 
 use super::Stack;
 use crate::connection::Context;
@@ -7,11 +7,11 @@ use crate::types::Refusal;
 use baton_wire::{Flow, Payload, SeqNr, Time};
 
 impl<P: Payload> Stack<P> {
-    /// Takes in an ICMP error that quotes a segment of `flow` (as this end names it) with sequence number `seq`.
-    /// A number that is not in flight could have been sent by anybody: the error is refused (RFC 5927 4.1).
+    /// Processes an ICMP error that quotes a segment of `flow` (as this end names it) with sequence number `seq`.
+    /// Refuses an error about a number that is not in flight, which anybody could have sent (RFC 5927 4.1).
     ///
     /// # Errors
-    /// Why it was not taken in, which is counted too.
+    /// Returns why the error was refused, and counts it.
     pub fn handle_path_error(
         &mut self,
         now: Time,

@@ -11,10 +11,9 @@ impl<P: Payload> Stack<P> {
         &self.profiles[self.conn(id).profile]
     }
 
-    /// Changes the connection's parameters, with effect from now on: what runs by the old ones starts anew. What the
-    /// handshake settled stays. A window that was offered is not taken back by a smaller buffer, and a smaller send buffer
-    /// keeps what it holds. False when the new ones make no sense ([`Config::check`]) or too many different ones are in use:
-    /// nothing changed then.
+    /// Changes the connection's parameters from now on, and restarts what depends on the old ones. Results of the handshake
+    /// stay. A smaller receive buffer does not take back an offered window, and a smaller send buffer keeps its data. Returns
+    /// false and changes nothing if the new parameters are invalid ([`Config::check`]) or too many different ones are in use.
     pub fn configure(&mut self, now: Time, id: ConnId, change: impl FnOnce(&mut Config)) -> bool {
         let conn = &mut self.connections[id.0 as usize];
         let old = conn.profile;

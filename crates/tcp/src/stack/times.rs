@@ -1,4 +1,4 @@
-//! When bytes were sent and acknowledged and when they arrived, for owners that want to know. Others pay for a test a segment.
+//! Times at which bytes were sent, acknowledged and received, for owners that ask. Other connections pay for one test a segment.
 
 use super::Stack;
 use crate::connection::Marks;
@@ -6,7 +6,7 @@ use crate::transmit_times::{TransmitTime, TransmitTimes};
 use crate::types::{ConnId, Event};
 use baton_wire::{ArrivalTimes, Payload, SeqNr, Stages, Time};
 
-/// What is told of one connection.
+/// Times of one connection.
 #[derive(Debug, Default)]
 pub(super) struct Times {
     transmit: TransmitTimes,
@@ -14,9 +14,9 @@ pub(super) struct Times {
 }
 
 impl<P: Payload> Stack<P> {
-    /// Asks when the last byte that was written reaches these stages: to be called before it may be sent. [`Event::TransmitTimes`] tells
-    /// that [`Stack::poll_transmit_time`] has reports, which come with `key`. False when too many are awaited, or not polled. What has not
-    /// been told when the connection is exported or over never is.
+    /// Asks when the last byte that was written reaches these stages; to be called before it may be sent. After [`Event::TransmitTimes`],
+    /// [`Stack::poll_transmit_time`] has reports, which carry `key`. Returns false if too many reports are pending or not polled. Reports
+    /// that are pending when the connection is exported or ends are lost.
     pub fn ask_times(&mut self, id: ConnId, key: u64, stages: Stages) -> bool {
         let conn = &mut self.connections[id.0 as usize];
         conn.marks.insert(Marks::TRANSMIT_TIMES);
@@ -25,12 +25,12 @@ impl<P: Payload> Stack<P> {
         times.transmit.ask(end, key, stages)
     }
 
-    /// The next report on bytes of interest.
+    /// Returns the next report on bytes of interest.
     pub fn poll_transmit_time(&mut self, id: ConnId) -> Option<TransmitTime> {
         self.times.get_mut(&id.0)?.transmit.pop()
     }
 
-    /// Keeps when data arrives from now on, for [`Stack::arrival_of_last_read`], or no longer.
+    /// Starts or stops recording when data arrives, for [`Stack::arrival_of_last_read`].
     pub fn keep_arrival_times(&mut self, id: ConnId, keep: bool) {
         let conn = &mut self.connections[id.0 as usize];
         conn.marks.set(Marks::ARRIVAL_TIMES, keep);
@@ -39,14 +39,14 @@ impl<P: Payload> Stack<P> {
         }
     }
 
-    /// When the segment arrived that brought the last byte which [`Stack::read`] has given, if that was kept.
+    /// When the segment with the last byte that [`Stack::read`] returned arrived, if recorded.
     pub fn arrival_of_last_read(&mut self, id: ConnId) -> Option<Time> {
         let conn = &self.connections[id.0 as usize];
         let times = self.times.get_mut(&id.0)?;
         times.arrival.of_byte_before(conn.read_next())
     }
 
-    /// A segment was sent, or one arrived: of the latter, the numbers of its data.
+    /// Records times after a segment was sent or arrived; `arrived` has the numbers of the latter's data.
     #[cold]
     #[inline(never)]
     pub(super) fn note_times(&mut self, now: Time, id: ConnId, arrived: Option<(SeqNr, SeqNr)>) {
@@ -63,7 +63,7 @@ impl<P: Payload> Stack<P> {
         }
     }
 
-    /// A connection's slot is free.
+    /// Drops the times of a connection that is gone.
     pub(super) fn forget_times(&mut self, slot: u32, marks: Marks) {
         if marks.intersects(Marks::TIMES) {
             self.times.remove(&slot);

@@ -3,9 +3,9 @@ use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// A timer is set, or put off or brought forward.
+    /// A timer is set, postponed or brought forward.
     Set { id: u32, after_ps: u64 },
-    /// A timer is off; the wheel is not told.
+    /// A timer is off; the wheel is not notified.
     Stop { id: u32 },
     /// The connection is gone.
     Cancel { id: u32 },
@@ -33,7 +33,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What a stack does when the wheel's moment has come.
+/// Does what a stack does when the wheel's time has come.
 fn run_due(wheel: &mut Wheel, deadlines: &mut [Time; 6], now: Time) {
     while let Some(id) = wheel.pop_due(now, |id| deadlines[id as usize]) {
         let deadline = &mut deadlines[id as usize];

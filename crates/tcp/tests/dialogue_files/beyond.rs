@@ -1,4 +1,4 @@
-//! What a dialogue cannot say: how the engine is called, and what it gives besides segments and events.
+//! Tests that dialogues cannot express: how the engine is called, and what it returns besides segments and events.
 
 use crate::play::Player;
 use baton_tcp::{
@@ -8,7 +8,7 @@ use baton_testkit::{endpoint, symbolic};
 use baton_wire::{Flags, Flow, Pieces, Span, Symbolic, Time};
 use libtest_mimic::Trial;
 
-/// One test for each.
+/// Returns one test for each function.
 pub fn trials() -> impl Iterator<Item = Trial> {
     let all: [(&str, fn()); 15] = [
         ("what_a_segment_was_is_said", what_a_segment_was_is_said),
@@ -47,7 +47,7 @@ pub fn trials() -> impl Iterator<Item = Trial> {
 
 const ACCEPTED: &str = "plain\naccepted <mss 1000> win 60000";
 
-/// A connection that was accepted and closed by this end first: SND.NXT is 2, RCV.NXT is 2.
+/// A connection that was accepted and then closed by this end first: SND.NXT is 2, RCV.NXT is 2.
 const WAITING: &str = "plain
     accepted <mss 1000>
     close
@@ -61,7 +61,7 @@ fn events(stack: &mut Stack<Symbolic>) -> Vec<Event> {
         .collect()
 }
 
-/// Data of the segments that leave now.
+/// Returns the data of the segments that leave now.
 fn sent(player: &mut Player) -> Vec<Pieces<Symbolic>> {
     let now = player.now;
     std::iter::from_fn(|| player.stack.poll_transmit(now))
@@ -105,7 +105,7 @@ fn pieces_share_a_segment() {
     assert_eq!(sent[1].as_slice(), [symbolic(55, 4796, 300)]);
 }
 
-/// In the middle of a write: RFC 9293 3.9.1.2 wants no PSH there, Linux sets it.
+/// In the middle of a write, RFC 9293 3.9.1.2 does not want PSH, but Linux sets it.
 fn bursts_are_pushed_where_asked_for() {
     for asked in [false, true] {
         let limit = RunLimit {
@@ -150,12 +150,12 @@ fn initial_sequence_numbers() {
     assert_eq!(isn(1, 5000, start), isn(1, 5000, start));
     assert_ne!(isn(1, 5000, start), isn(2, 5000, start));
     assert_ne!(isn(1, 5000, start), isn(1, 5001, start));
-    // One every four microseconds.
+    // The number grows by one every four microseconds.
     let later = isn(1, 5000, start + Span::from_us(400));
     assert_eq!(later - isn(1, 5000, start), 100);
 }
 
-/// Last freed first.
+/// The last freed slot is reused first.
 fn slots_are_used_again() {
     let opened = |peer| format!("\npeer {peer}\naccepted <mss 1000>");
     let mut player = Player::after(&["plain", &opened(0), &opened(1), &opened(2)].concat());
@@ -178,11 +178,11 @@ fn a_slot_is_free_after_an_export() {
     assert_eq!((player.stack.len(), player.stack.poll_event()), (0, None));
     player.goes_on("peer 1");
     assert_eq!(player.arrives("S 0:0(0)").conn, Some(ConnId(id.0)));
-    // What the old owner of the slot had to send went with it.
+    // Pending segments of the slot's previous connection are gone.
     assert_eq!(sent(&mut player).len(), 1);
 }
 
-/// Acknowledges all that is in flight, segment by segment; gives how many segments follow.
+/// Acknowledges everything in flight, segment by segment; returns how many segments follow.
 fn round(player: &mut Player, acked: &mut u32, in_flight: usize) -> usize {
     let mut follow = 0;
     for _ in 0..in_flight {
@@ -193,7 +193,7 @@ fn round(player: &mut Player, acked: &mut u32, in_flight: usize) -> usize {
     follow
 }
 
-/// `first` segments are in flight: how many are after each round trip.
+/// Returns the number of segments in flight after each round trip, starting with `first`.
 fn rounds(player: &mut Player, acked: &mut u32, first: usize, count: usize) -> Vec<usize> {
     let mut rounds = vec![first];
     for last in 0..count {
@@ -221,7 +221,7 @@ fn the_window_grows() {
     assert_eq!(sent(&mut player).len(), 1, "the lost segment goes again");
     acked += 16_000;
     player.arrives(&format!(". 1:1(0) ack {acked} win 60000"));
-    // ssthresh is 8, but nothing is in flight: it starts with two, climbs to 8 fast, then by one each round trip.
+    // ssthresh is 8, but nothing is in flight: the window starts at two, grows fast to 8, then by one each round trip.
     let first = sent(&mut player).len();
     let climbs = rounds(&mut player, &mut acked, first, 6);
     assert_eq!(climbs, [2, 4, 8, 9, 10, 11, 12]);
@@ -245,7 +245,7 @@ fn what_was_not_polled_moves() {
     );
 }
 
-/// A state without them is as long as before there were any.
+/// A state without these rules is as long as before the rules existed.
 fn linuxs_rules_move_as_bytes() {
     let state_with = |rules: &str| {
         let mut player = Player::after(&format!("{rules}\n{ACCEPTED}"));
@@ -267,7 +267,7 @@ fn linuxs_rules_move_as_bytes() {
     longer.push(0);
     assert!(matches!(read(&cut), Err(DecodeError::Malformed(_))));
     assert_eq!(read(&longer), Err(DecodeError::Trailing(1)));
-    // Between host and adapter too.
+    // The state also moves between host and adapter.
     for state in [with, probing] {
         let moved = Moved {
             unsent: vec![symbolic(1, 0, 10)],
@@ -342,7 +342,7 @@ fn time_wait_ends_by_a_syn() {
     assert!(answer.header.seq.after(old));
 }
 
-/// They are nearly free, and later ones push the expired ones out.
+/// Connections in TIME-WAIT are nearly free, and later ones push out those that have expired.
 fn half_a_million_in_time_wait() {
     let mut player = Player::after("plain\nlisten backlog 10");
     let listener = player.listener().expect("it listens");

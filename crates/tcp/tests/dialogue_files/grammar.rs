@@ -1,16 +1,16 @@
-//! What a dialogue says, line by line.
+//! The grammar of dialogues, line by line.
 
 use crate::Fault;
 use baton_tcp::{FastOpen, FastOpenListening, PathError};
 use baton_testkit::{SegmentText, number, relative};
 use baton_wire::Span;
 
-/// When a line happens.
+/// Time of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// So long after the line before it.
+    /// This long after the previous line.
     After(Span),
-    /// So long after the start.
+    /// This long after the start.
     At(Span),
 }
 
@@ -21,7 +21,7 @@ pub struct Setting {
     pub value: toml::Value,
 }
 
-/// What the application does.
+/// Call of the application.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Call {
     Listen {
@@ -30,14 +30,14 @@ pub enum Call {
     Unlisten,
     Backlog(usize),
     Connect,
-    /// By Fast Open, with so many bytes written before the SYN leaves.
+    /// Connects by Fast Open, with this many bytes written before the SYN leaves.
     ConnectFast {
         len: u32,
         how: FastOpen,
     },
-    /// How the listener takes Fast Open.
+    /// Sets how the listener accepts Fast Open.
     FastOpen(FastOpenListening),
-    /// What cookies are made with: the number in each byte of the key, and of the one before it.
+    /// Sets the cookie keys: the value of each byte of the current key, and of the previous key.
     FastOpenKeys(u8, Option<u8>),
     Accept,
     Write {
@@ -45,7 +45,7 @@ pub enum Call {
         more: bool,
         record: bool,
         urgent: bool,
-        /// It is asked, under this key, when its last byte reaches each stage.
+        /// Key under which to report when the last byte reaches each stage.
         timed: Option<u64>,
         result: Option<u32>,
     },
@@ -64,66 +64,66 @@ pub enum Call {
     Settle(bool),
     Nodelay(bool),
     QuickAck,
-    /// Whether to keep when data arrives.
+    /// Sets whether to record when data arrives.
     KeepArrivals(bool),
     Configure(Setting),
-    /// The connection leaves its stack and comes back.
+    /// Moves the connection out of its stack and back.
     Move,
-    /// It goes to a stack with other parameters and another clock; to one that listens, or not.
+    /// Moves the connection to a stack with other parameters and another clock, which listens or does not.
     MoveAway {
         listening: bool,
     },
 }
 
-/// What is asserted.
+/// Assertion.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Check {
     State(String),
-    /// The last injected segment was refused for this reason; none: it was taken.
+    /// The last injected segment was refused for this reason; with `None`, it was accepted.
     Refused(Option<String>),
     Info(String, u64),
     Stat(String, u64),
     Refusals(String, u64),
     Unread(usize),
-    /// Bytes to be read before the peer's urgent one; none: there is none.
+    /// Number of bytes to read before the peer's urgent byte; `None` if there is none.
     Urgent(Option<u32>),
-    /// The next report of when a byte reached a stage: which, its key, microseconds since the start; none: there is none.
+    /// Next report of a byte that reached a stage: stage, key, and microseconds since the start; `None` if there is none.
     TransmitTime(Option<(String, u64, u64)>),
-    /// When the last byte that was read arrived, microseconds since the start.
+    /// When the last byte that was read arrived, in microseconds since the start.
     Arrived(Option<u64>),
     NotSent(usize),
     SendSpace(usize),
     AcceptQueue(usize),
     SoftError(Option<PathError>),
     LimitedBy(String),
-    /// All that was sent is acknowledged, and nothing received beyond a hole; or not.
+    /// Whether everything sent is acknowledged, and nothing was received beyond a hole.
     AtRest(bool),
     TimeWait,
     Gone,
 }
 
-/// What happens in a line.
+/// Action of a line.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// So many in a row, each where the one before it ended.
+    /// Injects this many segments, each starting where the previous one ended.
     Inject(u32, SegmentText),
     Expect(u32, SegmentText),
-    /// An event of this name; none: no event.
+    /// Expects an event of this name, or no event.
     Event(Option<String>),
     Check(Check),
     Call(Call),
-    /// From here on the other side is this one.
+    /// Selects the peer for the following lines.
     Peer(u16),
-    /// An ICMP error that quotes this sequence number.
+    /// Injects an ICMP error that quotes this sequence number.
     Icmp {
         error: PathError,
         seq: u32,
     },
-    /// A passive open, from the SYN to `accept`, with these options of the peer.
+    /// Opens passively, from the SYN to `accept`, with these options of the peer.
     Accepted(SegmentText),
-    /// An active open, from the SYN to the event, with these options of the peer.
+    /// Opens actively, from the SYN to the event, with these options of the peer.
     Connected(SegmentText),
-    /// Time passes.
+    /// Lets time pass.
     Wait,
 }
 
@@ -134,23 +134,23 @@ pub struct Step {
     pub action: Action,
 }
 
-/// A whole dialogue.
+/// A complete dialogue.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Script {
     pub ipv6: bool,
-    /// Start from the parameters of a bare stack, without options and delays.
+    /// Whether to start from the parameters of a bare stack, without options and delays.
     pub plain: bool,
-    /// Start from recovery as it was before RACK-TLP and its companions, and NewReno.
+    /// Whether to start from NewReno, with recovery as before RACK-TLP and its companions.
     pub classic: bool,
-    /// Parameters that differ, with their lines.
+    /// Changed parameters, with their line numbers.
     pub settings: Vec<(usize, Setting)>,
     pub steps: Vec<Step>,
 }
 
-/// Reads a dialogue.
+/// Parses a dialogue.
 ///
 /// # Errors
-/// The first line that is not understood, and what was expected there.
+/// The first line that cannot be parsed, and what was expected there.
 pub fn parse(text: &str) -> Result<Script, Fault> {
     let mut script = Script::default();
     for (index, line) in text.lines().enumerate() {
@@ -182,7 +182,7 @@ fn parse_line(script: &mut Script, line: usize, text: &str) -> Result<(), String
     Ok(())
 }
 
-/// What comes before the first step. False when it is none of that.
+/// Parses a line before the first step. Returns false if the line does not belong there.
 fn parse_preamble(script: &mut Script, line: usize, text: &str) -> Result<bool, String> {
     match text.split_once(' ').unwrap_or((text, "")) {
         ("ipv6", "") => script.ipv6 = true,
@@ -204,7 +204,7 @@ fn parse_when(text: &str) -> Result<(Option<When>, &str), String> {
     Ok((Some(make(parse_seconds(&word[1..])?)), rest.trim()))
 }
 
-/// Decimal seconds, exactly.
+/// Parses decimal seconds exactly.
 fn parse_seconds(text: &str) -> Result<Span, String> {
     let fault = || format!("expected seconds as in `+0.200` or `@1.5`, found `{text}`");
     let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
@@ -216,7 +216,7 @@ fn parse_seconds(text: &str) -> Result<Span, String> {
     Ok(Span::from_secs(whole) + Span::from_ps(digits * 10_u64.pow(12 - fraction.len() as u32)))
 }
 
-/// `key = value`, the value in TOML.
+/// Parses `key = value`, with the value in TOML.
 fn parse_setting(text: &str) -> Result<Setting, String> {
     let fault = || format!("expected `key = value` as in TOML, found `{text}`");
     let table: toml::Table = text.parse().map_err(|_| fault())?;
@@ -333,7 +333,7 @@ fn parse_check(text: &str) -> Result<Check, String> {
     })
 }
 
-/// A number, or milliseconds as in `200ms`, which are compared in microseconds.
+/// Parses a number, or milliseconds as in `200ms`, which are converted to microseconds.
 fn parse_value(text: &str) -> Result<u64, String> {
     match text.strip_suffix("ms") {
         Some(ms) => Ok(Span::from_ms(number(Some(ms))?).as_us()),

@@ -9,7 +9,7 @@ mod slow_start;
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::path::{Path, PathBuf};
 
-/// A place in a dialogue and what is wrong there.
+/// A fault in a dialogue, with its line.
 #[derive(Debug)]
 pub(crate) struct Fault {
     line: usize,

@@ -1,4 +1,4 @@
-//! The engine, its peers and its application, moved along by a dialogue.
+//! Plays a dialogue with the engine, its peers and its application.
 
 mod calls;
 mod checks;
@@ -15,36 +15,36 @@ use baton_wire::{Endpoint, Flow, SeqNr, Span, Symbolic, Time};
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Peers' initial sequence numbers: near the wrap, so that every dialogue crosses it.
+/// Initial sequence number of peers, near the wrap, so that every dialogue crosses it.
 const PEER_ISS: SeqNr = SeqNr(0xffff_ff00);
 
-/// Names the data that the engine sends.
+/// Source of the data that the engine sends.
 const OURS: u64 = 1;
-/// Names the data that peers send.
+/// Source of the data that peers send.
 const PEERS: u64 = 2;
 
 /// The other side of one connection.
 #[derive(Debug)]
 struct Peer {
     number: u16,
-    /// As the engine names it.
+    /// The flow as the engine names it.
     flow: Flow,
     id: Option<ConnId>,
-    /// The engine's initial sequence number, once it was seen.
+    /// The engine's initial sequence number, once known.
     iss: Option<SeqNr>,
     written: u64,
     read: u64,
-    /// Its timestamp clock: a value and how long after the start it was shown.
+    /// The peer's timestamp clock: a value, and how long after the start the clock had this value.
     clock: Option<(u32, Span)>,
-    /// The engine's first timestamp, from which they are counted, and its last one.
+    /// The engine's first timestamp, from which timestamps are counted, and its last one.
     timestamps: Option<(u32, u32)>,
     events: VecDeque<Event>,
 }
 
-/// Something that the engine sent and nobody expected yet.
+/// A segment that the engine sent and no line has expected yet.
 #[derive(Debug)]
 struct Sent {
-    /// How long after the start.
+    /// Time since the start.
     at: Span,
     peer: u16,
     segment: SegmentText,
@@ -54,7 +54,7 @@ struct Sent {
 #[derive(Debug)]
 pub struct Player {
     pub stack: Stack<Symbolic>,
-    /// When it started, by the stack's clock.
+    /// Start of the dialogue, by the stack's clock.
     start: Time,
     pub now: Time,
     local: Endpoint,
@@ -65,7 +65,7 @@ pub struct Player {
     last_refusal: Option<Refusal>,
 }
 
-/// Parameters under which numbers are round: no options, no delays that a test has to know of.
+/// Returns parameters that give round numbers: no options, and no delays that a test has to consider.
 fn bare() -> Config {
     Config {
         mss: 1000,
@@ -88,7 +88,7 @@ fn bare() -> Config {
     }
 }
 
-/// Recovery as it was before RACK-TLP and its companions, and NewReno.
+/// Returns `config` with NewReno, and recovery as before RACK-TLP and its companions.
 fn classic(config: Config) -> Config {
     Config {
         congestion: Congestion::NewReno,
@@ -103,7 +103,7 @@ fn classic(config: Config) -> Config {
     }
 }
 
-/// `config` with one parameter changed; the string "none" takes a value away.
+/// Returns `config` with one parameter changed; the string "none" removes a value.
 fn with_setting(config: &Config, setting: &Setting) -> Result<Config, String> {
     let mut table = toml::Table::try_from(config).expect("parameters are a table");
     if setting.value.as_str() == Some("none") {
@@ -117,7 +117,7 @@ fn with_setting(config: &Config, setting: &Setting) -> Result<Config, String> {
 }
 
 impl Player {
-    /// An engine as the dialogue wants it.
+    /// Creates an engine for a dialogue.
     pub fn new(script: &Script) -> Result<Self, Fault> {
         let mut config = if script.plain {
             bare()
@@ -134,7 +134,7 @@ impl Player {
             false => IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)),
             true => IpAddr::V6(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1)),
         };
-        // Times before the start exist.
+        // Leave room for times before the start.
         let start = Time::ZERO + Span::from_secs(1000);
         let mut player = Self {
             stack: Stack::new(config, 7),
@@ -151,7 +151,7 @@ impl Player {
         Ok(player)
     }
 
-    /// An engine after a dialogue, for what comes then.
+    /// Creates an engine, and plays a dialogue on it.
     pub fn after(text: &str) -> Self {
         let script = grammar::parse(text).expect("a dialogue");
         let mut player = Self::new(&script).expect("right parameters");
@@ -159,36 +159,36 @@ impl Player {
         player
     }
 
-    /// More of it.
+    /// Plays a further dialogue.
     pub fn goes_on(&mut self, text: &str) {
         let script = grammar::parse(text).expect("a dialogue");
         self.go_on(&script).expect("it goes as it says");
     }
 
-    /// A segment of the current peer.
+    /// Creates a segment of the current peer.
     pub fn segment(&mut self, text: &str) -> Segment<Symbolic> {
         let elapsed = self.elapsed();
         let text = text.parse().expect("a segment");
         self.peer().segment(elapsed, &text)
     }
 
-    /// It arrives, and nothing is polled after that.
+    /// Lets a segment arrive without polling afterwards.
     pub fn arrives(&mut self, text: &str) -> Handled {
         let segment = self.segment(text);
         self.stack.handle_segment(self.now, segment)
     }
 
-    /// The current peer's connection, as the engine names it.
+    /// Returns the flow of the current peer's connection as the engine names it.
     pub fn flow(&self) -> Flow {
         self.peers[self.current].flow
     }
 
-    /// Every peer's connection.
+    /// Returns the connections of all peers.
     pub fn ids(&self) -> Vec<ConnId> {
         self.peers.iter().filter_map(|peer| peer.id).collect()
     }
 
-    /// Plays all steps, after which nothing may be left.
+    /// Plays all steps, and checks that no segments or events remain.
     pub fn play(mut self, script: &Script) -> Result<(), Fault> {
         self.go_on(script)?;
         let last = script.steps.last().map_or(0, |step| step.line);
@@ -271,7 +271,7 @@ impl Player {
         });
     }
 
-    /// Since the start.
+    /// Returns the time since the start.
     fn elapsed(&self) -> Span {
         self.now - self.start
     }
@@ -286,7 +286,7 @@ impl Player {
             .ok_or_else(|| "there is no connection yet".into())
     }
 
-    /// Lets time pass, running timers at their times.
+    /// Lets time pass, and runs timers when they are due.
     fn advance(&mut self, when: Option<When>) -> Result<(), String> {
         let until = match when {
             None => self.now,
@@ -306,7 +306,7 @@ impl Player {
         Ok(())
     }
 
-    /// Takes in what the engine has to say.
+    /// Collects the engine's output and events.
     fn settle(&mut self) -> Result<(), String> {
         self.take_output()?;
         while let Some((id, event)) = self.stack.poll_event() {
@@ -333,7 +333,7 @@ impl Player {
         Ok(())
     }
 
-    /// Nothing was sent but what was expected.
+    /// Checks that every segment sent was expected.
     fn nothing_unexpected(&self) -> Result<(), String> {
         match self.sent.front() {
             None => Ok(()),
@@ -341,7 +341,7 @@ impl Player {
         }
     }
 
-    /// What was sent and not expected, a line each.
+    /// Returns the unexpected segments, one per line.
     fn outstanding(&self) -> String {
         let lines: Vec<String> = self
             .sent
@@ -371,7 +371,7 @@ impl Player {
     }
 }
 
-/// Seconds since the start, exactly.
+/// Formats seconds since the start exactly.
 fn seconds(span: Span) -> String {
     let ps = span.as_ps();
     let text = format!("{}.{:012}", ps / 1_000_000_000_000, ps % 1_000_000_000_000);

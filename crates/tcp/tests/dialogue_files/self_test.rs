@@ -1,9 +1,9 @@
-//! The language itself: what is wrong in a dialogue is found and named with its line.
+//! Tests of the language: faults in dialogues are found and reported with their line.
 
 use crate::run;
 use libtest_mimic::Trial;
 
-/// A dialogue, the line of its fault, and words of the message.
+/// Dialogue, line of its fault, and words of the message.
 const FAULTS: [(&str, &str, usize, &str); 15] = [
     ("nothing", "# only a comment\n", 1, "at least one step"),
     (
@@ -82,7 +82,7 @@ const FAULTS: [(&str, &str, usize, &str); 15] = [
     ),
 ];
 
-/// One test for each fault.
+/// Returns one test for each fault.
 pub fn trials() -> impl Iterator<Item = Trial> {
     FAULTS.into_iter().map(|(name, text, line, words)| {
         Trial::test(format!("language/{name}"), move || {

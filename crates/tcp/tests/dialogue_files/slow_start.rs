@@ -1,4 +1,4 @@
-//! How slow start ends before a loss does: a path that carries a segment each millisecond, and 20 ms of round trip.
+//! How slow start ends before a loss, on a path that carries a segment each millisecond with a round-trip time of 20 ms.
 
 use crate::play::Player;
 use baton_testkit::symbolic;
@@ -6,7 +6,7 @@ use baton_wire::{Span, Time};
 use libtest_mimic::Trial;
 use std::collections::VecDeque;
 
-/// One test for each.
+/// Returns one test for each function.
 pub fn trials() -> impl Iterator<Item = Trial> {
     let all: [(&str, fn()); 3] = [
         ("it_goes_on_without_hystart", it_goes_on_without_hystart),
@@ -25,7 +25,7 @@ pub fn trials() -> impl Iterator<Item = Trial> {
 const SEGMENT_TIME: Span = Span::from_ms(1);
 const ROUND_TRIP: Span = Span::from_ms(20);
 
-/// ssthresh, in segments, after this many were acknowledged one by one; none when slow start goes on.
+/// Returns ssthresh in segments after this many were acknowledged one by one, or `None` while slow start continues.
 fn threshold_after(config: &str, segments: u32) -> Option<u32> {
     let text = "config send_buffer = 2097152\nconfig timestamps = false\nconfig window_counting = \"linux\"";
     let opened = "accepted <mss 1000,sackOK,wscale 7> win 60000";
@@ -51,7 +51,7 @@ fn it_goes_on_without_hystart() {
     assert_eq!(threshold_after("config hystart = false", 300), None);
 }
 
-/// Half a round trip, and half a millisecond for merging, into the second round: 11 of its 20 ACKs have come.
+/// Half a round trip, plus half a millisecond for merging, into the second round: 11 of its 20 ACKs have arrived.
 fn a_train_ends_it() {
     let rule = "config linux = { hystart = true }";
     assert_eq!(threshold_after(rule, 20), None);
@@ -60,7 +60,7 @@ fn a_train_ends_it() {
     assert_eq!(threshold_after(&other, 300), None, "it is CUBIC's");
 }
 
-/// RFC 9406 4.2: five rounds of careful growth follow the first that was longer.
+/// RFC 9406 4.2: five rounds of conservative slow start follow the first longer round.
 fn longer_round_trips_end_it() {
     let threshold = threshold_after("", 1000).expect("slow start is over");
     assert!((200..300).contains(&threshold), "{threshold}");

@@ -1,4 +1,4 @@
-//! A congestion controller from outside: the engine does as it says, and it moves with its connection.
+//! A congestion controller from outside: the engine follows it, and it moves with its connection.
 
 use baton_tcp::{
     Acked, Config, Congestion, ConnId, Controller, Custom, Loss, Needs, Portable, Segment, Stack,
@@ -12,7 +12,7 @@ const FLOW: Flow = Flow {
     remote: endpoint(2, 80),
 };
 
-/// A window of so many segments, paced.
+/// A controller with a paced window of this many segments.
 #[derive(Clone, Debug)]
 struct Fixed {
     segments: u32,
@@ -55,7 +55,7 @@ impl Controller for Fixed {
         self.segments * self.smss
     }
 
-    /// A segment in ten milliseconds.
+    /// One segment per ten milliseconds.
     fn pacing_rate(&self) -> u64 {
         u64::from(self.smss) * 100
     }
@@ -65,7 +65,7 @@ impl Controller for Fixed {
     }
 }
 
-/// A relative of Reno that leaves nothing when it is written as bytes.
+/// A variant of Reno that saves no state when it is written as bytes.
 #[derive(Clone, Debug)]
 struct Timid;
 
@@ -91,14 +91,14 @@ fn config(custom: Custom) -> Config {
     }
 }
 
-/// Segments that leave at `now`.
+/// Returns the segments that leave at `now`.
 fn sent(stack: &mut Stack<Symbolic>, now: Time) -> Vec<Segment<Symbolic>> {
     std::iter::from_fn(|| stack.poll_transmit(now))
         .map(|(_, segment)| segment)
         .collect()
 }
 
-/// A connection that is established and has written a lot, at 100 ms.
+/// Returns a connection that is established and has written much data, at 100 ms.
 fn established(custom: Custom) -> (Stack<Symbolic>, ConnId) {
     let mut stack = Stack::new(config(custom), 1);
     let mut peer = Stack::new(Config::default(), 2);
@@ -115,7 +115,7 @@ fn established(custom: Custom) -> (Stack<Symbolic>, ConnId) {
     (stack, id)
 }
 
-/// When segments leave within `span` from 100 ms on, ms.
+/// Returns when segments leave within `span` from 100 ms on, in ms.
 fn departures(stack: &mut Stack<Symbolic>, span: Span) -> Vec<u64> {
     let start = Time::ZERO + Span::from_ms(100);
     let mut now = start;
@@ -150,7 +150,7 @@ fn a_move_within_a_program_takes_the_controller_along() {
     assert_eq!(departures(&mut other, Span::from_ms(150)), [0, 10, 20]);
 }
 
-/// As another program gets it.
+/// Converts a state to bytes and back, as between programs.
 fn through_bytes(state: &Portable<Symbolic>) -> Portable<Symbolic> {
     Portable::from_bytes(&state.to_bytes()).expect("what was written can be read")
 }

@@ -24,6 +24,6 @@ fn connections_settle_and_move_at_rest_and_every_byte_arrives() {
         world.run();
         world.at_rest
     });
-    // One that is replayed may have none.
+    // A single replayed seed may have none.
     assert!(rests.len() == 1 || rests.iter().any(|&count| count > 0));
 }

@@ -1,4 +1,4 @@
-//! Connections opened by Fast Open deliver every byte once and in order, and move like all others.
+//! Connections opened by Fast Open deliver every byte once and in order, and can move like all others.
 
 use crate::common::{Moves, Scenario, run};
 use baton_testkit::for_each_seed;

@@ -1,12 +1,12 @@
-//! Sequence numbers wrap several times in a long transfer; nothing that compares them may fall behind.
+//! Sequence numbers wrap several times in a long transfer; all comparisons must handle that.
 
 use baton_tcp::{Config, ConnId, Event, Stack};
 use baton_testkit::{endpoint, symbolic};
 use baton_wire::{Flow, Span, Symbolic, Time};
 
-/// More than twice around.
+/// More than twice the sequence number space.
 const TOTAL: u64 = 9 << 30;
-/// One segment in so many is lost.
+/// One of this many segments is lost.
 const LOSE_EVERY: u64 = 5000;
 
 fn refill(stack: &mut Stack<Symbolic>, id: ConnId, written: &mut u64) {
@@ -17,7 +17,7 @@ fn refill(stack: &mut Stack<Symbolic>, id: ConnId, written: &mut u64) {
     }
 }
 
-/// Sends 9 GiB one way and gives how many timeouts the losses cost.
+/// Sends 9 GiB in one direction and returns how many timeouts the losses caused.
 fn transfer(sack: bool) -> u64 {
     let config = Config {
         mss: 60_000,

@@ -1,4 +1,4 @@
-//! The engine against itself: what is delivered, across any network and any moves.
+//! The engine against itself: delivery across any network and any moves.
 
 mod common;
 mod custom_controller;

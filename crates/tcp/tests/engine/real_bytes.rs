@@ -1,4 +1,4 @@
-//! The engine over real bytes: segments go through frames, and what comes out is judged by another implementation.
+//! The engine with real bytes: segments are encoded as frames, and another implementation checks the capture.
 
 use baton_tcp::{CloseReason, Config, Event, Segment, Stack};
 use baton_testkit::Pattern;
@@ -17,7 +17,7 @@ struct Line {
     frames: VecDeque<(Time, usize, Vec<u8>)>,
     capture: CaptureWriter<Vec<u8>>,
     received: [BytesMut; 2],
-    /// Every so many data frames of the server one is lost, if any.
+    /// One of this many data frames of the server is lost, if set.
     lose_every: Option<usize>,
     data_frames: usize,
     closed: Vec<CloseReason>,
@@ -129,7 +129,7 @@ impl Line {
                     stack
                         .write(id, Bytes::from_static(b"HTTP/1.1 200 OK\r\n\r\n"))
                         .expect("open");
-                    // As much of it as fits; the buffer is large enough.
+                    // The buffer is large enough for all of it.
                     assert_eq!(stack.write(id, content()), Ok(content().len()));
                     stack.close(id);
                 }
@@ -221,7 +221,7 @@ fn bytes_cross_frames_of_both_versions() {
     }
 }
 
-/// What Wireshark's expert finds odd in a capture. `None` where tshark is not installed.
+/// Returns what Wireshark's expert reports about a capture, or `None` if tshark is not installed.
 fn oddities(capture: &[u8], filter: &str) -> Option<String> {
     let path = std::env::temp_dir().join(format!("baton-tcp-{}.pcapng", std::process::id()));
     std::fs::write(&path, capture).ok()?;
@@ -245,13 +245,13 @@ fn wireshark_finds_nothing_odd_on_a_perfect_link() {
         "tcp.analysis.flags or tcp.checksum.status == 0 or _ws.malformed",
     );
     assert_eq!(odd.unwrap_or_default(), "");
-    // The judge is not blind.
+    // Check that the expert notices faults.
     let mut line = Line::new(config(), v4(), Some(7));
     line.run();
     let stats = line.stacks[1].stats();
     let again = stats.retransmissions;
     let lost = line.data_frames as u64 / 7;
-    // A probe may repeat what an acknowledgment is only late for.
+    // A probe may repeat data whose acknowledgment is only late.
     assert!(
         (lost..=lost + 1 + stats.tail_probes).contains(&again),
         "{lost} lost: {stats:?}"

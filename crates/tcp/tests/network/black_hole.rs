@@ -1,4 +1,4 @@
-//! A path that drops packets above a size without a word: what the peer and the interface allow does not get through.
+//! A path that silently drops packets above a size: packets allowed by the peer and the interface do not get through.
 
 use crate::engine::Engine;
 use crate::path::{Path, PathSpec};
@@ -14,10 +14,10 @@ const PATH: PathSpec = PathSpec {
     mark_above: None,
 };
 
-/// Of one run, seconds: each tenth of it is long enough for any search.
+/// Length of one run in seconds. Each tenth of it is long enough for any search.
 const SECONDS: u64 = 100;
 
-/// What is left of a search when it ends, bytes.
+/// Remaining width of a search when it ends, in bytes.
 const THRESHOLD: usize = 8;
 
 fn config(when: ProbePathMtu, congestion: Congestion) -> Config {
@@ -32,7 +32,7 @@ fn config(when: ProbePathMtu, congestion: Congestion) -> Config {
     }
 }
 
-/// A transfer over a path whose MTU is this from these seconds on.
+/// Transfers over a path that has each of these MTUs from its second on.
 fn transfer(config: &Config, mtus: &[(u64, usize)]) -> Outcome {
     let mut forward = Path::new(PATH, 1);
     let limits = mtus.iter();
@@ -46,7 +46,7 @@ fn transfer(config: &Config, mtus: &[(u64, usize)]) -> Outcome {
     run_over(&mut source, &mut sink, forward, backward, span)
 }
 
-/// Packets of the last tenth before `tenth` were as long as the path lets them be, or nearly.
+/// Asserts that packets in the tenth before `tenth` were as long as the path allows, or nearly.
 fn assert_found(outcome: &Outcome, tenth: usize, mtu: usize, name: &str) {
     let longest = outcome.longest[tenth - 1];
     assert!(
@@ -56,7 +56,7 @@ fn assert_found(outcome: &Outcome, tenth: usize, mtu: usize, name: &str) {
     );
 }
 
-/// Every rule of recovery and every controller, by name.
+/// Returns every combination of recovery rules and controllers, with its name.
 fn everyone() -> Vec<(String, Config)> {
     let mut all = Vec::new();
     for when in [ProbePathMtu::AfterBlackHole, ProbePathMtu::Always] {
@@ -83,7 +83,7 @@ fn the_transfer_goes_on_and_finds_the_right_size_also_when_the_path_changes() {
         for (tenth, mtu) in [(3, 1400), (6, 1280), (10, 1480)] {
             assert_found(&outcome, tenth, mtu, &name);
         }
-        // Nine tenths of what the bottleneck carries, headers aside, once the size is known.
+        // Nine tenths of what the bottleneck carries without headers, once the size is known.
         let [bytes] = outcome.between(8, 10)[..] else {
             panic!("one flow");
         };
@@ -99,7 +99,8 @@ fn without_probing_nothing_gets_through() {
     assert_eq!(outcome.received, [0]);
 }
 
-/// What probes cost where the path takes all: a lost one no window, and all together next to nothing.
+/// Probes cost little where the path takes everything: a lost probe does not reduce the window, and all probes together cost next to
+/// nothing.
 #[test]
 fn probes_are_free() {
     for (name, config) in everyone() {

@@ -1,4 +1,4 @@
-//! Each congestion controller by goodput, standing queue, losses and fairness; what sets BBR and DCTCP apart.
+//! Compares congestion controllers by goodput, standing queue, losses and fairness, and tests what is special about BBR and DCTCP.
 
 use crate::engine::Engine;
 use crate::fairness::fairness;
@@ -8,7 +8,7 @@ use baton_tcp::{Config, Congestion, EcnMode};
 use baton_wire::{Span, Time};
 use std::fmt::Write;
 
-/// Of the bottleneck, bits per second, and what segments carry of it.
+/// Rate of the bottleneck in bits per second, and the share of it that is payload.
 const RATE: u64 = 20_000_000;
 const PAYLOAD_SHARE: f64 = 1448.0 / 1500.0;
 const SECONDS: u64 = 30;
@@ -38,7 +38,7 @@ fn path(round_trip_ms: u64, queue: usize) -> PathSpec {
     }
 }
 
-/// Packets that fill the path while none waits.
+/// Returns how many packets fill the path while none waits.
 fn path_holds(round_trip_ms: u64) -> usize {
     (RATE * round_trip_ms / 1000 / 8 / 1500) as usize
 }
@@ -49,7 +49,7 @@ fn compete(configs: &[Config], path: PathSpec) -> Outcome {
     run(&mut source, &mut sink, path, Span::from_secs(SECONDS))
 }
 
-/// What applications got of what the path could carry, from `seconds` of it.
+/// Returns the share of the path's capacity that the applications used in `seconds`.
 fn used(bytes: u64, seconds: u64) -> f64 {
     bytes as f64 * 8.0 / seconds as f64 / (RATE as f64 * PAYLOAD_SHARE)
 }
@@ -65,7 +65,7 @@ fn line(text: &mut String, start: std::fmt::Arguments<'_>, used: f64, outcome: &
     .expect("a string takes text");
 }
 
-/// Shallow, fitting and deep queues; DCTCP without marks is NewReno.
+/// Shallow, fitting and deep queues. DCTCP without marks is NewReno.
 #[test]
 fn one_flow_by_round_trip_and_queue() {
     let mut text = String::from("algorithm  rtt ms  queue  used %  queued   lost");
@@ -110,7 +110,7 @@ fn bbr_leaves_a_deep_queue_empty() {
     assert!(bbr < cubic / 10.0, "BBR does not: {bbr:.1} of {queue}");
 }
 
-/// Losses that tell of no congestion.
+/// Losses that are not caused by congestion.
 #[test]
 fn random_losses() {
     let mut text = String::from("algorithm  rtt ms  loss %  used %  queued   lost");
@@ -143,7 +143,7 @@ fn random_losses() {
     insta::assert_snapshot!(text);
 }
 
-/// RFC 8257 3: the queue stays near the threshold above which it marks, however deep it is.
+/// RFC 8257 3: the queue stays near its marking threshold, however deep it is.
 #[test]
 fn dctcp_keeps_the_queue_near_the_threshold() {
     let mut text = String::from("threshold  flows  used %  queued  marked %   lost");
@@ -174,7 +174,7 @@ fn dctcp_keeps_the_queue_near_the_threshold() {
     insta::assert_snapshot!(text);
 }
 
-/// The same path with NewReno and classic ECN: half of the window at each mark empties the queue.
+/// On the same path, NewReno with classic ECN halves its window at each mark, which empties the queue.
 #[test]
 fn dctcp_uses_more_of_a_path_with_early_marks_than_newreno() {
     let path = PathSpec {
@@ -219,7 +219,7 @@ fn flows_of_one_kind_are_fair() {
     insta::assert_snapshot!(text);
 }
 
-/// A flow that comes when another has the path to itself gets its share.
+/// A flow that starts while another has the path to itself gets its share.
 #[test]
 fn a_late_joiner_gets_its_share() {
     let mut text = String::from("algorithm  share of the second flow, by tenths of the run");
@@ -248,7 +248,7 @@ fn a_late_joiner_gets_its_share() {
     insta::assert_snapshot!(text);
 }
 
-/// As it is, not as it should be: who gets what depends on the queue.
+/// Records the actual shares, not desired ones: they depend on the queue.
 #[test]
 fn bbr_beside_cubic() {
     let mut text = String::from("queue  BBR's share  used %  queued   lost");
@@ -270,7 +270,7 @@ fn bbr_beside_cubic() {
     insta::assert_snapshot!(text);
 }
 
-/// In each state that the controllers get into, pacing and samples included.
+/// Moves connections in every state of the controllers, including pacing and samples.
 #[test]
 fn moves_do_not_show_in_long_transfers() {
     for congestion in ALL {

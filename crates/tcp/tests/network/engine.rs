@@ -1,4 +1,4 @@
-//! The engine as an end.
+//! The engine as an end of the network.
 
 use crate::world::{End, Role};
 use baton_tcp::{Config, ConnId, Event, ListenerId, Portable, Segment, Stack, State};
@@ -7,16 +7,16 @@ use baton_wire::{Endpoint, Flow, Packet, Time, decode_packet, encode_packet};
 use bytes::Bytes;
 use std::net::{IpAddr, Ipv4Addr};
 
-/// The port that listens.
+/// Port of the listening end.
 pub const PORT: u16 = 80;
-/// The first port that opens.
+/// First port of the opening end.
 pub const FIRST_PORT: u16 = 50_000;
-/// The address of the end that opens.
+/// Address of the opening end.
 pub const OPENER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
-/// The address of the end that listens.
+/// Address of the listening end.
 pub const LISTENER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 
-/// What every flow carries.
+/// Data of every flow.
 pub const DATA: Pattern = Pattern::new(0);
 
 /// One flow at this end.
@@ -31,17 +31,17 @@ pub struct Engine {
     stack: Stack<Bytes>,
     listener: Option<ListenerId>,
     role: Role,
-    /// By the number in the opener's port.
+    /// Flows, by the number in the opener's port.
     streams: Vec<Option<Stream>>,
-    /// Flows that are still to be opened: when, and the number in the port.
+    /// Flows still to be opened: time, number in the port, and configuration.
     joining: Vec<(Time, u16, Config)>,
-    /// Connections are taken out and put back in at each so many steps, as bytes; 0: never.
+    /// All connections are exported as bytes and imported again every this many steps; 0 stands for never.
     move_every: u64,
     steps: u64,
 }
 
 impl Engine {
-    /// Opens one connection for each of `configs`.
+    /// Creates an end that opens one connection for each of `configs`.
     pub fn opening(role: Role, configs: &[Config]) -> Self {
         let mut stack = Stack::new(configs[0].clone(), 1);
         let open = |(port, config): (u16, &Config)| {
@@ -61,7 +61,7 @@ impl Engine {
         }
     }
 
-    /// Listens for `flows` connections.
+    /// Creates an end that listens for `flows` connections.
     pub fn listening(role: Role, config: &Config, flows: usize) -> Self {
         let mut stack = Stack::new(config.clone(), 2);
         let listener = stack.listen(Endpoint::new(IpAddr::V4(LISTENER), PORT), flows);
@@ -76,7 +76,7 @@ impl Engine {
         }
     }
 
-    /// Moves all connections at each so many steps.
+    /// Moves all connections every `steps` steps.
     pub fn moving_every(mut self, steps: u64) -> Self {
         self.move_every = steps;
         self
@@ -95,7 +95,7 @@ impl Engine {
         }
     }
 
-    /// Opens one more flow at `at`.
+    /// Opens another flow at `at`.
     pub fn joins_at(mut self, at: Time, config: &Config) -> Self {
         let number = self.streams.len() as u16;
         self.joining.push((at, number, config.clone()));
@@ -122,7 +122,7 @@ impl Engine {
         }
     }
 
-    /// Writes or reads all that can be.
+    /// Writes or reads as much as possible.
     fn work(&mut self) {
         let stack = &mut self.stack;
         for stream in self.streams.iter_mut().flatten() {
@@ -147,7 +147,7 @@ fn fill(stack: &mut Stack<Bytes>, stream: &mut Stream) {
     }
     loop {
         let len = stack.send_space(stream.id).min(Pattern::LONGEST);
-        // Small writes would make small segments.
+        // Small writes would cause small segments.
         if len < Pattern::LONGEST {
             return;
         }

@@ -7,10 +7,10 @@ use baton_tcp::{Config, Congestion, EcnMode};
 use baton_wire::Span;
 use std::fmt::Write;
 
-/// Of the bottleneck, bits per second.
+/// Rate of the bottleneck, in bits per second.
 const RATE: u64 = 50_000_000;
 const SECONDS: u64 = 30;
-/// Packets that may wait: as many as the path holds.
+/// Number of packets that may wait: as many as the path holds.
 const QUEUE: usize = 166;
 
 fn path(mark_above: Option<usize>) -> PathSpec {
@@ -33,7 +33,7 @@ fn config(congestion: Congestion, ecn: EcnMode) -> Config {
     }
 }
 
-/// Jain's index: 1 when all have the same, 1/n when one has all.
+/// Returns Jain's index: 1 when all shares are equal, 1/n when one flow has everything.
 pub fn fairness(shares: &[u64]) -> f64 {
     let sum: f64 = shares.iter().map(|&share| share as f64).sum();
     let squares: f64 = shares.iter().map(|&share| (share as f64).powi(2)).sum();

@@ -1,8 +1,8 @@
-//! Two ends and a bottleneck between them, on virtual time: how much gets through, and who gets it. The other end is the
-//! same engine, or smoltcp, which we did not write.
+//! Two ends with a bottleneck in between, in virtual time: how much gets through, and how flows share it. The other end is the
+//! same engine, or smoltcp, an independent implementation.
 //!
-//! The results are recorded as snapshots: a change that moves one is to be looked at, and accepted with
-//! `INSTA_UPDATE=always cargo test -p baton-tcp --test network` when it is meant.
+//! The results are recorded as snapshots. Review any change of a snapshot, and accept it with
+//! `INSTA_UPDATE=always cargo test -p baton-tcp --test network` if it is intended.
 
 mod black_hole;
 mod controllers;

@@ -8,18 +8,18 @@ use baton_tcp::{Config, Congestion};
 use baton_wire::Span;
 use std::fmt::Write;
 
-/// Of the bottleneck, bits per second.
+/// Rate of the bottleneck, in bits per second.
 const RATE: u64 = 20_000_000;
-/// Of one run.
+/// Length of one run.
 const SECONDS: u64 = 20;
 const LOSSES: [f64; 4] = [0.0, 0.001, 0.01, 0.03];
 const ROUND_TRIPS_MS: [u64; 3] = [2, 20, 100];
 const BUFFERS_KIB: [u32; 2] = [64, 1024];
 const ALGORITHMS: [Congestion; 2] = [Congestion::NewReno, Congestion::Cubic];
-/// Packets that may wait at the bottleneck: about 50 ms of them.
+/// Number of packets that may wait at the bottleneck: about 50 ms' worth.
 const QUEUE: usize = 83;
 
-/// Who is at the two ends; the source is named first.
+/// Implementations at the two ends, source first.
 #[derive(Clone, Copy)]
 enum Pair {
     Engines,
@@ -28,7 +28,7 @@ enum Pair {
 }
 
 impl Pair {
-    /// The source's algorithms; smoltcp has CUBIC.
+    /// Returns the source's algorithms; smoltcp has CUBIC.
     fn algorithms(self) -> &'static [Congestion] {
         match self {
             Self::Engines | Self::EngineToOther => &ALGORITHMS,
@@ -37,7 +37,7 @@ impl Pair {
     }
 }
 
-/// One run's conditions.
+/// Conditions of one run.
 #[derive(Clone, Copy)]
 struct Cell {
     loss: f64,
@@ -66,7 +66,7 @@ impl Cell {
         }
     }
 
-    /// Bits per second that the sink's application got.
+    /// Returns the bits per second that the sink's application received.
     fn goodput(self, pair: Pair) -> f64 {
         let (config, buffer) = (self.config(), self.buffer_kib * 1024);
         let configs = [config.clone()];
@@ -93,7 +93,7 @@ impl Cell {
         outcome.received[0] as f64 * 8.0 / SECONDS as f64
     }
 
-    /// What the window and the bottleneck allow, bits per second.
+    /// Returns the bits per second that window and bottleneck allow.
     fn limit(self) -> f64 {
         let window = f64::from(self.buffer_kib) * 1024.0 * 8.0;
         let payload_share = 1448.0 / 1500.0;
@@ -102,7 +102,7 @@ impl Cell {
     }
 }
 
-/// A table of goodputs in Mb/s: a line for loss, round-trip time and buffer, a column for each algorithm.
+/// Returns a table of goodputs in Mb/s, with a line for each loss, round-trip time and buffer, and a column for each algorithm.
 fn table(pair: Pair) -> String {
     let mut text = String::from("loss %  rtt ms  buffer KiB");
     for congestion in pair.algorithms() {

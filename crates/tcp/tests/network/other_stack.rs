@@ -1,4 +1,4 @@
-//! smoltcp as an end.
+//! smoltcp as an end of the network.
 
 use crate::engine::{DATA, FIRST_PORT, LISTENER, OPENER, PORT};
 use crate::world::{End, Role};
@@ -12,7 +12,7 @@ use smoltcp::wire::{HardwareAddress, IpAddress, IpCidr};
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 
-/// Bytes of an IP packet at most.
+/// Maximum number of bytes of an IP packet.
 const MTU: usize = 1500;
 
 /// Packets to and from the stack.
@@ -72,7 +72,7 @@ pub struct OtherStack {
 }
 
 impl OtherStack {
-    /// Opens a connection with buffers of `buffer` bytes.
+    /// Creates an end that opens a connection with buffers of `buffer` bytes.
     pub fn opening(role: Role, buffer: u32) -> Self {
         let mut end = Self::new(role, buffer, OPENER);
         let socket = end.sockets.get_mut::<Socket<'_>>(end.handle);
@@ -86,7 +86,7 @@ impl OtherStack {
         end
     }
 
-    /// Listens for a connection.
+    /// Creates an end that listens for a connection.
     pub fn listening(role: Role, buffer: u32) -> Self {
         let mut end = Self::new(role, buffer, LISTENER);
         let socket = end.sockets.get_mut::<Socket<'_>>(end.handle);
@@ -145,7 +145,7 @@ impl OtherStack {
     }
 }
 
-/// Its clock has microseconds.
+/// Converts a time to smoltcp's clock, which counts microseconds.
 fn instant(now: Time) -> Instant {
     Instant::from_micros((now.as_ps() / 1_000_000) as i64)
 }
@@ -171,7 +171,7 @@ impl End for OtherStack {
     fn next(&mut self, now: Time) -> Option<Time> {
         let at = self.interface.poll_at(instant(now), &self.sockets)?;
         let us = u64::try_from(at.total_micros()).unwrap_or(0);
-        // What is due at once was done in the step before; a microsecond on, its clock has moved.
+        // Timers due now ran in the previous step. A microsecond later, the clock has advanced.
         Some(Time::from_ps(us * 1_000_000).max(Time::from_ps(now.as_ps() + 1_000_000)))
     }
 

@@ -5,45 +5,45 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use std::collections::VecDeque;
 
-/// What a direction is like.
+/// Parameters of one direction.
 #[derive(Clone, Copy, Debug)]
 pub struct PathSpec {
     /// Bits per second.
     pub rate: u64,
-    /// Of the last bit, from end to end.
+    /// Delay of a packet's last bit from end to end.
     pub delay: Span,
-    /// Packets that may wait at the bottleneck.
+    /// Maximum number of packets that wait at the bottleneck.
     pub queue: usize,
-    /// Share of packets that are lost at random.
+    /// Share of packets lost at random.
     pub loss: f64,
-    /// Packets that find more than so many others waiting are marked instead of lost, if their ends agreed on that
+    /// A packet that finds more than this many others waiting is marked instead of lost, if its ends have agreed on that
     /// (RFC 3168 5).
     pub mark_above: Option<usize>,
 }
 
-/// A direction with what is on its way.
+/// One direction, with its packets in flight.
 pub struct Path {
     spec: PathSpec,
     rng: Pcg64Mcg,
-    /// When the bottleneck has sent what waits there.
+    /// When the bottleneck has sent everything that waits there.
     busy_until: Time,
     /// When each packet that waits at the bottleneck leaves it.
     leaving: VecDeque<Time>,
-    /// In order of arrival at the other end.
+    /// Packets in flight, in order of their arrival at the other end.
     flying: VecDeque<(Time, Vec<u8>)>,
-    /// Packets lost at random and because the queue was full.
+    /// Number of packets lost at random or because the queue was full.
     pub lost: u64,
     pub marked: u64,
-    /// From when on packets longer than so many bytes are lost without a word. In order of time.
+    /// Times from which packets longer than a limit are silently lost, in order.
     pub limits: Vec<(Time, usize)>,
-    /// Longest packet that got through lately.
+    /// Longest packet that recently got through.
     pub longest: usize,
-    /// How many packets found how many others waiting, from `measured_from` on.
+    /// Histogram of the number of waiting packets that each packet found, from `measured_from` on.
     pub found_waiting: Vec<u64>,
     pub measured_from: Time,
 }
 
-/// Where an IPv4 header has its ECN bits, and its checksum.
+/// Positions of the ECN bits and of the checksum in an IPv4 header.
 const TRAFFIC_CLASS: usize = 1;
 const CHECKSUM: std::ops::Range<usize> = 10..12;
 
@@ -73,7 +73,7 @@ impl Path {
         }
     }
 
-    /// Longest packet that gets through, bytes.
+    /// Returns the length of the longest packet that gets through, in bytes.
     fn limit(&self, now: Time) -> usize {
         let begun = self.limits.iter().rev().find(|(from, _)| *from <= now);
         begun.map_or(usize::MAX, |&(_, len)| len)
@@ -108,7 +108,7 @@ impl Path {
             .push_back((self.busy_until + self.spec.delay, packet));
     }
 
-    /// When the next packet arrives.
+    /// Returns when the next packet arrives.
     pub fn next(&self) -> Option<Time> {
         self.flying.front().map(|&(time, _)| time)
     }
@@ -121,7 +121,7 @@ impl Path {
     }
 }
 
-/// Writes "congestion experienced" into an IPv4 header.
+/// Sets "congestion experienced" in an IPv4 header.
 fn mark(packet: &mut [u8]) {
     packet[TRAFFIC_CLASS] |= 3;
     packet[CHECKSUM].fill(0);

@@ -3,50 +3,50 @@
 use crate::path::{Path, PathSpec};
 use baton_wire::{Span, Time};
 
-/// A host with one or more flows. Data goes from the end that opens to the one that listens, or the other way.
+/// A host with one or more flows. Data goes from the opening end to the listening end, or the other way.
 pub trait End {
-    /// Takes in an IP packet.
+    /// Handles an IP packet.
     fn receive(&mut self, now: Time, packet: &[u8]);
     /// Runs timers and the application.
     fn step(&mut self, now: Time);
-    /// The next IP packet to send.
+    /// Returns the next IP packet to send.
     fn transmit(&mut self, now: Time) -> Option<Vec<u8>>;
-    /// When it wants to be stepped again, if ever.
+    /// Returns when the end has to be stepped again, if ever.
     fn next(&mut self, now: Time) -> Option<Time>;
-    /// Bytes that the application of each flow has received.
+    /// Returns how many bytes the application of each flow has received.
     fn received(&self) -> Vec<u64>;
 }
 
-/// What a flow is for at one end.
+/// Role of a flow at one end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Writes as much as it can.
     Source,
-    /// Reads and checks.
+    /// Reads and checks data.
     Sink,
 }
 
-/// Steps at one moment at most: no more than there is to send.
+/// Maximum number of steps at one moment.
 const MOST_STEPS: usize = 100_000;
 
-/// What a run came to.
+/// Result of a run.
 pub struct Outcome {
     /// Bytes that each flow delivered.
     pub received: Vec<u64>,
-    /// Packets lost on the way of the data.
+    /// Packets lost in the direction of the data.
     pub lost: u64,
-    /// Packets marked on the way of the data.
+    /// Packets marked in the direction of the data.
     pub marked: u64,
-    /// How many packets of the run's second half found how many others waiting at the bottleneck.
+    /// Histogram of the number of packets waiting at the bottleneck that each packet of the run's second half found.
     found_waiting: Vec<u64>,
-    /// Bytes that each flow had delivered at the end of each tenth of the run.
+    /// Bytes that each flow had delivered by the end of each tenth of the run.
     pub progress: Vec<Vec<u64>>,
-    /// Longest packet with data that got through in each tenth of the run, bytes.
+    /// Longest data packet that got through in each tenth of the run, in bytes.
     pub longest: Vec<usize>,
 }
 
 impl Outcome {
-    /// Packets that waited at the bottleneck, on average over those that came in the run's second half.
+    /// Returns the mean number of packets that waited at the bottleneck, over packets that arrived in the run's second half.
     pub fn mean_queue(&self) -> f64 {
         let packets: u64 = self.found_waiting.iter().sum();
         let waiting = self.found_waiting.iter().enumerate();
@@ -54,19 +54,19 @@ impl Outcome {
         sum as f64 / packets.max(1) as f64
     }
 
-    /// Bytes that each flow delivered from one tenth of the run to another.
+    /// Returns the bytes that each flow delivered between two tenths of the run.
     pub fn between(&self, from: usize, to: usize) -> Vec<u64> {
         let tenths = self.progress[from].iter().zip(&self.progress[to]);
         tenths.map(|(from, to)| to - from).collect()
     }
 }
 
-/// Lets `source` send to `sink` for `span`; losses and the bottleneck are the same in both directions.
+/// Lets `source` send to `sink` for `span`, with the same losses and bottleneck in both directions.
 pub fn run(source: &mut dyn End, sink: &mut dyn End, path: PathSpec, span: Span) -> Outcome {
     run_over(source, sink, Path::new(path, 1), Path::new(path, 2), span)
 }
 
-/// The same over these two ways.
+/// Lets `source` send to `sink` for `span` over these two paths.
 pub fn run_over(
     source: &mut dyn End,
     sink: &mut dyn End,
@@ -110,7 +110,7 @@ pub fn run_over(
     }
 }
 
-/// All that one end does at one moment.
+/// Does everything that one end can do at one moment.
 fn exchange(now: Time, end: &mut dyn End, inward: &mut Path, outward: &mut Path) {
     while let Some(packet) = inward.receive(now) {
         end.receive(now, &packet);

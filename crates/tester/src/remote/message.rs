@@ -1,89 +1,89 @@
-//! What tester and reflector say, and how it crosses the wire.
+//! Messages between tester and reflector, and their encoding in frames.
 
 use crate::environment::{Environment, Interface};
 use crate::task::{Outcome, Task};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// Of their frames: IEEE 802 Local Experimental Ethertype 1.
+/// Type of the frames: IEEE 802 Local Experimental Ethertype 1.
 pub const ETHERTYPE: u16 = 0x88b5;
 
 const MAGIC: [u8; 4] = *b"BTN1";
 const HEADER_BYTES: usize = 16;
-/// Bytes of a message in one frame; the least MTU of an Ethernet is more.
+/// Bytes of a message in one frame, less than the minimum MTU of Ethernet.
 const PART_BYTES: usize = 1_400;
-/// Both ends must be of one version: what tasks and outcomes hold belongs to the program.
+/// Both ends must have the same version, since tasks and outcomes depend on the program.
 pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// What the tester asks.
+/// Message from the tester.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Question {
-    /// Who are you?
+    /// Asks the reflector to identify itself.
     Hello {
         /// The tester's version.
         version: String,
     },
-    /// Get ready for this.
+    /// Asks the reflector to prepare for a task.
     Prepare {
-        /// The reflector's part.
+        /// The reflector's task.
         task: Box<Task>,
     },
-    /// Do it.
+    /// Starts the task.
     Go,
-    /// How far are you? The tester says which streams it has sent itself.
+    /// Asks for progress, and reports which streams the tester has sent completely.
     Status {
-        /// Frames of each stream whose sender is done.
+        /// Number of frames of each stream whose sender is done.
         handed: [Option<u64>; 2],
     },
-    /// Give it up.
+    /// Aborts the task.
     Abort,
 }
 
-/// What the reflector answers.
+/// Message from the reflector.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
-    /// Who it is.
+    /// Identifies the reflector.
     Welcome(Box<Welcome>),
-    /// As asked.
+    /// The request was fulfilled.
     Done,
-    /// It is still at work.
+    /// The task is in progress.
     Working {
-        /// Frames of each stream whose sender is done.
+        /// Number of frames of each stream whose sender is done.
         handed: [Option<u64>; 2],
     },
-    /// What came of the task.
+    /// Outcome of the task.
     Outcome(Box<Outcome>),
-    /// It cannot be; why.
+    /// The request cannot be fulfilled.
     Refused {
-        /// In words for people.
+        /// The reason, in words.
         reason: String,
     },
 }
 
-/// Who a reflector is.
+/// Identification of a reflector.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Welcome {
-    /// Its version.
+    /// The reflector's version.
     pub version: String,
-    /// Its machine.
+    /// The reflector's machine.
     pub environment: Environment,
-    /// Its interface.
+    /// The reflector's interface.
     pub interface: Interface,
 }
 
-/// Which message a frame is part of.
+/// Identifies the message that a frame is part of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Key {
     pub(super) session: u32,
     pub(super) number: u32,
 }
 
-/// The frames of a message, without Ethernet headers.
+/// Splits a message into frames, without Ethernet headers.
 ///
 /// # Panics
-/// It takes more than 255 frames: nothing that is said here is so long.
+/// The message needs more than 255 frames, which no message of this protocol does.
 pub(super) fn parts_of(key: Key, message: &impl Serialize) -> Vec<Vec<u8>> {
     let text = serde_json::to_vec(message).expect("messages are plain data");
     let chunks: Vec<&[u8]> = text.chunks(PART_BYTES).collect();
@@ -101,7 +101,7 @@ pub(super) fn parts_of(key: Key, message: &impl Serialize) -> Vec<Vec<u8>> {
     (0..).zip(&chunks).map(part).collect()
 }
 
-/// Puts a message together.
+/// Reassembles a message.
 #[derive(Debug, Default)]
 pub(super) struct Assembly {
     key: Option<Key>,
@@ -109,7 +109,8 @@ pub(super) struct Assembly {
 }
 
 impl Assembly {
-    /// A frame has come, without its Ethernet header: gives the message that is whole by it. Anything may come.
+    /// Handles a frame without its Ethernet header, and returns the message that the frame completes, if any. The frame may have any
+    /// content.
     pub(super) fn handle<M: DeserializeOwned>(&mut self, frame: &[u8]) -> Option<(Key, M)> {
         let (header, rest) = frame.split_first_chunk::<HEADER_BYTES>()?;
         let word = |at: usize| {

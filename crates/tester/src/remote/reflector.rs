@@ -1,4 +1,4 @@
-//! The reflector: an interface that does what a tester on another machine asks.
+//! The reflector: an interface that does tasks for a tester on another machine.
 
 use super::message::{Answer, Assembly, ETHERTYPE, Key, Question, VERSION, Welcome, parts_of};
 use crate::environment::mac_text;
@@ -12,40 +12,40 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// How often it looks whether it is to end.
+/// How often the reflector checks whether it has to stop.
 const LOOK: Duration = Duration::from_millis(50);
-/// A tester that says nothing for so long is gone.
+/// Silence after which a tester is considered gone.
 const LONGEST_SILENCE: Duration = Duration::from_secs(10);
 
-/// A trial under way: the station, when it is done.
+/// Thread of a trial in progress, which returns the station when it is done.
 type Work = JoinHandle<(Station, Result<(), TesterError>)>;
 
-/// What the station does.
+/// State of the station.
 enum State {
     Idle(Station),
     Ready(Station, Box<Task>),
     Working(Work, Arc<Signal>),
 }
 
-/// Who asks.
+/// The current tester.
 struct Asker {
     mac: [u8; 6],
     session: u32,
     heard: Instant,
 }
 
-/// An interface that takes part in tests of others.
+/// An interface that takes part in tests of other machines.
 pub struct Reflector {
     socket: EtherSocket,
     welcome: Welcome,
     state: Option<State>,
     asker: Option<Asker>,
-    /// The last answer, for who did not get it.
+    /// The last answer, in case the tester did not receive it.
     last: Option<(Key, Vec<Vec<u8>>)>,
 }
 
 impl Reflector {
-    /// With this station, which is on an interface of `namespace`.
+    /// Creates a reflector with this station, which is on an interface of `namespace`.
     ///
     /// # Errors
     /// There is no permission.
@@ -65,10 +65,10 @@ impl Reflector {
         })
     }
 
-    /// Answers until `stop` says so; tells `news` of testers that come and go.
+    /// Answers questions until `stop` returns true; calls `news` when testers come and go.
     ///
     /// # Errors
-    /// The interface is gone.
+    /// The interface no longer exists.
     pub fn run(
         &mut self,
         stop: impl Fn() -> bool,
@@ -101,7 +101,7 @@ impl Reflector {
         news: &mut impl FnMut(&str),
     ) -> Result<(), TesterError> {
         if let Some((_, parts)) = self.last.as_ref().filter(|(last, _)| *last == key) {
-            // It was lost, or came too late.
+            // The answer was lost or late.
             for part in parts {
                 self.socket.send(from, part)?;
             }
@@ -124,7 +124,7 @@ impl Reflector {
         Ok(())
     }
 
-    /// One tester at a time.
+    /// Admits one tester at a time.
     fn admit(
         &mut self,
         from: [u8; 6],
@@ -229,7 +229,7 @@ impl Reflector {
         Ok(Answer::Outcome(Box::new(outcome?)))
     }
 
-    /// Ends what is under way.
+    /// Aborts the task in progress.
     fn give_up(&mut self) -> Result<(), TesterError> {
         let station = match self.state.take() {
             Some(State::Working(work, signal)) => {

@@ -1,4 +1,4 @@
-//! The tester's end: a partner that is asked to do its part.
+//! The tester's end of the protocol: a peer that delegates its tasks to a reflector.
 
 use super::message::{Answer, Assembly, ETHERTYPE, Key, Question, VERSION, Welcome, parts_of};
 use crate::environment::mac_text;
@@ -11,13 +11,13 @@ use baton_live::within;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What is not answered is asked again after so long, and given up after so many times.
+/// Time after which an unanswered question is repeated, and the maximum number of attempts.
 const AGAIN: Duration = Duration::from_millis(100);
 const MOST_TIMES: u32 = 30;
-/// How often it looks what the others have done. Frames of its own are few while frames are counted.
+/// How often this end checks what the others have done. It sends few frames of its own while frames are counted.
 const LOOK: Duration = Duration::from_millis(20);
 const STATUS_EVERY: Duration = Duration::from_secs(1);
-/// So long after it should be over the reflector is given up.
+/// How long after the expected end of a task the reflector is given up.
 const LONGEST_END: Duration = Duration::from_secs(20);
 
 /// A reflector on the link of an interface.
@@ -31,10 +31,10 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// The reflector with address `mac`, on the link of `interface`.
+    /// Connects to the reflector with address `mac` on the link of `interface`.
     ///
     /// # Errors
-    /// It does not answer, or is of another version.
+    /// The reflector does not answer, or has another version.
     pub fn greet(
         interface: &str,
         namespace: Option<&str>,
@@ -110,7 +110,7 @@ impl Remote {
         }
     }
 
-    /// Tells what this end has done; true when the reflector has done its part.
+    /// Reports what this end has done; returns true when the reflector has finished its task.
     fn exchange(&mut self, signal: &Signal) -> Result<bool, TesterError> {
         let handed = [FROM_NIC, TO_NIC].map(|stream| signal.handed(stream));
         match self.ask(&Question::Status { handed })? {
@@ -125,7 +125,7 @@ impl Remote {
                 Ok(false)
             }
             Answer::Outcome(outcome) => {
-                // With TCP the first that is done ends both; of frames it says how many there were.
+                // With TCP, the first end that is done ends both. With datagrams, the outcome gives the number of frames.
                 if outcome.tcp.is_some() {
                     signal.done(FROM_NIC, 0);
                 }
@@ -140,7 +140,7 @@ impl Remote {
     }
 }
 
-/// How long a task takes at most, as far as it is known before.
+/// Returns the maximum duration of a task, as far as it is known beforehand.
 fn length(task: &Task) -> Duration {
     let ns = match &task.work {
         Work::Datagrams {
@@ -177,7 +177,7 @@ impl Peer for Remote {
         let start = Instant::now();
         let mut asked = start;
         let length = length(task);
-        // Whoever only receives is done when this end has sent.
+        // A receiver is done only after this end has sent.
         let receives = matches!(&task.work, Work::Datagrams { send: None, .. });
         loop {
             thread::sleep(LOOK);

@@ -1,4 +1,4 @@
-//! Connections that are opened and closed.
+//! Opens and closes connections.
 
 use super::{FIRST_PORT, LONGEST_END, PORT, PORTS, Part};
 use crate::task::{TcpCounts, TcpTask};
@@ -7,13 +7,13 @@ use baton_live::Application;
 use baton_tcp::{CloseReason, ConnId, Event, ListenerId};
 use baton_wire::{Endpoint, Flow, Span, Time};
 
-/// Connections that are open at a time, at most.
+/// Maximum number of open connections.
 const MOST_OPEN: u64 = 1_024;
-/// Connections that are opened before the loop takes frames in again.
+/// Maximum number of connections that are opened before the loop receives frames again.
 const MOST_AT_ONCE: u64 = 32;
-/// What was due before the end may be opened so much later.
+/// How long after the end connections that were due may still be opened.
 const GRACE: Span = Span::from_ms(2);
-/// At low rates the loop looks so often whether one is due.
+/// How often the loop checks, at low rates, whether a connection is due.
 const LOOK: Span = Span::from_us(50);
 
 /// Opens connections at a rate, and closes each once it is open.
@@ -22,15 +22,15 @@ pub(super) struct Opener {
     own: Endpoint,
     other: Endpoint,
     rate: f64,
-    /// Those before are opened, but not counted.
+    /// Connections before this time are opened, but not counted.
     from: Time,
     until: Time,
     start: Time,
-    /// Those of the warm-up, and those that count.
+    /// Number of connections of the warm-up, and of counted connections.
     opened: u64,
     counted: u64,
-    /// Connections that have not ended: of the warm-up, and how many that count. One of the former may take a second, if a segment was
-    /// lost: the others do not wait for it.
+    /// Connections that have not ended: those of the warm-up, and the number of counted ones. If a segment was lost, a connection of the
+    /// warm-up may take a second; counted connections do not wait for it.
     warm: Vec<ConnId>,
     open: u64,
     completed: u64,
@@ -39,7 +39,7 @@ pub(super) struct Opener {
 }
 
 impl Opener {
-    /// Begins now.
+    /// Creates an opener that begins now.
     pub(super) fn new(task: &TcpTask, rate: f64, now: Time) -> Self {
         let from = now + Span::from_ns(task.warm_up_ns);
         Self {
@@ -59,12 +59,12 @@ impl Opener {
         }
     }
 
-    /// Connections that are due between two moments.
+    /// Returns the number of connections due between two moments.
     fn due(&self, from: Time, now: Time) -> u64 {
         (now.min(self.until).saturating_since(from).as_secs_f64() * self.rate) as u64
     }
 
-    /// Connections that are to be counted.
+    /// Returns the total number of connections to count.
     fn all(&self) -> u64 {
         self.due(self.from, self.until)
     }
@@ -93,7 +93,7 @@ impl Opener {
         }
     }
 
-    /// From the next port, if that is free.
+    /// Opens a connection from the next port, if that port is free.
     fn open_one(&mut self, now: Time, host: &mut Host) -> Option<ConnId> {
         let local = Endpoint::new(self.own.addr, FIRST_PORT + self.next_port);
         self.next_port = (self.next_port + 1) % PORTS;
@@ -152,7 +152,7 @@ impl Part for Opener {
     }
 }
 
-/// Takes connections, and closes each when the other end has.
+/// Accepts connections, and closes each after the other end has.
 #[derive(Debug)]
 pub(super) struct Acceptor {
     listener: ListenerId,
@@ -160,7 +160,7 @@ pub(super) struct Acceptor {
 }
 
 impl Acceptor {
-    /// Takes all connections.
+    /// Listens for connections.
     pub(super) fn listen(task: &TcpTask, host: &mut Host) -> Self {
         let local = Endpoint::new(task.own.into(), PORT);
         Self {
@@ -185,7 +185,7 @@ impl Application for Acceptor {
 
 impl Part for Acceptor {
     fn is_done(&self, _now: Time) -> bool {
-        // Who opens them says when.
+        // The opener decides when the trial is done.
         false
     }
 

@@ -1,4 +1,4 @@
-//! Data over several connections, as fast as it may go.
+//! Sends data over several connections as fast as possible.
 
 use super::{FIRST_PORT, PORT, PORTS, Part};
 use crate::error::TesterError;
@@ -9,10 +9,10 @@ use baton_tcp::{ConnId, Event, ListenerId};
 use baton_wire::{Endpoint, Flow, Span, Time};
 use bytes::Bytes;
 
-/// Written at once.
+/// Number of bytes written at once.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// Writes to connections that it has opened.
+/// Opens connections and writes to them.
 #[derive(Debug)]
 pub(super) struct Writer {
     piece: Bytes,
@@ -21,7 +21,7 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Opens the connections, from ports that the trial before did not use.
+    /// Opens the connections from ports that the previous trial did not use.
     pub(super) fn open(
         task: &TcpTask,
         trial: u8,
@@ -48,7 +48,7 @@ impl Writer {
 
     fn write(&self, conn: ConnId, host: &mut Host) {
         while host.stack().send_space(conn) > 0 {
-            // That it has just ended is told by another event.
+            // If the connection has just ended, another event reports that.
             let written = host.stack_mut().write(conn, self.piece.clone());
             if written.is_err() {
                 break;
@@ -71,7 +71,7 @@ impl Application for Writer {
 
 impl Part for Writer {
     fn is_done(&self, _now: Time) -> bool {
-        // The reader says when.
+        // The reader decides when the trial is done.
         false
     }
 
@@ -84,19 +84,19 @@ impl Part for Writer {
     }
 }
 
-/// Reads what comes.
+/// Accepts connections and reads their data.
 #[derive(Debug)]
 pub(super) struct Reader {
     listener: ListenerId,
     warm_up: Span,
     duration: Span,
-    /// When it begins to count: some time after the first data.
+    /// When counting starts: some time after the first data.
     from: Option<Time>,
     bytes: u64,
 }
 
 impl Reader {
-    /// Takes all connections.
+    /// Listens for connections.
     pub(super) fn listen(task: &TcpTask, host: &mut Host) -> Self {
         const BACKLOG: usize = 1024;
         let local = Endpoint::new(task.own.into(), PORT);

@@ -1,22 +1,22 @@
-//! Segments in text and their headers.
+//! Conversion between segments in text form and headers.
 
 use super::{OptionsText, SegmentText};
 use baton_wire::{Ecn, Flags, Header, Options, SackBlock, SeqNr, Timestamps};
 
-/// What a segment's numbers count from: the initial sequence numbers of who sends it and of who gets it.
+/// Origins of a segment's relative numbers: the initial sequence numbers of its sender and receiver.
 #[derive(Clone, Copy, Debug)]
 pub struct Numbers {
-    /// Of the sender.
+    /// Initial sequence number of the sender.
     pub sender: SeqNr,
-    /// Of the receiver.
+    /// Initial sequence number of the receiver.
     pub receiver: SeqNr,
 }
 
-/// Window of segments that do not name one.
+/// Window of segments that do not specify one.
 const USUAL_WINDOW: u16 = 65_535;
 
 impl SegmentText {
-    /// Its header, with these timestamps.
+    /// Returns the segment's header, with the given timestamps.
     pub fn header(&self, numbers: Numbers, timestamps: Option<Timestamps>) -> Header {
         let Numbers { sender, receiver } = numbers;
         let given = self.options.clone().unwrap_or_default();
@@ -41,7 +41,7 @@ impl SegmentText {
         }
     }
 
-    /// All that a header says, before `len` bytes of data; timestamps count from `first_timestamp`.
+    /// Converts a header followed by `len` bytes of data to text form; timestamps are relative to `first_timestamp`.
     pub fn of(header: &Header, len: u32, ecn: Ecn, numbers: Numbers, first_timestamp: u32) -> Self {
         let Numbers { sender, receiver } = numbers;
         let start = header.seq - sender;

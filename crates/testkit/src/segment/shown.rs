@@ -1,9 +1,9 @@
-//! A segment as text would have it.
+//! Formatting of segments as text.
 
 use super::{ECN_NAMES, LETTERS, OptionsText, SegmentText};
 use std::fmt;
 
-/// A relative number: before the initial one it is negative.
+/// Converts a relative number for display; numbers before the initial one are negative.
 fn shown(value: u32) -> i64 {
     if value > u32::MAX - (1 << 24) {
         i64::from(value as i32)

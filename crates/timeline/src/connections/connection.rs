@@ -1,4 +1,4 @@
-//! One connection, and what is kept of it until it is known whether it is chosen.
+//! One connection, and its events until it is known whether the connection is chosen.
 
 use super::Within;
 use crate::writer::{Grain, Track, Value};
@@ -6,10 +6,10 @@ use baton_wire::{Endpoint, Flags, Header, SeqNr, Time};
 use std::collections::VecDeque;
 use std::io::Write;
 
-/// Events of a connection that are kept at most until it is known whether it is chosen.
+/// Maximum number of events of a connection that are kept until it is known whether the connection is chosen.
 const MOST_KEPT: usize = 256;
 
-/// Which way a segment goes.
+/// Direction of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Way {
@@ -19,7 +19,7 @@ pub enum Way {
     Out,
 }
 
-/// Names of segments: what they are, sent for the first time or again, by [`Way`].
+/// Names of segments: type, first transmission or retransmission, [`Way`].
 const NAMES: [[[&str; 2]; 2]; 5] = [
     [["RST in", "RST out"], ["RST in", "RST out"]],
     [["SYN in", "SYN out"], ["SYN again in", "SYN again out"]],
@@ -28,29 +28,29 @@ const NAMES: [[[&str; 2]; 2]; 5] = [
     [["ACK in", "ACK out"], ["ACK in", "ACK out"]],
 ];
 
-/// Something that happened to a connection.
+/// An event of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum What {
-    /// It lives there from now on.
+    /// The connection is at this place from now on.
     Lives(&'static str),
-    /// It is over.
+    /// The connection ends.
     Ends,
-    /// A segment of so many bytes from there on, in relation to the first; and what it acknowledges.
+    /// A segment with `bytes` bytes from `seq` on, relative to the first, and its acknowledgment.
     Segment {
         name: &'static str,
         seq: u32,
         bytes: u32,
         ack: u32,
     },
-    /// Something else, and why.
+    /// Another event, and its reason.
     Moment(&'static str, &'static str),
 }
 
-/// What one end has sent.
+/// Data that one end has sent.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sent {
     first: SeqNr,
-    /// Behind the last.
+    /// Sequence number after the last byte.
     end: SeqNr,
     fin: bool,
 }
@@ -59,25 +59,25 @@ struct Sent {
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) number: u64,
-    /// Where it lives now.
+    /// Current place of the connection.
     pub(super) place: &'static str,
-    /// Where it lived, and since when, before what is kept.
+    /// Place of the connection before the kept events, and since when.
     lives: &'static str,
     since: Time,
     sent: [Sent; 2],
     pub(super) is_chosen: bool,
     pub(super) is_over: bool,
-    /// Once something was written. A track that found no room is none.
+    /// The connection's track, once an event was written; the inner `None` says that there was no space for a track.
     pub(super) track: Option<Option<Track>>,
-    /// A span is open on it.
+    /// Whether a span is open on the track.
     pub(super) is_open: bool,
-    /// It ended before anything was written.
+    /// Whether the connection ended before any event was written.
     had_ended: bool,
     pub(super) kept: VecDeque<(Time, What)>,
 }
 
 impl Connection {
-    /// The so manyth that was opened, by a segment of the client with that sequence number; it lives there.
+    /// Creates connection number `number`, opened by a segment from the client with sequence number `seq`. Its place is `home`.
     pub(super) fn new(
         (number, seq): (u64, SeqNr),
         now: Time,
@@ -101,17 +101,17 @@ impl Connection {
         }
     }
 
-    /// Whether the client's numbers begin with this one.
+    /// Returns whether `seq` is the client's initial sequence number.
     pub(super) fn begins_with(&self, seq: SeqNr) -> bool {
         self.sent[Way::In as usize].first == seq
     }
 
-    /// Whether both ends have said that they are done.
+    /// Reports whether both ends have sent a FIN.
     pub(super) fn has_both_ends(&self) -> bool {
         self.sent.iter().all(|sent| sent.fin)
     }
 
-    /// What a segment is, and whether it was sent before.
+    /// Returns the event for a segment, and whether the segment is a retransmission.
     pub(super) fn take(&mut self, way: Way, header: &Header, bytes: u32) -> (What, bool) {
         let flags = header.flags;
         let (syn, fin) = (flags.contains(Flags::SYN), flags.contains(Flags::FIN));
@@ -145,7 +145,7 @@ impl Connection {
         (what, again)
     }
 
-    /// Keeps what may be written later: the latest.
+    /// Keeps an event that may be written later. Only the latest are kept.
     pub(super) fn keep(&mut self, at: Time, what: What) {
         if self.kept.len() == MOST_KEPT
             && let Some((at, what)) = self.kept.pop_front()
@@ -155,7 +155,7 @@ impl Connection {
         self.kept.push_back((at, what));
     }
 
-    /// Something was not written.
+    /// Updates the state for an event that is not written.
     pub(super) fn pass(&mut self, at: Time, what: What) {
         match what {
             What::Lives(place) => (self.lives, self.since) = (place, at),

@@ -1,6 +1,6 @@
-//! The sum in the longest registers of a processor: 32 or 64 bytes, where every x86-64 processor has 16.
+//! Computes the sum in the longest registers of the processor: 32 or 64 bytes, while every x86-64 processor has 16.
 //!
-//! Vector units are reached by `std::arch`, whose functions may run only where the processor has them; hence `unsafe`.
+//! Vector units are accessed through `std::arch`, whose functions may run only if the processor supports them; hence `unsafe`.
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::{
@@ -10,11 +10,11 @@ use std::arch::x86_64::{
     _mm512_storeu_si512, _mm512_xor_si512,
 };
 
-/// Shorter runs, such as headers, are summed word by word: gathering a register's lanes would cost more.
+/// Minimum number of bytes. Shorter runs, such as headers, are summed word by word: combining a register's lanes would cost more.
 const LEAST_BYTES: usize = 64;
 
-/// The sum of 16-bit words of as many bytes as fill registers, and the bytes that are left. `None` where there are few, and where the processor
-/// has no longer registers than any.
+/// Returns the sum of 16-bit words of all bytes that fill registers, and the remaining bytes. Returns `None` if there are few bytes, or if
+/// the processor has no long registers.
 #[inline]
 pub(super) fn sum_of_most(bytes: &[u8]) -> Option<(u64, &[u8])> {
     if bytes.len() < LEAST_BYTES {
@@ -33,16 +33,16 @@ pub(super) fn sum_of_most(bytes: &[u8]) -> Option<(u64, &[u8])> {
     None
 }
 
-/// Defines a sum in registers of one kind. Vector units multiply and add neighbouring *signed* words in one instruction; with its highest bit
-/// flipped, an unsigned word is a signed one that is smaller by 2^15. Two registers at a time, each into a sum of its own, which need not wait
-/// for the other.
+/// Defines a sum in registers of one kind. Vector units multiply and add neighbouring *signed* words in one instruction; with its highest
+/// bit flipped, an unsigned word is a signed word that is smaller by 2^15. Each of two registers adds to a sum of its own, so that neither
+/// waits for the other.
 macro_rules! define_sum {
     ($name:ident, $feature:literal, $register:ty, $zero:ident, $all:ident, $load:ident, $store:ident, $xor:ident, $madd:ident, $add:ident) => {
         #[target_feature(enable = $feature)]
         fn $name(vectors: &[[u8; size_of::<$register>()]]) -> u64 {
             let (flip, ones) = ($all(i16::MIN), $all(1));
             let sum_pairs = |vector: &[u8; size_of::<$register>()]| {
-                // SAFETY: there are as many bytes as are loaded, and the load asks for no alignment.
+                // SAFETY: the vector has as many bytes as are loaded, and the load requires no alignment.
                 let words = unsafe { $load(vector.as_ptr().cast::<$register>()) };
                 $madd($xor(words, flip), ones)
             };
@@ -56,7 +56,7 @@ macro_rules! define_sum {
                 sums[0] = $add(sums[0], sum_pairs(last));
             }
             let mut lanes = [0i32; size_of::<$register>() / 4];
-            // SAFETY: the array has room for a register, and the store asks for no alignment.
+            // SAFETY: the array has space for a register, and the store requires no alignment.
             unsafe {
                 $store(
                     lanes.as_mut_ptr().cast::<$register>(),

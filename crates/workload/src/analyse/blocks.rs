@@ -1,15 +1,15 @@
-//! Requests for files as references to blocks.
+//! Conversion of requests for files to references to blocks.
 
 use crate::log::Log;
 use crate::session::Sessions;
 use baton_cache::Reference;
 
-/// Blocks of all files at most, so that a size that is a slip of the pen does not take all memory: 4 TB by 4 KB.
+/// Maximum number of blocks of all files, so that a mistyped size does not use up the memory: 4 TB with blocks of 4 KB.
 const MAX_BLOCKS: u64 = 1 << 30;
-/// References of a string at most; one takes eight bytes.
+/// Maximum number of references in a string; a reference takes eight bytes.
 const MAX_REFERENCES: u64 = 1 << 29;
 
-/// The numbers of all blocks of all files, dense and from 0.
+/// Numbering of all blocks of all files, consecutive from 0.
 #[derive(Clone, Debug)]
 pub struct Blocks {
     /// The first block of each file.
@@ -21,7 +21,7 @@ pub struct Blocks {
 /// Why references cannot be numbered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum BlocksError {
-    /// A block is at least 512 bytes, at most a gigabyte, and a power of two.
+    /// The size of a block must be a power of two, at least 512 bytes and at most a gigabyte.
     #[error("found {0}; expected a power of two of 512 to 1073741824")]
     BlockBytes(u64),
     /// The files have too many blocks.
@@ -36,7 +36,7 @@ impl Blocks {
     /// Numbers the blocks of files of these sizes in bytes.
     ///
     /// # Errors
-    /// The block size makes no sense, or there are too many blocks.
+    /// The block size is invalid, or there are too many blocks.
     pub fn new(sizes: &[u64], block_bytes: u64) -> Result<Self, BlocksError> {
         let sensible = block_bytes.is_power_of_two() && (512..=1 << 30).contains(&block_bytes);
         if !sensible {
@@ -58,17 +58,17 @@ impl Blocks {
         })
     }
 
-    /// How many there are.
+    /// Returns the number of blocks.
     pub const fn count(&self) -> u32 {
         self.count
     }
 
-    /// Size of a block in bytes.
+    /// Returns the size of a block in bytes.
     pub const fn block_bytes(&self) -> u32 {
         self.block_bytes
     }
 
-    /// The blocks of the first `content` bytes of `file`, which has no fewer.
+    /// Returns references to the first `content` bytes of `file`, whose size must be at least that.
     pub fn of_request(&self, file: u32, content: u64) -> impl Iterator<Item = Reference> + use<> {
         let block_bytes = u64::from(self.block_bytes);
         let first = self.first[file as usize];
@@ -79,18 +79,18 @@ impl Blocks {
     }
 }
 
-/// What one cache is asked for, in order.
+/// The references that one cache receives, in order.
 #[derive(Clone, Debug)]
 pub struct BlockString {
     /// The references.
     pub references: Vec<Reference>,
-    /// Blocks are less than this.
+    /// Upper bound of the block numbers.
     pub blocks: u32,
-    /// Blocks that are referenced at all.
+    /// Number of different blocks that are referenced.
     pub distinct: u32,
     /// Content bytes of all references.
     pub bytes: u64,
-    /// Content bytes of all references but the first to each block: what a cache that holds everything hits.
+    /// Content bytes of all references except the first to each block: the hits of an infinite cache.
     pub again_bytes: u64,
 }
 
@@ -115,12 +115,12 @@ impl BlockString {
         }
     }
 
-    /// What each of `caches` independent caches is asked for when connections are dealt out to them in turn: the trace
-    /// "split evenly" over network interfaces (network interface data caching paper, section 3). A connection stays
-    /// with its interface. The requests of one string are in order of time.
+    /// Distributes connections in turn to `caches` independent caches and returns the references that each cache receives: the trace "split
+    /// evenly" over network interfaces (network interface data caching paper, section 3). A connection stays with its interface. The
+    /// requests of each string are in order of time.
     ///
     /// # Errors
-    /// The block size makes no sense, or there are too many blocks.
+    /// The block size is invalid, or there are too many blocks.
     pub fn split(
         log: &Log,
         sessions: &Sessions,

@@ -1,31 +1,32 @@
-//! Hits of caches over their sizes: figure 3 of the network interface data caching paper, for any policy.
+//! Hits of caches as a function of their size: figure 3 of the network interface data caching paper, for any policy.
 
 use super::blocks::BlockString;
 use baton_cache::{AdmissionConfig, ByteBound, ReplacementConfig, Simulation, StackDistance};
 use serde::{Serialize, Serializer};
 
-/// Who decides what is in a cache.
+/// Policy that decides which blocks are in a cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Policy {
     /// An online policy.
     Online(ReplacementConfig, AdmissionConfig),
-    /// Belady's MIN, which may let blocks pass by: the most *blocks* that can be hit, counted in bytes. A real cache
-    /// that knew the future would do at least as well.
+    /// Belady's MIN, which may bypass the cache: it hits the maximum number of *blocks*, counted here in bytes. A real cache that knew the
+    /// future would do at least as well.
     Min,
-    /// The upper bound of the bytes that any policy can hit: [`ByteBound`].
+    /// Upper bound of the bytes that any policy can hit: [`ByteBound`].
     Bound,
 }
 
 impl Policy {
-    /// The policy whose hits follow for all sizes from one pass: [`lru_hit_bytes`].
+    /// The policy whose hits for all sizes are computed in one pass: [`lru_hit_bytes`].
     pub const LRU: Self = Self::Online(ReplacementConfig::Lru, AdmissionConfig::All);
 
-    /// Whether no real cache could have it.
+    /// Returns whether the policy needs to know the future, so that no real cache can use it.
     pub const fn knows_future(self) -> bool {
         matches!(self, Self::Min | Self::Bound)
     }
 
-    /// Bytes that caches of each of these numbers of slots hit, ascending. Who knows the future needs the `bound` made for `string`.
+    /// Returns the bytes that caches with each of these numbers of slots hit; `slots` is ascending. Policies that know the future need the
+    /// `bound` of `string`.
     ///
     /// # Panics
     /// The policy knows the future, and there is no bound.
@@ -49,7 +50,7 @@ impl Policy {
         slots.iter().map(hits).collect()
     }
 
-    /// The name in tables and on the command line, as in `lru`, `sieve+second-request` or `min`.
+    /// Returns the name in tables and on the command line, such as `lru`, `sieve+second-request` or `min`.
     pub fn name(self) -> String {
         match self {
             Self::Online(replacement, AdmissionConfig::All) => replacement.name().to_owned(),
@@ -68,11 +69,11 @@ impl Serialize for Policy {
     }
 }
 
-/// Bytes that an LRU cache of each of these numbers of slots hits, ascending: all in one pass.
+/// Returns the bytes that LRU caches with each of these numbers of slots hit, in one pass; `slots` is ascending.
 pub fn lru_hit_bytes(string: &BlockString, slots: &[u32]) -> Vec<u64> {
     debug_assert!(slots.is_sorted());
     let mut stack = StackDistance::new(string.blocks as usize);
-    // Bytes whose distance first fits the cache of this index.
+    // Bytes of references for which the cache of this index is the smallest that hits.
     let mut hits = vec![0u64; slots.len() + 1];
     for reference in &string.references {
         if let Some(distance) = stack.reference(reference.block) {
@@ -89,7 +90,7 @@ pub fn lru_hit_bytes(string: &BlockString, slots: &[u32]) -> Vec<u64> {
     hits
 }
 
-/// Bytes that one cache of `slots` slots hits.
+/// Returns the bytes that a cache of `slots` slots hits.
 pub fn hit_bytes(
     string: &BlockString,
     slots: u32,
@@ -106,7 +107,7 @@ pub fn hit_bytes(
     cache.hits().bytes
 }
 
-/// Bytes that Belady's MIN hits in a cache of `slots` slots; `bound` was made for `string`.
+/// Returns the bytes that Belady's MIN hits in a cache of `slots` slots; `bound` must belong to `string`.
 pub fn min_hit_bytes(string: &BlockString, bound: &ByteBound, slots: u32) -> u64 {
     if slots >= string.distinct {
         string.again_bytes
@@ -115,7 +116,7 @@ pub fn min_hit_bytes(string: &BlockString, bound: &ByteBound, slots: u32) -> u64
     }
 }
 
-/// Bytes that no policy exceeds in a cache of `slots` slots; `bound` was made for `string`.
+/// Returns the bytes that no policy exceeds in a cache of `slots` slots; `bound` must belong to `string`.
 pub fn most_hit_bytes(string: &BlockString, bound: &ByteBound, slots: u32) -> u64 {
     if slots >= string.distinct {
         string.again_bytes

@@ -1,4 +1,4 @@
-//! Connections and their lifetimes, the life of a connection being the packets sent over it.
+//! Connections and their lifetimes, where the lifetime of a connection is the number of packets sent on it.
 
 use super::ratio;
 use super::sizes::Sizes;
@@ -10,9 +10,9 @@ use serde::Serialize;
 const HEADER_BYTES: u64 = 250;
 /// Payload of a full segment: a 1500-byte MTU less IPv4 and TCP headers and the timestamps option.
 const SEGMENT_BYTES: u64 = 1448;
-/// Packets that the server sends beside data: SYN with ACK, and FIN.
+/// Packets that the server sends in addition to data: SYN with ACK, and FIN.
 const CONTROL_PACKETS: u64 = 2;
-/// Shares of connections, in percent, at which the curve is given.
+/// Percentages of connections at which the curve has points.
 const TOP_PERCENT: [u64; 8] = [1, 2, 5, 10, 20, 50, 80, 100];
 
 /// How requests are grouped into connections.
@@ -25,7 +25,7 @@ pub struct Connections {
 }
 
 impl Connections {
-    /// The connections of `sessions`, which `rule` made.
+    /// Computes the statistics of `sessions`, which were grouped by `rule`.
     pub fn of(sessions: &Sessions, rule: SessionRule) -> Self {
         let requests = sessions.iter().map(|c| c.len() as u64).collect();
         Self {
@@ -35,9 +35,8 @@ impl Connections {
     }
 }
 
-/// The figure of connection lifetimes (figure 4 of the handoff policies paper): connections are ranked by the packets
-/// that the server sends over them, and the curve tells which share of all packets and of all content bytes the top
-/// of the ranking has.
+/// Curve of connection lifetimes (figure 4 of the handoff policies paper). Connections are ranked by the packets that the server sends on
+/// them, and the curve shows the share of all packets and of all content bytes that the top of the ranking has.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Lifetimes {
     /// The curve, by ascending share of connections.
@@ -49,7 +48,7 @@ pub struct Lifetimes {
 /// A point of the curve.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct LifetimePoint {
-    /// The longest-lived connections, so many percent of all...
+    /// The longest-lived connections, this percentage of all...
     pub top_percent: u64,
     /// ...have this share of the packets, 0 to 1...
     pub packets: f64,
@@ -58,7 +57,7 @@ pub struct LifetimePoint {
 }
 
 impl Lifetimes {
-    /// The lifetimes of the connections of `log`.
+    /// Computes the lifetimes of the connections of `log`.
     pub fn of(log: &Log, sessions: &Sessions) -> Self {
         let connections = sessions.iter().map(|requests| {
             let bytes = || requests.iter().map(|&i| log.requests[i as usize].bytes);
@@ -67,7 +66,7 @@ impl Lifetimes {
         Self::of_connections(connections.collect())
     }
 
-    /// The lifetimes of connections with so many packets and content bytes each.
+    /// Computes the lifetimes of connections, given as the packets and content bytes of each.
     pub fn of_connections(mut connections: Vec<(u64, u64)>) -> Self {
         connections.sort_unstable_by_key(|&c| std::cmp::Reverse(c));
         let packets = Sizes::of(connections.iter().map(|c| c.0).collect());
@@ -86,7 +85,7 @@ impl Lifetimes {
         }
     }
 
-    /// The share of packets of the top so many percent of connections, if that is a point of the curve.
+    /// Returns the share of packets of the top `percent` percent of connections, if the curve has that point.
     pub fn top_packets(&self, percent: u64) -> Option<f64> {
         self.curve
             .iter()
@@ -94,15 +93,15 @@ impl Lifetimes {
             .map(|p| p.packets)
     }
 
-    /// The share of packets of the half of the connections that live shortest.
+    /// Returns the share of packets of the shorter-lived half of the connections.
     pub fn bottom_half_packets(&self) -> f64 {
         1.0 - self.top_packets(50).unwrap_or(1.0)
     }
 }
 
-/// Packets that a server sends over a connection with these responses (content bytes of each): full segments of
-/// header and content for each response, plus SYN with ACK and FIN. Pure ACKs are left out: nearly all requests are
-/// acknowledged by their response.
+/// Returns the number of packets that a server sends on a connection with these responses (content bytes of each): full segments of
+/// header and content for each response, plus SYN with ACK and FIN. Pure ACKs are not counted, since a response acknowledges its request in
+/// nearly all cases.
 pub fn packets_sent(responses: impl Iterator<Item = u64>) -> u64 {
     CONTROL_PACKETS
         + responses

@@ -1,4 +1,4 @@
-//! Temporal locality: what LRU caches of several sizes would hit.
+//! Temporal locality: hits of LRU caches of several sizes.
 
 use super::blocks::Blocks;
 use super::ratio;
@@ -25,16 +25,16 @@ const CACHE_BYTES: [u64; 11] = [
 /// Cache sizes in whole files.
 const CACHE_FILES: [u64; 6] = [10, 30, 100, 300, 1000, 3000];
 
-/// What LRU caches hit, starting empty.
+/// Hits of LRU caches that are empty at first.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Locality {
-    /// Caches of 4 KB blocks by size in bytes; empty if the log has no sizes, or impossible ones.
+    /// Caches of 4 KB blocks by size in bytes; empty if the log has no sizes, or invalid ones.
     pub caches: Vec<CachePoint>,
-    /// Caches of a number of files, whatever their size.
+    /// Caches of a number of files of any size.
     pub files: Vec<FilePoint>,
 }
 
-/// What an LRU cache of 4 KB file blocks hits.
+/// Hits of an LRU cache of 4 KB file blocks.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct CachePoint {
     /// Size of the cache.
@@ -43,17 +43,17 @@ pub struct CachePoint {
     pub byte_hits: f64,
 }
 
-/// What an LRU cache of whole files hits.
+/// Hits of an LRU cache of whole files.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct FilePoint {
-    /// How many files it holds.
+    /// Number of files that the cache holds.
     pub files: u64,
     /// Share of requests found in the cache, 0 to 1.
     pub request_hits: f64,
 }
 
 impl Locality {
-    /// The locality of `log` in its order of requests.
+    /// Computes the locality of `log` in its order of requests.
     pub fn of(log: &Log) -> Self {
         let blocks = Blocks::new(log.files.sizes(), BLOCK_BYTES);
         let caches = match blocks {
@@ -69,7 +69,7 @@ impl Locality {
         }
     }
 
-    /// Share of content bytes that a cache of `cache_mib` MiB hits, if that is one of the sizes computed.
+    /// Returns the share of content bytes that a cache of `cache_mib` MiB hits, if that size was computed.
     pub fn byte_hits(&self, cache_mib: u64) -> Option<f64> {
         self.caches
             .iter()
@@ -78,8 +78,7 @@ impl Locality {
     }
 }
 
-/// Replays every block of every response (file and content bytes) through LRU caches of these sizes, in ascending
-/// order.
+/// Replays every block of every response (file and content bytes) through LRU caches of these sizes, which are ascending.
 pub(crate) fn byte_hits(
     blocks: &Blocks,
     requests: impl Iterator<Item = (u32, u64)>,
@@ -91,7 +90,7 @@ pub(crate) fn byte_hits(
         .map(|bytes| bytes / u64::from(blocks.block_bytes()))
         .collect();
     let mut stack = StackDistance::new(blocks.count() as usize);
-    // Bytes whose distance first fits the cache of this index.
+    // Bytes of references for which the cache of this index is the smallest that hits.
     let mut hits = vec![0u64; cache_bytes.len()];
     let mut total = 0;
     for reference in requests.flat_map(|(file, content)| blocks.of_request(file, content)) {

@@ -1,4 +1,4 @@
-//! What is in a log: the numbers behind `baton trace`, and those by which a generated log is compared with its model.
+//! Statistics of a log: for `baton trace`, and for comparing a generated log with its model.
 
 mod blocks;
 mod curves;
@@ -21,30 +21,30 @@ use crate::session::{SessionRule, Sessions};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Everything `trace` tells about a log.
+/// All statistics that `baton trace` prints about a log.
 #[derive(Clone, Debug, Serialize)]
 pub struct Analysis {
-    /// Format it was read as.
+    /// Format as which the log was read.
     pub format: Format,
     /// Totals.
     pub totals: Totals,
-    /// What makes all this doubtful, in sentences.
+    /// Reasons to doubt these statistics, in sentences.
     pub warnings: Vec<String>,
-    /// Lines that were not understood.
+    /// Lines that could not be parsed.
     pub skipped: Skipped,
-    /// Requests by status, in order of status; status 0: the log has none.
+    /// Requests by status, in ascending order; status 0 means that the log has none.
     pub statuses: Vec<StatusCount>,
     /// Requests by method.
     pub methods: Vec<MethodCount>,
-    /// How requests are spread over files.
+    /// Distribution of requests over files.
     pub popularity: Popularity,
     /// Sizes of responses and files; absent if the log has no sizes.
     pub sizes: Option<SizePair>,
-    /// What LRU caches would hit.
+    /// Hits of LRU caches.
     pub locality: Locality,
-    /// How requests are grouped into connections.
+    /// Grouping of requests into connections.
     pub connections: Connections,
-    /// How packets and bytes are spread over connections; absent if the log has no sizes.
+    /// Distribution of packets and bytes over connections; absent if the log has no sizes.
     pub lifetimes: Option<Lifetimes>,
 }
 
@@ -59,11 +59,11 @@ pub struct Totals {
     pub urls: u64,
     /// Content bytes of all responses.
     pub content_bytes: u64,
-    /// Sum over files of the largest content seen.
+    /// Sum over all files of the largest content seen.
     pub footprint_bytes: u64,
     /// Requests whose size was logged as `-`.
     pub dashes: u64,
-    /// Bytes logged for responses whose status has no body (304, 204, 1xx), which are taken as 0.
+    /// Bytes logged for responses whose status has no body (304, 204, 1xx); they count as 0.
     pub bodiless_bytes: u64,
     /// Requests whose client is the first address of X-Forwarded-For.
     pub forwarded: u64,
@@ -93,17 +93,17 @@ impl Totals {
         }
     }
 
-    /// Mean content bytes of a response.
+    /// Returns the mean content bytes of a response.
     pub fn mean_bytes(&self) -> f64 {
         ratio(self.content_bytes, self.requests)
     }
 
-    /// Time from the first to the last request in seconds.
+    /// Returns the time from the first to the last request in seconds.
     pub fn duration_s(&self) -> f64 {
         (self.last_us - self.first_us) as f64 / 1e6
     }
 
-    /// Mean requests per second over that time.
+    /// Returns the mean number of requests per second over that time.
     pub fn requests_per_s(&self) -> f64 {
         let duration_s = self.duration_s();
         if duration_s > 0.0 {
@@ -114,7 +114,7 @@ impl Totals {
     }
 }
 
-/// How often a status occurs.
+/// Number of requests with a status.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct StatusCount {
     /// HTTP status.
@@ -123,7 +123,7 @@ pub struct StatusCount {
     pub requests: u64,
 }
 
-/// How often a method occurs.
+/// Number of requests with a method.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct MethodCount {
     /// HTTP method.
@@ -132,7 +132,7 @@ pub struct MethodCount {
     pub requests: u64,
 }
 
-/// Sizes of what is sent and of what is stored.
+/// Sizes of responses and of files.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct SizePair {
     /// Content bytes per response, responses without content included.
@@ -142,7 +142,7 @@ pub struct SizePair {
 }
 
 impl Analysis {
-    /// Analyses `log`; `rule` decides which requests share a connection.
+    /// Analyses `log`; `rule` determines which requests share a connection.
     pub fn of(log: &Log, rule: SessionRule) -> Self {
         let sessions = Sessions::new(&log.requests, rule);
         let sizes = log.has_sizes.then(|| SizePair {
@@ -179,7 +179,7 @@ fn count_by<K: Ord>(keys: impl Iterator<Item = K>) -> impl Iterator<Item = (K, u
     counts.into_iter()
 }
 
-/// `part / whole`, 0 if there is no whole.
+/// Returns `part / whole`, or 0 if `whole` is 0.
 pub(crate) fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 {
         0.0

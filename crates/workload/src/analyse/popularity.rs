@@ -1,10 +1,10 @@
-//! How requests are spread over files.
+//! Distribution of requests over files.
 
 use super::ratio;
 use crate::log::Log;
 use serde::Serialize;
 
-/// The numbers of most popular files whose share is given.
+/// Numbers of most popular files whose share is reported.
 const TOP: [usize; 7] = [1, 10, 30, 100, 300, 1000, 10_000];
 
 /// Popularity of files.
@@ -12,17 +12,17 @@ const TOP: [usize; 7] = [1, 10, 30, 100, 300, 1000, 10_000];
 pub struct Popularity {
     /// Shares of the most popular files.
     pub top: Vec<TopShare>,
-    /// Files requested only once.
+    /// Number of files requested only once.
     pub once: u64,
-    /// Estimate of the exponent `s` of Zipf's law, requests of the `k`-th most popular file proportional to `k^-s`:
-    /// a least-squares line through the logarithms, one point for each octave of rank. 0 if there are fewer than two.
+    /// Estimate of the exponent `s` of Zipf's law, by which requests for the `k`-th most popular file are proportional to `k^-s`: a
+    /// least-squares line through the logarithms, with one point for each octave of rank. 0 if there are fewer than two points.
     pub zipf_exponent: f64,
 }
 
 /// The share of the most popular files in all requests.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct TopShare {
-    /// So many most popular files...
+    /// This number of most popular files...
     pub files: u64,
     /// ...have this share of the requests, 0 to 1...
     pub requests: f64,
@@ -31,12 +31,12 @@ pub struct TopShare {
 }
 
 impl Popularity {
-    /// Number of files that were requested.
+    /// Returns the number of files that were requested.
     pub fn files(&self) -> u64 {
         self.top.last().map_or(0, |all| all.files)
     }
 
-    /// The share of requests that the so many most popular files have, if that is one of the numbers kept.
+    /// Returns the share of requests for the `files` most popular files, if it was computed.
     pub fn top_requests(&self, files: u64) -> Option<f64> {
         self.top
             .iter()
@@ -44,7 +44,7 @@ impl Popularity {
             .map(|t| t.requests)
     }
 
-    /// The popularity of the files of `log`.
+    /// Computes the popularity of the files of `log`.
     pub fn of(log: &Log) -> Self {
         let ranked = ranked(log);
         let requests: u64 = ranked.iter().map(|&(n, _)| n).sum();
@@ -66,7 +66,8 @@ impl Popularity {
     }
 }
 
-/// Requests and content bytes of each file that was requested, most requested first; of equals, first seen first.
+/// Returns requests and content bytes of each file that was requested, by descending number of requests; ties are in order of first
+/// request.
 fn ranked(log: &Log) -> Vec<(u64, u64)> {
     let mut files = vec![(0, 0); log.files.len()];
     for request in &log.requests {
@@ -79,15 +80,15 @@ fn ranked(log: &Log) -> Vec<(u64, u64)> {
     files
 }
 
-/// The exponent of Zipf's law for these counts, which are in descending order.
+/// Returns the exponent of Zipf's law for these counts, which are in descending order.
 ///
-/// Octaves of rank (1, 2-3, 4-7, ...) are one point each, at their geometric mean rank and mean count. A line through
-/// single files would be ruled by the many that were requested once, a matter of the log's length.
+/// Octaves of rank (1, 2-3, 4-7, ...) are one point each, at their geometric mean rank and mean count. A line through single files would be
+/// dominated by the many files that were requested once, whose number depends on the log's length.
 pub(crate) fn zipf_exponent(counts: &[u64]) -> f64 {
     let mut points = Vec::new();
     let mut first = 0;
     while 2 * first < counts.len() {
-        // Ranks first + 1 to 2 * first + 1, counted from 1; the last octave only if complete.
+        // Ranks first + 1 to 2 * first + 1, counted from 1; the last octave is used only if it is complete.
         let octave = &counts[first..(2 * first + 1).min(counts.len())];
         if octave.len() < first + 1 {
             break;
@@ -100,7 +101,7 @@ pub(crate) fn zipf_exponent(counts: &[u64]) -> f64 {
     -slope(&points)
 }
 
-/// Slope of the least-squares line, 0 if there is none.
+/// Returns the slope of the least-squares line, or 0 if it is undefined.
 fn slope(points: &[(f64, f64)]) -> f64 {
     let n = points.len() as f64;
     let mean_x = points.iter().map(|p| p.0).sum::<f64>() / n;

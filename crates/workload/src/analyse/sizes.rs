@@ -3,19 +3,19 @@
 use super::ratio;
 use serde::Serialize;
 
-/// The percentiles that are given.
+/// The percentiles that are reported.
 const PERCENT: [u64; 8] = [5, 10, 25, 50, 75, 90, 95, 99];
 
-/// A distribution of whole numbers.
+/// A distribution of integers.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Sizes {
-    /// How many values.
+    /// Number of values.
     pub count: u64,
-    /// Their mean.
+    /// Mean of the values.
     pub mean: f64,
-    /// Smallest, 0 if there is none.
+    /// Smallest value, 0 if there are no values.
     pub min: u64,
-    /// Largest, 0 if there is none.
+    /// Largest value, 0 if there are no values.
     pub max: u64,
     /// Percentiles by nearest rank.
     pub percentiles: Vec<Percentile>,
@@ -26,7 +26,7 @@ pub struct Sizes {
 /// A percentile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Percentile {
-    /// So many percent of the values are at most `value`.
+    /// This percentage of the values is at most `value`.
     pub percent: u64,
     /// The value.
     pub value: u64,
@@ -35,16 +35,16 @@ pub struct Percentile {
 /// A bucket of a histogram by power of two.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct HistogramBucket {
-    /// Values in the bucket are from this (0 only, in the first; else a power of two)...
+    /// Smallest value of the bucket (0 for the bucket that holds only 0, otherwise a power of two)...
     pub from: u64,
-    /// ...to this, inclusive.
+    /// ...and its largest value, inclusive.
     pub to: u64,
-    /// How many values.
+    /// Number of values.
     pub count: u64,
 }
 
 impl Sizes {
-    /// The distribution of `values`.
+    /// Computes the distribution of `values`.
     pub fn of(mut values: Vec<u64>) -> Self {
         values.sort_unstable();
         let sum = values.iter().sum();
@@ -62,7 +62,7 @@ impl Sizes {
         }
     }
 
-    /// The value that so many percent of the values are at most, if it is one of those kept.
+    /// Returns the value that `percent` percent of the values do not exceed, if it was computed.
     pub fn percentile(&self, percent: u64) -> Option<u64> {
         self.percentiles
             .iter()
@@ -71,13 +71,13 @@ impl Sizes {
     }
 }
 
-/// The percentile of sorted values by nearest rank, 0 if there is none.
+/// Returns a percentile of sorted values by nearest rank, or 0 if there are no values.
 fn percentile(sorted: &[u64], percent: u64) -> u64 {
     let rank = (sorted.len() as u64 * percent).div_ceil(100) as usize;
     sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0)
 }
 
-/// Bucket 0 holds zeros, bucket `k` holds `2^(k-1)` to `2^k - 1`. Empty buckets at both ends are left out.
+/// Counts values by power of two: bucket 0 holds zeros, bucket `k` holds `2^(k-1)` to `2^k - 1`. Empty buckets at both ends are omitted.
 fn histogram(sorted: &[u64]) -> Vec<HistogramBucket> {
     let bucket = |value: u64| (u64::BITS - value.leading_zeros()) as usize;
     let (Some(&min), Some(&max)) = (sorted.first(), sorted.last()) else {

@@ -1,4 +1,4 @@
-//! Each number on small examples, and locality against a plain LRU cache.
+//! Tests of each statistic on small examples, and of locality against a plain LRU cache.
 
 use super::*;
 use crate::log::ReadOptions;
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use std::fmt::Write;
 use std::path::Path;
 
-/// A log from `(time, client, file, bytes)`.
+/// Creates a log from `(time, client, file, bytes)`.
 fn log(requests: &[(u64, u32, u32, u64)]) -> Log {
     let mut text = String::new();
     for (time_s, client, file, bytes) in requests {
@@ -114,7 +114,7 @@ fn percentiles_and_histogram() {
 
 #[test]
 fn packets_of_a_connection() {
-    // SYN+ACK and FIN; a header alone; header and 1198 bytes fill one segment, one byte more needs a second.
+    // SYN+ACK and FIN; a header alone; header and 1198 bytes fill one segment, one more byte needs a second segment.
     assert_eq!(packets_sent([0].into_iter()), 3);
     assert_eq!(packets_sent([1198, 1199].into_iter()), 2 + 1 + 2);
 }
@@ -155,7 +155,7 @@ fn a_log_without_sizes_has_popularity_and_reuse_only() {
     );
 }
 
-/// Byte hits of an LRU cache of 4 KB blocks, kept as a list.
+/// Returns the byte hits of an LRU cache of 4 KB blocks that is kept as a list.
 fn naive_byte_hits(log: &Log, cache_bytes: u64) -> f64 {
     let mut cache: Vec<(u32, u64)> = Vec::new();
     let (mut hits, mut total) = (0, 0);
@@ -187,7 +187,7 @@ proptest! {
     }
 }
 
-/// Every policy over a generated log, one cache and two.
+/// Runs every policy on a generated log, with one cache and with two.
 #[test]
 fn curves_of_policies_are_within_the_optimum() {
     let log = crate::Preset::Demo.spec().generate(5, 4000).unwrap();

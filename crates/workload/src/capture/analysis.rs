@@ -1,54 +1,54 @@
-//! What a capture says of its connections.
+//! Statistics of the connections in a capture.
 
 use super::connections::Connection;
 use super::{CaptureFormat, Connections, PacketCounts};
 use crate::analyse::{Lifetimes, Sizes};
 use serde::Serialize;
 
-/// What is in a packet capture.
+/// Statistics of a packet capture.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct CaptureAnalysis {
-    /// How it is stored.
+    /// File format of the capture.
     pub format: CaptureFormat,
-    /// Its packets.
+    /// Counts of its packets.
     pub packets: PacketCounts,
     /// Time of the first segment, microseconds since 1970.
     pub first_us: u64,
     /// Time of the last segment, microseconds since 1970.
     pub last_us: u64,
-    /// Its connections.
+    /// Counts of its connections.
     pub connections: ConnectionCounts,
-    /// From the first to the last segment of those that are there as a whole, milliseconds.
+    /// Time from the first to the last segment of connections that were captured completely, milliseconds.
     pub lifetime_ms: Sizes,
-    /// The same of all others, which lived at least so long.
+    /// The same time for all other connections, which lived at least that long.
     pub at_least_ms: Sizes,
-    /// Bytes that the clients of connections sent, all connections.
+    /// Bytes that clients sent, for all connections.
     pub client_bytes: Sizes,
-    /// Bytes that the servers sent.
+    /// Bytes that servers sent, for all connections.
     pub server_bytes: Sizes,
-    /// How segments and bytes are spread over connections.
+    /// Distribution of segments and bytes over connections.
     pub lifetimes: Lifetimes,
-    /// What cannot be known of this capture, in sentences.
+    /// Limits of what the capture shows, in sentences.
     pub limits: Vec<String>,
 }
 
-/// Connections of a capture.
+/// Counts of the connections in a capture.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct ConnectionCounts {
-    /// All of them.
+    /// All connections.
     pub all: u64,
-    /// Begun and ended within the capture.
+    /// Connections that began and ended within the capture.
     pub whole: u64,
-    /// Already there when the capture begins.
+    /// Connections that existed before the capture began.
     pub begun_before: u64,
-    /// Still there when it ends, as far as one can see.
+    /// Connections whose end was not captured.
     pub not_ended: u64,
-    /// Seen in one direction only.
+    /// Connections of which only one direction was captured.
     pub one_way: u64,
 }
 
 impl CaptureAnalysis {
-    /// Of these connections; `cut_off` where the capture ends within a packet.
+    /// Analyses these connections; `cut_off` is set if the capture ends within a packet.
     pub(super) fn of(
         format: CaptureFormat,
         packets: PacketCounts,

@@ -1,4 +1,4 @@
-//! Connections put together from their segments.
+//! Reconstruction of connections from their segments.
 
 use super::segment::Segment;
 use hashbrown::HashMap;
@@ -8,36 +8,36 @@ use std::net::SocketAddr;
 /// All connections of a capture.
 #[derive(Default)]
 pub(super) struct Connections {
-    /// In the order in which they were first seen.
+    /// Connections in the order in which they were first seen.
     all: Vec<Connection>,
-    /// The latest between two ends, the lesser of which comes first.
+    /// Index of the latest connection between two ends, with the smaller address first.
     latest: HashMap<[SocketAddr; 2], usize, FxBuildHasher>,
 }
 
-/// A connection as far as it was seen.
+/// What was seen of a connection.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub(super) struct Connection {
     pub first_us: u64,
     pub last_us: u64,
-    /// What each of its ends sent.
+    /// Data that each end sent.
     pub ends: [End; 2],
-    /// Which end is the server: the one that did not begin, or the one with the lesser port.
+    /// Index of the end that is the server: the one that did not open the connection, or the one with the smaller port.
     pub server: usize,
-    /// Its first segment was seen.
+    /// Whether the first segment was seen.
     pub begun: bool,
     reset: bool,
 }
 
-/// What one end sent.
+/// Segments that one end sent.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(super) struct End {
-    /// Segments, those without content too.
+    /// Number of segments, including those without data.
     pub packets: u64,
-    /// The sequence numbers that it used.
+    /// Sequence numbers that this end used.
     sent: Span,
-    /// The sequence numbers of the other end that it acknowledged.
+    /// Sequence numbers of the other end that this end acknowledged.
     acknowledged: Span,
-    /// It sent a SYN, and a FIN: each takes a sequence number.
+    /// Whether this end sent a SYN or a FIN; each takes a sequence number.
     syn: bool,
     fin: bool,
 }
@@ -45,17 +45,17 @@ pub(super) struct End {
 /// A range of sequence numbers, which wrap around.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 struct Span {
-    /// The first number, and the one after the last.
+    /// The first sequence number, and the one after the last.
     range: Option<(u32, u32)>,
-    /// From the first to the last.
+    /// Number of sequence numbers in the range.
     len: u64,
 }
 
 impl Span {
-    /// Numbers from `start` up to `end` were used.
+    /// Extends the range to include `start` up to `end`.
     fn add(&mut self, start: u32, end: u32) {
         let (first, next) = self.range.get_or_insert((start, start));
-        // Old numbers come again: they are not more than half of all behind.
+        // Retransmitted numbers are less than half of the sequence number space behind.
         let more = end.wrapping_sub(*next).cast_signed();
         if more > 0 {
             self.len += u64::from(more.unsigned_abs());
@@ -82,7 +82,7 @@ impl End {
         self.syn |= segment.syn;
         self.fin |= segment.fin;
         let numbers = segment.bytes + u32::from(segment.syn) + u32::from(segment.fin);
-        // A reset may have any number.
+        // A reset may have any sequence number.
         if !segment.reset {
             self.sent
                 .add(segment.seq, segment.seq.wrapping_add(numbers));
@@ -92,7 +92,7 @@ impl End {
         }
     }
 
-    /// Whether anything of it was seen.
+    /// Returns whether any segment of this end was seen.
     pub(super) const fn seen(&self) -> bool {
         self.packets > 0
     }
@@ -136,25 +136,25 @@ impl Connections {
 }
 
 impl Connection {
-    /// Whether a segment begins another connection between the same ends: a SYN that is not this one's, sent again.
+    /// Returns whether a segment starts another connection between the same ends: a SYN that is not a retransmission of this connection's.
     fn is_over_for(&self, sender: usize, segment: &Segment) -> bool {
         let end = &self.ends[sender];
         let again = end.syn && end.sent.first() == Some(segment.seq);
         segment.syn && end.seen() && !again
     }
 
-    /// Its last segment was seen: a reset, or a FIN of each end of which anything was.
+    /// Returns whether the end was seen: a reset, or a FIN of each end of which any segment was seen.
     pub(super) fn ended(&self) -> bool {
         self.reset || self.ends.iter().all(|end| end.fin || !end.seen())
     }
 
-    /// Segments of both ends.
+    /// Returns the number of segments of both ends.
     pub(super) const fn packets(&self) -> u64 {
         self.ends[0].packets + self.ends[1].packets
     }
 
-    /// Bytes that an end sent, none twice: by its own sequence numbers if it was seen, else by what the other acknowledged, which may be
-    /// one more, for its FIN.
+    /// Returns the number of different bytes that an end sent: by its own sequence numbers if the end was seen, otherwise by the other
+    /// end's acknowledgments, which may count one more for the FIN.
     pub(super) fn bytes(&self, end: usize) -> u64 {
         let own = &self.ends[end];
         if own.seen() {
@@ -165,7 +165,7 @@ impl Connection {
         }
     }
 
-    /// Whether only one end was seen.
+    /// Returns whether only one end was seen.
     pub(super) const fn is_one_way(&self) -> bool {
         !(self.ends[0].seen() && self.ends[1].seen())
     }

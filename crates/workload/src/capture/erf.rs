@@ -1,17 +1,17 @@
-//! Endace's Extensible Record Format (ERF), as far as IP is in it. Records follow one another: a time, a type, lengths, and the frame.
+//! Endace's Extensible Record Format (ERF), for records that contain IP. Each record has a time, a type, lengths, and the frame.
 
 use super::link::Link;
 use super::{Captured, Packets, Problem};
 use std::io::{self, BufRead, ErrorKind};
 
-/// A record's header.
+/// Size of a record's header.
 const HEADER_BYTES: usize = 16;
-/// An extension of the header; the first byte says whether another follows.
+/// Size of an extension header; its first byte indicates whether another one follows.
 const EXTENSION_BYTES: usize = 8;
-/// Says that something follows.
+/// Flag for a following extension header.
 const MORE: u8 = 0x80;
 
-/// Types of records.
+/// Record types.
 const HDLC_POS: u8 = 1;
 const ETHERNET: u8 = 2;
 const ATM: u8 = 3;
@@ -26,9 +26,9 @@ struct Header {
     time_us: u64,
     kind: u8,
     has_extensions: bool,
-    /// Of the whole record.
+    /// Size of the whole record.
     record_bytes: usize,
-    /// Of the frame on the wire.
+    /// Size of the frame on the wire.
     wire_bytes: usize,
 }
 
@@ -52,7 +52,7 @@ impl Header {
             w0,
             w1,
         ] = *bytes;
-        // 32 bits of seconds and 32 of their fraction, the only numbers with the least byte first.
+        // 32 bits of seconds and 32 bits of fraction; only this field is little-endian.
         let time = u64::from_le_bytes([t0, t1, t2, t3, t4, t5, t6, t7]);
         let fraction_us = ((time & 0xffff_ffff) * 1_000_000) >> 32;
         Self {
@@ -69,7 +69,7 @@ impl Header {
     }
 }
 
-/// Whether a file may begin like this: with a record that makes sense, and another one behind it unless it ends there.
+/// Returns whether a file may begin like this: with a valid record, followed by another one or by the end of the file.
 pub(super) fn is_start(start: &[u8]) -> bool {
     let Some(bytes) = start.first_chunk() else {
         return false;
@@ -82,7 +82,7 @@ pub(super) fn is_start(start: &[u8]) -> bool {
     let follows = |second: Header| {
         second.makes_sense() && second.time_us.abs_diff(first.time_us) < 86_400_000_000
     };
-    // Text may look like a record, and lines of one length like more, but for bytes that are no text.
+    // Text, with lines of the same length, may look like valid records, except that records contain bytes that are not text.
     let is_text = bytes
         .iter()
         .all(|c| c.is_ascii_graphic() || c.is_ascii_whitespace());
@@ -105,7 +105,7 @@ impl<R: BufRead> Erf<R> {
         }
     }
 
-    /// The next header, none at the end.
+    /// Reads the next header; returns `None` at the end.
     fn header(&mut self) -> Result<Option<Header>, Problem> {
         if self.reader.fill_buf().map_err(Problem::Io)?.is_empty() {
             return Ok(None);
@@ -146,7 +146,7 @@ impl<R: BufRead> Packets for Erf<R> {
             more = rest.first().is_some_and(|first| first & MORE != 0);
             rest = rest.get(EXTENSION_BYTES..).ok_or_else(cut)?;
         }
-        // What is in front of the frame, and what of the frame's length on the wire is not stored: an ATM cell's checksum.
+        // Number of bytes before the frame, and bytes that count towards the wire length but are not stored: an ATM cell's checksum.
         let (link, before, not_stored) = match header.kind {
             HDLC_POS => (Link::Hdlc, 0, 0),
             ETHERNET => (Link::Ethernet, 2, 0),
@@ -162,7 +162,7 @@ impl<R: BufRead> Packets for Erf<R> {
             link,
             // Records are padded.
             data: &stored[..stored.len().min(frame_bytes)],
-            // Of an ATM packet only a cell is in a record, however long that packet is.
+            // A record contains only one cell of an ATM packet, no matter how long the packet is.
             truncated: stored.len() < frame_bytes || header.kind == ATM,
         }))
     }

@@ -1,18 +1,18 @@
-//! What is around an IP packet.
+//! Link layer headers of IP packets.
 
 use etherparse::{EtherType, LaxSlicedPacket};
 
-/// The kind of frames that a capture has.
+/// Link layer of the frames in a capture.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Link {
     Ethernet,
-    /// Nothing around it.
+    /// IP without a link layer header.
     Ip,
-    /// The four bytes of a loopback interface.
+    /// The four-byte header of a loopback interface.
     Loopback,
     /// Linux's "any" interface.
     LinuxCooked,
-    /// The same in its second version.
+    /// Version 2 of [`Self::LinuxCooked`].
     LinuxCooked2,
     /// PPP or Cisco's HDLC.
     Hdlc,
@@ -21,7 +21,7 @@ pub(super) enum Link {
 }
 
 impl Link {
-    /// The kind that libpcap has under this number.
+    /// Returns the link layer with this libpcap number.
     pub(super) const fn of_pcap(number: u32) -> Option<Self> {
         Some(match number {
             0 | 108 => Self::Loopback,
@@ -35,12 +35,12 @@ impl Link {
         })
     }
 
-    /// The IP packet in a frame of which only the start may be there.
+    /// Returns the IP packet in a frame, which may be truncated.
     pub(super) fn ip(self, frame: &[u8]) -> Option<LaxSlicedPacket<'_>> {
         let typed = |at: usize, header: usize| {
             let ether_type = frame.get(at..at + 2)?;
             let ether_type = u16::from_be_bytes([ether_type[0], ether_type[1]]);
-            // PPP's numbers of IPv4 and IPv6.
+            // PPP's protocol numbers of IPv4 and IPv6.
             let ether_type = match ether_type {
                 0x0021 => 0x0800,
                 0x0057 => 0x86dd,

@@ -1,8 +1,8 @@
-//! Packet captures: how long TCP connections live, and what they carry.
+//! Packet captures: how long TCP connections live, and how much they carry.
 //!
-//! Headers are enough: what a segment carries follows from the lengths in its IP and TCP headers, which are looked at as far as they were
-//! captured. One direction is enough for most: what the other side sent follows from the acknowledgments. [`CaptureAnalysis::limits`] says
-//! what cannot be known of a capture.
+//! Headers are enough: the length of a segment's data follows from its IP and TCP headers, which are read as far as they were captured.
+//! One direction is enough for most purposes: the bytes of the other direction follow from the acknowledgments. [`CaptureAnalysis::limits`]
+//! lists what a capture does not show.
 
 mod analysis;
 mod connections;
@@ -23,7 +23,7 @@ use serde::Serialize;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// How a capture is stored.
+/// File format of a capture.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CaptureFormat {
@@ -36,7 +36,7 @@ pub enum CaptureFormat {
 }
 
 impl CaptureFormat {
-    /// Its name.
+    /// Returns the name of the format.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Pcap => "pcap",
@@ -45,7 +45,7 @@ impl CaptureFormat {
         }
     }
 
-    /// Tells it by the first bytes of a capture. ERF has no mark: its first record must make sense.
+    /// Recognises the format by the first bytes of a capture. ERF has no magic number, so its first record must be valid.
     pub(crate) fn of(start: &[u8]) -> Option<Self> {
         match start {
             [0x0a, 0x0d, 0x0d, 0x0a, ..] => Some(Self::Pcapng),
@@ -58,39 +58,39 @@ impl CaptureFormat {
     }
 }
 
-/// What packets of a capture are.
+/// Counts of the packets in a capture, by kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct PacketCounts {
-    /// All of them.
+    /// All packets.
     pub all: u64,
-    /// TCP segments, whose headers are there.
+    /// TCP segments with captured headers.
     pub tcp: u64,
     /// IP packets of other protocols.
     pub other_ip: u64,
-    /// Fragments but the first, which have no TCP header.
+    /// Fragments except the first, which have no TCP header.
     pub fragments: u64,
-    /// TCP segments of which not even the flags were captured.
+    /// TCP segments whose flags were not captured.
     pub headers_cut: u64,
-    /// No IP.
+    /// Packets without IP.
     pub not_ip: u64,
-    /// Packets of which only the start was captured.
+    /// Packets that were captured only partially.
     pub truncated: u64,
 }
 
-/// Why there is nothing to say about a capture.
+/// Why a capture cannot be analysed.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
-    /// Opening or decompressing failed.
+    /// Opening, reading or decompressing the file failed.
     #[error("{}: cannot read after packet {packets}: {source}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// Packets that could be read.
+        /// Number of packets read before the error.
         packets: u64,
-        /// What failed.
+        /// The system's error.
         source: io::Error,
     },
-    /// It is none.
+    /// The file is not a packet capture.
     #[error(
         "{}: is no packet capture; expected pcap, pcapng or ERF (an access log is read by `baton trace`)",
         path.display()
@@ -99,17 +99,17 @@ pub enum CaptureError {
         /// The file.
         path: PathBuf,
     },
-    /// It is damaged.
+    /// The capture is damaged.
     #[error("{}: damaged after packet {packets}: {reason}", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// Packets that could be read.
+        /// Number of packets read before the damage.
         packets: u64,
-        /// What is wrong.
+        /// Description of the damage.
         reason: String,
     },
-    /// Frames of a kind that is not known.
+    /// The link layer is not supported.
     #[error(
         "{}: packet {packet} is of link type {link_type}, which is not read; expected Ethernet, raw IP, Linux cooked, loopback, PPP, HDLC or \
          LLC over ATM",
@@ -118,30 +118,30 @@ pub enum CaptureError {
     LinkType {
         /// The file.
         path: PathBuf,
-        /// The number of the packet.
+        /// Number of the packet.
         packet: u64,
-        /// As pcap or ERF numbers it.
+        /// Number of the link type in pcap or ERF.
         link_type: String,
     },
-    /// Nothing that a router could forward.
+    /// The capture has no packet that a router would forward.
     #[error("{}: has no IPv4 packet that a router would forward among its {packets} packets", path.display())]
     NothingToRoute {
         /// The file.
         path: PathBuf,
-        /// Packets that it has.
+        /// Number of packets in the capture.
         packets: u64,
     },
-    /// No TCP.
+    /// The capture has no TCP segment.
     #[error("{}: has no TCP segment among its {packets} packets", path.display())]
     NoConnections {
         /// The file.
         path: PathBuf,
-        /// Packets that it has.
+        /// Number of packets in the capture.
         packets: u64,
     },
 }
 
-/// What is wrong with a capture at a packet.
+/// An error at a packet of a capture.
 enum Problem {
     Io(io::Error),
     Damaged(String),
@@ -153,23 +153,23 @@ struct Captured<'a> {
     /// Microseconds since 1970.
     time_us: u64,
     link: Link,
-    /// What was kept of it.
+    /// Captured bytes of the packet.
     data: &'a [u8],
-    /// Whether there was more.
+    /// Whether the packet was longer than `data`.
     truncated: bool,
 }
 
-/// Gives packets one after the other.
+/// A reader of packets.
 trait Packets {
-    /// The next packet, none at the end.
+    /// Returns the next packet, or `None` at the end.
     fn next(&mut self) -> Result<Option<Captured<'_>>, Problem>;
 }
 
 impl CaptureAnalysis {
-    /// Analyses the capture at `path`, or on standard input if that is `-`; it may be compressed as logs are.
+    /// Analyses the capture at `path`, or on standard input if that is `-`; the capture may be compressed like a log.
     ///
     /// # Errors
-    /// It cannot be read, is no capture, or has no TCP.
+    /// The file cannot be read, is not a capture, or has no TCP.
     pub fn read(path: &Path) -> Result<Self, CaptureError> {
         let file = open::open(path).map_err(|source| CaptureError::Io {
             path: path.to_owned(),
@@ -179,10 +179,10 @@ impl CaptureAnalysis {
         Self::from_reader(path, file)
     }
 
-    /// Analyses a capture from `source`; `path` is what errors call it.
+    /// Analyses a capture from `source`; `path` is used in error messages.
     ///
     /// # Errors
-    /// As [`Self::read`].
+    /// The same errors as [`Self::read`].
     pub fn from_reader(path: &Path, source: impl Read) -> Result<Self, CaptureError> {
         let mut counts = PacketCounts::default();
         let mut connections = Connections::default();
@@ -200,7 +200,7 @@ impl CaptureAnalysis {
 }
 
 impl Problem {
-    /// The problem of the capture at `path`, of which so many packets could be read.
+    /// Converts the problem to an error for the capture at `path`, of which `packets` packets were read.
     fn of(self, path: &Path, packets: u64) -> CaptureError {
         let path = path.to_owned();
         match self {
@@ -223,7 +223,7 @@ impl Problem {
     }
 }
 
-/// Gives each packet of the capture from `source` to `take`. The format, and whether the capture ends within a packet.
+/// Calls `take` for each packet of the capture from `source`. Returns the format, and whether the capture ends within a packet.
 fn read(
     path: &Path,
     source: impl Read,
@@ -244,7 +244,7 @@ fn read(
             match all.next() {
                 Ok(Some(packet)) => take(&packet),
                 Ok(None) => return Ok(Some((format, false))),
-                // Whoever captured was stopped: what is there counts.
+                // The capture was interrupted; use what it contains.
                 Err(Problem::Io(error))
                     if error.kind() == io::ErrorKind::UnexpectedEof && packets > 0 =>
                 {

@@ -1,4 +1,4 @@
-//! pcap and pcapng, read by a library.
+//! Readers of pcap and pcapng files, using a library.
 
 use super::link::Link;
 use super::{Captured, Packets, Problem};
@@ -12,14 +12,14 @@ use pcap_file::pcapng::blocks::interface_description::{
 use std::io::Read;
 use std::time::Duration;
 
-/// Says that a resolution is a power of two, and not of ten.
+/// Flag for a resolution that is a power of two instead of ten.
 const BINARY: u8 = 0x80;
-/// Microseconds, where no resolution is given.
+/// Microseconds, which are the default resolution.
 const USUAL_RESOLUTION: u8 = 6;
 
 pub(super) struct Pcap<R: Read> {
     reader: PcapReader<R>,
-    /// The packet that was last asked for.
+    /// Data of the packet returned last.
     data: Vec<u8>,
 }
 
@@ -64,11 +64,11 @@ impl<R: Read> Pcapng<R> {
         })
     }
 
-    /// The next packet: its interface, its time in units of that, its length. What was captured is in `data` then.
+    /// Reads the next packet into `data`; returns its interface, its time in the interface's units, and its original length.
     fn packet(&mut self) -> Result<Option<(usize, u64, u32)>, Problem> {
         while let Some(block) = self.reader.next_block() {
             let (interface, time, original, data) = match block.map_err(problem)? {
-                // The library takes units of any interface for nanoseconds.
+                // The library interprets the units of any interface as nanoseconds.
                 Block::EnhancedPacket(packet) => (
                     packet.interface_id as usize,
                     packet.timestamp.as_nanos() as u64,
@@ -108,7 +108,7 @@ impl<R: Read> Packets for Pcapng<R> {
     }
 }
 
-/// What a unit of an interface's times is: a power of ten, or with [`BINARY`] of two, of a second's parts.
+/// Returns the time unit of an interface as a negative power of ten of a second, or with [`BINARY`] of two.
 fn resolution(interface: &InterfaceDescriptionBlock<'_>) -> u8 {
     let given = interface.options.iter().find_map(|option| match option {
         InterfaceDescriptionOption::IfTsResol(resolution) => Some(*resolution),

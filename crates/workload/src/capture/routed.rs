@@ -1,4 +1,4 @@
-//! Packets of a capture as a router would get them.
+//! Packets of a capture that a router would receive.
 
 use super::{CaptureError, read};
 use crate::log::open;
@@ -6,10 +6,10 @@ use crate::packets::{LeftOut, MOST_BYTES, PacketTrace, TracePacket, is_forwarded
 use etherparse::{LaxNetSlice, LaxSlicedPacket};
 use std::path::Path;
 
-/// Reads what a router would forward of the capture at `path`, or on standard input if that is `-`.
+/// Reads the packets that a router would forward from the capture at `path`, or from standard input if that is `-`.
 ///
 /// # Errors
-/// It cannot be read, is no capture, or has nothing to forward.
+/// The file cannot be read, is not a capture, or has no packet to forward.
 pub(crate) fn read_routed(path: &Path) -> Result<PacketTrace, CaptureError> {
     let file = open::open(path).map_err(|source| CaptureError::Io {
         path: path.to_owned(),

@@ -1,11 +1,11 @@
-//! What a TCP segment says, as far as its header was captured.
+//! Parsing of TCP segments as far as their headers were captured.
 
 use etherparse::{Ipv6ExtensionSlice, LaxNetSlice, LaxSlicedPacket};
 use std::net::{IpAddr, SocketAddr};
 
-/// TCP's number.
+/// IP protocol number of TCP.
 const TCP: u8 = 6;
-/// Bytes of a TCP header up to its flags.
+/// Size of a TCP header up to and including its flags.
 const TO_FLAGS: usize = 14;
 
 const FIN: u8 = 1;
@@ -19,16 +19,16 @@ pub(super) struct Segment {
     pub from: SocketAddr,
     pub to: SocketAddr,
     pub seq: u32,
-    /// What it acknowledges.
+    /// Acknowledgment number.
     pub ack: Option<u32>,
     pub syn: bool,
     pub fin: bool,
     pub reset: bool,
-    /// Bytes that it carries, whether they were captured or not.
+    /// Number of data bytes, whether they were captured or not.
     pub bytes: u32,
 }
 
-/// What an IP packet has.
+/// Content of a packet.
 pub(super) enum Content {
     Tcp(Segment),
     OtherIp,
@@ -37,22 +37,22 @@ pub(super) enum Content {
     NotIp,
 }
 
-/// An IP packet without its header.
+/// An IP packet, parsed.
 struct Ip<'a> {
     from: IpAddr,
     to: IpAddr,
     protocol: u8,
-    /// A fragment that is not the first.
+    /// Whether this is a fragment other than the first.
     is_rest: bool,
-    /// What was captured of the content.
+    /// Captured part of the payload.
     content: &'a [u8],
-    /// How much there was.
+    /// Length of the whole payload.
     content_bytes: usize,
 }
 
 impl Segment {
-    /// The segment in a packet of which only the start may be there. The header is read here and not by the library, which wants all of
-    /// it: options are often cut off.
+    /// Parses the segment in a packet, which may be truncated. This does not use the library, which requires the complete header, because
+    /// options are often cut off.
     pub(super) fn of(packet: &LaxSlicedPacket<'_>) -> Content {
         let Some(ip) = packet.net.as_ref().and_then(Ip::of) else {
             return Content::NotIp;
@@ -121,7 +121,7 @@ impl<'a> Ip<'a> {
             }
             LaxNetSlice::Arp(_) => return None,
         };
-        // Headers of extensions have been stepped over: they are in between.
+        // The payload starts after any extension headers.
         let before = content.payload.as_ptr() as usize - headers.as_ptr() as usize;
         Some(Self {
             from,
@@ -129,7 +129,7 @@ impl<'a> Ip<'a> {
             protocol: content.ip_number.0,
             is_rest,
             content: content.payload,
-            // No length at all is what a capture has of packets that the adapter is to cut.
+            // In captures of packets that the adapter will segment (TSO), the length is 0.
             content_bytes: match all {
                 0 => content.payload.len(),
                 all => all.saturating_sub(before),

@@ -1,4 +1,4 @@
-//! Captures made here, and what is found in them.
+//! Captures created by the tests, and their analysis.
 
 use super::*;
 use etherparse::PacketBuilder;
@@ -11,13 +11,13 @@ use pcap_file::pcapng::blocks::interface_description::{
 use pcap_file::{DataLink, Endianness, TsResolution};
 use std::time::Duration;
 
-/// A segment of the client (true) or the server, after so many milliseconds: flags, sequence number, acknowledgment, bytes.
+/// Time in milliseconds, whether the client sent the segment, flags, sequence number, acknowledgment number, data bytes.
 type Line = (u64, bool, &'static str, u32, u32, usize);
 
 const CLIENT: ([u8; 4], u16) = ([10, 0, 0, 1], 40_000);
 const SERVER: ([u8; 4], u16) = ([10, 0, 0, 2], 80);
 
-/// A whole connection: 100 bytes there, 3000 back, some of them twice; sequence numbers wrap around.
+/// A complete connection: a request of 100 bytes and a response of 3000, some of them retransmitted; sequence numbers wrap around.
 const WHOLE: [Line; 10] = [
     (0, true, "S", 1000, 0, 0),
     (1, false, "SA", 4_294_967_000, 1001, 0),
@@ -47,7 +47,7 @@ fn ip_packet(line: &Line) -> Vec<u8> {
             _ => builder.ack(ack),
         };
     }
-    // A timestamps option, which a header of 40 bytes cuts off.
+    // A timestamps option, which is cut off where only 40 bytes are captured.
     let builder = builder
         .options_raw(&[1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 1])
         .expect("an option");
@@ -58,7 +58,7 @@ fn ip_packet(line: &Line) -> Vec<u8> {
     packet
 }
 
-/// The packets as ERF records of ATM cells: the first 40 bytes of each.
+/// Creates ERF records of ATM cells, with the first 40 bytes of each packet.
 fn erf(lines: &[Line]) -> Vec<u8> {
     let mut file = Vec::new();
     for line in lines {
@@ -74,7 +74,7 @@ fn erf(lines: &[Line]) -> Vec<u8> {
     file
 }
 
-/// The packets in Ethernet frames, as pcap.
+/// Creates a pcap file with the packets in Ethernet frames.
 fn pcap(lines: &[Line], kept_bytes: usize, endianness: Endianness) -> Vec<u8> {
     let header = PcapHeader {
         datalink: DataLink::ETHERNET,
@@ -95,7 +95,7 @@ fn pcap(lines: &[Line], kept_bytes: usize, endianness: Endianness) -> Vec<u8> {
     writer.into_writer()
 }
 
-/// The packets without frames, as pcapng in a resolution of 2^-10 seconds.
+/// Creates a pcapng file with the packets as raw IP, at a resolution of 2^-10 seconds.
 fn pcapng(lines: &[Line]) -> Vec<u8> {
     let mut writer = PcapNgWriter::new(Vec::new()).expect("a header");
     let interface = InterfaceDescriptionBlock {
@@ -149,7 +149,7 @@ fn a_whole_connection_is_the_same_in_every_format() {
             ..ConnectionCounts::default()
         };
         assert_eq!(found.connections, counts);
-        // Times are cut to the unit of the file.
+        // Times are truncated to the unit of the file.
         assert!((ms..=20).contains(&found.lifetime_ms.max), "{format:?}");
         assert_eq!(
             (found.client_bytes.max, found.server_bytes.max),
@@ -217,7 +217,7 @@ fn connections_that_reach_over_the_edges_lived_at_least_so_long() {
 #[test]
 fn ports_that_are_used_again_are_another_connection() {
     let mut lines = WHOLE.to_vec();
-    // The first SYN again is none.
+    // A retransmission of the first SYN does not start a connection.
     lines.insert(1, (1, true, "S", 1000, 0, 0));
     lines.push((1000, true, "S", 500_000, 0, 0));
     lines.push((1001, false, "SA", 900_000, 500_001, 0));
@@ -302,7 +302,7 @@ fn frames_of_every_kind_have_their_packet() {
             (1000, true, 80)
         );
         for len in 0..frame.len() {
-            // The start of any length is as good as it can be.
+            // Any prefix of a frame must be parsed without a panic.
             if let Some(packet) = link.ip(&frame[..len]) {
                 Segment::of(&packet);
             }
@@ -326,13 +326,13 @@ fn segments_of_version_6_behind_extensions() {
         segment(&packet).map(|s| (s.bytes, s.ack)),
         Some((300, Some(9)))
     );
-    // Destination options of eight bytes in front of TCP.
+    // Destination options of eight bytes before TCP.
     let payload_length = u16::from_be_bytes([packet[4], packet[5]]) + 8;
     packet[4..6].copy_from_slice(&payload_length.to_be_bytes());
     packet[6] = 60;
     packet.splice(40..40, [6, 0, 1, 4, 0, 0, 0, 0]);
     assert_eq!(segment(&packet).map(|s| s.bytes), Some(300));
-    // A fragment that is not the first, as its header says.
+    // The header now says that this is a fragment other than the first.
     packet[6] = 44;
     packet.splice(40..48, [6, 0, 0, 8, 0, 0, 0, 1]);
     let ip = Link::Ip.ip(&packet).expect("IP");
@@ -356,13 +356,13 @@ fn a_router_gets_the_same_packets_from_each_format() {
     let traces = files.map(|(name, file)| read(name, &file).expect("a capture"));
     for trace in &traces {
         assert_eq!(trace.packets, traces[0].packets, "{}", trace.name);
-        // Three have 1500 bytes of data, and with headers more than a frame takes.
+        // Three packets have 1500 bytes of data, which with headers is more than fits in a frame.
         assert_eq!((trace.packets.len(), trace.left_out.too_long), (7, 3));
         let third = trace.packets[3];
         assert_eq!((third.len, third.ttl, third.protocol), (152, 64, 6));
         assert_eq!(third.src.octets(), CLIENT.0);
     }
-    // To everybody, to tests, and too long.
+    // A multicast packet, one to the benchmarking network, and one that is too long.
     let odd = |dst: [u8; 4], len: u16| {
         let mut packet = ip_packet(&WHOLE[0]);
         packet[16..20].copy_from_slice(&dst);

@@ -1,4 +1,4 @@
-//! How far a generated log is from its model.
+//! Comparison of a generated log with its model.
 
 use crate::analyse::{Analysis, BLOCK_BYTES, BlockString, BlocksError, lru_hit_bytes, ratio};
 use crate::generate::PublishedTrace;
@@ -6,27 +6,27 @@ use crate::log::Log;
 use crate::session::{SessionRule, Sessions};
 use serde::Serialize;
 
-/// The numbers of a log beside those of the log generated from its fit.
+/// Statistics of a log next to those of the log generated from its fit.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct FitError {
-    /// One row for each number.
+    /// One row for each statistic.
     pub rows: Vec<FitRow>,
 }
 
-/// One number of both logs.
+/// One statistic of both logs.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct FitRow {
-    /// What it is.
+    /// Name of the statistic.
     pub metric: String,
-    /// Its unit.
+    /// Unit of the statistic.
     pub unit: Unit,
-    /// In the original log.
+    /// Value in the original log.
     pub original: f64,
-    /// In the generated log.
+    /// Value in the generated log.
     pub generated: f64,
 }
 
-/// The unit of a number.
+/// Unit of a statistic.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unit {
@@ -39,8 +39,7 @@ pub enum Unit {
 }
 
 impl FitRow {
-    /// How far the generated number is off: for shares the difference, otherwise the difference relative to the
-    /// original.
+    /// Returns the error of the generated value: the difference for shares, otherwise the difference relative to the original.
     pub fn error(&self) -> f64 {
         let difference = self.generated - self.original;
         match self.unit {
@@ -52,7 +51,7 @@ impl FitRow {
 }
 
 impl FitError {
-    /// Compares two logs by their analyses under `rule`.
+    /// Compares the analyses of two logs under `rule`.
     pub fn between(original: &Log, generated: &Log, rule: SessionRule) -> Self {
         let original = numbers(&Analysis::of(original, rule));
         let generated = numbers(&Analysis::of(generated, rule));
@@ -67,10 +66,10 @@ impl FitError {
         }
     }
 
-    /// Compares a generated log with what is published of the trace it stands for, `original` in the rows.
+    /// Compares a generated log with published properties of the trace that it imitates, which are `original` in the rows.
     ///
     /// # Errors
-    /// The log's files are too large to be cut into blocks.
+    /// The log's files are too large to be divided into blocks.
     pub fn against(published: &PublishedTrace, generated: &Log) -> Result<Self, BlocksError> {
         let sessions = Sessions::new(&generated.requests, SessionRule::PAPERS);
         let strings = BlockString::split(generated, &sessions, 2, BLOCK_BYTES)?;
@@ -97,7 +96,7 @@ impl FitError {
         Ok(Self { rows })
     }
 
-    /// The row of this metric.
+    /// Returns the row of a metric.
     pub fn row(&self, metric: &str) -> Option<&FitRow> {
         self.rows.iter().find(|row| row.metric == metric)
     }
@@ -106,7 +105,7 @@ impl FitError {
 /// A number with its name and unit.
 type Number = (String, Unit, f64);
 
-/// The numbers that are compared; always the same ones in the same order.
+/// Returns the statistics to compare, always the same ones in the same order.
 fn numbers(analysis: &Analysis) -> Vec<Number> {
     let mut numbers = popularity_and_sizes(analysis);
     for cache_mib in [1, 2, 4, 8, 16] {

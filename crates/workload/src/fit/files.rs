@@ -1,28 +1,27 @@
-//! Popularity and sizes of a log's files as classes.
+//! Grouping of a log's files into classes of similar popularity, with their sizes.
 
 use crate::analyse::{ratio, zipf_exponent};
 use crate::generate::{Distribution, FileClass, Files, Step};
 use crate::log::Request;
 use std::cmp::Reverse;
 
-/// Ends of the steps of a class's sizes, as shares of its files in order of size: fine where the large files are,
-/// which carry most of the bytes.
+/// Ends of the steps of a class's sizes, as shares of its files in order of size. Steps are finer for large files, which carry most of the
+/// bytes.
 const STEP_ENDS: [f64; 12] = [
     0.05, 0.15, 0.3, 0.45, 0.6, 0.7, 0.8, 0.88, 0.94, 0.975, 0.99, 1.0,
 ];
 
-/// How a file was used.
+/// Requests for a file.
 #[derive(Clone, Copy, Default)]
 struct Used {
     requests: u64,
-    /// Responses with content.
+    /// Number of responses with content.
     full: u64,
     bytes: u64,
 }
 
 impl Used {
-    /// Mean content of the responses that had any. Not the largest: a few aborted or changed ones should count for
-    /// as much as they sent.
+    /// Returns the mean size of the responses with content. The largest would give too much weight to a few aborted or changed responses.
     fn size(&self) -> u64 {
         self.bytes.checked_div(self.full).unwrap_or(0)
     }
@@ -34,7 +33,7 @@ pub(super) struct Usage {
 }
 
 impl Usage {
-    /// The use of files, numbered below `files`, by some requests.
+    /// Collects the usage of files, whose numbers are below `files`, from some requests.
     pub(super) fn of<'a>(requests: impl Iterator<Item = &'a Request>, files: usize) -> Self {
         let mut all = vec![Used::default(); files];
         for request in requests {
@@ -53,8 +52,8 @@ impl Usage {
         zipf_exponent(&counts)
     }
 
-    /// Classes of files by popularity: ranks 1, 2, 3, then each class a third larger than all before it need. A class
-    /// ends early where the popularity changes by more than half.
+    /// Divides the files into classes by popularity. The first ranks are classes of their own; each later class has at most a third as many
+    /// files as come before it, unless more are equally popular. A class ends early where the popularity falls by a third.
     pub(super) fn classes(&self) -> Files {
         let mut classes = Vec::new();
         let mut rest = self.files.as_slice();
@@ -73,7 +72,7 @@ impl Usage {
 
 fn file_class(files: &[Used]) -> FileClass {
     let requests: u64 = files.iter().map(|used| used.requests).sum();
-    // Files that never sent anything have size 0; the share is of the others.
+    // Files that never sent content have size 0; the share is computed from the others.
     let with_content = || files.iter().filter(|used| used.bytes > 0);
     let asked: u64 = with_content().map(|used| used.requests).sum();
     let full: u64 = with_content().map(|used| used.full).sum();
@@ -85,9 +84,8 @@ fn file_class(files: &[Used]) -> FileClass {
     }
 }
 
-/// The sizes of a class in steps. Each step is as large as makes it send, at the popularity that all files of the
-/// class share, what it sent in the log; `full` is the number of responses with content that the class had, if all its
-/// files have some.
+/// Returns the sizes of a class in steps. The size of each step is chosen such that its files, at the mean popularity of the class, send as
+/// many bytes as in the log. `full` is the number of responses with content that the class would have if all its files had content.
 fn sizes(files: &[Used], full: f64) -> Distribution {
     let mut files = files.to_vec();
     files.sort_unstable_by_key(Used::size);

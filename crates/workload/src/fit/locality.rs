@@ -1,4 +1,4 @@
-//! The search for the temporal locality: burst share and gap such that LRU caches hit as they do in the log.
+//! Search for the temporal locality: the share and gap of bursts for which LRU caches have the same hits as in the log.
 
 use super::files::Usage;
 use crate::analyse::{BLOCK_BYTES, Blocks, BlocksError, CachePoint, byte_hits};
@@ -7,18 +7,18 @@ use crate::log::Log;
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 
-/// Requests looked at in the coarse search, which generates and measures 17 logs of this length...
+/// Number of requests in the coarse search, which generates and measures 17 logs of this length...
 const COARSE_REQUESTS: usize = 40_000;
-/// ...and in the fine one, which takes 13 times [`SEEDS`].
+/// ...and in the fine search, which does so 13 times [`SEEDS`].
 const SAMPLE_REQUESTS: usize = 200_000;
-/// The caches to match, in bytes.
+/// Sizes of the caches whose hits are compared, in bytes.
 const CACHE_BYTES: [u64; 6] = [512 << 10, 1 << 20, 2 << 20, 4 << 20, 8 << 20, 16 << 20];
-/// Seeds of the fine search: a few popular large files make one log's hits differ from another's by two points.
+/// Seeds of the fine search. A few popular large files make the hits of two generated logs differ by two percentage points.
 const SEEDS: u64 = 3;
-/// Spread of gaps: from a quarter to four times the median for two of three.
+/// Spread of gaps: two of three are between a quarter and four times the median.
 const SIGMA: f64 = 1.4;
 
-/// A point of the search.
+/// Parameters that the search evaluates.
 #[derive(Clone, Copy)]
 struct Point {
     burst_share: f64,
@@ -45,7 +45,7 @@ impl Point {
         }
     }
 
-    /// This point with `add` more bursts and the gap multiplied by `factor`, kept inside of what makes sense.
+    /// Returns this point with `add` more bursts and the gap multiplied by `factor`, limited to valid values.
     fn moved(self, add: f64, factor: f64) -> Self {
         Self {
             burst_share: (self.burst_share + add).clamp(0.0, 0.95),
@@ -54,7 +54,7 @@ impl Point {
     }
 }
 
-/// What a generated order of references is compared with: the start of a log.
+/// The start of a log, with which generated orders of references are compared.
 struct Target {
     requests: u32,
     table: FileTable,
@@ -63,7 +63,7 @@ struct Target {
 }
 
 impl Target {
-    /// The first `limit` requests of `log`, or all.
+    /// Takes the first `limit` requests of `log`, or all if there are fewer.
     fn of(log: &Log, limit: usize) -> Result<Self, BlocksError> {
         let sample = &log.requests[..log.requests.len().min(limit)];
         let usage = Usage::of(sample.iter(), log.files.len());
@@ -78,7 +78,7 @@ impl Target {
         })
     }
 
-    /// How far the hits of generated orders are off, squared, for this many seeds.
+    /// Returns the squared errors of the hits of generated orders, summed over this many seeds.
     fn distance(&self, point: Point, seeds: u64) -> f64 {
         (0..seeds)
             .map(|seed| self.distance_of_one(point, seed))
@@ -100,11 +100,11 @@ impl Target {
     }
 }
 
-/// Finds the locality of `log`: the best of a coarse grid over a short sample, then ever smaller steps around the best
-/// so far over a long one, averaged over seeds.
+/// Finds the locality of `log`: first the best point of a coarse grid for a short sample, then, with ever smaller steps around the best
+/// point, for a long sample and several seeds.
 ///
 /// # Errors
-/// The files are too large to be cut into blocks.
+/// The files are too large to be divided into blocks.
 pub(super) fn fit(log: &Log) -> Result<LocalitySpec, BlocksError> {
     let coarse = Target::of(log, COARSE_REQUESTS)?;
     let mut search = Search::from(Point::NONE, |point| coarse.distance(point, 1));
@@ -126,7 +126,7 @@ pub(super) fn fit(log: &Log) -> Result<LocalitySpec, BlocksError> {
     Ok(search.best.spec())
 }
 
-/// The point of least distance so far.
+/// The point with the smallest distance so far.
 struct Search<F> {
     distance: F,
     best: Point,

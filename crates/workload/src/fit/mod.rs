@@ -1,4 +1,4 @@
-//! Fitting a generator to a log, and telling how well it fits.
+//! Fitting of a generator to a log, and evaluation of the fit.
 
 mod error;
 mod files;
@@ -14,18 +14,18 @@ use crate::session::{SessionRule, Sessions};
 /// A generator fitted to a log.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Fit {
-    /// The parameters that were found.
+    /// The fitted parameters.
     pub spec: GeneratorSpec,
-    /// Zipf exponent of the log's popularity, for information: the generator uses classes of files instead.
+    /// Zipf exponent of the log's popularity, for information; the generator uses classes of files instead.
     pub zipf_exponent: f64,
 }
 
 impl Fit {
-    /// Fits a generator to `log`, of which `rule` tells the connections. Takes seconds for a log of any length: the
-    /// search for the temporal locality looks at the first 200,000 requests only.
+    /// Fits a generator to `log`, whose connections `rule` determines. This takes seconds for a log of any length, because the search for
+    /// the temporal locality uses only the first 200,000 requests.
     ///
     /// # Errors
-    /// If the log has no sizes, so that there is nothing to fit, or impossible ones.
+    /// If the log has no sizes, so that nothing can be fitted, or invalid ones.
     pub fn of(log: &Log, rule: SessionRule) -> Result<Self, NotReplayable> {
         log.replayable()?;
         let sessions = Sessions::new(&log.requests, rule);
@@ -41,10 +41,10 @@ impl Fit {
         })
     }
 
-    /// Generates a log of as many requests as `log` has and compares the two.
+    /// Generates a log with the same number of requests as `log` and compares the two.
     ///
     /// # Errors
-    /// If the parameters were changed to impossible ones.
+    /// If the parameters were changed to invalid ones.
     pub fn error(&self, log: &Log, rule: SessionRule, seed: u64) -> Result<FitError, SpecError> {
         let requests = u32::try_from(log.requests.len()).unwrap_or(u32::MAX);
         Ok(FitError::between(
@@ -55,7 +55,7 @@ impl Fit {
     }
 }
 
-/// Requests per connection, pauses, clients and rate of a log.
+/// Returns the requests per connection, pauses, clients and rate of a log.
 fn connections(log: &Log, sessions: &Sessions) -> ConnectionSpec {
     let lengths: Vec<u64> = sessions.iter().map(|c| c.len() as u64).collect();
     let time = |index: &u32| log.requests[*index as usize].time_us;
@@ -73,7 +73,7 @@ fn connections(log: &Log, sessions: &Sessions) -> ConnectionSpec {
     }
 }
 
-/// One step for each value that occurs; values over 16 are gathered by sixteenths of a power of two.
+/// Returns one step for each value that occurs; values over 16 are grouped by sixteenths of a power of two.
 fn exact_steps(mut values: Vec<u64>) -> Distribution {
     values.sort_unstable();
     let grain = |value: u64| 1u64 << value.max(16).ilog2().saturating_sub(4);
@@ -86,7 +86,7 @@ fn exact_steps(mut values: Vec<u64>) -> Distribution {
     Distribution::Steps(groups.map(step).collect())
 }
 
-/// `count` steps of equal share, each at the mean of its values times `scale`. A constant 0 if there are no values.
+/// Returns `count` steps of equal share, each at the mean of its values times `scale`, or a constant 0 if there are no values.
 fn steps(mut values: Vec<u64>, count: usize, scale: f64) -> Distribution {
     if values.is_empty() {
         return Distribution::Constant(0.0);

@@ -1,4 +1,4 @@
-//! Fits of generated logs, whose parameters are known.
+//! Fits of generated logs with known parameters.
 
 use super::*;
 use crate::generate::Preset;
@@ -18,7 +18,7 @@ fn a_generated_log_is_fitted_closely() {
     );
     let error = fit.error(&log, RULE, 8).unwrap();
     for row in &error.rows {
-        // Percentiles fall on steps.
+        // Percentiles change in steps.
         let bound = if row.metric.ends_with(" %") {
             0.15
         } else {

@@ -1,4 +1,4 @@
-//! When requests are made, by which clients, on which connections.
+//! Times, clients and connections of requests.
 
 use super::{Distribution, SpecError};
 use rand::RngExt;
@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Pauses within a connection are cut here: below the papers' 15 seconds by more than rounding to seconds adds.
+/// Limit of pauses within a connection: below the papers' 15 seconds by more than the rounding to seconds can add.
 const LONGEST_PAUSE_US: u64 = 13_000_000;
-/// A client is silent at least so long between two connections: above the 15 seconds by as much.
+/// Minimum time between two connections of a client: above the 15 seconds by the same margin.
 const SILENCE_US: u64 = 17_000_000;
 
 /// Connections of a generated log.
@@ -30,8 +30,8 @@ pub struct ConnectionSpec {
 }
 
 impl ConnectionSpec {
-    /// Connections with log-normally many requests. Pauses and rate only decide how many clients there are at a time in
-    /// the log; a replay knows neither.
+    /// Returns connections with log-normally distributed numbers of requests. Pauses and rate only determine how many clients are active at
+    /// a time in the log; a replay does not use them.
     pub const fn log_normal(median: f64, sigma: f64) -> Self {
         Self {
             requests: Distribution::LogNormal {
@@ -73,7 +73,7 @@ impl ConnectionSpec {
     }
 }
 
-/// When a request is made and by whom.
+/// Time and client of a request.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Slot {
     /// Microseconds since the start of the log.
@@ -81,7 +81,7 @@ pub(super) struct Slot {
     pub client: u32,
 }
 
-/// The slots of `count` requests, in order of time.
+/// Returns the slots of `count` requests, in order of time.
 pub(super) fn slots(spec: &ConnectionSpec, count: u32, random: &mut Pcg64) -> Vec<Slot> {
     let lengths = lengths(spec, count, random);
     let end_us = (f64::from(count) / spec.requests_per_s * 1e6) as u64;
@@ -122,7 +122,7 @@ pub(super) fn slots(spec: &ConnectionSpec, count: u32, random: &mut Pcg64) -> Ve
     slots
 }
 
-/// Numbers of requests of connections that together have `count`.
+/// Returns numbers of requests of connections, which add up to `count`.
 fn lengths(spec: &ConnectionSpec, count: u32, random: &mut Pcg64) -> Vec<u32> {
     let mut lengths = Vec::new();
     let mut left = count;

@@ -1,6 +1,6 @@
-//! Distributions a specification can name, by their inverse: the share of values below goes in, the value comes out.
+//! Distributions that a specification can name, implemented by their inverse, which maps the share of smaller values to a value.
 //!
-//! The mathematics is `libm`'s, in software, so that a seed gives the same log on every machine.
+//! The mathematical functions are those of `libm`, in software, so that a seed gives the same log on every machine.
 
 use super::SpecError;
 use schemars::JsonSchema;
@@ -49,7 +49,7 @@ pub struct Step {
 }
 
 impl Distribution {
-    /// The value that a share `u` of all values is below; `u` is at least 0 and less than 1.
+    /// Returns the value below which a share `u` of all values lies; `u` is at least 0 and less than 1.
     pub fn quantile(&self, u: f64) -> f64 {
         match self {
             Self::Constant(value) => *value,
@@ -73,7 +73,7 @@ impl Distribution {
         }
     }
 
-    /// Checks the parameters; `field` is what errors call the distribution.
+    /// Checks the parameters; `field` is the name of the distribution in errors.
     pub(super) fn check(&self, field: &str) -> Result<(), SpecError> {
         let positive = |name: &str, value: f64| {
             let ok = value.is_finite() && value > 0.0;
@@ -138,7 +138,7 @@ fn log_normal(median: f64, sigma: f64, u: f64) -> f64 {
     median * libm::exp(sigma * normal(u))
 }
 
-/// Inverse of the standard normal distribution by P. J. Acklam's rational approximation, relative error below 1.2e-9.
+/// Computes the inverse of the standard normal distribution by P. J. Acklam's rational approximation, with a relative error below 1.2e-9.
 fn normal(u: f64) -> f64 {
     const A: [f64; 6] = [
         -3.969_683_028_665_376e1,
@@ -171,7 +171,7 @@ fn normal(u: f64) -> f64 {
         3.754_408_661_907_416,
         1.0,
     ];
-    /// Outside of this much from either end, the central approximation holds.
+    /// The central approximation is valid at least this far from both ends.
     const TAIL: f64 = 0.02425;
 
     let u = u.clamp(1e-15, 1.0 - 1e-15);
@@ -187,7 +187,7 @@ fn normal(u: f64) -> f64 {
     }
 }
 
-/// Horner's rule, highest power first.
+/// Evaluates a polynomial by Horner's rule, highest power first.
 fn polynomial(coefficients: &[f64], x: f64) -> f64 {
     coefficients.iter().fold(0.0, |sum, c| sum * x + c)
 }
@@ -242,7 +242,7 @@ mod tests {
                 .map(|i| distribution.quantile(f64::from(i) / 10_000.0))
                 .collect();
             assert!(values.is_sorted(), "{distribution:?}");
-            // Where the Pareto tail joins the body, at 93 %, there is no jump.
+            // At 93 %, the Pareto tail joins the body without a jump.
             let body_end = &values[9_290..9_310];
             let jumps = body_end
                 .windows(2)

@@ -1,10 +1,10 @@
-//! How popular and how big files are.
+//! Popularity and sizes of files.
 
 use super::{Distribution, SpecError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Most files of one kind, so that a slip of the pen does not fill the memory.
+/// Maximum number of files of one kind, so that a mistyped number does not use up the memory.
 const MAX_FILES: u32 = 10_000_000;
 
 /// Popularity and sizes of all files.
@@ -102,13 +102,13 @@ fn check_share(field: &'static str, value: f64) -> Result<(), SpecError> {
     )
 }
 
-/// Every file's share of requests and size, the most popular first.
+/// Share of requests and size of every file, the most popular first.
 pub(crate) struct FileTable {
     /// Relative shares of requests.
     pub weights: Vec<f64>,
     /// Sizes in bytes.
     pub sizes: Vec<u64>,
-    /// Shares of requests answered without content.
+    /// Shares of requests that are answered without content.
     pub not_modified: Vec<f64>,
 }
 
@@ -145,8 +145,8 @@ impl FileTable {
         table
     }
 
-    /// Adds files of these weights. Their sizes follow the distribution as closely as so many can, and are spread
-    /// evenly over the ranks, so that small classes and the few most popular files do not depend on luck.
+    /// Adds files with these weights. Their sizes follow the distribution as closely as their number allows, and are spread evenly over the
+    /// ranks, so that small classes and the few most popular files do not depend on chance.
     fn add(
         &mut self,
         weights: impl ExactSizeIterator<Item = f64>,
@@ -165,8 +165,8 @@ impl FileTable {
     }
 }
 
-/// The numbers 0 to `count - 1` in an order of which every stretch is spread evenly over the whole range: by the
-/// fractional parts of multiples of the golden ratio.
+/// Returns the numbers 0 to `count - 1` in an order in which every stretch is spread evenly over the whole range, by the fractional parts
+/// of multiples of the golden ratio.
 fn spread(count: u32) -> Vec<u32> {
     /// The golden ratio's fractional part, in units of 2^-64.
     const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -1,16 +1,16 @@
-//! Synthetic logs: a few parameters and a seed in, a [`Log`] out, which is analysed and replayed like a real one.
+//! Synthetic logs: a few parameters and a seed determine a [`Log`], which is analysed and replayed like a real one.
 //!
-//! Three independent parts, each the simplest that reproduces what it is measured by:
+//! A generator has three independent parts, each as simple as the measurements that it must reproduce allow:
 //!
 //! - *Files*: popularity and size of each file, by Zipf's law or by classes of equal popularity.
-//! - *References*: in which order files are asked for. Every file gets its exact number of references; each is placed
-//!   at random in the log, or (with probability `burst_share`) a short `gap` after the file's previous one. Popularity
-//!   is thus kept whatever the temporal locality.
-//! - *Connections*: how many requests each has, how far apart, and which client opens it. The requests of all
-//!   connections in order of time ask for the references in order.
+//! - *References*: the order in which files are requested. Every file gets its exact number of references. Each reference is placed at
+//!   random in the log, or (with probability `burst_share`) a short `gap` after the file's previous one. Temporal locality therefore does
+//!   not change popularity.
+//! - *Connections*: the number of requests of each, the pauses between them, and the client that opens it. The requests of all connections,
+//!   in order of time, take the references in order.
 //!
-//! Sizes within a connection are independent of each other and of the connection's length; real logs have pages whose
-//! images follow them. What that costs is seen in the lifetime rows of a fit's error.
+//! Sizes within a connection are independent of each other and of the connection's length, whereas in real logs images follow their pages.
+//! The lifetime rows of a fit's error show the effect.
 
 mod connections;
 mod distribution;
@@ -34,7 +34,7 @@ use rand_pcg::Pcg64;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The start of generated logs: 1998-05-01 00:00:00 UTC, in seconds since 1970.
+/// Start of generated logs: 1998-05-01 00:00:00 UTC, in seconds since 1970.
 const START_S: u64 = 893_980_800;
 
 /// What a generated log is like. Written by hand as TOML, chosen as a [`Preset`], or fitted to a log
@@ -51,15 +51,15 @@ pub struct GeneratorSpec {
     pub files: Files,
 }
 
-/// What is wrong with a [`GeneratorSpec`].
+/// An invalid parameter of a [`GeneratorSpec`].
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 #[error("{field} is {value}, expected {expected}")]
 pub struct SpecError {
-    /// The field, with the fields it is inside of.
+    /// Path of the field.
     pub field: String,
     /// Its value.
     pub value: f64,
-    /// What would be right.
+    /// Description of valid values.
     pub expected: &'static str,
 }
 
@@ -86,17 +86,17 @@ impl GeneratorSpec {
     /// Checks all parameters.
     ///
     /// # Errors
-    /// The first one that makes no sense.
+    /// The first invalid parameter.
     pub fn check(&self) -> Result<(), SpecError> {
         self.files.check()?;
         self.locality.check()?;
         self.connections.check()
     }
 
-    /// Generates a log of `requests` requests. The same specification, seed and number give the same log.
+    /// Generates a log of `requests` requests. The same specification, seed and number always give the same log.
     ///
-    /// Times are whole seconds, as in Common Log Format. Connections are made for the rule of the papers
-    /// ([`crate::SessionRule::PAPERS`]): pauses within one are under 15 seconds, pauses between two of one client over.
+    /// Times are whole seconds, as in Common Log Format. Connections conform to the rule of the papers ([`crate::SessionRule::PAPERS`]):
+    /// pauses within a connection are under 15 seconds, and pauses between two connections of a client are longer.
     ///
     /// # Errors
     /// If [`Self::check`] fails.
@@ -123,7 +123,7 @@ impl GeneratorSpec {
     }
 }
 
-/// A log of these requests, with names made up for files and clients.
+/// Creates a log of these requests, with invented names for files and clients.
 fn log(requests: Vec<Request>, sizes: Vec<u64>) -> Log {
     let clients = requests.iter().map(|r| r.client + 1).max().unwrap_or(0);
     let mut urls = Names::default();

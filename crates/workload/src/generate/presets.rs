@@ -1,4 +1,4 @@
-//! Ready-made generators.
+//! Built-in generators.
 
 use schemars::JsonSchema;
 
@@ -28,12 +28,12 @@ pub enum Preset {
     Cdn,
 }
 
-/// What is published of a trace, to which a preset was fitted (network interface data caching paper).
+/// Published properties of a trace, to which a preset was fitted (network interface data caching paper).
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct PublishedTrace {
-    /// Uncached content throughput over request rate.
+    /// Mean response size: uncached content throughput divided by request rate.
     pub mean_bytes: f64,
-    /// Share of content bytes that LRU caches of 4, 8 and 16 MB keep off the bus, one on each of two network interfaces.
+    /// Share of content bytes that LRU caches of 4, 8 and 16 MB keep off the bus, with one cache on each of two network interfaces.
     pub hits_4_8_16_mib: [f64; 3],
 }
 
@@ -50,7 +50,7 @@ impl Preset {
         Self::Cdn,
     ];
 
-    /// Those of the data caching paper, in its order.
+    /// Presets for the traces of the data caching paper, in its order.
     pub const DATA_CACHING: [Self; 5] = [
         Self::Berkeley,
         Self::Ibm,
@@ -59,7 +59,7 @@ impl Preset {
         Self::WorldCup,
     ];
 
-    /// The name used on the command line and in experiment files.
+    /// Returns the name used on the command line and in experiment files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Demo => "demo",
@@ -73,12 +73,12 @@ impl Preset {
         }
     }
 
-    /// The preset of this name.
+    /// Finds the preset with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|p| p.name() == name)
     }
 
-    /// The number of requests at which the preset has the properties it was made for: cache hits depend on it.
+    /// Returns the number of requests at which the preset has the intended properties: cache hits depend on it.
     pub const fn requests(self) -> u32 {
         match self {
             Self::Demo => 20_000,
@@ -89,7 +89,7 @@ impl Preset {
         }
     }
 
-    /// What it was fitted to; `None` where nothing like that is published.
+    /// Returns the published properties that the preset was fitted to, or `None` if there are none.
     pub const fn published(self) -> Option<PublishedTrace> {
         let (mean_bytes, hits_4_8_16_mib) = match self {
             // Throughput in Mb/s over requests/s: 161/828, 502/22777, 1198/2755, 1126/4361, 794/15190.
@@ -106,7 +106,7 @@ impl Preset {
         })
     }
 
-    /// The parameters.
+    /// Returns the parameters.
     pub fn spec(self) -> GeneratorSpec {
         match self {
             Self::Demo => demo(),
@@ -141,9 +141,9 @@ fn demo() -> GeneratorSpec {
     }
 }
 
-/// Fitted to what is published of the IBM trace. Mean response 2755 bytes (502 Mb/s at 22777 requests/s) and LRU byte
-/// hits of 44, 52 and 60 % at 4, 8 and 16 MB, in one cache or in two: data caching paper. Half of the connections with under 10 % of the
-/// packets, a tenth with over 45 %: handoff policies paper. The rest (share of 304s, spread of sizes, pauses) is
+/// Fitted to published properties of the IBM trace. The data caching paper gives a mean response of 2755 bytes (502 Mb/s at 22777
+/// requests/s) and LRU byte hits of 44, 52 and 60 % at 4, 8 and 16 MB, in one cache or in two. According to the handoff policies paper,
+/// half of the connections have under 10 % of the packets, and a tenth has over 45 %. The rest (share of 304s, spread of sizes, pauses) is
 /// assumed.
 fn ibm() -> GeneratorSpec {
     GeneratorSpec {
@@ -164,9 +164,9 @@ fn ibm() -> GeneratorSpec {
     }
 }
 
-/// Fitted to the World Cup trace. Mean response 7.5 KB and 13 % of status 304 as in the public excerpt of day 6; LRU
-/// byte hits of 49, 66 and 83 % at 4, 8 and 16 MB as published for the whole trace (data caching paper); lifetimes as
-/// published (handoff policies paper), where the excerpt, a sixth of a day's requests, has cut connections short.
+/// Fitted to the World Cup trace. Mean response 7.5 KB and 13 % of status 304 as in the public excerpt of day 6; LRU byte hits of 49, 66
+/// and 83 % at 4, 8 and 16 MB as published for the whole trace (data caching paper); lifetimes as published (handoff policies paper),
+/// because connections are cut short in the excerpt, which has a sixth of a day's requests.
 fn world_cup_lifetimes() -> GeneratorSpec {
     GeneratorSpec {
         locality: locality(0.38, 330.0),
@@ -186,10 +186,10 @@ fn world_cup_lifetimes() -> GeneratorSpec {
     }
 }
 
-/// Fitted to [`Preset::published`] of the Berkeley trace by a random search over share and gap of bursts and the Zipf
-/// exponent. Assumed: 65,000 files of 1.7 GB, more than 2 GB of main memory leave for files, so that the disks are needed ("large
-/// working set": paper, section 3); spread and tail of sizes; the share of 304s; connections as in the other presets. As with
-/// NASA, hits come out of bursts, for popularity alone gives too few: LFU does worse than published.
+/// Fitted to [`Preset::published`] of the Berkeley trace by a random search over share and gap of bursts and the Zipf exponent. Assumed:
+/// 65,000 files of 1.7 GB, more than fits in 2 GB of main memory next to everything else, so that the disks are needed ("large working
+/// set": paper, section 3); spread and tail of sizes; the share of 304s; connections as in the other presets. As with NASA, hits come from
+/// bursts, because popularity alone gives too few: LFU does worse than published.
 fn berkeley() -> GeneratorSpec {
     GeneratorSpec {
         locality: bursts(0.56, 1414.0, 2.0),
@@ -209,10 +209,10 @@ fn berkeley() -> GeneratorSpec {
     }
 }
 
-/// Fitted to [`Preset::published`] of the NASA trace by a random search over all parameters of locality and files. The
-/// steep rise between 4 and 8 MB comes out of files that are asked for in bursts and of a few of some megabytes each. So
-/// recent use says more than frequent use here: LFU does worse than published ("slightly better" than LRU).
-/// Assumed: the share of 304s; connections as in the other presets.
+/// Fitted to [`Preset::published`] of the NASA trace by a random search over all parameters of locality and files. The steep rise between 4
+/// and 8 MB comes from files that are requested in bursts and from a few files of some megabytes each. Recency is therefore a better
+/// predictor than frequency here: LFU does worse than published ("slightly better" than LRU). Assumed: the share of 304s; connections as in
+/// the other presets.
 fn nasa() -> GeneratorSpec {
     GeneratorSpec {
         locality: bursts(0.853, 100.0, 1.075),
@@ -232,8 +232,8 @@ fn nasa() -> GeneratorSpec {
     }
 }
 
-/// Fitted to [`Preset::published`] of the Rice trace by a random search over all parameters of locality and files.
-/// Assumed: the share of 304s; connections as in the other presets.
+/// Fitted to [`Preset::published`] of the Rice trace by a random search over all parameters of locality and files. Assumed: the share of
+/// 304s; connections as in the other presets.
 fn rice() -> GeneratorSpec {
     GeneratorSpec {
         locality: bursts(0.167, 366.0, 1.174),
@@ -253,9 +253,9 @@ fn rice() -> GeneratorSpec {
     }
 }
 
-/// Fitted to [`Preset::published`] of the World Cup trace by a random search over all parameters of locality and files,
-/// such that LFU does about as well as LRU, as published. 13 % of status 304 and about as many files as in the public
-/// excerpt of day 6. Assumed: connections as in the other presets.
+/// Fitted to [`Preset::published`] of the World Cup trace by a random search over all parameters of locality and files, such that LFU does
+/// about as well as LRU, as published. 13 % of status 304 and about as many files as in the public excerpt of day 6. Assumed: connections
+/// as in the other presets.
 fn world_cup() -> GeneratorSpec {
     GeneratorSpec {
         locality: bursts(0.294, 634.0, 1.135),
@@ -275,11 +275,11 @@ fn world_cup() -> GeneratorSpec {
     }
 }
 
-/// All assumed, within what is published of content delivery networks: objects from under a kilobyte to 64 MB, half of
-/// them under 50 KB, 190 KB in the mean; popularity by Zipf's law with exponent 0.9 (Breslau et al., INFOCOM 1999:
-/// 0.64 to 0.83 at proxies; later measurements of delivery networks: 0.8 to 1.0); about half of the objects that are
-/// asked for at all are asked for once (Maggs and Sitaraman, Computer Communication Review 2015: three quarters at
-/// Akamai). No bursts beyond popularity, no 304s: clients' own caches have had these.
+/// All values are assumed, within the range of published measurements of content delivery networks. Objects have from under a kilobyte to
+/// 64 MB, half of them under 50 KB, 190 KB on average. Popularity follows Zipf's law with exponent 0.9 (Breslau et al., INFOCOM 1999: 0.64
+/// to 0.83 at proxies; later measurements of delivery networks: 0.8 to 1.0). About half of the requested objects are requested once (Maggs
+/// and Sitaraman, Computer Communication Review 2015: three quarters at Akamai). There are no bursts beyond popularity and no 304s, because
+/// the clients' own caches absorb them.
 fn cdn() -> GeneratorSpec {
     GeneratorSpec {
         locality: LocalitySpec::default(),
@@ -308,7 +308,7 @@ const fn zipf(count: u32, exponent: f64, not_modified: f64, size: Distribution) 
     }
 }
 
-/// Bursts of the papers' older presets.
+/// Returns bursts with the spread of the papers' older presets.
 const fn locality(burst_share: f64, median_gap: f64) -> LocalitySpec {
     bursts(burst_share, median_gap, 1.4)
 }

@@ -1,4 +1,4 @@
-//! The order in which files are asked for.
+//! Order of the references to files.
 
 use super::{Distribution, FileTable, SpecError};
 use rand::RngExt;
@@ -18,7 +18,7 @@ pub struct LocalitySpec {
 }
 
 impl Default for LocalitySpec {
-    /// None: independent references.
+    /// Independent references, without bursts.
     fn default() -> Self {
         Self {
             burst_share: 0.0,
@@ -40,10 +40,10 @@ impl LocalitySpec {
     }
 }
 
-/// Positions in the log are fractions of a request, so that references fall between each other.
+/// Positions in the log are fractions of a request, so that references can be placed between others.
 const POSITION_BITS: u32 = 20;
 
-/// The file of each of `count` requests.
+/// Returns the file of each of `count` requests.
 pub(crate) fn references(
     files: &FileTable,
     locality: &LocalitySpec,
@@ -57,7 +57,7 @@ pub(crate) fn references(
         for i in 0..references {
             position = if i > 0 && random.random_bool(locality.burst_share) {
                 let gap = locality.gap.quantile(random.random());
-                // Beyond the end, go on at the start.
+                // Wrap around at the end of the log.
                 (position + (gap * f64::from(1 << POSITION_BITS)) as u64) % end
             } else {
                 random.random_range(0..end)
@@ -69,8 +69,8 @@ pub(crate) fn references(
     placed.into_iter().map(|(_, file)| file).collect()
 }
 
-/// How many of `count` references each file gets: its share, rounded so that the sum is right and no file is more
-/// than one off.
+/// Returns how many of `count` references each file gets: its share, rounded such that the sum is exact and no file is off by more than
+/// one.
 fn counts(weights: &[f64], count: u32) -> impl Iterator<Item = u32> {
     let scale = f64::from(count) / weights.iter().sum::<f64>();
     let last = weights.len() - 1;

@@ -1,4 +1,4 @@
-//! Whole generated logs: determinism, connections, presets, hand-written specifications.
+//! Tests of complete generated logs: determinism, connections, presets, hand-written specifications.
 
 use super::*;
 use crate::analyse::Analysis;
@@ -7,7 +7,7 @@ use crate::log::{Layout, ReadOptions, write_log};
 use crate::session::{SessionRule, Sessions};
 use std::path::Path;
 
-/// As somebody would write it in an experiment file.
+/// A specification as in an experiment file.
 const BY_HAND: &str = r#"
 [connections]
 requests = { constant = 5 }
@@ -211,7 +211,7 @@ fn assert_published(analysis: &Analysis, mean_bytes: f64, hits_4_8_16_mib: [f64;
     );
 }
 
-/// Stand-ins have the mean response and the locality that are published.
+/// Stand-ins have the published mean response and locality.
 #[test]
 fn stand_ins_are_within_a_few_points_of_what_is_published() {
     for preset in Preset::DATA_CACHING {

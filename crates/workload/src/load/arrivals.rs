@@ -1,4 +1,4 @@
-//! When connections come.
+//! Arrival times of connections.
 
 use super::on_off::{OnOff, OnOffSpec};
 use super::{exponential, picoseconds};
@@ -23,18 +23,18 @@ pub enum Arrivals {
     OnOff,
 }
 
-/// A process of arrivals.
+/// An arrival process.
 #[derive(Clone, Debug)]
 pub(super) enum Process {
-    /// So many picoseconds apart.
+    /// Arrivals at this interval, in picoseconds.
     Even(u64),
-    /// So many picoseconds apart in the mean.
+    /// Arrivals at this mean interval, in picoseconds.
     Poisson(f64, Pcg64),
     OnOff(OnOff),
 }
 
 impl Process {
-    /// So many connections a second; none at the log's times, which are not drawn.
+    /// Creates a process with `per_second` connections a second, or `None` for the log's times, which are not drawn.
     pub(super) fn new(
         arrivals: Arrivals,
         per_second: f64,
@@ -52,7 +52,7 @@ impl Process {
         }
     }
 
-    /// From the last arrival to the next, picoseconds.
+    /// Returns the time from the last arrival to the next, picoseconds.
     pub(super) fn next_wait(&mut self) -> u64 {
         match self {
             Self::Even(gap) => *gap,

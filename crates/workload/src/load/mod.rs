@@ -1,10 +1,11 @@
-//! When requests are due: loads that are not infinite.
+//! Times at which requests are due, for loads with finite demand.
 //!
-//! [`LoadSpec`] says it, [`Paced`] does it: it sets the waits of another load's requests. In an open loop requests come at their times whether
-//! earlier ones are done or not; in a closed one clients think between a response and their next request.
+//! A [`LoadSpec`] specifies the times, and [`Paced`] implements them by setting the waits of another load's requests. In an open loop,
+//! requests come at their times whether earlier ones are done or not; in a closed loop, clients think between a response and their next
+//! request.
 //!
-//! What is drawn belongs to the connection, in the one order of the load: two servers that are compared see the same requests at the same
-//! times.
+//! Random values belong to the connection, in the load's single order of connections: two servers that are compared receive the same
+//! requests at the same times.
 
 mod arrivals;
 mod on_off;
@@ -25,17 +26,17 @@ pub use think::Think;
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
-/// Drawn evenly: more than 0, at most 1.
+/// Draws from the uniform distribution over (0, 1].
 fn unit(random: &mut Pcg64) -> f64 {
     1.0 - random.random::<f64>()
 }
 
-/// Drawn from the exponential distribution with mean 1.
+/// Draws from the exponential distribution with mean 1.
 fn exponential(random: &mut Pcg64) -> f64 {
     -libm::log(unit(random))
 }
 
-/// Seconds as picoseconds, as many as there can be.
+/// Converts seconds to picoseconds, saturating.
 fn picoseconds(seconds: f64) -> u64 {
     (seconds * crate::source::SECOND_PS as f64) as u64
 }

@@ -1,4 +1,4 @@
-//! Sources that are on and off.
+//! On-off sources.
 
 use super::pareto::Pareto;
 use super::{picoseconds, unit};
@@ -47,15 +47,15 @@ impl Default for OnOffSpec {
     }
 }
 
-/// The sources.
+/// All sources together.
 #[derive(Clone, Debug)]
 pub(super) struct OnOff {
     on: Pareto,
     off: Pareto,
-    /// From one arrival to the next of a source that stays on, seconds.
+    /// Time between two arrivals of a source that stays on, seconds.
     gap: f64,
     sources: Vec<Source>,
-    /// When each source sends next, picoseconds, the earliest first.
+    /// Next arrival of each source, picoseconds, the earliest first.
     next: BinaryHeap<Reverse<(u64, usize)>>,
     now: u64,
     random: Pcg64,
@@ -65,14 +65,14 @@ pub(super) struct OnOff {
 #[derive(Clone, Copy, Debug)]
 struct Source {
     now: f64,
-    /// How long it stays on from now.
+    /// Time for which the source stays on from `now`.
     on_for: f64,
-    /// How much time it is to be on before it sends.
+    /// Time that the source must be on before its next arrival.
     sends_after: f64,
 }
 
 impl OnOff {
-    /// All together send `per_second`. They have been running forever.
+    /// Creates sources that together send `per_second`. Their initial state is that of sources that have been running forever.
     pub(super) fn new(spec: &OnOffSpec, per_second: f64, seed: u64) -> Self {
         let mut random = Pcg64::seed_from_u64(seed);
         let (on_s, off_s) = (spec.on_ms / 1e3, spec.off_ms / 1e3);
@@ -109,7 +109,7 @@ impl OnOff {
         all
     }
 
-    /// Has a source send once more.
+    /// Schedules the next arrival of a source.
     fn plan(&mut self, number: usize) {
         let source = &mut self.sources[number];
         while source.on_for < source.sends_after {
@@ -123,7 +123,7 @@ impl OnOff {
         self.next.push(Reverse((picoseconds(source.now), number)));
     }
 
-    /// From the last arrival to the next, picoseconds.
+    /// Returns the time from the last arrival to the next, picoseconds.
     pub(super) fn next_wait(&mut self) -> u64 {
         let Reverse((time, number)) = self.next.pop().expect("there are sources");
         self.plan(number);

@@ -1,4 +1,4 @@
-//! A load whose requests are due at other times.
+//! A load with modified times of requests.
 
 use super::arrivals::Process;
 use super::{Arrivals, LoadSpec, Rate, Think};
@@ -6,35 +6,35 @@ use crate::source::{Demand, FileSet, RequestSpec, Throttle, Workload};
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 
-/// A load whose requests are due as a [`LoadSpec`] says.
+/// A load whose requests are due at the times that a [`LoadSpec`] specifies.
 #[derive(Clone, Debug)]
 pub struct Paced<W> {
     load: W,
     demand: Demand,
-    /// When connections come, where that is drawn.
+    /// Arrival process of connections, if arrivals are drawn.
     process: Option<Process>,
-    /// How many times as fast as in the log requests come, in an open loop.
+    /// Speed of requests relative to the log, in an open loop.
     speed: f64,
     think: Option<Think>,
     random: Pcg64,
 }
 
-/// What a share of a load has to know of the whole.
+/// Properties of the whole load that a share of it needs.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Pace {
-    /// Requests a second of the whole log; none of what is no log.
+    /// Requests per second of the whole log; `None` if the load is not a log.
     pub log_requests_per_s: Option<f64>,
-    /// Into how many equal shares the load was divided.
+    /// Number of equal shares that the load was divided into.
     pub shares: usize,
-    /// Of what is drawn; others for other shares.
+    /// Seed of the random values; it must differ between shares.
     pub seed: u64,
 }
 
 impl<W: Workload> Paced<W> {
-    /// One share of a load, with `spec` for the whole of it.
+    /// Creates one share of a load, where `spec` applies to the whole load.
     ///
     /// # Panics
-    /// If [`LoadSpec::check`] refuses it, or there is no rate where a log has to have one.
+    /// If [`LoadSpec::check`] refuses `spec`, or the rate of the log is needed and missing.
     pub fn new(load: W, spec: &LoadSpec, pace: Pace) -> Self {
         let is_log = pace.log_requests_per_s.is_some();
         let of_log = || pace.log_requests_per_s.expect("a log with a rate");
@@ -62,7 +62,7 @@ impl<W: Workload> Paced<W> {
         }
     }
 
-    /// How long after the previous response a request is sent, picoseconds.
+    /// Returns the time between the previous response and a request, picoseconds.
     fn think(&mut self, request: &RequestSpec) -> u64 {
         match self.think {
             None => 0,
@@ -83,7 +83,7 @@ impl<W: Workload> Workload for Paced<W> {
             }
             return;
         }
-        // A connection of a log stands for a client of its own: it does not think before.
+        // A connection of a log stands for a separate client, which does not think before it.
         if self.think == Some(Think::Log) {
             script[0].wait_ps = 0;
         }

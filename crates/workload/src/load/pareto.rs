@@ -1,9 +1,9 @@
-//! Heavy tails.
+//! Pareto distributions, which are heavy-tailed.
 
 use super::unit;
 use rand_pcg::Pcg64;
 
-/// No draw is longer than this, seconds: about thirty years.
+/// Limit of all values, seconds: about thirty years.
 const LONGEST: f64 = 1e9;
 
 /// A Pareto distribution with this mean; the share of values over `x` falls as `x^-shape`.
@@ -14,13 +14,13 @@ pub(super) struct Pareto {
 }
 
 impl Pareto {
-    /// `shape` is over 1: else there is no mean.
+    /// Creates a distribution; `shape` must be over 1, since otherwise there is no mean.
     pub(super) fn new(mean: f64, shape: f64) -> Self {
         debug_assert!(shape > 1.0, "a mean");
         Self { mean, shape }
     }
 
-    /// The smallest value.
+    /// Returns the smallest value.
     fn least(&self) -> f64 {
         self.mean * (self.shape - 1.0) / self.shape
     }
@@ -29,7 +29,7 @@ impl Pareto {
         (self.least() * libm::pow(unit(random), -1.0 / self.shape)).min(LONGEST)
     }
 
-    /// What is left of a value at a moment that is drawn at random: of a process that has run forever.
+    /// Draws the remainder of a value at a random moment, for a process that has been running forever.
     pub(super) fn sample_rest(&self, random: &mut Pcg64) -> f64 {
         let (over, shape) = (unit(random), self.shape);
         let rest = if over > 1.0 / shape {

@@ -1,30 +1,30 @@
-//! How many requests come in a second.
+//! Request rates.
 
 use super::text::{deserialize, positive};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
 
-/// How many requests come in a second: `2x` is twice as many as in the log, `5000/s` so many, in the mean.
+/// Mean request rate: `2x` is twice that of the log, `5000/s` is an absolute rate.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Rate {
-    /// So many times as many as in the log.
+    /// Multiple of the log's rate.
     Times(f64),
-    /// So many requests a second.
+    /// Requests per second.
     PerSecond(f64),
 }
 
-/// A text that is no rate.
+/// A text is not a rate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("expected {}", Rate::EXPECTED)]
 pub struct NotRate;
 
 impl Rate {
-    /// What a rate looks like.
+    /// Description of valid rates.
     pub const EXPECTED: &str = "a rate: 2x (of the log's, at most 1000000x) or 5000/s (requests a second, at most 100000000/s)";
-    /// Requests a second at most: more are no load of one server, and take for ever to simulate.
+    /// Highest rate in requests per second: higher rates are no load for one server, and take forever to simulate.
     pub const MOST_PER_SECOND: f64 = 1e8;
-    /// Times the log's own at most.
+    /// Highest multiple of the log's rate.
     const MOST_TIMES: f64 = 1e6;
 }
 

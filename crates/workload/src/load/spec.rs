@@ -1,4 +1,4 @@
-//! What an experiment says about its load.
+//! Specification of a load in an experiment.
 
 use super::{Arrivals, OnOffSpec, Rate, Think};
 use schemars::JsonSchema;
@@ -25,20 +25,20 @@ pub struct LoadSpec {
     pub on_off: OnOffSpec,
 }
 
-/// What cannot be.
+/// An invalid parameter.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 #[error("{field} = {value}: expected {expected}")]
 pub struct LoadError {
     /// The parameter.
     pub field: &'static str,
-    /// What it was set to.
+    /// Its value.
     pub value: String,
-    /// What would have been right.
+    /// Description of valid values.
     pub expected: &'static str,
 }
 
 impl LoadSpec {
-    /// When connections come, if they do not wait for each other; `is_log` says whether requests have times of their own.
+    /// Returns the arrival process of connections, or `None` in a closed loop; `is_log` states whether requests have times of their own.
     pub fn arrivals(&self, is_log: bool) -> Option<Arrivals> {
         let usual = match is_log {
             true => Arrivals::Log,
@@ -47,17 +47,17 @@ impl LoadSpec {
         self.rate.map(|_| self.arrivals.unwrap_or(usual))
     }
 
-    /// Whether the log's times are needed.
+    /// Returns whether the log's times are needed.
     pub fn needs_times(&self) -> bool {
         self.arrivals(true) == Some(Arrivals::Log)
             || matches!(self.rate, Some(Rate::Times(_)))
             || self.think == Some(Think::Log)
     }
 
-    /// Whether it can be; `is_log` says whether requests have times of their own.
+    /// Checks the parameters; `is_log` states whether requests have times of their own.
     ///
     /// # Errors
-    /// Names the parameter, its value and what was expected.
+    /// The first invalid parameter, with its value and what was expected.
     pub fn check(&self, is_log: bool) -> Result<(), LoadError> {
         let refuse = |field, value: String, expected| {
             Err(LoadError {
@@ -92,7 +92,7 @@ impl LoadSpec {
     }
 }
 
-/// Each has a place in a list.
+/// Maximum number of sources; each has an entry in a list.
 const MOST_SOURCES: u32 = 1_000_000;
 
 impl OnOffSpec {

@@ -1,4 +1,4 @@
-//! Loads that are not infinite.
+//! Tests of loads with finite demand.
 
 use super::*;
 use crate::log::{Log, ReadOptions};
@@ -7,7 +7,7 @@ use crate::{Fixed, FixedSpec, Replay, SessionRule};
 use proptest::prelude::*;
 use std::path::Path;
 
-/// Connections of one request, 1000 a second, so paced.
+/// Creates a paced load of connections with `requests` requests each.
 fn fixed(requests: u32, spec: &LoadSpec, seed: u64) -> Paced<Fixed> {
     let pace = Pace {
         log_requests_per_s: None,
@@ -38,7 +38,7 @@ fn connections(load: &mut dyn Workload, count: usize) -> Vec<Vec<RequestSpec>> {
     (0..count).map(|_| next()).collect()
 }
 
-/// Seconds from each connection to the next.
+/// Returns the seconds from each connection to the next.
 fn gaps(load: &mut dyn Workload, count: usize) -> Vec<f64> {
     let connections = connections(load, count);
     let gaps = connections
@@ -51,7 +51,7 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// Variance of counts over their mean (index of dispersion), for counts of arrivals in intervals of this many seconds.
+/// Returns the index of dispersion (variance over mean) of the counts of arrivals in intervals of this many seconds.
 fn dispersion(gaps: &[f64], interval: f64) -> f64 {
     let mut counts = vec![0.0_f64; (gaps.iter().sum::<f64>() / interval) as usize];
     let mut now = 0.0;
@@ -92,7 +92,7 @@ fn requests_of_a_connection_follow_each_other_or_think() {
     assert_eq!(load.demand(), Demand::PartlyOpen);
     let script = connections(&mut load, 1).remove(0);
     let waits: Vec<u64> = script.iter().map(|request| request.wait_ps).collect();
-    // Four requests on each, so 250 connections a second.
+    // With four requests per connection, there are 250 connections a second.
     assert_eq!(waits, [4_000_000_000, 0, 0, 0]);
     spec.think = Some(Think::Constant(0.5));
     let script = connections(&mut fixed(2, &spec, 1), 1).remove(0);
@@ -161,7 +161,7 @@ fn log() -> Log {
     Log::from_reader(Path::new("test"), TEXT.as_bytes(), &ReadOptions::default()).unwrap()
 }
 
-/// Seconds at which requests are due in one pass over the log, connection by connection.
+/// Returns the seconds at which requests are due in one pass over the log, by connection.
 fn due(spec: &LoadSpec, rule: SessionRule) -> Vec<Vec<f64>> {
     let replay = Replay::timed(&log(), rule).unwrap();
     let count = replay.connections();
@@ -191,14 +191,14 @@ fn a_log_keeps_its_times_and_their_ratios_however_fast_it_is() {
         rate: Some(rate),
         ..LoadSpec::default()
     };
-    // Connections begin in seconds 0, 1, 5 and 60. With a mean gap, a pass has six requests in 80 seconds.
+    // Connections begin in seconds 0, 1, 5 and 60. With a mean gap at the end, a pass has six requests in 80 seconds.
     let own = due(&at(Rate::Times(1.0)), SessionRule::PAPERS);
     let first = own[0][0];
     let since_first: Vec<Vec<f64>> = own
         .iter()
         .map(|script| script.iter().map(|due| due - first).collect())
         .collect();
-    // Two requests came in second 4: they are spread over it.
+    // Two requests came in second 4 and are spread over it.
     assert_eq!(
         since_first,
         [vec![0.0, 4.0, 4.5], vec![1.0], vec![5.0], vec![60.0]]
@@ -238,7 +238,7 @@ fn the_gaps_of_the_log_can_be_think_times() {
 fn shares_of_a_log_keep_its_times() {
     let parts = Replay::timed(&log(), SessionRule::PAPERS).unwrap().split(2);
     let [mut first, mut second] = <[Replay; 2]>::try_from(parts).unwrap();
-    // 80 seconds a pass: connection 0 alone, and 1, 5 and 60 seconds after it the others.
+    // A pass takes 80 seconds. The first share has connection 0 alone; the others begin 1, 5 and 60 seconds after it.
     assert_eq!(gaps(&mut first, 2), [80.0, 80.0]);
     assert_eq!(gaps(&mut second, 4), [21.0, 4.0, 55.0, 21.0]);
 }
@@ -305,7 +305,7 @@ fn what_cannot_be_is_named() {
 }
 
 proptest! {
-    /// What is left of a period at a random moment has the mean that renewal theory gives it (Kleinrock 5.2): E[x^2] / 2 E[x].
+    /// The remainder of a period at a random moment has the mean of renewal theory (Kleinrock 5.2): E[x^2] / 2 E[x].
     #[test]
     fn rests_of_periods_have_the_mean_of_renewal_theory(seed in 0_u64..20) {
         let pareto = pareto::Pareto::new(3.0, 4.5);
@@ -317,7 +317,7 @@ proptest! {
     }
 }
 
-/// The mean that each load says it has is that of what it hands out.
+/// The mean that each load reports matches its scripts.
 #[test]
 fn loads_know_how_many_requests_their_connections_have() {
     use crate::{

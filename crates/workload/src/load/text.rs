@@ -1,11 +1,11 @@
-//! Values that are written as text.
+//! Values in text form.
 
 use serde::de::{Deserializer, Error, Unexpected, Visitor};
 use std::fmt;
 use std::marker::PhantomData;
 use std::str::FromStr;
 
-/// Reads a value that is `expected`.
+/// Deserializes a value from a string; `expected` describes valid values.
 pub(super) fn deserialize<'de, T: FromStr, D: Deserializer<'de>>(
     deserializer: D,
     expected: &'static str,
@@ -28,7 +28,7 @@ impl<T: FromStr> Visitor<'_> for Text<T> {
     }
 }
 
-/// A number over 0 and below infinity.
+/// Parses a positive, finite number.
 pub(super) fn positive(text: &str) -> Option<f64> {
     let number: f64 = text.trim().parse().ok()?;
     (number > 0.0 && number.is_finite()).then_some(number)

@@ -1,4 +1,4 @@
-//! How long clients think.
+//! Think times of clients.
 
 use super::pareto::Pareto;
 use super::text::{deserialize, positive};
@@ -8,35 +8,35 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
 
-/// How long a client waits after a response before it sends the next request.
+/// Time that a client waits after a response before it sends the next request.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Think {
-    /// Always as long: `7s`, `250ms`. Seconds.
+    /// Constant: `7s`, `250ms`. Seconds.
     Constant(f64),
     /// Exponential with this mean: `exponential:7s`. Seconds.
     Exponential(f64),
-    /// Pareto: `pareto:7s:1.5`. (Users of the web were silent with a shape of 1.5: see [`super::OnOffSpec`].)
+    /// Pareto: `pareto:7s:1.5`. (Idle times of web users had a shape of 1.5: see [`super::OnOffSpec`].)
     Pareto {
-        /// Its mean, seconds.
+        /// Mean, seconds.
         mean: f64,
         /// The share of times over `t` falls as `t^-shape`; over 1.
         shape: f64,
     },
-    /// As long as from one request to the next in the log, on each connection: `log`.
+    /// Time from one request to the next in the log, on each connection: `log`.
     Log,
 }
 
-/// A text that is no think time.
+/// A text is not a think time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("expected {}", Think::EXPECTED)]
 pub struct NotThink;
 
 impl Think {
-    /// What a think time looks like.
+    /// Description of valid think times.
     pub const EXPECTED: &str =
         "a think time: 7s (or ms, us), exponential:7s, pareto:7s:1.5 (mean and shape) or log";
 
-    /// Draws one, in picoseconds; none where the log has it.
+    /// Draws a think time in picoseconds; returns `None` if the log provides it.
     pub(super) fn sample(self, random: &mut Pcg64) -> Option<u64> {
         let seconds = match self {
             Self::Constant(seconds) => seconds,

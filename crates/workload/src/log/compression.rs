@@ -1,13 +1,13 @@
-//! What a file is by its first bytes: how it is compressed, or what else it is than an access log.
+//! Recognition of files by their first bytes: compressed logs, and files that are not access logs.
 
 use crate::capture::CaptureFormat;
 use serde::Serialize;
 
-/// How a file is compressed.
+/// Compression of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Compression {
-    /// Not at all.
+    /// Not compressed.
     None,
     /// bzip2.
     Bzip2,
@@ -20,10 +20,10 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// Bytes of a file that tell it.
+    /// Number of bytes at the start of a file that determine its compression.
     pub const START_BYTES: usize = 6;
 
-    /// Tells it by the first bytes of a file.
+    /// Recognises the compression by the first bytes of a file.
     pub fn of(start: &[u8]) -> Self {
         if start.starts_with(&[0x1f, 0x8b]) {
             Self::Gzip
@@ -38,7 +38,7 @@ impl Compression {
         }
     }
 
-    /// Its name, for messages.
+    /// Returns the name for messages.
     pub const fn name(self) -> &'static str {
         match self {
             Self::None => "not compressed",
@@ -53,7 +53,7 @@ impl Compression {
 const DECOMPRESS: &str = "decompress it first";
 const UNPACK: &str = "unpack it first";
 
-/// First bytes of what is often beside logs and is none, what it is, and what to do about it.
+/// First bytes of other files that are often stored next to logs, with a description and what to do about them.
 const OTHERS: [(&[u8], &str, &str); 12] = [
     (b"PK\x03\x04", "a zip archive", UNPACK),
     (b"7z\xbc\xaf\x27\x1c", "a 7z archive", UNPACK),
@@ -85,10 +85,10 @@ const OTHERS: [(&[u8], &str, &str); 12] = [
     ),
 ];
 
-/// Where a tar archive says that it is one.
+/// Position of the magic number of tar archives.
 const TAR_MARK: std::ops::Range<usize> = 257..262;
 
-/// What a file of this start is, and what to do about it, if it is known to be no text in lines.
+/// Describes the file with this start, and what to do about it, if the file is known not to consist of lines of text.
 pub(super) fn other_than_a_log(start: &[u8]) -> Option<(&'static str, &'static str)> {
     let known = OTHERS
         .iter()

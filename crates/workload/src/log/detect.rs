@@ -1,4 +1,4 @@
-//! Telling a log's format by its first lines.
+//! Detection of a log's format by its first lines.
 
 use super::error::{Fitting, LogError};
 use super::format::Format;
@@ -8,11 +8,11 @@ use super::spec::FormatSpec;
 use super::text::excerpt;
 use std::path::Path;
 
-/// How many lines are looked at.
+/// Number of lines that are examined.
 pub(super) const SAMPLE_LINES: usize = 100;
 
-/// The format that fits most of the lines, the earlier in [`Format::ALL`] of equals. It must fit half of those with text, or one
-/// where `few` are enough.
+/// Returns the format that fits most of the lines, the first in [`Format::ALL`] in case of a tie. The format must fit half of the non-blank
+/// lines, or a single one if `few` is set.
 pub(super) fn detect(path: &Path, lines: &[HeadLine], few: bool) -> Result<Format, LogError> {
     let with_text: Vec<&HeadLine> = lines.iter().filter(|line| !line.is_blank()).collect();
     let Some(&first) = with_text.first() else {
@@ -38,7 +38,7 @@ pub(super) fn detect(path: &Path, lines: &[HeadLine], few: bool) -> Result<Forma
             remedy: "expected an access log",
         });
     }
-    // The line to blame is one that the format does not have.
+    // Report the first line that does not have this format.
     let blamed = with_text
         .iter()
         .zip(fitting(format, &with_text))
@@ -56,14 +56,14 @@ pub(super) fn detect(path: &Path, lines: &[HeadLine], few: bool) -> Result<Forma
     })
 }
 
-/// Whether this is no text, in any encoding that has the letters of ASCII.
+/// Returns whether a line is not text in any encoding that extends ASCII.
 fn is_binary(line: &[u8]) -> bool {
     let controls = line.iter().filter(|c| c.is_ascii_control() && **c != b'\t');
     let others = line.iter().filter(|c| !c.is_ascii());
     controls.count() > 0 && others.count() > line.len() / 8 || line.contains(&0)
 }
 
-/// Whether each of the lines is a request or a directive in this format.
+/// Returns, for each of the lines, whether it is a request or a directive in this format.
 fn fitting(format: Format, lines: &[&HeadLine]) -> impl Iterator<Item = bool> {
     let mut parser = FormatSpec::named(format).map(|spec| Parser::new(&spec));
     lines.iter().map(move |line| {

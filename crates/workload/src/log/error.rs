@@ -1,4 +1,4 @@
-//! Why a log cannot be read, or not be replayed.
+//! Why a log cannot be read or replayed.
 
 use super::format::Format;
 use super::skipped::Skipped;
@@ -16,15 +16,15 @@ pub enum LogError {
         path: PathBuf,
         /// The last line that could be read, 0 if none.
         line: u64,
-        /// What failed.
+        /// The system's error.
         source: io::Error,
     },
-    /// It is something else than lines of text.
+    /// The file does not consist of lines of text.
     #[error("{}: is {what}, which is not read; {remedy}", path.display())]
     Other {
         /// The file.
         path: PathBuf,
-        /// What it is.
+        /// What the file is.
         what: &'static str,
         /// What to do about it.
         remedy: &'static str,
@@ -34,24 +34,24 @@ pub enum LogError {
     UnknownFormat {
         /// The file.
         path: PathBuf,
-        /// The number of the line shown.
+        /// Number of the line in `text`.
         line: u64,
         /// Start of the first line that does not fit.
         text: String,
         /// The format that fits some lines, but not enough.
         best: Option<Fitting>,
     },
-    /// Not one line parsed.
+    /// No line could be parsed.
     #[error("{}: no line parses as {format}, expected lines like `{}`; {skipped}", path.display(), format.example())]
     NoRequests {
         /// The file.
         path: PathBuf,
         /// The format that was tried.
         format: Format,
-        /// The lines and what is wrong with them.
+        /// The lines, with the reasons why they were skipped.
         skipped: Box<Skipped>,
     },
-    /// More lines were skipped than read.
+    /// More lines were skipped than parsed.
     #[error(
         "{}: over half of the log would be skipped as {format}: {skipped}; expected another --format, or --allow-skipped \
          (workload.allow_skipped) to go on with what is left",
@@ -60,18 +60,18 @@ pub enum LogError {
     MostlySkipped {
         /// The file.
         path: PathBuf,
-        /// The format it was read as.
+        /// The format as which the log was read.
         format: Format,
-        /// The lines and what is wrong with them.
+        /// The lines, with the reasons why they were skipped.
         skipped: Box<Skipped>,
     },
-    /// Nothing in the file.
+    /// The file is empty.
     #[error("{}: the file is empty, expected an access log", path.display())]
     Empty {
         /// The file.
         path: PathBuf,
     },
-    /// Whoever asked for the log does not want it any more.
+    /// The caller cancelled reading.
     #[error("{}: reading was cancelled", path.display())]
     Cancelled {
         /// The file.
@@ -79,18 +79,18 @@ pub enum LogError {
     },
 }
 
-/// How many of the first lines a format fits.
+/// Number of the first lines that a format fits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fitting {
     /// The format.
     pub format: Format,
-    /// Lines that it fits.
+    /// Number of lines that the format fits.
     pub lines: usize,
-    /// Lines that were looked at.
+    /// Number of lines that were examined.
     pub of: usize,
 }
 
-/// ` after line 7`, or nothing where no line was read.
+/// Returns ` after line 7`, or an empty string if no line was read.
 fn after(line: u64) -> String {
     if line == 0 {
         String::new()
@@ -116,7 +116,7 @@ fn unknown(line: u64, text: &str, best: Option<&Fitting>) -> String {
 /// Why a log cannot be replayed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum NotReplayable {
-    /// It has no sizes.
+    /// The log has no response sizes.
     #[error(
         "the log ({format}) has no response sizes, so nobody knows how much the server has to send; \
          expected a log with a byte count per request (its order and popularity can still be analysed)"
@@ -125,13 +125,13 @@ pub enum NotReplayable {
         /// The format of the log.
         format: Format,
     },
-    /// It has no requests.
+    /// The log has no requests.
     #[error("the log has no requests")]
     Empty,
     /// All responses are empty.
     #[error("all responses in the log are of 0 bytes, so there is nothing to send")]
     NoContent,
-    /// The files are larger than any server's.
+    /// The files are too large.
     #[error("{0}")]
     Blocks(BlocksError),
 }

@@ -1,15 +1,15 @@
-//! What the fields of a line say, and the names that servers have for them.
+//! Fields of a log line, and the names that servers use for them.
 
 use super::spec::SpecError;
 
-/// What a field of a line says about its request.
+/// Meaning of a field of a log line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Field {
-    /// When it came: Unix time in seconds to nanoseconds, RFC 3339, or as in the Common Log Format; or the time of day alone.
+    /// Time of the request: Unix time in seconds to nanoseconds, RFC 3339, or as in the Common Log Format; or the time of day alone.
     Time,
-    /// The day, where it is apart from the time of day.
+    /// Date of the request, if separate from the time of day.
     Date,
-    /// The other end of the connection.
+    /// Address or name of the client.
     Client,
     /// X-Forwarded-For.
     Forwarded,
@@ -19,16 +19,16 @@ pub enum Field {
     Method,
     /// The URL or its path.
     Url,
-    /// The query, where it is apart from the URL.
+    /// The query, if separate from the URL.
     Query,
     /// The status.
     Status,
-    /// The bytes of the response.
+    /// The size of the response in bytes.
     Bytes,
 }
 
 impl Field {
-    /// All of them.
+    /// All fields.
     pub const ALL: [Self; 10] = [
         Self::Time,
         Self::Date,
@@ -42,7 +42,7 @@ impl Field {
         Self::Bytes,
     ];
 
-    /// Its name in a [`FormatSpec`](super::FormatSpec).
+    /// Returns the name in a [`FormatSpec`](super::FormatSpec).
     pub const fn name(self) -> &'static str {
         match self {
             Self::Time => "time",
@@ -58,7 +58,7 @@ impl Field {
         }
     }
 
-    /// What servers call it, the best first.
+    /// Returns the names that servers use, the preferred ones first.
     fn known_names(self) -> impl Iterator<Item = &'static str> {
         let named = KNOWN_NAMES.iter().filter(move |(field, _)| *field == self);
         named.flat_map(|(_, names)| names.iter().copied())
@@ -69,8 +69,8 @@ impl Field {
     }
 }
 
-/// What servers call each field, the best first, in small letters and with `_` for `-` and blanks: nginx, Caddy, Traefik, Apache as it is
-/// often set up, Envoy, Google's load balancers, the Elastic Common Schema, W3C. A dot is a step into an object.
+/// Names that servers use for each field, the preferred ones first, in lower case and with `_` for `-` and spaces: nginx, Caddy, Traefik,
+/// Apache as it is often set up, Envoy, Google's load balancers, the Elastic Common Schema, W3C. A dot selects a member of an object.
 const KNOWN_NAMES: [(Field, &[&str]); Field::ALL.len()] = [
     (
         Field::Time,
@@ -199,12 +199,12 @@ const KNOWN_NAMES: [(Field, &[&str]); Field::ALL.len()] = [
     ),
 ];
 
-/// Which names mean what: those that servers have, and those that the user says.
+/// Map from names to fields: the names that servers use, and those that the user specifies.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct FieldMap {
-    /// Sorted by name, each with its field and how many names are better for that.
+    /// Sorted by name, each with its field and its rank among that field's names (0 is best).
     names: Vec<(String, Field, u8)>,
-    /// What the user says, as written.
+    /// The user's mapping, as written.
     own: String,
 }
 
@@ -215,10 +215,10 @@ impl Default for FieldMap {
 }
 
 impl FieldMap {
-    /// Parses `client=remote_addr,time=ts`: names over those that are known anyway.
+    /// Parses `client=remote_addr,time=ts`; these names override the known ones.
     ///
     /// # Errors
-    /// It is not of that form, or names no field.
+    /// The text does not have that form, or refers to an unknown field.
     pub(super) fn parse(text: &str) -> Result<Self, SpecError> {
         let mut own = Vec::new();
         for part in text.split(',') {
@@ -251,7 +251,7 @@ impl FieldMap {
         Self { names, own: text }
     }
 
-    /// What a name in small letters means, and how many names would be better.
+    /// Returns the field with this normalized name, and the name's rank.
     pub(super) fn find(&self, normal_name: &str) -> Option<(Field, u8)> {
         let found = self
             .names
@@ -259,7 +259,7 @@ impl FieldMap {
         found.ok().map(|at| (self.names[at].1, self.names[at].2))
     }
 
-    /// Which column holds what, of columns with these names.
+    /// Assigns fields to columns with these names.
     pub(super) fn columns<'n>(&self, names: impl Iterator<Item = &'n [u8]>) -> Columns {
         let mut best: [Option<(u8, usize)>; Field::ALL.len()] = [None; Field::ALL.len()];
         for (index, name) in names.enumerate() {
@@ -274,20 +274,20 @@ impl FieldMap {
         Columns(best.map(|best| best.map(|(_, index)| index)))
     }
 
-    /// What the user says, as written.
+    /// Returns the user's mapping, as written.
     pub(super) fn own(&self) -> &str {
         &self.own
     }
 }
 
-/// A name as it is compared.
+/// Normalizes a name for comparison.
 fn normal(name: &str) -> String {
     let mut text = String::new();
     push_normal(&mut text, name);
     text
 }
 
-/// Appends a name as it is compared.
+/// Appends a normalized name.
 pub(super) fn push_normal(text: &mut String, name: &str) {
     text.extend(name.chars().map(|c| match c {
         '-' | ' ' => '_',
@@ -295,7 +295,7 @@ pub(super) fn push_normal(text: &mut String, name: &str) {
     }));
 }
 
-/// Which column of a line holds what.
+/// Column of each field.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(super) struct Columns([Option<usize>; Field::ALL.len()]);
 
@@ -304,7 +304,7 @@ impl Columns {
         self.0[field as usize]
     }
 
-    /// Whether they are enough to tell requests.
+    /// Returns whether the columns suffice to identify requests.
     pub(super) fn are_enough(&self) -> bool {
         let has = |field: Field| self.get(field).is_some();
         (has(Field::Time) || has(Field::Date))

@@ -1,4 +1,4 @@
-//! Formats: what they are called and what they look like.
+//! Log formats, their names and examples.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -7,36 +7,36 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Format {
-    /// Combined or Common with the virtual host in front, as Apache's `vhost_combined`.
+    /// Combined or Common with the virtual host in front, such as Apache's `vhost_combined`.
     VhostCombined,
     /// NCSA Common Log Format.
     Common,
-    /// Common with referer and user agent appended, and whatever else servers append.
+    /// Common with referer and user agent appended, and any further fields.
     Combined,
-    /// Squid's native format. Its sizes are with headers.
+    /// Squid's native format. Its sizes include headers.
     Squid,
-    /// HAProxy's HTTP log format, with or without syslog's prefix. Its sizes are with headers.
+    /// HAProxy's HTTP log format, with or without a syslog prefix. Its sizes include headers.
     Haproxy,
-    /// W3C extended log file format, its fields named by `#Fields`.
+    /// W3C extended log file format, with fields named by `#Fields`.
     W3c,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
-    /// Tab-separated with Unix seconds, as the public NASA 1995 excerpts.
+    /// Tab-separated with Unix seconds, as in the public NASA 1995 excerpts.
     NasaTsv,
-    /// Comma-separated, as the public World Cup 1998 excerpts.
+    /// Comma-separated, as in the public World Cup 1998 excerpts.
     WorldCupCsv,
-    /// Values between commas, semicolons, tabs or bars, with a header that names the columns.
+    /// Values separated by commas, semicolons, tabs or bars, with a header that names the columns.
     Csv,
-    /// `host [DD:HH:MM:SS] "request" status bytes`, as EPA's 1995 log.
+    /// `host [DD:HH:MM:SS] "request" status bytes`, as in EPA's 1995 log.
     Epa,
-    /// `client: date (path): action`, as the San Diego Supercomputer Center's 1995 log. No sizes.
+    /// `client: date (path): action`, as in the San Diego Supercomputer Center's 1995 log. Has no sizes.
     Sdsc,
-    /// Any format that Apache's `LogFormat` or nginx's `log_format` can describe, given by that description.
+    /// A format that is described by Apache's `LogFormat` or nginx's `log_format`.
     LogFormat,
 }
 
 impl Format {
-    /// All formats. Of several that fit a log equally well, the earlier is taken.
+    /// All formats. If several fit a log equally well, the first one is used.
     pub const ALL: [Self; 13] = [
         Self::VhostCombined,
         Self::Common,
@@ -53,7 +53,7 @@ impl Format {
         Self::LogFormat,
     ];
 
-    /// The name used on the command line and in experiment files.
+    /// Returns the name used on the command line and in experiment files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::VhostCombined => "vhost-combined",
@@ -72,7 +72,7 @@ impl Format {
         }
     }
 
-    /// What it is, in a line.
+    /// Returns a description of one line.
     pub const fn description(self) -> &'static str {
         match self {
             Self::VhostCombined => "Apache, virtual host first: vhost_combined, vhost_common",
@@ -91,7 +91,7 @@ impl Format {
         }
     }
 
-    /// What a line looks like; of [`Self::LogFormat`], how it is given.
+    /// Returns an example line; for [`Self::LogFormat`], an example of the description.
     pub const fn example(self) -> &'static str {
         match self {
             Self::VhostCombined => {
@@ -120,7 +120,7 @@ impl Format {
         }
     }
 
-    /// The format of this name, or of a name that a server or a log analyser has for it.
+    /// Finds the format with this name, or with a name that a server or a log analyser uses for it.
     pub fn from_name(name: &str) -> Option<Self> {
         let name = name.to_ascii_lowercase().replace('_', "-");
         let other = match name.as_str() {
@@ -133,7 +133,7 @@ impl Format {
         Self::ALL.into_iter().find(|f| f.name() == name).or(other)
     }
 
-    /// All names, for messages.
+    /// Returns all names, for messages.
     pub(super) fn list() -> String {
         Self::ALL.map(Self::name).join(", ")
     }

@@ -1,14 +1,14 @@
-//! Logs that several runs replay.
+//! Logs that are shared by several runs.
 
 use super::{FormatSpec, Log, LogError, ReadOptions};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Logs that were read, kept so that each is read once, however many want it.
+/// A cache of logs, so that each is read only once.
 #[derive(Debug, Default)]
 pub struct Logs(Mutex<Vec<Arc<Kept>>>);
 
-/// A log, once it has been read.
+/// A log, which may not be read yet.
 #[derive(Debug)]
 struct Kept {
     path: PathBuf,
@@ -18,15 +18,15 @@ struct Kept {
 }
 
 impl Logs {
-    /// None yet.
+    /// Creates an empty cache.
     pub const fn new() -> Self {
         Self(Mutex::new(Vec::new()))
     }
 
-    /// The log at `path`, read as `options` say if it has not been. Who wants a log that another reads waits for it.
+    /// Returns the log at `path`, reading it with `options` if necessary. A caller that needs a log while another is reading it waits.
     ///
     /// # Errors
-    /// As [`Log::read_with`]. An error is not kept: who comes next tries again.
+    /// As [`Log::read_with`]. Errors are not cached: the next caller tries again.
     pub fn read_with(&self, path: &Path, options: &ReadOptions<'_>) -> Result<Arc<Log>, LogError> {
         let kept = self.kept(path, options);
         let mut log = kept.log.lock().unwrap_or_else(PoisonError::into_inner);

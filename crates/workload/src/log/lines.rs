@@ -1,25 +1,25 @@
-//! Lines of any bytes, read into one reused buffer.
+//! Lines of arbitrary bytes, read into one reused buffer.
 
 use std::io::{self, BufRead};
 
-/// Longer lines are cut: no server logs a request line of this length.
+/// Longest line; longer lines are truncated, since no server logs request lines of this length.
 pub(super) const MAX_LINE_BYTES: usize = 64 << 10;
 
-/// What some editors put in front of UTF-8.
+/// UTF-8 byte order mark, which some editors insert.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// One line without its end.
+/// One line without its line ending.
 #[derive(Clone, Copy)]
 pub(super) struct RawLine<'a> {
-    /// From 1.
+    /// Line number, from 1.
     pub number: u64,
     /// The bytes, without `\n` or `\r\n`.
     pub text: &'a [u8],
-    /// The line was longer than [`MAX_LINE_BYTES`]; `text` is its start.
+    /// Whether the line was longer than [`MAX_LINE_BYTES`]; `text` is its start.
     pub truncated: bool,
 }
 
-/// A line that is kept: the first ones, to tell the format by.
+/// One of the first lines, stored to detect the format.
 pub(super) struct HeadLine {
     number: u64,
     text: Vec<u8>,
@@ -56,12 +56,12 @@ impl<R: BufRead> Lines<R> {
         }
     }
 
-    /// Number of lines read so far.
+    /// Returns the number of lines read so far.
     pub(super) const fn number(&self) -> u64 {
         self.number
     }
 
-    /// The next line, `None` at the end.
+    /// Returns the next line, or `None` at the end.
     pub(super) fn next(&mut self) -> io::Result<Option<RawLine<'_>>> {
         self.buffer.clear();
         let mut truncated = false;
@@ -100,7 +100,7 @@ impl<R: BufRead> Lines<R> {
         }))
     }
 
-    /// Up to `limit` lines from here.
+    /// Reads up to `limit` lines.
     pub(super) fn take_head(&mut self, limit: usize) -> io::Result<Vec<HeadLine>> {
         let mut head = Vec::new();
         while head.len() < limit {

@@ -1,20 +1,19 @@
-//! Access logs: reading every common format into one compact table.
+//! Access logs: readers of every common format, which produce one compact table.
 //!
 //! # What is replayed
-//! The content bytes of a request's response are what the log says: the logged byte count, 0 where the log has `-`,
-//! and 0 for the statuses that have no body (304 Not Modified, 204, 1xx; RFC 9110 section 6.4.1), whatever number is
-//! logged for them. A file is a distinct URL, query included. Its size is the largest content seen for that URL; a
-//! request that logged less (206 Partial Content, an aborted transfer) is replayed with its own count, as the first
-//! bytes of the file.
+//! The content bytes of a request's response are taken from the log: the logged byte count, 0 where the log has `-`, and 0 for the statuses
+//! that have no body (304 Not Modified, 204, 1xx; RFC 9110 section 6.4.1), no matter which number is logged for them. A file is a distinct
+//! URL, including the query. Its size is the largest content seen for that URL; a request with a smaller logged size (206 Partial Content,
+//! an aborted transfer) is replayed with its own size, as the first bytes of the file.
 //!
 //! # Malformed lines
-//! A line that does not parse is skipped and counted by reason, the first of each with its number and text: [`Skipped`]. A file of
-//! which less than half parses is a [`LogError`], unless that is allowed.
+//! A line that cannot be parsed is skipped and counted by reason; the first line of each reason is stored with its number and text:
+//! [`Skipped`]. A file of which less than half can be parsed is a [`LogError`], unless that is allowed.
 //!
 //! # Clients
-//! Where a log has X-Forwarded-For, its first address is the client ([`Log::forwarded`]), and not the proxy that the connection came
-//! from: in a field of that name, in front of a Common or Combined line, as the third quoted field behind it (nginx's `main`), and as
-//! a captured header of HAProxy.
+//! If a log has X-Forwarded-For, its first address is the client ([`Log::forwarded`]) instead of the proxy that opened the connection. The
+//! header is recognised in a field of that name, at the start of a Common or Combined line, as the third quoted field after it (nginx's
+//! `main`), and as a captured header of HAProxy.
 
 mod compression;
 mod detect;
@@ -51,10 +50,10 @@ use serde::{Deserialize, Serialize};
 /// One logged request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
-    /// Microseconds since 1970 in UTC; in logs that name no zone, of the server's clock. The EPA format gives no
-    /// month: there, microseconds since day 0 of the month it starts in.
+    /// Microseconds since 1970 in UTC, or by the server's clock in logs without a time zone. The EPA format has no month; the time is then
+    /// in microseconds since day 0 of the month in which the log starts.
     pub time_us: u64,
-    /// Content bytes of the response, by the rule of the module.
+    /// Content bytes of the response, by the module's rule.
     pub bytes: u64,
     /// Index into [`Log::clients`].
     pub client: u32,
@@ -70,22 +69,22 @@ pub struct Request {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Method {
-    /// GET, and requests of HTTP/0.9 or of formats that name no method.
+    /// GET; also HTTP/0.9 requests, and requests in formats without a method.
     Get,
     /// HEAD.
     Head,
     /// POST.
     Post,
-    /// Any other.
+    /// Any other method.
     Other,
 }
 
 /// An access log in memory, sorted by time.
 #[derive(Clone, Debug)]
 pub struct Log {
-    /// The format it was read as.
+    /// The format as which the log was read.
     pub format: Format,
-    /// All requests by time; those of the same time in the order of the file.
+    /// All requests by time; requests of the same time are in file order.
     pub requests: Vec<Request>,
     /// The size of every file (distinct URL).
     pub files: FileSet,
@@ -93,25 +92,25 @@ pub struct Log {
     pub urls: Names,
     /// Names or addresses of the clients.
     pub clients: Names,
-    /// Lines that were not understood.
+    /// Lines that could not be parsed.
     pub skipped: Skipped,
-    /// Whether the log has response sizes at all.
+    /// Whether the log has response sizes.
     pub has_sizes: bool,
-    /// Requests whose size was logged as `-` and is taken as 0.
+    /// Number of requests whose size was logged as `-` and counts as 0.
     pub dashes: u64,
-    /// Bytes logged for responses whose status has no body, which are taken as 0.
+    /// Bytes logged for responses whose status has no body; they count as 0.
     pub bodiless_bytes: u64,
-    /// Requests whose client is the first address of X-Forwarded-For.
+    /// Number of requests whose client is the first address of X-Forwarded-For.
     pub forwarded: u64,
     /// Whether the lines had to be sorted by time.
     pub resorted: bool,
 }
 
 impl Log {
-    /// Whether a replay of this log makes sense.
+    /// Checks that the log can be replayed.
     ///
     /// # Errors
-    /// If not, the reason.
+    /// The reason why the log cannot be replayed.
     pub fn replayable(&self) -> Result<(), NotReplayable> {
         if self.requests.is_empty() {
             Err(NotReplayable::Empty)
@@ -126,12 +125,12 @@ impl Log {
         }
     }
 
-    /// Content bytes of all responses together.
+    /// Returns the content bytes of all responses together.
     pub fn content_bytes(&self) -> u64 {
         self.requests.iter().map(|r| r.bytes).sum()
     }
 
-    /// Time of the first and of the last request in microseconds, `None` if there is none.
+    /// Returns the times of the first and of the last request in microseconds, or `None` if there are no requests.
     pub fn time_range_us(&self) -> Option<(u64, u64)> {
         Some((
             self.requests.first()?.time_us,

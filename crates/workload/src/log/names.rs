@@ -1,22 +1,22 @@
-//! A table that gives byte strings numbers.
+//! A table that numbers byte strings.
 
 use hashbrown::HashTable;
 use rustc_hash::FxHasher;
 use std::hash::Hasher;
 
-/// Distinct byte strings, numbered from 0 in order of arrival. Allocates only to grow.
+/// Distinct byte strings, numbered from 0 in order of insertion. Allocates only to grow.
 #[derive(Clone, Default)]
 pub struct Names {
-    /// All strings one after the other.
+    /// All strings, concatenated.
     text: Vec<u8>,
-    /// Where each string ends in `text`.
+    /// End of each string in `text`.
     ends: Vec<usize>,
     /// Numbers by hash of the string.
     table: HashTable<u32>,
 }
 
 impl Names {
-    /// The number of `name`, a new one if it has not been seen.
+    /// Returns the number of `name`, which is added if it is new.
     ///
     /// # Panics
     /// If there are 2^32 names, which would not fit in memory.
@@ -33,14 +33,14 @@ impl Names {
         number
     }
 
-    /// The number of `name`, if it has been seen.
+    /// Returns the number of `name`, if it is in the table.
     pub fn find(&self, name: &[u8]) -> Option<u32> {
         self.table
             .find(hash(name), |&n| self.get(n) == name)
             .copied()
     }
 
-    /// The name with this number. Bytes, because logs hold names in any encoding.
+    /// Returns the name with this number, as bytes because logs may use any encoding.
     ///
     /// # Panics
     /// If there is no such name.
@@ -48,12 +48,12 @@ impl Names {
         slice(&self.text, &self.ends, number)
     }
 
-    /// Number of distinct names.
+    /// Returns the number of distinct names.
     pub const fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// True if there is no name.
+    /// Returns whether the table is empty.
     pub const fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }

@@ -1,4 +1,4 @@
-//! Opening and decompression. The path `-` is standard input.
+//! Opening and decompression of files. The path `-` is standard input.
 
 use super::compression::Compression;
 use std::fs::File;
@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 const BUFFER_BYTES: usize = 256 << 10;
-/// Bytes of content that tell what it is: more than a record of any capture.
+/// Size of the prefix that determines the type of a file; larger than any record of a capture.
 const PEEK_BYTES: usize = 96 << 10;
 
 /// Opens the file at `path`.
@@ -19,18 +19,18 @@ pub(crate) fn open(path: &Path) -> io::Result<Box<dyn Read>> {
     }
 }
 
-/// Standard input, once it has been read.
+/// Content of standard input, once it has been read.
 static KEPT: Mutex<Option<&[u8]>> = Mutex::new(None);
 
-/// Takes these bytes for standard input, where a program has none: in a browser. What was read or given before is gone.
+/// Sets the content of standard input, for programs that have none, as in a browser. Replaces any previous content.
 pub fn give_standard_input(all: Vec<u8>) {
     *KEPT.lock().unwrap_or_else(PoisonError::into_inner) = Some(all.leak());
 }
 
-/// All of standard input, which is kept, so that several runs can read the same.
+/// Returns the whole content of standard input, which is cached so that several runs can read it.
 ///
 /// # Errors
-/// It cannot be read.
+/// Standard input cannot be read.
 pub fn standard_input() -> io::Result<&'static [u8]> {
     let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
     match *kept {
@@ -43,7 +43,7 @@ pub fn standard_input() -> io::Result<&'static [u8]> {
     }
 }
 
-/// Wraps `source` so that it yields plain content, whose start it shows.
+/// Returns the start of the decompressed content of `source`, and a reader of all of it.
 pub(crate) fn decompress<'a>(
     source: impl Read + 'a,
 ) -> io::Result<(Vec<u8>, Box<dyn BufRead + 'a>)> {
@@ -53,7 +53,7 @@ pub(crate) fn decompress<'a>(
     Ok((start, Box::new(plain)))
 }
 
-/// Up to so many bytes of the start, and all of it.
+/// Returns up to `bytes` bytes from the start, and a reader of everything including the start.
 fn peek<R: BufRead>(mut reader: R, bytes: usize) -> io::Result<(Vec<u8>, impl BufRead)> {
     let mut start = Vec::new();
     reader.by_ref().take(bytes as u64).read_to_end(&mut start)?;

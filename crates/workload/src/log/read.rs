@@ -1,4 +1,4 @@
-//! From lines to a [`Log`].
+//! Conversion of lines to a [`Log`].
 
 use super::compression::other_than_a_log;
 use super::detect::{SAMPLE_LINES, detect};
@@ -13,34 +13,34 @@ use crate::source::FileSet;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Lines between two looks at whether the log is still wanted.
+/// Number of lines between two checks for cancellation.
 const LINES_A_LOOK: u64 = 1024;
 
-/// How a log is read.
+/// Options for reading a log.
 #[derive(Clone, Default)]
 pub struct ReadOptions<'a> {
-    /// The format; the one that the first lines fit if `None`.
+    /// The format; `None` to detect it from the first lines.
     pub format: Option<FormatSpec>,
-    /// Whether a log is read of which more than half is skipped.
+    /// Whether to accept a log of which more than half is skipped.
     pub allow_skipped: bool,
-    /// Whether the log is not wanted any more; asked now and then.
+    /// Returns whether the caller has cancelled reading; called regularly.
     pub cancelled: Option<&'a dyn Fn() -> bool>,
 }
 
 impl Log {
-    /// Reads the log at `path`, or standard input if that is `-`. Compression (bzip2, gzip, xz, Zstandard, none) is told by
-    /// content, the format by the first lines.
+    /// Reads the log at `path`, or standard input if that is `-`. Compression (bzip2, gzip, xz, Zstandard, none) is detected from the
+    /// content, and the format from the first lines.
     ///
     /// # Errors
-    /// If it cannot be read, is in no known format, or most lines do not parse.
+    /// If the file cannot be read, is in no known format, or most lines cannot be parsed.
     pub fn read(path: &Path) -> Result<Self, LogError> {
         Self::read_with(path, &ReadOptions::default())
     }
 
-    /// Reads the log at `path` as `options` say.
+    /// Reads the log at `path` with `options`.
     ///
     /// # Errors
-    /// As [`Self::read`], or it was cancelled.
+    /// As [`Self::read`], or reading was cancelled.
     pub fn read_with(path: &Path, options: &ReadOptions<'_>) -> Result<Self, LogError> {
         let file = open::open(path).map_err(|source| LogError::Io {
             path: path.to_owned(),
@@ -50,7 +50,7 @@ impl Log {
         Self::from_reader(path, file, options)
     }
 
-    /// Reads a log from `source`; `path` is what errors call it.
+    /// Reads a log from `source`; `path` is used in error messages.
     ///
     /// # Errors
     /// As [`Self::read_with`].
@@ -102,7 +102,7 @@ impl Log {
         builder.finish().accept(path, options.allow_skipped)
     }
 
-    /// The log, if it is one.
+    /// Returns the log, unless it is empty or mostly skipped.
     fn accept(self, path: &Path, allow_skipped: bool) -> Result<Self, LogError> {
         let path = path.to_owned();
         let format = self.format;
@@ -173,7 +173,7 @@ impl LogBuilder {
 }
 
 impl Log {
-    /// A log of this format without requests.
+    /// Creates a log of this format without requests.
     pub(crate) fn empty(format: Format) -> Self {
         Self {
             format,
@@ -221,7 +221,7 @@ fn add(log: &mut Log, sizes: &mut Vec<u64>, entry: &Entry<'_>) {
     });
 }
 
-/// Whether a response with this status may have a body: RFC 9110 section 6.4.1.
+/// Returns whether a response with this status may have a body: RFC 9110 section 6.4.1.
 const fn has_body(status: u16) -> bool {
     !matches!(status, 100..=199 | 204 | 304)
 }

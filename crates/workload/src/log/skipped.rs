@@ -1,35 +1,35 @@
-//! Lines that were not understood, counted by reason.
+//! Lines that could not be parsed, counted by reason.
 
 use super::text::excerpt;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What is wrong with a line of a log.
+/// Why a line of a log was skipped.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SkipReason {
-    /// Nothing on the line.
+    /// The line is empty.
     Blank,
-    /// Longer than any request.
+    /// The line is longer than any request.
     TooLong,
-    /// Fewer fields than the format has.
+    /// The line has fewer fields than the format.
     MissingFields,
-    /// Fields after the last one that the format has.
+    /// The line has fields after the last one of the format.
     ExtraFields,
-    /// No client name or address.
+    /// The line has no client name or address.
     Client,
-    /// The time is not there or does not parse.
+    /// The time is missing or cannot be parsed.
     Time,
-    /// No request (in quotes, where the format has them), or no URL in it.
+    /// The request is missing (in quotes, if the format has them), or has no URL.
     Request,
     /// The status is neither a number of three digits nor `-`.
     Status,
     /// The size is neither a number nor `-`.
     Bytes,
-    /// A line before any `#Fields` or header that names time, client and URL.
+    /// The line comes before any `#Fields` or header that names time, client and URL.
     NoFields,
-    /// No JSON object.
+    /// The line is not a JSON object.
     NotJson,
 }
 
@@ -71,15 +71,15 @@ impl fmt::Display for SkipReason {
 /// Lines skipped for one reason.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct SkippedFor {
-    /// How many.
+    /// Number of lines.
     pub lines: u64,
-    /// The number of the first of them in the file, from 1.
+    /// Number of the first of these lines in the file, from 1.
     pub first_line: u64,
-    /// The start of that one.
+    /// Start of that line.
     pub first_text: String,
 }
 
-/// The skipped lines of a log: how many for each reason, with the first as an example.
+/// Skipped lines of a log: their number for each reason, with the first one as an example.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Skipped {
     /// Lines of the log, skipped or not.
@@ -88,12 +88,12 @@ pub struct Skipped {
 }
 
 impl Skipped {
-    /// Counts a line, whatever becomes of it.
+    /// Counts a line of the log, skipped or not.
     pub(super) const fn count_line(&mut self) {
         self.lines += 1;
     }
 
-    /// Counts a line among the skipped ones.
+    /// Records a skipped line.
     pub(super) fn add(&mut self, line: u64, reason: SkipReason, text: &[u8]) {
         let first = || SkippedFor {
             lines: 0,
@@ -103,34 +103,34 @@ impl Skipped {
         self.reasons.entry(reason).or_insert_with(first).lines += 1;
     }
 
-    /// Number of skipped lines.
+    /// Returns the number of skipped lines.
     pub fn total(&self) -> u64 {
         self.reasons.values().map(|skipped| skipped.lines).sum()
     }
 
-    /// Number of lines of the log.
+    /// Returns the number of lines in the log.
     pub const fn lines(&self) -> u64 {
         self.lines
     }
 
-    /// Number of lines skipped for `reason`.
+    /// Returns the number of lines skipped for `reason`.
     pub fn count(&self, reason: SkipReason) -> u64 {
         self.reasons.get(&reason).map_or(0, |found| found.lines)
     }
 
-    /// The reasons that occurred.
+    /// Returns the reasons that occurred.
     pub fn reasons(&self) -> impl Iterator<Item = (SkipReason, &SkippedFor)> {
         self.reasons.iter().map(|(&reason, found)| (reason, found))
     }
 
-    /// The share of the lines that were skipped, 0 to 1. Blank lines count nowhere.
+    /// Returns the share of the lines that were skipped, 0 to 1. Blank lines are not counted at all.
     pub fn share(&self) -> f64 {
         let blank = self.count(SkipReason::Blank);
         crate::analyse::ratio(self.total() - blank, self.lines.saturating_sub(blank))
     }
 }
 
-/// One line: `3 of 40 lines skipped: 2 no client (as line 7: "..."), 1 blank line (as line 9: "")`.
+/// Formats the counts in one line: `3 of 40 lines skipped: 2 no client (as line 7: "..."), 1 blank line (as line 9: "")`.
 impl fmt::Display for Skipped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} of {} lines skipped", self.total(), self.lines)?;

@@ -1,4 +1,4 @@
-//! What `--format` and the key `format` take: a format's name, or a description of a format.
+//! Values of `--format` and the key `format`: the name or the description of a format.
 
 use super::fields::{Field, FieldMap};
 use super::format::Format;
@@ -7,55 +7,54 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// How the lines of a log are to be read.
+/// Format of the lines of a log.
 ///
-/// Written as the name of a [`Format`], as `json:client=remote_addr,time=ts` or `csv:...` where fields have names that are not known, or
-/// as what Apache's `LogFormat` or nginx's `log_format` has: `%h %t "%r" %>s %b`, `$remote_addr [$time_local] "$request" $status
-/// $body_bytes_sent`.
+/// Written as the name of a [`Format`], as `json:client=remote_addr,time=ts` or `csv:...` if fields have unknown names, or in the notation
+/// of Apache's `LogFormat` or nginx's `log_format`: `%h %t "%r" %>s %b`, `$remote_addr [$time_local] "$request" $status $body_bytes_sent`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct FormatSpec(Kind);
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
-    /// By name.
+    /// A format with a name.
     Named(Format),
-    /// JSON lines with these names.
+    /// JSON lines with these field names.
     Json(FieldMap),
-    /// Columns with these names.
+    /// Columns with these field names.
     Csv(FieldMap),
-    /// Spelled out.
+    /// A description of the format.
     LogFormat(Directives),
 }
 
-/// What is wrong with a [`FormatSpec`].
+/// An invalid [`FormatSpec`].
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum SpecError {
-    /// No such name.
+    /// There is no format with this name.
     #[error(
         "{0:?} is no format; expected one of {known}, or json:client=NAME,time=NAME,..., csv:client=NAME,..., or a format as in '%h %t \"%r\" \
          %>s %b' or '$remote_addr [$time_local] \"$request\" $status $body_bytes_sent'",
         known = Format::list()
     )]
     Unknown(String),
-    /// A description was expected.
+    /// The format must be given by its description instead of its name.
     #[error("log-format is given by itself; expected it as in '%h %t \"%r\" %>s %b'")]
     NotSpelled,
-    /// A part of a mapping is none.
+    /// A part of a mapping is not of the form `FIELD=NAME`.
     #[error("{0:?} maps nothing; expected FIELD=NAME, as in client=remote_addr")]
     NoMapping(String),
-    /// No such field.
+    /// There is no field with this name.
     #[error("there is no field {0:?}; expected one of {known}", known = fields())]
     UnknownField(String),
-    /// Two fields with nothing between them.
+    /// There is no text between two fields.
     #[error(
         "nothing is between {0} and the field before it; expected a character that tells where one ends"
     )]
     NothingBetween(String),
-    /// A directive that does not end.
+    /// A directive is incomplete or unknown.
     #[error("{0:?} is no directive; expected one as in %h, %>s or %{{Referer}}i")]
     NoDirective(String),
-    /// A field that a log cannot do without.
+    /// A required field is missing.
     #[error("the format has no {0}")]
     Lacks(&'static str),
 }
@@ -65,17 +64,17 @@ fn fields() -> String {
 }
 
 impl FormatSpec {
-    /// What stands for a format that is known by name alone, which all are but [`Format::LogFormat`].
+    /// Creates the specification of a format by name, which is possible for all formats except [`Format::LogFormat`].
     pub fn named(format: Format) -> Option<Self> {
         (format != Format::LogFormat).then_some(Self(Kind::Named(format)))
     }
 
-    /// A format that was told by content.
+    /// Creates the specification of a format that was detected.
     pub(super) const fn detected(format: Format) -> Self {
         Self(Kind::Named(format))
     }
 
-    /// What kind of format it is.
+    /// Returns the kind of format.
     pub const fn format(&self) -> Format {
         match &self.0 {
             Kind::Named(format) => *format,

@@ -1,4 +1,4 @@
-//! Whole files: detection, compression, errors, and the public excerpts.
+//! Tests of whole files: detection, compression, errors, and the public excerpts.
 
 use super::*;
 use std::path::Path;

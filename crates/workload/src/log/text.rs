@@ -1,16 +1,16 @@
-//! Parts of logs in messages: never more than a line, never a byte that a terminal would obey.
+//! Excerpts of logs for messages: at most one line, without control characters for a terminal.
 
 use std::fmt::Write;
 
-/// How much of a line is shown, bytes.
+/// Maximum number of bytes of a line that are shown.
 const SHOWN_BYTES: usize = 160;
-/// How much of one that is no text.
+/// Maximum number of bytes of a line that is not text.
 const SHOWN_BINARY_BYTES: usize = 24;
 
-/// The start of a line, bytes that are no text as `\xff`.
+/// Returns the start of a line; bytes that are not text are escaped as `\xff`.
 pub(super) fn excerpt(line: &[u8]) -> String {
     let mut shown = &line[..line.len().min(SHOWN_BYTES)];
-    // Escapes are four letters for a byte.
+    // An escape takes four characters per byte.
     if escape(shown).len() > 2 * shown.len() {
         shown = &shown[..shown.len().min(SHOWN_BINARY_BYTES)];
     }

@@ -1,17 +1,17 @@
-//! What about a log makes its results doubtful.
+//! Warnings about logs whose results are doubtful.
 
 use super::Log;
 use super::text::excerpt;
 
-/// A client of this share of the requests is more than a client.
+/// A client with this share of the requests is probably a proxy.
 const PROXY_SHARE: f64 = 0.9;
-/// Of fewer requests, one client may well have made most.
+/// With fewer requests, one client may well have made most of them.
 const PROXY_REQUESTS: usize = 20;
-/// This share of lines that are skipped is no matter.
+/// A share of skipped lines up to this is not worth a warning.
 const SKIPPED_SHARE: f64 = 0.01;
 
 impl Log {
-    /// The client with the most requests, and how many; `None` if there are no requests.
+    /// Returns the client with the most requests, and their number; `None` if there are no clients.
     pub fn busiest_client(&self) -> Option<(u32, u64)> {
         let mut counts = vec![0u64; self.clients.len()];
         for request in &self.requests {
@@ -20,7 +20,7 @@ impl Log {
         (0..).zip(counts).max_by_key(|&(_, count)| count)
     }
 
-    /// What whoever uses the log must know, in sentences.
+    /// Returns what users of the log must know, in sentences.
     pub fn warnings(&self) -> Vec<String> {
         self.behind_a_proxy()
             .into_iter()
@@ -28,7 +28,7 @@ impl Log {
             .collect()
     }
 
-    /// A proxy or a load balancer in front of the server is its only client.
+    /// Warns if a proxy or a load balancer in front of the server seems to be its only client.
     fn behind_a_proxy(&self) -> Option<String> {
         let (client, requests) = self.busiest_client()?;
         let share = requests as f64 / self.requests.len() as f64;

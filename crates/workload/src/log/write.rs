@@ -1,21 +1,21 @@
-//! Writing a log in Common Log Format, or in Combined.
+//! Writing of logs in Common Log Format or Combined.
 
 use super::{Log, Method};
 use std::io::{self, Write};
 
-/// What is written of each request.
+/// Format in which a log is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Layout {
     /// Common Log Format.
     Common,
-    /// Combined: the same with referer and user agent, which are `-`, for a log has neither.
+    /// Common with referer and user agent, which are always `-` because a [`Log`] does not store them.
     Combined,
 }
 
-/// Writes `log`, times in UTC to the second, in the log's order.
+/// Writes `log` in its order, with times in UTC to the second.
 ///
-/// Reading it back gives the same requests, clients and files, if times are whole seconds and every request has a
-/// status (one without is written as 200).
+/// Reading the result gives the same requests, clients and files if times are whole seconds and every request has a status. A missing
+/// status is written as 200.
 ///
 /// # Errors
 /// If `out` fails.
@@ -60,7 +60,7 @@ const fn name(method: Method) -> &'static str {
     }
 }
 
-/// A day of the Gregorian calendar; shown as `30/Apr/1998`.
+/// A day of the Gregorian calendar, formatted as `30/Apr/1998`.
 struct Date {
     year: u64,
     month: usize,
@@ -68,7 +68,7 @@ struct Date {
 }
 
 impl Date {
-    /// The day of this time, in microseconds since 1970.
+    /// Returns the day of this time in microseconds since 1970.
     fn of(time_us: u64) -> Self {
         // Count days from 0000-03-01, so that the leap day is the last of its (shifted) year.
         let days = time_us / 1_000_000 / 86_400 + 719_468;

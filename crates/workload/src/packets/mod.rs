@@ -11,63 +11,63 @@ use serde::Serialize;
 use std::net::Ipv4Addr;
 use std::path::Path;
 
-/// The longest packet that an Ethernet frame carries, bytes.
+/// Length of the longest packet that fits in an Ethernet frame, bytes.
 pub const MOST_BYTES: u16 = 1_500;
 
-/// An IPv4 packet, as far as a router looks at it.
+/// The properties of an IPv4 packet that a router uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct TracePacket {
-    /// Bytes, header included.
+    /// Length including the header, bytes.
     pub len: u16,
-    /// Sender.
+    /// Source address.
     pub src: Ipv4Addr,
-    /// Receiver.
+    /// Destination address.
     pub dst: Ipv4Addr,
-    /// What it carries, by IP's number.
+    /// IP protocol number.
     pub protocol: u8,
     /// Time to live.
     pub ttl: u8,
 }
 
-/// Packets of a capture that are not replayed.
+/// Numbers of packets of a capture that are not replayed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LeftOut {
-    /// They are of another protocol.
+    /// Packets of another protocol.
     pub not_ipv4: u64,
-    /// They are longer than a frame.
+    /// Packets that are longer than a frame.
     pub too_long: u64,
-    /// No router forwards what has such addresses.
+    /// Packets with addresses that no router forwards.
     pub not_forwarded: u64,
 }
 
 impl LeftOut {
-    /// All of them.
+    /// Returns the total number of packets.
     pub fn total(&self) -> u64 {
         self.not_ipv4 + self.too_long + self.not_forwarded
     }
 }
 
-/// Packets in their order.
+/// A sequence of packets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PacketTrace {
-    /// Its name: that of the file, or of what was generated.
+    /// Name of the file or of the generator.
     pub name: String,
-    /// Those that are replayed: at least one.
+    /// Packets to replay, at least one.
     pub packets: Vec<TracePacket>,
-    /// Those that are not.
+    /// Numbers of packets that are not replayed.
     pub left_out: LeftOut,
 }
 
 impl PacketTrace {
-    /// Reads the capture at `path` (pcap, pcapng or ERF, maybe compressed).
+    /// Reads the capture at `path` (pcap, pcapng or ERF, optionally compressed).
     ///
     /// # Errors
-    /// It cannot be read, is no capture, or has nothing to forward.
+    /// The file cannot be read, is not a capture, or has no packet to forward.
     pub fn read(path: &Path) -> Result<Self, CaptureError> {
         read_routed(path)
     }
 
-    /// Bytes of a packet in the mean.
+    /// Returns the mean length of the packets, bytes.
     pub fn mean_bytes(&self) -> f64 {
         let sum: u64 = self
             .packets
@@ -77,14 +77,15 @@ impl PacketTrace {
         sum as f64 / self.packets.len() as f64
     }
 
-    /// The share of packets that have no more than so many bytes, 0 to 1.
+    /// Returns the share of packets of at most `bytes` bytes, 0 to 1.
     pub fn share_up_to(&self, bytes: u16) -> f64 {
         let within = self.packets.iter().filter(|packet| packet.len <= bytes);
         within.count() as f64 / self.packets.len() as f64
     }
 }
 
-/// Whether a router forwards what has these addresses (RFC 1812, 5.3.7). Networks for tests are left to those who test.
+/// Returns whether a router forwards packets with these addresses (RFC 1812, 5.3.7). Networks that are reserved for benchmarks are
+/// excluded.
 pub(crate) fn is_forwarded(packet: &TracePacket) -> bool {
     const TESTS: u32 = 0xc612_0000;
     let is_of_tests = |address: Ipv4Addr| u32::from(address) & 0xfffe_0000 == TESTS;

@@ -1,4 +1,4 @@
-//! Generated stand-ins for packet traces that cannot be had.
+//! Generated stand-ins for packet traces that are not available.
 
 use super::{LeftOut, MOST_BYTES, PacketTrace, TracePacket};
 use rand::distr::Distribution as _;
@@ -6,43 +6,43 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use std::net::Ipv4Addr;
 
-/// Hosts at either end (assumed: as many as the public excerpt of an ATM link has).
+/// Number of hosts at either end (assumed: the same as in the public excerpt of an ATM link).
 const HOSTS: u32 = 1_048;
 
-/// How often hosts are met falls by this power of their rank (assumed).
+/// Exponent by which the frequency of hosts falls with their rank (assumed).
 const POPULARITY: f64 = 1.0;
 
 /// TCP's share of packets (the public excerpt: 88 %); the rest is UDP.
 const TCP_SHARE: f64 = 0.88;
 
-/// Times to live: of systems that begin at 64 and at 128, 1 to 24 routers away (assumed).
+/// Initial times to live of common systems; packets have passed 1 to [`MOST_ROUTERS`] routers (assumed).
 const FIRST_HOPS: [u8; 2] = [64, 128];
 const MOST_ROUTERS: u8 = 24;
 
-/// A stand-in for a trace of the router study of Rice TR EE0401 (Figures 3 and 4), which are not public. Sizes are those published of the site,
-/// or *assumed*: "largely bimodal between small and full-sized packets, with a much smaller fraction of medium-sized packets".
+/// A stand-in for a trace of the router study of Rice TR EE0401 (Figures 3 and 4), which is not public. Sizes are those published for the
+/// site, or *assumed*: "largely bimodal between small and full-sized packets, with a much smaller fraction of medium-sized packets".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StandIn {
     /// Advanced Network Services. Sizes are assumed.
     Adv,
-    /// NASA Ames to MAE-West. Sizes are fitted to what CAIDA published of the same site in May 1999: mean 413 bytes, standard deviation 509,
-    /// percentiles 25, 50, 75 and 95 at 40, 93, 576 and 1500.
+    /// NASA Ames to MAE-West. Sizes are fitted to those that CAIDA published for the same site in May 1999: mean 413 bytes, standard
+    /// deviation 509, percentiles 25, 50, 75 and 95 at 40, 93, 576 and 1500.
     Aix,
     /// University of Memphis. Sizes are assumed.
     Mem,
-    /// Any link of the kind: the laboratory (NLANR) that gave the report its traces had others. Sizes are those of a public excerpt of an ATM link
-    /// of January 2000 that looks like one of them.
+    /// Another link of the same kind: the laboratory (NLANR) that provided the report's traces had more. Sizes are those of a public
+    /// excerpt of an ATM link of January 2000 that resembles one of them.
     Nlanr,
 }
 
-/// Packets of some lengths: their share, and from how many to how many bytes they have, all alike often.
+/// Ranges of packet lengths: the share of packets, and the smallest and the largest length in bytes; lengths are uniform within a range.
 type Sizes = &'static [(f64, u16, u16)];
 
 impl StandIn {
-    /// All of them.
+    /// All stand-ins.
     pub const ALL: [Self; 4] = [Self::Adv, Self::Aix, Self::Mem, Self::Nlanr];
 
-    /// What it stands for.
+    /// Returns the site of the original trace.
     pub const fn site(self) -> &'static str {
         match self {
             Self::Adv => "ADV",
@@ -52,7 +52,7 @@ impl StandIn {
         }
     }
 
-    /// Its name, which says that it is a stand-in.
+    /// Returns the name, which identifies the trace as a stand-in.
     pub fn name(self) -> String {
         format!("{} stand-in", self.site())
     }
@@ -99,10 +99,10 @@ impl StandIn {
         }
     }
 
-    /// Generates `packets` packets. The same seed and number give the same ones.
+    /// Generates `packets` packets. The same seed and number always give the same packets.
     ///
     /// # Panics
-    /// When none are to be generated.
+    /// If `packets` is 0.
     pub fn generate(self, seed: u64, packets: u32) -> PacketTrace {
         assert!(packets > 0, "a trace has packets");
         let mut random = Pcg64::seed_from_u64(seed);
@@ -135,10 +135,10 @@ fn length(sizes: Sizes, random: &mut Pcg64) -> u16 {
     MOST_BYTES
 }
 
-/// The address of the host of a rank: one in each network, networks in no order.
+/// Returns the address of the host of a rank: one per network, with networks in scrambled order.
 fn address(rank: u32) -> Ipv4Addr {
     const FIRST: u32 = 11 << 24;
-    // Odd, so that no two ranks meet; within the networks that are given to sites.
+    // The multiplier is odd, so that ranks map to different networks, which are within the range that is assigned to sites.
     let network = rank.wrapping_mul(0x9e37_79b1) >> 12 & 0xf_ffff;
     Ipv4Addr::from(FIRST + (network << 8) + 1 + rank % 254)
 }

@@ -17,7 +17,7 @@ fn the_same_seed_gives_the_same_packets() {
     }
 }
 
-/// What CAIDA published of the site in 1999.
+/// The published values are those of CAIDA for the site in 1999.
 #[test]
 fn sizes_at_ames_are_the_published_ones() {
     let trace = StandIn::Aix.generate(1, MANY);
@@ -36,7 +36,7 @@ fn sizes_at_ames_are_the_published_ones() {
     assert!((88..=98).contains(&percentile(50)), "{}", percentile(50));
 }
 
-/// The public excerpt's: mean 256.8 bytes, and these shares.
+/// The public excerpt has a mean of 256.8 bytes, and these shares.
 #[test]
 fn sizes_of_the_excerpt_are_met() {
     let trace = StandIn::Nlanr.generate(1, MANY);

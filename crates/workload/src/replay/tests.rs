@@ -1,4 +1,4 @@
-//! Scripts from logs.
+//! Tests of scripts from logs.
 
 use super::*;
 use crate::Content;
@@ -77,7 +77,7 @@ fn replayers_get_equal_shares_and_together_everything() {
     let mut parts = whole.split(2);
     assert_eq!(parts.len(), 2);
     let mut script = Vec::new();
-    // The first connection has three requests; the two others, with one each, make up for it.
+    // The first connection has three requests; the other two, with one each, compensate for it.
     parts[0].next_connection(&mut script);
     assert_eq!(bytes(&script), [500, 0, 500]);
     for expected in [70, 10, 70] {
@@ -93,7 +93,7 @@ fn a_log_has_no_more_replayers_than_connections() {
     assert_eq!(replay(SessionRule::PAPERS).split(9).len(), 3);
 }
 
-/// A log of connections of one request each, whose sizes are 1, 2, 3 and so on.
+/// Creates a log of connections with one request each, whose sizes are 1, 2, 3 and so on.
 fn numbered(connections: u32) -> Replay {
     let line = |n: u32| format!("{n},30/Apr/1998,22:00:00,/{n},200,{n}\n");
     let text: String = (1..=connections).map(line).collect();

@@ -1,4 +1,4 @@
-//! When the requests of a log were made.
+//! Times of the requests of a log.
 
 use crate::log::Request;
 use crate::session::Sessions;
@@ -7,17 +7,17 @@ use crate::source::RequestSpec;
 const SECOND_US: u64 = 1_000_000;
 const US_PS: u64 = 1_000_000;
 
-/// When connections begin, counted from the first request of the log.
+/// Start times of connections, relative to the first request of the log.
 #[derive(Clone, Debug)]
 pub(super) struct Times {
-    /// Of each connection, microseconds.
+    /// Start time of each connection, microseconds.
     starts_us: Vec<u64>,
-    /// From the first connection of a pass over the log to that of the next, microseconds: the last connection is followed by a mean gap.
+    /// Time from the first connection of a pass to that of the next, microseconds; a mean gap follows the last connection.
     pass_us: u64,
 }
 
 impl Times {
-    /// Of a log whose requests were made at `times_us`.
+    /// Computes the times for a log whose requests were made at `times_us`.
     pub(super) fn of(sessions: &Sessions, times_us: &[u64]) -> Self {
         let start = |connection: &[u32]| times_us[connection[0] as usize] - times_us[0];
         let starts_us: Vec<u64> = sessions.iter().map(start).collect();
@@ -29,7 +29,7 @@ impl Times {
         }
     }
 
-    /// Of these connections only.
+    /// Returns the times of these connections only.
     pub(super) fn share(&self, connections: &[usize]) -> Self {
         Self {
             starts_us: connections.iter().map(|&n| self.starts_us[n]).collect(),
@@ -37,12 +37,12 @@ impl Times {
         }
     }
 
-    /// Length of a pass, seconds.
+    /// Returns the length of a pass, seconds.
     pub(super) fn pass_s(&self) -> f64 {
         self.pass_us as f64 / SECOND_US as f64
     }
 
-    /// From the beginning of the connection before this one to its own, picoseconds; before the first is the last of the pass before.
+    /// Returns the time from the start of the previous connection to that of this one, picoseconds; the last connection precedes the first.
     pub(super) fn before(&self, number: usize) -> u64 {
         let starts = &self.starts_us;
         let gap_us = match number.checked_sub(1) {
@@ -53,7 +53,7 @@ impl Times {
     }
 }
 
-/// When requests were made, microseconds. Of times that are all whole seconds, those of one second are spread evenly over it.
+/// Returns the times of requests, microseconds. If all times are whole seconds, the requests of each second are spread evenly over it.
 pub(super) fn spread(requests: &[Request]) -> Vec<u64> {
     let mut times: Vec<u64> = requests.iter().map(|request| request.time_us).collect();
     if times.iter().all(|time| time.is_multiple_of(SECOND_US)) {
@@ -67,8 +67,8 @@ pub(super) fn spread(requests: &[Request]) -> Vec<u64> {
     times
 }
 
-/// Has each request of a connection but the first wait as long after the previous one as in the log. What is pipelined comes with the
-/// request before it, and what follows waits for longer.
+/// Sets the wait of each request of a connection except the first to the time since the previous one in the log. A pipelined request is
+/// sent with the one before it, and the next one that is not pipelined waits longer.
 pub(super) fn set_waits(script: &mut [RequestSpec], connection: &[u32], times_us: &[u64]) {
     let time = |place: usize| times_us[connection[place] as usize];
     let mut due = time(0);

@@ -1,4 +1,4 @@
-//! The rule on examples, and against a plain model on random logs.
+//! Tests of the rule on examples, and against a simple model on random logs.
 
 use super::*;
 use crate::log::Method;
@@ -30,7 +30,7 @@ fn no_requests_no_connections() {
     assert!(Sessions::new(&[], SessionRule::PAPERS).is_empty());
 }
 
-/// The rule in the most obvious form: look back for the client's previous request.
+/// The rule in its simplest form: look back for the client's previous request.
 fn naive(requests: &[Request], rule: SessionRule) -> Vec<Vec<u32>> {
     let mut groups: Vec<Vec<u32>> = Vec::new();
     for (i, r) in requests.iter().enumerate() {

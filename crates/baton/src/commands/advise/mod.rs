@@ -1,4 +1,4 @@
-//! `baton advise`: what would help a server with the traffic of a log, and what would not.
+//! `baton advise`: finds out what would help a server with the traffic of a log.
 
 pub(super) mod text;
 pub(super) mod verdict;
@@ -17,17 +17,17 @@ use verdict::{
     BreakEven, Effect, LogFacts, MachineFacts, Point, Question, UnderLoad, Verdict, Way, advised,
 };
 
-/// The ways, as an experiment: the first is the server without handoff.
+/// The experiment with all ways; the first is the server without handoff.
 const WAYS: &str = "advise";
 const NIC_CACHE: &str = "NIC cache";
-/// Shares of what is served without handoff at which response times are measured.
+/// Offered loads at which response times are measured, per cent of the rate without handoff.
 const LOADS_PERCENT: [f64; 4] = [50.0, 80.0, 95.0, 110.0];
 const MEMORY_KIB: &str = "nic.firmware.memory_kib";
 
 /// Runs the command.
 ///
 /// # Errors
-/// Bad input, a failed run, an interrupt.
+/// Fails on bad input, if a run fails, or if the user interrupts.
 pub fn execute(arguments: &AdviseArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     spare(&arguments.log, "--json", arguments.json.as_deref())?;
     let json = arguments.json.as_deref().map(JsonOutput::new).transpose()?;
@@ -49,12 +49,12 @@ pub fn execute(arguments: &AdviseArgs, interrupt: &Interrupt) -> Result<(), Fail
 struct Adviser<'a> {
     arguments: &'a AdviseArgs,
     interrupt: &'a Interrupt,
-    /// When no more questions are begun.
+    /// Time after which no more questions are begun.
     until: Instant,
 }
 
 impl Adviser<'_> {
-    /// Some of the ways, or all, with these values.
+    /// Plans some of the ways, or all, with these values.
     fn plan(&self, names: &[&str], values: &[Setting]) -> Result<Vec<Job>, Failure> {
         let seed = Setting::of_flag("--seed", "run.seed", self.arguments.seed.get());
         let request = Request {
@@ -77,7 +77,7 @@ impl Adviser<'_> {
         run_all(jobs, self.arguments.threads.get(), self.interrupt)
     }
 
-    /// The same; what was run before is not run again, as equal experiments give equal results.
+    /// Runs those `jobs` that were not run `before`, because equal experiments give equal results. Returns the results of all.
     fn run_new(&self, jobs: &[Job], before: &[Results]) -> Result<Vec<Results>, Failure> {
         let known = |job: &Job| before.iter().find(|run| run.experiment == job.experiment);
         let new = jobs.iter().filter(|job| known(job).is_none());
@@ -151,7 +151,7 @@ impl Adviser<'_> {
         Ok(verdict)
     }
 
-    /// Response times without handoff and of a way, at shares of what is served without.
+    /// Measures response times without handoff and of a way, at shares of the rate without handoff.
     fn under_load(&self, way: &str, baseline: &Results) -> Result<Vec<UnderLoad>, Failure> {
         let capacity = baseline.request_rate().mean;
         let rates = LOADS_PERCENT.map(|percent| (percent, (capacity * percent / 100.0).round()));
@@ -178,7 +178,7 @@ impl Adviser<'_> {
         Ok(pairs.map(found).collect())
     }
 
-    /// What each value of a setting brings to a way, compared with the first of all ways' results, that without handoff.
+    /// Measures the gain of a way at each value of a setting, relative to the first of `ways`, which is without handoff.
     fn points(
         &self,
         question: Question,
@@ -191,7 +191,7 @@ impl Adviser<'_> {
         for &value in values {
             let mut settings = vec![Setting::of_set(question.key(), value)];
             if question == Question::CacheSize {
-                // A larger cache comes with as much more memory.
+                // The memory grows by the size of the cache.
                 let memory = baseline
                     .experiment
                     .nic
@@ -218,14 +218,14 @@ impl Adviser<'_> {
     }
 }
 
-/// Slower and faster NICs than the machine's.
+/// Returns speeds of NICs slower and faster than the machine's.
 fn mips(own: u32) -> Vec<u32> {
     [25, 50, 75, 100, 150, 200, 400]
         .map(|percent| (u64::from(own) * percent / 100).max(1) as u32)
         .to_vec()
 }
 
-/// The way that hands connections off which serves most requests.
+/// Returns the name of the way with handoff that serves most requests.
 fn best_handoff(ways: &[Way]) -> &str {
     let handoff = ways
         .iter()

@@ -1,4 +1,4 @@
-//! The verdict in words: every number and every comparison is taken from it.
+//! The verdict in words. All numbers and comparisons come from the verdict.
 
 use super::verdict::{BreakEven, Effect, Point, Question, UnderLoad, Verdict, Way, sign};
 use baton_report::{self as report, Column, Table};
@@ -6,7 +6,7 @@ use baton_sim::results::{Limit, NotSteady, Results};
 use baton_stats::Estimate;
 use std::fmt::Write as _;
 
-/// All of it.
+/// Returns the whole text.
 pub fn of(verdict: &Verdict) -> String {
     let mut text = headline(verdict) + &caution(verdict) + "\n";
     text += &paragraph(&log(verdict));
@@ -69,7 +69,7 @@ fn headline(verdict: &Verdict) -> String {
     paragraph(&text)
 }
 
-/// A server that is not saturated may answer sooner without what lets it serve more when it is.
+/// Warns that a server that is not saturated may respond sooner without the way that lets it serve more when it is saturated.
 fn caution(verdict: &Verdict) -> String {
     let is_slower = |load: &UnderLoad| {
         let pair = load.baseline_ms.zip(load.way_ms);
@@ -86,7 +86,7 @@ fn caution(verdict: &Verdict) -> String {
     }
 }
 
-/// What keeps a way from serving more, as a clause.
+/// Returns what keeps a way from serving more, as a clause.
 pub fn limited(way: &Way) -> String {
     Limit::told(&way.limits)
 }
@@ -145,7 +145,7 @@ fn machine(verdict: &Verdict) -> String {
     )
 }
 
-/// The ways side by side.
+/// Renders the ways, with a row for each.
 fn table(ways: &[Way]) -> String {
     let mut table = Table::new(vec![
         Column::words("way"),
@@ -178,7 +178,7 @@ fn table(ways: &[Way]) -> String {
     text
 }
 
-/// What is to be said of one way.
+/// Describes one way.
 fn sentence(verdict: &Verdict, way: &Way) -> String {
     let mut text = format!("- {}: ", way.name);
     text += &match way.effect {
@@ -228,7 +228,7 @@ fn sentence(verdict: &Verdict, way: &Way) -> String {
     text + "."
 }
 
-/// How the request rate differs from that without handoff, with its interval.
+/// Formats the difference of the request rate from that without handoff, with its interval.
 fn change(way: &Way) -> String {
     let gain = way.gain_percent.map(report::difference).unwrap_or_default();
     format!(
@@ -247,7 +247,7 @@ fn next_limit(verdict: &Verdict, way: &Way) -> String {
         }
 }
 
-/// A question as a clause.
+/// Returns a question as a clause.
 pub const fn asked(question: Question) -> &'static str {
     match question {
         Question::NicSpeed => "how fast the NIC has to be",
@@ -257,7 +257,7 @@ pub const fn asked(question: Question) -> &'static str {
     }
 }
 
-/// What a question is about.
+/// Returns the subject of a question.
 const fn subject(question: Question) -> &'static str {
     match question {
         Question::NicSpeed => "NIC speed",
@@ -267,7 +267,7 @@ const fn subject(question: Question) -> &'static str {
     }
 }
 
-/// A value of what it is about, with its unit.
+/// Formats a value of the subject with its unit.
 fn value(question: Question, value: f64) -> String {
     let number = value as u64;
     match question {
@@ -278,7 +278,7 @@ fn value(question: Question, value: f64) -> String {
     }
 }
 
-/// Response times where demand is finite.
+/// Describes response times at limited loads.
 fn under_load(loads: &[UnderLoad]) -> String {
     let time = |ms: Option<Estimate>| match ms {
         Some(ms) => format!("{} ms", report::estimated(ms)),
@@ -342,7 +342,7 @@ fn break_even(found: &BreakEven) -> String {
     )
 }
 
-/// Where a way pays, among the values that were tried.
+/// The values at which a way pays, among the measured ones.
 enum Pays<'a> {
     Nowhere,
     Everywhere,
@@ -369,7 +369,7 @@ fn pays(found: &BreakEven) -> Pays<'_> {
     }
 }
 
-/// What was taken for granted, from the run without handoff.
+/// Returns the assumptions, from the run without handoff.
 pub fn assumed(baseline: &Results) -> Vec<String> {
     let experiment = &baseline.experiment;
     let passes = baseline.long_run.passes.unwrap_or(0.0);

@@ -1,4 +1,4 @@
-//! What was found for a log: numbers, and what follows from them. `--json` writes it as it is, and the text is made of it.
+//! The results for a log: numbers and conclusions. `--json` writes them directly, and the text is derived from them.
 
 use baton_sim::results::{Limit, NotSteady, Results};
 use baton_stats::Estimate;
@@ -6,28 +6,28 @@ use baton_workload::analyse::Analysis;
 use serde::{Serialize, Serializer};
 use std::path::PathBuf;
 
-/// Everything that is said about a log.
+/// All results for a log.
 #[derive(Debug, Serialize)]
 pub struct Verdict {
-    /// What is in the log.
+    /// Facts about the log.
     pub log: LogFacts,
-    /// What it was replayed against.
+    /// The machine that served the log.
     pub machine: MachineFacts,
-    /// The ways in which the server could work, no handoff first.
+    /// The ways in which the server could work; the first is without handoff.
     pub ways: Vec<Way>,
-    /// The number of the way that is advised; none where nothing is better than no handoff.
+    /// Index of the recommended way; `None` if no way is better than no handoff.
     pub advised: Option<usize>,
-    /// Where the ways begin to pay.
+    /// Values of settings from which the ways pay.
     pub break_even: Vec<BreakEven>,
-    /// How long responses take where demand is finite; nothing without a way that hands off or was left out.
+    /// Response times at limited loads; empty if no way hands off, or if the question was left out.
     pub under_load: Vec<UnderLoad>,
-    /// What was left out for want of time.
+    /// Questions that were left out for lack of time.
     pub left_out: Vec<String>,
-    /// What was taken for granted.
+    /// Assumptions.
     pub assumed: Vec<String>,
 }
 
-/// What is in the log.
+/// Facts about the log.
 #[derive(Debug, Serialize)]
 pub struct LogFacts {
     pub path: PathBuf,
@@ -35,18 +35,18 @@ pub struct LogFacts {
     pub requests: u64,
     pub clients: u64,
     pub connections: u64,
-    /// Requests a second, by the log's own times.
+    /// Requests a second, according to the times in the log.
     pub requests_per_s: f64,
     pub mean_response_bytes: f64,
     pub largest_response_bytes: u64,
     pub content_bytes: u64,
     pub footprint_bytes: u64,
     pub lines_skipped: u64,
-    /// Share of the content that LRU caches of blocks find, by their size: what a cache on the NIC could keep off the bus.
+    /// Share of the content that LRU caches of blocks hit, by their size: the content that a cache on the NIC could keep off the bus.
     pub lru_hits: Vec<CachePoint>,
 }
 
-/// What an LRU cache of this size finds.
+/// Hits of an LRU cache of this size.
 #[derive(Debug, Serialize)]
 pub struct CachePoint {
     pub cache_bytes: u64,
@@ -77,15 +77,15 @@ impl LogFacts {
     }
 }
 
-/// What the log was replayed against.
+/// The machine that served the log.
 #[derive(Debug, Serialize)]
 pub struct MachineFacts {
     pub profile: String,
     pub host_mhz: u32,
     pub nics: u32,
-    /// Of each NIC.
+    /// Rate of each NIC.
     pub nic_mips: u32,
-    /// Of each NIC.
+    /// Rate of each NIC's link.
     pub link_mbps: u64,
     pub clients: u32,
 }
@@ -108,44 +108,45 @@ impl MachineFacts {
 #[derive(Clone, Debug, Serialize)]
 pub struct Way {
     pub name: String,
-    /// Responses a second with as many clients as there are, each asking as soon as it has its answer.
+    /// Responses a second with all clients, each of which sends its next request as soon as it has the response.
     pub request_rate: Estimate,
     pub content_mbps: Estimate,
-    /// Time for which the host works for a response, microseconds.
+    /// Working time of the host for a response, microseconds.
     pub host_us_per_request: Estimate,
-    /// Share of the content that does not cross the bus to the NIC, per cent; none where NICs have no caches.
+    /// Share of the content that does not cross the bus to the NIC, per cent; `None` if NICs have no caches.
     pub kept_off_bus_percent: Option<Estimate>,
-    /// By how much more requests are served than without handoff, per cent; none of that itself.
+    /// Additional requests served relative to no handoff, per cent; `None` for no handoff itself.
     pub gain_percent: Option<Estimate>,
-    /// By how much less the host works for a response than without handoff, per cent; none of that itself.
+    /// Reduction of the host's working time for a response relative to no handoff, per cent; `None` for no handoff itself.
     pub host_time_saved_percent: Option<Estimate>,
     pub effect: Effect,
     pub host_busy_percent: f64,
     pub network_stack_percent: f64,
     pub nic_busy_percent: f64,
-    /// Of all NICs, what the processors really do.
+    /// Instruction rate that the processors of all NICs really use.
     pub nic_mips_used: f64,
-    /// Of all NICs: connections that they have in the mean, and their caches.
+    /// Memory of all NICs for their mean number of connections, and for their caches.
     pub nic_memory_bytes: u64,
     pub connections_on_nic: f64,
     pub frames_dropped: u64,
-    /// What would have to be faster for more; nothing if the clients ask for no more.
+    /// Parts that would have to be faster to serve more; empty if the clients request no more.
     pub limits: Vec<Limit>,
-    /// Why the estimates may not hold. That other sizes were served than the log's is none: they are corrected for it.
+    /// Reasons why the estimates may not hold. Sizes that differ from the log's are not among them, because the estimates are corrected for
+    /// them.
     pub not_steady: Vec<NotSteady>,
 }
 
-/// How a way compares with no handoff.
+/// Effect of a way relative to no handoff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
-    /// It is no handoff.
+    /// This is no handoff itself.
     Baseline,
     /// More requests: the whole interval is above 0.
     Faster,
-    /// As many requests, as far as can be told, for which the host works less: that whole interval is above 0.
+    /// As many requests, within the uncertainty, with less work for the host: the whole interval of the saved time is above 0.
     FreesHost,
-    /// No difference that can be told from chance.
+    /// No significant difference.
     None,
     /// Fewer requests: the whole interval is below 0.
     Slower,
@@ -165,7 +166,7 @@ impl Effect {
     }
 }
 
-/// Of a difference: 1 or -1 if the whole interval is on one side of 0.
+/// Returns the sign of a difference: 1 or -1 if the whole interval is on one side of 0, else 0.
 pub fn sign(difference: Estimate) -> i8 {
     let half = difference.half_width.unwrap_or(f64::INFINITY);
     match difference.mean {
@@ -176,7 +177,7 @@ pub fn sign(difference: Estimate) -> i8 {
 }
 
 impl Way {
-    /// What a run says about it; `baseline` is the run without handoff, none if it is that itself.
+    /// Evaluates a run; `baseline` is the run without handoff, `None` for this run itself.
     pub fn of(result: &Results, baseline: Option<&Results>) -> Self {
         let nic = &result.experiment.nic;
         let nics = f64::from(result.experiment.nics.count());
@@ -220,14 +221,15 @@ impl Way {
     }
 }
 
-/// Time for which the host works for a response, microseconds; of a run too short for that, as it was counted.
+/// Returns the working time of the host for a response, microseconds. For a run too short for an estimate, this is the counted time.
 fn host_us(result: &Results) -> Estimate {
     let busy_us = result.measured_s * 1e6 * (1.0 - result.host.idle_percent / 100.0);
     let counted = Estimate::of_one(busy_us / result.clients.responses.max(1) as f64);
     result.long_run.host_us_per_request.unwrap_or(counted)
 }
 
-/// The way that serves most, if the whole interval says that it is better than no handoff; else the one that frees most of the host.
+/// Returns the index of the way that serves most, if its whole interval is better than no handoff; else of the way that frees most of the
+/// host.
 pub fn advised(ways: &[Way]) -> Option<usize> {
     let best = |effect: Effect, value: fn(&Way) -> Option<Estimate>| {
         let of_effect = ways
@@ -242,33 +244,33 @@ pub fn advised(ways: &[Way]) -> Option<usize> {
         .or_else(|| best(Effect::FreesHost, |way| way.host_time_saved_percent))
 }
 
-/// How long a response takes where requests come as a Poisson process, whether earlier ones are done or not.
+/// Response times where requests come as a Poisson process, independently of earlier responses.
 #[derive(Clone, Debug, Serialize)]
 pub struct UnderLoad {
-    /// Requests a second that come.
+    /// Offered requests a second.
     pub offered_per_s: f64,
-    /// As a share of what is served without handoff when demand is infinite, per cent.
+    /// Offered load as a share of the rate without handoff at unlimited demand, per cent.
     pub share_percent: f64,
-    /// Mean response time without handoff, from when a request was due, milliseconds; none where more comes than can be served.
+    /// Mean response time without handoff, from when a request was due, milliseconds; `None` if the load exceeds what can be served.
     pub baseline_ms: Option<Estimate>,
-    /// The way that it is compared with.
+    /// Name of the way that is compared.
     pub way: String,
-    /// Of that way.
+    /// Mean response time of this way.
     pub way_ms: Option<Estimate>,
 }
 
-/// What is asked of a way besides how it compares: from which value of a setting on it pays.
+/// A question about a way: the value of a setting from which it pays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Question {
     NicSpeed,
     Connections,
     CacheSize,
-    /// Of response times: how they grow with it.
+    /// The load, on which response times depend.
     Load,
 }
 
 impl Question {
-    /// The setting, as `--set` takes it.
+    /// Returns the key of the setting for `--set`.
     pub const fn key(self) -> &'static str {
         match self {
             Self::NicSpeed => "nic.mips",
@@ -285,25 +287,25 @@ impl Serialize for Question {
     }
 }
 
-/// What one value of a setting brings.
+/// Gain at one value of a setting.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Point {
     pub value: f64,
-    /// By how much more requests are served than without handoff, per cent.
+    /// Additional requests served relative to no handoff, per cent.
     pub gain_percent: Estimate,
 }
 
-/// At which values of a setting a way pays.
+/// The values of a setting at which a way pays.
 #[derive(Clone, Debug, Serialize)]
 pub struct BreakEven {
-    /// Which setting.
+    /// The setting.
     #[serde(rename = "key")]
     pub question: Question,
-    /// The way that it is about.
+    /// Name of the way.
     pub way: String,
-    /// In order of the values.
+    /// Gains, in the order of the values.
     pub points: Vec<Point>,
-    /// The values at which more requests are served than without handoff: the whole interval is above 0.
+    /// Values at which more requests are served than without handoff: the whole interval is above 0.
     pub pays_at: Vec<f64>,
 }
 

@@ -1,4 +1,4 @@
-//! `baton bench`: what a NIC is good at.
+//! `baton bench`: measures NICs.
 
 #[cfg(live)]
 mod live;
@@ -14,7 +14,7 @@ use crate::runner::Interrupt;
 /// Runs the command.
 ///
 /// # Errors
-/// Bad input, an interrupt.
+/// Fails on bad input, or if the user interrupts.
 pub fn execute(command: &BenchCommand, interrupt: &Interrupt) -> Result<(), Failure> {
     match command {
         #[cfg(live)]

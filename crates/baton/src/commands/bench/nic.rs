@@ -1,4 +1,4 @@
-//! `baton bench nic`: the tests on one simulated NIC.
+//! `baton bench nic`: runs the tests on one simulated NIC.
 
 use super::table;
 use crate::cli::{BenchNicArgs, IDEAL};
@@ -16,14 +16,14 @@ use serde::Serialize;
 use std::fs;
 use std::path::Path;
 
-/// Everything that was measured.
+/// All measurements.
 #[derive(Debug, Serialize)]
 pub(super) struct Bench {
     /// The NIC under test.
     pub(super) nic: NicProfile,
-    /// Those of its partners.
+    /// The NIC of its partners.
     pub(super) partner: NicProfile,
-    /// All hosts.
+    /// The profile of all hosts.
     pub(super) host: HostProfile,
     /// Flows of datagrams of each sender.
     pub(super) flows: u16,
@@ -33,14 +33,14 @@ pub(super) struct Bench {
     pub(super) tests: Vec<Measured>,
 }
 
-/// What was measured of one test.
+/// Measurements of one test.
 #[derive(Debug, Serialize)]
 pub(super) struct Measured {
     /// The search.
     pub(super) search: Measurement,
-    /// Where it was asked for, and counts frames.
+    /// Results of RFC 2544, if they were requested and the test counts frames.
     pub(super) rfc2544: Option<Rfc2544>,
-    /// Latency at shares of the highest rate without loss, where it was asked for and there is one.
+    /// Latency at shares of the highest rate without loss, if it was requested and there is such a rate.
     pub(super) latency: Option<Vec<UnderLoad>>,
 }
 
@@ -130,7 +130,7 @@ fn nic_profile(what: &str, name: &str) -> Result<NicProfile, Failure> {
     )
 }
 
-/// The profile of a name, or of a file.
+/// Returns the profile of this name, or from this file.
 fn read<P>(
     what: &str,
     name: &str,

@@ -1,4 +1,4 @@
-//! What `baton bench nic` prints.
+//! Text output of `baton bench nic`.
 
 use super::nic::{Bench, Measured};
 use baton_microbench::frame::LinkRate;
@@ -8,7 +8,7 @@ use baton_microbench::under_load::{SHARES, UnderLoad};
 use baton_microbench::{Machine, Place, Resource, Test, Trial, Unit, Use};
 use baton_report::{Column, Table, grouped};
 
-/// Everything that is printed.
+/// Returns the whole text.
 pub(super) fn text(bench: &Bench) -> String {
     let title = format!(
         "{}, with {} at the other end, on {}:",
@@ -48,7 +48,7 @@ fn row(measured: &Measured, link: LinkRate) -> Vec<String> {
     cells
 }
 
-/// What is said of every search.
+/// Returns the columns that describe a search.
 pub(super) fn search_columns() -> Vec<Column> {
     vec![
         Column::words("test"),
@@ -62,7 +62,7 @@ pub(super) fn search_columns() -> Vec<Column> {
     ]
 }
 
-/// The same of one, on a link whose rate may not be known.
+/// Returns the cells that describe a search, on a link whose rate may not be known.
 pub(super) fn search_cells(search: &Measurement, link: Option<LinkRate>) -> Vec<String> {
     let rate = |goal: usize| {
         let result = search.goals.get(goal);
@@ -82,7 +82,7 @@ pub(super) fn search_cells(search: &Measurement, link: Option<LinkRate>) -> Vec<
     ]
 }
 
-/// The unit of a test's results.
+/// Returns the unit of a test's results.
 pub(super) fn unit(test: Test) -> &'static str {
     match test.unit() {
         Unit::PayloadMbps => "Mb/s",
@@ -90,7 +90,7 @@ pub(super) fn unit(test: Test) -> &'static str {
     }
 }
 
-/// What was full in a trial, and whose it was.
+/// Names the resources that were exhausted in a trial, with their machines.
 pub(super) fn full(trial: &Trial) -> String {
     let name = |one: &Use| match one.machine {
         Machine::UnderTest => resource(one.resource).to_owned(),
@@ -100,7 +100,7 @@ pub(super) fn full(trial: &Trial) -> String {
     listed(trial.full().iter().map(name))
 }
 
-/// A resource in words.
+/// Returns a resource in words.
 pub(in crate::commands) fn resource(resource: Resource) -> &'static str {
     match resource {
         Resource::Host => "host",
@@ -112,18 +112,18 @@ pub(in crate::commands) fn resource(resource: Resource) -> &'static str {
     }
 }
 
-/// Where frames were lost.
+/// Describes the places at which frames were lost.
 fn lost(trial: &Trial) -> String {
     let streams = [&trial.sent, &trial.received];
     places(streams.into_iter().flat_map(|stream| stream.losses.iter()))
 }
 
-/// Losses by place in words.
+/// Describes losses by place.
 pub(super) fn places(losses: impl Iterator<Item = (Place, u64)>) -> String {
     listed(losses.map(|(place, frames)| format!("{} {}", place.name(), grouped(frames))))
 }
 
-/// Names in a row; a dash where there are none.
+/// Joins names, or returns a dash if there are none.
 fn listed(names: impl Iterator<Item = String>) -> String {
     let names: Vec<String> = names.collect();
     if names.is_empty() {
@@ -133,7 +133,7 @@ fn listed(names: impl Iterator<Item = String>) -> String {
     }
 }
 
-/// What was measured of a test because it was asked for.
+/// Measurements of a test that were made on request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OnDemand<'a> {
     pub(super) test: Test,
@@ -141,7 +141,7 @@ pub(super) struct OnDemand<'a> {
     pub(super) latency: Option<&'a [UnderLoad]>,
 }
 
-/// Tables of all that was asked for, each behind an empty line.
+/// Renders all measurements on request, each table after an empty line.
 pub(super) fn tables(found: &[OnDemand<'_>]) -> String {
     let of_rfc = found
         .iter()
@@ -160,7 +160,7 @@ pub(super) fn tables(found: &[OnDemand<'_>]) -> String {
     text
 }
 
-/// Latency by load.
+/// Renders latency by load.
 fn latency(results: &[(Test, &[UnderLoad])]) -> String {
     let mut columns = vec![Column::words("test")];
     columns.extend(SHARES.map(|share| Column::numbers(format!("{:.0} %", 100.0 * share))));
@@ -177,7 +177,7 @@ fn latency(results: &[(Test, &[UnderLoad])]) -> String {
     table.render()
 }
 
-/// The results of RFC 2544.
+/// Renders the results of RFC 2544.
 fn rfc2544(results: &[(Test, &Rfc2544)]) -> String {
     let mut table = Table::new(vec![
         Column::words("test"),

@@ -1,8 +1,7 @@
-//! `baton calibrate`: derives the fitted constants of a machine again from the published numbers that they were fitted to, and from nothing
-//! else.
+//! `baton calibrate`: derives the fitted constants of a machine again, only from the published numbers that they were fitted to.
 //!
-//! There are more numbers than constants: what is left over shows how well the model fits. Which keys are fitted, and which numbers were given, the
-//! study of such machines says.
+//! There are more numbers than constants, so the remaining errors show how well the model fits. The study of such machines defines which
+//! keys are fitted, and to which numbers.
 
 use crate::beside::{self, Outcome, Row};
 use crate::cli::CalibrateArgs;
@@ -22,29 +21,29 @@ use std::path::Path;
 
 /// A study with a table `[fit]`.
 struct FittedBy {
-    /// Its name.
+    /// Name of the study.
     study: &'static str,
-    /// What is published there.
+    /// Published numbers in the study.
     published: &'static str,
-    /// Whether a log may be replayed in place of a generated one.
+    /// Whether a log may replace the generated one.
     takes_log: bool,
 }
 
-/// For servers that hand connections off.
+/// The study for servers that hand connections off.
 const HANDOFF: FittedBy = FittedBy {
     study: "handoff-table1",
     published: "Table 1 of the handoff-policies paper (OSDI 2006)",
     takes_log: true,
 };
 
-/// For those with an interconnect that takes time.
+/// The study for servers with an interconnect that takes time.
 const UNCACHED: FittedBy = FittedBy {
     study: "dcache-bus",
     published: "its throughput without a cache (ASPLOS 2002)",
     takes_log: false,
 };
 
-/// For those whose adapter has all of TCP.
+/// The study for servers whose adapter has all of TCP.
 const BATCHING: FittedBy = FittedBy {
     study: "batching-maximal",
     published: "response times with maximal batching (IBM Research, Table 1)",
@@ -52,7 +51,7 @@ const BATCHING: FittedBy = FittedBy {
 };
 
 impl FittedBy {
-    /// The study for a machine; where there is no such machine, any will say so.
+    /// Returns the study for a machine. If there is no such machine, any study will report that.
     fn of(profile: &str) -> &'static Self {
         match config::profile(profile) {
             Ok(machine) if machine.offload.established_by != EstablishedBy::Host => &BATCHING,
@@ -62,7 +61,7 @@ impl FittedBy {
     }
 }
 
-/// What `--json` holds.
+/// Content of `--json`.
 #[derive(Serialize)]
 struct Document {
     /// Name or path of the machine.
@@ -71,25 +70,25 @@ struct Document {
     study: &'static str,
     /// Commit of the program.
     commit: &'static str,
-    /// What its first run replayed.
+    /// Workload of the first run.
     workload: WorkloadConfig,
     /// Seed and length of each run.
     run: RunConfig,
-    /// With the constants of the profile.
+    /// Results with the constants of the profile.
     in_profile: Vec<Row>,
-    /// By key.
+    /// Derived constants, by key.
     constants: BTreeMap<String, f64>,
-    /// With these.
+    /// Results with the derived constants.
     derived: Vec<Row>,
     rounds: usize,
-    /// Whether another round would bring nothing.
+    /// Whether another round would bring no improvement.
     settled: bool,
 }
 
 /// Runs the command.
 ///
 /// # Errors
-/// Bad input, a failed run, an interrupt.
+/// Fails on bad input, if a run fails, or if the user interrupts.
 pub fn execute(arguments: &CalibrateArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let inputs = arguments.log.as_deref().into_iter();
     for input in inputs.chain([Path::new(&arguments.profile)]) {
@@ -107,7 +106,7 @@ pub fn execute(arguments: &CalibrateArgs, interrupt: &Interrupt) -> Result<(), F
     };
     let plan = bench.plan(&request, &arguments.profile)?;
     let say = |text: &str| match json {
-        // What is on stdout is to be JSON alone.
+        // Stdout must contain only JSON.
         Some(JsonOutput::Stdout) => {
             tell(text);
             Ok(())
@@ -179,7 +178,7 @@ fn how_it_ended(settled: bool) -> &'static str {
     }
 }
 
-/// How runs are made.
+/// The environment of runs.
 struct Bench<'a> {
     store: &'a Store,
     threads: usize,
@@ -187,10 +186,10 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// The study on the machine. What is wrong with profile or log is found here, before anything runs.
+    /// Plans the study on the machine. Errors in the profile or the log are found here, before any run.
     fn plan(&self, request: &Request, profile: &str) -> Result<StudyPlan, Failure> {
         config::study(request, self.threads).map_err(|failure| match failure.into() {
-            // The profile is an argument here, not a flag.
+            // In this command, the profile is an argument and not a flag.
             Failure::BadInput(message) => {
                 let told = message.strip_prefix("--profile ");
                 Failure::BadInput(match told {
@@ -202,7 +201,7 @@ impl Bench<'_> {
         })
     }
 
-    /// What comes out, for people and for machines.
+    /// Runs the study, and returns the results for people and for machines.
     fn outcome(&self, plan: StudyPlan) -> Result<(String, Vec<Row>), Failure> {
         let report = plan.report.clone();
         let (study, runs) = plan.identified(self.store)?;
@@ -223,13 +222,13 @@ impl Bench<'_> {
     }
 }
 
-/// A folder for the results of runs, which goes when the calibration ends.
+/// Creates a folder for the results of runs, which is removed when the calibration ends.
 fn scratch() -> Result<tempfile::TempDir, Failure> {
     tempfile::tempdir()
         .map_err(|error| Failure::Failed(format!("no folder for results can be made: {error}")))
 }
 
-/// What all runs share.
+/// Returns the part of the request that all runs share.
 fn request(arguments: &CalibrateArgs, by: &FittedBy) -> Request {
     let flags = [
         ("--seed", "run.seed", Some(arguments.seed.get())),
@@ -252,7 +251,7 @@ fn request(arguments: &CalibrateArgs, by: &FittedBy) -> Request {
     }
 }
 
-/// What is about to be done.
+/// Describes the calibration before it begins.
 fn introduction(arguments: &CalibrateArgs, by: &FittedBy, experiment: &Experiment) -> String {
     let run = &experiment.run;
     let log = match (&arguments.log, by.takes_log) {

@@ -1,4 +1,4 @@
-//! What can be changed on the page. What each key means and the least that it may be are said where it is defined.
+//! Controls of the page. The definitions of the keys provide their meanings and minimums.
 
 use crate::config::keys::{self, Allowed, Key};
 use crate::failure::Failure;
@@ -7,7 +7,7 @@ use baton_sim::config::Experiment;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// A control without what keys say of themselves.
+/// A control without the information from the key's definition.
 struct Wanted {
     key: &'static str,
     label: &'static str,
@@ -15,10 +15,10 @@ struct Wanted {
 }
 
 enum WantedKind {
-    /// A number whose slider stops at these. It exists only where the policy is one of those named, and is this much there.
+    /// A number whose slider has these stops. `Under` exists only with the named policies, and starts with the last value there.
     Number(&'static [u64]),
     Under(&'static str, &'static [u64], u64),
-    /// These of the names that it may have, with what the page calls them.
+    /// A choice between some of the key's names, with their labels on the page.
     Choice(&'static [(&'static str, &'static str)]),
     Switch,
 }
@@ -27,7 +27,7 @@ use WantedKind::{Choice, Number, Switch, Under};
 
 const POLICY: &str = "host.kernel.selection.policy";
 const CACHE: &str = "nic.firmware.cache.kib";
-/// What switches the host's half of the cache on.
+/// The key that switches on the host's half of the cache.
 const CACHE_ENABLED: &str = "host.kernel.nic_cache.enabled";
 
 const COUNTS: &[u64] = &[
@@ -120,7 +120,7 @@ const RUN: &[Wanted] = &[
     },
 ];
 
-/// Loads of the handoff-policies paper, and more logs that are generated.
+/// Loads of the handoff-policies paper, and further generated logs.
 const WORKLOADS: [(&str, &str); 6] = [
     (
         r#"{ kind = "generated", preset = "worldcup-lifetimes" }"#,
@@ -148,10 +148,10 @@ const WORKLOADS: [(&str, &str); 6] = [
     ),
 ];
 
-/// All controls, as they are for this experiment.
+/// Returns all controls, with the values of this experiment.
 ///
 /// # Errors
-/// It cannot be read.
+/// Fails if the experiment cannot be read.
 pub fn of(experiment: &Experiment) -> Result<Vec<Group>, Failure> {
     let values = serde_json::to_value(experiment);
     let values =
@@ -234,7 +234,7 @@ impl Wanted {
     }
 }
 
-/// What the number is can be chosen, too.
+/// Returns the control of a number. The present value is one of the stops.
 fn number(stops: &[u64], value: &str, known: Option<&Key>) -> Kind {
     let stops: BTreeSet<u64> = stops.iter().copied().chain(value.parse()).collect();
     let least = match known.map(|key| &key.value) {

@@ -1,4 +1,4 @@
-//! `baton explore`: a page in which the simulator runs.
+//! `baton explore`: writes a page in which the simulator runs.
 
 mod controls;
 mod module;
@@ -19,13 +19,13 @@ use baton_study::table::metrics;
 use jiff::Timestamp;
 use std::path::Path;
 
-/// Packets before measurement and measured, of a page that nobody told how many: it answers within a second or two.
+/// Default number of packets before the measurement, and of measured packets: the page responds within a second or two.
 const PACKETS: u64 = 100_000;
 
 /// Runs the command.
 ///
 /// # Errors
-/// Bad input, there is no module, the page cannot be written.
+/// Fails on bad input, if there is no module, or if the page cannot be written.
 pub fn execute(arguments: &ExploreArgs) -> Result<(), Failure> {
     let (name, changes) = (&arguments.experiment, &arguments.changes);
     let mut request = Request {
@@ -85,11 +85,11 @@ fn one(request: &Request) -> Result<Planned, Failure> {
     )))
 }
 
-/// The experiment file that the page starts with, which names nothing that only this machine has.
+/// Returns the experiment file that the page starts with, which refers to nothing that exists only on this machine.
 fn text(mut run: Planned) -> Result<String, Failure> {
     let profile = run.short.get("profile").and_then(|name| name.as_str());
     let is_shipped = profile.is_some_and(|name| shipped::find(PROFILES, name).is_some());
-    // What it is called would stay when it is another one.
+    // The name would remain when the user changes the experiment.
     run.short.remove("name");
     run.experiment.name = baton_explorer::FILE.trim_end_matches(".toml").to_owned();
     let plan = Plan {

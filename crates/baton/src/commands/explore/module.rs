@@ -1,4 +1,4 @@
-//! The simulator as a module of WebAssembly: where it is, and how a page has it.
+//! The simulator as a WebAssembly module: finds the module and embeds it into a page.
 
 use crate::failure::Failure;
 use crate::output::reason;
@@ -12,14 +12,14 @@ use std::path::{Path, PathBuf};
 
 const MODULE: &str = "baton_explorer.wasm";
 const TARGET: &str = "wasm32-unknown-unknown";
-/// What makes it.
+/// Commands that build the module.
 const BUILD: &str = "rustup target add wasm32-unknown-unknown && \
     cargo rustc --profile page --target wasm32-unknown-unknown -p baton-explorer --crate-type cdylib";
 
-/// The newest module beside the program, or where cargo puts it, that is of the same simulator as this program.
+/// Returns the newest module, next to the program or in Cargo's target folder, that contains the same simulator as this program.
 ///
 /// # Errors
-/// There is none, or it cannot be read.
+/// Fails if there is none, or if it cannot be read.
 pub fn find() -> Result<Vec<u8>, Failure> {
     let own = std::env::current_exe();
     let own = own.map_err(|error| Failure::Failed(format!("where this program is: {error}")))?;
@@ -44,7 +44,7 @@ fn find_for(program: &Path) -> Result<Vec<u8>, Failure> {
                 reason(&error)
             ))
         })?;
-        // It says which sources it was made of.
+        // The module contains the digest of its sources.
         let sources = SOURCES.as_bytes();
         if module.windows(sources.len()).any(|part| part == sources) {
             return Ok(module);
@@ -60,7 +60,7 @@ fn find_for(program: &Path) -> Result<Vec<u8>, Failure> {
     Err(Failure::BadInput(format!("{message}; build it: {BUILD}")))
 }
 
-/// Of any profile, in the folder for what cargo builds in which the program is.
+/// Returns the modules of all profiles in the Cargo target folder that contains the program.
 fn built(program: &Path) -> Vec<PathBuf> {
     let folder = program
         .parent()
@@ -74,10 +74,10 @@ fn built(program: &Path) -> Vec<PathBuf> {
     modules.filter(|path| path.exists()).collect()
 }
 
-/// Compressed, as text.
+/// Returns the compressed module as text.
 ///
 /// # Errors
-/// It cannot be compressed.
+/// Fails if the module cannot be compressed.
 pub fn embedded(module: &[u8]) -> Result<String, Failure> {
     let compressed = || -> io::Result<Vec<u8>> {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::best());

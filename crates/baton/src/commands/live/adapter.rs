@@ -1,4 +1,4 @@
-//! `baton live adapter`: the engine serves applications of other processes.
+//! `baton live adapter`: runs the engine for applications of other processes.
 
 use super::descriptors::batching;
 use super::{admit, broker, confine_to, control_at, engine, service_user, stop};
@@ -23,11 +23,11 @@ use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-/// Runs the command until it is interrupted. Beside a kernel this is the thread of the engine, as one that waits would keep its privileges;
-/// otherwise the engine has a thread of its own, and only that one is bound to a core.
+/// Runs the command until it is interrupted. Beside a kernel, this thread runs the engine, because a waiting thread would keep its
+/// privileges. Otherwise the engine has a thread of its own, and only that thread is bound to a core.
 ///
 /// # Errors
-/// Bad input, or an interface that fails.
+/// Fails on bad input, or if an interface fails.
 pub fn execute(arguments: &AdapterArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     refuse_strangers(arguments)?;
     let config = config(arguments)?;
@@ -78,7 +78,7 @@ fn config(arguments: &AdapterArgs) -> Result<AdapterServiceConfig, Failure> {
     })
 }
 
-/// Over TCP nobody is asked who he is.
+/// Refuses TCP addresses other than loopback unless the network is trusted, because clients over TCP are not authenticated.
 fn refuse_strangers(arguments: &AdapterArgs) -> Result<(), Failure> {
     match arguments.listen_tcp {
         Some(address) if !address.ip().is_loopback() && !arguments.trust_network => {
@@ -91,7 +91,7 @@ fn refuse_strangers(arguments: &AdapterArgs) -> Result<(), Failure> {
     }
 }
 
-/// The firmware's scheduler and queues, with what was given of them.
+/// Returns the firmware's scheduler and queues, with the values that were given.
 fn firmware(scheduler: SchedulerName, queues: QueueArgs) -> Config {
     let usual = Config::default();
     let or = |given: Option<u32>, usual| given.unwrap_or(usual);
@@ -114,7 +114,7 @@ fn firmware(scheduler: SchedulerName, queues: QueueArgs) -> Config {
     }
 }
 
-/// The NIC's load control, with the watermarks that were given.
+/// Returns the NIC's load control, with the watermarks that were given.
 fn load_control(arguments: &AdapterArgs) -> Result<LoadControl, Failure> {
     let usual = LoadControl::default();
     let (Some(hiwat), Some(lowat)) = (arguments.hiwat, arguments.lowat) else {
@@ -211,7 +211,7 @@ fn run_beside_kernel(
     if let Some(timeline) = timeline(arguments)? {
         service.set_timeline(timeline);
     }
-    // All that takes more the broker does.
+    // The broker does everything that needs more privileges.
     keep_no_privileges(user.as_ref())?;
     interrupt.listen()?;
     warn_of_unreachable(&path, user.as_ref());
@@ -224,7 +224,7 @@ fn run_beside_kernel(
     work(engine, &mut service, &mut control, interrupt)
 }
 
-/// An adapter whose broker is killed looks for the next one as the user that it has then.
+/// Warns if `user` cannot reach the broker's socket: after the broker is killed, the adapter looks for the next broker as this user.
 fn warn_of_unreachable(path: &Path, user: Option<&ServiceUser>) {
     if let (Some(user), Err(error)) = (user, access(path, Access::WRITE_OK)) {
         let (path, user) = (path.display(), user.name());
@@ -235,7 +235,7 @@ fn warn_of_unreachable(path: &Path, user: Option<&ServiceUser>) {
     }
 }
 
-/// Where the sockets of an adapter are, and whose they are.
+/// Paths of an adapter's sockets, and their owner.
 struct Sockets<'a> {
     places: Places,
     listen: PathBuf,
@@ -262,7 +262,7 @@ impl<'a> Sockets<'a> {
         Ok(socket)
     }
 
-    /// Where applications come in.
+    /// Opens the listeners for applications.
     fn listen(&self, config: &AdapterServiceConfig) -> Result<Listeners, Failure> {
         self.places.make_for(&self.listen, self.user)?;
         let listeners = Listeners::open(&self.listen, self.arguments.listen_tcp, config.limits)?;
@@ -275,7 +275,7 @@ impl<'a> Sockets<'a> {
     }
 }
 
-/// The timeline, if one was asked for and can be had. It stands in its place from the start on: a process that is killed leaves what it
+/// Creates the timeline, if one was requested. Its file has its final name from the start, so that a killed process leaves the data that it
 /// has written.
 fn timeline(arguments: &AdapterArgs) -> Result<Option<AdapterTimeline>, Failure> {
     let Some(path) = &arguments.timeline.file else {
@@ -290,7 +290,7 @@ fn timeline(arguments: &AdapterArgs) -> Result<Option<AdapterTimeline>, Failure>
     })
 }
 
-/// Has the adapter that is there end.
+/// Ends the running adapter.
 fn replace(path: &Path) -> Result<(), Failure> {
     match end_predecessor(path)? {
         Some(process) => tell(&format!(
@@ -301,7 +301,7 @@ fn replace(path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Serves until the end, and says what was done.
+/// Serves until the end, and prints the totals.
 fn work(
     engine: &mut Engine<Box<dyn Port>>,
     service: &mut AdapterService,
@@ -325,7 +325,7 @@ fn work(
     print(&totals(&Snapshot::take(engine, service)))
 }
 
-/// What was done, in a few lines.
+/// Summarises the adapter's work in a few lines.
 fn totals(snapshot: &Snapshot) -> String {
     let count = |name: &str| grouped(snapshot.counters.get(name).copied().unwrap_or_default());
     let captured = snapshot.counters.get("captured.captured").map(|_| {

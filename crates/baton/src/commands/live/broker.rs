@@ -1,4 +1,4 @@
-//! `baton live broker`: what takes connections out of the kernel for an adapter, and outlives that.
+//! `baton live broker`: takes connections out of the kernel for an adapter, and outlives the adapter.
 
 use super::{admit, confine_to, service_user};
 use crate::cli::{AdapterArgs, BrokerArgs};
@@ -17,18 +17,18 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
-/// The next adapter comes within this time, or the broker that was started for the last one ends.
+/// Maximum time without an adapter. After that, a broker that was started for the last adapter ends.
 const LONGEST_UNUSED: Duration = Duration::from_secs(2);
-/// A broker has started by then; one that is about to end has ended.
+/// Maximum time until a broker has started, and until a broker that is about to end has ended.
 const LONGEST_START: Duration = Duration::from_secs(10);
 
-/// Runs the command until it is interrupted, or nobody needs it.
+/// Runs the command until it is interrupted, or until the broker is no longer needed.
 ///
 /// # Errors
-/// Bad input, or an interface that cannot be had.
+/// Fails on bad input, or if an interface is not available.
 pub fn execute(arguments: &BrokerArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     if let Some(namespace) = &arguments.netns {
-        // On this thread: one that waits for another would keep its privileges.
+        // On this thread, because a thread that waits for another would keep its privileges.
         enter(namespace)?;
     }
     let (places, starter) = (Places::here(), rustix::process::getuid().as_raw());
@@ -70,7 +70,7 @@ fn run(arguments: &BrokerArgs, broker: &Broker, interrupt: &Interrupt) -> Result
     }
 }
 
-/// What is on the adapter goes back first.
+/// Ends the broker after the adapter's connections have been restored to the kernel.
 fn end(broker: &Broker) -> Result<(), Failure> {
     match broker.restore_all() {
         0 => Ok(()),
@@ -81,10 +81,10 @@ fn end(broker: &Broker) -> Result<(), Failure> {
     }
 }
 
-/// An adapter's place at the broker at `path`, which is started if there is none.
+/// Attaches an adapter to the broker at `path`, and starts a broker if there is none.
 ///
 /// # Errors
-/// It cannot be started, or refuses.
+/// Fails if the broker cannot be started, or if it refuses.
 pub fn attach(arguments: &AdapterArgs, path: &Path, name: &str) -> Result<BrokerLink, Failure> {
     let tcp = super::engine::tcp_config(&arguments.link);
     let policy = arguments.handoff.clone().unwrap_or_default();
@@ -118,7 +118,7 @@ pub fn attach(arguments: &AdapterArgs, path: &Path, name: &str) -> Result<Broker
     }
 }
 
-/// Starts a broker that outlives this process, but not its use, in the namespace of the interface.
+/// Starts a broker in the namespace of the interface. The broker outlives this process, but ends when it is no longer used.
 fn start(arguments: &AdapterArgs, path: &Path, name: &str) -> Result<Child, Failure> {
     let failed = |error| Failure::Failed(format!("cannot start the broker: {error}"));
     let this = std::env::current_exe().map_err(failed)?;
@@ -145,7 +145,7 @@ fn start(arguments: &AdapterArgs, path: &Path, name: &str) -> Result<Child, Fail
     if let Some(group) = &arguments.group {
         command.args(["--group", group.name()]);
     }
-    // What interrupts the adapter is not meant for it.
+    // Signals that interrupt the adapter must not interrupt the broker.
     command
         .process_group(0)
         .stdin(Stdio::null())

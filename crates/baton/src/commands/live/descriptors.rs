@@ -1,13 +1,13 @@
-//! Batching of one side, from what the user typed.
+//! Batching of one side, from the command line.
 
 use crate::cli::{BatchingName, DescriptorArgs};
 use crate::failure::Failure;
 use baton_bus::{Batching, BatchingPolicy, Descriptor};
 
-/// The batching that was asked for, of a ring of `depth` descriptors; `usual` where nothing was.
+/// Returns the requested batching for a ring of `depth` descriptors, with `usual` for options that were not given.
 ///
 /// # Errors
-/// It cannot work.
+/// Fails if the values are not valid.
 pub(super) fn batching(
     arguments: DescriptorArgs,
     usual: &Batching,

@@ -1,4 +1,4 @@
-//! The engine that the arguments ask for.
+//! Creates the engine that the arguments specify.
 
 use crate::cli::{LinkArgs, PortKind};
 use crate::failure::Failure;
@@ -19,20 +19,20 @@ const CAPTURE_BUFFER_BYTES: usize = 1 << 20;
 /// IPv4 and TCP headers without options, bytes.
 const HEADERS_BYTES: u16 = 40;
 
-/// An engine, its seed, and what must be kept as long as it runs.
+/// An engine, its seed, and the resources that it needs as long as it runs.
 pub struct Running<Kept> {
     /// The engine.
     pub engine: Engine<Box<dyn Port>>,
-    /// What was drawn, or given.
+    /// The seed, drawn at random or given.
     pub seed: u64,
-    /// What goes when it is dropped: interfaces, namespaces.
+    /// Resources that are removed when dropped: interfaces, namespaces.
     _kept: Kept,
 }
 
-/// Makes the link and an engine on it.
+/// Creates the link and an engine on it.
 ///
 /// # Errors
-/// Something that was asked for cannot be had.
+/// Fails if a requested resource is not available.
 pub fn start(arguments: &LinkArgs) -> Result<Running<impl Sized + use<>>, Failure> {
     if arguments.addr.is_empty() {
         let expected = "--addr is missing: expected the engine's own address, such as 10.9.0.2/24";
@@ -57,7 +57,7 @@ pub fn start(arguments: &LinkArgs) -> Result<Running<impl Sized + use<>>, Failur
     running(arguments, "--addr", interface, port, kept)
 }
 
-/// An engine on a port.
+/// Creates an engine on a port.
 fn running<Kept>(
     arguments: &LinkArgs,
     option: &str,
@@ -83,10 +83,10 @@ fn running<Kept>(
     })
 }
 
-/// Makes an engine beside the kernel, which has the interface `name`, and gives it with what its adapter needs.
+/// Creates an engine beside the kernel, which owns the interface `name`. Also returns what the adapter of the engine needs.
 ///
 /// # Errors
-/// Something that was asked for cannot be had.
+/// Fails if a requested resource is not available.
 pub fn start_beside_kernel(
     arguments: &LinkArgs,
     name: &str,
@@ -125,7 +125,7 @@ fn link_spec(arguments: &LinkArgs) -> Result<LinkSpec, Failure> {
     })
 }
 
-/// Parameters of connections.
+/// Returns the parameters of connections.
 pub fn tcp_config(arguments: &LinkArgs) -> Config {
     let usual = Config::default();
     Config {
@@ -165,7 +165,7 @@ fn with_middleware(
     }
 }
 
-/// Something that nobody can guess, from the system's entropy.
+/// Returns an unpredictable number, from the system's entropy.
 pub fn random() -> u64 {
     RandomState::new().hash_one(std::process::id())
 }

@@ -13,13 +13,13 @@ use std::fs::OpenOptions;
 use std::io::{self, BufWriter, Write};
 use std::time::{Duration, Instant};
 
-/// The connection is given so long to close in order when all has come.
+/// Maximum time for an orderly end of the connection after all data has arrived.
 const CLOSING_TIME: Duration = Duration::from_millis(500);
 
 /// Runs the command.
 ///
 /// # Errors
-/// Bad input, a server that does not give the file, an output that cannot be written, an interrupt.
+/// Fails on bad input, if the server does not send the file, if an output cannot be written, or if the user interrupts.
 pub fn execute(arguments: &GetArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let output = match &arguments.output {
         None => None,
@@ -65,7 +65,7 @@ pub fn execute(arguments: &GetArgs, interrupt: &Interrupt) -> Result<(), Failure
     Ok(())
 }
 
-/// Runs the engine until the fetch is over and the connection closed.
+/// Runs the engine until the fetch has ended and the connection is closed.
 fn run<T: Port, W: Write>(
     engine: &mut Engine<T>,
     fetch: &mut Fetch<W>,

@@ -26,11 +26,11 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// An adapter that was started before is there after this time, or was not started.
+/// Maximum time until an adapter that was just started is ready.
 const LONGEST_START: Duration = Duration::from_secs(3);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
-/// Runs the command.
+/// Runs the command; `library` is the library that `baton live run` preloads.
 ///
 /// # Errors
 /// Bad input, an interface that fails, an interrupt.
@@ -47,7 +47,7 @@ pub fn execute(command: &LiveCommand, interrupt: &Interrupt) -> Result<(), Failu
     }
 }
 
-/// What a server is asked to do: the first interrupt ends it in order, the second at once.
+/// Returns the stop request for a server: the first interrupt ends the server in order, the second immediately.
 fn stop(interrupt: &Interrupt) -> impl Fn() -> Stop {
     interrupt.handle_second();
     move || match interrupt.count() {
@@ -57,7 +57,7 @@ fn stop(interrupt: &Interrupt) -> impl Fn() -> Stop {
     }
 }
 
-/// Waits a moment for an adapter that was started just before; whether it has come.
+/// Waits briefly for the socket of an adapter that was just started. Returns whether the socket exists.
 fn await_socket(path: &Path) -> bool {
     let limit = Instant::now() + LONGEST_START;
     while !path.exists() && Instant::now() < limit {
@@ -66,7 +66,7 @@ fn await_socket(path: &Path) -> bool {
     path.exists()
 }
 
-/// Gives the socket at `path` to the user who is to serve there, and lets a group connect, as far as they are given.
+/// Makes `user` the owner of the socket at `path`, and lets `group` connect, if they are given.
 fn admit(
     user: Option<&ServiceUser>,
     group: Option<&Admission>,
@@ -87,7 +87,7 @@ fn admit(
     })
 }
 
-/// Where `baton live stat` is answered at `path`, in a folder that is there.
+/// Creates the control socket for `baton live stat` at `path`, and its folder if necessary.
 fn control_at(
     places: &Places,
     path: &Path,
@@ -97,10 +97,10 @@ fn control_at(
     Ok(ControlSocket::bind(path)?)
 }
 
-/// The user that a daemon becomes when it is set up; none if it stays what it is.
+/// Returns the user that a daemon changes to after its setup, or `None` if it does not change.
 ///
 /// # Errors
-/// One was given, and only root can become another.
+/// Fails if a user was given but the process is not root.
 fn service_user(arguments: &ConfinementArgs) -> Result<Option<ServiceUser>, Failure> {
     let is_root = rustix::process::geteuid().is_root();
     match &arguments.user {
@@ -129,7 +129,7 @@ fn confine_to(kind: Confinement, arguments: &ConfinementArgs) -> Result<(), Fail
     }
 }
 
-/// Asks the broker of an adapter beside the kernel.
+/// Sends a request to the broker of an adapter beside the kernel.
 fn ask_broker<T: Send + 'static>(
     path: &Path,
     interrupt: &Interrupt,
@@ -148,15 +148,15 @@ fn ask_broker<T: Send + 'static>(
         })
 }
 
-/// Nobody has said anything for as long as it can take.
+/// Returns the message that no answer came within the maximum time.
 fn no_answer() -> String {
     let waited = baton_live::LONGEST_ANSWER.as_secs();
     format!("no answer within {waited} s; see whether the process that listens there is stopped")
 }
 
-/// Nobody answers where a broker was said to be.
+/// Returns the error for a broker that does not answer.
 fn bad_broker(path: &Path, error: &io::Error) -> Failure {
-    // Of a broker that was killed the adapter may be there still, which the next broker takes over.
+    // After a broker was killed, its adapter may still run, and the next broker takes it over.
     let server = match error.kind() {
         io::ErrorKind::ConnectionRefused => "`baton live broker --iface NAME`",
         _ => "`baton live adapter --iface NAME --broker`",

@@ -1,4 +1,4 @@
-//! `baton live restore`: connections go back to the kernel.
+//! `baton live restore`: moves connections back to the kernel.
 
 use super::ask_broker;
 use crate::cli::RestoreArgs;
@@ -12,7 +12,7 @@ use baton_sockets::broker::BrokerClient;
 /// Runs the command.
 ///
 /// # Errors
-/// No broker answers, it refuses, or some connections have not gone back.
+/// Fails if no broker answers, if the broker refuses, or if some connections were not restored.
 pub fn execute(arguments: &RestoreArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let ask = |broker: &mut BrokerClient| broker.restore_all();
     let broker = arguments.broker.clone();

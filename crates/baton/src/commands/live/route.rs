@@ -12,7 +12,7 @@ use baton_live::{Attachment, Clock, Forwarding, Link, LinkSpec, within};
 /// Runs the command.
 ///
 /// # Errors
-/// Bad input, an interface that fails.
+/// Fails on bad input, or if an interface fails.
 pub fn execute(arguments: &RouteArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let mut routes: Vec<Vec<Route>> = vec![Vec::new(); arguments.iface.len()];
     for given in &arguments.route {

@@ -1,4 +1,4 @@
-//! `baton live run`: a program whose TCP is to be on an adapter.
+//! `baton live run`: runs a program whose TCP is on an adapter.
 
 mod program;
 mod reach;
@@ -26,7 +26,7 @@ const HANDOFF: &str = "BATON_HANDOFF";
 /// What the loader loads first.
 const PRELOAD: &str = "LD_PRELOAD";
 
-/// Becomes the program.
+/// Replaces this process by the program.
 ///
 /// # Errors
 /// There is no library, no adapter or no such program, or it cannot be preloaded.
@@ -79,7 +79,7 @@ fn broker(arguments: &RunOnAdapterArgs, places: &Places) -> Result<Option<PathBu
     let absolute = || std::path::absolute(&path).unwrap_or_else(|_| path.clone());
     match UnixStream::connect(&path) {
         Ok(_) => Ok(Some(absolute())),
-        // That the program finds it, as another user, may be.
+        // The program may be able to connect as another user.
         Err(error) if error.kind() == ErrorKind::PermissionDenied => Ok(Some(absolute())),
         Err(error) if is_given => Err(bad_broker(&path, &error)),
         Err(_) if arguments.handoff.is_some() => {

@@ -1,4 +1,4 @@
-//! `baton live serve`: a web server on the engine, or on somebody else's TCP.
+//! `baton live serve`: runs a web server on the engine, on an adapter or on the kernel's TCP.
 
 use super::descriptors::batching;
 use super::{await_socket, bad_broker, control_at, engine, stop};
@@ -24,13 +24,13 @@ use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
-/// Sockets that a web server asks of an adapter at most.
+/// Maximum number of sockets that a web server requests from an adapter.
 const MOST_ADAPTER_SOCKETS: u32 = 65_536;
 
 /// Runs the command until it is interrupted.
 ///
 /// # Errors
-/// Bad input, or an interface that fails.
+/// Fails on bad input, or if an interface fails.
 pub fn execute(arguments: &ServeArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     check_folder("--root", &arguments.root)?;
     if let Some(folder) = &arguments.upload {
@@ -41,7 +41,7 @@ pub fn execute(arguments: &ServeArgs, interrupt: &Interrupt) -> Result<(), Failu
         return Err(Failure::BadInput(message.to_owned()));
     }
     if let Some(AdapterAddress::Unix(path)) = &arguments.adapter {
-        // That it has not come the attempt to attach says.
+        // If the adapter is not ready, the attempt to attach reports that.
         await_socket(path);
     }
     let places = Places::here();
@@ -59,7 +59,7 @@ pub fn execute(arguments: &ServeArgs, interrupt: &Interrupt) -> Result<(), Failu
     print(&totals)
 }
 
-/// The engine is in this process.
+/// Serves with an engine in this process.
 fn on_engine(
     arguments: &ServeArgs,
     control: &mut ControlSocket,
@@ -83,7 +83,7 @@ fn on_engine(
     Ok(totals(&snapshot) + &link_totals(&snapshot))
 }
 
-/// The engine is an adapter's, in another process.
+/// Serves with the engine of an adapter in another process.
 fn on_adapter(
     arguments: &ServeArgs,
     address: &AdapterAddress,
@@ -110,7 +110,7 @@ fn on_adapter(
     Ok(totals(&service.snapshot()))
 }
 
-/// Connections are on a stack in this process, and go to the adapter that has the interface as the policy says.
+/// Serves with a stack in this process, from which the policy moves connections to the adapter that has the interface.
 fn with_handoff(
     arguments: &ServeArgs,
     address: &AdapterAddress,
@@ -153,7 +153,7 @@ fn bad_adapter(address: &AdapterAddress, error: &dyn Display) -> Failure {
     Failure::BadInput(format!("--adapter {address}: {error}"))
 }
 
-/// Tells the operator what befalls the link.
+/// Reports changes of the link to the operator.
 fn tell_news(address: &AdapterAddress) -> impl FnMut(&LinkNews) + use<> {
     let named = address.to_string();
     move |news| match news {
@@ -162,12 +162,12 @@ fn tell_news(address: &AdapterAddress) -> impl FnMut(&LinkNews) + use<> {
     }
 }
 
-/// Tells the operator what keeps the server from ending.
+/// Reports to the operator why the server has not ended yet.
 fn tell_wait(waiting: &Waiting) {
     tell(&format!("{waiting}\n"));
 }
 
-/// What the adapter says, and what to do.
+/// Returns the adapter's refusal, with advice.
 fn with_advice(refused: &CannotListen) -> String {
     let advice = match refused.status {
         Status::AddressInUse => {
@@ -179,7 +179,7 @@ fn with_advice(refused: &CannotListen) -> String {
     format!("{refused}{advice}")
 }
 
-/// Parameters for a web server: many connections, each with little to receive and much to send.
+/// Returns parameters for a web server: many connections, each of which receives little and sends much.
 fn driver_config(arguments: &ServeArgs, service: &ServiceConfig) -> Result<DriverConfig, Failure> {
     let usual = DriverConfig::default();
     let OsLayerConfig {
@@ -206,7 +206,7 @@ fn driver_config(arguments: &ServeArgs, service: &ServiceConfig) -> Result<Drive
     })
 }
 
-/// The adapter that connections are handed to from the kernel, if there is one.
+/// Returns the adapter that connections are moved to from the kernel, if there is one.
 fn beside_kernel(
     arguments: &ServeArgs,
     config: &ServiceConfig,
@@ -224,7 +224,7 @@ fn beside_kernel(
     }))
 }
 
-/// TCP is the kernel's.
+/// Serves with the kernel's TCP.
 fn on_kernel(
     arguments: &ServeArgs,
     control: &mut ControlSocket,
@@ -234,7 +234,7 @@ fn on_kernel(
     let handoff = beside_kernel(arguments, &config)?;
     let mut sockets = KernelSockets::new(config.most_connections, Clock::start(), handoff)
         .map_err(|error| Failure::Failed(format!("--kernel: {error}")))?;
-    // As many may wait as the system lets (net.core.somaxconn).
+    // The system limits the backlog (net.core.somaxconn).
     let listening = sockets
         .listen(config.port, u32::MAX)
         .map_err(|error| bad_port(config.port, &error))?;
@@ -284,7 +284,7 @@ fn bad_port(port: u16, error: &io::Error) -> Failure {
     Failure::BadInput(format!("--port {port}: {error}; {advice}"))
 }
 
-/// What was done, in a few lines.
+/// Summarises the server's work in a few lines.
 fn totals(snapshot: &Snapshot) -> String {
     let count = |name: &str| grouped(snapshot.counters.get(name).copied().unwrap_or_default());
     let lost: u64 = ["web.lost", "web.bad_requests", "web.changed_content"]
@@ -301,7 +301,7 @@ fn totals(snapshot: &Snapshot) -> String {
     )
 }
 
-/// What was handed off and taken back, in a line.
+/// Summarises handoffs and restored connections in a line.
 fn handoff_totals(snapshot: &Snapshot) -> String {
     let count = |name: &str| {
         let name = format!("handoff.{name}");
@@ -316,7 +316,7 @@ fn handoff_totals(snapshot: &Snapshot) -> String {
     )
 }
 
-/// What went over the link, in a line.
+/// Summarises the traffic on the link in a line.
 fn link_totals(snapshot: &Snapshot) -> String {
     let count = |name: &str| grouped(snapshot.counters.get(name).copied().unwrap_or_default());
     format!(

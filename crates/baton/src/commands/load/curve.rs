@@ -12,16 +12,15 @@ use serde::Serialize;
 /// Response times of one configuration over load.
 #[derive(Debug, Serialize)]
 pub struct Curve {
-    /// What the experiment calls it.
+    /// Name of the configuration in the experiment.
     pub name: String,
-    /// Requests a second that it serves in a closed loop, or that the user says are all.
+    /// Requests a second in a closed loop, or as given by the user.
     pub capacity: Estimate,
-    /// By rate.
+    /// Runs, ordered by rate.
     pub measured: Vec<Measured>,
-    /// The load at which it is largest divided by the mean response time, requests a second, of those at which the run was steady; none if it was
-    /// at none.
+    /// The load, among steady runs, at which load divided by mean response time is largest, requests a second; `None` if no run was steady.
     pub knee_rate: Option<f64>,
-    /// The largest load that meets the goal; none where there is no goal.
+    /// The largest load that meets the goal; `None` if there is no goal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub goal: Option<Met>,
 }
@@ -29,18 +28,18 @@ pub struct Curve {
 /// A run at a load.
 #[derive(Debug, Serialize)]
 pub struct Measured {
-    /// Requests a second that were to come.
+    /// Planned requests a second.
     pub rate: f64,
-    /// The same as a share of the capacity, per cent.
+    /// Planned rate as a share of the capacity, per cent.
     pub percent: f64,
-    /// Whether it was chosen by the search for a goal, not by the user.
+    /// Whether the search for a goal chose the rate, and not the user.
     pub by_search: bool,
-    /// All that was measured.
+    /// Results of the run.
     pub run: Results,
 }
 
 impl Measured {
-    /// A run at `rate`.
+    /// Creates the record of a run at `rate`.
     pub fn new(rate: f64, capacity: Estimate, by_search: bool, run: Results) -> Self {
         Self {
             rate,
@@ -50,18 +49,18 @@ impl Measured {
         }
     }
 
-    /// Whether the run was steady.
+    /// Returns whether the run was steady.
     pub fn is_steady(&self) -> bool {
         !self.run.long_run.is_doubtful()
     }
 
-    /// Whether more was offered than could be served.
+    /// Returns whether the offered load exceeded what could be served.
     pub fn is_saturated(&self) -> bool {
         let not_steady = &self.run.long_run.not_steady;
         not_steady.contains(&NotSteady::Saturated)
     }
 
-    /// A response time, ms; none where it is not known.
+    /// Returns a response time, ms, or `None` if it is not known.
     pub fn time(&self, metric: Metric) -> Option<Estimate> {
         metric.of(self.run.long_run.response_ms.as_ref()?)
     }
@@ -70,7 +69,7 @@ impl Measured {
 /// Measures all subjects at all loads.
 ///
 /// # Errors
-/// A run that fails, an interrupt.
+/// Fails if a run fails, or if the user interrupts.
 pub fn measure(
     laboratory: &Laboratory<'_>,
     subjects: &[Subject],

@@ -5,10 +5,10 @@ use super::metric::Metric;
 use baton_report::figure::{Line, Panel, Panels};
 use baton_stats::Estimate;
 
-/// What is drawn, from above.
+/// Response times to draw, from the top.
 const DRAWN: [Metric; 3] = [Metric::Mean, Metric::P50, Metric::P99];
 
-/// Response times over rates: a panel for each of some, a line for each configuration, with 95 % intervals.
+/// Draws response times over rates: a panel for each drawn response time, a line for each configuration, with 95 % intervals.
 pub fn of(curves: &[Curve]) -> Panels {
     let line = |curve: &Curve, metric| Line {
         name: curve.name.clone(),

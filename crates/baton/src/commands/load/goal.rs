@@ -1,4 +1,4 @@
-//! The largest load at which a response time is as short as it is to be.
+//! Finds the largest load at which a response time meets a goal.
 
 use super::curve::{Curve, Measured};
 use super::laboratory::{Laboratory, Subject};
@@ -8,32 +8,32 @@ use serde::Serialize;
 use std::fmt;
 use std::str::FromStr;
 
-/// A response time that is to be met.
+/// A goal for a response time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Goal {
-    /// Which one.
+    /// Which response time.
     pub metric: Metric,
-    /// At most so long, ms.
+    /// Maximum, ms.
     pub most_ms: f64,
 }
 
-/// The largest load that meets a goal, requests a second. It is where the estimates cross the goal; the interval is as wide as they are: below
-/// `least` their upper ends meet the goal, too, and over `most` their lower ends do not.
+/// The largest load that meets a goal, requests a second. The estimates of the response time cross the goal there. Their intervals give
+/// that of the load: below `least` their upper ends also meet the goal, and above `most` their lower ends do not.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Met {
     /// The goal.
     pub goal: Goal,
-    /// The load; none if no load that was tried meets it.
+    /// The load; `None` if no measured load meets the goal.
     pub rate: Option<f64>,
-    /// The lower end of its interval; none if no load is sure to meet it.
+    /// The lower end of its interval; `None` if no load certainly meets the goal.
     pub least: Option<f64>,
-    /// The upper end; none if no load is sure not to.
+    /// The upper end; `None` if no load certainly misses the goal.
     pub most: Option<f64>,
 }
 
 /// Steps of the search. Each halves the distance between a load that meets the goal and one that does not.
 const STEPS: u32 = 5;
-/// Where all loads meet the goal, the next is so many times as large; where none does, so many times as small.
+/// Factor by which the load grows if all loads meet the goal, and shrinks if none does.
 const FURTHER: f64 = 1.2;
 
 impl FromStr for Goal {
@@ -60,11 +60,11 @@ impl fmt::Display for Goal {
     }
 }
 
-/// Searches the largest load of each subject that meets the goal: halves the distance between two loads, or goes further. Runs of the search
-/// become points of the curves.
+/// Searches the largest load of each subject that meets the goal: halves the distance between two loads, or continues outwards. Runs of the
+/// search become points of the curves.
 ///
 /// # Errors
-/// A run that fails, an interrupt.
+/// Fails if a run fails, or if the user interrupts.
 pub fn search(
     laboratory: &Laboratory<'_>,
     subjects: &[Subject],
@@ -92,13 +92,13 @@ pub fn search(
     Ok(())
 }
 
-/// How a load stands to a goal.
+/// Relation of a load to a goal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Standing {
     rate: f64,
-    /// The response time, ms: no end of it where more is offered than can be served.
+    /// The response time, ms: infinite if the offered load exceeds what can be served.
     time: f64,
-    /// Half of its interval, ms: no end of it where the run was not steady.
+    /// Half of its interval, ms: infinite if the run was not steady.
     half_width: f64,
 }
 
@@ -123,7 +123,7 @@ fn standings(measured: &[Measured], goal: Goal) -> Vec<Standing> {
     measured.iter().filter_map(standing).collect()
 }
 
-/// The largest load below which all meet the goal, and the next, which does not.
+/// Returns the largest load up to which all loads meet the goal, and the next load, which does not.
 fn bracket(
     standings: &[Standing],
     meets: impl Fn(&Standing) -> bool,
@@ -136,7 +136,7 @@ fn bracket(
     (count.checked_sub(1).and_then(rate), rate(count))
 }
 
-/// The load to try next.
+/// Returns the load to try next.
 fn next(measured: &[Measured], goal: Goal) -> f64 {
     let standings = standings(measured, goal);
     match bracket(&standings, |standing| standing.time <= goal.most_ms) {
@@ -147,7 +147,7 @@ fn next(measured: &[Measured], goal: Goal) -> f64 {
     }
 }
 
-/// What the runs say about the goal.
+/// Evaluates the goal with the runs.
 fn met(measured: &[Measured], goal: Goal) -> Met {
     let standings = standings(measured, goal);
     let crossing = crossing(&standings, goal.most_ms);
@@ -161,7 +161,8 @@ fn met(measured: &[Measured], goal: Goal) -> Met {
     }
 }
 
-/// Where the response time crosses the goal, on the line between the two nearest loads; where the upper one is more than can be served, the lower.
+/// Returns the load at which the response time crosses the goal, on the line between the two nearest loads; the lower load if the upper one
+/// exceeds what can be served.
 fn crossing(standings: &[Standing], most_ms: f64) -> Option<f64> {
     let count = standings.iter().take_while(|at| at.time <= most_ms).count();
     let below = standings.get(count.checked_sub(1)?)?;

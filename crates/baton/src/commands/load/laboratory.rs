@@ -1,4 +1,4 @@
-//! Runs at loads.
+//! Runs configurations at given loads.
 
 use crate::config::{Planned, Request};
 use crate::failure::Failure;
@@ -8,21 +8,21 @@ use baton_sim::results::Results;
 use baton_workload::load::{Arrivals, Rate};
 use std::path::Path;
 
-/// Responses that are measured in each run, where nobody says how long.
+/// Measured responses in each run, unless the user specifies a length.
 const RESPONSES: u64 = 100_000;
-/// One of so many of them is warm-up, before.
+/// The warm-up has one response for this many measured ones.
 const WARM_UP: u64 = 5;
 
 /// A configuration under load.
 pub struct Subject {
-    /// At the load that the command sets.
+    /// The experiment, at the load that the command sets.
     pub experiment: Experiment,
     /// The command that runs it, without a rate.
     command: String,
 }
 
 impl Subject {
-    /// With connections that come as a Poisson process, unless it says something else.
+    /// Creates a subject whose connections come as a Poisson process, unless the experiment specifies other arrivals.
     pub fn new(run: Planned, request: &Request) -> Self {
         let says_how_long = run.says_how_long();
         let command = request.command_of(&run);
@@ -41,7 +41,7 @@ impl Subject {
         }
     }
 
-    /// The log that it replays.
+    /// Returns the log that the subject replays.
     pub fn log(&self) -> Option<&Path> {
         match &self.experiment.workload {
             WorkloadConfig::Log { path, .. } => Some(path),
@@ -49,7 +49,7 @@ impl Subject {
         }
     }
 
-    /// At so many requests a second; with none in a closed loop, whose clients ask as soon as they can.
+    /// Returns the run with `rate` requests a second or, without a rate, in a closed loop, whose clients ask as soon as they can.
     fn job(&self, rate: Option<f64>) -> Job {
         let mut experiment = self.experiment.clone();
         let mut replay = self.command.clone();
@@ -57,7 +57,7 @@ impl Subject {
             Some(rate) => {
                 experiment.load.rate = Some(Rate::PerSecond(rate));
                 let responses = experiment.run.measured_responses.unwrap_or(RESPONSES);
-                // Long enough, however few come.
+                // The time suffices even if few responses come.
                 let seconds = 10.0 * responses as f64 / rate;
                 experiment.run.limit_s = experiment.run.limit_s.max(seconds.ceil() as u64);
                 replay.push_str(&format!(" --rate {rate}/s"));
@@ -68,19 +68,19 @@ impl Subject {
     }
 }
 
-/// Where runs are made.
+/// The environment of runs.
 pub struct Laboratory<'a> {
-    /// At the same time.
+    /// Number of simultaneous runs.
     pub threads: usize,
-    /// The user's wish to end it.
+    /// The user's request to end the runs.
     pub interrupt: &'a Interrupt,
 }
 
 impl Laboratory<'_> {
-    /// Runs each subject at its rate, all at once.
+    /// Runs each subject at its rate, in parallel.
     ///
     /// # Errors
-    /// A run that fails, an interrupt.
+    /// Fails if a run fails, or if the user interrupts.
     pub fn run<'s>(
         &self,
         loads: impl IntoIterator<Item = (&'s Subject, Option<f64>)>,

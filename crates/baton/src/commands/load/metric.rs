@@ -1,34 +1,34 @@
-//! Which response time.
+//! Response-time metrics.
 
 use baton_sim::results::ResponseTime;
 use baton_stats::Estimate;
 use serde::Serialize;
 
-/// A response time of many responses.
+/// A statistic of many response times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Metric {
-    /// Their mean.
+    /// The mean.
     #[serde(rename = "mean")]
     Mean,
-    /// What half of them do not exceed.
+    /// The value that half of the response times do not exceed.
     #[serde(rename = "p50")]
     P50,
-    /// What 90 of 100 do not exceed.
+    /// The value that 90 of 100 response times do not exceed.
     #[serde(rename = "p90")]
     P90,
-    /// What 99 of 100 do not exceed.
+    /// The value that 99 of 100 response times do not exceed.
     #[serde(rename = "p99")]
     P99,
-    /// What 999 of 1000 do not exceed.
+    /// The value that 999 of 1000 response times do not exceed.
     #[serde(rename = "p99.9")]
     P999,
 }
 
 impl Metric {
-    /// All of them.
+    /// All metrics.
     pub const ALL: [Self; 5] = [Self::Mean, Self::P50, Self::P90, Self::P99, Self::P999];
 
-    /// What it is called.
+    /// Returns the name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Mean => "mean",
@@ -39,7 +39,7 @@ impl Metric {
         }
     }
 
-    /// Of these responses, ms; none of too few.
+    /// Returns the metric of these responses, ms, or `None` if they are too few.
     pub fn of(self, time: &ResponseTime) -> Option<Estimate> {
         match self {
             Self::Mean => Some(time.mean),

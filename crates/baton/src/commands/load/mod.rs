@@ -20,17 +20,17 @@ use curve::Curve;
 use laboratory::{Laboratory, Subject};
 use serde::Serialize;
 
-/// What `--json` holds.
+/// Content of `--json`.
 #[derive(Debug, Serialize)]
 struct Document<'a> {
-    /// One for each configuration, in the order of the command line and of experiment files.
+    /// Curves, one for each configuration, in the order of the command line and of experiment files.
     curves: &'a [Curve],
 }
 
 /// Runs the command.
 ///
 /// # Errors
-/// Bad input, a failed run, an interrupt.
+/// Fails on bad input, if a run fails, or if the user interrupts.
 pub fn execute(arguments: &LoadArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let points = point::chosen(arguments)?;
     let subjects = subjects(arguments)?;
@@ -59,7 +59,7 @@ pub fn execute(arguments: &LoadArgs, interrupt: &Interrupt) -> Result<(), Failur
     }
 }
 
-/// All configurations.
+/// Returns all configurations.
 fn subjects(arguments: &LoadArgs) -> Result<Vec<Subject>, Failure> {
     let changes = &arguments.changes;
     if changes.arrivals.rate.is_some() {
@@ -77,7 +77,7 @@ fn subjects(arguments: &LoadArgs) -> Result<Vec<Subject>, Failure> {
             variants: arguments.variant.clone(),
             ..Request::default()
         };
-        // Arrivals alone are no load: the rate follows.
+        // Arrivals without a rate are no load: the rate follows.
         let rate = Setting::of_flag("--rate", "load.rate", "1/s");
         request.settings.insert(0, rate);
         let plan = config::plan(&request)?;

@@ -15,15 +15,15 @@ pub enum Point {
     Rate(f64),
 }
 
-/// Of the capacity, per cent, where nobody says.
+/// Default loads, per cent of the capacity.
 const USUAL: [f64; 7] = [10.0, 20.0, 50.0, 70.0, 80.0, 90.0, 95.0];
-/// Of the capacity, per cent, at most.
+/// Maximum load, per cent of the capacity.
 const MOST_PERCENT: f64 = 1e4;
-/// Loads from `--from` to `--to`.
+/// Number of loads from `--from` to `--to`.
 const EVENLY: u32 = 8;
 
 impl Point {
-    /// Requests a second, where so many are the capacity.
+    /// Returns the load in requests a second, for a given capacity.
     pub fn rate(self, capacity: f64) -> f64 {
         match self {
             Self::Share(percent) => capacity * percent / 100.0,
@@ -62,10 +62,10 @@ impl fmt::Display for Point {
     }
 }
 
-/// The loads that were asked for.
+/// Returns the requested loads.
 ///
 /// # Errors
-/// They are no loads.
+/// Fails if they are not valid.
 pub fn chosen(arguments: &LoadArgs) -> Result<Vec<Point>, Failure> {
     let refuse = |flag: &str, point: Point, expected: &str| {
         Err(Failure::BadInput(format!(

@@ -6,7 +6,7 @@ use super::metric::Metric;
 use baton_report as report;
 use baton_sim::results::NotSteady;
 
-/// All curves, one after the other.
+/// Describes all curves.
 pub fn describe(curves: &[Curve]) -> String {
     let texts: Vec<String> = curves.iter().map(of_one).collect();
     texts.join("\n") + LEGEND
@@ -60,7 +60,7 @@ fn row(measured: &Measured) -> Vec<String> {
     let mut cells = vec![
         report::percent(measured.percent) + mark,
         report::significant(open.map_or(f64::NAN, |open| open.offered_rate)),
-        // As they were counted: what came in this run, not what the log has in the mean.
+        // The counted rate of this run, not the mean rate of the log.
         report::significant(measured.run.clients.request_rate),
     ];
     cells.extend(Metric::ALL.map(|metric| {
@@ -70,7 +70,7 @@ fn row(measured: &Measured) -> Vec<String> {
     cells
 }
 
-/// Why a run was not steady; nothing if it was.
+/// Returns why a run was not steady; empty if it was.
 fn doubts(measured: &Measured) -> String {
     let not_steady = &measured.run.long_run.not_steady;
     if not_steady.is_empty() {

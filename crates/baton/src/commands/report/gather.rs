@@ -1,4 +1,4 @@
-//! Gathers runs one by one, so that only what the page shows of them is kept.
+//! Gathers runs one by one, and keeps only the parts that the page shows.
 
 use super::verdict::{Configuration, Measured};
 use baton_explorer::shown::{self as run, MOST_SAMPLES};
@@ -8,13 +8,13 @@ use baton_study::table::metrics;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Of a configuration: what it is called and which seed it has are said elsewhere.
+/// Keys that are left out because the page shows name and seed elsewhere.
 const LEFT_OUT: [&str; 2] = ["name", "run.seed"];
 
-/// Runs so far.
+/// The runs gathered so far.
 #[derive(Default)]
 pub struct Gathering {
-    /// The configuration of the first.
+    /// Configuration of the first run.
     base: Option<BTreeMap<String, String>>,
     runs: Vec<Gathered>,
     layers: BTreeSet<String>,
@@ -22,21 +22,21 @@ pub struct Gathering {
 
 struct Gathered {
     run: Run,
-    /// Where its configuration is not the first one's; empty where a key is not set.
+    /// Values that differ from the configuration of the first run; empty for a key that is not set.
     differs: BTreeMap<String, String>,
     /// Share of the host's cycles by layer, per cent.
     cycles: BTreeMap<String, f64>,
     measured: Option<Measured>,
-    /// Thinned again once it is known how many runs there are.
+    /// Samples, which are thinned again when the number of runs is known.
     samples: Vec<Sample>,
 }
 
-/// Samples of all runs together, and of each at least.
+/// Maximum number of samples of all runs together, and minimum for each run.
 const ALL_SAMPLES: usize = 60_000;
 const LEAST_SAMPLES: usize = 20;
 
 impl Gathering {
-    /// How many there are.
+    /// Returns the number of runs.
     pub fn len(&self) -> usize {
         self.runs.len()
     }
@@ -66,7 +66,7 @@ impl Gathering {
         });
     }
 
-    /// Adds a run that has none.
+    /// Adds a run without results.
     pub fn add_failed(&mut self, source: &str, name: &str, seed: u64, error: Option<&str>) {
         self.runs.push(Gathered {
             run: Run {
@@ -83,7 +83,7 @@ impl Gathering {
         });
     }
 
-    /// All runs for the page, and what was measured of each configuration. Keys that somebody chose to vary come first.
+    /// Returns all runs for the page, and the measurements of each configuration. Keys that the user chose to vary come first.
     pub fn finish(self, chosen: Option<Vec<String>>) -> (Runs, Vec<Configuration>) {
         let Self { base, runs, layers } = self;
         let mut common = base.unwrap_or_default();
@@ -141,7 +141,7 @@ impl Gathering {
     }
 }
 
-/// Adds all values with their paths, as `--set` takes them.
+/// Adds all values with their paths, as `--set` accepts them.
 fn flatten(all: &mut BTreeMap<String, String>, path: String, value: &Value) {
     let inner = |name: &str| {
         if path.is_empty() {

@@ -21,7 +21,7 @@ use std::path::Path;
 /// Runs the command.
 ///
 /// # Errors
-/// Results cannot be read, the page cannot be written, an interrupt.
+/// Fails if results cannot be read, if the page cannot be written, or if the user interrupts.
 pub fn execute(arguments: &ReportArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     for input in &arguments.results {
         spare(input, "--out", Some(&arguments.out))?;
@@ -33,7 +33,7 @@ pub fn execute(arguments: &ReportArgs, interrupt: &Interrupt) -> Result<(), Fail
     let mut gathering = Gathering::default();
     let mut provenance = Vec::new();
     for source in &sources {
-        // One source needs no name in each row.
+        // For a single source, rows need no source name.
         let name = if sources.len() > 1 {
             source.name()
         } else {
@@ -68,7 +68,7 @@ pub fn execute(arguments: &ReportArgs, interrupt: &Interrupt) -> Result<(), Fail
     print_text(&format!("{}: {runs}\n", arguments.out.display()))
 }
 
-/// Refuses to write a page over a file that is none, as a table of the study is.
+/// Refuses to overwrite a file that is not a page, such as a table of the study.
 fn spare_what_is_no_page(out: &Path) -> Result<(), Failure> {
     const BEGINNING: &[u8] = b"<!DOCTYPE html>";
     let mut beginning = Vec::new();
@@ -90,7 +90,7 @@ fn spare_what_is_no_page(out: &Path) -> Result<(), Failure> {
     }
 }
 
-/// To the minute.
+/// Formats a time, to the minute.
 pub fn date(time: Timestamp) -> String {
     time.strftime("%Y-%m-%d %H:%M UTC").to_string()
 }

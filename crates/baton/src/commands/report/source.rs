@@ -1,4 +1,4 @@
-//! Where runs come from.
+//! Sources of runs.
 
 use super::date;
 use super::gather::Gathering;
@@ -15,7 +15,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// What a user may report.
+/// A source of runs that a user may report.
 pub enum Source {
     /// A study in a folder of `baton sweep`.
     Study { root: PathBuf, study: Study },
@@ -27,7 +27,7 @@ pub enum Source {
     },
 }
 
-/// What such a file has of all that it holds.
+/// The used parts of such a file.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Document {
@@ -45,14 +45,14 @@ struct Measured {
     run: Results,
 }
 
-/// Lines for the page: what something is, and what it says.
+/// Lines for the page, each with a name and a value.
 type Facts = Vec<(String, String)>;
 
 impl Source {
-    /// Reads a file, or finds out which runs a folder has.
+    /// Reads a file, or finds the runs in a folder.
     ///
     /// # Errors
-    /// It is neither, or cannot be read.
+    /// Fails if the path is neither, or cannot be read.
     pub fn find(path: &Path) -> Result<Self, Failure> {
         let bad = |why: &str| {
             let path = path.display();
@@ -61,7 +61,7 @@ impl Source {
             ))
         };
         if !path.is_file() || path.extension().is_none_or(|ending| ending != "json") {
-            // FOLDER/STUDY is no path of a file.
+            // FOLDER/STUDY is not the path of a file.
             let is_study =
                 path.exists() || path.parent().is_some_and(|root| Store::check(root).is_ok());
             if !is_study {
@@ -89,7 +89,7 @@ impl Source {
         }
     }
 
-    /// What it is called.
+    /// Returns the name of the source.
     pub fn name(&self) -> String {
         match self {
             Self::Study { root, study } => root.join(&study.name).display().to_string(),
@@ -97,7 +97,7 @@ impl Source {
         }
     }
 
-    /// Keys that somebody chose to vary, if that is known.
+    /// Returns the keys that the user chose to vary, if they are known.
     pub fn columns(&self) -> Option<Vec<String>> {
         match self {
             Self::Study { study, .. } => Some(
@@ -111,10 +111,10 @@ impl Source {
         }
     }
 
-    /// Adds its runs, each of which says that it comes from `name`. Returns what is to be said of where they come from.
+    /// Adds the runs of this source, which name it as `name`. Returns facts about their origin.
     ///
     /// # Errors
-    /// Results cannot be read, or an interrupt.
+    /// Fails if results cannot be read, or if the user interrupts.
     pub fn gather(
         &self,
         name: &str,
@@ -220,7 +220,7 @@ fn of_study(
     Ok(facts)
 }
 
-/// What a stored run says of its program: version, digest of sources, commit.
+/// Describes the program of a stored run: version, digest of sources, commit.
 fn described(program: &str) -> String {
     match program.split(' ').collect::<Vec<_>>().as_slice() {
         [version, sources, commit] => {

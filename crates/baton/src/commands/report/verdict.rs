@@ -1,4 +1,4 @@
-//! What runs say, in words.
+//! Conclusions from runs, in words.
 
 use crate::commands::advise::text::limited;
 use crate::commands::advise::verdict::Way;
@@ -7,21 +7,21 @@ use baton_report::{difference, estimated, grouped, percent, significant};
 use baton_sim::results::{Limit, Results};
 use baton_stats::Estimate;
 
-/// Of so many configurations each is told in a sentence of its own.
+/// Maximum number of configurations with a sentence each.
 const TOLD: usize = 16;
-/// Keys that name a configuration.
+/// Maximum number of keys in the name of a configuration.
 const NAMED: usize = 5;
 
-/// What is said of one run.
+/// The values of a run that the conclusions need.
 pub struct Measured {
     way: Way,
     response_ms: Option<Estimate>,
-    /// Requests a second that came by themselves; none in a closed loop.
+    /// Requests a second that arrive independently of responses; `None` in a closed loop.
     offered: Option<f64>,
 }
 
 impl Measured {
-    /// Of a run.
+    /// Takes the values from the results of a run.
     pub fn of(results: &Results) -> Self {
         Self {
             way: Way::of(results, None),
@@ -35,20 +35,20 @@ impl Measured {
     }
 }
 
-/// Runs that differ by nothing but their seeds.
+/// Runs that differ only in their seeds.
 pub struct Configuration {
     source: String,
     name: String,
-    /// Keys by which configurations differ, with their values.
+    /// Keys in which configurations differ, with their values.
     keys: Vec<(String, String)>,
-    /// Of each run that did not fail.
+    /// Values of each run that did not fail.
     measured: Vec<Measured>,
     failed: usize,
     doubtful: usize,
 }
 
 impl Configuration {
-    /// Adds a run to the configuration that it belongs to: the last one, or a new one. Seeds come one after the other.
+    /// Adds a run to its configuration: the last one, or a new one. The seeds of a configuration follow each other.
     pub fn add(all: &mut Vec<Self>, run: &Run, keys: &[String], measured: Option<Measured>) {
         let keys = keys.iter().cloned().zip(run.keys.iter().cloned());
         let keys: Vec<(String, String)> = keys.filter(|(_, value)| !value.is_empty()).collect();
@@ -75,7 +75,7 @@ impl Configuration {
         }
     }
 
-    /// What it is called among all of them: by its name, and by keys where names do not tell it from others.
+    /// Returns a title that is unique among all configurations: the name, with keys where names are ambiguous.
     fn title(&self, all: &[Self]) -> String {
         let named = |one: &&Self| one.source == self.source && one.name == self.name;
         let (has_names, is_alone) = (
@@ -90,17 +90,17 @@ impl Configuration {
         parts.join(", ")
     }
 
-    /// Requests a second: over the seeds, or of the run if there is one.
+    /// Returns the requests a second: over the seeds, or of the run if there is only one.
     fn rate(&self) -> Option<Estimate> {
         over_seeds(self.measured.iter().map(|run| run.way.request_rate))
     }
 
-    /// Whether requests came by themselves: what it serves is then what was asked for.
+    /// Returns whether requests arrive independently of responses: the served rate is then the offered one.
     fn is_open(&self) -> bool {
         self.measured.iter().any(|run| run.offered.is_some())
     }
 
-    /// How its rate differs from another's, per cent; none where one of them was not to serve all it can.
+    /// Returns the difference of the rate from that of `first`, per cent, or `None` if one of them did not serve as much as it could.
     fn gain(&self, first: &Self) -> Option<Estimate> {
         if self.is_open() || first.is_open() {
             return None;
@@ -163,7 +163,7 @@ impl Configuration {
     }
 }
 
-/// Of several seeds with the interval between them; of one, with its own.
+/// Returns the mean of several seeds with the interval between them, or the estimate of a single seed.
 fn over_seeds(estimates: impl Iterator<Item = Estimate>) -> Option<Estimate> {
     let estimates: Vec<Estimate> = estimates.collect();
     match estimates.as_slice() {
@@ -177,7 +177,7 @@ fn over_seeds(estimates: impl Iterator<Item = Estimate>) -> Option<Estimate> {
     }
 }
 
-/// Which of them serves most, or what was asked of them.
+/// Names the configuration that serves most, or describes the offered load.
 fn headline(all: &[Configuration]) -> String {
     let rate = |configuration: &&Configuration| {
         let rate = configuration.rate();
@@ -211,7 +211,7 @@ fn headline(all: &[Configuration]) -> String {
     }
 }
 
-/// A sentence on all, and what is to be said beside it.
+/// Returns a sentence on all configurations, and further findings.
 pub fn of(all: &[Configuration]) -> (String, Vec<String>) {
     let headline = headline(all);
     let mut findings = Vec::new();
@@ -244,7 +244,7 @@ pub fn of(all: &[Configuration]) -> (String, Vec<String>) {
     (headline, findings)
 }
 
-/// How many configurations each part limits.
+/// Counts the configurations that each part limits.
 fn by_limit(all: &[Configuration]) -> String {
     let count =
         |limited: &dyn Fn(&Configuration) -> bool| all.iter().filter(|one| limited(one)).count();

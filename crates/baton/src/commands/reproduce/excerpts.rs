@@ -1,7 +1,7 @@
 //! Public excerpts of published experiments' logs.
 //!
-//! The experiments of "Increasing Web Server Throughput with Network Interface Data Caching" (ASPLOS 2002) run on those of two of its five traces
-//! where the user gives these, and always on logs generated to be like all five. What is printed says which is which. Numbers of an
+//! The experiments of "Increasing Web Server Throughput with Network Interface Data Caching" (ASPLOS 2002) run on excerpts of two of its
+//! five traces if the user has them, and always on generated logs that resemble all five. The output says which is which. Numbers of an
 //! excerpt are not compared with published ones, which are those of whole traces.
 
 use super::Context;
@@ -14,7 +14,7 @@ use baton_workload::{Log, Preset};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Names of the public excerpts in the folder that `--data` gives.
+/// Names of the public excerpts in the folder of `--data`.
 const EXCERPTS: [(&str, &str); 2] = [
     ("nasa", "nasa_http_19950701_first9999.tsv.xz"),
     ("worldcup", "worldcup98_day6_sample200k.csv.xz"),
@@ -25,17 +25,17 @@ const EXCERPTS: [(&str, &str); 2] = [
 pub(super) enum Source {
     /// A public excerpt of a trace of the paper.
     Excerpt { trace: &'static str, path: PathBuf },
-    /// Another log of the user's.
+    /// Another log of the user.
     Own(PathBuf),
-    /// Generated to be like a trace of the paper.
+    /// A generated log that resembles a trace of the paper.
     Generated(Preset),
 }
 
 impl Source {
-    /// All logs: the user's first.
+    /// Returns all logs, the user's first.
     ///
     /// # Errors
-    /// The folder of excerpts has none.
+    /// Fails if the folder of excerpts has none.
     pub fn all(context: &Context<'_>, presets: &[Preset]) -> Result<Vec<Self>, Failure> {
         let mut all = Vec::new();
         if let Some(folder) = context.data {
@@ -47,7 +47,7 @@ impl Source {
         Ok(all)
     }
 
-    /// What rows call it: says whether it is real.
+    /// Returns the name in rows, which says whether the log is real.
     pub fn name(&self) -> String {
         match self {
             Self::Excerpt { trace, .. } => name_of(trace),
@@ -59,10 +59,10 @@ impl Source {
         }
     }
 
-    /// Reads or generates it.
+    /// Reads or generates the log.
     ///
     /// # Errors
-    /// It cannot be read, or has no sizes.
+    /// Fails if the log cannot be read, or has no sizes.
     pub fn read(&self, context: &Context<'_>) -> Result<Arc<Log>, Failure> {
         match self {
             Self::Excerpt { path, .. } => {
@@ -79,15 +79,15 @@ impl Source {
     }
 }
 
-/// What rows call the excerpt of a trace.
+/// Returns the name of a trace's excerpt in rows.
 fn name_of(trace: &str) -> String {
     format!("{trace} (real excerpt)")
 }
 
-/// The excerpts in `folder`, for a study that runs them beside its own loads.
+/// Returns the excerpts in `folder`, for a study that runs them in addition to its own loads.
 ///
 /// # Errors
-/// It has none.
+/// Fails if there are none.
 pub(super) fn given_in(folder: &Path) -> Result<Vec<GivenLog>, Failure> {
     let given = |(trace, path)| GivenLog {
         name: name_of(trace),
@@ -97,7 +97,7 @@ pub(super) fn given_in(folder: &Path) -> Result<Vec<GivenLog>, Failure> {
     Ok(excerpts_in(folder)?.into_iter().map(given).collect())
 }
 
-/// Which logs are real.
+/// Returns a note that says which logs are real.
 pub(super) fn note(context: &Context<'_>) -> &'static str {
     if context.data.is_some() {
         "Excerpts are taken as they are, nothing is fitted to them; they are not the whole traces that the paper used.\n"
@@ -106,10 +106,10 @@ pub(super) fn note(context: &Context<'_>) -> &'static str {
     }
 }
 
-/// The excerpts in `folder`, with the names of their traces.
+/// Returns the excerpts in `folder`, with the names of their traces.
 ///
 /// # Errors
-/// It has none.
+/// Fails if there are none.
 pub(super) fn excerpts_in(folder: &Path) -> Result<Vec<(&'static str, PathBuf)>, Failure> {
     let found: Vec<_> = EXCERPTS
         .iter()

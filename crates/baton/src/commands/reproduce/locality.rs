@@ -1,12 +1,12 @@
-//! Figure 3 of the data-caching paper: what caches of 64 KB to 16 MB would keep off the bus. Needs no machine.
+//! Figure 3 of the data-caching paper: the content that caches of 64 KB to 16 MB would keep off the bus. Needs no machine.
 //!
-//! The paper says of LFU that it is slightly better than LRU (section 3). So it is on the real excerpts, and on the generated World Cup
-//! log, which was fitted with that in mind. On the generated NASA and Berkeley logs it is far worse, for what these were
-//! fitted to, three points of LRU's curve, is met by files that are nearly equally popular and are asked for in bursts. LFU sees
-//! popularity alone: what was hit often in a burst that is over stays, and what a new burst brings is the first to go. With two
-//! caches of 8 MiB, of the same logs with the same requests in random order, every policy keeps as little off the bus as LFU
-//! does of the log in its order (NASA 50 % by LRU and 10 % by LFU in order, 9 and 9 % shuffled; Berkeley 8.2 and 0.7 %, 0.6 and
-//! 1.4 %), and frequency that ages (GDSF: 44 and 8.5 %) does about what LRU does. So it is the logs' bursts, not the policy.
+//! According to the paper, LFU is slightly better than LRU (section 3). This holds on the real excerpts, and on the generated World Cup
+//! log, which was fitted with that in mind. On the generated NASA and Berkeley logs LFU is far worse: these were fitted to three points of
+//! LRU's curve, and reach them with files of nearly equal popularity that are requested in bursts. LFU sees only popularity: files that
+//! were hit often in a past burst stay, and files of a new burst are evicted first. With two caches of 8 MiB, and the same requests of
+//! these logs in random order, every policy keeps as little off the bus as LFU does with the log in its order (NASA 50 % by LRU and 10 % by
+//! LFU in order, 9 and 9 % shuffled; Berkeley 8.2 and 0.7 %, 0.6 and 1.4 %), and frequency that ages (GDSF: 44 and 8.5 %) does about as
+//! well as LRU. So the cause is the bursts of the logs, not the policy.
 
 use super::excerpts::Source;
 use super::{Context, Outcome, Reproduction, Row, Shown, of_code, table};
@@ -28,7 +28,7 @@ pub const REPRODUCTION: Reproduction = Reproduction {
 
 /// 64 KB to 16 MB.
 const SIZES: std::ops::RangeInclusive<u32> = 16..=24;
-/// Sizes of which numbers are published.
+/// Sizes for which numbers are published.
 const PUBLISHED_MIB: [u64; 3] = [4, 8, 16];
 const BLOCK_BYTES: u64 = 4096;
 
@@ -95,7 +95,7 @@ fn request() -> Request {
     }
 }
 
-/// All points of all curves. Published: LRU on two NICs, whole traces.
+/// Returns rows for all points of all curves. Published: LRU on two NICs, whole traces.
 fn rows_of(measured: &Measured) -> Vec<Row> {
     let published = |curve: &Curve, cache_bytes: u64| {
         let Source::Generated(preset) = measured.source else {
@@ -137,7 +137,7 @@ fn rows_of(measured: &Measured) -> Vec<Row> {
     measured.curves.iter().flat_map(of_curve).collect()
 }
 
-/// Sizes down, logs across.
+/// Renders a row for each size and a column for each log.
 fn sizes_table(what: &str, measured: &[Measured], caches: u8) -> String {
     let mut columns = vec![Column::numbers("cache")];
     columns.extend(
@@ -159,7 +159,7 @@ fn sizes_table(what: &str, measured: &[Measured], caches: u8) -> String {
     table.render()
 }
 
-/// Logs down, policies across, for two caches of 8 MB.
+/// Renders a row for each log and a column for each policy, for two caches of 8 MB.
 fn policies_table(measured: &[Measured]) -> String {
     let policies = request().policies;
     let mut columns = vec![Column::words("log")];
@@ -174,7 +174,7 @@ fn policies_table(measured: &[Measured]) -> String {
     format!("{}{BURSTS}", table.render())
 }
 
-/// What to think of policies by frequency on generated logs.
+/// Note on policies by frequency with generated logs.
 const BURSTS: &str = "\
 The generated NASA and Berkeley logs, fitted to LRU's curve, have bursts of requests for files that are about equally popular.
 LFU never forgets a burst that is over, so it does far worse there than published (slightly better than LRU).
@@ -194,7 +194,7 @@ fn percent(share: Option<f64>) -> String {
     share.map_or_else(|| "-".to_owned(), |share| format!("{share:.1} %"))
 }
 
-/// `nasa (generated)` in two lines, for heads of columns.
+/// Splits a name such as `nasa (generated)` into two lines, for heads of columns.
 fn in_two_lines(name: &str) -> String {
     name.replacen(" (", "\n(", 1)
 }

@@ -1,6 +1,6 @@
-//! `baton reproduce`: runs published experiments again and puts the published numbers beside the simulated ones.
+//! `baton reproduce`: runs published experiments again and compares the published numbers with the simulated ones.
 //!
-//! One module per experiment; [`ALL`] lists them.
+//! There is one module for each experiment; [`ALL`] lists them.
 
 mod applications;
 pub(super) mod batching;
@@ -27,17 +27,17 @@ use std::path::Path;
 
 /// A published experiment.
 pub struct Reproduction {
-    /// What the user types.
+    /// Name on the command line.
     pub name: &'static str,
-    /// What it is.
+    /// Description.
     pub about: &'static str,
-    /// Whether it can be drawn.
+    /// Whether the experiment has a figure.
     figure: bool,
-    /// Runs it.
+    /// Function that runs the experiment.
     run: fn(&Context<'_>) -> Result<Outcome, Failure>,
 }
 
-/// All that can be run again.
+/// All experiments that can be reproduced.
 pub const ALL: [Reproduction; 14] = [
     study::HANDOFF_TABLE1,
     study::HANDOFF_POLICIES,
@@ -55,17 +55,17 @@ pub const ALL: [Reproduction; 14] = [
     correlation::REPRODUCTION,
 ];
 
-/// What the user gave.
+/// The user's options.
 pub struct Context<'a> {
     log: Option<&'a Path>,
-    /// How that is read.
+    /// Options for reading the log.
     reading: &'a LogArgs,
-    /// A folder with public logs.
+    /// Folder with public logs.
     data: Option<&'a Path>,
     /// A packet capture.
     trace: Option<&'a Path>,
     seed: u64,
-    /// Packets before measurement and measured, where the user says so.
+    /// Numbers of warm-up packets and of measured packets, if the user specifies them.
     warmup: Option<u64>,
     measured: Option<u64>,
     batching: &'a BatchingArgs,
@@ -74,7 +74,7 @@ pub struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// How long to run, where the user says so.
+    /// Returns the settings for the length of a run, if the user specifies it.
     fn packets(&self) -> impl Iterator<Item = Setting> + use<> {
         let flags = [
             ("--warmup", "run.warmup_packets", self.warmup),
@@ -87,14 +87,14 @@ impl Context<'_> {
     }
 }
 
-/// What came out.
+/// Results of an experiment.
 #[derive(Default)]
 pub struct Outcome {
-    /// For machines.
+    /// Rows for machines.
     rows: Vec<AnyRow>,
-    /// For people.
+    /// Text for people.
     text: String,
-    /// For `--figure`; `None` if there is nothing to draw, or what the options asked for has other figures.
+    /// Figure for `--figure`; `None` if there is none, or if the selected options have other figures.
     figure: Option<Figure>,
 }
 
@@ -102,13 +102,13 @@ pub struct Outcome {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum AnyRow {
-    /// Of an experiment that is code.
+    /// A row of an experiment in code.
     OfCode(Row),
-    /// Of one that is a study file.
+    /// A row of a study file.
     OfStudy(beside::Row),
 }
 
-/// Rows of an experiment that is code.
+/// Converts rows of an experiment in code.
 fn of_code(rows: impl IntoIterator<Item = Row>) -> Vec<AnyRow> {
     rows.into_iter().map(AnyRow::OfCode).collect()
 }
@@ -120,16 +120,16 @@ pub(super) struct Row {
     pub(super) config: String,
     /// The metric, with its unit last.
     pub(super) metric: &'static str,
-    /// What was published; `None` if nothing was.
+    /// The published value; `None` if there is none.
     pub(super) published: Option<f64>,
-    /// What the simulation gives, or of an experiment on this machine, the measurement.
+    /// The simulated value or, for an experiment on this machine, the measured value.
     pub(super) simulated: f64,
-    /// How tables show it.
+    /// Presentation in tables.
     #[serde(skip)]
     pub(super) shown: Shown,
 }
 
-/// A row whose value comes from this machine and not from the simulator.
+/// A row with a value from this machine instead of the simulator.
 #[derive(Debug, Serialize)]
 struct MeasuredRow<'a> {
     config: &'a str,
@@ -152,7 +152,7 @@ impl<'a> MeasuredRow<'a> {
     }
 }
 
-/// A metric in tables.
+/// Presentation of a metric in tables.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Shown {
     /// The metric in words.
@@ -164,7 +164,7 @@ pub(super) struct Shown {
 /// Runs the command.
 ///
 /// # Errors
-/// Bad input, a failed run, an interrupt.
+/// Fails on bad input, if a run fails, or if the user interrupts.
 pub fn execute(arguments: &ReproduceArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let list = || {
         ALL.iter()
@@ -217,7 +217,7 @@ pub fn execute(arguments: &ReproduceArgs, interrupt: &Interrupt) -> Result<(), F
     }
 }
 
-/// Options that this experiment does not have are refused.
+/// Refuses options that this experiment does not have.
 fn refuse_what_it_has_not(
     arguments: &ReproduceArgs,
     reproduction: &Reproduction,
@@ -267,7 +267,7 @@ fn refuse_what_it_has_not(
         given.extend(of_batching);
     }
     if is_microbench {
-        // Its trials are as long as so many packets take, and that is all.
+        // Only the length of its trials can be set, by --packets.
         given.extend(
             of_others
                 .into_iter()
@@ -282,7 +282,7 @@ fn refuse_what_it_has_not(
     }
 }
 
-/// The rows as a table.
+/// Renders published values next to simulated ones, with the error. A configuration is named in its first row only.
 pub(super) fn table(title: &str, rows: &[Row]) -> String {
     let row = |row: &Row| report::Comparison {
         config: row.config.clone(),

@@ -1,4 +1,4 @@
-//! Experiments that are study files, which ship with the program: what they run, what is published of it and what is printed stands there.
+//! Experiments that are study files, which ship with the program. These files define the runs, the published numbers and the output.
 
 use super::{AnyRow, Context, Outcome, Reproduction, excerpts};
 use crate::beside;
@@ -27,7 +27,7 @@ pub const HANDOFF_TABLE1: Reproduction = Reproduction {
     },
 };
 
-/// Policies that the same paper leaves to others.
+/// Policies that the handoff-policies paper leaves open.
 pub const HANDOFF_POLICIES: Reproduction = Reproduction {
     name: "handoff-policies",
     about: "selection by rate, benefit, an oracle; load by time worked and packets; relief: what beats FCFS? (no publication)",
@@ -35,7 +35,7 @@ pub const HANDOFF_POLICIES: Reproduction = Reproduction {
     run: |context| run(context, "handoff-policies", Logs::ForLoad),
 };
 
-/// What handoff saves the host.
+/// Cycles that handoff saves the host.
 pub const HANDOFF_INTERFACE: Reproduction = Reproduction {
     name: "handoff-interface",
     about: "host's cycles for a packet with no connection on the NIC and with all; predictions (EuroSys 2006, abstract)",
@@ -51,7 +51,7 @@ pub const MEMORY_MISSES: Reproduction = Reproduction {
     run: |context| run(context, "memory-misses", Logs::Never),
 };
 
-/// Cycles of TCP of a web server.
+/// Cycles of TCP in a web server.
 pub const MEMORY_TCP: Reproduction = Reproduction {
     name: "memory-tcp",
     about: "cycles of TCP per packet with 16 to 8,192 connections, near and far; predictions (Rice TR05-450, abstract)",
@@ -67,7 +67,7 @@ pub const DCACHE_BUS: Reproduction = Reproduction {
     run: |context| run(context, "dcache-bus", Logs::Beside),
 };
 
-/// Figure 7 of it, of the same runs as its Table 1.
+/// Figure 7 of the data-caching paper, from the runs of its Table 1.
 pub const DCACHE_TRAFFIC: Reproduction = Reproduction {
     name: "dcache-traffic",
     about: "traffic on the PCI bus with caches of 0, 4, 8 and 16 MB on each NIC (ASPLOS 2002, Figure 7)",
@@ -75,7 +75,7 @@ pub const DCACHE_TRAFFIC: Reproduction = Reproduction {
     run: |context| run(context, "dcache-table1", Logs::Beside),
 };
 
-/// Table 1 of it.
+/// Table 1 of the data-caching paper.
 pub const DCACHE_TABLE1: Reproduction = Reproduction {
     name: "dcache-table1",
     about: "reduction of bus traffic, throughput and request rate with caches of 0, 4, 8 and 16 MB (ASPLOS 2002, Table 1)",
@@ -83,7 +83,7 @@ pub const DCACHE_TABLE1: Reproduction = Reproduction {
     run: |context| run(context, "dcache-table1", Logs::Beside),
 };
 
-/// Where caches still pay.
+/// Machines on which caches still pay.
 pub const DCACHE_MODERN: Reproduction = Reproduction {
     name: "dcache-modern",
     about: "where caches on NICs still pay: 2 x 100 GbE, PCI Express, a log like that of a delivery network (no publication)",
@@ -91,18 +91,18 @@ pub const DCACHE_MODERN: Reproduction = Reproduction {
     run: |context| run(context, "dcache-modern", Logs::Never),
 };
 
-/// What a log that is given does.
+/// Use of a log that the user gives.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Logs {
-    /// None may be given.
+    /// No log is accepted.
     Never,
-    /// It takes the place of a generated one.
+    /// The log replaces a generated one.
     ForLoad,
-    /// It is run beside the others, as excerpts are.
+    /// The log is run in addition to the others, as excerpts are.
     Beside,
 }
 
-/// Runs the study file that ships under a name.
+/// Runs the shipped study file `name`.
 fn run(context: &Context<'_>, name: &str, logs: Logs) -> Result<Outcome, Failure> {
     let given = [
         ("--data", context.data.is_some() && logs != Logs::Beside),
@@ -135,10 +135,10 @@ fn run(context: &Context<'_>, name: &str, logs: Logs) -> Result<Outcome, Failure
     Ok(outcome)
 }
 
-/// Runs a study, and says what it says of itself.
+/// Runs a study, and returns its report.
 ///
 /// # Errors
-/// It cannot be run, a run fails, an interrupt.
+/// Fails if the study is not valid, if a run fails, or if the user interrupts.
 pub(super) fn run_study(context: &Context<'_>, request: &Request) -> Result<Outcome, Failure> {
     let plan = config::study(request, context.threads)?;
     let job = |point: Point| {
@@ -166,7 +166,7 @@ pub(super) fn run_study(context: &Context<'_>, request: &Request) -> Result<Outc
     })
 }
 
-/// How far the connection lifetimes of the log are from those that the handoff-policies paper publishes.
+/// Compares the connection lifetimes of the log with those that the handoff-policies paper publishes.
 fn lifetimes(context: &Context<'_>) -> Result<String, Failure> {
     let (name, log) = match context.log {
         Some(path) => {
@@ -183,7 +183,7 @@ fn lifetimes(context: &Context<'_>) -> Result<String, Failure> {
     Ok(format!("Connection lifetimes in {name}:\n{lifetimes}"))
 }
 
-/// The log that is replayed where none is given.
+/// Returns the log that is replayed if none is given.
 fn generated_log(context: &Context<'_>) -> Result<Option<Log>, Failure> {
     let request = Request {
         experiment: HANDOFF_TABLE1.name.to_owned(),

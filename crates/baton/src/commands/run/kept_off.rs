@@ -1,4 +1,4 @@
-//! What keeps content off the bus: from what a log lets caches find to what did not cross in a run.
+//! Explains how much content stays off the bus: from the hits that a log permits, to the content that did not cross in a run.
 
 use crate::failure::Failure;
 use crate::logs::LOGS;
@@ -12,29 +12,29 @@ use baton_workload::analyse::Blocks;
 use baton_workload::{FileSet, RequestSpec, Sessions};
 use serde::Serialize;
 
-/// Shares of content, per cent. Each differs from the one before by one cause.
+/// Shares of content, per cent. Each share differs from the one before by one cause.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct KeptOff {
-    /// What the experiment calls the run.
+    /// Name of the run in the experiment.
     name: String,
     /// Its seed.
     seed: u64,
-    /// What caches of the run's policy and size find of the log in its order, if they begin empty: as `baton trace locality` says.
+    /// Hits of initially empty caches of the run's policy and size, with the log in its order, as in `baton trace locality`.
     log_percent: f64,
-    /// What they find of what the run measured, one connection after the other: caches that are not empty, the part of the log that was
-    /// replayed, in the order that the seed drew.
+    /// Hits in the part of the log that the run measured, one connection after the other: the caches are not empty initially, and the seed
+    /// determines the order.
     replayed_percent: f64,
-    /// What of that does not cross the bus if whole blocks do, where a part of one is asked for.
+    /// The part of these hits that does not cross the bus if whole blocks cross even where only a part is requested.
     whole_blocks_percent: f64,
-    /// What did not cross the bus in the run, of what clients received: many connections at a time, files that change or are not in
-    /// memory, content that is sent again or in vain.
+    /// Content that did not cross the bus in the run, of the content that clients received: with many simultaneous connections, files that
+    /// change or are not in memory, and content that is sent again or in vain.
     kept_off_percent: f64,
 }
 
-/// Of the runs that replay a log and have data caches on their NICs.
+/// Computes the shares of the runs that replay a log and have data caches on their NICs.
 ///
 /// # Errors
-/// An interrupt.
+/// Fails if the user interrupts.
 pub fn of(
     results: &[Results],
     threads: usize,
@@ -42,7 +42,7 @@ pub fn of(
 ) -> Result<Vec<KeptOff>, Failure> {
     let has_cache = |run: &&Results| run.nics.iter().any(|port| port.cache.is_some());
     let with_caches: Vec<&Results> = results.iter().filter(has_cache).collect();
-    // Seeds, and much else that variants differ by, change nothing of what is in a log.
+    // Seeds, and many other differences between variants, do not change the content of a log.
     let mut firsts: Vec<&Results> = Vec::new();
     for &run in &with_caches {
         if !firsts.iter().any(|first| find_the_same(first, run)) {
@@ -62,7 +62,7 @@ pub fn of(
     Ok(found.into_iter().flatten().collect())
 }
 
-/// Whether empty caches of both runs find the same of their logs.
+/// Returns whether empty caches of both runs have the same hits with their logs.
 fn find_the_same(this: &Results, other: &Results) -> bool {
     let (one, two) = (&this.experiment, &other.experiment);
     let is_drawn = !matches!(one.workload, WorkloadConfig::Log { .. });
@@ -72,13 +72,13 @@ fn find_the_same(this: &Results, other: &Results) -> bool {
         && slots(this).eq(slots(other))
 }
 
-/// Blocks that the cache of each NIC may hold.
+/// Returns the capacity of each NIC's cache, in blocks.
 fn slots(run: &Results) -> impl Iterator<Item = u32> {
     let of_port = |port: &PortResults| port.cache.as_ref().map_or(0, |cache| cache.blocks.1);
     run.nics.iter().map(of_port)
 }
 
-/// None where the log has changed.
+/// Computes the shares of a run, or `None` if the log has changed.
 fn of_run(run: &Results, log_percent: f64, interrupt: &Interrupt) -> Option<KeptOff> {
     let kept_off_percent = run.content_kept_off_bus_percent?;
     let (replayed_percent, whole_blocks_percent) = of_replayed(run, interrupt)?;
@@ -92,13 +92,13 @@ fn of_run(run: &Results, log_percent: f64, interrupt: &Interrupt) -> Option<Kept
     })
 }
 
-/// Bytes of content.
+/// Bytes of requested content.
 #[derive(Clone, Copy, Debug, Default)]
 struct Asked {
     all: u64,
-    /// In a cache already.
+    /// Bytes that were already in a cache.
     found: u64,
-    /// Fetched in whole blocks.
+    /// Bytes fetched as whole blocks.
     fetched: u64,
 }
 
@@ -120,7 +120,7 @@ impl Asked {
     }
 }
 
-/// The data caches of all NICs, asked for one request after the other.
+/// The data caches of all NICs, with one request after the other.
 struct Caches<'a> {
     files: &'a FileSet,
     blocks: Blocks,
@@ -129,7 +129,7 @@ struct Caches<'a> {
 }
 
 impl<'a> Caches<'a> {
-    /// As large as those of `run`, and empty. None if the files cannot be cut into blocks.
+    /// Creates empty caches as large as those of `run`, or `None` if the files cannot be divided into blocks.
     fn new(run: &Results, files: &'a FileSet) -> Option<Self> {
         let config = &run.experiment.host.kernel.nic_cache;
         let blocks = Blocks::new(files.sizes(), config.block_bytes.into()).ok()?;
@@ -144,7 +144,7 @@ impl<'a> Caches<'a> {
         })
     }
 
-    /// A request for the first `bytes` of `file` on a connection of this number; connections are dealt out to NICs in turn.
+    /// Requests the first `bytes` of `file` on connection number `connection`. Connections are assigned to NICs in turn.
     fn request(&mut self, connection: usize, file: u32, bytes: u64) {
         let nic = connection % self.caches.len();
         let block_bytes = u64::from(self.blocks.block_bytes());
@@ -160,7 +160,7 @@ impl<'a> Caches<'a> {
     }
 }
 
-/// The share of the log that is found; none where the run replays no log, or one that cannot be cut into blocks.
+/// Returns the share of the log that is found, or `None` if the run replays no log, or one that cannot be divided into blocks.
 fn of_log(run: &Results, interrupt: &Interrupt) -> Option<f64> {
     let cancelled = || interrupt.requested();
     let ReplayedLog { log, rule, .. } = replayed_log(&run.experiment, &LOGS, &cancelled).ok()??;
@@ -175,7 +175,7 @@ fn of_log(run: &Results, interrupt: &Interrupt) -> Option<f64> {
     Some(caches.asked.found_percent())
 }
 
-/// The share that is found, and the share that is not fetched.
+/// Returns the share that is found, and the share that is not fetched.
 fn of_replayed(run: &Results, interrupt: &Interrupt) -> Option<(f64, f64)> {
     let cancelled = || interrupt.requested();
     let (mut replayers, _) = load_workload(&run.experiment, &LOGS, &cancelled).ok()?;
@@ -204,7 +204,7 @@ fn of_replayed(run: &Results, interrupt: &Interrupt) -> Option<(f64, f64)> {
     Some((asked.found_percent(), asked.not_fetched_percent()))
 }
 
-/// A row for each run, and what the columns differ by; nothing without rows.
+/// Renders a row for each run, and the causes of the differences between columns; empty without rows.
 pub fn table(rows: &[KeptOff]) -> String {
     if rows.is_empty() {
         return String::new();

@@ -9,7 +9,7 @@ use baton_report::figure::{CAN_DRAW, Size};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// Figures that are to be drawn when all runs are done.
+/// Figures to draw when all runs are done.
 pub struct Drawings {
     figures: Vec<Drawing>,
     size: Size,
@@ -18,15 +18,16 @@ pub struct Drawings {
 struct Drawing {
     plan: FigurePlan,
     path: PathBuf,
-    /// Begun, where the user wants it at a path; beside the tables it need not be.
+    /// The open file, if the user specified a path; figures in the folder of the tables are opened later.
     picture: Option<PendingFigure>,
 }
 
 impl Drawings {
-    /// Of a study that may have none, seen to be writable where the user wants them; otherwise they go to `folder`.
+    /// Prepares the figures of a study, which may have none. Checks that the user's path can be written; without a path, figures go to
+    /// `folder`.
     ///
     /// # Errors
-    /// The user wants one of a study that has none, or it cannot be written.
+    /// Fails if the user requests a figure of a study without figures, or if it cannot be written.
     pub fn new(
         arguments: &FigureArgs,
         report: &ReportPlan,
@@ -57,10 +58,10 @@ impl Drawings {
         })
     }
 
-    /// Draws them, and returns their files.
+    /// Draws the figures, and returns their files.
     ///
     /// # Errors
-    /// One cannot be drawn, or not be written.
+    /// Fails if a figure cannot be drawn or written.
     pub fn draw(self, outcome: &Outcome<'_>) -> Result<Vec<PathBuf>, Failure> {
         let mut files = Vec::new();
         for drawing in self.figures {
@@ -75,7 +76,7 @@ impl Drawings {
     }
 }
 
-/// Where one figure of several goes: before the ending stands its name, or its number.
+/// Returns the path of one of several figures, with its name or number before the ending.
 fn path_of(path: &Path, figures: &[FigurePlan], number: usize) -> PathBuf {
     let which = match (&figures[number].name, figures.len()) {
         (Some(name), _) => name.clone(),

@@ -1,7 +1,8 @@
-//! `baton sweep --fit`: finds the constants of `[fit]` with which a study comes nearest to the numbers that were given.
+//! `baton sweep --fit`: finds the constants of `[fit]` with which a study comes closest to the given numbers.
 //!
-//! Each round changes every constant a little to see what each number does, and then takes the best of a few steps towards the least
-//! squares (Levenberg and Marquardt), in tolerances. All results are kept like any others: a fit that is started again goes on.
+//! Each round changes every constant slightly to find its influence on each number, and then takes the best of a few steps towards the
+//! least squares of the distances (Levenberg and Marquardt), which are measured in tolerances. All results are stored as usual, so that a
+//! fit that is started again continues.
 
 use crate::beside::{Comparison, Metrics, Outcome, RESPONSES, label};
 use crate::config::{self, Constant, FitPlan, ReportPlan, Request, Setting};
@@ -14,19 +15,19 @@ use baton_study::table::Cell;
 use baton_study::{Key, Store, Study};
 use toml::{Table, Value};
 
-/// What is further from a number than so many tolerances counts for less and less more: it shall not outweigh all others.
+/// Distance in tolerances beyond which additional distance counts less and less, so that no number outweighs all others.
 const FAR: f64 = 10.0;
 
-/// As how far it counts where nothing came out.
+/// Distance of a number without a result.
 const NOTHING: f64 = 10.0 * FAR;
 
-/// Steps that are tried: the less damping, the bolder.
+/// Dampings that are tried: steps with less damping are longer.
 const DAMPINGS: [f64; 4] = [0.003, 0.1, 1.0, 10.0];
 
-/// A round that brings the numbers nearer by less than this share is the last.
+/// Improvement in a round, as a share of the distance, below which the fit ends.
 const LITTLE: f64 = 0.01;
 
-/// What all runs of a fit share.
+/// Values that all runs of a fit share.
 pub struct Fitter<'a> {
     pub request: &'a Request,
     pub plan: &'a FitPlan,
@@ -35,19 +36,19 @@ pub struct Fitter<'a> {
     pub interrupt: &'a Interrupt,
 }
 
-/// What was found.
+/// Result of a fit.
 pub struct Fitted {
     /// Keys and values.
     pub constants: Vec<(String, f64)>,
-    /// The same as whoever runs the study gives them.
+    /// The constants as settings, as a user would set them.
     pub settings: Vec<Setting>,
-    /// How many rounds it took.
+    /// Number of rounds.
     pub rounds: usize,
-    /// Whether another would bring nothing.
+    /// Whether another round would bring no improvement.
     pub settled: bool,
 }
 
-/// Values of all constants, and how far each number then is.
+/// Values of all constants, and the resulting distance of each number.
 #[derive(Clone)]
 struct Trial {
     values: Vec<f64>,
@@ -55,7 +56,7 @@ struct Trial {
 }
 
 impl Trial {
-    /// Of how many tolerances the numbers are off in the mean: the root of the mean of the squares.
+    /// Returns the root mean square of the distances, in tolerances.
     fn distance(&self) -> f64 {
         let squares = self.distances.iter().map(|distance| distance * distance);
         (squares.sum::<f64>() / self.distances.len() as f64).sqrt()
@@ -63,10 +64,10 @@ impl Trial {
 }
 
 impl Fitter<'_> {
-    /// Finds the constants, and has `say` told how.
+    /// Finds the constants, and reports the progress to `say`.
     ///
     /// # Errors
-    /// The study has nothing to fit to, a run cannot be begun or kept, or the user interrupted.
+    /// Fails if the study has no numbers to fit to, if a run cannot be started or stored, or if the user interrupts.
     pub fn fit(&self, say: &dyn Fn(&str) -> Result<(), Failure>) -> Result<Fitted, Failure> {
         let constants = &self.plan.constants;
         let start = constants
@@ -97,7 +98,7 @@ impl Fitter<'_> {
         })
     }
 
-    /// The first values, where it shows whether there is anything to fit to.
+    /// Runs the study with the first values, and checks that there are numbers to fit to.
     fn first(&self, values: Vec<f64>) -> Result<Trial, Failure> {
         let first = self.try_all(vec![values])?.remove(0);
         if first.distances.is_empty() {
@@ -111,7 +112,7 @@ impl Fitter<'_> {
         Ok(first)
     }
 
-    /// Sees that something was served: a run that is too short says nothing.
+    /// Checks that a run has responses: a run that is too short has no results.
     fn check_length(report: &ReportPlan, point: usize, run: &Metrics) -> Result<(), Failure> {
         match run.get(RESPONSES) {
             Some(Cell::Integer(0)) => Err(Failure::BadInput(format!(
@@ -122,7 +123,7 @@ impl Fitter<'_> {
         }
     }
 
-    /// What each constant does to each number.
+    /// Returns the influence of each constant on each number.
     fn slopes(&self, at: &Trial) -> Result<Vec<Vec<f64>>, Failure> {
         let constants = self.plan.constants.iter().enumerate();
         let beside = constants.map(|(number, constant)| {
@@ -139,7 +140,7 @@ impl Fitter<'_> {
         Ok(trials.iter().enumerate().map(slope).collect())
     }
 
-    /// Values that may be better.
+    /// Returns values that may be better.
     fn steps(&self, at: &Trial, slopes: &[Vec<f64>]) -> Vec<Vec<f64>> {
         let bold = |damping| self.moved(at, &damped_step(&at.distances, slopes, damping));
         let tried = DAMPINGS.map(bold).into_iter();
@@ -152,8 +153,8 @@ impl Fitter<'_> {
         all
     }
 
-    /// Values on each side of those that are multiples of something, in all combinations: a step towards the least squares may be too short to reach
-    /// them. The others go along.
+    /// Returns, for constants that have to be multiples of a number, the values on both sides, in all combinations: a step towards the
+    /// least squares may be too short to reach them. The other constants change accordingly.
     fn beside_multiples(&self, at: &Trial, slopes: &[Vec<f64>]) -> Vec<Vec<f64>> {
         let constants = self.plan.constants.iter();
         let multiples: Vec<Option<f64>> = constants.map(|constant| constant.multiple_of).collect();
@@ -179,7 +180,7 @@ impl Fitter<'_> {
         (0..3usize.pow(coarse)).map(combination).collect()
     }
 
-    /// The nearest allowed values to those a step away.
+    /// Returns the allowed values closest to those after a step.
     fn moved(&self, at: &Trial, step: &[f64]) -> Vec<f64> {
         let moved = self.plan.constants.iter().zip(at.values.iter().zip(step));
         let moved = moved.map(|(constant, (value, step))| constant.allowed(value + step));
@@ -191,7 +192,7 @@ impl Fitter<'_> {
         constants.map(|(constant, value)| Setting::of_set(&constant.path, value))
     }
 
-    /// Runs the study with all of these values, at the same time as far as threads allow.
+    /// Runs the study with all of these values, in parallel as far as threads permit.
     fn try_all(&self, all: Vec<Vec<f64>>) -> Result<Vec<Trial>, Failure> {
         let mut runs: Vec<(Key, Experiment)> = Vec::new();
         let mut planned = Vec::with_capacity(all.len());
@@ -227,7 +228,7 @@ impl Fitter<'_> {
         planned.into_iter().map(trial).collect()
     }
 
-    /// The points that the numbers are of which it is fitted to.
+    /// Returns the points of the numbers to fit to.
     fn wanted(&self, report: &ReportPlan) -> Vec<usize> {
         let numbers = report.numbers.iter();
         let numbers = numbers.filter(|number| self.plan.targets.contains(&number.status));
@@ -271,7 +272,7 @@ impl Fitter<'_> {
 }
 
 impl Fitted {
-    /// The constants as lines for a profile.
+    /// Returns the constants as lines for a profile.
     pub fn lines(&self) -> String {
         let mut profile = Table::new();
         for (path, value) in &self.constants {
@@ -293,14 +294,14 @@ impl Fitted {
     }
 }
 
-/// A distance, those beyond [`FAR`] by their logarithms.
+/// Returns a distance, with the part beyond [`FAR`] replaced by its logarithm.
 fn tempered(distance: f64) -> f64 {
     let size = distance.abs().min(NOTHING);
     let beyond = (size / FAR).max(1.0).ln();
     size.min(FAR).copysign(distance) * (1.0 + beyond)
 }
 
-/// A value from which what the constant does is seen: a step above, or below where that is no more allowed.
+/// Returns a value that shows the influence of the constant: a step above `value`, or below if that is not allowed.
 fn beside(constant: &Constant, value: f64) -> f64 {
     let above = constant.allowed(value + constant.step);
     match above > value {

@@ -8,10 +8,10 @@ use baton_study::{
 };
 use std::path::{Path, PathBuf};
 
-/// How far the studies in a folder are.
+/// Shows the progress of the studies in a folder.
 ///
 /// # Errors
-/// It has no results, or cannot be read.
+/// Fails if the folder has no results, or cannot be read.
 pub fn status(folder: &Path, json: bool) -> Result<(), Failure> {
     let status = Status::of(&open(folder)?)?;
     if json {
@@ -61,10 +61,10 @@ fn describe(worker: &WorkerStatus) -> String {
     }
 }
 
-/// Brings results into one folder.
+/// Merges results into one folder.
 ///
 /// # Errors
-/// One cannot be read, the other not be written, or the same run has several results.
+/// Fails if a folder cannot be read, if the target cannot be written, or if a run has several results.
 pub fn merge(from: &[PathBuf], out: &Path) -> Result<(), Failure> {
     from.iter().try_for_each(|from| Store::check(from))?;
     let store = super::open(out)?;
@@ -104,10 +104,10 @@ pub fn merge(from: &[PathBuf], out: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Removes what nobody needs.
+/// Removes results that are not needed.
 ///
 /// # Errors
-/// The folder has no results, or cannot be written.
+/// Fails if the folder has no results, or cannot be written.
 pub fn collect(folder: &Path, dry_run: bool) -> Result<(), Failure> {
     let found = collect_garbage(&open(folder)?, dry_run)?;
     let verb = if dry_run {
@@ -124,7 +124,7 @@ pub fn collect(folder: &Path, dry_run: bool) -> Result<(), Failure> {
     ))
 }
 
-/// A folder that has results.
+/// Opens a folder that has results.
 fn open(folder: &Path) -> Result<Store, Failure> {
     Store::check(folder)?;
     Ok(Store::open(folder, Patience::default())?)

@@ -1,4 +1,4 @@
-//! `baton sweep`: a study goes in, a folder of results and tables come out.
+//! `baton sweep`: runs a study, and writes a folder of results and tables.
 
 mod figure;
 pub(super) mod fit;
@@ -21,7 +21,7 @@ use std::path::Path;
 /// Runs the command.
 ///
 /// # Errors
-/// Bad input, a failed run, an interrupt.
+/// Fails on bad input, if a run fails, or if the user interrupts.
 pub fn execute(arguments: &SweepArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     match &arguments.command {
         Some(SweepCommand::Status { folder, json }) => manage::status(folder, *json),
@@ -105,14 +105,14 @@ fn sweep(arguments: &SweepArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     finish(&store, &study, &report, drawings, text)
 }
 
-/// The command line of this process.
+/// Returns the command line of this process.
 pub(super) fn this_command() -> String {
     let words = std::env::args_os().skip(1);
     let words = words.map(|word| word.to_string_lossy().into_owned());
     config::command_line(std::iter::once("baton".to_owned()).chain(words))
 }
 
-/// Says of an interrupt what is kept.
+/// Adds to an interrupt the information which results are kept.
 fn paused(failure: Failure, kept: &str, out: &Path) -> Failure {
     match failure {
         Failure::Interrupted => Failure::Paused(format!(
@@ -123,7 +123,7 @@ fn paused(failure: Failure, kept: &str, out: &Path) -> Failure {
     }
 }
 
-/// The store that results go to.
+/// Opens the store of results.
 fn open(out: &Path) -> Result<Store, Failure> {
     let opened = Store::open(out, Patience::default());
     opened.map_err(|error| match Failure::from(error) {
@@ -134,7 +134,7 @@ fn open(out: &Path) -> Result<Store, Failure> {
     })
 }
 
-/// Writes tables and figure once all is there, and says what there is after `text`.
+/// Writes tables and figures when all results exist, and prints the names of the files after `text`.
 fn finish(
     store: &Store,
     study: &Study,

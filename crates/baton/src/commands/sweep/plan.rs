@@ -4,10 +4,10 @@ use crate::config::{Point, StudyPlan};
 use crate::failure::Failure;
 use baton_study::table::Cell;
 
-/// A line for each run: what a table of results begins with.
+/// Returns a line for each run, with the first columns of a table of results.
 ///
 /// # Errors
-/// It is no text.
+/// Fails if the result is not text.
 pub fn text(plan: &StudyPlan) -> Result<String, Failure> {
     let columns = plan
         .columns

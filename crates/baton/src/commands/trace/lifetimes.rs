@@ -1,4 +1,4 @@
-//! `baton trace lifetimes`: how long the connections of a packet capture live, and what they carry.
+//! `baton trace lifetimes`: how long the connections of a packet capture live, and how much they carry.
 
 use super::{curve, distribution};
 use crate::cli::LifetimesArgs;
@@ -10,7 +10,7 @@ use baton_workload::capture::{CaptureAnalysis, ConnectionCounts, PacketCounts};
 use serde::Serialize;
 use std::path::Path;
 
-/// What `--json` holds.
+/// Content of `--json`.
 #[derive(Debug, Serialize)]
 struct Document<'a> {
     capture: &'a Path,
@@ -21,7 +21,7 @@ struct Document<'a> {
 /// Runs the command.
 ///
 /// # Errors
-/// The capture cannot be read, or the JSON not be written; an interrupt.
+/// Fails if the capture cannot be read, if the JSON cannot be written, or if the user interrupts.
 pub fn execute(arguments: &LifetimesArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let path = &arguments.capture;
     spare(path, "--json", arguments.json.as_deref())?;
@@ -44,7 +44,7 @@ pub fn execute(arguments: &LifetimesArgs, interrupt: &Interrupt) -> Result<(), F
     }
 }
 
-/// The whole analysis for people.
+/// Returns the whole analysis for people.
 fn describe(path: &Path, analysis: &CaptureAnalysis) -> String {
     let CaptureAnalysis {
         lifetime_ms,

@@ -1,4 +1,4 @@
-//! `baton trace locality`: what caches of all sizes on the NIC would keep off the bus.
+//! `baton trace locality`: the content that caches of all sizes on the NIC would keep off the bus.
 
 use crate::cli::LocalityArgs;
 use crate::commands::curves::{self, Curve, Request};
@@ -12,7 +12,7 @@ use baton_workload::analyse::{Blocks, Policy};
 use serde::Serialize;
 use std::path::Path;
 
-/// What `--json` holds.
+/// Content of `--json`.
 #[derive(Debug, Serialize)]
 struct Document<'a> {
     log: &'a Path,
@@ -26,7 +26,7 @@ struct Document<'a> {
 /// Runs the command.
 ///
 /// # Errors
-/// Bad input, an output that cannot be written, an interrupt.
+/// Fails on bad input, if an output cannot be written, or if the user interrupts.
 pub fn execute(arguments: &LocalityArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let request = request(arguments)?;
     spare(&arguments.log, "--json", arguments.json.as_deref())?;
@@ -154,7 +154,7 @@ fn unknown(
     ))
 }
 
-/// The sizes in ascending order, each of at least a block.
+/// Returns the sizes in ascending order, each at least the size of a block.
 fn sizes(given: &[String], block_bytes: u64) -> Result<Vec<u64>, Failure> {
     if given.is_empty() {
         let fits = |size: &u64| *size >= block_bytes;
@@ -175,7 +175,7 @@ fn sizes(given: &[String], block_bytes: u64) -> Result<Vec<u64>, Failure> {
     Ok(sizes)
 }
 
-/// `4096`, `64K`, `16M`, `1G`.
+/// Parses a size: `4096`, `64K`, `16M`, `1G`.
 fn size(flag: &str, text: &str) -> Result<u64, Failure> {
     let (digits, unit) = match text.char_indices().last() {
         Some((end, 'k' | 'K')) => (&text[..end], 1 << 10),

@@ -1,24 +1,24 @@
-//! How much waiting there may be.
+//! Limits the time that entries may wait.
 
 use super::LONGEST_WAIT;
 use baton_wire::{Span, Time};
 
-/// Waiting may take one part in so many of the time that work takes.
+/// Waiting may take one part in this many of the time that work takes.
 pub(super) const SHARE: u64 = 9;
 
-/// The budget is kept for about so many batches.
+/// The budget is divided among about this many batches.
 const BATCHES: u64 = 8;
 
-/// What is kept at most is the longest wait for each so many connections that work at the same time. Fewer have that much, too.
+/// The budget is capped at the longest wait for each this many connections that work at the same time, but not below one longest wait.
 const CONNECTIONS_FOR_A_WAIT: u64 = 8;
 
-/// Sockets whose last entry is remembered. Of others, the work is taken to be as long as it is in the mean; short work is remembered more
-/// often, so with very many sockets the budget is rather too small.
+/// Number of sockets whose last entry is remembered. For other sockets, the policy assumes the mean duration of work. Short work is
+/// remembered more often, so with very many sockets the budget is rather too small.
 const FLOWS: usize = 1024;
 
-/// What may be spent on waiting. A completion that nobody waits for says how long the work before it took, since the last entry of
-/// the same socket; that is the socket's part of the response time, and a share of it is added. Time in which a client
-/// thinks ends with an entry that somebody waits for, and adds nothing.
+/// The time that entries may still wait. The completion of work shows how long the work took, since the last entry of the same socket; that
+/// is the socket's part of the response time, and a share of it is added to the budget. A client's think time ends with an awaited entry
+/// and adds nothing.
 #[derive(Clone, Debug)]
 pub(super) struct Budget {
     left: Span,
@@ -37,7 +37,7 @@ impl Budget {
         }
     }
 
-    /// An entry about `flow` was queued; `ends_work` if nobody waits for it.
+    /// Records that an entry about `flow` was queued. `ends_work` says whether the entry is lazy, and so completes work.
     pub(super) fn handle_entry(&mut self, now: Time, flow: u32, ends_work: bool) {
         let before = self.last_entries[flow as usize % FLOWS].replace((flow, now));
         if !ends_work {
@@ -58,24 +58,24 @@ impl Budget {
         self.left = (self.left + work / SHARE).min(most);
     }
 
-    /// What one batch may spend: only a part, because batches of equal size save most.
+    /// Returns the allowance of one batch: only a part of the budget, because batches of equal size save most.
     pub(super) fn for_one_batch(&self) -> Span {
         self.left / BATCHES
     }
 
-    /// Waits have cost so much.
+    /// Subtracts the cost of waits.
     pub(super) fn spend(&mut self, cost: Span) {
         self.left = self.left.saturating_sub(cost);
     }
 }
 
-/// Work counts for so long at most: what takes longer mostly waits for a client.
+/// Longest duration that counts as work. Longer work mostly waits for a client.
 const LONGEST_WORK: Span = Span::from_secs(1);
 
-/// About so much of the past is remembered.
+/// Approximate length of the past that the estimate covers.
 const MEMORY: Span = Span::from_ms(100);
 
-/// How many connections work at the same time: the time that all take for their work, over the time that passes (Little's law).
+/// Estimates how many connections work at the same time: the total duration of work, divided by the elapsed time (Little's law).
 #[derive(Clone, Debug, Default)]
 struct Concurrency {
     work: Span,
@@ -84,7 +84,7 @@ struct Concurrency {
 }
 
 impl Concurrency {
-    /// Work that took so long ends at `now`.
+    /// Records work of this duration that ended at `now`.
     fn handle_work(&mut self, now: Time, work: Span) {
         let last = self.last.replace(now).unwrap_or(now);
         self.time += now.saturating_since(last);
@@ -96,15 +96,15 @@ impl Concurrency {
     }
 
     fn mean(&self) -> u64 {
-        // Of a shorter time nothing is known yet.
+        // The estimate is unreliable over shorter times.
         self.work.as_ps() / self.time.max(LONGEST_WAIT).as_ps()
     }
 }
 
-/// The most chances to wait that are let pass.
+/// Maximum number of chances to wait that are skipped.
 const MOST_SKIPPED: u32 = 4095;
 
-/// Chances to wait that are let pass because waiting was in vain.
+/// Skips chances to wait after waits in vain.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Backoff {
     skip: u32,
@@ -112,14 +112,14 @@ pub(super) struct Backoff {
 }
 
 impl Backoff {
-    /// Whether this chance may be taken.
+    /// Returns whether to take this chance.
     pub(super) fn is_over(&mut self) -> bool {
         let is_over = self.left == 0;
         self.left = self.left.saturating_sub(1);
         is_over
     }
 
-    /// A wait is over; it was not in vain if another entry came.
+    /// Records the end of a wait. `paid` says whether another entry arrived meanwhile.
     pub(super) fn handle_wait(&mut self, paid: bool) {
         self.skip = if paid {
             self.skip / 2

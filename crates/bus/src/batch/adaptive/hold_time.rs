@@ -1,36 +1,36 @@
-//! How long entries that nobody waits for are held back for others to go with them.
+//! Determines how long lazy entries are held back so that others take them along.
 
 use super::LONGEST_WAIT;
 use baton_wire::{Span, Time};
 
-/// The time after which others are expected at first.
+/// Initial estimate of the time until other entries arrive.
 const FIRST_EXPECTED: Span = Span::from_us(250);
 
-/// The least that they wait.
+/// Shortest hold time.
 const SHORTEST: Span = Span::from_us(100);
 
-/// They wait for so many times the mean time after which others came.
+/// The hold time is this many times the mean time until other entries arrive.
 const MEANS: u64 = 4;
 
-/// Waits in vain after which it is believed that the other side stands still.
+/// Number of vain waits after which the policy assumes that the other side stalls.
 const STALLS: u32 = 3;
 
-/// Releases without a wait after that, at first and at most. Then waiting is tried again.
+/// Initial and maximum number of releases without a wait in that case. Then the policy tries to wait again.
 const RELEASES: (u32, u32) = (64, 1024);
 
-/// How soon others come, learned. The danger is an other side that does nothing before it gets what waits here, such as
-/// completions without which it has no buffers. It shows: nothing comes until the timer fires, and then something comes at once.
+/// Learns how soon other entries arrive. The danger is that the other side does nothing until it gets the held entries, such as completions
+/// without which it has no buffers. A stall shows as follows: nothing arrives until the timer fires, and then something arrives at once.
 #[derive(Clone, Debug)]
 pub(super) struct HoldTime {
-    /// Mean time after which others came.
+    /// Mean time until other entries arrive.
     expected: Span,
-    /// The last batch went alone, and nothing has come since.
+    /// Set if the last batch went alone and nothing has arrived since.
     lone: Option<Lone>,
-    /// Times in succession that something came at once after that.
+    /// Number of consecutive times that an entry then arrived at once.
     stalls: u32,
-    /// Releases that are still to come without a wait.
+    /// Number of remaining releases without a wait.
     releases_left: u32,
-    /// How many there are next time.
+    /// Number of such releases after the next stall.
     releases_next: u32,
 }
 
@@ -51,7 +51,7 @@ impl HoldTime {
         }
     }
 
-    /// How long entries that nobody waits for are to wait.
+    /// Returns how long lazy entries must wait.
     pub(super) fn hold_time(&self) -> Span {
         if self.releases_left > 0 {
             return Span::ZERO;
@@ -60,22 +60,22 @@ impl HoldTime {
         if hold < LONGEST_WAIT {
             return hold;
         }
-        // What looks like a standstill may be something that comes just after the longest wait; if so, it does not come at once
-        // after a shorter one.
+        // An apparent stall may be an entry that arrives just after the longest wait. If so, the entry does not arrive at once after a
+        // shorter wait.
         hold / (1 << self.stalls)
     }
 
-    /// An entry of any kind was queued.
+    /// Records that an entry of any kind was queued.
     pub(super) fn handle_entry(&mut self, now: Time) {
         let Some(Lone { since, released }) = self.lone.take() else {
             return;
         };
         if (now - released) * 4 >= released - since {
-            // It came by itself, only later than was thought.
+            // The entry arrived independently, only later than expected.
             self.handle_companion(now - since);
             return;
         }
-        // Next time another hold may tell one from the other: more, or less where it cannot be more.
+        // A different hold time next time can distinguish the two cases: a longer one, or a shorter one at the maximum.
         self.learn(now - since);
         self.stalls += 1;
         if self.stalls >= STALLS {
@@ -86,7 +86,7 @@ impl HoldTime {
         }
     }
 
-    /// Another came after `wait`.
+    /// Records that another entry arrived after `wait`.
     pub(super) fn handle_companion(&mut self, wait: Span) {
         self.learn(wait);
         if self.releases_left == 0 {
@@ -99,7 +99,7 @@ impl HoldTime {
         self.expected = (self.expected * 3 + wait.min(LONGEST_WAIT)) / 4;
     }
 
-    /// What has waited since `since` went alone at `now`.
+    /// Records that entries that had waited since `since` went alone at `now`.
     pub(super) fn handle_lone_release(&mut self, since: Time, now: Time) {
         if self.releases_left > 0 {
             self.releases_left -= 1;

@@ -10,16 +10,16 @@ fn us(us: u64) -> Span {
     Span::from_us(us)
 }
 
-/// A queue whose owner is always on time, and what became of its entries.
+/// A queue whose owner is always on time, with statistics of its entries.
 struct Queue {
     batcher: Batcher,
     now: Time,
     waiting: Vec<(Time, Urgency)>,
-    /// Sockets of those that somebody waits for, and how far their requests are.
+    /// Sockets of the awaited entries, and the current step of their requests.
     held_up: Vec<(u32, usize)>,
     transfers: u64,
     gone: u64,
-    /// All waits of entries that somebody waits for.
+    /// Total waiting time of awaited entries.
     awaited: Span,
     longest_lazy: Span,
 }
@@ -42,7 +42,7 @@ impl Queue {
         }
     }
 
-    /// Transfers what is due up to `until`, and stops after the first time if asked to.
+    /// Transfers what is due up to `until`. Stops after the first transfer if `once`.
     fn advance(&mut self, until: Time, once: bool) -> bool {
         while let Some(deadline) = self.batcher.deadline().filter(|&due| due <= until) {
             self.now = self.now.max(deadline);
@@ -86,7 +86,7 @@ impl Queue {
     }
 }
 
-/// What an adapter queues for one request of a web server's: when, microseconds after the connection was established, and for whom.
+/// Entries that an adapter queues for one request of a web server: microseconds after the connection was established, and urgency.
 const REQUEST: [(u64, Urgency); 5] = [
     (0, Urgency::Awaited),
     (100, Urgency::Awaited),
@@ -95,8 +95,8 @@ const REQUEST: [(u64, Urgency); 5] = [
     (400, Urgency::Lazy),
 ];
 
-/// Each client connects again `pause_us` after its connection was closed. What somebody waits for holds its connection up until it is
-/// transferred. Gives the transfers a request and the mean wait of a request.
+/// Simulates clients that each connect again `pause_us` after their connection was closed. An awaited entry holds up its connection until
+/// the entry is transferred. Returns the number of transfers per request and the mean wait of a request.
 fn serve(queue: &mut Queue, clients: u32, pause_us: u64, requests: u32) -> (f64, Span) {
     let before = (queue.transfers, queue.awaited);
     let mut steps: BinaryHeap<_> = (0..clients)
@@ -108,7 +108,7 @@ fn serve(queue: &mut Queue, clients: u32, pause_us: u64, requests: u32) -> (f64,
     let mut begun = clients;
     loop {
         let next = steps.peek().map(|Reverse((at, ..))| *at);
-        // What happens at the same moment is one piece of work, and the queue is looked at when all of it is done.
+        // Entries of the same moment belong to one piece of work; the queue is polled when all of it is done.
         if next != Some(queue.now) && !queue.waiting.is_empty() {
             queue.transfer();
             schedule_next(queue, &mut steps);
@@ -143,7 +143,7 @@ fn serve(queue: &mut Queue, clients: u32, pause_us: u64, requests: u32) -> (f64,
 
 type Steps = BinaryHeap<Reverse<(Time, u32, usize)>>;
 
-/// What has been transferred lets its connections go on.
+/// Lets the connections of transferred entries continue.
 fn schedule_next(queue: &mut Queue, steps: &mut Steps) {
     if queue.waiting.is_empty() {
         let now = queue.now;
@@ -158,7 +158,7 @@ fn pause_before(step: usize) -> Span {
     us(REQUEST[step].0 - REQUEST[step - 1].0)
 }
 
-/// A response takes 400 us; waits may add a share of it.
+/// Returns the time that waits may add to a response, which takes 400 us.
 fn share_of_a_response() -> Span {
     us(400) / SHARE
 }
@@ -169,7 +169,7 @@ fn one_connection_has_its_completions_carried_by_the_next_accept() {
     serve(&mut queue, 1, 100, 50);
     let (transfers, wait) = serve(&mut queue, 1, 100, 1_000);
     assert!((1.99..2.01).contains(&transfers), "{transfers}");
-    // Nothing comes while it waits, so it waits seldom.
+    // Nothing arrives while an entry waits, so entries seldom wait.
     assert!(wait <= share_of_a_response() / 2, "{wait:?}");
     assert!(queue.longest_lazy <= us(2_000));
 }
@@ -217,7 +217,7 @@ fn a_lone_awaited_entry_does_not_wait_at_low_load() {
     assert_eq!(queue.awaited, Span::ZERO);
 }
 
-/// The other side has eight buffers and goes on 20 us after it gets completions.
+/// The other side has eight buffers and continues 20 us after it gets completions.
 #[test]
 fn an_other_side_that_stands_still_is_noticed() {
     let mut queue = Queue::new();
@@ -235,7 +235,7 @@ fn an_other_side_that_stands_still_is_noticed() {
     assert!(round < us(60), "{round:?}, of which 27 us are work");
 }
 
-/// Something comes regularly a little later than anything waits, which is no standstill.
+/// Entries arrive regularly, a little later than the longest wait, which is not a stall.
 #[test]
 fn what_comes_just_after_the_longest_wait_is_no_standstill() {
     let mut queue = Queue::new();
@@ -265,8 +265,8 @@ fn urgencies() -> impl Strategy<Value = Urgency> {
 }
 
 proptest! {
-    /// Whatever comes: none is lost, none waits longer than the longest wait, and those that somebody waits for wait in all no longer
-    /// than their share of the time that completions say work took.
+    /// For any sequence, no entry is lost, none waits longer than the longest wait, and the total wait of awaited entries does not exceed
+    /// their share of the time that work took according to completions.
     #[test]
     fn waits_are_bounded(steps in prop::collection::vec((0_u64..3_000, 0_u32..64, urgencies()), 1..400)) {
         let mut queue = Queue::new();

@@ -1,33 +1,33 @@
-//! The central arbiter: round robin between the masters that want the bus.
+//! The central arbiter: round robin between the masters that request the bus.
 
 use baton_wire::{Span, Time};
 
 use super::rules::Rules;
 
-/// Masters by number: the devices, and after them the bridge.
+/// Requests of masters, by number: the devices, then the bridge.
 #[derive(Clone, Debug)]
 pub(super) struct Arbiter {
-    /// When each wants the bus; [`Time::NEVER`] if it does not, or has it.
+    /// When each master wants the bus; [`Time::NEVER`] if it does not, or has the bus.
     wants: Box<[Time]>,
-    /// The first of them.
+    /// Earliest time in `wants`.
     first: Time,
-    /// Who had the bus last.
+    /// The master that had the bus last.
     last: usize,
 }
 
-/// When a master gets the bus.
+/// The next use of the bus by a master.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Turn {
-    /// Requests that come later do not count.
+    /// Time of the decision. Later requests do not count.
     pub(super) decided_at: Time,
-    /// From then on nobody else can have the bus.
+    /// From this time on, no other master can have the bus.
     pub(super) from: Time,
-    /// The address phase.
+    /// Start of the address phase.
     pub(super) start: Time,
 }
 
 impl Arbiter {
-    /// The last of the masters counts as the one that had the bus.
+    /// Creates an arbiter. Initially, the last master counts as the one that had the bus last.
     pub(super) fn new(masters: usize) -> Self {
         Self {
             wants: vec![Time::NEVER; masters].into(),
@@ -36,7 +36,7 @@ impl Arbiter {
         }
     }
 
-    /// `master` wants the bus from `at` on; [`Time::NEVER`] if it does not.
+    /// Records that `master` wants the bus from `at` on; [`Time::NEVER`] if it does not.
     #[inline]
     pub(super) fn request(&mut self, master: usize, at: Time) {
         let before = std::mem::replace(&mut self.wants[master], at);
@@ -49,12 +49,12 @@ impl Arbiter {
         };
     }
 
-    /// When the first master wants the bus that does not have it.
+    /// Returns the earliest time at which a master without the bus wants it.
     pub(super) fn first_request(&self) -> Time {
         self.first
     }
 
-    /// The next turn on a bus that is free from `free_at` on; none if nobody wants it.
+    /// Returns the next turn on a bus that is free from `free_at` on, or `None` if no master wants it.
     pub(super) fn next_turn(&self, free_at: Time, rules: &Rules) -> Option<Turn> {
         let wanted = self.first_request();
         let waits = wanted < free_at;
@@ -65,7 +65,7 @@ impl Arbiter {
         };
         let (before, within) = match (rules.hidden_arbitration, waits) {
             (true, true) => (Span::ZERO, Span::ZERO),
-            // The bus is idle while the arbiter decides: this is no transaction's time.
+            // The bus is idle during arbitration, which counts for no transaction.
             (true, false) => (rules.arbitration, Span::ZERO),
             (false, _) => (Span::ZERO, rules.arbitration),
         };
@@ -77,7 +77,7 @@ impl Arbiter {
         })
     }
 
-    /// Gives the bus at `at` to the first after the last master, all around, that wants it by then. One does.
+    /// Grants the bus at `at` to the first master after the last one, in round-robin order, that wants it by then. There must be one.
     pub(super) fn grant(&mut self, at: Time) -> usize {
         let masters = self.wants.len();
         let mut master = self.last;

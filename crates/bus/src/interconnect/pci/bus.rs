@@ -1,4 +1,4 @@
-//! One transaction at a time: what is asked for is queued, gets the bus in its turn, and is carried out.
+//! Executes one transaction at a time: queues requests, grants the bus in turn, and executes them.
 
 mod bound;
 mod finish;
@@ -30,12 +30,12 @@ pub struct SharedBus {
 }
 
 impl SharedBus {
-    /// A conventional bus with `devices`. The configuration must be valid.
+    /// Creates a conventional bus with this number of devices. The configuration must be valid.
     pub fn pci(config: &PciConfig, devices: usize) -> Self {
         Self::new(Rules::pci(config), devices)
     }
 
-    /// A PCI-X bus with `devices`. The configuration must be valid.
+    /// Creates a PCI-X bus with this number of devices. The configuration must be valid.
     pub fn pci_x(config: &PciXConfig, devices: usize) -> Self {
         Self::new(Rules::pci_x(config), devices)
     }
@@ -61,7 +61,7 @@ impl SharedBus {
         );
     }
 
-    /// Queues what a device does itself.
+    /// Queues a transfer that a device makes itself.
     fn queue(&mut self, now: Time, queued: Queued) {
         let master = queued.job.transfer.device.index();
         self.make_room(now, master);
@@ -82,7 +82,7 @@ impl SharedBus {
         }
     }
 
-    /// Queues what the processor does.
+    /// Queues an access of the processor.
     fn queue_access(&mut self, now: Time, job: Job) {
         let bridge = self.devices.len();
         self.make_room(now, bridge);
@@ -98,13 +98,14 @@ impl SharedBus {
         }
     }
 
-    /// A transfer of `master` comes: what another master has on the bus ends earlier, unless it already does for a third.
+    /// Handles a new transfer of `master`: another master's transaction on the bus ends earlier, unless it already does so for a third
+    /// master.
     fn make_room(&mut self, now: Time, master: usize) {
         let requested_at = self.arbiter.first_request();
         match &self.transaction {
             Some(on_bus) if on_bus.master != master && now < requested_at => self.end_for(now),
             Some(_) => {}
-            // The next turn may come earlier than was thought.
+            // The next turn may be earlier than computed.
             None => self.done.changed(),
         }
     }
@@ -129,8 +130,8 @@ impl SharedBus {
         }
     }
 
-    /// Works out everything before `now`. What is decided at `now` itself waits for the next call, so that it does not
-    /// depend on the order of calls at one time.
+    /// Computes everything before `now`. Decisions at `now` itself wait for the next call, so that they do not depend on the order of calls
+    /// at the same time.
     #[inline]
     fn advance(&mut self, now: Time) {
         self.done.advance(now);
@@ -143,7 +144,7 @@ impl SharedBus {
         }
     }
 
-    /// Carries out one transaction after the other.
+    /// Executes one transaction after the other.
     #[inline(never)]
     fn carry_out(&mut self, now: Time) {
         loop {
@@ -158,7 +159,7 @@ impl SharedBus {
         }
     }
 
-    /// Gives the bus to the next master, if one wants it before `now`.
+    /// Grants the bus to the next master, if one wants it before `now`.
     fn arbitrate(&mut self, now: Time) -> bool {
         if self.free_at.max(self.arbiter.first_request()) >= now {
             return false;
@@ -177,7 +178,7 @@ impl SharedBus {
         true
     }
 
-    /// What `master` does if nobody else wants the bus.
+    /// Returns the transaction that `master` makes if no other master wants the bus.
     fn begin(&self, master: usize, turn: Turn) -> Transaction {
         let Turn { from, start, .. } = turn;
         let (device, plan) = match self.devices.get(master) {
@@ -202,7 +203,7 @@ impl Interconnect for SharedBus {
         self.assert_device(transfer.device);
         self.advance(now);
         match transfer.operation {
-            // A pin: no transaction.
+            // An interrupt pin needs no transaction.
             Operation::Interrupt => self.complete(&transfer, now),
             Operation::RegisterWrite | Operation::RegisterRead => {
                 self.queue_access(now, Job::new(now, transfer));

@@ -1,7 +1,7 @@
-//! PCI and PCI-X buses as data.
+//! Configuration of PCI and PCI-X buses.
 //!
-//! Sources: "PCI" is the PCI Local Bus Specification 2.2 or 3.0, "PCI-X" the PCI-X Addendum 1.0; *assumed* is what they leave
-//! to chipsets and devices. Clocks are bus clocks.
+//! Sources: "PCI" is the PCI Local Bus Specification 2.2 or 3.0, "PCI-X" the PCI-X Addendum 1.0; *assumed* is what they leave to chipsets
+//! and devices. Clocks are bus clocks.
 
 use baton_wire::Span;
 use schemars::JsonSchema;
@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 use crate::interconnect::InterconnectError;
 use crate::interconnect::error::{check_power_of_two, check_range};
 
-/// No phase of a transaction is longer than this many clocks.
+/// Maximum number of clocks of any phase of a transaction.
 const MOST_CLOCKS: u32 = 4_096;
 
-/// A millisecond: no memory is slower.
+/// A millisecond, longer than the latency of any memory.
 const MOST_NS: u32 = 1_000_000;
 
 /// A conventional PCI bus, between a host bridge and its devices.
@@ -23,30 +23,30 @@ pub struct PciConfig {
     /// Data lines: 32 or 64 (PCI 3.8).
     #[schemars(extend("enum" = [32, 64]))]
     pub width_bits: u32,
-    /// Clock, MHz: 33 or 66 (PCI 7). They stand for 33 1/3 and 66 2/3.
+    /// Clock, MHz: 33 or 66 (PCI 7), which stand for 33 1/3 and 66 2/3.
     #[schemars(extend("enum" = [33, 66]))]
     pub clock_mhz: u32,
-    /// Addresses above 4 GiB: transactions have a second address phase (PCI 3.9).
+    /// Use addresses above 4 GiB: transactions have a second address phase (PCI 3.9).
     pub dual_address_cycle: bool,
-    /// From a request on an idle bus to the transaction, clocks (PCI 3.4; the number is assumed).
+    /// Time from a request on an idle bus to the transaction, clocks (PCI 3.4; the number is assumed).
     #[schemars(range(max = MOST_CLOCKS))]
     pub arbitration_clocks: u32,
-    /// Whether the next master is chosen while the bus is busy (PCI 3.4: it may be). If not, arbitration adds to each transaction.
+    /// Whether the next master is chosen while the bus is busy (PCI 3.4 permits it). If not, arbitration adds to each transaction.
     pub hidden_arbitration: bool,
-    /// Idle clocks after each transaction, for the change of drivers (PCI 3.3.1, 3.4.3 without fast back-to-back).
+    /// Idle clocks after each transaction, in which the drivers change (PCI 3.3.1, 3.4.3 without fast back-to-back).
     #[schemars(range(max = MOST_CLOCKS))]
     pub idle_clocks: u32,
-    /// Between the address phase and the data of a read, for the change of drivers of the address lines (PCI 3.3.1).
+    /// Clocks between the address phase and the data of a read, in which the drivers of the address lines change (PCI 3.3.1).
     #[schemars(range(max = MOST_CLOCKS))]
     pub read_turnaround_clocks: u32,
     /// Wait states of the bridge before the first word of a write into its buffer (medium decoding; assumed).
     #[schemars(range(max = MOST_CLOCKS))]
     pub write_wait_clocks: u32,
-    /// Wait states before the first word of a read of memory (PCI 3.5.1.1: at most 16, for a host bridge 32; the number is assumed).
-    /// With delayed reads: from the first attempt until the bridge has the data.
+    /// Wait states before the first word of a read of memory (PCI 3.5.1.1: at most 16, for a host bridge 32; the number is assumed). With
+    /// delayed reads: the time from the first attempt until the bridge has the data.
     #[schemars(range(max = MOST_CLOCKS))]
     pub read_wait_clocks: u32,
-    /// The same for the further bursts of one transfer, which a bridge may have read ahead (assumed).
+    /// Wait states before the first word of each further burst of one read, which a bridge may have read ahead (assumed).
     #[schemars(range(max = MOST_CLOCKS))]
     pub read_next_wait_clocks: u32,
     /// Wait states in each data phase (assumed).
@@ -55,19 +55,19 @@ pub struct PciConfig {
     /// Bytes after which the bridge disconnects a write (PCI 3.3.3.2; the number is assumed).
     #[schemars(range(min = 16, max = 1 << 20), extend("x-power-of-two" = true))]
     pub write_burst_bytes: u32,
-    /// Bytes after which the bridge disconnects a read, having fetched no more (assumed).
+    /// Bytes that the bridge fetches for a read, and after which it disconnects (assumed).
     #[schemars(range(min = 16, max = 1 << 20), extend("x-power-of-two" = true))]
     pub read_burst_bytes: u32,
-    /// Clocks after the start of a transaction when its master must leave the bus to another that wants it (PCI 3.5.4; 64 is
-    /// what firmware sets for network cards; assumed).
+    /// Clocks after which the master of a transaction must leave the bus to another that wants it (PCI 3.5.4; assumed: firmware sets 64 for
+    /// network cards).
     #[schemars(range(max = MOST_CLOCKS))]
     pub latency_timer_clocks: u32,
-    /// Whether the bridge answers a read with retry and fetches the data meanwhile (PCI 3.3.3.3), instead of adding wait states.
+    /// Whether the bridge answers a read with retry and meanwhile fetches the data (PCI 3.3.3.3), instead of adding wait states.
     pub delayed_reads: bool,
     /// Length of an attempt that is answered with retry: address, decoding, stop (PCI 3.3.3.2).
     #[schemars(range(min = 1, max = MOST_CLOCKS))]
     pub retry_clocks: u32,
-    /// From such an attempt to the next of the same master (assumed).
+    /// Clocks from an attempt that is answered with retry to the next attempt of this master (assumed).
     #[schemars(range(min = 1, max = MOST_CLOCKS))]
     pub retry_interval_clocks: u32,
     /// Wait states of a device whose register the processor writes (assumed).
@@ -76,7 +76,7 @@ pub struct PciConfig {
     /// Wait states of a device whose register the processor reads (assumed).
     #[schemars(range(max = MOST_CLOCKS))]
     pub register_read_wait_clocks: u32,
-    /// From the bridge's buffer to memory, nanoseconds: a write is done so much after its last data phase (assumed).
+    /// Time that a write takes from the bridge's buffer to memory after its last data phase, nanoseconds (assumed).
     #[schemars(range(max = MOST_NS))]
     pub posted_write_ns: u32,
 }
@@ -110,10 +110,10 @@ impl Default for PciConfig {
 }
 
 impl PciConfig {
-    /// Whether there can be such a bus.
+    /// Checks whether such a bus can exist.
     ///
     /// # Errors
-    /// Names the field, its value and what was expected.
+    /// Names the invalid field, its value and the accepted values.
     pub fn validate(&self) -> Result<(), InterconnectError> {
         check_width(self.width_bits)?;
         check_one_of("clock_mhz", self.clock_mhz, &[33, 66])?;
@@ -155,33 +155,33 @@ pub struct PciXConfig {
     /// Clock, MHz: 66, 100 or 133. 66 and 133 stand for 66 2/3 and 133 1/3.
     #[schemars(extend("enum" = [66, 100, 133]))]
     pub clock_mhz: u32,
-    /// Addresses above 4 GiB: transactions have a second address phase.
+    /// Use addresses above 4 GiB: transactions have a second address phase.
     pub dual_address_cycle: bool,
-    /// From a request on an idle bus to the transaction, clocks (assumed; signals are registered, so one more than on PCI).
+    /// Time from a request on an idle bus to the transaction, clocks (assumed; signals are registered, so one more than on PCI).
     #[schemars(range(max = MOST_CLOCKS))]
     pub arbitration_clocks: u32,
     /// Whether the next master is chosen while the bus is busy.
     pub hidden_arbitration: bool,
-    /// Idle clocks after each transaction, for the change of drivers (PCI-X 2.2).
+    /// Idle clocks after each transaction, in which the drivers change (PCI-X 2.2).
     #[schemars(range(max = MOST_CLOCKS))]
     pub idle_clocks: u32,
-    /// The attribute phase: who asks, and for how many bytes (PCI-X 2.3).
+    /// Clocks of the attribute phase, which names the requester and the number of bytes (PCI-X 2.3).
     #[schemars(range(min = 1, max = MOST_CLOCKS))]
     pub attribute_clocks: u32,
-    /// From the attribute phase to the first word of a write or of a completion, or to the split response (PCI-X 2.9: decoding
-    /// takes one to three clocks, the response one).
+    /// Clocks from the attribute phase to the first word of a write or completion, or to the split response (PCI-X 2.9: decoding takes one
+    /// to three clocks, the response one).
     #[schemars(range(min = 1, max = MOST_CLOCKS))]
     pub response_clocks: u32,
     /// Wait states before the first word of a write or completion, always an even number on PCI-X (assumed).
     #[schemars(range(max = MOST_CLOCKS))]
     pub initial_wait_clocks: u32,
-    /// Clocks after the start of a transaction when its master must leave the bus at the next multiple of 128 bytes (PCI-X 4.4: 64).
+    /// Clocks after which the master of a transaction must leave the bus at the next multiple of 128 bytes (PCI-X 4.4: 64).
     #[schemars(range(max = MOST_CLOCKS))]
     pub latency_timer_clocks: u32,
     /// Bytes after which a target disconnects: a multiple of 128 (assumed).
     #[schemars(range(min = 128, max = 1 << 20), extend("x-power-of-two" = true))]
     pub burst_bytes: u32,
-    /// Most bytes that one read asks for (PCI-X 7.2.3: 512 to 4096).
+    /// Maximum number of bytes in one read request (PCI-X 7.2.3: 512 to 4096).
     #[schemars(range(min = 512, max = 4096), extend("x-power-of-two" = true))]
     pub max_read_bytes: u32,
     /// Reads of one device that may wait for their data (PCI-X 7.2.3: 1 to 32).
@@ -223,10 +223,10 @@ impl Default for PciXConfig {
 }
 
 impl PciXConfig {
-    /// Whether there can be such a bus.
+    /// Checks whether such a bus can exist.
     ///
     /// # Errors
-    /// Names the field, its value and what was expected.
+    /// Names the invalid field, its value and the accepted values.
     pub fn validate(&self) -> Result<(), InterconnectError> {
         check_width(self.width_bits)?;
         check_one_of("clock_mhz", self.clock_mhz, &[66, 100, 133])?;
@@ -255,7 +255,7 @@ fn check_width(width_bits: u32) -> Result<(), InterconnectError> {
     check_one_of("width_bits", width_bits, &[32, 64])
 }
 
-/// Each field's clocks: its name, their number, and the least that there must be.
+/// Checks the clocks of each field, given by its name, value and minimum.
 fn check_clocks(fields: &[(&'static str, u32, u32)]) -> Result<(), InterconnectError> {
     fields
         .iter()
@@ -270,7 +270,7 @@ fn check_one_of(field: &'static str, value: u32, known: &[u32]) -> Result<(), In
     Err(InterconnectError::new(field, value, known.join(" or ")))
 }
 
-/// One clock: the names of clocks leave out the thirds.
+/// Returns the period of a clock, whose name omits the thirds.
 pub(super) fn clock_period(clock_mhz: u32) -> Span {
     Span::from_ps(match clock_mhz {
         33 => 30_000,

@@ -1,4 +1,4 @@
-//! Who wants the bus: devices with their queues, and the bridge for the processor.
+//! Masters of the bus: devices with their queues, and the bridge for the processor.
 
 use std::collections::VecDeque;
 
@@ -10,19 +10,19 @@ use super::transaction::{Kind, Plan};
 use crate::interconnect::job::Job;
 use crate::interconnect::{DeviceId, Operation};
 
-/// A device as a master of the bus. Its transfers go in order.
+/// A device as a master of the bus. Its transfers are in order.
 #[derive(Clone, Debug)]
 pub(super) struct Device {
     pub(super) queue: VecDeque<Queued>,
-    /// After an attempt that was answered with retry it does not ask for the bus before.
+    /// Earliest time at which the device requests the bus again, after a retry.
     pub(super) eligible_at: Time,
     /// When the bridge has the data of a delayed read; unknown before the first attempt.
     pub(super) data_at: Option<Time>,
-    /// Bytes of the first transfer that were asked for by split requests.
+    /// Bytes of the first transfer that split requests have asked for.
     pub(super) requested: u64,
-    /// Reads that wait for their data, in order. The first of `queue` may be among them when it is asked for in part.
+    /// Reads that wait for their data, in order. The first of `queue` may be among them if only part of it was requested.
     pub(super) splits: VecDeque<Job>,
-    /// Split requests whose completion is not over.
+    /// Number of split requests whose completion is pending.
     pub(super) under_way: u32,
 }
 
@@ -40,7 +40,7 @@ impl Default for Device {
 }
 
 impl Device {
-    /// When it wants the bus; [`Time::NEVER`] if it does not.
+    /// Returns when the device wants the bus; [`Time::NEVER`] if it does not.
     pub(super) fn wants(&self, rules: &Rules) -> Time {
         let Some(Queued { job, .. }) = self.queue.front() else {
             return Time::NEVER;
@@ -54,7 +54,7 @@ impl Device {
         job.arrival.max(self.eligible_at)
     }
 
-    /// What it does from `start` on.
+    /// Returns the device's transaction that starts at `start`.
     pub(super) fn plan(&self, start: Time, rules: &Rules) -> Plan {
         let queued = &self.queue[0];
         let left = queued.job.left_bytes();
@@ -85,7 +85,7 @@ impl Device {
         }
     }
 
-    /// Goes on to the next transfer.
+    /// Advances to the next transfer.
     pub(super) fn advance(&mut self) {
         self.queue.pop_front();
         self.eligible_at = Time::ZERO;
@@ -99,7 +99,7 @@ impl Device {
 pub(super) struct Bridge {
     /// Register accesses, in order.
     pub(super) accesses: VecDeque<Job>,
-    /// Data on their way to devices, in order of the time when they are there.
+    /// Data for devices, in the order in which it becomes available.
     pub(super) completions: VecDeque<Completion>,
 }
 
@@ -108,32 +108,32 @@ pub(super) struct Bridge {
 pub(super) struct Completion {
     pub(super) device: DeviceId,
     pub(super) ready_at: Time,
-    /// Bytes that are left to bring.
+    /// Bytes that remain to be transferred.
     pub(super) bytes: u64,
-    /// Whether the transfer is done with it.
+    /// Whether this is the last data of the transfer.
     pub(super) last: bool,
-    /// Whether that is reported.
+    /// Whether the completion of the transfer is reported.
     pub(super) reported: bool,
 }
 
 impl Bridge {
-    /// When the processor wants the bus; [`Time::NEVER`] if it does not.
+    /// Returns when the processor wants the bus; [`Time::NEVER`] if it does not.
     fn access_at(&self) -> Time {
         self.accesses.front().map_or(Time::NEVER, |job| job.arrival)
     }
 
-    /// When the next data for a device are there; [`Time::NEVER`] if nobody waits for any.
+    /// Returns when the next data for a device are available; [`Time::NEVER`] if there are none.
     fn data_at(&self) -> Time {
         let data = self.completions.front();
         data.map_or(Time::NEVER, |data| data.ready_at)
     }
 
-    /// When it wants the bus; [`Time::NEVER`] if it does not.
+    /// Returns when the bridge wants the bus; [`Time::NEVER`] if it does not.
     pub(super) fn wants(&self) -> Time {
         self.access_at().min(self.data_at())
     }
 
-    /// What it does next, and for which device. What has waited longer goes first.
+    /// Returns the bridge's next transaction and its device. The work that has waited longer goes first.
     pub(super) fn plan(&self, rules: &Rules) -> (DeviceId, Plan) {
         if self.access_at() <= self.data_at() {
             let access = &self.accesses[0];

@@ -10,31 +10,31 @@ use crate::BytesByCategory;
 use crate::interconnect::job::Job;
 use crate::interconnect::{DeviceId, Piece, Transfer};
 
-/// A transfer, or the reads of a scatter list, and what is left of them.
+/// The remaining part of a transfer, or of the reads of a scatter list.
 #[derive(Clone, Debug)]
 pub(super) struct Queued {
     pub(super) job: Job,
-    /// How long it takes from the first address phase to the last data phase if no other master wants the bus; zero if the bus does
-    /// other things between its bursts.
+    /// Duration from the first address phase to the last data phase if no other master wants the bus; zero if the bus does other things
+    /// between the bursts.
     pub(super) time: Span,
-    /// Reads of the scatter list; 1 for any other transfer.
+    /// Number of reads of the scatter list; 1 for any other transfer.
     pub(super) transfers: u32,
-    /// Bursts of its first piece of contiguous memory have been made, or it has been asked for in part.
+    /// Whether bursts of the first contiguous piece have been made, or part of it has been requested.
     pub(super) started: bool,
-    /// Bytes of its other pieces.
+    /// Bytes of the other pieces.
     further: SmallVec<[u32; 4]>,
 }
 
-/// A burst within a run of them.
+/// A burst within a run of bursts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Burst {
-    /// Before its data.
+    /// Time before the data.
     pub(super) head: Span,
     pub(super) bytes: u64,
 }
 
 impl Queued {
-    /// One transfer, of contiguous memory.
+    /// Creates one transfer of contiguous memory.
     pub(super) fn one(now: Time, transfer: Transfer, rules: &Rules) -> Self {
         let bytes = transfer.bytes.total();
         let run = rules.run_of(transfer.operation);
@@ -47,7 +47,7 @@ impl Queued {
         }
     }
 
-    /// Reads of all `pieces`.
+    /// Creates the reads of all `pieces`.
     pub(super) fn list(
         now: Time,
         (device, tag): (DeviceId, u64),
@@ -68,7 +68,7 @@ impl Queued {
         queued
     }
 
-    /// Whether it is known to be done no earlier than what is `before` it in the queue, and that is reported.
+    /// Returns whether this transfer is known to complete no earlier than `before`, a reported transfer ahead of it in the queue.
     pub(super) fn is_later_than(&self, before: &Self, rules: &Rules) -> bool {
         let after_data = |queued: &Self| rules.after_data(queued.job.transfer.operation);
         before.job.transfer.reported
@@ -76,14 +76,14 @@ impl Queued {
             && rules.between_bursts + self.time + after_data(self) >= after_data(before)
     }
 
-    /// What is left of the first piece.
+    /// Returns the remaining bytes of the first piece.
     fn first_bytes(&self) -> u64 {
         let left = self.job.left_bytes();
         let further = self.further.iter();
         further.fold(left, |left, &bytes| left - u64::from(bytes))
     }
 
-    /// See [`Self::time`].
+    /// Computes [`Self::time`].
     fn time_left(&self, rules: &Rules) -> Span {
         let Some(run) = rules.run_of(self.job.transfer.operation) else {
             return Span::ZERO;
@@ -94,7 +94,7 @@ impl Queued {
         })
     }
 
-    /// Its bursts from now on, if there are several and they follow each other.
+    /// Returns the remaining bursts, if there are several and they follow each other.
     pub(super) fn bursts<'a>(&'a self, rules: &'a Rules) -> Option<Bursts<'a>> {
         let run = rules.run_of(self.job.transfer.operation)?;
         if self.further.is_empty() && self.job.left_bytes() <= run.burst_bytes.get() {
@@ -108,7 +108,7 @@ impl Queued {
         })
     }
 
-    /// Moves `bytes`, which are not all that is left, and says what they were.
+    /// Moves `bytes`, which must be fewer than remain, and returns them by category.
     pub(super) fn take(&mut self, bytes: u64, rules: &Rules) -> BytesByCategory {
         let (mut rest, mut piece, mut over) = (bytes, self.first_bytes(), 0);
         while rest >= piece {
@@ -124,12 +124,12 @@ impl Queued {
     }
 }
 
-/// The bursts of what is left of a transfer.
+/// The remaining bursts of a transfer.
 pub(super) struct Bursts<'a> {
     run: &'a Run,
-    /// Of the piece that is being moved; none when all are.
+    /// Remaining bytes of the current piece; `None` at the end.
     left: Option<u64>,
-    /// Bursts of that piece have been made.
+    /// Whether bursts of the current piece have been made.
     started: bool,
     further: slice::Iter<'a, u32>,
 }

@@ -1,4 +1,4 @@
-//! What a configuration means for transactions: how long the phases before the data are, how many bytes are in a burst.
+//! Translates a configuration to rules for transactions: the phases before the data, and the number of bytes in a burst.
 
 use baton_wire::{Span, Time};
 
@@ -6,52 +6,52 @@ use super::config::{PciConfig, PciXConfig, clock_period};
 use crate::interconnect::Operation;
 use crate::interconnect::size::PowerOfTwo;
 
-/// PCI-X disconnects where the address is a multiple of this many bytes (PCI-X 2.2, allowable disconnect boundary).
+/// PCI-X disconnects at addresses that are multiples of this many bytes (PCI-X 2.2, allowable disconnect boundary).
 const DISCONNECT_BOUNDARY: u32 = 128;
 
 /// The rules of a bus.
 #[derive(Clone, Debug)]
 pub(super) struct Rules {
     pub(super) clock: Span,
-    /// Bytes of a data phase.
+    /// Bytes of one data phase.
     pub(super) width: PowerOfTwo,
-    /// A data phase.
+    /// Duration of one data phase.
     pub(super) word: Span,
     pub(super) arbitration: Span,
     pub(super) hidden_arbitration: bool,
-    /// From the end of a transaction until another can begin.
+    /// Time from the end of a transaction until another can start.
     pub(super) idle: Span,
-    /// From the last data phase of a burst to the address phase of the next, if that waits already.
+    /// Time from the last data phase of a burst to the address phase of the next, if that already waits.
     pub(super) between_bursts: Span,
     pub(super) latency_timer: Span,
-    /// A burst that must make room ends after a multiple of so many bytes.
+    /// A burst that must yield the bus ends after a multiple of this many bytes.
     pub(super) cut_bytes: PowerOfTwo,
     pub(super) write: Run,
     pub(super) read: ReadRule,
-    /// Before the word of a register that is written.
+    /// Time before the data of a register write.
     pub(super) register_write: Span,
-    /// Before the word of a register that is read.
+    /// Time before the data of a register read.
     pub(super) register_read: Span,
     pub(super) posted_write: Span,
 }
 
-/// A transaction that moves data.
+/// Phases of a transaction that moves data.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Phases {
-    /// Before the first data phase.
+    /// Time before the first data phase.
     pub(super) head: Span,
-    /// The most bytes it moves.
+    /// Maximum number of bytes moved.
     pub(super) burst_bytes: PowerOfTwo,
 }
 
-/// Transactions that move data, one after the other.
+/// A sequence of transactions that move data.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
-    /// Before the first data phase of the first one of a piece of contiguous memory.
+    /// Time before the first data phase of the first transaction for a piece of contiguous memory.
     pub(super) first: Span,
-    /// The same for the others.
+    /// Time before the first data phase of the others.
     pub(super) next: Span,
-    /// The most bytes that one moves.
+    /// Maximum number of bytes per transaction.
     pub(super) burst_bytes: PowerOfTwo,
 }
 
@@ -62,25 +62,25 @@ pub(super) enum ReadRule {
     Waits(Run),
     /// The bridge answers with retry until it has the data.
     Delayed {
-        /// An attempt that is answered with retry.
+        /// Duration of an attempt that is answered with retry.
         attempt: Span,
-        /// From one such attempt to the next.
+        /// Time from one such attempt to the next.
         interval: Span,
-        /// From the first attempt to the data.
+        /// Time from the first attempt to the data.
         latency: Span,
-        /// From a burst to the data of the next.
+        /// Time from a burst to the data of the next.
         next_latency: Span,
         hit: Phases,
     },
-    /// The bridge becomes master and brings the data when it has them.
+    /// The bridge becomes master and delivers the data once it has them.
     Split {
-        /// The request, which moves no data.
+        /// Duration of the request, which moves no data.
         request: Span,
-        /// Bytes a request asks for.
+        /// Bytes that one request asks for.
         request_bytes: u64,
-        /// From the request to the data.
+        /// Time from the request to the data.
         latency: Span,
-        /// Requests of one device under way.
+        /// Maximum number of pending requests of one device.
         outstanding: u32,
         completion: Phases,
     },
@@ -184,12 +184,12 @@ impl Rules {
         }
     }
 
-    /// The clock edge at or after `time`.
+    /// Returns the clock edge at or after `time`.
     pub(super) fn edge(&self, time: Time) -> Time {
         Time::from_ps(time.as_ps().next_multiple_of(self.clock.as_ps()))
     }
 
-    /// How the bursts of a device's transfer follow each other; `None` if the bus does other things between them.
+    /// Returns the sequence of bursts of a device's transfer, or `None` if the bus does other things between them.
     pub(super) fn run_of(&self, operation: Operation) -> Option<&Run> {
         match &self.read {
             _ if operation != Operation::DmaRead => Some(&self.write),
@@ -198,7 +198,7 @@ impl Rules {
         }
     }
 
-    /// How the bridge brings data that a device has asked for before.
+    /// Returns the phases in which the bridge delivers data that a device has asked for before.
     pub(super) fn completion(&self) -> Phases {
         match self.read {
             ReadRule::Split { completion, .. } => completion,
@@ -211,12 +211,12 @@ impl Rules {
         }
     }
 
-    /// The data phases that move `bytes`. A transfer of nothing has one with no byte enabled.
+    /// Returns the duration of the data phases that move `bytes`. An empty transfer has one phase with no byte enabled.
     pub(super) fn data_phases(&self, bytes: u64) -> Span {
         self.word * self.width.count(bytes).max(1)
     }
 
-    /// From the last data phase of a transfer until it is done.
+    /// Returns the time from the last data phase of a transfer until it completes.
     pub(super) fn after_data(&self, operation: Operation) -> Span {
         match operation {
             Operation::DmaWrite => self.posted_write,
@@ -224,25 +224,25 @@ impl Rules {
         }
     }
 
-    /// How long `bytes` take if every clock moves a full word.
+    /// Returns the time that `bytes` take if every clock moves a full word.
     pub(super) fn data_time(&self, bytes: u64) -> Span {
         Span::from_ps(bytes * self.clock.as_ps() / self.width.get())
     }
 
-    /// How long an access of the processor needs at least.
+    /// Returns the minimum duration of a processor access.
     pub(super) fn access_time(&self, bytes: u64) -> Span {
         self.register_write.min(self.register_read) + self.data_phases(bytes)
     }
 
-    /// How long `bytes` of one piece need with nothing else on the bus, from the first address phase to the last data phase. Bursts of
-    /// that piece have been made if it is `started`.
+    /// Returns the duration of `bytes` of one piece with nothing else on the bus, from the first address phase to the last data phase.
+    /// `started` says whether bursts of the piece have already been made.
     pub(super) fn run_time(&self, run: &Run, bytes: u64, started: bool) -> Span {
         let bursts = run.burst_bytes.count(bytes).max(1);
         let head = if started { run.next } else { run.first };
         head + (self.between_bursts + run.next) * (bursts - 1) + self.data_phases(bytes)
     }
 
-    /// The same in bursts of equal `phases`.
+    /// Returns the duration of `bytes` in bursts of equal `phases`.
     pub(super) fn time_alone(&self, phases: Phases, bytes: u64) -> Span {
         let Phases { head, burst_bytes } = phases;
         let run = Run {
@@ -253,7 +253,8 @@ impl Rules {
         self.run_time(&run, bytes, false)
     }
 
-    /// Bytes that are left of a burst of `bytes` because another master wants the bus from `request_at` on: the latency timer's rule.
+    /// Applies the latency timer: returns the bytes that a burst of `bytes` still moves if another master wants the bus from `request_at`
+    /// on.
     pub(super) fn shortened(
         &self,
         bytes: u64,

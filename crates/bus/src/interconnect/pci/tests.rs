@@ -1,4 +1,4 @@
-//! Clock by clock, and the mix of the data-caching paper.
+//! Tests exact clock counts, and the traffic mix of the data-caching paper.
 
 use baton_wire::{Span, Time};
 
@@ -7,7 +7,7 @@ use crate::interconnect::testing::{closed_loop, run, transfer};
 use crate::interconnect::{DeviceId, Interconnect, Operation, Transfer};
 use crate::{BytesByCategory, Category};
 
-/// `clocks` of 33 MHz.
+/// Returns `clocks` of 33 MHz.
 fn clocks(clocks: u64) -> Time {
     Time::from_ps(30_000 * clocks)
 }
@@ -22,7 +22,7 @@ fn pci(change: impl FnOnce(&mut PciConfig)) -> SharedBus {
     SharedBus::pci(&config, 2)
 }
 
-/// PCI-X at 133 MHz, 7.5 ns a clock, without arbitration.
+/// Returns a PCI-X bus at 133 MHz, 7.5 ns per clock, without arbitration.
 fn pci_x(change: impl FnOnce(&mut PciXConfig)) -> SharedBus {
     let mut config = PciXConfig {
         arbitration_clocks: 0,
@@ -38,7 +38,7 @@ fn x_clocks(clocks: u64) -> Time {
     Time::from_ps(7_500 * clocks)
 }
 
-/// When each transfer is done, by tag.
+/// Returns the completion times of all transfers, by tag.
 fn done_at(bus: &mut SharedBus) -> Vec<Time> {
     let mut all = run(bus);
     all.sort_by_key(|done| done.tag);
@@ -62,7 +62,7 @@ fn one_transaction_takes_its_phases() {
     });
     bus.submit(Time::ZERO, transfer(0, Operation::DmaWrite, 64, 0));
     assert_eq!(done_at(&mut bus), [clocks(2 + 2 + 1 + 32)]);
-    // Transactions begin at an edge of the clock.
+    // Transactions start at a clock edge.
     let mut bus = pci(|_| ());
     bus.submit(Time::from_ps(1), transfer(0, Operation::DmaWrite, 8, 0));
     assert_eq!(done_at(&mut bus), [clocks(1 + 2 + 2 + 1)]);
@@ -90,7 +90,7 @@ fn the_processor_uses_the_bus_and_a_pin_does_not() {
 fn a_read_is_cut_where_the_bridge_disconnects() {
     let mut bus = pci(|config| config.read_next_wait_clocks = 5);
     bus.submit(Time::ZERO, transfer(0, Operation::DmaRead, 1_500, 0));
-    // 64, 64 and 60 words; the second and third burst find data that were read ahead.
+    // 64, 64 and 60 words; the data of the second and third burst were read ahead.
     let (first, next) = (12 + 64 + 1, 7 + 64 + 1);
     assert_eq!(done_at(&mut bus), [clocks(2 + first + next + 7 + 60)]);
     let usage = bus.usage(clocks(1_000));
@@ -105,12 +105,12 @@ fn the_latency_timer_ends_a_burst_that_another_waits_for() {
     let mut bus = pci(|_| ());
     bus.submit(Time::ZERO, transfer(0, Operation::DmaWrite, 2_048, 0));
     bus.submit(clocks(20), transfer(1, Operation::DmaWrite, 8, 1));
-    // The first burst begins at clock 2 and must end 64 clocks later, at 66; then an idle clock, and the other's three.
+    // The first burst starts at clock 2 and must end 64 clocks later, at 66; then an idle clock, and the other's three.
     let other = 66 + 1 + 3;
-    // 62 words were moved; the other 194 follow after an idle clock and a head of two.
+    // 62 words were moved; the other 194 follow after an idle clock and a head of two clocks.
     let rest = other + 1 + 2 + 194;
     assert_eq!(done_at(&mut bus), [clocks(rest), clocks(other)]);
-    // A timer that has run out gives way at the next clock edge.
+    // A timer that has expired yields at the next clock edge.
     let mut bus = pci(|_| ());
     bus.submit(Time::ZERO, transfer(0, Operation::DmaWrite, 2_048, 0));
     bus.submit(clocks(100), transfer(1, Operation::DmaWrite, 8, 1));
@@ -125,9 +125,9 @@ fn a_delayed_read_leaves_the_bus_to_others() {
     bus.submit(Time::ZERO, transfer(0, Operation::DmaRead, 64, 0));
     bus.submit(Time::ZERO, transfer(1, Operation::DmaWrite, 64, 1));
     let at = done_at(&mut bus);
-    // The attempt of three clocks, an idle one, then the write.
+    // The attempt of three clocks, an idle clock, then the write.
     assert_eq!(at[1], clocks(2 + 3 + 1 + 10));
-    // The data are there at clock 42: the first attempt after that finds them, at most an attempt and its interval later.
+    // The data are available at clock 42. The first attempt after that finds them, at most an attempt and its interval later.
     assert!(
         at[0] >= clocks(42 + 2 + 8) && at[0] <= clocks(42 + 8 + 2 + 8),
         "{:?}",
@@ -142,7 +142,7 @@ fn a_split_read_leaves_the_bus_to_others() {
     let mut bus = pci_x(|_| ());
     bus.submit(Time::ZERO, transfer(0, Operation::DmaRead, 1_024, 0));
     bus.submit(Time::ZERO, transfer(1, Operation::DmaWrite, 64, 1));
-    // Address, attributes, response of two: the request ends at clock 4, its data are there 400 ns later.
+    // Address, attributes, response of two: the request ends at clock 4, its data are available 400 ns later.
     let ready = x_clocks(4) + Span::from_ns(400);
     let edge = ready.as_ps().div_ceil(7_500);
     assert_eq!(
@@ -162,7 +162,7 @@ fn as_many_split_reads_are_under_way_as_allowed() {
         });
         400.0 * 512.0 / end.as_secs_f64()
     };
-    // Little's law, as long as the latency is much longer than the time on the bus.
+    // Little's law applies if the latency is much longer than the time on the bus.
     for outstanding in [1, 2, 4] {
         let expected = f64::from(outstanding) * 512.0 / 10.6e-6;
         let found = rate(outstanding);
@@ -178,7 +178,7 @@ fn pci_x_bursts_end_on_a_multiple_of_128() {
     let mut bus = pci_x(|config| config.latency_timer_clocks = 8);
     bus.submit(Time::ZERO, transfer(0, Operation::DmaWrite, 2_048, 0));
     bus.submit(x_clocks(1), transfer(1, Operation::DmaWrite, 8, 1));
-    // The timer ends after four words; the burst goes on to the sixteenth.
+    // The timer expires after four words; the burst continues to the sixteenth.
     assert_eq!(done_at(&mut bus)[1], x_clocks(4 + 16 + 1 + 4 + 1));
 }
 
@@ -207,8 +207,8 @@ fn the_bus_is_never_idle_while_somebody_wants_it() {
     }
 }
 
-/// What a NIC moves for the `n`-th part of its traffic: full packets to send with their headers and descriptors, an
-/// acknowledgment received and a doorbell for every two of them.
+/// Returns the `n`-th part of a NIC's traffic: full packets to send with their headers and descriptors, and an acknowledgment received and
+/// a doorbell for every two of them.
 fn web_traffic(n: u64) -> Transfer {
     let device = DeviceId((n % 2) as u8);
     let of = BytesByCategory::of;
@@ -216,7 +216,7 @@ fn web_traffic(n: u64) -> Transfer {
         0 | 5 => (Operation::DmaRead, of(Category::Descriptor, 48)),
         1 | 6 => (Operation::DmaRead, of(Category::ProtocolHeader, 66)),
         2 => (Operation::DmaRead, of(Category::Content, 1_448)),
-        // A packet over the end of a page is fetched in two parts.
+        // A packet that crosses the end of a page is fetched in two parts.
         7 => (Operation::DmaRead, of(Category::Content, 600)),
         8 => (Operation::DmaRead, of(Category::Content, 848)),
         3 => (Operation::DmaWrite, of(Category::Other, 66)),

@@ -1,4 +1,4 @@
-//! What is on the bus.
+//! The transaction on the bus.
 
 use baton_wire::{Span, Time};
 
@@ -6,21 +6,21 @@ use super::queued::Bursts;
 use super::rules::Rules;
 use crate::interconnect::DeviceId;
 
-/// What is on the bus: a transaction, or a run of bursts that a master makes one after the other while no other wants the bus.
+/// A transaction, or a run of bursts that a master makes one after the other while no other wants the bus.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Transaction {
     pub(super) master: usize,
     pub(super) device: DeviceId,
     pub(super) kind: Kind,
-    /// Since when nobody else could have the bus.
+    /// Time since which no other master could have the bus.
     pub(super) from: Time,
-    /// Its address phase.
+    /// Start of the address phase.
     pub(super) start: Time,
-    /// Its first data phase; without one, its end.
+    /// Start of the first data phase, or the end if there is none.
     pub(super) data_at: Time,
     /// Bytes of all bursts.
     pub(super) bytes: u64,
-    /// When its last data phase ends.
+    /// End of the last data phase.
     pub(super) data_end: Time,
 }
 
@@ -30,25 +30,25 @@ pub(super) enum Kind {
     Data,
     /// An attempt that the bridge answers with retry.
     Retry,
-    /// Asks for `bytes`, which come later.
+    /// Asks for `bytes`, which are delivered later.
     SplitRequest,
-    /// Brings them.
+    /// Delivers the data of a split request.
     SplitCompletion,
 }
 
-/// What a master does when it gets the bus, if nobody else wants it.
+/// The transaction of a master that gets the bus, if no other master wants it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
     pub(super) kind: Kind,
-    /// Before the first data phase.
+    /// Time before the first data phase.
     pub(super) head: Span,
     pub(super) bytes: u64,
-    /// To the end of the last data phase.
+    /// Time to the end of the last data phase.
     pub(super) time: Span,
 }
 
 impl Plan {
-    /// One burst of `bytes`.
+    /// Returns one burst of `bytes`.
     pub(super) fn burst(kind: Kind, head: Span, bytes: u64, rules: &Rules) -> Self {
         let time = head + rules.data_phases(bytes);
         Self {
@@ -59,7 +59,7 @@ impl Plan {
         }
     }
 
-    /// A transaction without data that asks for `bytes`.
+    /// Returns a transaction without data that asks for `bytes`.
     pub(super) fn without_data(kind: Kind, time: Span, bytes: u64) -> Self {
         Self {
             kind,
@@ -71,7 +71,7 @@ impl Plan {
 }
 
 impl Transaction {
-    /// Ends a single burst because another master wants the bus from `request_at` on. Whether it ends earlier.
+    /// Ends a single burst because another master wants the bus from `request_at` on. Returns whether it ends earlier.
     pub(super) fn end_burst(&mut self, request_at: Time, rules: &Rules) -> bool {
         let bytes = rules.shortened(self.bytes, (self.start, self.data_at), request_at);
         let ends_earlier = bytes < self.bytes;
@@ -82,7 +82,7 @@ impl Transaction {
         ends_earlier
     }
 
-    /// The same for a run of bursts.
+    /// Ends a run of bursts because another master wants the bus from `request_at` on. Returns whether it ends earlier.
     pub(super) fn end_run(&mut self, request_at: Time, run: Bursts, rules: &Rules) -> bool {
         let (mut start, mut before) = (self.start, 0);
         for burst in run {
@@ -90,7 +90,7 @@ impl Transaction {
             let bytes = burst.bytes.min(self.bytes - before);
             let data_end = data_at + rules.data_phases(bytes);
             let last = before + bytes == self.bytes;
-            // The burst in which the arbiter sees the request: after it the other master's turn comes.
+            // This is the burst in which the arbiter sees the request. The other master's turn comes after it.
             if last || request_at <= data_end + rules.idle {
                 let bytes = rules.shortened(bytes, (start, data_at), request_at);
                 let ends_earlier = before + bytes < self.bytes;

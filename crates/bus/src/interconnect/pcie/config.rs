@@ -1,7 +1,6 @@
-//! PCI Express as data.
+//! Configuration of PCI Express.
 //!
-//! Sources: "PCIe" is the PCI Express Base Specification 5.0, "PCIe 6" its version 6.0; *assumed* is what they leave to
-//! implementations.
+//! Sources: "PCIe" is the PCI Express Base Specification 5.0, "PCIe 6" its version 6.0; *assumed* is what they leave to implementations.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use crate::interconnect::InterconnectError;
 use crate::interconnect::error::{check_power_of_two, check_range};
 
-/// Bytes that one flow-control credit for data stands for (PCIe 2.6.1).
+/// Bytes per flow-control credit for data (PCIe 2.6.1).
 pub(super) const CREDIT_BYTES: u32 = 16;
 
-/// A millisecond: no link or memory is slower.
+/// A millisecond, longer than the latency of any link or memory.
 const MOST_NS: u32 = 1_000_000;
 
 /// Links between the root complex and devices.
@@ -33,59 +32,60 @@ pub struct PciExpressConfig {
     /// Maximum read request size, bytes: 128 to 4096 (PCIe 7.5.3.4).
     #[schemars(range(min = 128, max = 4096), extend("x-power-of-two" = true))]
     pub max_read_request_bytes: u32,
-    /// Read completion boundary, bytes: a completion that is not the last ends on a multiple of it; 64 or 128 (PCIe 2.3.1.1).
+    /// Read completion boundary, bytes: 64 or 128 (PCIe 2.3.1.1). Every completion but the last ends on a multiple of it.
     #[schemars(range(min = 64, max = 128), extend("x-power-of-two" = true))]
     pub read_completion_boundary_bytes: u32,
-    /// Most bytes the root complex puts into one completion: a multiple of the boundary, at most the payload size. The boundary
-    /// itself on older chipsets (assumed).
+    /// Maximum number of bytes that the root complex puts into one completion: a multiple of the boundary, at most the payload size. On
+    /// older chipsets it is the boundary itself (assumed).
     #[schemars(range(min = 64, max = 4096), extend("x-power-of-two" = true))]
     pub completion_bytes: u32,
-    /// How far after a completion boundary each read request begins, bytes: the first completion is so much shorter (PCIe 2.3.1.1).
+    /// Distance of each read request from a completion boundary, bytes: the first completion is shorter by this (PCIe 2.3.1.1).
     #[schemars(range(max = 127))]
     pub misaligned_bytes: u32,
-    /// Addresses of 64 bits: requests have a header of four words instead of three (PCIe 2.2.4.1).
+    /// Use addresses of 64 bits: requests have a header of four words instead of three (PCIe 2.2.4.1).
     pub long_addresses: bool,
-    /// An end-to-end check sequence of one word on every packet (PCIe 2.7.1).
+    /// Append an end-to-end check sequence of one word to every packet (PCIe 2.7.1).
     pub ecrc: bool,
     /// Read requests of one device that may wait for their data (PCIe 2.2.6.2: 32, 256, 768; PCIe 6: 15,360).
     #[schemars(range(min = 1, max = 15360))]
     pub tags: u32,
-    /// What the root complex lends each link; nothing is ever sent without credit (PCIe 2.6.1).
+    /// Credits that the root complex gives each link; nothing is ever sent without credit (PCIe 2.6.1).
     pub credits: CreditConfig,
-    /// From the end of a packet until its credits are back at the sender, nanoseconds (assumed).
+    /// Time from the end of a packet until its credits are back at the sender, nanoseconds (assumed).
     #[schemars(range(max = MOST_NS))]
     pub credit_return_ns: u32,
-    /// From one end of a link to the other with both physical layers, nanoseconds (assumed).
+    /// Time from one end of a link to the other, through both physical layers, nanoseconds (assumed).
     #[schemars(range(max = MOST_NS))]
     pub link_latency_ns: u32,
-    /// From the arrival of a read request at the root complex to its first completion, nanoseconds (assumed).
+    /// Time from the arrival of a read request at the root complex to its first completion, nanoseconds (assumed).
     #[schemars(range(max = MOST_NS))]
     pub read_latency_ns: u32,
-    /// From the arrival of a write at the root complex until it is in memory, nanoseconds (assumed).
+    /// Time from the arrival of a write at the root complex until it is in memory, nanoseconds (assumed).
     #[schemars(range(max = MOST_NS))]
     pub write_latency_ns: u32,
-    /// From the arrival of a register read at the device to its answer, nanoseconds (assumed).
+    /// Time from the arrival of a register read at the device to its answer, nanoseconds (assumed).
     #[schemars(range(max = MOST_NS))]
     pub register_read_latency_ns: u32,
 }
 
-/// Flow-control credits, 0 for infinite. Credits for data are for 16 bytes each (PCIe 2.6.1). All numbers are assumed.
+/// Flow-control credits; 0: infinite. Credits for data are for 16 bytes each (PCIe 2.6.1). All numbers are assumed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CreditConfig {
-    /// Writes and messages of devices.
+    /// Credits for writes and messages of devices.
     #[schemars(extend("x-unit" = "credits"))]
     pub posted_headers: u32,
-    /// Their data.
+    /// Credits for the data of writes and messages of devices.
     #[schemars(extend("x-unit" = "credits"))]
     pub posted_data: u32,
-    /// Read requests of devices.
+    /// Credits for read requests of devices.
     #[schemars(extend("x-unit" = "credits"))]
     pub non_posted_headers: u32,
-    /// Completions to devices. Endpoints must lend infinite ones (PCIe 2.6.1), so a device that has less limits its own requests.
+    /// Credits for completions to devices. Endpoints must give infinite credits (PCIe 2.6.1), so a device that has fewer limits its own
+    /// requests.
     #[schemars(extend("x-unit" = "credits"))]
     pub completion_headers: u32,
-    /// Their data.
+    /// Credits for the data of completions to devices.
     #[schemars(extend("x-unit" = "credits"))]
     pub completion_data: u32,
 }
@@ -128,10 +128,10 @@ impl Default for PciExpressConfig {
 }
 
 impl PciExpressConfig {
-    /// Whether there can be such links.
+    /// Checks whether such links can exist.
     ///
     /// # Errors
-    /// Names the field, its value and what was expected.
+    /// Names the invalid field, its value and the accepted values.
     pub fn validate(&self) -> Result<(), InterconnectError> {
         check_range("generation", self.generation, 1, 6)?;
         check_power_of_two("lanes", self.lanes, 1, 32)?;
@@ -181,7 +181,7 @@ impl PciExpressConfig {
     }
 }
 
-/// Credits for data must be enough for the largest packet, or nothing would ever be sent.
+/// Checks that the credits for data suffice for the largest packet, which could otherwise never be sent.
 fn check_credits(field: &'static str, credits: u32, bytes: u32) -> Result<(), InterconnectError> {
     let least = bytes / CREDIT_BYTES;
     if credits == 0 || credits >= least {

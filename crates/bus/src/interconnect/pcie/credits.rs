@@ -1,10 +1,10 @@
-//! What a sender may have under way: flow-control credits, tags.
+//! Limits on what a sender may have in flight: flow-control credits, tags.
 
 use std::collections::VecDeque;
 
 use baton_wire::Time;
 
-/// A stock of headers and of data. What is taken comes back at a known time, in order.
+/// A stock of header and data credits. Credits that were taken return at a known time, in order.
 #[derive(Clone, Debug)]
 pub(super) struct Credits {
     headers: Option<u32>,
@@ -20,7 +20,7 @@ struct Back {
 }
 
 impl Credits {
-    /// 0 stands for infinite.
+    /// Creates a stock. 0 means infinite.
     pub(super) fn new(headers: u32, data: u32) -> Self {
         Self {
             headers: (headers > 0).then_some(headers),
@@ -29,19 +29,19 @@ impl Credits {
         }
     }
 
-    /// Whether nothing ever waits for them.
+    /// Returns whether senders never wait for these credits.
     pub(super) fn are_infinite(&self) -> bool {
         self.headers.is_none() && self.data.is_none()
     }
 
-    /// Whether so much is there at `at`.
+    /// Returns whether these credits are available at `at`.
     #[inline]
     pub(super) fn are_available(&self, at: Time, headers: u32, data: u32) -> bool {
         self.available_at(headers, data)
             .is_some_and(|available_at| available_at <= at)
     }
 
-    /// When so much is there: `None` if what is on its way back is not enough.
+    /// Returns when these credits are available, or `None` if even those on their way back do not suffice.
     #[inline]
     pub(super) fn available_at(&self, headers: u32, data: u32) -> Option<Time> {
         let (have_headers, have_data) = (
@@ -57,7 +57,7 @@ impl Credits {
         )
     }
 
-    /// When so much is back.
+    /// Returns when this many credits have returned.
     fn returned_at(&self, headers: u32, data: u32) -> Option<Time> {
         let (mut have_headers, mut have_data) = (0_u32, 0_u32);
         let mut at = Time::ZERO;
@@ -71,7 +71,7 @@ impl Credits {
         Some(at)
     }
 
-    /// Takes so much at `now`, when it must be there. It comes back through [`Credits::give_back`].
+    /// Takes credits at `now`, when they must be available. [`Credits::give_back`] returns them.
     #[inline]
     pub(super) fn take(&mut self, now: Time, headers: u32, data: u32) {
         let short = self.headers.is_some_and(|stock| stock < headers)
@@ -87,7 +87,7 @@ impl Credits {
         }
     }
 
-    /// Adds what is back by `now` to the stock: only when that is short, all that has come together since.
+    /// Adds the credits that have returned by `now` to the stock. Called only when the stock is short, for all of them together.
     fn take_back(&mut self, now: Time) {
         let returned = self.back.partition_point(|back| back.at <= now);
         for Back { headers, data, .. } in self.back.drain(..returned) {
@@ -96,7 +96,7 @@ impl Credits {
         }
     }
 
-    /// What was taken is there again from `at` on, which must not be before that of earlier calls.
+    /// Returns taken credits at `at`, which must not be before that of earlier calls.
     #[inline]
     pub(super) fn give_back(&mut self, at: Time, headers: u32, data: u32) {
         let counts = (self.headers.is_some() && headers > 0) || (self.data.is_some() && data > 0);

@@ -1,4 +1,4 @@
-//! A device at the end of a link: what it sends, in which order.
+//! A device at the end of a link: decides what it sends, and in which order.
 
 use std::collections::VecDeque;
 
@@ -10,23 +10,22 @@ use super::tlp::{Packets, Train};
 use crate::interconnect::Operation;
 use crate::interconnect::job::Job;
 
-/// Transfers of a device. Writes and messages go in order and may pass reads that have to wait; a read never passes a write
-/// (PCIe 2.4.1).
+/// Transfers of a device. Writes and messages are in order and may pass reads that have to wait; a read never passes a write (PCIe 2.4.1).
 #[derive(Clone, Debug)]
 pub(super) struct Endpoint {
     posted: VecDeque<Queued>,
     reads: VecDeque<Queued>,
-    /// Bytes of the first read that have been asked for.
+    /// Bytes of the first read that have been requested.
     requested: u64,
-    /// Reads that wait for data, in order. The first of `reads` may be among them when it is asked for in part.
+    /// Reads that wait for data, in order. The first of `reads` may be among them if only part of it was requested.
     waiting: VecDeque<Job>,
     submitted: u64,
     tags: Credits,
-    /// Room for completions.
+    /// Credits for completions.
     room: Credits,
 }
 
-/// A transfer with its place in the order of all transfers of the device.
+/// A transfer with its position in the order of all transfers of the device.
 #[derive(Clone, Debug)]
 struct Queued {
     order: u64,
@@ -36,26 +35,26 @@ struct Queued {
 /// A read request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request {
-    /// Bytes that it asks for.
+    /// Number of bytes requested.
     pub(super) bytes: u64,
-    /// Whether they are the last of the transfer.
+    /// Whether these are the last bytes of the transfer.
     pub(super) last: bool,
-    /// Whether the transfer is reported.
+    /// Whether the completion of the transfer is reported.
     pub(super) reported: bool,
 }
 
-/// What has to go over a link until a read is done.
+/// Traffic that must cross a link before a read completes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ahead {
-    /// Requests, at least.
+    /// Minimum number of requests.
     pub(super) requests: u64,
-    /// Bytes of its own completions that were not asked for.
+    /// Bytes of the read's own completions that have not been requested.
     pub(super) own_line: u64,
-    /// Trains that they come in.
+    /// Number of trains in which the completions arrive.
     pub(super) trains: u64,
 }
 
-/// What an endpoint would send next.
+/// The next packet that an endpoint sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     /// A packet of its first write.
@@ -92,22 +91,22 @@ impl Endpoint {
         }
     }
 
-    /// Whether nothing waits to be sent.
+    /// Returns whether nothing waits to be sent.
     pub(super) fn is_at_rest(&self) -> bool {
         self.posted.is_empty() && self.reads.is_empty()
     }
 
-    /// Whether at `at` there are tags and room for so many requests at once.
+    /// Returns whether tags and credits suffice for this many requests at `at`.
     pub(super) fn can_ask(&self, at: Time, requests: u32) -> bool {
         self.room.are_infinite() && self.tags.are_available(at, requests, 0)
     }
 
-    /// Sends so many requests.
+    /// Takes the tags of this many requests.
     pub(super) fn ask(&mut self, at: Time, requests: u32) {
         self.tags.take(at, requests, 0);
     }
 
-    /// The data that so many requests asked for arrive at `at`.
+    /// Returns the tags of this many requests, whose data arrive at `at`.
     pub(super) fn answered(&mut self, at: Time, requests: u32) {
         self.tags.give_back(at, requests, 0);
     }
@@ -116,7 +115,7 @@ impl Endpoint {
         self.posted.front().map(|queued| &queued.job)
     }
 
-    /// Bytes on the link of the first write that is reported and all before it, and in how many packets they are.
+    /// Returns the bytes on the link of all writes up to the first reported one, and the number of their packets.
     pub(super) fn first_reported_write(&self, packets: &Packets) -> Option<(u64, u64)> {
         let (mut line, mut count) = (0, 0);
         let reported = |queued: &Queued| {
@@ -128,7 +127,7 @@ impl Endpoint {
         self.posted.iter().any(reported).then_some((line, count))
     }
 
-    /// What is before the end of the first read that is reported and not wholly asked for.
+    /// Returns the traffic before the end of the first reported read that has not been requested completely.
     pub(super) fn first_reported_read(&self, packets: &Packets) -> Option<Ahead> {
         let place = self
             .reads
@@ -143,7 +142,7 @@ impl Endpoint {
         })
     }
 
-    /// What it sends next and when, on a link that is free from `free_at` on.
+    /// Returns the next packet and its time, on a link that is free from `free_at` on.
     pub(super) fn next(
         &self,
         free_at: Time,
@@ -175,7 +174,7 @@ impl Endpoint {
         }
     }
 
-    /// When there is room for the completions of the next read request.
+    /// Returns when there are credits for the completions of the next read request.
     fn room_at(&self, packets: &Packets) -> Option<Time> {
         if self.room.are_infinite() {
             return Some(Time::ZERO);
@@ -184,13 +183,13 @@ impl Endpoint {
         self.room.available_at(train.packets, train.data_credits)
     }
 
-    /// Bytes that its next read request asks for.
+    /// Returns the number of bytes that the next read request asks for.
     fn next_request(&self, packets: &Packets) -> Option<u64> {
         let job = &self.reads.front()?.job;
         Some(packets.first_read(job.left_bytes() - self.requested))
     }
 
-    /// Sends packets of the first write; gives the bytes, and the transfer when they are its last.
+    /// Sends packets of the first write. Returns the bytes, and the transfer if these are its last bytes.
     pub(super) fn write(&mut self, train: &Train) -> Option<(crate::BytesByCategory, Option<Job>)> {
         let job = &mut self.posted.front_mut()?.job;
         let moved = job.take(train.payload);
@@ -224,7 +223,7 @@ impl Endpoint {
         Some(request)
     }
 
-    /// Data of the first waiting read arrive at `at`; gives the bytes, and the transfer when they are its last.
+    /// Receives data of the first waiting read at `at`. Returns the bytes, and the transfer if these are its last bytes.
     pub(super) fn receive(
         &mut self,
         at: Time,

@@ -1,4 +1,4 @@
-//! One link: two directions, each of which sends one packet, or train of packets, after the other.
+//! One link: two directions, each of which sends one packet, or train of packets, after another.
 
 mod at_once;
 mod bound;
@@ -17,22 +17,22 @@ use crate::interconnect::job::Job;
 use crate::interconnect::usage::Meter;
 use crate::interconnect::{ChannelUsage, DeviceId, Operation, Piece, Transfer, Way};
 
-/// A link between the root complex and one device or several ports of one.
+/// A link between the root complex and one device, or several ports of one device.
 #[derive(Clone, Debug)]
 pub(super) struct Link {
     first_device: u8,
     endpoints: Box<[Endpoint]>,
-    /// Who sent last to the host: an endpoint, or with their number the answers to register reads.
+    /// The last sender to the host: an endpoint, or the number of endpoints for answers to register reads.
     last_sender: usize,
     to_host: Lane,
     to_device: Lane,
     /// Register accesses of the processor, in order.
     accesses: VecDeque<Job>,
-    /// Answers to register reads, in order of the time when the device has them.
+    /// Answers to register reads, in the order in which the device has them.
     answers: VecDeque<Answer>,
-    /// Data for read requests, in order of the time when the root complex has them.
+    /// Data for read requests, in the order in which the root complex has them.
     completions: VecDeque<Completion>,
-    /// They are not all sent before.
+    /// Lower bound of the time at which all completions have been sent.
     completions_until: Time,
     posted: Credits,
     non_posted: Credits,
@@ -40,11 +40,11 @@ pub(super) struct Link {
     packet_rate: PerByte,
     raw_rate: PerByte,
     latencies: Latencies,
-    /// Nothing is sent before.
+    /// Lower bound of the time of the next packet.
     idle_until: Time,
 }
 
-/// One direction.
+/// One direction of a link.
 #[derive(Clone, Debug)]
 struct Lane {
     free_at: Time,
@@ -57,23 +57,23 @@ struct Completion {
     ready_at: Time,
     /// Bytes on the link.
     line_bytes: u64,
-    /// They do not arrive before. Later, if the processor uses the link before they are sent.
+    /// Lower bound of the arrival. It is later if the processor uses the link before the data are sent.
     earliest: Time,
     data: Data,
 }
 
-/// What completions bring.
+/// Contents of completions.
 #[derive(Clone, Debug)]
 enum Data {
     /// The data of one request of the endpoint's first waiting read.
     Part {
         train: Train,
-        /// Whether the transfer is done with it.
+        /// Whether this completes the transfer.
         last: bool,
-        /// Whether that is reported.
+        /// Whether the completion of the transfer is reported.
         reported: bool,
     },
-    /// All data of one or more reads that were asked for in so many requests.
+    /// All data of one or more reads that were requested by `requests` requests.
     Whole {
         transfer: Transfer,
         reads: u32,
@@ -82,7 +82,7 @@ enum Data {
 }
 
 impl Completion {
-    /// Whether a transfer is done with it that is reported.
+    /// Returns whether this completes a reported transfer.
     fn ends_reported(&self) -> bool {
         match &self.data {
             Data::Part { last, reported, .. } => *last && *reported,
@@ -106,7 +106,7 @@ struct Latencies {
     credit_return: Span,
 }
 
-/// Who sends to the host.
+/// A sender to the host.
 #[derive(Clone, Copy, Debug)]
 enum Sender {
     Endpoint(usize, Next),
@@ -114,7 +114,7 @@ enum Sender {
 }
 
 impl Link {
-    /// A link of the devices from `first_device` on; the books have a row for each of `all_devices`.
+    /// Creates a link of the devices from `first_device` on. The meters have a row for each of `all_devices`.
     pub(super) fn new(
         config: &PciExpressConfig,
         first_device: u8,
@@ -193,7 +193,7 @@ impl Link {
         }
     }
 
-    /// The root complex will have data at `ready_at`. Gives a time before which they do not arrive.
+    /// Queues data that the root complex will have at `ready_at`. Returns a lower bound of their arrival.
     fn expect_completions(
         &mut self,
         endpoint: usize,
@@ -216,7 +216,7 @@ impl Link {
         earliest
     }
 
-    /// Sends posted packets to the host, for which there are credits; gives the end.
+    /// Sends posted packets to the host, for which there must be credits. Returns the end.
     fn send_posted(&mut self, at: Time, train: &Train) -> Time {
         let end = at + self.packet_rate.span(train.line_bytes);
         self.to_host.free_at = end;
@@ -227,8 +227,8 @@ impl Link {
         end
     }
 
-    /// Works out what is sent before `now`. What is decided at `now` itself waits for the next call, so that it does not depend
-    /// on the order of calls at one time.
+    /// Computes what is sent before `now`. Decisions at `now` itself wait for the next call, so that they do not depend on the order of
+    /// calls at the same time.
     #[inline]
     pub(super) fn advance(&mut self, now: Time, done: &mut DoneQueue) {
         if self.idle_until < now {
@@ -260,13 +260,13 @@ impl Link {
         }
     }
 
-    /// Nothing is sent before.
+    /// Returns a lower bound of the time of the next packet.
     pub(super) fn idle_until(&self) -> Time {
         self.idle_until
     }
 
-    /// Whether nothing that happens on the other direction can change what is sent to the host next: the only device asks for
-    /// data, and has a tag for it.
+    /// Returns whether nothing in the other direction can change what is sent to the host next: the only device sends a read request, and
+    /// has a tag for it.
     fn is_sole_request(&self, next: Option<(Time, Sender)>) -> bool {
         self.endpoints.len() == 1
             && self.answers.is_empty()
@@ -277,14 +277,14 @@ impl Link {
         DeviceId(self.first_device + endpoint as u8)
     }
 
-    /// What is sent to the host next, and when; none if nothing waits, as nearly always.
+    /// Returns the next packet to the host and its time, or `None` if nothing waits, as is usual.
     #[inline]
     fn next_to_host(&self) -> Option<(Time, Sender)> {
         let at_rest = self.answers.is_empty() && self.endpoints.iter().all(Endpoint::is_at_rest);
         if at_rest { None } else { self.next_sender() }
     }
 
-    /// Round robin between those that could send to the host by the same time.
+    /// Selects, in round-robin order, one of the senders that could send to the host at the earliest time.
     #[inline(never)]
     fn next_sender(&self) -> Option<(Time, Sender)> {
         let senders = self.endpoints.len() + 1;
@@ -292,7 +292,7 @@ impl Link {
         let mut place = self.last_sender;
         for _ in 0..senders {
             place = if place + 1 == senders { 0 } else { place + 1 };
-            // Of equals the first stays, and all times are at least that at which the lane is free.
+            // Of equal senders the first one wins. All times are at least that at which the lane is free.
             if let Some(sender) = self.sender(place)
                 && first.is_none_or(|first| sender.0 < first.0)
             {
@@ -311,7 +311,7 @@ impl Link {
         Some((at, Sender::Endpoint(place, next)))
     }
 
-    /// When the first answer to a register read can be sent: never before writes that the device made earlier (PCIe 2.4.1).
+    /// Returns when the first answer to a register read can be sent: never before writes that the device made earlier (PCIe 2.4.1).
     fn answer_at(&self) -> Option<Time> {
         let answer = self.answers.front()?;
         let endpoint = answer.job.transfer.device.index() - usize::from(self.first_device);
@@ -321,7 +321,7 @@ impl Link {
         (!earlier).then_some(answer.ready_at)
     }
 
-    /// When the next packet to a device is sent; [`Time::NEVER`] if none waits.
+    /// Returns when the next packet to a device is sent; [`Time::NEVER`] if none waits.
     fn next_to_device(&self) -> Time {
         let access = self.accesses.front().map_or(Time::NEVER, |job| job.arrival);
         let data = self
@@ -352,7 +352,7 @@ impl Link {
         let Some(left) = self.endpoints[endpoint].first_write().map(Job::left_bytes) else {
             return;
         };
-        // With one device nothing comes between the packets of a transfer, so they go as one.
+        // With one device, nothing can come between the packets of a transfer, so they are sent together.
         let all = self.packets.writes(left);
         let have_credits = |credits: &Credits| {
             credits
@@ -449,7 +449,7 @@ impl Link {
         done.push(transfer, end + self.latencies.link);
     }
 
-    /// The completions of one read request, or of a read: the root complex has its data together.
+    /// Sends the completions of one read request, or of a whole read: the root complex has all of its data.
     fn send_completions(&mut self, at: Time, done: &mut DoneQueue) {
         let Some(data) = self.completions.front() else {
             return;
@@ -484,7 +484,7 @@ impl Link {
         self.completions.pop_front();
     }
 
-    /// The books of both directions.
+    /// Returns the usage of both directions.
     pub(super) fn usage(&self, now: Time, link: u8) -> [ChannelUsage; 2] {
         let raw = |bytes| self.raw_rate.span(bytes);
         let (down, up) = (&self.to_device.meter, &self.to_host.meter);
@@ -500,8 +500,8 @@ impl Link {
     }
 }
 
-/// Credits that the root complex lends for read requests; 0, for infinite, where tags run out first: where it lends as many, and the
-/// credit of a request is always back before its tag.
+/// Returns the credits that the root complex grants for read requests, or 0 for infinite if tags always run out first: if it grants at
+/// least as many, and the credit of a request always returns before its tag.
 fn non_posted_headers(config: &PciExpressConfig, devices: usize) -> u32 {
     let back_first = config.credit_return_ns <= 2 * config.link_latency_ns + config.read_latency_ns;
     let enough =

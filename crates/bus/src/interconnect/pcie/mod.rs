@@ -1,4 +1,4 @@
-//! PCI Express: links of packets, both ways at once.
+//! PCI Express: links of packets, in both directions at once.
 
 mod config;
 mod credits;
@@ -20,17 +20,17 @@ use link::Link;
 /// The links of a root complex.
 #[derive(Clone, Debug)]
 pub struct PciExpress {
-    /// One for each device, or one for all.
+    /// One link for each device, or one for all.
     links: Box<[Link]>,
     devices: usize,
-    /// Nothing is sent on any of them before.
+    /// Lower bound of the time of the next packet on any link.
     idle_until: Time,
     done: DoneQueue,
     since: Time,
 }
 
 impl PciExpress {
-    /// Links for `devices`. The configuration must be valid.
+    /// Creates links for this number of devices. The configuration must be valid.
     pub fn new(config: &PciExpressConfig, devices: usize) -> Self {
         let link = |first: usize, count| Link::new(config, first as u8, count, devices);
         let links = if config.shared_link {
@@ -64,7 +64,8 @@ impl PciExpress {
         }
     }
 
-    /// No transfer that is not known to be done is done before; [`Time::NEVER`] if none is under way.
+    /// Returns a lower bound of the completion times of all transfers whose completion time is not known yet; [`Time::NEVER`] if there are
+    /// none.
     #[inline(never)]
     fn earliest_done(&self) -> Time {
         let now = self.done.now();
@@ -73,7 +74,7 @@ impl PciExpress {
         })
     }
 
-    /// The link of a device.
+    /// Returns the link of a device.
     fn link_of(&self, device: DeviceId) -> usize {
         let devices = self.devices;
         assert!(

@@ -1,16 +1,16 @@
-//! How long bytes take on a link.
+//! Durations of bytes on a link.
 
 use baton_wire::Span;
 
 use super::config::PciExpressConfig;
 
-/// Binary digits behind the point of a time per byte, in picoseconds.
+/// Number of fractional bits of a time per byte, in picoseconds.
 const FRACTION_BITS: u32 = 20;
 
 /// Bytes on the link for one acknowledgment or flow-control update: six, and the framing (PCIe 3.4, 4.2).
 const DLLP_BYTES: u128 = 8;
 
-/// Symbols between two skip ordered sets, at most (PCIe 4.2.7.3), and the symbols of one.
+/// Maximum number of symbols between two skip ordered sets (PCIe 4.2.7.3), and the symbols of one set.
 const SKIP_INTERVAL: u128 = 1_538;
 const SKIP_SYMBOLS: u128 = 4;
 
@@ -19,15 +19,15 @@ const SKIP_SYMBOLS: u128 = 4;
 pub(super) struct PerByte(u64);
 
 impl PerByte {
-    /// `numerator / denominator` picoseconds a byte.
+    /// Returns `numerator / denominator` picoseconds per byte.
     fn new(numerator: u128, denominator: u128) -> Self {
         Self(((numerator << FRACTION_BITS) / denominator) as u64)
     }
 
-    /// The time of `bytes`, rounded to the nearest picosecond.
+    /// Returns the duration of `bytes`, rounded to the nearest picosecond.
     pub(super) fn span(self, bytes: u64) -> Span {
         const HALF: u64 = 1 << (FRACTION_BITS - 1);
-        // No link is slower than 2^33 units a byte, so this fits for all packets and most totals.
+        // No link is slower than 2^33 units per byte, so this does not overflow for packets and most totals.
         if bytes < 1 << 30 {
             return Span::from_ps((bytes * self.0 + HALF) >> FRACTION_BITS);
         }
@@ -35,14 +35,14 @@ impl PerByte {
         Span::from_ps((scaled >> FRACTION_BITS) as u64)
     }
 
-    /// Whole bytes that fit into `span`.
+    /// Returns the number of whole bytes that fit in `span`.
     #[cfg(test)]
     pub(super) fn bytes_in(self, span: Span) -> u64 {
         ((u128::from(span.as_ps()) << FRACTION_BITS) / u128::from(self.0)) as u64
     }
 }
 
-/// Millions of transfers a second on a lane (PCIe 4.2; PCIe 6 doubles it with four levels).
+/// Returns the megatransfers per second on a lane (PCIe 4.2; PCIe 6 doubles it with four levels).
 fn megatransfers(generation: u32) -> u128 {
     match generation {
         1 => 2_500,
@@ -51,7 +51,7 @@ fn megatransfers(generation: u32) -> u128 {
     }
 }
 
-/// Bits on the lane and the bits of packets among them: 8b/10b, 128b/130b (PCIe 4.2.1, 4.2.2), and none that is not in the flits.
+/// Returns the bits on the lane and the packet bits among them: 8b/10b, 128b/130b (PCIe 4.2.1, 4.2.2), and no overhead outside the flits.
 fn encoding(generation: u32) -> (u128, u128) {
     match generation {
         1 | 2 => (10, 8),
@@ -60,26 +60,26 @@ fn encoding(generation: u32) -> (u128, u128) {
     }
 }
 
-/// Bytes of a flit, and those of them that carry packets (PCIe 6 4.2.3.4: the rest are link-layer bytes, check sequence and
-/// error correction).
+/// Bytes of a flit, and the bytes of these that carry packets (PCIe 6 4.2.3.4: the others are link-layer bytes, check sequence and error
+/// correction).
 const FLIT_BYTES: u128 = 256;
 const FLIT_PACKET_BYTES: u128 = 236;
 
-/// Whether packets travel in flits.
+/// Returns whether packets travel in flits.
 pub(super) fn has_flits(config: &PciExpressConfig) -> bool {
     config.generation >= 6
 }
 
-/// The raw rate after encoding: what payload takes without any overhead.
+/// Returns the raw rate after encoding: the time of payload without any overhead.
 pub(super) fn raw(config: &PciExpressConfig) -> PerByte {
     let (line, data) = encoding(config.generation);
     let denominator = megatransfers(config.generation) * u128::from(config.lanes) * data;
     PerByte::new(8_000_000 * line, denominator)
 }
 
-/// The rate left to packets, less acknowledgments, flow-control updates and skip ordered sets as often as the specification
-/// recommends, as in the model of pcie-bench: it counts a DLLP against symbol times of the whole link. Flits carry the link
-/// layer's bytes with them.
+/// Returns the rate available to packets, after acknowledgments, flow-control updates and skip ordered sets as often as the specification
+/// recommends. As in the model of pcie-bench, a DLLP counts against symbol times of the whole link. Flits include the bytes of the link
+/// layer.
 pub(super) fn packets(config: &PciExpressConfig) -> PerByte {
     let (line, data) = encoding(config.generation);
     let lanes = megatransfers(config.generation) * u128::from(config.lanes) * data;
@@ -94,8 +94,8 @@ pub(super) fn packets(config: &PciExpressConfig) -> PerByte {
     PerByte::new(8_000_000 * line * numerator, lanes * denominator)
 }
 
-/// Symbol times from one acknowledgment to the next under load, and from one flow-control update to the next: the guideline of
-/// PCIe 2.6.1.2 (table 2-46 to 2-48) and the limit of PCIe 3.6.3.1 (tables 3-7 to 3-9), which agree.
+/// Returns the symbol times between acknowledgments under load, and between flow-control updates: the guideline of PCIe 2.6.1.2 (table 2-46
+/// to 2-48) and the limit of PCIe 3.6.3.1 (tables 3-7 to 3-9), which agree.
 fn ack_interval(config: &PciExpressConfig) -> u32 {
     /// Header, sequence number and check sequence around a payload.
     const TLP_OVERHEAD: u32 = 28;

@@ -1,4 +1,5 @@
-//! Against the closed formulas of pcie-bench (Neugebauer et al., SIGCOMM 2018), and where tags or credits are the narrow place.
+//! Compares the model with the closed formulas of pcie-bench (Neugebauer et al., SIGCOMM 2018), and tests where tags or credits are the
+//! bottleneck.
 
 use baton_wire::{Span, Time};
 
@@ -7,7 +8,7 @@ use super::{PciExpress, rate};
 use crate::interconnect::testing::{closed_loop, run, transfer};
 use crate::interconnect::{Interconnect, Operation, Way};
 
-/// Tags and credits without end, as the formulas assume.
+/// Returns a configuration with unlimited tags and credits, as the formulas assume.
 fn unlimited(generation: u32, lanes: u32) -> PciExpressConfig {
     PciExpressConfig {
         generation,
@@ -24,13 +25,13 @@ fn unlimited(generation: u32, lanes: u32) -> PciExpressConfig {
     }
 }
 
-/// Payload in Gb/s that `count` transfers of `bytes` get.
+/// Returns the payload rate in Gb/s of transfers of `bytes`.
 fn measured(config: &PciExpressConfig, bytes: u64, kinds: &[Operation]) -> f64 {
     config.validate().unwrap();
     let mut link = PciExpress::new(config, 1);
-    // Enough under way to fill the longest round trip.
+    // Enough transfers in flight to fill the longest round trip.
     let under_way = 4_000_000_u64.div_ceil(bytes.max(64)).min(8_000);
-    // So long that filling and emptying the link at both ends counts for nothing.
+    // Long enough that filling and draining the link is negligible.
     let per_100_us = rate::packets(config).bytes_in(Span::from_us(100)) / bytes;
     let count = 2 * under_way + per_100_us;
     let end = closed_loop(&mut link, under_way, count, |tag| {
@@ -40,7 +41,7 @@ fn measured(config: &PciExpressConfig, bytes: u64, kinds: &[Operation]) -> f64 {
     each * 8.0 * bytes as f64 / end.as_secs_f64() / 1e9
 }
 
-/// The formulas, per byte: what a transfer needs of each direction.
+/// The formulas: what a transfer needs of each direction, per byte.
 struct Formula {
     to_host: f64,
     to_device: f64,
@@ -71,7 +72,7 @@ impl Formula {
         }
     }
 
-    /// The slower direction rules.
+    /// Returns the rate of the slower direction.
     fn gbps(&self) -> f64 {
         self.bytes / self.to_host.max(self.to_device) * self.rate_gbps
     }
@@ -159,7 +160,7 @@ fn reads_are_limited_by_tags_over_latency() {
             link.submit(Time::ZERO, transfer(0, Operation::DmaRead, 512, 0));
             run(&mut link)[0].at.as_secs_f64()
         };
-        // Little's law: so many requests of 512 bytes in each round trip.
+        // Little's law: this many requests of 512 bytes in each round trip.
         let expected = f64::from(tags) * 512.0 * 8.0 / alone / 1e9;
         assert_near(
             measured(&config, 1_024, READ),
@@ -177,7 +178,7 @@ fn writes_are_limited_by_credits_over_their_return() {
             ..unlimited(4, 16)
         };
         (config.credits.posted_headers, config.credits.posted_data) = (headers, data);
-        // One credit comes back three microseconds after its packet was sent, which took ten nanoseconds.
+        // A credit returns three microseconds after its packet was sent, which took ten nanoseconds.
         let expected = f64::from(per_loop) * 8.0 / 3_010.0;
         assert_near(measured(&config, 1_024, WRITE), expected, "writes");
     }
@@ -246,7 +247,7 @@ fn writes_pass_reads_that_wait_for_tags_and_reads_never_pass_writes() {
     link.submit(Time::ZERO, transfer(0, Operation::DmaWrite, 64, 4));
     let order: Vec<u64> = run(&mut link).iter().map(|done| done.tag).collect();
     assert_eq!(order, [4, 0, 1, 2, 3]);
-    // No credit for the write: the read behind it waits.
+    // There is no credit for the write, so the read behind it waits.
     let mut config = PciExpressConfig {
         credit_return_ns: 100_000,
         ..PciExpressConfig::default()

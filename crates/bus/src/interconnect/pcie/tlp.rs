@@ -5,13 +5,13 @@ use super::rate::has_flits;
 use crate::interconnect::Piece;
 use crate::interconnect::size::PowerOfTwo;
 
-/// Framing, sequence number and link check sequence around a packet (PCIe 3.6, 4.2.1, 4.2.2). In flits there are none.
+/// Framing, sequence number and link check sequence around a packet (PCIe 3.6, 4.2.1, 4.2.2). Flits have none of these.
 const LINK_BYTES: u64 = 8;
 
 /// One word of a header.
 const WORD: u64 = 4;
 
-/// How packets are made of transfers.
+/// Splits transfers into packets.
 #[derive(Clone, Debug)]
 pub(super) struct Packets {
     /// Bytes of a write or read request on the link, without payload.
@@ -26,12 +26,12 @@ pub(super) struct Packets {
     largest_read_line: u64,
 }
 
-/// Packets that are sent one after the other.
+/// Packets that are sent one after another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Train {
-    /// Payload.
+    /// Bytes of payload.
     pub(super) payload: u64,
-    /// Packets: credits for headers.
+    /// Number of packets, and of header credits.
     pub(super) packets: u32,
     /// Credits for data.
     pub(super) data_credits: u32,
@@ -39,13 +39,13 @@ pub(super) struct Train {
     pub(super) line_bytes: u64,
 }
 
-/// Reads that are asked for together.
+/// Reads that are requested together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Reads {
     pub(super) count: u32,
-    /// Requests of all.
+    /// Requests of all reads.
     pub(super) requests: u32,
-    /// Bytes on the link of the completions of all.
+    /// Bytes on the link of the completions of all reads.
     pub(super) line_bytes: u64,
 }
 
@@ -68,28 +68,28 @@ impl Packets {
         packets
     }
 
-    /// The first packet of a write that has `bytes` left.
+    /// Returns the first packet of a write with `bytes` remaining.
     pub(super) fn first_write(&self, bytes: u64) -> Train {
         self.train(bytes.min(self.max_payload.get()), 1, self.request_bytes)
     }
 
-    /// All packets of a write that has `bytes` left.
+    /// Returns all packets of a write with `bytes` remaining.
     pub(super) fn writes(&self, bytes: u64) -> Train {
         let packets = self.max_payload.count(bytes).max(1);
         self.train(bytes, packets, self.request_bytes)
     }
 
-    /// A read request on the link, without data.
+    /// Returns the size of a read request on the link.
     pub(super) fn request_bytes(&self) -> u64 {
         self.request_bytes
     }
 
-    /// Bytes that the next request asks for of a read that has `bytes` left to ask for.
+    /// Returns the number of bytes that the next request asks for, of a read with `bytes` not yet requested.
     pub(super) fn first_read(&self, bytes: u64) -> u64 {
         bytes.min(self.max_read_request.get())
     }
 
-    /// A read of `bytes`.
+    /// Returns a read of `bytes`.
     pub(super) fn read(&self, bytes: u64) -> Reads {
         Reads {
             count: 1,
@@ -98,7 +98,7 @@ impl Packets {
         }
     }
 
-    /// A read of each piece.
+    /// Returns one read for each piece.
     pub(super) fn reads(&self, pieces: &[Piece]) -> Reads {
         pieces.iter().fold(Reads::default(), |reads, piece| {
             let read = self.read(piece.bytes.into());
@@ -110,18 +110,18 @@ impl Packets {
         })
     }
 
-    /// Requests that a read of `bytes` is made of.
+    /// Returns the number of requests for a read of `bytes`.
     pub(super) fn requests(&self, bytes: u64) -> u64 {
         self.max_read_request.count(bytes).max(1)
     }
 
-    /// The completions of one read request.
+    /// Returns the completions of one read request.
     pub(super) fn completions(&self, bytes: u64) -> Train {
         let packets = self.max_completion.count(self.misaligned + bytes).max(1);
         self.train(bytes, packets, self.completion_header_bytes)
     }
 
-    /// The completions of all read requests that `bytes` need: payload and headers on the link.
+    /// Returns the total size of the completions of all read requests for `bytes`: payload and headers on the link.
     pub(super) fn all_completion_bytes(&self, bytes: u64) -> u64 {
         let (whole, rest) = self.max_read_request.divide(bytes);
         let last = if rest > 0 || whole == 0 {
@@ -136,7 +136,7 @@ impl Packets {
         Train {
             payload,
             packets: packets as u32,
-            // Every packet but the last is a multiple of a credit's bytes long.
+            // The length of every packet but the last is a multiple of a credit's bytes.
             data_credits: payload.div_ceil(u64::from(CREDIT_BYTES)) as u32,
             line_bytes: payload + packets * header,
         }

@@ -5,7 +5,7 @@ use baton_sim::NoObserver;
 use baton_sim::config::Experiment;
 use serde::Deserialize;
 
-/// A small run in which about everything is switched on.
+/// A small run with nearly all features switched on.
 const BUSY: &str = "\
 run = { warmup_packets = 300, measured_packets = 900 }
 nics = 2
@@ -60,7 +60,7 @@ fn set(tree: &mut Value, path: &str, value: Value) {
         .insert(last.to_owned(), value);
 }
 
-/// All that came out, without what went in; none if there can be no such run.
+/// Returns all results without the configuration; `None` if such a run is impossible.
 fn results(tree: &Value) -> Option<serde_json::Value> {
     let experiment = Experiment::deserialize(&Node::from_default(tree)).ok()?;
     experiment.validate().ok()?;
@@ -73,7 +73,7 @@ fn results(tree: &Value) -> Option<serde_json::Value> {
     Some(results)
 }
 
-/// A value of the other key with which the condition is not met; none where it is not without one.
+/// Returns a value of the other key that does not meet the condition; `None` if there is no such value.
 fn unmet(condition: &Condition) -> Option<Value> {
     Some(match condition.test {
         Test::On => Value::Boolean(false),
@@ -101,7 +101,7 @@ fn unmet(condition: &Condition) -> Option<Value> {
     })
 }
 
-/// Another value that the key may have.
+/// Returns another accepted value of the key.
 fn another(key: &Key, tree: &Value) -> Option<Value> {
     let present = find(tree, &key.path);
     Some(match &key.value {

@@ -1,4 +1,4 @@
-//! What becomes of cached blocks when their files change (data-caching 4.2).
+//! Cached blocks whose files change (data-caching 4.2).
 
 use super::super::OsLayer;
 use crate::FileId;
@@ -12,17 +12,17 @@ use baton_wire::Time;
 pub struct FileChange {
     /// The file.
     pub file: FileId,
-    /// What it is from now on.
+    /// The revision from now on.
     pub revision: u32,
-    /// The first byte that is another one.
+    /// The first byte that has changed.
     pub offset: u64,
-    /// How many are; none: the file ends at `offset`.
+    /// Number of changed bytes; `None` if the file now ends at `offset`.
     pub len: Option<u64>,
 }
 
 impl<P: Inline> OsLayer<P> {
-    /// A file changes. What the coherence protocol says becomes of its blocks; the lazy one need not be told. `block` gives what so many
-    /// bytes of the file from an offset on are now: fewer if it ends before, nothing if they are not at hand.
+    /// Handles a change of a file as the coherence protocol says; the lazy protocol need not be notified. `block` returns the current
+    /// content of the file at an offset, up to a length: less if the file ends before, `None` if the content is not available.
     pub(in crate::adapter) fn file_changed<L: HostLink<Data = P>>(
         &mut self,
         now: Time,
@@ -64,8 +64,8 @@ impl<P: Inline> OsLayer<P> {
         }
     }
 
-    /// `len` bytes at `offset` of a file, at least one, have left main memory: their blocks leave the adapter's cache (inclusion,
-    /// data-caching 4.2). Gives how many did.
+    /// Called when `len` bytes at `offset` of a file, at least one, have left main memory: their blocks leave the adapter's cache
+    /// (inclusion, data-caching 4.2). Returns how many blocks left.
     pub fn file_left_memory(&mut self, file: FileId, offset: u64, len: u64) -> u32 {
         let mut left = 0;
         if let Some(caching) = &mut self.caching {
@@ -74,14 +74,14 @@ impl<P: Inline> OsLayer<P> {
         left
     }
 
-    /// A block of a transient file has been delivered to all who are to have it: it leaves the adapter's cache (data-caching 4.2). False
-    /// when it was not there.
+    /// Removes a block of a transient file from the adapter's cache after it was delivered to all receivers (data-caching 4.2). Returns
+    /// false if the block was not there.
     pub fn block_delivered(&mut self, file: FileId, number: u32) -> bool {
         let caching = self.caching.as_mut();
         caching.is_some_and(|caching| caching.cache.remove_delivered(file, number))
     }
 
-    /// A block has left; what it is now takes its place, if there is such a thing.
+    /// Puts the new content of a removed block into its slot, if there is content.
     fn update<L: HostLink<Data = P>>(
         &mut self,
         now: Time,

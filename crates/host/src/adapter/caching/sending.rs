@@ -1,4 +1,4 @@
-//! SENDs from the cache, and the INSERTs that come of them (data-caching 4.3).
+//! SENDs from the cache, and the INSERTs that they cause (data-caching 4.3).
 
 use super::super::OsLayer;
 use super::super::socket::{Operation, Phase};
@@ -10,7 +10,7 @@ use baton_bus::{HostLink, Urgency};
 use baton_wire::Time;
 
 impl<P: Inline> OsLayer<P> {
-    /// Sends what of `content` stands in the cache, from its start on.
+    /// Sends the beginning of `content`, as far as it is in the cache.
     pub(in crate::adapter) fn send_cached<L: HostLink<Data = P>>(
         &mut self,
         now: Time,
@@ -41,7 +41,7 @@ impl<P: Inline> OsLayer<P> {
         Ok(done)
     }
 
-    /// Sends `data`, with which `content` begins: by reference what stands in the cache or goes there now, the rest as it is.
+    /// Sends `data`, the beginning of `content`: parts that are in the cache or are inserted now by reference, the rest as bytes.
     pub(in crate::adapter) fn send_file<L: HostLink<Data = P>>(
         &mut self,
         now: Time,
@@ -53,7 +53,7 @@ impl<P: Inline> OsLayer<P> {
         if !self.may_send_cached(socket)? {
             return self.send(now, link, socket, data);
         }
-        // What is sent up to, and what of it is not in the cache and still to be sent.
+        // Offset up to which `data` was handled, and the number of bytes before it that are not in the cache and still to be sent.
         let (mut at, mut plain) = (0, 0);
         while at < data.len() {
             let Some(part) = self.part(content, at as u64, (data.len() - at) as u64) else {
@@ -82,7 +82,7 @@ impl<P: Inline> OsLayer<P> {
         }
         let sent = self.send_plain(now, link, socket, data.slice(at - plain, plain))?;
         let taken = at - plain + sent;
-        // What comes next waits for room, if there has been none.
+        // If buffer space was missing, the rest waits for it.
         let waits = taken < data.len();
         self.socket_mut(socket.0).wants_room = waits;
         if waits && sent == plain && self.has_room_for_reference(now, link, socket.0) {
@@ -104,7 +104,7 @@ impl<P: Inline> OsLayer<P> {
         }
     }
 
-    /// Whether a socket's data can come from the cache at all.
+    /// Returns whether data of a socket can be sent from the cache at all.
     fn may_send_cached(&self, socket: SocketId) -> Result<bool, Gone> {
         let entry = self.known(socket).ok_or(Gone)?;
         if !entry.may_send() {
@@ -114,7 +114,7 @@ impl<P: Inline> OsLayer<P> {
         Ok(is_ready && entry.phase == Phase::Open)
     }
 
-    /// What of content lies in one block, from `from` on.
+    /// Returns the part of content from `from` on that lies within one block.
     pub(in crate::adapter) fn part(
         &self,
         content: &FileContent,
@@ -125,7 +125,7 @@ impl<P: Inline> OsLayer<P> {
         cache.content(content.file, content.revision, content.offset + from, most)
     }
 
-    /// Where content stands in the cache, as far as it is known to be there.
+    /// Looks content up in the cache and returns its offset there.
     fn find(&mut self, part: &Content) -> Option<u32> {
         let caching = self.caching.as_mut()?;
         let found = caching.cache.look_up(part, caching.coherence.as_ref())?;
@@ -135,14 +135,14 @@ impl<P: Inline> OsLayer<P> {
         }
     }
 
-    /// Where content would be found, which is not counted as a look.
+    /// Returns the offset of content in the cache without counting a lookup.
     fn place_of(&self, part: &Content) -> Option<u32> {
         let caching = self.caching.as_ref()?;
         caching.cache.place_of(part, caching.coherence.as_ref())
     }
 
-    /// Finds what follows `part`, with which `content` begins and which stands at `at`, as far as it stands right behind; gives how much
-    /// of the first `most` bytes of `content` that is with the part.
+    /// Extends `part`, which is the beginning of `content` and is at offset `at` of the cache, by the following content that is right
+    /// behind it in the cache. Returns the length of both together, at most `most`.
     fn find_behind(&mut self, at: u32, part: &Content, content: &FileContent, most: u64) -> u32 {
         let mut len = part.len;
         for _ in 1..MOST_BLOCKS_SENT {
@@ -159,8 +159,8 @@ impl<P: Inline> OsLayer<P> {
         len
     }
 
-    /// Where content stands in the cache; the block of what is not there may be put there now, if `block` gives all of it: from this byte
-    /// of the file on, at most a block. So many SENDs are to find room after that.
+    /// Returns the offset of content in the cache. If its block is not there, it may be inserted now, if `block` returns the whole block:
+    /// from this byte of the file on, at most a block. Afterwards there must still be space for this many SENDs.
     pub(in crate::adapter) fn find_or_insert<L: HostLink<Data = P>>(
         &mut self,
         now: Time,
@@ -194,7 +194,7 @@ impl<P: Inline> OsLayer<P> {
         block: impl FnOnce(u64) -> Result<P, Bypass>,
     ) -> Result<u32, Bypass> {
         let caching = self.caching.as_mut().ok_or(Bypass::NotReady)?;
-        // Who is told of changes does not look again whether a block is of an old revision.
+        // A protocol that is notified of changes does not check again whether a block has an old revision.
         let present = caching.revisions.get(&part.file);
         if present.is_some_and(|&present| part.revision < present) {
             return Err(Bypass::OldRevision);
@@ -212,7 +212,7 @@ impl<P: Inline> OsLayer<P> {
         Ok(self.fill(now, link, slot, part, data))
     }
 
-    /// Whether there is room for an INSERT of so many bytes and so many SENDs as well, and buffers for the others.
+    /// Returns whether there is space for an INSERT of this many bytes and for this many SENDs, and buffers for the others.
     pub(super) fn may_insert<L: HostLink<Data = P>>(
         &self,
         link: &L,
@@ -225,7 +225,7 @@ impl<P: Inline> OsLayer<P> {
         is_idle && has_room && len <= link.buffer_bytes()
     }
 
-    /// Puts the block of some content into an empty slot, for which there is room; gives where it begins in the cache.
+    /// Inserts the block of some content into an empty slot; the caller has checked for space. Returns the block's offset in the cache.
     pub(super) fn fill<L: HostLink<Data = P>>(
         &mut self,
         now: Time,
@@ -260,13 +260,13 @@ impl<P: Inline> OsLayer<P> {
         offset
     }
 
-    /// Whether a SEND of a reference finds room.
+    /// Returns whether there is space for a SEND by reference.
     fn has_room<L: HostLink<Data = P>>(&mut self, link: &L, number: u32) -> bool {
-        // As that of nothing: it takes no buffer.
+        // A SEND by reference takes no buffer, like one without data.
         self.no_room(link, number, 0).is_none()
     }
 
-    /// The same once all that is held back has gone, which it follows; if not, the socket becomes writable later.
+    /// Sends all data that is held back, and then works like `has_room`. If there is no space, the socket becomes writable later.
     fn has_room_for_reference<L: HostLink<Data = P>>(
         &mut self,
         now: Time,
@@ -284,7 +284,7 @@ impl<P: Inline> OsLayer<P> {
         false
     }
 
-    /// Queues a SEND of what stands at `offset` of the cache; there is room for it.
+    /// Queues a SEND of data at `offset` of the cache; the caller has checked for space.
     pub(in crate::adapter) fn queue_cached(
         &mut self,
         now: Time,
@@ -310,7 +310,7 @@ impl<P: Inline> OsLayer<P> {
     }
 }
 
-/// A block of at most `most` bytes from `start` of a file on, if all of it is part of `data`, with which `content` begins.
+/// Returns a block of at most `most` bytes from `start` of a file, if all of it is within `data`, the beginning of `content`.
 fn at_hand<P: Inline>(content: &FileContent, data: &P, start: u64, most: u64) -> Result<P, Bypass> {
     let from = start.checked_sub(content.offset);
     let from = from.ok_or(Bypass::NotResident)? as usize;

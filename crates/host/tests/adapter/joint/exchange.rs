@@ -1,4 +1,4 @@
-//! Connections in both directions on which both ends write and read at random.
+//! Connections in both directions, on which both ends write and read at random.
 
 use super::machine::{Machine, PORT, endpoint};
 use super::timed::Timed;
@@ -10,17 +10,17 @@ use baton_tcp::{CloseReason, ConnId, Event, ListenerId, State};
 use baton_testkit::{Random, for_each_seed, symbolic};
 use baton_wire::{Flow, Symbolic};
 
-/// Where peers listen: one port for each pair.
+/// First port on which peers listen: one port for each pair.
 const PEER_PORTS: u16 = 2000;
 
-/// What hosts say are files, one after the other; there are so many of this length.
+/// Number and length of the files that hosts send one after the other.
 const FILES: u64 = 3;
 const FILE_BYTES: u64 = 7000;
 
-/// What one end of a connection is to do and has done.
+/// Goal and progress of one end of a connection.
 #[derive(Debug, Default)]
 struct End {
-    /// Bytes to write in all.
+    /// Total number of bytes to write.
     total: u64,
     written: u64,
     read: u64,
@@ -30,12 +30,12 @@ struct End {
 /// A connection: the peer's end and the host's.
 #[derive(Debug)]
 struct Pair {
-    /// What the host says.
+    /// The file that the host sends.
     file: FileId,
     revision: u32,
     /// The peer's port, if it opens the connection.
     port: u16,
-    /// The host opens the connection to this.
+    /// The listener to which the host opens the connection.
     listener: Option<ListenerId>,
     conn: Option<ConnId>,
     socket: Option<SocketId>,
@@ -44,24 +44,24 @@ struct Pair {
     peer_half_closes: bool,
     host_half_closes: bool,
     host_closes_first: bool,
-    /// The host wants to know times, and of those that it asked for.
+    /// Whether the host wants timestamps, and those that it asked for.
     wants_times: bool,
     timed: Option<Timed>,
-    /// The peer gives up when it has read so much.
+    /// Number of bytes read after which the peer aborts.
     peer_aborts_at: Option<u64>,
-    /// The host gives up when it has read so much.
+    /// Number of bytes read after which the host aborts.
     host_aborts_at: Option<u64>,
-    /// It need not come to a good end.
+    /// Whether the connection may fail.
     excused: bool,
     outcome: Option<CloseReason>,
-    /// The host's end is closed.
+    /// Whether the host's end is closed.
     host_done: bool,
 }
 
 #[derive(Debug)]
 pub struct Exchange {
     pairs: Vec<Pair>,
-    /// Each file has been changed so many times.
+    /// How often each file has changed.
     revisions: [u32; FILES as usize],
     next_port: u16,
     left: u64,
@@ -77,7 +77,7 @@ impl Exchange {
         }
     }
 
-    /// Another connection is opened, by one side or the other.
+    /// Opens another connection, from one side or the other.
     fn open(&mut self, machine: &mut Machine) {
         let by_host = machine.random.percent(30);
         let mut pair = Pair::new(&mut machine.random);
@@ -91,7 +91,7 @@ impl Exchange {
             let remote = endpoint(2, port);
             match machine.os.connect(machine.now, remote) {
                 Ok(socket) => pair.socket = Some(socket),
-                // As many sockets as may be.
+                // All sockets are in use.
                 Err(_) => return,
             }
             pair.listener = Some(machine.peers.listen(remote, 1));
@@ -104,7 +104,7 @@ impl Exchange {
         self.left -= 1;
     }
 
-    /// A peer opens a connection, or opens it again after it was refused.
+    /// Lets a peer open a connection, or open it again after a refusal.
     fn connect(&mut self, machine: &mut Machine, number: usize) {
         let port = self.next_port;
         self.next_port += 1;
@@ -120,7 +120,7 @@ impl Exchange {
     }
 
     fn accept(&mut self, machine: &mut Machine) {
-        // Some stay where they are; a wait tells of them again.
+        // Leave some connections where they are; the next wait reports them again.
         for _ in 0..1 + machine.random.below(3) {
             let mut calls = machine.os.calls(machine.now, &mut machine.host);
             let Some(socket) = calls.accept() else {
@@ -135,13 +135,13 @@ impl Exchange {
                     self.pairs[number].socket = Some(socket);
                     self.host_goes_on(machine, number);
                 }
-                // Of an attempt that the peer has given up.
+                // The connection of an attempt that the peer has given up.
                 _ => machine.os.close(machine.now, socket),
             }
         }
     }
 
-    /// The host reads all there is and writes what fits, in random portions.
+    /// Lets the host read all data and write as much as fits, in random portions.
     fn host_goes_on(&mut self, machine: &mut Machine, number: usize) {
         let pair = &mut self.pairs[number];
         let Some(socket) = pair.socket else { return };
@@ -245,7 +245,7 @@ impl Pair {
         self.host_done && self.outcome.is_some()
     }
 
-    /// Nobody repeats a lost reset, and what never began does not end: both sides give up by themselves.
+    /// Lets both sides give up: lost resets are not repeated, and a connection that never began does not end by itself.
     fn give_up(&mut self, machine: &mut Machine) {
         if let Some(conn) = self.conn {
             machine.peers.abort(conn);
@@ -259,7 +259,7 @@ impl Pair {
         self.host_done |= self.socket.is_none();
     }
 
-    /// Whether the connection is gone, and whether its data has come to an end.
+    /// Reads; returns whether the connection is gone, and whether its data has ended.
     fn host_reads(
         &mut self,
         number: usize,
@@ -319,7 +319,7 @@ impl Pair {
         Ok(())
     }
 
-    /// Sends what may be of interest; gives how many bytes.
+    /// Sends with random requests for timestamps; returns the number of bytes.
     fn host_writes_timed(
         &mut self,
         socket: SocketId,
@@ -338,12 +338,12 @@ impl Pair {
         Ok(taken as u64)
     }
 
-    /// What the host says is bytes of this name.
+    /// Returns the source of the symbolic bytes that the host sends.
     fn source(&self) -> u64 {
         u64::from(self.file.0 << 16 | self.revision) * 2 + 1
     }
 
-    /// Sends content of a file, from the adapter's cache as far as it is there; gives how many bytes.
+    /// Sends content of a file, from the adapter's cache where possible; returns the number of bytes.
     fn host_writes_file(
         &self,
         socket: SocketId,
@@ -420,7 +420,7 @@ impl Application for Exchange {
             }
             Event::Closed(reason) => {
                 pair.conn = None;
-                // Nobody listens yet, or between two adapters.
+                // There is no listener yet, or the host is between two adapters.
                 if reason == CloseReason::Refused && !pair.excused {
                     return self.connect(machine, number);
                 }

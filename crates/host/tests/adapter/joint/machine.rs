@@ -1,4 +1,4 @@
-//! Host, link, adapter, network and peers, and the bad luck that they have.
+//! Host, link, adapter, network and peers, with random faults.
 
 #[path = "../../common/patient.rs"]
 mod patient;
@@ -18,20 +18,20 @@ use baton_wire::{Span, Symbolic, Time};
 use std::fmt::{Debug, Formatter, Result};
 use tcp::tcp_config;
 
-/// Where the host's application listens.
+/// Port on which the host's application listens.
 pub const PORT: u16 = 80;
-/// When the adapter's clock began, on one that both have.
+/// Start of the adapter's clock, on a clock that host and adapter share.
 pub const EPOCH_NS: u64 = 1_000_000_007;
-/// Links lost in one run.
+/// Maximum number of links lost in one run.
 const MOST_LOSSES: u32 = 2;
 
-/// Sizes of everything.
+/// Sizes and other parameters.
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub host: OsLayerConfig,
     pub adapter: AdapterConfig,
     pub link: MemoryConfig,
-    /// Whether host and adapter look only when they are told to, or when their time has come; otherwise they look at any time.
+    /// Whether host and adapter run only when notified or when a timer is due; otherwise they run at any time.
     pub by_doorbell: bool,
     pub faults: bool,
     pub losses: bool,
@@ -51,11 +51,11 @@ pub struct Machine {
     pub config: Settings,
     pub random: Random,
     pub now: Time,
-    /// Somebody has told the host to look.
+    /// Whether the host has been notified.
     pub host_rings: bool,
     adapter_rings: bool,
     losses: u32,
-    /// The link refuses what it should take.
+    /// Whether the link currently refuses requests or responses.
     hampered: bool,
 }
 
@@ -81,7 +81,7 @@ fn batching(random: &mut Random, depth: u32, max_transfer_bytes: u32) -> Batchin
 }
 
 impl Settings {
-    /// Anything that can work.
+    /// Draws parameters that can work.
     pub fn draw(random: &mut Random) -> Self {
         let one_of = |random: &mut Random, choices: &[u32]| {
             choices[random.below(choices.len() as u64) as usize]
@@ -109,7 +109,7 @@ impl Settings {
             most_sockets: 10 + random.below(20) as u32,
             half_close: random.percent(50),
             nic_cache: NicCacheConfig {
-                // A block crosses as one transfer.
+                // A block is sent in one transfer.
                 enabled: transfer >= 512 && random.percent(60),
                 block_bytes: one_of(random, &[512, 2048]).min(transfer.next_power_of_two()),
                 ..NicCacheConfig::default()
@@ -161,7 +161,7 @@ impl Debug for Machine {
 }
 
 impl Machine {
-    /// A machine in which everything is drawn from `seed`.
+    /// Creates a machine in which everything is drawn from `seed`.
     pub fn new(seed: u64) -> Self {
         let mut random = Random::new(seed);
         let config = Settings::draw(&mut random);
@@ -275,7 +275,7 @@ impl Machine {
         did
     }
 
-    /// What the adapter's TCP has to say and to send.
+    /// Handles the events of the adapter's TCP and sends its segments.
     fn stack_settles(&mut self) {
         loop {
             let mut idle = true;
@@ -296,13 +296,13 @@ impl Machine {
         }
     }
 
-    // --- bad luck ---
+    // --- faults ---
 
     pub fn draws_a_loss(&mut self) -> bool {
         self.config.losses && self.losses < MOST_LOSSES && self.random.below(1000) < 3
     }
 
-    /// The adapter is gone, and there is a new one.
+    /// Replaces the adapter by a new one.
     pub fn lose_link(&mut self) {
         self.losses += 1;
         self.host.faults().cut();
@@ -342,7 +342,7 @@ impl Machine {
         faults.refuse_requests(requests);
         faults.refuse_responses(responses);
         faults.delay_dma(dma_polls);
-        // That there is room for responses again is told; that there is for requests is not.
+        // The adapter is notified when there is space for responses again, but not when there is space for requests.
         self.adapter_rings |= !responses;
     }
 
@@ -371,7 +371,7 @@ impl Machine {
         }
     }
 
-    /// Time goes on to the next thing that is due, or a little.
+    /// Advances the time to the next event that is due, or a little.
     pub fn pass_time(&mut self) {
         let due = [
             self.to_adapter.next_arrival(),
@@ -407,7 +407,7 @@ impl Machine {
 
     // --- the end ---
 
-    /// Nothing is left of any socket.
+    /// Asserts that no socket, request or buffer is in use.
     pub fn assert_empty(&self) {
         assert_eq!(self.os.outstanding(), 0);
         assert_eq!(self.host.free_buffers(), self.config.link.buffers);

@@ -1,4 +1,4 @@
-//! Both halves on a link in memory, with peers on a network that loses and reorders. Everything that happens is drawn from one seed; the
+//! Host and adapter on a link in memory, with peers on a network that loses and reorders. All events are drawn from one seed, and the
 //! invariants of both are checked after every event.
 
 mod exchange;
@@ -12,26 +12,26 @@ use std::fmt::Debug;
 use baton_host::Ready;
 use baton_tcp::{ConnId, Event};
 
-/// Work done without the application getting done is a deadlock.
+/// A run that takes more events than this is deadlocked.
 const MOST_EVENTS: u32 = 3_000_000;
 
-/// What runs on the host, and its peers.
+/// The application on the host, and its peers.
 trait Application: Debug {
-    /// Before anything happens.
+    /// Starts the application.
     fn start(&mut self, machine: &mut Machine);
-    /// The host's application is told something.
+    /// Handles a notification of the host's application.
     fn handle_ready(&mut self, machine: &mut Machine, ready: Ready);
-    /// Something happens to a peer's connection.
+    /// Handles an event of a peer's connection.
     fn handle_peer_event(&mut self, machine: &mut Machine, conn: ConnId, event: Event);
-    /// A peer does something of its own accord; false when there is nothing to do.
+    /// Lets a peer act by itself; returns false when there is nothing to do.
     fn act(&mut self, machine: &mut Machine) -> bool;
-    /// The adapter is gone, and there is a new one.
+    /// Handles the replacement of the adapter by a new one.
     fn handle_loss(&mut self, machine: &mut Machine);
-    /// All is done, and all sockets but the listeners are closed.
+    /// Returns whether all work is done and all sockets except listeners are closed.
     fn is_done(&self, machine: &Machine) -> bool;
 }
 
-/// What a run came to: the same for the same seed.
+/// Summary of a run, which is the same for the same seed.
 #[derive(Debug, PartialEq, Eq)]
 struct Summary {
     host: baton_host::adapter::OsLayerStats,
@@ -39,7 +39,7 @@ struct Summary {
     ended_at: baton_wire::Time,
 }
 
-/// Runs until all is done, then closes the listeners; nothing may be left after that.
+/// Runs until all work is done, then closes the listeners and asserts that nothing remains.
 fn run(mut machine: Machine, application: &mut impl Application) -> Summary {
     application.start(&mut machine);
     let mut closing = false;
@@ -49,7 +49,7 @@ fn run(mut machine: Machine, application: &mut impl Application) -> Summary {
             closing = true;
             machine.close_listeners();
         }
-        // A new adapter's cache may still be asked for when the last socket goes.
+        // A request to a new adapter's cache may still be pending when the last socket is closed.
         if closing && machine.os.sockets() == 0 && machine.os.outstanding() == 0 {
             machine.assert_empty();
             return machine.summary();
@@ -58,7 +58,7 @@ fn run(mut machine: Machine, application: &mut impl Application) -> Summary {
     panic!("stuck: {application:?} {machine:?}");
 }
 
-/// One thing happens, or time passes.
+/// Lets one random event happen, or time pass.
 fn event(machine: &mut Machine, application: &mut impl Application) {
     if machine.draws_a_loss() {
         machine.lose_link();
@@ -79,7 +79,7 @@ fn event(machine: &mut Machine, application: &mut impl Application) {
     }
 }
 
-/// One event-loop turn, or a part of one.
+/// Runs one turn of the event loop, or part of one.
 fn host_acts(machine: &mut Machine, application: &mut impl Application) -> bool {
     let mut acted = false;
     for _ in 0..1 + machine.random.below(4) {

@@ -1,4 +1,4 @@
-//! What a host asked of times, and whether it was told.
+//! Checks that the host gets the timestamps that it asked for.
 
 use super::machine::EPOCH_NS;
 use baton_bus::descriptor::Times;
@@ -8,11 +8,11 @@ use baton_testkit::Random;
 use baton_wire::{Stages, Symbolic, Time};
 use std::collections::VecDeque;
 
-/// Times of one connection.
+/// Timestamps of one connection.
 #[derive(Debug)]
 pub struct Timed {
     since_ns: u64,
-    /// The bytes that were written before they were counted.
+    /// Number of bytes that were written before timestamps were requested.
     first: u64,
     /// Bytes of interest by stage, and when they were written.
     asked: [VecDeque<(u32, u64)>; 3],
@@ -24,7 +24,7 @@ fn ns(now: Time) -> u64 {
 }
 
 impl Timed {
-    /// Asks for times of a connection that is open; none when there is no room now.
+    /// Asks for timestamps of an open connection; returns `None` if there is no space for the request now.
     pub fn begin(
         now: Time,
         os: &mut OsLayer<Symbolic>,
@@ -41,7 +41,7 @@ impl Timed {
         })
     }
 
-    /// Before a send.
+    /// Draws the stages to ask for, before a send.
     pub fn ask(&mut self, os: &mut OsLayer<Symbolic>, socket: SocketId, random: &mut Random) {
         self.stages = Stages::from_bits_truncate(random.below(8) as u8);
         let asked = SendTimes {
@@ -52,7 +52,7 @@ impl Timed {
         os.ask_times(socket, asked);
     }
 
-    /// After it: so many bytes were written by now, `taken` of them by it.
+    /// Records a send that accepted `taken` bytes; `written` is the total number of bytes so far.
     pub fn wrote(
         &mut self,
         now: Time,
@@ -69,7 +69,7 @@ impl Timed {
         }
     }
 
-    /// All that is told was asked for, in order, and happened after that; bytes that were read have arrived.
+    /// Checks that reported times were requested, are in order and not before the writes, and that arrival times are plausible.
     pub fn check(&mut self, now: Time, os: &mut OsLayer<Symbolic>, socket: SocketId) {
         while let Some(time) = os.poll_transmit_time(socket) {
             let asked = self.asked[time.stage as usize].pop_front();

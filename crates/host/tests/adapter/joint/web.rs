@@ -1,4 +1,4 @@
-//! The web server, unchanged, on sockets of the adapter.
+//! The unchanged web server on sockets of the adapter.
 
 use super::machine::{Machine, PORT, endpoint};
 use super::{Application, Summary, run};
@@ -11,7 +11,7 @@ use baton_wire::{Flow, Symbolic};
 use std::collections::VecDeque;
 use std::fmt::{Debug, Formatter, Result};
 
-/// A client: requests, one after the other or all at once, and what has come back.
+/// A client: requests, sent one after the other or all at once, and the responses.
 #[derive(Debug)]
 struct Client {
     port: u16,
@@ -92,7 +92,7 @@ impl Web {
 }
 
 impl Client {
-    /// Sends the next request, if it is time for it.
+    /// Sends the next request, if it is due.
     fn ask(&mut self, machine: &mut Machine) -> bool {
         let Some(conn) = self.conn else { return false };
         if !self.waiting.is_empty() && !self.pipelines {

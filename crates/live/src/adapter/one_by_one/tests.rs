@@ -1,4 +1,4 @@
-//! The order of pieces of work, and what does not fit into queues, with applications on links in memory.
+//! Tests of the order of pieces of work and of full queues, with applications on links in memory.
 
 use super::*;
 use baton_bus::HostLink;
@@ -11,14 +11,14 @@ use baton_testkit::{Random, endpoint, for_each_seed};
 use baton_wire::{Ecn, Endpoint, Flags, Header, Packet, SeqNr, encode_packet};
 use std::sync::{Arc, Mutex};
 
-/// Packets to this port are for the first application's host; it sends packets of its own, too.
+/// Packets to this port are for the first application's host, which also sends packets of its own.
 const HOST_PORT: u16 = 80;
-/// At this one the adapter listens.
+/// Port on which the adapter listens.
 const NIC_PORT: u16 = 81;
 const PACKETS: u32 = 1;
 const LISTENER: u32 = 2;
 
-/// One of the paper's schedulers, and what it has said.
+/// One of the paper's schedulers, and a record of its choices.
 #[derive(Clone, Debug)]
 struct Recorder {
     known: Scheduler,
@@ -48,10 +48,10 @@ impl Schedule for Recorder {
     }
 }
 
-/// What comes.
+/// What arrives.
 #[derive(Clone, Copy, Debug)]
 enum Arrival {
-    /// A frame for the host, or for TCP here.
+    /// A frame for the host or for TCP here.
     Frame { port: u16 },
     /// A packet that the host sends.
     HostPacket,
@@ -81,7 +81,7 @@ struct App {
     session: SessionId,
     host: MemoryHost<Bytes>,
     link: MemoryAdapter<Bytes>,
-    /// The next number that is free.
+    /// The next free socket number.
     next: u32,
 }
 
@@ -169,7 +169,7 @@ impl Desk {
         assert_eq!(put, Ok(1));
     }
 
-    /// A new socket.
+    /// Asks for a new socket.
     fn command(&mut self, app: usize) {
         let number = self.apps.0[app].next;
         self.apps.0[app].next += 1;
@@ -197,7 +197,7 @@ impl Desk {
         }
     }
 
-    /// The first segment of a connection.
+    /// Returns the first segment of a new connection.
     fn frame(&mut self, port: u16) -> Bytes {
         self.next_port += 1;
         packet(endpoint(2, self.next_port), endpoint(1, port))
@@ -211,7 +211,7 @@ impl Desk {
         }
     }
 
-    /// Does so many pieces of work; gives the frames that they sent.
+    /// Does up to `most` pieces of work and returns the number of frames sent.
     fn work(&mut self, most: usize) -> usize {
         let mut parts = Parts {
             host: &mut self.host,
@@ -229,7 +229,7 @@ impl Desk {
         sent
     }
 
-    /// Does all there is to do.
+    /// Does all pending work.
     fn run(&mut self) {
         self.look();
         self.work(10_000);
@@ -237,7 +237,7 @@ impl Desk {
         assert_eq!(waiting, QueueLengths::default());
     }
 
-    /// Sockets that an application has made.
+    /// Returns the number of sockets that an application has created.
     fn sockets(&self, app: usize) -> usize {
         self.adapter.row(self.apps.0[app].session).sockets
     }
@@ -250,7 +250,7 @@ fn firmware(scheduler: Scheduler) -> Config {
     }
 }
 
-/// What comes of pieces is done between those that have arrived.
+/// Returns whether a piece of work comes from an arrival. Pieces that follow from others are done in between.
 fn is_arrived(source: &Source) -> bool {
     !matches!(
         source,
@@ -258,7 +258,7 @@ fn is_arrived(source: &Source) -> bool {
     )
 }
 
-/// The order of the papers (handoff-policies 3.1): a packet of the host that comes last overtakes what waits for the NIC, or does not.
+/// The order of the papers (handoff-policies 3.1): only under host first does a later packet of the host overtake what waits for the NIC.
 #[test]
 fn packets_of_the_host_overtake_if_they_may() {
     use Source::*;
@@ -301,7 +301,7 @@ fn packets_of_the_host_overtake_if_they_may() {
     }
 }
 
-/// Whatever arrives, the live adapter takes up work in the order in which the queues that the simulated one has give it out.
+/// Whatever arrives, the live adapter takes up work in the order of the simulated adapter's queues.
 #[test]
 fn the_live_order_is_the_simulated_one() {
     for_each_seed(100, |seed| {
@@ -318,7 +318,7 @@ fn the_live_order_is_the_simulated_one() {
         let mut live = Desk::new(&config, None, 1);
         let live_order = Recorder::new(scheduler);
         live.one_by_one.set_schedule(Box::new(live_order.clone()));
-        // Its requests are taken in, and never carried out.
+        // Takes in the requests but never carries them out.
         let mut other = Desk::new(&config, None, 1);
         let order = Recorder::new(scheduler);
         let mut simulated: Dispatch<u16> = Dispatch::new(&config);
@@ -407,7 +407,7 @@ fn each_queue_drops_by_its_name() {
     assert_eq!(desk.host.stack().stats().segments_received, 2);
 }
 
-/// What is waiting takes on-board memory, whatever becomes of it.
+/// Waiting frames occupy on-board memory, whatever happens to them later.
 #[test]
 fn frames_without_memory_are_dropped_by_name() {
     let config = Config {
@@ -431,7 +431,7 @@ fn frames_without_memory_are_dropped_by_name() {
     }
 }
 
-/// One that asks for much keeps the other waiting for no more than its queue holds, and one that takes no answers not at all.
+/// An application with many requests delays another by no more than its queue holds, and one that takes no answers does not delay it.
 #[test]
 fn two_applications_get_their_turns() {
     let config = Config {
@@ -452,7 +452,7 @@ fn two_applications_get_their_turns() {
         desk.look();
         desk.work(100);
     }
-    // So many answers that its ring and its queue are full.
+    // Enough answers to fill its ring and its queue.
     desk.apps.0[0].host.faults().refuse_responses(true);
     for _ in 0..400 {
         desk.command(0);

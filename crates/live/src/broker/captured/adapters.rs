@@ -1,4 +1,4 @@
-//! Adapters that come, and end in order.
+//! Adapters that attach, and end in order.
 
 use super::entry::{Entry, Taker};
 use super::{Captured, CapturedStats, LISTEN};
@@ -13,12 +13,12 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 impl Captured {
-    /// The adapter, if there is one.
+    /// Returns the adapter, if there is one.
     pub(in crate::broker) fn adapter(&self) -> Option<Arc<Session>> {
         self.lock().adapter.clone()
     }
 
-    /// An adapter has come. Gives it back if there is one.
+    /// Attaches an adapter. Fails with the process ID of the current adapter if there is one.
     pub(in crate::broker) fn attach(&self, session: Arc<Session>) -> Result<(), u32> {
         let mut flows = self.lock();
         if let Some(other) = &flows.adapter {
@@ -30,8 +30,8 @@ impl Captured {
         Ok(())
     }
 
-    /// An adapter has come whose broker is gone: what stands in its memory is its own, as far as it can be. Gives the process of another one if
-    /// there is one. Frames go by this broker's flows from [`Captured::take_over`] on.
+    /// Attaches an adapter whose broker has disappeared, and accepts the content of its memory as far as it is plausible. Fails with the
+    /// process ID of the current adapter if there is one. Frames follow this broker's flows once [`Captured::take_over`] is called.
     pub(in crate::broker) fn adopt(&self, session: &Arc<Session>) -> Result<(), u32> {
         let mut flows = self.lock();
         if let Some(other) = &flows.adapter {
@@ -46,7 +46,7 @@ impl Captured {
                 continue;
             }
             if owner == Owner::Broker {
-                // The broker before this one was about to put it back, and its socket is gone with that.
+                // The previous broker was putting it back, and the new socket has disappeared with that broker.
                 self.ask(&flow, &at.record.last());
                 at.vacate(number);
                 lost += 1;
@@ -54,12 +54,12 @@ impl Captured {
             }
             let found = self.reader().read(&flow).ok().flatten();
             if owner == Owner::Application && found.is_some_and(|found| found.state != LISTEN) {
-                // The broker before this one was about to take it out, and the kernel has it still.
+                // The previous broker was taking it out, and the kernel still has it.
                 at.vacate(number);
                 continue;
             }
             if self.lookup.insert(&flow).is_err() {
-                // There are no more flows in the memory than the map has room for.
+                // The map has space for as many flows as the memory.
                 continue;
             }
             let entry = Entry {
@@ -88,10 +88,10 @@ impl Captured {
         Ok(())
     }
 
-    /// Puts the programs that find packets in the place of those that its adapter has kept there.
+    /// Replaces the programs that the adapter has kept at the interface by this broker's.
     ///
     /// # Errors
-    /// These are none of the interface's.
+    /// The programs are not attached to this interface.
     pub(in crate::broker) fn take_over(
         &self,
         links: impl IntoIterator<Item = OwnedFd>,
@@ -100,7 +100,7 @@ impl Captured {
         self.lookup.take_over(links, mode)
     }
 
-    /// An adapter has ended in order: what it still had it has reset, and what applications have of it they bring back.
+    /// Handles an adapter that has ended in order: it has reset its connections, and applications bring back those whose state they have.
     pub(in crate::broker) fn part(&self, session: &Arc<Session>) {
         let mut flows = self.lock();
         if !flows.is_current(session) {
@@ -122,21 +122,21 @@ impl Captured {
         }
     }
 
-    /// All connections are to go back to the kernel, and none is to leave it.
+    /// Asks for all connections to go back to the kernel. No more connections leave it.
     pub(in crate::broker) fn close(&self) {
         if let Some(adapter) = &self.lock().adapter {
             adapter.memory.closed.store(1, Ordering::Relaxed);
         }
     }
 
-    /// Connections that are not the kernel's again after that: on the adapter, or with an application that has still to bring them back.
-    /// More than there can be as long as the adapter has not heard.
+    /// Returns the number of connections that are still away after that: on the adapter, or with an application that has yet to bring them
+    /// back. Larger than any possible number until the adapter has noticed.
     pub(in crate::broker) fn left(&self) -> u64 {
         let flows = self.lock();
         let Some(adapter) = &flows.adapter else {
             return flows.entries.len() as u64;
         };
-        // In this order: what leaves the adapter in between is counted twice rather than not at all.
+        // In this order, a connection that leaves the adapter in between is counted twice rather than not at all.
         let on_adapter = adapter.memory.on_adapter.load(Ordering::Acquire);
         let entries = flows.entries.values();
         let away = entries.filter(|entry| entry.place().owner().1 == Owner::Application);

@@ -1,4 +1,4 @@
-//! A flow, and all there are.
+//! A captured flow, and the set of all of them.
 
 use super::stats::CapturedStats;
 use crate::broker::memory::{CAPACITY, Place};
@@ -14,7 +14,7 @@ use std::collections::hash_map::Entry as MapEntry;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Notices that wait to be told of at most; those that come after are not told of.
+/// Maximum number of pending notices; later ones are discarded.
 const MOST_NOTICES: usize = 4096;
 
 /// A flow whose packets come to the adapter.
@@ -22,11 +22,11 @@ const MOST_NOTICES: usize = 4096;
 pub(super) struct Entry {
     pub(super) session: Arc<Session>,
     pub(super) place: u32,
-    /// Its number among those that have had the place.
+    /// Number of the connection among those that have had the place.
     pub(super) number: u32,
-    /// Who took it out of the kernel, and may put it back.
+    /// The client that took the connection out of the kernel and may put it back.
     pub(super) taker: Taker,
-    /// Since when that application is gone, or not known.
+    /// Time since which the client has been disconnected or unknown.
     pub(super) orphan: Option<Instant>,
 }
 
@@ -42,7 +42,7 @@ impl Entry {
         &self.session.memory.places[self.place as usize]
     }
 
-    /// What its adapter has left of it, with its data.
+    /// Returns what the adapter has recorded of the connection, with its data.
     pub(super) fn remains(&self) -> (Said, Bytes) {
         let said = self.place().record.read();
         let data = match &said {
@@ -52,12 +52,12 @@ impl Entry {
         (said, data)
     }
 
-    /// Whether this application may put it back. Of one that nobody has asked for since the broker before this one is gone, any of the same user
-    /// may, and has it from then on.
+    /// Returns whether this client may put the connection back. If the broker was replaced and nobody has asked for the connection since,
+    /// any client of the same user may, and owns the connection from then on.
     pub(super) fn belongs_to(&mut self, taker: Taker) -> bool {
         let is_free = self.taker.number == NOBODY;
         if is_free && (taker.user == 0 || taker.user == self.taker.user) {
-            // Its user stays the one that it is counted for.
+            // The connection still counts towards its original user.
             self.taker.number = taker.number;
             self.orphan = None;
         }
@@ -65,20 +65,20 @@ impl Entry {
     }
 }
 
-/// An application's connection to the broker.
+/// A client's connection to the broker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::broker) struct Taker {
-    /// Its number.
+    /// Number of the client.
     pub(in crate::broker) number: u64,
-    /// Who the application belongs to.
+    /// User of the client.
     pub(in crate::broker) user: u32,
 }
 
-/// The number of none.
+/// Number that no client has.
 const NOBODY: u64 = u64::MAX;
 
 impl Taker {
-    /// An application of this user that has not asked for anything yet.
+    /// Returns a client of this user that has not asked for anything yet.
     pub(super) fn unknown(user: u32) -> Self {
         let number = NOBODY;
         Self { number, user }
@@ -88,22 +88,22 @@ impl Taker {
 #[derive(Debug, Default)]
 pub(super) struct Flows {
     pub(super) entries: FxHashMap<Flow, Entry>,
-    /// How many of them each user has.
+    /// Number of entries per user.
     of_users: FxHashMap<u32, usize>,
     pub(super) adapter: Option<Arc<Session>>,
-    /// In that one's memory.
+    /// Free places in the memory of `adapter`.
     pub(super) free: FreePlaces,
     pub(super) notices: VecDeque<BrokerNotice>,
     pub(super) stats: CapturedStats,
-    /// Flows that the kernel has had back for a moment, oldest first: the adapter may still have packets of them.
+    /// Flows that went back to the kernel recently, oldest first: the adapter may still have packets of them.
     pub(super) returned: VecDeque<(Instant, Flow)>,
 }
 
-/// Connections of one user that is not root: half of all, so that others find room, too.
+/// Maximum number of connections per user other than root: half of all, so that others can have some, too.
 const MOST_OF_USER: usize = CAPACITY / 2;
-/// Packets of a connection that has gone back arrive within this time.
+/// Time within which late packets of a connection that has gone back arrive.
 const LONGEST_STRAY: Duration = Duration::from_secs(5);
-/// Flows of which that is known.
+/// Maximum number of flows in `returned`.
 const MOST_RETURNED: usize = 65_536;
 
 impl Flows {
@@ -123,13 +123,13 @@ impl Flows {
         Some(entry)
     }
 
-    /// Whether a user has as many connections out of the kernel as one may have who is not root.
+    /// Returns whether a user other than root has the maximum number of connections out of the kernel.
     pub(super) fn has_its_share(&self, user: u32) -> bool {
         let count = self.of_users.get(&user);
         user != 0 && count.is_some_and(|count| *count >= MOST_OF_USER)
     }
 
-    /// A connection has gone back to the kernel.
+    /// Records that a connection has gone back to the kernel.
     pub(super) fn note_returned(&mut self, flow: &Flow) {
         let is_old = |(since, _): &(Instant, Flow)| since.elapsed() > LONGEST_STRAY;
         while self.returned.len() >= MOST_RETURNED || self.returned.front().is_some_and(is_old) {
@@ -138,11 +138,11 @@ impl Flows {
         self.returned.push_back((Instant::now(), *flow));
     }
 
-    /// Whether the adapter may have packets of a flow.
+    /// Returns whether the adapter may have packets of a flow.
     pub(super) fn knows(&self, flow: &Flow) -> bool {
         let is_it =
             |(since, other): &(Instant, Flow)| other == flow && since.elapsed() <= LONGEST_STRAY;
-        // What has come back last is asked for most.
+        // Connections that came back recently are asked for most.
         self.entries.contains_key(flow) || self.returned.iter().rev().any(is_it)
     }
 

@@ -1,4 +1,4 @@
-//! What becomes of the connections of an adapter that is gone without a word.
+//! What happens to the connections of an adapter that has disappeared without detaching.
 
 use super::Captured;
 use super::entry::{Entry, Flows, Taker};
@@ -11,25 +11,26 @@ use bytes::Bytes;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// After an adapter was killed an application that lives sees it by its link, and the broker by its stream.
+/// After an adapter is killed, the maximum time between the moments at which applications and the broker notice it.
 const LONGEST_DOUBT: Duration = Duration::from_secs(1);
 
-/// Why a connection of an adapter that is gone cannot be taken back.
+/// Reason why a connection of an adapter that has disappeared cannot be taken back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotRecovered {
-    /// The application has not handed it over, or it is lost already.
+    /// The application has not handed over the connection, or the connection is lost already.
     #[error("a connection that was not handed over by this application, or was reset")]
     NotTaken,
-    /// The adapter has it.
+    /// The adapter has the connection.
     #[error("the adapter has the connection")]
     Alive,
-    /// The application has not got it in this state, or not last.
+    /// The application was never given this state of the connection, or a later one was given out since.
     #[error("the state is not the one in which the connection was given out last")]
     OtherState,
 }
 
 impl Captured {
-    /// An adapter is gone without a word. No packet of its connections reaches the kernel; those of which data was under way are lost.
+    /// Handles an adapter that has disappeared without detaching. No packet of its connections reaches the kernel, and those with data in
+    /// flight are lost.
     pub(in crate::broker) fn bury(&self, session: &Arc<Session>) {
         let mut flows = self.lock();
         if !flows.is_current(session) {
@@ -44,12 +45,12 @@ impl Captured {
             if !of_session(&entry) {
                 continue;
             }
-            // Whoever comes next must not have them.
+            // The next adapter must not get their packets.
             let _ = self.lookup.hold(flow);
             let place = entry.place();
             match (place.owner().1, place.stage(), place.record.read()) {
                 (Owner::Over, ..) | (_, Stage::Finished, _) => over.push(*flow),
-                // It is being put back.
+                // The broker is putting the connection back.
                 (Owner::Broker, ..) => {}
                 _ if entry.orphan.is_some() => lost.push((*flow, Loss::Abandoned)),
                 (Owner::Application, ..) | (_, _, Said::Untouched) => moving += 1,
@@ -71,7 +72,7 @@ impl Captured {
         self.changed.notify_all();
     }
 
-    /// Waits a moment until a connection of `taker` is as it should be: an application may hear of an adapter's end before the broker does.
+    /// Waits briefly until a connection of `taker` is ready, because an application may notice an adapter's end before the broker does.
     pub(super) fn lock_once(
         &self,
         flow: &Flow,
@@ -98,18 +99,18 @@ impl Captured {
         }
     }
 
-    /// A connection whose adapter is gone goes on in the kernel.
+    /// Counts a connection that continues in the kernel after its adapter has disappeared.
     pub(in crate::broker) fn count_recovered(&self) {
         self.lock().stats.recovered += 1;
     }
 
-    /// A connection whose adapter is gone cannot go on.
+    /// Gives up a connection that cannot continue after its adapter has disappeared.
     pub(in crate::broker) fn lose(&self, flow: &Flow, loss: Loss) {
         self.give_up(&mut self.lock(), vec![(*flow, loss)]);
     }
 
-    /// Lets go of connections that are lost: their peers are asked where they are, and the kernel answers by a reset. The places are free after that:
-    /// if this process is killed meanwhile, the broker after it finds them.
+    /// Gives up lost connections: asks their peers for their sequence numbers, so that the kernel answers with a reset. The places are
+    /// freed only after that, so that if this process is killed, the next broker finds them.
     pub(super) fn give_up(&self, flows: &mut Flows, lost: Vec<(Flow, Loss)>) {
         for (flow, loss) in lost {
             let Some(entry) = flows.entries.get(&flow) else {
@@ -118,7 +119,7 @@ impl Captured {
             if !entry.is_given_up() {
                 continue;
             }
-            // There is nothing to be done about a kernel without memory.
+            // Nothing can be done about a kernel without memory.
             let _ = self.lookup.remove(&flow);
             self.ask(&flow, &entry.place().record.last());
             if self.forget(flows, &flow) {
@@ -129,7 +130,7 @@ impl Captured {
     }
 
     pub(super) fn ask(&self, flow: &Flow, words: &[u32; WORDS]) {
-        // A peer that is not asked hears of it when it sends something.
+        // A peer that is not asked finds out when it sends something.
         if let Some(last) = decode(*flow, &without_data(words), Bytes::new(), now_ms()) {
             self.question(&last, true);
         }

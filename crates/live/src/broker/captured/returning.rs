@@ -11,22 +11,23 @@ use bytes::Bytes;
 use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// An adapter has found a broker that has just begun by then.
+/// Time within which an adapter finds a broker that has just started.
 const LONGEST_ADOPTION: Duration = Duration::from_secs(1);
 
-/// A connection that is the broker's while it is put back.
+/// A connection that the broker owns while putting it back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::broker) struct Returning {
-    /// Its socket is to be one of IPv6.
+    /// Whether its new socket must be an IPv6 socket.
     pub(in crate::broker) is_wide: bool,
 }
 
 impl Captured {
-    /// `taker` brings a connection back in this state; if it `waits`, after the end of an adapter that has it. Nobody else can have it from here
-    /// on: it is [let go](Captured::let_go) or [lost](Captured::lose).
+    /// Begins to put back a connection that `taker` returns in this state. With `waits`, first waits until the connection is back with the
+    /// application or its adapter has disappeared. From here on nobody else can have the connection, until it is [let go](Captured::let_go)
+    /// or [lost](Captured::lose).
     ///
     /// # Errors
-    /// It was not taken out for `taker`, the adapter has it, or the state is not that in which it was given to the application last.
+    /// The connection was not taken out for `taker`, the adapter has it, or the state is not the one that the application was last given.
     pub(in crate::broker) fn begin_return(
         &self,
         state: &Portable<Bytes>,
@@ -59,7 +60,7 @@ impl Captured {
         }
     }
 
-    /// The same where an adapter is gone that had the connection, of which the application has no state.
+    /// Begins to put back a connection that was on an adapter that has disappeared, and whose state the application does not have.
     pub(in crate::broker) fn begin_recovery(
         &self,
         flow: &Flow,
@@ -80,7 +81,7 @@ impl Captured {
         }
     }
 
-    /// The flows, once this one is among them. After a broker was killed, its adapter brings the next one what it has in a moment.
+    /// Locks the flows, once they contain this one. After a broker was killed, its adapter soon brings all its connections to the next one.
     fn lock_once_known(&self, flow: &Flow) -> MutexGuard<'_, Flows> {
         let mut flows = self.lock();
         while !flows.entries.contains_key(flow) && flows.adapter.is_none() {
@@ -94,7 +95,7 @@ impl Captured {
         flows
     }
 
-    /// Waits until a connection of `taker` is its own again, or its adapter gone.
+    /// Waits until a connection is back with its application, or its adapter has disappeared.
     fn lock_once_back(
         &self,
         flow: &Flow,
@@ -105,8 +106,8 @@ impl Captured {
         })
     }
 
-    /// Has the peer of a connection that nobody has any more say something, which the kernel answers by a reset. An application has named it, and
-    /// is not believed: what is sent says nothing of its choice, and nothing is sent where the kernel has such a connection.
+    /// Makes the peer of a connection that nobody has any more send something, which the kernel answers with a reset. The application that
+    /// named the connection is not trusted: it cannot choose the content, and nothing is sent if the kernel has such a connection.
     fn rouse(&self, flow: &Flow) {
         let is_own = self.addresses.contains(&flow.local.addr);
         let is_there = || {
@@ -120,13 +121,13 @@ impl Captured {
 }
 
 impl Entry {
-    /// Nobody else can have a connection any more that is given up. False if somebody has it by now.
+    /// Makes the broker the owner of a connection that is given up. Returns false if its owner has just changed.
     pub(super) fn is_given_up(&self) -> bool {
         let (place, owner) = (self.place(), self.place().owner().1);
         owner == Owner::Broker || place.pass(self.number, owner, Owner::Broker)
     }
 
-    /// The broker has it now, unless its owner is another by now.
+    /// Makes the broker the owner, unless the owner is no longer `from`.
     fn claim(&self, from: Owner) -> Result<Returning, NotRecovered> {
         let place = self.place();
         let is_wide = place.is_wide();

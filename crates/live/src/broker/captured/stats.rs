@@ -1,30 +1,30 @@
-//! What is counted of connections that move.
+//! Counters of connections that move.
 
 use serde::Serialize;
 
-/// What was counted.
+/// Counters of connections that move.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CapturedStats {
-    /// Flows now.
+    /// Current number of flows.
     pub flows: u64,
-    /// Flows so far.
+    /// Number of flows so far.
     pub captured: u64,
     /// Of these, flows that went back to the kernel.
     pub let_go: u64,
-    /// And those whose connection came to its end on the adapter or on the way.
+    /// Flows whose connection ended on the adapter or on the way.
     pub ended: u64,
-    /// Packets that came to the adapter and went on to the kernel, because the connection was there again.
+    /// Packets that came to the adapter and were passed to the kernel, because the connection was back there.
     pub injected: u64,
-    /// Connections that went on in the kernel after their adapter had been killed.
+    /// Connections that continued in the kernel after their adapter was killed.
     pub recovered: u64,
-    /// Connections that were reset because their adapter had been killed.
+    /// Connections that were reset because their adapter was killed.
     pub reset: u64,
-    /// Connections that stayed in the kernel because their user had its share of the adapter.
+    /// Connections that stayed in the kernel because their user had reached its share of the adapter.
     pub over_share: u64,
 }
 
 impl CapturedStats {
-    /// In the order in which they stand in the memory.
+    /// Returns the counters in the order in which they are stored in the memory.
     fn fields(&mut self) -> [&mut u64; 8] {
         let Self {
             flows,

@@ -1,4 +1,4 @@
-//! What an adapter asks for.
+//! Requests of an adapter.
 
 use super::requests::Refusal;
 use super::{Shared, refuse};
@@ -27,7 +27,7 @@ pub(super) struct Programs {
 }
 
 impl Shared {
-    /// Takes in an adapter, if there is none, and gives it what it needs.
+    /// Attaches an adapter, if there is none, and sends it what it needs.
     pub(super) fn attach(
         &self,
         stream: &UnixStream,
@@ -44,12 +44,12 @@ impl Shared {
         let mut files = vec![session.memory.as_fd()];
         files.extend(self.captured.lookup().links());
         let mode = self.captured.lookup().steering().mode();
-        // An adapter that does not hear it is found to be gone by what follows.
+        // If the adapter does not receive this, the next receive finds that it has disappeared.
         let _ = self.welcome_adapter(stream, mode, &files);
         Ok(session)
     }
 
-    /// Takes in an adapter whose broker is gone, if there is no other. Gives the programs that it has kept at the interface, too.
+    /// Attaches an adapter of a former broker, if there is no other adapter. Also returns the programs that it has kept at the interface.
     pub(super) fn adopt(
         &self,
         stream: &UnixStream,
@@ -116,7 +116,7 @@ impl Shared {
         Ok(Session::new(memory, pid.unsigned_abs(), tcp, policy))
     }
 
-    /// What an adapter asks for, until it ends or is gone.
+    /// Serves an adapter until it detaches or disappears.
     pub(super) fn serve_adapter(
         &self,
         stream: &UnixStream,
@@ -143,7 +143,7 @@ impl Shared {
                         break;
                     }
                 }
-                // That the kernel takes no packets this way is as if it had lost them.
+                // If the kernel does not accept the packet, that is like packet loss.
                 INJECT => drop(self.captured.inject_stray(&message.body)),
                 DETACH => {
                     self.captured.part(session);
@@ -153,9 +153,9 @@ impl Shared {
                 _ => {}
             }
         }
-        // Whoever was killed before that has no sockets: its packets are dropped from then on.
+        // An adapter that was killed before TAKE_OVER has no sockets: its packets are dropped from then on.
         let _ = self.take_over(programs);
-        // At the broker's own end it is the stream that is gone.
+        // When the broker itself ends, it has closed the stream.
         if !self.ends.load(Ordering::Relaxed) {
             self.captured.bury(session);
         }

@@ -1,4 +1,4 @@
-//! An application, or an adapter, that asks.
+//! Serves a client: an application or an adapter.
 
 use super::requests::{Answer, Refusal};
 use super::{Shared, refuse};
@@ -16,27 +16,27 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A message is whole within this time after its first byte, and an answer is read, whatever comes and goes meanwhile.
+/// Maximum time from the first byte of a message to its last, and to send an answer, however slowly the bytes trickle.
 const LONGEST_MESSAGE: Duration = Duration::from_secs(5);
 /// Between two looks whether there is memory again.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
-/// Serves one who asks, who is not trusted.
+/// Serves a client, which is not trusted.
 pub(super) struct Serving<'a> {
     shared: &'a Arc<Shared>,
-    /// It does not block.
+    /// Non-blocking.
     stream: Arc<UnixStream>,
     pid: i32,
     taker: Taker,
-    /// It has asked for a connection.
+    /// Whether the client has asked for a connection.
     has_asked: bool,
 }
 
-/// Why it is not served any longer.
+/// Why a client is no longer served.
 enum End {
-    /// It is gone, or breaks off.
+    /// The client has disconnected, possibly in the middle of a message.
     Gone,
-    /// It has reached a limit; it is told why, if that helps.
+    /// The client has hit a limit. It is told the reason, if that helps.
     Limit(Limit, Option<Refusal>),
 }
 
@@ -63,7 +63,7 @@ impl<'a> Serving<'a> {
         }
     }
 
-    /// Until it is gone, is something else than an application that asks, or has reached a limit.
+    /// Serves the client until it disconnects, becomes a subscriber or an adapter, or hits a limit.
     pub(super) fn serve(mut self) {
         if let Err(End::Limit(limit, refusal)) = self.serve_requests() {
             self.shared.limits.count(limit);
@@ -71,7 +71,7 @@ impl<'a> Serving<'a> {
                 let _ = refuse(&self.stream, &refusal);
             }
         }
-        // All connections are looked at for that.
+        // This goes through all connections.
         if self.has_asked {
             self.shared.captured.abandon(self.taker);
         }
@@ -91,7 +91,7 @@ impl<'a> Serving<'a> {
                 }
                 ATTACH | ADOPT => {
                     drop((memory, turn));
-                    // An adapter is the broker's user's, or root's.
+                    // An adapter runs as the broker's user or root.
                     self.stream.set_nonblocking(false)?;
                     if self.serve_adapter(message) {
                         return Ok(());
@@ -103,7 +103,7 @@ impl<'a> Serving<'a> {
         }
     }
 
-    /// The next request, the memory that it has if it is no small one, and the turn that it is served in.
+    /// Receives the next request. Also returns the memory charged for it, unless it is small, and the turn in which to serve it.
     fn receive(&self) -> Result<(Message, Option<Share>, Share), End> {
         let user = self.taker.user;
         let mut incoming = Incoming::default();
@@ -113,10 +113,10 @@ impl<'a> Serving<'a> {
             if waited.is_err_and(|error| error.kind() == io::ErrorKind::TimedOut) {
                 return Err(End::Limit(Limit::LateMessage, None));
             }
-            // While bytes are read others of this user wait, too: reading takes time, as answering does.
+            // Other requests of this user wait while bytes are read, because reading takes time, as serving does.
             let turn = self.shared.limits.turn(user);
             let progress = match incoming.read(&self.stream, Most::of) {
-                // What has no body is whole at once.
+                // A message without a body is complete at once.
                 Ok(Progress::Announced(len)) if len <= MOST_SMALL_BYTES => {
                     incoming.read(&self.stream, Most::of)
                 }
@@ -143,7 +143,7 @@ impl<'a> Serving<'a> {
         }
     }
 
-    /// Memory for a message that comes, until which its bytes wait in the socket.
+    /// Takes memory for a message. Until then the message's bytes wait in the socket.
     fn memory_for(&self, bytes: u64, limit: Instant) -> Result<Share, End> {
         let limits = &self.shared.limits;
         let mut has_waited = false;
@@ -161,7 +161,7 @@ impl<'a> Serving<'a> {
         }
     }
 
-    /// Does what it is asked for, and answers. What takes long takes no turn.
+    /// Serves a request and sends the answer. Requests that take long use no turn.
     fn answer(&mut self, message: Message, memory: Option<Share>, turn: Share) -> Result<(), End> {
         let (shared, user) = (self.shared, self.taker.user);
         self.has_asked |= matches!(message.kind, TAKE | GIVE_BACK | RECLAIM | RECOVER | KNOWS);
@@ -170,7 +170,7 @@ impl<'a> Serving<'a> {
                 drop(turn);
                 None
             }
-            // Nothing that is answered at length before what was answered has been read.
+            // A long answer is not produced before earlier ones have been read.
             TAKE if shared.limits.is_out_of_memory(user) => {
                 drop(turn);
                 let limit = Instant::now() + LONGEST_MESSAGE;
@@ -208,11 +208,11 @@ impl<'a> Serving<'a> {
         })
     }
 
-    /// Whether it was an adapter, which is gone now.
+    /// Serves an adapter until it detaches or disappears. Returns false if the adapter was refused.
     fn serve_adapter(&self, message: Message) -> bool {
         let (shared, stream, user, pid) = (self.shared, &self.stream, self.taker.user, self.pid);
         let session = match message.kind {
-            // A broker that has no programs is about to end, and says why.
+            // A broker without programs is about to end and reports the reason itself.
             ATTACH if shared.attach_programs().is_err() => return true,
             ATTACH => shared
                 .attach(stream, &message.body, user, pid)

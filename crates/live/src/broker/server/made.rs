@@ -1,4 +1,4 @@
-//! Which sockets the broker has made for whom: the system takes them for the broker's own.
+//! Records for which user the broker has created each socket, because for the system these sockets belong to the broker.
 
 use crate::repair::option;
 use rustc_hash::FxHashMap;
@@ -7,10 +7,10 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Sockets that are known at most. An older one cannot be taken out of the kernel again: its connection stays there.
+/// Maximum number of recorded sockets. Older ones cannot be taken out of the kernel again: their connections stay there.
 const MOST: usize = 1 << 17;
 
-/// Users of sockets, by the kernel's cookie of each, which no other socket ever gets.
+/// Users of sockets, by the kernel's cookie of the socket, which is never reused.
 #[derive(Debug, Default)]
 pub(super) struct Made(Mutex<Sockets>);
 
@@ -22,10 +22,10 @@ struct Sockets {
 }
 
 impl Made {
-    /// A socket was made for this user.
+    /// Records that a socket was created for this user.
     ///
     /// # Errors
-    /// The kernel does not tell its cookie.
+    /// The kernel does not report the socket's cookie.
     pub(super) fn add(&self, socket: BorrowedFd<'_>, user: u32) -> io::Result<()> {
         let cookie = cookie_of(socket)?;
         let mut sockets = self.lock();
@@ -39,10 +39,10 @@ impl Made {
         Ok(())
     }
 
-    /// Whether a socket was made for this user.
+    /// Returns whether a socket was created for this user.
     ///
     /// # Errors
-    /// The kernel does not tell its cookie.
+    /// The kernel does not report the socket's cookie.
     pub(super) fn is_of(&self, socket: BorrowedFd<'_>, user: u32) -> io::Result<bool> {
         Ok(self.lock().users.get(&cookie_of(socket)?) == Some(&user))
     }

@@ -1,4 +1,4 @@
-//! What applications ask for.
+//! Requests of applications.
 
 use super::Shared;
 use crate::broker::captured::{CaptureError, NotRecovered, Returning, Taker};
@@ -22,10 +22,10 @@ use rustix::net::{AddressFamily, SocketType, sockopt};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// A connection with more unread data stays in the kernel: its state has to come back as a message.
+/// Maximum unread data of a connection that can move: its state must fit into a message on the way back.
 const MOST_UNREAD_BYTES: usize = MOST_STATE_BYTES - MOST_SMALL_BYTES;
 
-/// What is answered to a request that is done.
+/// The answer to a request that was carried out.
 #[derive(Debug, Default)]
 pub(super) struct Answer {
     pub(super) body: Vec<u8>,
@@ -47,7 +47,7 @@ impl From<OwnedFd> for Answer {
     }
 }
 
-/// Why the broker does not do what it is asked for.
+/// Reason why the broker refuses a request.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Refusal {
     #[error("a request without a socket")]
@@ -105,7 +105,7 @@ pub(super) enum Refusal {
 }
 
 impl Shared {
-    /// Does what an application of this user asks for; gives what is to be answered.
+    /// Carries out a request of an application and returns the answer.
     pub(super) fn handle(&self, message: Message, taker: Taker) -> Result<Answer, Refusal> {
         let user = taker.user;
         match message.kind {
@@ -143,13 +143,13 @@ impl Shared {
         Ok(self.take(socket, is_wide, taker)?.into())
     }
 
-    /// Whether this user may ask for what concerns all.
+    /// Checks that this user is an operator.
     fn check_operator(&self, user: u32) -> Result<(), Refusal> {
         let may = user == 0 || user == self.starter;
         may.then_some(()).ok_or(Refusal::NotOperator)
     }
 
-    /// Whether this user may be the adapter. One that has dropped root has the broker's own user when it comes to the next broker.
+    /// Checks that this user may be the adapter. At the next broker, an adapter that has dropped root has the broker's own user.
     pub(super) fn check_adapter(&self, user: u32) -> Result<(), Refusal> {
         let is_own = user == rustix::process::getuid().as_raw();
         is_own
@@ -158,7 +158,7 @@ impl Shared {
             .or_else(|_| self.check_operator(user))
     }
 
-    /// Whether this user may ask for this socket. Says whether it is one of IPv6.
+    /// Checks that this user may move this socket. Returns whether it is an IPv6 socket.
     fn check(&self, socket: BorrowedFd<'_>, user: u32) -> Result<bool, Refusal> {
         let family = sockopt::socket_domain(socket).map_err(|_| Refusal::NotTcp)?;
         let is_ip = matches!(family, AddressFamily::INET | AddressFamily::INET6);
@@ -178,7 +178,7 @@ impl Shared {
         }
     }
 
-    /// Packets first: none of the connection's reaches a kernel that does not know it any more.
+    /// Redirects the packets first, so that none of the connection's packets reaches a kernel that no longer knows the connection.
     fn take(
         &self,
         socket: BorrowedFd<'_>,
@@ -233,7 +233,7 @@ impl Shared {
             .inspect_err(|_| drop(self.lose(&flow, Loss::NotTaken)))?;
         self.made.add(socket.as_fd(), taker.user)?;
         if let Some(fin) = fin {
-            // Without it the application waits for an end that the peer has told long ago; nothing better can be done.
+            // If this fails, the application waits for an end that the peer has sent long ago; nothing better can be done.
             let _ = self.captured.inject(&fin);
         }
         Ok(socket)
@@ -241,7 +241,8 @@ impl Shared {
 
     // --- after the end of an adapter that was killed ---
 
-    /// A connection was on the adapter: it comes back as that has left it, if the application has seen the same of it.
+    /// Restores a connection that was on an adapter that was killed, in the state in which the adapter left it, provided that the
+    /// application has sent and received as much.
     fn recover(&self, body: &[u8], taker: Taker) -> Result<OwnedFd, Refusal> {
         let Recovery {
             flow,

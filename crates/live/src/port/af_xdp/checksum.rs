@@ -1,16 +1,17 @@
-//! Frames whose TCP checksum the kernel has left to hardware: within a machine nobody computes it. A packet socket is told of them; an
-//! AF_XDP socket is not, and has to look. The field then has the sum of the pseudo header, to which the rest is to be added.
+//! Completes TCP checksums that the kernel has left to hardware: within a machine nothing computes them. A packet socket is informed about
+//! such frames; an AF_XDP socket is not, and has to detect them. Their checksum field contains the sum of the pseudo header, without the
+//! segment.
 
 use baton_wire::Checksum;
 use std::ops::Range;
 
 const ETHERNET_BYTES: usize = 14;
 const TCP: u8 = 6;
-/// Where the field is in a TCP header.
+/// Offset of the checksum field in a TCP header.
 const FIELD: usize = 16;
 
-/// Computes the checksum of a TCP segment if that was left to hardware; says whether it was. The payload is read only if the field is
-/// what it would be then, which is by chance in one of 65,536 finished segments.
+/// Computes the checksum of a TCP segment if it was left to hardware; returns whether it was. The payload is read only if the field has the
+/// value that it would have in that case, which happens by chance in one of 65,536 finished segments.
 pub(super) fn finish(frame: &mut [u8]) -> bool {
     let Some((pseudo, place)) = tcp_of(frame) else {
         return false;
@@ -22,7 +23,7 @@ pub(super) fn finish(frame: &mut [u8]) -> bool {
         return false;
     };
     let [high, low] = pseudo.to_bytes();
-    // A finished field is the complement of a sum, this one the sum itself.
+    // The field of a finished segment is the complement of a sum; here it would be the sum itself.
     if *field != [!high, !low] {
         return false;
     }
@@ -34,7 +35,7 @@ pub(super) fn finish(frame: &mut [u8]) -> bool {
     true
 }
 
-/// The sum of the pseudo header, and where the segment is, of a whole packet without extension headers.
+/// Returns the sum of the pseudo header, and the range of the segment, if the packet is complete and has no extension headers.
 fn tcp_of(frame: &[u8]) -> Option<(Checksum, Range<usize>)> {
     let (ethernet, packet) = frame.split_at_checked(ETHERNET_BYTES)?;
     let (addresses, start, end) = match *ethernet.last_chunk()? {
@@ -68,7 +69,7 @@ fn tcp_of(frame: &[u8]) -> Option<(Checksum, Range<usize>)> {
 mod tests {
     use super::*;
 
-    /// An IPv4 and an IPv6 segment of 40 bytes of data; the field is as `field` makes it of the pseudo header's sum.
+    /// Returns an IPv4 and an IPv6 segment with 40 bytes of data; `field` computes the checksum field from the sum of the pseudo header.
     fn segments(field: impl Fn(Checksum, &[u8]) -> [u8; 2]) -> [Vec<u8>; 2] {
         let mut segment = [0_u8; 60];
         for (at, byte) in segment.iter_mut().enumerate() {
@@ -98,7 +99,7 @@ mod tests {
         let of_kernel = |pseudo: Checksum, _: &[u8]| pseudo.to_bytes().map(|byte| !byte);
         let of_wire = segments(|pseudo, segment| pseudo.add_bytes(segment).to_bytes());
         for (frame, finished) in segments(of_kernel).into_iter().zip(of_wire) {
-            // Padding behind the packet does not change it.
+            // Padding after the packet does not change the result.
             for padding in [0, 6] {
                 let [mut frame, finished] =
                     [&frame, &finished].map(|bytes| [&bytes[..], &[9; 6][..padding]].concat());
@@ -121,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_finished_checksum_that_looks_like_the_other_is_told_apart() {
-        // Two bytes of the data make the whole sum that of the pseudo header.
+        // Choose the last two bytes of the data so that the whole sum equals that of the pseudo header.
         for mut frame in segments(|pseudo, _| pseudo.to_bytes().map(|byte| !byte)) {
             let end = frame.len();
             frame[end - 2..].fill(0);

@@ -1,4 +1,4 @@
-//! The memory of a socket's frames (UMEM): equal chunks, each of which belongs to this process or to the kernel.
+//! The memory of a socket's frames (UMEM): chunks of equal size, each of which belongs to this process or to the kernel.
 #![allow(unsafe_code)]
 
 use crate::port::mapping::Mapping;
@@ -7,7 +7,7 @@ use rustix::net::xdp::{XdpUmemReg, XdpUmemRegFlags};
 use std::io;
 use std::os::fd::BorrowedFd;
 
-/// Chunks of frames.
+/// Memory that is divided into chunks.
 #[derive(Debug)]
 pub(super) struct Frames {
     mapping: Mapping,
@@ -15,10 +15,10 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    /// `chunks` of `chunk_bytes` each, a power of two.
+    /// Allocates `chunks` chunks of `chunk_bytes` each, a power of two.
     ///
     /// # Errors
-    /// There is no memory.
+    /// There is not enough memory.
     pub(super) fn new(chunks: u32, chunk_bytes: usize) -> io::Result<Self> {
         Ok(Self {
             mapping: Mapping::anonymous(chunks as usize * chunk_bytes)?,
@@ -29,7 +29,7 @@ impl Frames {
     /// Shares the memory with the kernel, which keeps it until socket `fd` is closed.
     ///
     /// # Errors
-    /// So much memory may not be pinned (ENOBUFS).
+    /// This amount of memory may not be pinned (ENOBUFS).
     pub(super) fn register(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
         let len = self.mapping.len();
         let request = XdpUmemReg {
@@ -43,39 +43,39 @@ impl Frames {
         Ok(set_xdp_umem_reg(fd, request)?)
     }
 
-    /// Where each chunk starts.
+    /// Returns the address at which each chunk starts.
     pub(super) fn addresses(&self) -> impl Iterator<Item = u64> + use<> {
         (0..self.mapping.len() as u64).step_by(self.chunk_bytes)
     }
 
-    /// Where the chunk starts that a frame at `address` is in.
+    /// Returns the start of the chunk that contains `address`.
     pub(super) fn chunk_of(&self, address: u64) -> u64 {
         address & !(self.chunk_bytes as u64 - 1)
     }
 
-    /// A received frame.
+    /// Returns a received frame.
     ///
     /// # Safety
-    /// The kernel has given the chunk back by the receive ring, and has not been given it since, nor is it while the frame is borrowed.
+    /// The kernel must have returned the chunk through the receive ring, and must not own it again until the borrow of the frame ends.
     pub(super) unsafe fn received(&mut self, address: u64, len: u32) -> &mut [u8] {
         let place = self.mapping.at(address as usize, len as usize);
-        // SAFETY: `at` has checked that the place is in the mapping, which is initialised from the start; the caller vouches that
-        // the kernel does not use it, and `self` is borrowed by nobody else.
+        // SAFETY: `at` has checked that the range is within the mapping, which is initialised; the caller guarantees that the kernel does
+        // not use it, and `self` is borrowed exclusively.
         unsafe { std::slice::from_raw_parts_mut(place, len as usize) }
     }
 
-    /// Copies a frame to the start of a chunk, from where it is to be sent.
+    /// Copies a frame that is to be sent to the start of a chunk.
     ///
     /// # Safety
-    /// The chunk is none that the kernel has.
+    /// The kernel must not own the chunk.
     ///
     /// # Panics
-    /// The frame is longer than a chunk.
+    /// Panics if the frame is longer than a chunk.
     pub(super) unsafe fn write(&mut self, address: u64, frame: &[u8]) {
         assert!(frame.len() <= self.chunk_bytes, "the frame fits");
         let place = self.mapping.at(address as usize, frame.len());
-        // SAFETY: `at` has checked that the place is in the mapping; the caller vouches that nobody else uses it, and `self` is borrowed
-        // by nobody else.
+        // SAFETY: `at` has checked that the range is within the mapping; the caller guarantees that the kernel does not use it, and `self`
+        // is borrowed exclusively.
         unsafe { place.copy_from_nonoverlapping(frame.as_ptr(), frame.len()) };
     }
 }

@@ -1,8 +1,8 @@
 //! AF_XDP sockets on an interface, one for each of its receive queues.
 //!
-//! Of the crates with such sockets, `xdpilone` is given on under the EUPL only and `xsk-rs` builds C libraries. `xdp` knows neither when the
-//! kernel needs to be woken nor whether it copies, and its packets are pointers that are `unsafe` to receive and to send. System calls and
-//! structures are `rustix`'s; what is left is the four rings.
+//! Of the crates with such sockets, `xdpilone` is licensed under the EUPL only and `xsk-rs` builds C libraries. `xdp` knows neither when
+//! the kernel needs a wakeup nor whether it copies, and its packets are pointers that are `unsafe` to receive and to send. `rustix`
+//! provides the system calls and structures; this module implements the four rings.
 
 mod checksum;
 mod frames;
@@ -29,31 +29,31 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Ethernet header and a VLAN tag, which come on top of the MTU.
+/// Length of the Ethernet header and a VLAN tag, which are added to the MTU, bytes.
 const LINK_OVERHEAD: usize = 14 + 4;
-/// Bytes before each frame that the kernel keeps for programs (XDP_PACKET_HEADROOM).
+/// Space that the kernel reserves for programs before each frame, bytes (XDP_PACKET_HEADROOM).
 const HEADROOM: usize = 256;
-/// Sizes that a chunk can have, bytes.
+/// Possible sizes of a chunk, bytes.
 const CHUNKS: [usize; 2] = [2048, LARGEST_CHUNK];
 const LARGEST_CHUNK: usize = 4096;
 
-/// A queue whose socket was closed is free only a moment later; so long is it tried.
+/// How long binding is retried: a queue stays busy for a moment after its socket was closed.
 const LONGEST_BIND: Duration = Duration::from_secs(3);
 const BIND_AGAIN: Duration = Duration::from_millis(10);
 
-/// After so long a device is asked again that had no room.
+/// Time after which a device that had no space is asked again.
 const KICK_AGAIN: Span = Span::from_us(100);
 
-/// Sizes and habits of AF_XDP sockets.
+/// Configuration of AF_XDP sockets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AfXdpConfig {
-    /// The mode of the program that takes all frames; without, the native one where the driver has it.
+    /// Mode of the program that takes all frames; `None` selects native mode where the driver supports it.
     pub mode: Option<Mode>,
-    /// Frames are copied even where the driver can do without.
+    /// Whether frames are copied even if the driver supports zero copy.
     pub copies: bool,
-    /// Frames that each queue has room for on their way in; a power of two.
+    /// Number of received frames for which each queue has space; a power of two.
     pub receive_frames: u32,
-    /// Frames that each queue has room for on their way out; a power of two.
+    /// Number of frames to send for which each queue has space; a power of two.
     pub transmit_frames: u32,
 }
 
@@ -68,43 +68,43 @@ impl Default for AfXdpConfig {
     }
 }
 
-/// AF_XDP sockets: frames come to them before the kernel's stack sees them, so that it does not see them at all.
+/// AF_XDP sockets. They receive frames before the kernel's stack, which never sees these frames.
 ///
-/// Frames are sent one by one, on the first queue; beside a kernel whose driver does not work on the sockets' memory, but cuts segments, by a
-/// packet socket, which gives it runs of them as one packet.
+/// Frames are sent one by one, on the first queue. If the kernel keeps using the interface and has to copy frames, but the interface
+/// supports segmentation offload, a packet socket sends instead: it passes runs of segments to the kernel as one packet.
 #[derive(Debug)]
 pub struct AfXdp {
-    /// The program that takes all frames; none where a [`Lookup`] takes some.
+    /// The program that takes all frames; `None` if a [`Lookup`] takes some of them.
     steering: Option<Steering>,
     queues: Vec<Queue>,
-    /// What sends in their place.
+    /// The packet socket that sends instead of the queues.
     transmit: Option<Transmit>,
-    /// Ready when one of several queues is.
+    /// Ready when any of several queues is.
     any: Option<Any>,
-    /// The queue that is looked at first.
+    /// The queue from which frames are received first.
     next: usize,
     watched: Watched,
     longest: usize,
     mode: Mode,
     arena: Arena,
     drops: PortDrops,
-    /// Checksums may have been left to hardware that does not exist.
+    /// Whether checksums may have been left to hardware that does not exist.
     finishes: bool,
-    /// Frames whose checksum was computed here.
+    /// Number of frames whose checksum was computed here.
     finished: u64,
-    /// Frames that were given to the kernel.
+    /// Number of frames that were passed to the kernel.
     writes: u64,
-    /// When the device is asked again that had no room for what is in the ring.
+    /// When to wake up the device again, which had no space for frames in the ring.
     again: Option<Time>,
 }
 
 type SetSocket<'a> = dyn Fn(u32, BorrowedFd<'_>) -> io::Result<()> + 'a;
 
-/// What sees to it that frames come to sockets.
+/// The programs that direct frames to the sockets.
 struct Taps<'a> {
     mode: Mode,
     queues: u32,
-    /// From here on frames of this queue come to this socket.
+    /// Directs the frames of a queue to a socket from now on.
     set_socket: Box<SetSocket<'a>>,
 }
 
@@ -119,12 +119,12 @@ impl<'a> Taps<'a> {
 }
 
 impl AfXdp {
-    /// Takes all frames that the interface `name` in this thread's network namespace receives: its kernel gets none any more.
+    /// Takes all frames that the interface `name` in this thread's network namespace receives: the kernel receives none of them any more.
     ///
     /// # Errors
     /// See [`XdpError`].
     pub fn open(name: &str, config: &AfXdpConfig) -> Result<Self, XdpError> {
-        // Refuses what cannot be used before anything happens to it.
+        // Refuse an unsuitable interface before changing anything.
         check_mtu(&interface::link_info(name)?)?;
         let steering = Steering::of_everything(name, config.mode)?;
         let mut port = Self::on(name, config, &steering)?;
@@ -132,7 +132,7 @@ impl AfXdp {
         Ok(port)
     }
 
-    /// Takes those frames of the interface `name` that a lookup on it finds to be the adapter's.
+    /// Takes the frames of the interface `name` that a lookup on it assigns to the adapter.
     ///
     /// # Errors
     /// See [`XdpError`].
@@ -144,7 +144,7 @@ impl AfXdp {
         Self::from_taps(name, config, &Taps::of(lookup.steering()))?.beside_kernel(name)
     }
 
-    /// The same where the lookup is a broker's.
+    /// Takes the frames that the lookup of a broker assigns to the adapter.
     ///
     /// # Errors
     /// See [`XdpError`].
@@ -161,7 +161,7 @@ impl AfXdp {
         Self::from_taps(name, config, &taps)?.beside_kernel(name)
     }
 
-    /// Whatever the kernel may receive on the interface has to be received here, too.
+    /// Checks that the port can receive every frame that the kernel may receive on the interface, and selects how frames are sent.
     fn beside_kernel(mut self, name: &str) -> Result<Self, XdpError> {
         let takes_parts = self.queues.iter().all(Queue::takes_parts);
         if !takes_parts {
@@ -194,7 +194,7 @@ impl AfXdp {
         let interface = interface::index(name)?;
         let fits = |chunk: &usize| longest_frame(&link) + HEADROOM <= *chunk;
         let chunk = CHUNKS.into_iter().find(fits);
-        // A driver works on the sockets' memory only where its own program runs.
+        // A driver supports zero copy only if its own code runs the program.
         let copies = config.copies || taps.mode == Mode::Generic || chunk.is_none();
         let chunk = chunk.unwrap_or(LARGEST_CHUNK);
         let open = |number| {
@@ -228,31 +228,31 @@ impl AfXdp {
         })
     }
 
-    /// Copies of its sockets, by queue.
+    /// Returns duplicates of the sockets, by queue.
     ///
     /// # Errors
-    /// There are no descriptors left.
+    /// There are no free descriptors.
     pub(crate) fn copy_sockets(&self) -> io::Result<Vec<OwnedFd>> {
         let copy = |queue: &Queue| queue.fd().try_clone_to_owned();
         self.queues.iter().map(copy).collect()
     }
 
-    /// Where frames are taken from.
+    /// Returns the mode of the program that takes the frames.
     pub fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// Whether the driver works on the sockets' memory, so that the kernel copies no frame, on all queues.
+    /// Returns whether all queues use zero copy: the driver accesses the sockets' memory, and the kernel copies no frame.
     pub fn is_zero_copy(&self) -> bool {
         self.queues.iter().all(Queue::is_zero_copy)
     }
 
-    /// Sockets that it has, one for each receive queue.
+    /// Returns the number of sockets, one for each receive queue.
     pub fn queues(&self) -> usize {
         self.queues.len()
     }
 
-    /// Has what [`Port::fd`] gives tell when there is room to send, or not any more.
+    /// Sets whether [`Port::fd`] also becomes ready when there is space to send.
     fn wait_for_room(&mut self, waits: bool) -> io::Result<()> {
         match &mut self.any {
             Some(any) => any.wait_for_room(self.queues[0].fd(), waits),
@@ -260,7 +260,7 @@ impl AfXdp {
         }
     }
 
-    /// Has the kernel send what is in the ring; false if the interface is down.
+    /// Wakes up the kernel to send the frames in the ring; returns false if the interface is down.
     fn kick(&mut self, now: Time) -> io::Result<bool> {
         let kicked = self.queues[0].kick()?;
         let holds_back = kicked != Kicked::LinkDown && self.queues[0].holds_back();
@@ -277,8 +277,8 @@ impl AfXdp {
             let Ok(statistics) = queue.statistics() else {
                 continue;
             };
-            // A frame is dropped for want of a chunk, or because it is longer than one and may not come in several. For want of the
-            // first chunk the fill ring counts it, too; for want of more nobody does.
+            // A frame is dropped because no chunk is free, or because it is longer than a chunk and may not be split over several. If the
+            // first chunk is missing, the fill ring counts this as well; if a later one is missing, nothing else counts it.
             let no_chunk = match queue.takes_parts() {
                 true => statistics.rx_dropped,
                 false => statistics.rx_fill_ring_empty_descs.unwrap_or_default(),
@@ -335,7 +335,7 @@ impl Port for AfXdp {
             batch.sent(put);
             self.writes += put as u64;
             if !self.kick(now)? {
-                // What is in the ring leaves when the interface is up again.
+                // Frames in the ring are sent when the interface is up again.
                 self.drops.add(PortDrop::LinkDown, batch.len() as u64);
                 batch.sent(batch.len());
             }
@@ -377,12 +377,12 @@ impl Port for AfXdp {
     }
 }
 
-/// The MTU, an Ethernet header and a VLAN tag, bytes.
+/// Returns the sum of the MTU, an Ethernet header and a VLAN tag, bytes.
 fn longest_frame(link: &LinkInfo) -> usize {
     usize::from(link.mtu) + LINK_OVERHEAD
 }
 
-/// Whether the interface's frames fit into a chunk each.
+/// Checks that each of the interface's frames fits into a chunk.
 fn check_mtu(link: &LinkInfo) -> Result<(), XdpError> {
     match longest_frame(link) + HEADROOM <= LARGEST_CHUNK {
         true => Ok(()),
@@ -394,15 +394,16 @@ fn check_mtu(link: &LinkInfo) -> Result<(), XdpError> {
     }
 }
 
-/// Whether frames may come from memory rather than from a wire: there nobody computes checksums, and nobody cuts.
+/// Returns whether frames may come from memory rather than from a wire: then their checksums may be missing, and they may be
+/// super-segments.
 fn is_virtual(name: &str) -> Result<bool, InterfaceError> {
     let driver = Driver::of(name)?;
-    // A device of a virtual machine has a place on a bus, too.
+    // Devices of virtual machines report a bus address too.
     let is_guest = matches!(&*driver.name, "virtio_net" | "vif");
     Ok(is_guest || matches!(&*driver.bus, "" | "N/A" | "tun" | "tap"))
 }
 
-/// Binds a socket to its queue, which may take a moment to get free.
+/// Binds a socket to its queue, which may stay busy for a moment.
 fn bind(
     queue: &mut Queue,
     name: &str,

@@ -1,4 +1,4 @@
-//! The socket of one queue, with its rings and its frames.
+//! The socket of one queue, with its rings and frames.
 #![allow(unsafe_code)]
 
 use super::AfXdpConfig;
@@ -20,43 +20,43 @@ use rustix::net::{
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// An AF_XDP socket. Each chunk of its frames is in one place: in the fill ring, at the kernel or in the receive ring; or among the
-/// free ones, in the transmit ring, at the kernel or in the completion ring.
+/// An AF_XDP socket. Each receive chunk is in the fill ring, in the kernel or in the receive ring; each transmit chunk is in the free list,
+/// in the transmit ring, in the kernel or in the completion ring.
 #[derive(Debug)]
 pub(super) struct Queue {
     fill: Producer<u64>,
     receive: Consumer<XdpDesc>,
     transmit: Producer<XdpDesc>,
     completion: Consumer<u64>,
-    /// Chunks to send from.
+    /// Transmit chunks that are free.
     free: Vec<u64>,
-    /// Closed before the frames go.
+    /// Closed before the frames are freed.
     fd: OwnedFd,
     frames: Frames,
-    /// Frames come that are longer than a chunk, in several.
+    /// Whether frames longer than a chunk are received in several chunks.
     takes_parts: bool,
-    /// What has come of such a frame.
+    /// The part of such a frame that has been received so far.
     parts: Vec<u8>,
-    /// Times that the kernel was called to look at the rings.
+    /// Number of calls that woke up the kernel to process the rings.
     wakeups: u64,
 }
 
-/// What became of a call to send.
+/// Outcome of a call to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kicked {
-    /// The kernel has done what it could.
+    /// The kernel has sent as many frames as it could.
     Done,
-    /// The same, and it dropped so many frames.
+    /// The kernel has sent as many frames as it could, and dropped this number of frames.
     Dropped(u64),
     /// The interface is down.
     LinkDown,
 }
 
 impl Queue {
-    /// Makes a socket, not bound yet, for frames in chunks of `chunk_bytes`.
+    /// Creates a socket with chunks of `chunk_bytes`, without binding it.
     ///
     /// # Errors
-    /// There is no permission, no memory, or the kernel has no such sockets.
+    /// The process lacks the permission, there is not enough memory, or the kernel does not support AF_XDP sockets.
     pub(super) fn new(config: &AfXdpConfig, chunk_bytes: usize) -> io::Result<Self> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let fd = socket_with(AddressFamily::XDP, SocketType::RAW, flags, None)?;
@@ -89,11 +89,11 @@ impl Queue {
         })
     }
 
-    /// Binds it to a queue of an interface. Unless `copies`, the driver writes to its memory and reads from it, where it can; otherwise
-    /// the kernel copies, and where it can (Linux 6.6 and later) also frames that are longer than a chunk.
+    /// Binds the socket to a queue of an interface. Unless `copies` is set, uses zero copy if the driver supports it. Otherwise the kernel
+    /// copies, and splits frames that are longer than a chunk if it supports this (Linux 6.6 and later).
     ///
     /// # Errors
-    /// EBUSY if the queue has another socket, also for a moment after that was closed.
+    /// EBUSY if the queue has another socket, also for a moment after that socket was closed.
     pub(super) fn bind(&mut self, interface: u32, queue: u32, copies: bool) -> io::Result<()> {
         let try_with = |flags| {
             let flags = flags | SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP;
@@ -112,12 +112,12 @@ impl Queue {
         }
     }
 
-    /// Whether frames come that are longer than a chunk.
+    /// Returns whether frames longer than a chunk are received.
     pub(super) fn takes_parts(&self) -> bool {
         self.takes_parts
     }
 
-    /// Whether the driver works on its memory, and nothing is copied.
+    /// Returns whether the driver accesses the socket's memory, without copies.
     pub(super) fn is_zero_copy(&self) -> bool {
         xdp_options(&self.fd)
             .is_ok_and(|options| options.contains(XdpOptionsFlags::XDP_OPTIONS_ZEROCOPY))
@@ -127,14 +127,14 @@ impl Queue {
         self.fd.as_fd()
     }
 
-    /// Lets `use_it` have received frames, at most `most`; says how many there were.
+    /// Passes at most `most` received frames to `use_it`; returns the number of frames.
     pub(super) fn receive(&mut self, most: usize, mut use_it: impl FnMut(&mut [u8])) -> usize {
         let (mut count, mut taken) = (0, 0);
         while count < most
             && let Some(descriptor) = self.receive.take()
         {
             taken += 1;
-            // SAFETY: the kernel has given the chunk back by the receive ring; it is given it again below, after the frame was used.
+            // SAFETY: the kernel has returned the chunk through the receive ring; the chunk is given back below, after the frame was used.
             let frame = unsafe { self.frames.received(descriptor.addr, descriptor.len) };
             let continues = descriptor.options.contains(XdpDescOptions::XDP_PKT_CONTD);
             if continues || !self.parts.is_empty() {
@@ -147,23 +147,23 @@ impl Queue {
                 use_it(frame);
             }
             count += usize::from(!continues);
-            // The ring has room for all chunks that are used to receive.
+            // The ring has space for all receive chunks.
             self.fill.put(self.frames.chunk_of(descriptor.addr));
         }
         if taken > 0 {
             self.receive.release();
             self.fill.publish();
         }
-        // A driver that works on the memory itself may wait for it.
+        // A zero-copy driver may wait for free chunks.
         if self.fill.needs_wakeup() {
             self.wakeups += 1;
-            // That nothing comes of it now is no failure.
+            // A failure is harmless here.
             let _ = recv(&self.fd, &mut [0_u8; 0], RecvFlags::DONTWAIT);
         }
         count
     }
 
-    /// Puts frames into the transmit ring, as many as find room; says how many. They leave with [`Queue::kick`].
+    /// Puts as many frames into the transmit ring as fit; returns their number. [`Queue::kick`] sends them.
     pub(super) fn put<'a>(&mut self, frames: impl ExactSizeIterator<Item = &'a [u8]>) -> usize {
         while let Some(address) = self.completion.take() {
             self.free.push(self.frames.chunk_of(address));
@@ -173,7 +173,7 @@ impl Queue {
         let room = room.min(self.free.len());
         for frame in frames.take(room) {
             let address = self.free.pop().expect("as many as there is room for");
-            // SAFETY: a free chunk is not the kernel's: it never was, or has come back by the completion ring.
+            // SAFETY: a free chunk does not belong to the kernel: it never did, or has come back through the completion ring.
             unsafe { self.frames.write(address, frame) };
             self.transmit.put(XdpDesc {
                 addr: address,
@@ -185,13 +185,13 @@ impl Queue {
         room
     }
 
-    /// Whether frames are in the transmit ring that the kernel must be called for.
+    /// Returns whether the transmit ring contains frames for which the kernel must be called.
     pub(super) fn holds_back(&self) -> bool {
         self.transmit.pending() > 0 && self.transmit.needs_wakeup()
     }
 
-    /// Calls the kernel to send what is in the ring, until it has taken all or can take no more now: where it copies, it takes 32 frames
-    /// at a call.
+    /// Calls the kernel to send the frames in the ring, until it has taken all or cannot take more now: if it copies, each call takes at
+    /// most 32 frames.
     ///
     /// # Errors
     /// The interface is gone.
@@ -202,7 +202,7 @@ impl Queue {
             self.wakeups += 1;
             match send(&self.fd, &[], SendFlags::DONTWAIT) {
                 Ok(_) | Err(Errno::AGAIN | Errno::NOBUFS | Errno::INTR) => {}
-                // The driver has dropped one, which has left the ring.
+                // The driver has dropped a frame, which has left the ring.
                 Err(Errno::BUSY) => dropped += 1,
                 Err(Errno::NETDOWN) => return Ok(Kicked::LinkDown),
                 Err(error) => return Err(error.into()),
@@ -217,10 +217,10 @@ impl Queue {
         })
     }
 
-    /// What the kernel has counted.
+    /// Returns the kernel's counters of the socket.
     ///
     /// # Errors
-    /// The kernel does not tell.
+    /// Errors of the system call.
     pub(super) fn statistics(&self) -> io::Result<XdpStatistics> {
         Ok(xdp_statistics(&self.fd)?)
     }

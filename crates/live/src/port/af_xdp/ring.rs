@@ -1,5 +1,5 @@
-//! Rings between this process and the kernel (AF_XDP in the kernel's documentation): one side puts in, the other takes out, and each
-//! tells the other how far it has come by an index that only it writes.
+//! Rings between this process and the kernel (AF_XDP in the kernel's documentation): one side adds entries, the other removes them, and
+//! each side publishes its progress in an index that only it writes.
 #![allow(unsafe_code)]
 
 use crate::port::mapping::Mapping;
@@ -13,12 +13,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 #[derive(Debug)]
 struct Ring<T> {
     mapping: Mapping,
-    /// Where in the mapping the indices, the flags and the entries are.
+    /// Offsets of the indices, the flags and the entries in the mapping.
     producer: usize,
     consumer: usize,
     flags: Option<usize>,
     entries: usize,
-    /// Entries, a power of two.
+    /// Number of entries, a power of two.
     size: u32,
     _entry: PhantomData<T>,
 }
@@ -44,15 +44,15 @@ impl<T: Copy> Ring<T> {
         })
     }
 
-    /// A word that the kernel looks at too.
+    /// Returns a word that the kernel accesses too.
     fn word(&self, offset: usize) -> &AtomicU32 {
         let place = self.mapping.at(offset, size_of::<AtomicU32>()).cast();
-        // SAFETY: the kernel has told this place for a word, so it is aligned to one; `at` has checked that it is in the mapping, which
-        // lives as long as the ring. Both sides access it atomically only.
+        // SAFETY: the kernel has reported this offset as that of a word, so it is aligned; `at` has checked that it is in the mapping,
+        // which lives as long as the ring. Both sides access the word atomically only.
         unsafe { AtomicU32::from_ptr(place) }
     }
 
-    /// The place of an entry, by the index of either side.
+    /// Returns the address of an entry, by the index of either side.
     fn entry(&self, index: u32) -> *mut T {
         let slot = (index & (self.size - 1)) as usize;
         let offset = self.entries + slot * size_of::<T>();
@@ -60,21 +60,21 @@ impl<T: Copy> Ring<T> {
     }
 }
 
-/// The end of a ring that puts entries in.
+/// The end of a ring that adds entries.
 #[derive(Debug)]
 pub(super) struct Producer<T> {
     ring: Ring<T>,
-    /// Entries put in so far, with those that the kernel was not told of.
+    /// Number of entries added so far, including unpublished ones.
     put: u32,
-    /// Entries that the kernel had taken out when it was last looked.
+    /// Number of entries that the kernel had removed at the last check.
     taken: u32,
 }
 
 impl<T: Copy> Producer<T> {
-    /// Maps the ring of socket `fd` that is at `page_offset`.
+    /// Maps the ring of socket `fd` at `page_offset`.
     ///
     /// # Errors
-    /// It was not set up, or there is no memory.
+    /// The ring was not set up, or there is not enough memory.
     pub(super) fn new(
         fd: BorrowedFd<'_>,
         size: u32,
@@ -89,7 +89,7 @@ impl<T: Copy> Producer<T> {
         })
     }
 
-    /// Entries that find room now, or `enough` of them.
+    /// Returns the number of entries for which the ring has space, at most `enough`.
     pub(super) fn room(&mut self, enough: u32) -> u32 {
         let room = |taken: u32| self.ring.size - self.put.wrapping_sub(taken);
         if room(self.taken) < enough {
@@ -98,30 +98,30 @@ impl<T: Copy> Producer<T> {
         (self.ring.size - self.put.wrapping_sub(self.taken)).min(enough)
     }
 
-    /// Puts one in, for which there must be room. The kernel sees it after [`Producer::publish`].
+    /// Adds an entry, for which there must be space. The kernel sees the entry after [`Producer::publish`].
     pub(super) fn put(&mut self, entry: T) {
         debug_assert!(self.pending() < self.ring.size, "there is room");
-        // SAFETY: the place is in the mapping and aligned, as rings start at a cache line. The kernel reads it only once it has been
-        // told of it, and is done with what was there before, as `room` has seen with `Acquire`.
+        // SAFETY: the entry is in the mapping and aligned, as rings start at a cache line. The kernel reads the entry only after `publish`,
+        // and has finished reading the previous entry in this slot, as `room` has observed with `Acquire`.
         unsafe { self.ring.entry(self.put).write(entry) };
         self.put = self.put.wrapping_add(1);
     }
 
-    /// Tells the kernel of what was put in.
+    /// Makes all added entries visible to the kernel.
     pub(super) fn publish(&mut self) {
         let producer = self.ring.word(self.ring.producer);
         producer.store(self.put, Ordering::Release);
     }
 
-    /// Entries that the kernel has not taken out yet.
+    /// Returns the number of entries that the kernel has not removed yet.
     pub(super) fn pending(&self) -> u32 {
         let taken = self.ring.word(self.ring.consumer).load(Ordering::Acquire);
         self.put.wrapping_sub(taken)
     }
 
-    /// Whether the kernel looks at the ring only when it is called.
+    /// Returns whether the kernel processes the ring only when it is called.
     pub(super) fn needs_wakeup(&self) -> bool {
-        // Without flags it was not asked to say.
+        // Without flags, the ring does not report this.
         self.ring.flags.is_none_or(|flags| {
             let flags = self.ring.word(flags).load(Ordering::Relaxed);
             flags & XdpRingFlags::XDP_RING_NEED_WAKEUP.bits() != 0
@@ -129,21 +129,21 @@ impl<T: Copy> Producer<T> {
     }
 }
 
-/// The end of a ring that takes entries out.
+/// The end of a ring that removes entries.
 #[derive(Debug)]
 pub(super) struct Consumer<T> {
     ring: Ring<T>,
-    /// Entries taken out so far, with those that the kernel was not told of.
+    /// Number of entries removed so far, including unreleased ones.
     taken: u32,
-    /// Entries that the kernel had put in when it was last looked.
+    /// Number of entries that the kernel had added at the last check.
     put: u32,
 }
 
 impl<T: Copy> Consumer<T> {
-    /// As [`Producer::new`].
+    /// Maps the ring of socket `fd` at `page_offset`.
     ///
     /// # Errors
-    /// It was not set up, or there is no memory.
+    /// The ring was not set up, or there is not enough memory.
     pub(super) fn new(
         fd: BorrowedFd<'_>,
         size: u32,
@@ -158,7 +158,7 @@ impl<T: Copy> Consumer<T> {
         })
     }
 
-    /// Takes one out; none when there is none now. The kernel may use its place again after [`Consumer::release`].
+    /// Removes an entry; returns `None` if the ring is empty. The kernel may reuse its slot after [`Consumer::release`].
     pub(super) fn take(&mut self) -> Option<T> {
         if self.taken == self.put {
             self.put = self.ring.word(self.ring.producer).load(Ordering::Acquire);
@@ -166,14 +166,14 @@ impl<T: Copy> Consumer<T> {
                 return None;
             }
         }
-        // SAFETY: the place is in the mapping and aligned, as rings start at a cache line. The kernel wrote the entry before it set the
-        // index that was seen with `Acquire`, and leaves it alone until it is released.
+        // SAFETY: the entry is in the mapping and aligned, as rings start at a cache line. The kernel wrote the entry before it set the
+        // index that was read with `Acquire`, and does not change it until `release`.
         let entry = unsafe { self.ring.entry(self.taken).read() };
         self.taken = self.taken.wrapping_add(1);
         Some(entry)
     }
 
-    /// Tells the kernel of what was taken out.
+    /// Returns the slots of all removed entries to the kernel.
     pub(super) fn release(&mut self) {
         let consumer = self.ring.word(self.ring.consumer);
         consumer.store(self.taken, Ordering::Release);

@@ -1,5 +1,5 @@
-//! Middleware that makes a link worse: loss, burst loss, duplication, reordering, corruption, delay with jitter and a rate
-//! limit, each direction for itself. Everything is drawn from a seed: the same frames at the same times suffer the same.
+//! Middleware that impairs a link: loss, burst loss, duplication, reordering, corruption, delay with jitter and a rate limit, separately
+//! for each direction. Everything is drawn from a seed: the same frames at the same times suffer the same faults.
 
 mod pipe;
 mod profile;
@@ -19,20 +19,20 @@ use pipe::Pipe;
 use std::io;
 use std::os::fd::BorrowedFd;
 
-/// A port whose frames suffer on the way.
+/// A port that impairs its frames.
 #[derive(Debug)]
 pub struct Faults<T> {
     inner: T,
     receive: Pipe,
     transmit: Pipe,
-    /// Frames between the port and the pipe.
+    /// Received frames on their way from the port to the pipe.
     arrived: Vec<Bytes>,
-    /// Frames between the pipe and the port.
+    /// Frames to send on their way from the pipe to the port.
     leaving: Batch,
 }
 
 impl<T: Port> Faults<T> {
-    /// Makes the link as bad as `spec` says; `seed` decides which frames suffer.
+    /// Impairs `inner` as `spec` describes; `seed` determines which frames are affected.
     pub fn new(inner: T, spec: &FaultSpec, seed: u64) -> Self {
         Self {
             inner,
@@ -43,12 +43,12 @@ impl<T: Port> Faults<T> {
         }
     }
 
-    /// What received frames have suffered.
+    /// Returns the faults of received frames.
     pub fn received(&self) -> &FaultCounts {
         self.receive.counts()
     }
 
-    /// What sent frames have suffered.
+    /// Returns the faults of sent frames.
     pub fn sent(&self) -> &FaultCounts {
         self.transmit.counts()
     }
@@ -70,7 +70,8 @@ impl<T: Port> Port for Faults<T> {
             self.transmit.push(now, Bytes::copy_from_slice(frame));
         }
         batch.sent(batch.len());
-        // A port may merge frames that it is given together, and have the checksum of the whole computed behind it: of corrupted data, too.
+        // A port may merge frames that are passed together, and leave the checksum of the result to hardware, which would cover corrupted
+        // data.
         let together = match self.transmit.corrupts() {
             true => 1,
             false => RECEIVE_BATCH,

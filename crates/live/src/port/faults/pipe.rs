@@ -1,4 +1,4 @@
-//! One direction of a bad link.
+//! One direction of an impaired link.
 
 use super::profile::{FaultProfile, Share};
 use baton_wire::{Span, Time};
@@ -8,34 +8,34 @@ use rand_pcg::Pcg64Mcg;
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
 
-/// A frame that is held back so that others pass it goes on after this, if none come.
+/// Maximum time that a frame is held back for reordering if too few frames pass it.
 const LONGEST_HOLD: Span = Span::from_ms(5);
 const PS_PER_S: u64 = 1_000_000_000_000;
 
-/// What can happen to a frame.
+/// The possible fates of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum FaultKind {
-    /// It passed, perhaps late.
+    /// Passed, perhaps late.
     Passed,
-    /// Lost by itself.
+    /// Lost independently of other frames.
     Lost,
     /// Lost in a burst.
     BurstLost,
     /// Delivered twice.
     Duplicated,
-    /// Held back so that others pass it.
+    /// Held back so that others overtake it.
     Reordered,
-    /// A bit was turned over.
+    /// Corrupted: a bit was flipped.
     Corrupted,
     /// Delayed by delay, jitter or rate.
     Delayed,
-    /// Dropped because too many were on the way.
+    /// Dropped because too many frames were in transit.
     QueueFull,
 }
 
 impl FaultKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 8] = [
         Self::Passed,
         Self::Lost,
@@ -47,7 +47,7 @@ impl FaultKind {
         Self::QueueFull,
     ];
 
-    /// Its name in counters.
+    /// Returns the name of the kind in counters.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Passed => "passed",
@@ -62,12 +62,12 @@ impl FaultKind {
     }
 }
 
-/// Frames by what happened to them.
+/// Number of frames by fate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FaultCounts([u64; FaultKind::ALL.len()]);
 
 impl FaultCounts {
-    /// Frames to which this happened.
+    /// Returns the number of frames with this fate.
     pub fn get(&self, kind: FaultKind) -> u64 {
         self.0[kind as usize]
     }
@@ -77,11 +77,11 @@ impl FaultCounts {
     }
 }
 
-/// A frame on its way.
+/// A frame in transit.
 #[derive(Debug, PartialEq, Eq)]
 struct OnTheWay {
     due: Time,
-    /// Order of arrival, for those due at the same time.
+    /// Order of arrival, for frames that are due at the same time.
     number: u64,
     frame: Bytes,
 }
@@ -98,24 +98,24 @@ impl PartialOrd for OnTheWay {
     }
 }
 
-/// A frame that lets others pass.
+/// A frame that is held back so that others overtake it.
 #[derive(Debug)]
 struct Held {
     frame: Bytes,
-    /// Frames that have yet to pass it.
+    /// Number of frames that have yet to overtake this frame.
     passing: u32,
     until: Time,
 }
 
-/// One direction of a link and what is on it.
+/// One direction of a link with the frames in transit.
 #[derive(Debug)]
 pub(super) struct Pipe {
     profile: FaultProfile,
     random: Pcg64Mcg,
     counts: FaultCounts,
-    /// The link is in its bad state (burst loss).
+    /// Whether the link is in its bad state (burst loss).
     bad: bool,
-    /// When the rate limit lets the next frame start.
+    /// Time at which the rate limit admits the next frame.
     free_at: Time,
     on_the_way: BinaryHeap<Reverse<OnTheWay>>,
     held: VecDeque<Held>,
@@ -140,12 +140,12 @@ impl Pipe {
         &self.counts
     }
 
-    /// Whether frames may come out that are not as they were.
+    /// Returns whether the pipe may corrupt frames.
     pub(super) fn corrupts(&self) -> bool {
         self.profile.corrupt != Share::NONE
     }
 
-    /// A frame enters.
+    /// Puts a frame into the pipe.
     pub(super) fn push(&mut self, now: Time, frame: Bytes) {
         if self.loses() {
             return;
@@ -158,7 +158,7 @@ impl Pipe {
         self.transport(now, frame);
     }
 
-    /// The next frame that comes out by `now`.
+    /// Returns the next frame that leaves the pipe by `now`.
     pub(super) fn pop(&mut self, now: Time) -> Option<Bytes> {
         self.release_held(now);
         let next = self.on_the_way.peek()?;
@@ -170,7 +170,7 @@ impl Pipe {
         Some(frame)
     }
 
-    /// When the next frame comes out, if any is on the way.
+    /// Returns when the next frame leaves the pipe, or `None` if the pipe is empty.
     pub(super) fn next_due(&self) -> Option<Time> {
         let moving = self.on_the_way.peek().map(|next| next.0.due);
         let held = self.held.iter().map(|held| held.until).min();
@@ -204,7 +204,7 @@ impl Pipe {
         changed.freeze()
     }
 
-    /// Holds the frame back, or sends it on its way and lets it pass those that are held.
+    /// Holds the frame back, or sends it, which overtakes the frames that are held back.
     fn transport(&mut self, now: Time, frame: Bytes) {
         if self.on_the_way.len() + self.held.len() >= self.profile.queue_frames as usize {
             self.counts.count(FaultKind::QueueFull);
@@ -226,7 +226,7 @@ impl Pipe {
         self.release_held(now);
     }
 
-    /// Held frames that enough others have passed, or that waited long enough, go on.
+    /// Sends held frames that enough others have overtaken, or that have waited long enough.
     fn release_held(&mut self, now: Time) {
         while let Some(index) = self
             .held

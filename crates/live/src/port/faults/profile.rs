@@ -1,4 +1,4 @@
-//! How bad one direction of a link is.
+//! The impairments of one direction of a link.
 
 use baton_wire::Span;
 use rand::{Rng, RngExt};
@@ -13,7 +13,7 @@ impl Share {
     /// No frame.
     pub const NONE: Self = Self(0);
 
-    /// So many frames in 10^9; `None` when those are more than all.
+    /// Creates a share of `ppb` frames in 10^9; returns `None` if `ppb` is greater than 10^9.
     pub const fn from_ppb(ppb: u32) -> Option<Self> {
         if ppb <= Self::ALL.0 {
             Some(Self(ppb))
@@ -22,14 +22,14 @@ impl Share {
         }
     }
 
-    /// Whether this frame is one of them.
+    /// Draws whether a frame belongs to this share.
     pub(super) fn draw(self, random: &mut impl Rng) -> bool {
-        // Nothing is drawn for what never happens, so that it does not shift the rest.
+        // Draw nothing for an empty share, so that it does not influence later draws.
         self.0 > 0 && random.random_range(0..Self::ALL.0) < self.0
     }
 }
 
-/// Losses that come together (the model of Gilbert and Elliott): the link is good or bad, and changes with each frame.
+/// Burst loss (the model of Gilbert and Elliott): the link is good or bad, and may change its state with each frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BurstLoss {
     /// Share of frames at which a good link turns bad.
@@ -40,28 +40,28 @@ pub struct BurstLoss {
     pub loss: Share,
 }
 
-/// How bad one direction of a link is. The default is a perfect link.
+/// The impairments of one direction of a link. The default is a perfect link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FaultProfile {
-    /// Lost, each frame for itself.
+    /// Share of frames lost, each independently.
     pub loss: Share,
-    /// Lost in bursts.
+    /// Losses in bursts.
     pub burst: Option<BurstLoss>,
-    /// Delivered twice.
+    /// Share of frames delivered twice.
     pub duplicate: Share,
-    /// Held back until some that follow have passed.
+    /// Share of frames held back until later frames have passed.
     pub reorder: Share,
-    /// How many pass, or how long it is held at most.
+    /// Number of frames that pass a held frame, if they come in time.
     pub reorder_frames: u32,
-    /// A bit is turned over somewhere.
+    /// Share of frames in which a bit is flipped.
     pub corrupt: Share,
-    /// Time on the way.
+    /// Time in transit.
     pub delay: Span,
-    /// Up to so much more, each frame for itself; frames may pass each other.
+    /// Maximum additional delay, drawn for each frame; frames may overtake each other.
     pub jitter: Span,
-    /// Bits per second that pass; the rest waits.
+    /// Rate limit, bits per second; further frames wait.
     pub rate_bps: Option<u64>,
-    /// Frames on the way at most; more are dropped.
+    /// Maximum number of frames in transit; further frames are dropped.
     pub queue_frames: u32,
 }
 

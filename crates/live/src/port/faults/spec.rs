@@ -1,30 +1,30 @@
-//! A bad link in words, for the command line.
+//! The description of an impaired link, for the command line.
 
 use super::profile::{BurstLoss, FaultProfile, Share};
 use baton_wire::Span;
 use std::str::FromStr;
 
-/// Both directions of a link, as the engine sees them.
+/// The impairments of both directions of a link, as seen by the engine.
 ///
-/// As text: `rx:loss=1%,reorder=2%;tx:duplicate=1%,delay=10ms`. Settings without `rx:` or `tx:` hold for each direction.
+/// As text: `rx:loss=1%,reorder=2%;tx:duplicate=1%,delay=10ms`. Settings without `rx:` or `tx:` apply to both directions.
 /// Settings: `loss`, `duplicate`, `reorder`, `corrupt` (shares: `1%` or `0.01`), `burst=ENTER/LEAVE` or
 /// `burst=ENTER/LEAVE/LOSS` (shares), `reorder-by` (frames), `delay`, `jitter` (`10ms`, `200us`, `1s`),
 /// `rate` (`100mbit`, `1gbit`, `64kbit`), `queue` (frames).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FaultSpec {
-    /// What frames suffer before the engine receives them.
+    /// Faults of frames before the engine receives them.
     pub receive: FaultProfile,
-    /// What frames suffer after the engine has sent them.
+    /// Faults of frames after the engine has sent them.
     pub transmit: FaultProfile,
 }
 
-/// What is wrong with a description of faults, and where.
+/// The error of a wrong description, with its position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("at {place:?} (character {at}): {reason}")]
 pub struct FaultSpecError {
     /// The part that is wrong.
     pub place: String,
-    /// Where it starts, counted from 1.
+    /// Position at which the part starts, counted from 1.
     pub at: usize,
     /// What is wrong with it, and what was expected.
     pub reason: String,
@@ -73,7 +73,7 @@ impl FromStr for FaultSpec {
     }
 }
 
-/// A part of the text and where it starts, counted from 0.
+/// A part of the text and its position, counted from 0.
 #[derive(Clone, Copy)]
 struct Piece<'a> {
     text: &'a str,
@@ -172,7 +172,7 @@ fn count(value: Piece<'_>) -> Result<u32, FaultSpecError> {
         .ok_or_else(|| value.refuse("expected a number of frames, at least 1".to_owned()))
 }
 
-/// At most an hour.
+/// Maximum of a time: an hour.
 const LONGEST_PS: u64 = 3600 * 1_000_000_000_000;
 
 fn span(value: Piece<'_>) -> Result<Span, FaultSpecError> {
@@ -190,7 +190,7 @@ fn rate(value: Piece<'_>) -> Result<u64, FaultSpecError> {
         .ok_or_else(|| value.refuse("expected a rate such as 100mbit or 1gbit".to_owned()))
 }
 
-/// A number with one of `units`, each a power of ten.
+/// Parses a number followed by one of `units`, each a power of ten.
 fn quantity(text: &str, units: &[(&str, u32)]) -> Option<u64> {
     let text = text.trim();
     let (number, power) = units
@@ -199,7 +199,7 @@ fn quantity(text: &str, units: &[(&str, u32)]) -> Option<u64> {
     decimal(number.trim(), power)
 }
 
-/// A decimal number times 10^`power`, exactly; more digits than that are refused, as is anything else.
+/// Parses a decimal number and multiplies it by 10^`power`, exactly; returns `None` if it has too many digits, or for any other text.
 fn decimal(text: &str, power: u32) -> Option<u64> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());

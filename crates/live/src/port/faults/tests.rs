@@ -9,7 +9,7 @@ fn pipe(spec: &str, seed: u64) -> Pipe {
     Pipe::new(spec.receive, seed)
 }
 
-/// Numbered frames through a pipe, one each microsecond; what comes out, and when.
+/// Sends numbered frames through a pipe, one per microsecond; returns the frames that leave it, with their times.
 fn run(pipe: &mut Pipe, frames: u32) -> Vec<(Time, u32)> {
     let mut out = Vec::new();
     let mut now = Time::ZERO;
@@ -201,7 +201,7 @@ fn a_wrong_description_names_the_place() {
     }
 }
 
-/// Takes note of how many frames it is given together, of which it could make one.
+/// Records how many frames it is given together, which a real port could merge.
 struct Merging(MemoryPort, Vec<usize>);
 
 impl Port for Merging {

@@ -1,5 +1,5 @@
-//! A ring of blocks of frames (TPACKET_V3, packet_mmap in the kernel's documentation): the kernel fills a block and hands it
-//! over whole.
+//! A ring of blocks of frames (TPACKET_V3, packet_mmap in the kernel's documentation): the kernel fills a block and then passes it on as a
+//! whole.
 #![allow(unsafe_code)]
 
 use super::PacketConfig;
@@ -10,27 +10,27 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Nominal size of a frame slot; frames in a block of version 3 take what they need.
+/// Nominal size of a frame slot, bytes; in version 3, frames take as many bytes of a block as they need.
 const FRAME_BYTES: u32 = 2048;
 
-/// The mapped ring and the place in it.
+/// The mapped ring and the current position.
 #[derive(Debug)]
 pub(super) struct Blocks {
     mapping: Mapping,
     block_bytes: usize,
     blocks: usize,
-    /// The block that is read or will be handed over next.
+    /// The block that is being read or that the kernel passes on next.
     block: usize,
-    /// Frames of it that were not yet taken, and where the next one starts in the block.
+    /// Number of frames left in the block, and the offset of the next frame.
     left: u32,
     offset: usize,
 }
 
 impl Blocks {
-    /// Asks the kernel for a ring at socket `fd` and maps it.
+    /// Sets up a ring at socket `fd` and maps it.
     ///
     /// # Errors
-    /// The kernel refuses the sizes, or has no memory.
+    /// The kernel refuses the sizes, or there is not enough memory.
     pub(super) fn new(fd: BorrowedFd<'_>, config: &PacketConfig) -> io::Result<Self> {
         let request = libc::tpacket_req3 {
             tp_block_size: config.block_bytes,
@@ -53,7 +53,7 @@ impl Blocks {
         })
     }
 
-    /// Lets `use_it` have the next frame; false when there is none now.
+    /// Passes the next frame to `use_it`; returns false if there is no frame now.
     pub(super) fn take(&mut self, use_it: impl FnOnce(Received<'_>)) -> bool {
         if self.left == 0 && !self.open_block() {
             return false;
@@ -66,13 +66,13 @@ impl Blocks {
         true
     }
 
-    /// Looks whether the kernel has handed the next block over.
+    /// Checks whether the kernel has passed on the next block.
     fn open_block(&mut self) -> bool {
         loop {
             if self.status().load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
                 return false;
             }
-            // SAFETY: the block is ours, and starts with a descriptor of this layout (version 3).
+            // SAFETY: the block belongs to this process, and starts with a descriptor of this layout (version 3).
             let header = unsafe { (*self.descriptor()).hdr.bh1 };
             self.left = header.num_pkts;
             self.offset = header.offset_to_first_pkt as usize;
@@ -96,14 +96,14 @@ impl Blocks {
             header_at + size_of::<libc::tpacket3_hdr>() <= block_end,
             "the header lies within its block"
         );
-        // SAFETY: the block is ours, the header lies within it, and the kernel aligns headers to 16 bytes.
+        // SAFETY: the block belongs to this process, the header lies within it, and the kernel aligns headers to 16 bytes.
         let header = unsafe { *self.at(header_at).cast::<libc::tpacket3_hdr>() };
         let start = header_at + usize::from(header.tp_mac);
         let len = header.tp_snaplen as usize;
         if header.tp_snaplen < header.tp_len || start + len > block_end {
             use_it(Received::Truncated);
         } else {
-            // SAFETY: the block is ours until it is closed, which `use_it` cannot do, and the frame lies within it.
+            // SAFETY: the block belongs to this process until it is closed, which `use_it` cannot do, and the frame lies within it.
             let bytes = unsafe { std::slice::from_raw_parts(self.at(start), len) };
             let checksum_ready = header.tp_status & libc::TP_STATUS_CSUMNOTREADY == 0;
             use_it(Received::Frame {
@@ -114,10 +114,10 @@ impl Blocks {
         self.offset = header_at + header.tp_next_offset as usize;
     }
 
-    /// The word by which a block changes hands.
+    /// Returns the word that determines who owns the block.
     fn status(&self) -> &AtomicU32 {
-        // SAFETY: the descriptor lies at the start of the block in the mapping, aligned to a page; both sides access
-        // this word atomically only.
+        // SAFETY: the descriptor is at the start of the block in the mapping, aligned to a page; both sides access this word atomically
+        // only.
         unsafe { AtomicU32::from_ptr(&raw mut (*self.descriptor()).hdr.bh1.block_status) }
     }
 
@@ -125,7 +125,7 @@ impl Blocks {
         self.at(0).cast()
     }
 
-    /// A place in the current block.
+    /// Returns an address in the current block.
     fn at(&self, offset: usize) -> *mut u8 {
         let left = self.block_bytes - offset;
         self.mapping

@@ -21,30 +21,30 @@ use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Sockets that have nothing are asked so often for an error.
+/// Interval at which idle sockets are checked for errors.
 const BETWEEN_ERRORS: Span = Span::from_ms(1);
 
-/// How the kernel hands received frames over.
+/// How the kernel passes on received frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RingKind {
-    /// In blocks (TPACKET_V3): least work per frame, but a frame waits until its block is full or a millisecond old.
+    /// In blocks (TPACKET_V3): lowest cost per frame, but a frame waits until its block is full or [`PacketConfig::retire_ms`] has passed.
     Blocks,
-    /// One by one (TPACKET_V2): at once.
+    /// One by one (TPACKET_V2), without delay.
     Slots,
 }
 
-/// Sizes and habits of a packet socket.
+/// Configuration of a packet socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PacketConfig {
-    /// How the kernel hands received frames over.
+    /// How the kernel passes on received frames.
     pub ring: RingKind,
-    /// Blocks of the receive ring.
+    /// Number of blocks of the receive ring.
     pub blocks: u32,
-    /// Bytes of one block; a multiple of the page size.
+    /// Size of a block, bytes; a multiple of the page size.
     pub block_bytes: u32,
-    /// The kernel hands a block over that is not full after so long, ms ([`RingKind::Blocks`]).
+    /// Time after which the kernel passes on a block that is not full, ms ([`RingKind::Blocks`]).
     pub retire_ms: u32,
-    /// Take all frames that pass, not only those to the interface's address.
+    /// Whether to receive all frames, not only those to the interface's address.
     pub promiscuous: bool,
     /// Take only what programs of traffic control have let pass: of IP and ARP alone.
     pub after_classifiers: bool,
@@ -66,8 +66,8 @@ impl Default for PacketConfig {
     }
 }
 
-/// A packet socket: a ring that the kernel receives into, and batches of frames sent past the queueing discipline. Runs of
-/// segments are given to the kernel as one packet, which the device cuts where it does not take them whole.
+/// A packet socket: a ring for received frames, and batches of sent frames that bypass the queueing discipline. Runs of segments are passed
+/// to the kernel as one packet, which the device cuts if the receiver does not accept it whole.
 #[derive(Debug)]
 pub struct PacketSocket {
     /// One, or one for each protocol.
@@ -77,11 +77,11 @@ pub struct PacketSocket {
     transmit: Transmit,
     watched: Watched,
     longest: usize,
-    /// When errors are asked for again.
+    /// When to check for errors again.
     errors_at: Time,
     arena: Arena,
     drops: PortDrops,
-    /// The kernel's count of frames that found no room in the ring; asking for it resets it.
+    /// The kernel's count of frames for which the ring had no space; reading the kernel's counter resets it.
     ring_full: Cell<u64>,
 }
 
@@ -97,7 +97,7 @@ impl PacketSocket {
     /// Attaches to the interface `name` in this thread's network namespace.
     ///
     /// # Errors
-    /// There is no such Ethernet interface, or no permission.
+    /// The Ethernet interface does not exist, or the process lacks the permission.
     pub fn open(name: &str, config: &PacketConfig) -> Result<Self, InterfaceError> {
         let link = interface::link_info(name)?;
         let index = interface::index(name)?;
@@ -125,7 +125,7 @@ impl PacketSocket {
         })
     }
 
-    /// A socket whose interface was switched off is ready from then on, whatever comes, until somebody has asked for its error.
+    /// Clears the socket's error. After the interface was switched off, the socket remains ready until its error is read.
     fn take_errors(&mut self, now: Time) {
         if now < self.errors_at {
             return;
@@ -242,7 +242,7 @@ impl Port for PacketSocket {
     }
 }
 
-/// The MTU, an Ethernet header and a VLAN tag, bytes.
+/// Returns the sum of the MTU, an Ethernet header and a VLAN tag, bytes.
 fn longest_frame(link: &LinkInfo) -> usize {
     usize::from(link.mtu) + 14 + 4
 }

@@ -6,21 +6,21 @@ use super::{PacketConfig, RingKind};
 use std::io;
 use std::os::fd::BorrowedFd;
 
-/// What stands next in a ring.
+/// The next entry of a ring.
 #[derive(Debug)]
 pub(super) enum Received<'a> {
-    /// A whole frame.
+    /// A complete frame.
     Frame {
-        /// Its bytes.
+        /// Content of the frame.
         bytes: &'a [u8],
-        /// Whether its checksum was computed, and not left to hardware.
+        /// Whether the checksum was computed, and not left to hardware.
         checksum_ready: bool,
     },
     /// A frame too large for the ring.
     Truncated,
 }
 
-/// A ring and the place in it.
+/// A ring and the current position.
 #[derive(Debug)]
 pub(super) enum Ring {
     Blocks(Blocks),
@@ -28,10 +28,10 @@ pub(super) enum Ring {
 }
 
 impl Ring {
-    /// Asks the kernel for a ring at socket `fd`, for frames of at most `longest` bytes, and maps it.
+    /// Sets up a ring at socket `fd`, for frames of at most `longest` bytes, and maps it.
     ///
     /// # Errors
-    /// The kernel refuses the sizes, or has no memory.
+    /// The kernel refuses the sizes, or there is not enough memory.
     pub(super) fn new(
         fd: BorrowedFd<'_>,
         config: &PacketConfig,
@@ -43,7 +43,7 @@ impl Ring {
         })
     }
 
-    /// Lets `use_it` have the next frame; false when there is none now.
+    /// Passes the next frame to `use_it`; returns false if there is no frame now.
     pub(super) fn take(&mut self, use_it: impl FnOnce(Received<'_>)) -> bool {
         match self {
             Self::Blocks(blocks) => blocks.take(use_it),

@@ -1,4 +1,4 @@
-//! The half of a packet socket that sends.
+//! The sending half of a packet socket.
 
 use crate::port::merge::Run;
 use crate::port::sys::{bind_packet, set_option};
@@ -12,28 +12,29 @@ use smallvec::SmallVec;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Frames given to the kernel in one call.
+/// Maximum number of packets passed to the kernel in one call.
 const TRANSMIT_BATCH: usize = 64;
 
-/// Sends past the queueing discipline. Where runs of segments may be one packet, which the device cuts, each packet has a virtual header.
+/// Sends frames past the queueing discipline. If runs of segments may be merged into one packet, which the device cuts, each packet has a
+/// virtual header.
 #[derive(Debug)]
 pub(in crate::port) struct Transmit {
     fd: OwnedFd,
     link: LinkWatch,
-    /// Packets given to the kernel; each may be a run of frames.
+    /// Number of packets passed to the kernel; each may be a run of frames.
     writes: u64,
-    /// Runs may be given as one packet.
+    /// Whether the configuration allows merging.
     may_merge: bool,
-    /// They are. Past the queueing discipline the kernel cuts nothing: it refuses them for a device that
-    /// cannot cut them itself (ENOBUFS).
+    /// Whether runs are merged at present. Past the queueing discipline the kernel does not cut packets: it refuses merged ones if the
+    /// device cannot cut them itself (ENOBUFS).
     merges: bool,
 }
 
 impl Transmit {
-    /// On the interface of this name and index.
+    /// Opens a socket on the interface with this name and index.
     pub(in crate::port) fn open(name: &str, index: u32, merges: bool) -> io::Result<Self> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        // Protocol 0: it receives nothing.
+        // Protocol 0: the socket receives nothing.
         let fd = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)?;
         for (option, is_on) in [
             (libc::PACKET_QDISC_BYPASS, true),
@@ -51,7 +52,7 @@ impl Transmit {
         })
     }
 
-    /// Packets given to the kernel so far.
+    /// Returns the number of packets passed to the kernel so far.
     pub(in crate::port) fn writes(&self) -> u64 {
         self.writes
     }
@@ -84,12 +85,12 @@ impl Transmit {
                 }
                 Err(Errno::NOBUFS) if self.merges && first > 1 => self.merges = false,
                 Err(Errno::NOBUFS) if !sent => {
-                    // Single frames find no room either.
+                    // Single frames are refused too.
                     self.merges = self.may_merge;
                     if self.link.ask().is_ok_and(|link| link.has_carrier) {
                         break;
                     }
-                    // The socket has room all the time, and each attempt fails: whoever sends finds out as by a wire that is cut.
+                    // The socket always has space, but each attempt fails: drop the frames, so that the sender notices as with a cut cable.
                     drops.add(PortDrop::LinkDown, batch.len() as u64);
                     batch.sent(batch.len());
                 }
@@ -109,7 +110,7 @@ impl Transmit {
     }
 }
 
-/// The runs at the front of `batch`, as many as are given to the kernel in one call; each a single frame unless `merges`.
+/// Returns the runs at the front of `batch` that fit into one call to the kernel; each is a single frame unless `merges` is set.
 fn runs_of(batch: &Batch, merges: bool) -> SmallVec<[Run; TRANSMIT_BATCH]> {
     let longest = if merges { usize::MAX } else { 1 };
     let mut runs = SmallVec::new();
@@ -123,7 +124,7 @@ fn runs_of(batch: &Batch, merges: bool) -> SmallVec<[Run; TRANSMIT_BATCH]> {
     runs
 }
 
-/// Gives the kernel these runs, which are at the front of `batch`; says how many it took.
+/// Passes these runs, which are at the front of `batch`, to the kernel; returns the number of runs that it accepted.
 fn send_runs(fd: BorrowedFd<'_>, runs: &[Run], batch: &Batch) -> Result<usize, Errno> {
     let mut slices: SmallVec<[IoSlice<'_>; 2 * TRANSMIT_BATCH]> = SmallVec::new();
     let mut ends: SmallVec<[usize; TRANSMIT_BATCH]> = SmallVec::new();
@@ -139,7 +140,7 @@ fn send_runs(fd: BorrowedFd<'_>, runs: &[Run], batch: &Batch) -> Result<usize, E
     send_messages(fd, messages)
 }
 
-/// Gives the kernel the frames at the front of `batch`, as many as go in one call; says how many it took.
+/// Passes as many frames at the front of `batch` to the kernel as fit into one call; returns the number of frames that it accepted.
 fn send_frames(fd: BorrowedFd<'_>, batch: &Batch) -> Result<usize, Errno> {
     let frames = batch.iter().take(TRANSMIT_BATCH).map(IoSlice::new);
     let slices: SmallVec<[IoSlice<'_>; TRANSMIT_BATCH]> = frames.collect();

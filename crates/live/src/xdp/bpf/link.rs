@@ -1,11 +1,11 @@
-//! Links: what holds programs at interfaces.
+//! Links, which attach programs to interfaces.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use super::{Command, Program, bpf, owned};
 
-/// Where a link attaches a program, by the numbers of `enum bpf_attach_type`.
+/// Attachment points of a link, by their numbers in `enum bpf_attach_type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(in crate::xdp) enum AttachPoint {
@@ -14,9 +14,9 @@ pub(in crate::xdp) enum AttachPoint {
     TcxEgress = 47,
 }
 
-/// The interface at which a link holds an XDP program, or one of traffic control.
+/// Returns the interface to which a link attaches an XDP or traffic control program.
 fn interface_of(link: BorrowedFd<'_>) -> io::Result<u32> {
-    /// `struct bpf_link_info` up to the interface, which stands first for both kinds.
+    /// `struct bpf_link_info` up to the interface, which has the same offset for both kinds.
     #[repr(C)]
     #[derive(Default)]
     struct Info {
@@ -40,8 +40,7 @@ fn interface_of(link: BorrowedFd<'_>) -> io::Result<u32> {
         bytes: size_of::<Info>() as u32,
         info: std::ptr::from_mut(&mut info) as u64,
     };
-    // SAFETY: these are the attributes of the command. The kernel writes at most that many bytes, of which any are valid, to where there is
-    // room for them.
+    // SAFETY: these are the attributes of the command. The kernel writes at most `info`'s size, and any bytes are valid there.
     unsafe { bpf(Command::Info, &mut attributes) }?;
     match info.kind {
         XDP | TCX => Ok(info.interface),
@@ -49,7 +48,7 @@ fn interface_of(link: BorrowedFd<'_>) -> io::Result<u32> {
     }
 }
 
-/// What holds a program at an interface: until it is dropped, at the latest until the process is gone.
+/// Attaches a program to an interface until it is dropped, or until the process ends.
 #[derive(Debug)]
 pub(in crate::xdp) struct Link {
     fd: OwnedFd,
@@ -62,7 +61,7 @@ impl AsFd for Link {
 }
 
 impl Drop for Link {
-    /// Closing would do, if no child of this process had the descriptor too, as between fork and exec.
+    /// Detaches the program. Closing the descriptor would not suffice if a child process has it too, as between fork and exec.
     fn drop(&mut self) {
         #[repr(C)]
         struct Attributes {
@@ -71,7 +70,7 @@ impl Drop for Link {
         let mut attributes = Attributes {
             link: self.fd.as_raw_fd() as u32,
         };
-        // SAFETY: these are the attributes of the command, and there are no pointers in them.
+        // SAFETY: these are the attributes of the command, which contain no pointers.
         let _ = unsafe { bpf(Command::LinkDetach, &mut attributes) };
     }
 }
@@ -80,7 +79,7 @@ impl Program {
     /// Attaches the program to an interface.
     ///
     /// # Errors
-    /// There is no permission, another program is in the way, or the driver refuses it.
+    /// The process lacks the permission, another program is attached, or the driver refuses the program.
     pub(in crate::xdp) fn attach(
         &self,
         point: AttachPoint,
@@ -100,15 +99,16 @@ impl Program {
             point: point as u32,
             flags,
         };
-        // SAFETY: these are the attributes of the command, and there are no pointers in them.
+        // SAFETY: these are the attributes of the command, which contain no pointers.
         let fd = unsafe { bpf(Command::LinkCreate, &mut attributes) }?;
         Ok(Link { fd: owned(fd) })
     }
 
-    /// Takes the place of the program that a link, which another process has made, holds at this interface. No packet meets neither.
+    /// Replaces the program that a link, created by another process, attaches to this interface. Every packet meets either the old or the
+    /// new program.
     ///
     /// # Errors
-    /// It is no link of this interface, or of programs of another kind; there is no permission.
+    /// The link is not one of this interface, or its program is of another kind; or the process lacks the permission.
     pub(in crate::xdp) fn replace(&self, link: OwnedFd, interface: u32) -> io::Result<Link> {
         #[repr(C)]
         struct Attributes {
@@ -126,7 +126,7 @@ impl Program {
             flags: 0,
             before: 0,
         };
-        // SAFETY: these are the attributes of the command, and there are no pointers in them.
+        // SAFETY: these are the attributes of the command, which contain no pointers.
         unsafe { bpf(Command::LinkUpdate, &mut attributes) }?;
         Ok(Link { fd: link })
     }

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use super::{Command, NAME_BYTES, address_of, bpf, kernel_name, owned};
 
-/// Kinds of maps, by the numbers of `enum bpf_map_type`.
+/// Kinds of maps, by their numbers in `enum bpf_map_type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(in crate::xdp) enum MapKind {
@@ -19,12 +19,12 @@ pub(in crate::xdp) enum MapKind {
     Sockets = 17,
 }
 
-/// A map in the kernel. It goes when nothing refers to it any more.
+/// A map in the kernel. It is freed when nothing refers to it any more.
 #[derive(Debug)]
 pub(in crate::xdp) struct Map {
     fd: OwnedFd,
     key_bytes: usize,
-    /// What a call reads or writes of an entry, bytes.
+    /// Number of bytes that a call reads or writes as the value of an entry.
     value_bytes: usize,
 }
 
@@ -35,10 +35,10 @@ impl AsFd for Map {
 }
 
 impl Map {
-    /// A map for at most `entries`.
+    /// Creates a map for at most `entries` entries.
     ///
     /// # Errors
-    /// There is no permission, no memory, or no such kind.
+    /// The process lacks the permission, there is not enough memory, or the kernel does not support this kind.
     pub(in crate::xdp) fn new(
         name: &str,
         kind: MapKind,
@@ -71,12 +71,12 @@ impl Map {
             numa_node: 0,
             name: kernel_name(name),
         };
-        // A value for each processor, of whole words of eight bytes.
+        // One value per processor, each a multiple of eight bytes.
         let copies = match kind {
             MapKind::PerCpuArray => possible_processors()?,
             _ => 1,
         };
-        // SAFETY: these are the attributes of the command, and there are no pointers in them.
+        // SAFETY: these are the attributes of the command, which contain no pointers.
         let fd = unsafe { bpf(Command::MapCreate, &mut attributes) }?;
         Ok(Self {
             fd: owned(fd),
@@ -85,7 +85,7 @@ impl Map {
         })
     }
 
-    /// Calls on an entry, with the key and what is read or written of the value.
+    /// Executes a command on an entry, with the key and a buffer for the value.
     fn on_entry(&self, command: Command, key: &[u8], value: *mut u8) -> io::Result<()> {
         #[repr(C)]
         struct Attributes {
@@ -103,25 +103,25 @@ impl Map {
             value: value.expose_provenance() as u64,
             flags: 0,
         };
-        // SAFETY: these are the attributes of the three commands on entries. The key is as long as the map's. The value is not
-        // looked at (delete), or is as long as the map's, of all processors, which the callers assert; it is written by lookups only,
-        // which have it mutable.
+        // SAFETY: these are the attributes of the three commands on entries. The key has the map's key size. The value is either not
+        // accessed (delete), or has the map's value size for all processors, which the callers assert; only lookups write to it, and they
+        // pass a mutable buffer.
         unsafe { bpf(command, &mut attributes) }.map(|_| ())
     }
 
     /// Sets an entry.
     ///
     /// # Errors
-    /// E2BIG if there is no room for another.
+    /// E2BIG if the map has no space for another entry.
     pub(in crate::xdp) fn update(&self, key: &[u8], value: &[u8]) -> io::Result<()> {
         assert_eq!(value.len(), self.value_bytes, "a value of this map");
         self.on_entry(Command::MapUpdate, key, value.as_ptr().cast_mut())
     }
 
-    /// Takes an entry out.
+    /// Removes an entry.
     ///
     /// # Errors
-    /// ENOENT if there is none.
+    /// ENOENT if the entry does not exist.
     pub(in crate::xdp) fn delete(&self, key: &[u8]) -> io::Result<()> {
         self.on_entry(Command::MapDelete, key, std::ptr::null_mut())
     }
@@ -129,16 +129,16 @@ impl Map {
     /// Reads an entry.
     ///
     /// # Errors
-    /// ENOENT if there is none.
+    /// ENOENT if the entry does not exist.
     pub(in crate::xdp) fn read(&self, key: &[u8], value: &mut [u8]) -> io::Result<()> {
         assert_eq!(value.len(), self.value_bytes, "a value of this map");
         self.on_entry(Command::MapLookup, key, value.as_mut_ptr())
     }
 
-    /// The sums of the values that the processors have in entry `index` of an array of `N` numbers each.
+    /// Returns the sums over all processors of the values in entry `index`, in an array of `N` numbers each.
     ///
     /// # Errors
-    /// There is no such entry.
+    /// The entry does not exist.
     pub(in crate::xdp) fn sums<const N: usize>(&self, index: u32) -> io::Result<[u64; N]> {
         let mut bytes = vec![0; self.value_bytes];
         self.read(&index.to_ne_bytes(), &mut bytes)?;
@@ -153,7 +153,7 @@ impl Map {
     }
 }
 
-/// How many processors the kernel keeps values for: the ranges of its list, as in `0-3,8`.
+/// Returns the number of processors for which the kernel keeps values, from ranges such as `0-3,8`.
 fn possible_processors() -> io::Result<usize> {
     let list = std::fs::read_to_string("/sys/devices/system/cpu/possible")?;
     let count = |range: &str| {

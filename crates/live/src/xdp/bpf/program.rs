@@ -1,4 +1,4 @@
-//! Programs: loaded, and run on frames.
+//! Programs: loading them, and running them on frames.
 
 use std::ffi::CStr;
 use std::io;
@@ -6,11 +6,11 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use super::{AttachPoint, Command, NAME_BYTES, address_of, bpf, kernel_name, owned};
 
-/// Room for what the verifier has to say of a short program.
+/// Buffer size for the verifier's log of a short program, bytes.
 const LOG_BYTES: usize = 256 * 1024;
-/// Attempts to load a program, as many as libbpf makes.
+/// Maximum number of attempts to load a program, as in libbpf.
 const ATTEMPTS: usize = 5;
-/// What the programs of this crate declare; they call nothing that is reserved for the GPL.
+/// License that the programs declare; they call no functions that are reserved for the GPL.
 const LICENSE: &CStr = c"Apache-2.0 OR MIT";
 
 /// One instruction of a program (`struct bpf_insn`).
@@ -24,7 +24,7 @@ pub(in crate::xdp) struct Instruction {
     pub(in crate::xdp) number: i32,
 }
 
-/// Kinds of programs, by the numbers of `enum bpf_prog_type`.
+/// Kinds of programs, by their numbers in `enum bpf_prog_type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(in crate::xdp) enum ProgramKind {
@@ -33,7 +33,7 @@ pub(in crate::xdp) enum ProgramKind {
     Xdp = 6,
 }
 
-/// A program in the kernel, verified.
+/// A verified program in the kernel.
 #[derive(Debug)]
 pub(in crate::xdp) struct Program {
     fd: OwnedFd,
@@ -45,7 +45,7 @@ impl AsFd for Program {
     }
 }
 
-/// Where a frame is received (`struct xdp_md`).
+/// The context of a received frame (`struct xdp_md`).
 #[repr(C)]
 struct Context {
     data: u32,
@@ -56,19 +56,19 @@ struct Context {
     egress_interface: u32,
 }
 
-/// Why a program was not taken.
+/// The error of a program that could not be loaded.
 #[derive(Debug)]
 pub(in crate::xdp) struct LoadError {
     pub(in crate::xdp) error: io::Error,
-    /// What the verifier says of the program; empty if it did not come to see it.
+    /// The verifier's log; empty if the program did not reach the verifier.
     pub(in crate::xdp) log: String,
 }
 
 impl Program {
-    /// Gives the kernel a program.
+    /// Loads a program into the kernel.
     ///
     /// # Errors
-    /// There is no permission, or the verifier refuses it.
+    /// The process lacks the permission, or the verifier refuses the program.
     pub(in crate::xdp) fn load(
         name: &str,
         kind: ProgramKind,
@@ -77,11 +77,11 @@ impl Program {
         Self::load_flagged(name, kind, instructions, 0)
     }
 
-    /// The same of an XDP program that also sees frames in several buffers: of these only the first, where the headers are. Before Linux 5.18
-    /// it sees none such.
+    /// Loads an XDP program that also handles frames in several buffers; it sees only the first buffer, which contains the headers. Before
+    /// Linux 5.18 it receives no such frames.
     ///
     /// # Errors
-    /// As [`Program::load`].
+    /// See [`Program::load`].
     pub(in crate::xdp) fn load_for_parts(
         name: &str,
         instructions: &[Instruction],
@@ -104,7 +104,7 @@ impl Program {
         let load = |log: &mut [u8]| Self::load_with(name, kind, instructions, flags, log);
         again_if_interrupted(|| load(&mut [])).map_err(|error| {
             let mut log = vec![0; LOG_BYTES];
-            // Only to hear why.
+            // Load the program again to obtain the verifier's log.
             let _ = load(&mut log);
             let said = log.split(|&byte| byte == 0).next().unwrap_or_default();
             let log = String::from_utf8_lossy(said).into_owned();
@@ -154,13 +154,13 @@ impl Program {
                 ProgramKind::TrafficControl => 0,
             },
         };
-        // SAFETY: these are the attributes of the command. Instructions and license are alive and as long as they say (the license
-        // ends in a zero), and the kernel writes at most the length of the log.
+        // SAFETY: these are the attributes of the command. Instructions and license are alive and have the given lengths (the license ends
+        // with a zero), and the kernel writes at most the length of the log.
         let fd = unsafe { bpf(Command::ProgramLoad, &mut attributes) }?;
         Ok(Self { fd: owned(fd) })
     }
 
-    /// Runs the program on a frame, apart from any network, and gives its result.
+    /// Runs the program on a frame, independently of any network, and returns its result.
     ///
     /// # Errors
     /// The frame has no Ethernet header, or is too long.
@@ -168,10 +168,10 @@ impl Program {
         self.test_run(frame, &[], &mut [])
     }
 
-    /// The same; what the program has made of the frame is written to `changed`, which must be as long.
+    /// Runs the program on a frame and writes the modified frame to `changed`, which must have the same length.
     ///
     /// # Errors
-    /// As [`Program::run`].
+    /// See [`Program::run`].
     pub(in crate::xdp) fn run_on(&self, frame: &[u8], changed: &mut [u8]) -> io::Result<u32> {
         assert_eq!(
             frame.len(),
@@ -181,10 +181,11 @@ impl Program {
         self.test_run(frame, &[], changed)
     }
 
-    /// Runs an XDP program on a frame as if `interface` had received it: what it passes goes to the kernel's stack (Linux 5.18 and later).
+    /// Runs an XDP program on a frame as if `interface` had received it: the kernel's stack receives the frame if the program passes it
+    /// (Linux 5.18 and later).
     ///
     /// # Errors
-    /// There is no such interface, or the kernel cannot do it.
+    /// The interface does not exist, or the kernel does not support this.
     pub(in crate::xdp) fn run_live(&self, frame: &[u8], interface: u32) -> io::Result<()> {
         let context = Context {
             data: 0,
@@ -197,7 +198,7 @@ impl Program {
         self.test_run(frame, &[context], &mut []).map(drop)
     }
 
-    /// With a context the frame is a live one.
+    /// Runs the program. With a context, the frame is a live one.
     fn test_run(&self, frame: &[u8], context: &[Context], changed: &mut [u8]) -> io::Result<u32> {
         #[repr(C)]
         struct Attributes {
@@ -244,14 +245,14 @@ impl Program {
             batch: live,
             padding: 0,
         };
-        // SAFETY: these are the attributes of the command. The kernel reads as many bytes as frame and context have, and writes as
-        // many as `changed` has.
+        // SAFETY: these are the attributes of the command. The kernel reads as many bytes as frame and context have, and writes at most the
+        // length of `changed`.
         unsafe { bpf(Command::TestRun, &mut attributes) }?;
         Ok(attributes.result)
     }
 }
 
-/// The verifier gives up with EAGAIN when a signal comes meanwhile (Linux 4.20 and later).
+/// Repeats a load that fails with EAGAIN: the verifier gives up when a signal arrives (Linux 4.20 and later).
 fn again_if_interrupted<T>(mut load: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     let mut result = load();
     for _ in 1..ATTEMPTS {
@@ -267,7 +268,7 @@ fn again_if_interrupted<T>(mut load: impl FnMut() -> io::Result<T>) -> io::Resul
 mod tests {
     use super::*;
 
-    /// What comes of a load that is interrupted so many times, and the attempts.
+    /// Runs a load that is interrupted `times` times; returns the result and the number of attempts.
     fn interrupted(times: usize, then: io::Result<()>) -> (io::Result<()>, usize) {
         let (mut attempts, mut then) = (0, Some(then));
         let result = again_if_interrupted(|| {

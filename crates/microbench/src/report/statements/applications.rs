@@ -1,17 +1,17 @@
-//! Applications: C15 to C17. They are predictions: nothing was fitted to them.
+//! Statements about applications: C15 to C17. The results are predictions: nothing was fitted to them.
 
 use super::{Part, Statement, least, most, part, statement};
 use crate::report::{ApplicationLaboratory, ApplicationResults, Workload};
 
-/// The least and the most that is *about ten times*.
+/// The range that counts as *about ten times*.
 const ABOUT_TEN: std::ops::RangeInclusive<f64> = 5.0..=15.0;
 
-/// Whether no NIC gives more than the one before it in the report's order, by more than 1 %.
+/// Returns whether no NIC exceeds the one before it, in the report's order, by more than 1 %.
 fn falls(values: &[f64]) -> bool {
     values.windows(2).all(|pair| pair[1] <= 1.01 * pair[0])
 }
 
-/// Pairs of NICs of which one gives more than the other with one workload and less with another, by more than 1 %.
+/// Returns the number of pairs of NICs of which one is better by more than 1 % with one workload and worse by more than 1 % with another.
 fn contradictions(workloads: &[Vec<f64>]) -> usize {
     let nics = workloads.first().map_or(0, Vec::len);
     let pairs = (0..nics).flat_map(|a| (0..a).map(move |b| (a, b)));
@@ -23,7 +23,7 @@ fn contradictions(workloads: &[Vec<f64>]) -> usize {
     pairs.filter(both_ways).count()
 }
 
-/// Best to worst of each workload, which the report has between two values, and the order of the NICs.
+/// Compares, for each workload, the ratio of best to worst with the report's range, and the order of the NICs with the report's.
 fn spread(
     results: &ApplicationResults,
     workloads: &[&Workload],
@@ -52,8 +52,9 @@ fn spread(
     ]
 }
 
-/// The statements on applications, C15 to C17, from what was measured of all [workloads](ApplicationLaboratory::workloads), and the connections
-/// that each NIC accepts from the best partner, a millisecond.
+/// Returns the verdicts on the statements about applications, C15 to C17, from the results of all
+/// [workloads](ApplicationLaboratory::workloads)
+/// and the connections per millisecond that each NIC accepts from the best partner.
 pub fn application_statements(
     laboratory: &ApplicationLaboratory,
     results: &ApplicationResults,

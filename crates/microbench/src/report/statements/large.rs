@@ -1,4 +1,4 @@
-//! Large frames: C1 to C5 and C11.
+//! Statements about large frames: C1 to C5 and C11.
 
 use super::nic::{ACE, ACE_OPTIMIZED, ALL, DESKTOP, NETGEAR, SERVER, THREE_COM};
 use super::{

@@ -1,7 +1,7 @@
-//! What the report says of its microbenchmarks, and whether the simulated NICs do so.
+//! The report's statements about its microbenchmarks, and whether they hold for the simulated NICs.
 //!
-//! The heights of its bars are not in its text. Where it gives no number its words are taken so: *near* is within 3 %, *substantially* more
-//! than 10 %, *slightly* up to 5 %, what *improves* does so by at least 1 %, what is *equal* or *hardly changes* is within 1 %.
+//! The report's text does not give the heights of its bars. Where it gives no number, its words are read as follows: *near* is within 3 %,
+//! *substantially* more than 10 %, *slightly* up to 5 %; *improves* means by at least 1 %; *equal* or *hardly changes* is within 1 %.
 
 mod applications;
 mod large;
@@ -12,7 +12,7 @@ pub use applications::application_statements;
 use super::{Partners, Results, Series};
 use serde::Serialize;
 
-/// Places of the NICs in the order of the report.
+/// Indices of the NICs, in the order of the report.
 mod nic {
     pub(super) const SERVER: usize = 0;
     pub(super) const DESKTOP: usize = 1;
@@ -27,33 +27,33 @@ mod nic {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// All of it.
+    /// All of its parts hold.
     Holds,
-    /// Some of its parts.
+    /// Some of its parts hold.
     Partly,
-    /// None of its parts.
+    /// None of its parts holds.
     Fails,
 }
 
 /// A statement of the report.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Statement {
-    /// Its number, in the order of the report: C1 to C17.
+    /// The statement's number, in the order of the report: C1 to C17.
     pub id: &'static str,
-    /// What it says.
+    /// Text of the statement.
     pub says: &'static str,
-    /// Whether it holds.
+    /// Whether the statement holds.
     pub verdict: Verdict,
-    /// Its parts, with the values that decide.
+    /// Parts of the statement, with the values that decide.
     pub parts: Vec<Part>,
 }
 
 /// A part of a statement.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Part {
-    /// What it says.
+    /// Text of the part.
     pub says: &'static str,
-    /// Whether it holds.
+    /// Whether the part holds.
     pub holds: bool,
     /// The values that decide.
     pub values: Vec<f64>,
@@ -62,14 +62,14 @@ pub struct Part {
 /// Six values, one for each NIC.
 type Six = [f64; 6];
 
-/// What statements look at.
+/// The results that statements are checked against.
 struct Evidence<'a> {
     results: &'a Results,
     partners: Partners,
 }
 
 impl Evidence<'_> {
-    /// The values of a series.
+    /// Returns the values of a series.
     fn of(&self, series: Series) -> Six {
         nic::ALL.map(|nic| self.results.best(&series.point(nic, &self.partners)))
     }
@@ -103,12 +103,12 @@ fn least(values: &[f64]) -> f64 {
     values.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
-/// The values of one series as shares of those of another.
+/// Returns the values of one series divided by those of another.
 fn ratios(values: &Six, others: &Six) -> Six {
     nic::ALL.map(|nic| values[nic] / others[nic])
 }
 
-/// Whether a condition holds for this NIC and for no other.
+/// Returns whether a condition holds for this NIC and for no other.
 fn only(nic: usize, condition: impl Fn(usize) -> bool) -> bool {
     nic::ALL.iter().all(|one| condition(*one) == (*one == nic))
 }
@@ -117,7 +117,7 @@ fn at<const N: usize>(values: &Six, nics: [usize; N]) -> Vec<f64> {
     nics.map(|nic| values[nic]).to_vec()
 }
 
-/// The number of a NIC in the report's order, from 1.
+/// Returns the number of a NIC in the report's order, from 1.
 fn number(place: usize) -> f64 {
     place as f64 + 1.0
 }
@@ -145,7 +145,8 @@ fn statement(id: &'static str, says: &'static str, parts: Vec<Part>) -> Statemen
     }
 }
 
-/// All statements on the microbenchmarks, C1 to C14, from the results of all [bars](super::bars) of the six NICs of the report.
+/// Returns the verdicts on all statements about the microbenchmarks, C1 to C14, from the results of all [bars](super::bars) of the report's
+/// NICs.
 ///
 /// # Panics
 /// When a bar was not measured.

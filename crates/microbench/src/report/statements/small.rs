@@ -1,4 +1,4 @@
-//! Small frames and connections: C6 to C10 and C12 to C14.
+//! Statements about small frames and connections: C6 to C10 and C12 to C14.
 
 use super::nic::{ACE, ACE_OPTIMIZED, ALL, DESKTOP, NETGEAR, SERVER, THREE_COM};
 use super::{
@@ -9,7 +9,7 @@ use crate::frame::LinkRate;
 use crate::report::Series;
 use crate::test::Test;
 
-/// The best results of sending and receiving.
+/// Returns the results of sending to and receiving from the best partner.
 fn best(evidence: &Evidence<'_>) -> [Six; 2] {
     [Series::SmallSendBest, Series::SmallReceiveBest].map(|series| evidence.of(series))
 }

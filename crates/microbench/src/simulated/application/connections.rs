@@ -1,4 +1,4 @@
-//! Connections that are opened and closed, one after the other.
+//! Applications that open and close one connection after the other.
 
 use super::super::frame::Segment;
 use super::tcp::Tcp;
@@ -7,13 +7,13 @@ use baton_tcp::{CloseReason, Event};
 use baton_wire::Time;
 use slab::Slab;
 
-/// Opens connections at a rate, and closes each when it is open.
+/// Opens connections at a rate, and closes each as soon as it is open.
 #[derive(Debug)]
 pub(in crate::simulated) struct Initiator {
     pub(super) tcp: Tcp,
-    /// This machine and its partner.
+    /// Numbers of this machine and of its partner.
     between: [u8; 2],
-    /// Connections in a second.
+    /// Connections to open per second.
     rate: f64,
     opened: u64,
     closed: u64,
@@ -43,7 +43,7 @@ impl Initiator {
         now: Time,
         segments: &mut Slab<Segment>,
     ) -> Option<Outgoing> {
-        // What is under way goes before what is new.
+        // Pending segments go before new connections.
         if let Some(next) = self.tcp.poll_send(now, segments) {
             return Some(next);
         }
@@ -62,7 +62,7 @@ impl Initiator {
         self.tcp.answer(now);
     }
 
-    /// Closes what is open: its first acknowledgment has been sent.
+    /// Closes connections that are open and whose first acknowledgment has been sent.
     fn handle_events(&mut self) {
         let stack = &mut self.tcp.stack;
         while let Some((id, event)) = stack.poll_event() {
@@ -74,18 +74,18 @@ impl Initiator {
         }
     }
 
-    /// Connections that were due by `now`.
+    /// Returns the number of connections due by `now`.
     pub(in crate::simulated) fn offered(&self, now: Time) -> u64 {
         (now.as_ps() as f64 / (1e12 / self.rate)).ceil() as u64
     }
 
-    /// Connections that were opened and closed.
+    /// Returns the number of connections that were opened and closed.
     pub(in crate::simulated) fn closed(&self) -> u64 {
         self.closed
     }
 }
 
-/// Takes connections, and closes each when its partner has.
+/// Accepts connections, and closes each after its partner has.
 #[derive(Debug)]
 pub(in crate::simulated) struct Acceptor {
     pub(super) tcp: Tcp,

@@ -1,4 +1,4 @@
-//! Datagrams, or packets of a trace, at a rate.
+//! Senders of datagrams, or of the packets of a trace, at a rate.
 
 use super::super::frame::{Body, CHECK_SEQUENCE, Frame, Packets};
 use super::super::rss;
@@ -7,34 +7,34 @@ use crate::port::Latency;
 use baton_wire::{Endpoint, Span, Time};
 use std::sync::Arc;
 
-/// Ports that flows come from, from this one on, and that which they go to.
+/// First source port of the flows, and their destination port.
 const FIRST_PORT: u16 = 1_024;
 const DISCARD: u16 = 9;
 
-/// What is sent.
+/// The frames to send.
 #[derive(Clone, Debug)]
 pub(in crate::simulated) enum What {
-    /// Frames of so many bytes, check sequence included, with nothing to be seen in them.
+    /// Frames of this length, including the check sequence, whose contents are not modelled.
     Alike(u16),
-    /// These frames without check sequences, one after the other and then again.
+    /// These frames without check sequences, repeated from the start when all were sent.
     Frames(Arc<[Vec<u8>]>),
 }
 
-/// What a sender of datagrams does.
+/// Parameters of a sender of datagrams.
 #[derive(Clone, Debug)]
 pub(in crate::simulated) struct Sending {
     pub(in crate::simulated) what: What,
-    /// Whom they are for.
+    /// The machine that receives the frames.
     pub(in crate::simulated) to: u8,
-    /// What receive-side scaling makes of the flows, which take turns.
+    /// RSS hashes of the flows, which take turns.
     pub(in crate::simulated) hashes: Arc<[u32]>,
-    /// Frames in a second.
+    /// Frames per second.
     pub(in crate::simulated) rate: f64,
-    /// Frames that are given to the driver one behind the other: all of them are due when the first is.
+    /// Frames given to the driver back to back: all of them are due when the first one is.
     pub(in crate::simulated) burst: u32,
-    /// When the first is due, in parts of the time between two bursts.
+    /// When the first burst is due, as a fraction of the time between two bursts.
     pub(in crate::simulated) phase: f64,
-    /// How many, if not for ever.
+    /// Maximum number of frames.
     pub(in crate::simulated) most: u64,
 }
 
@@ -44,26 +44,26 @@ impl Sending {
     }
 }
 
-/// What receive-side scaling makes of so many flows of datagrams from one machine to another.
+/// Returns the RSS hashes of this many flows of datagrams from one machine to another.
 pub(in crate::simulated) fn hashes([from, to]: [u8; 2], flows: u16) -> Arc<[u32]> {
     let end = |machine: u8, port| Endpoint::new([10, 0, 0, machine + 1].into(), port);
     let hash = |flow| rss::hash(end(from, FIRST_PORT + flow), end(to, DISCARD));
     (0..flows).map(hash).collect()
 }
 
-/// Sends datagrams, or only takes them.
+/// Sends datagrams, or only receives them.
 #[derive(Clone, Debug, Default)]
 pub(in crate::simulated) struct Datagrams {
     sending: Option<Sending>,
-    /// Frames that were given to the driver, or refused by it.
+    /// Number of frames given to the driver, including those that it refused.
     tried: u64,
     latency: LatencySum,
-    /// Frames that came, where something is to be seen in them.
+    /// Received frames whose contents are modelled.
     #[cfg(test)]
     pub(in crate::simulated) taken: Vec<Vec<u8>>,
 }
 
-/// Times from driver to host memory.
+/// Sum of the times from driver to host memory.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::simulated) struct LatencySum {
     frames: u64,
@@ -73,7 +73,7 @@ pub(in crate::simulated) struct LatencySum {
 }
 
 impl Datagrams {
-    /// One that sends.
+    /// Creates an application that sends.
     pub(in crate::simulated) fn sending(sending: Sending) -> Self {
         Self {
             sending: Some(sending),
@@ -81,7 +81,7 @@ impl Datagrams {
         }
     }
 
-    /// When the frame of this number is due.
+    /// Returns when the frame of this number is due.
     fn due(sending: &Sending, number: u64) -> Time {
         if number >= sending.most {
             return Time::NEVER;
@@ -130,13 +130,13 @@ impl Datagrams {
         latency.most = latency.most.max(span);
     }
 
-    /// A frame came.
+    /// Records a received frame.
     #[cfg(test)]
     pub(super) fn take(&mut self, bytes: &[u8]) {
         self.taken.push(bytes.to_vec());
     }
 
-    /// Frames that were due by `now`.
+    /// Returns the number of frames due by `now`.
     pub(in crate::simulated) fn offered(&self, now: Time) -> u64 {
         let of = |sending: &Sending| {
             let bursts = now.as_ps() as f64 / sending.between_bursts_ps() - sending.phase;
@@ -146,7 +146,7 @@ impl Datagrams {
         self.sending.as_ref().map_or(0, of)
     }
 
-    /// Frames that were given to the driver, or refused by it.
+    /// Returns the number of frames given to the driver, including those that it refused.
     pub(in crate::simulated) fn tried(&self) -> u64 {
         self.tried
     }
@@ -157,7 +157,7 @@ impl Datagrams {
 }
 
 impl LatencySum {
-    /// Latency of all datagrams that came to any of these; `None` if none came.
+    /// Returns the latency of all datagrams that these applications received, or `None` if they received none.
     pub(in crate::simulated) fn of<'a>(
         applications: impl Iterator<Item = &'a Application>,
     ) -> Option<Latency> {

@@ -1,4 +1,4 @@
-//! What a machine is for: a test replays frames into the driver and takes what the driver gives, and so do a web server, its clients and a
+//! Applications of machines. A test gives frames directly to the driver and takes frames from it, and so do a web server, its clients and a
 //! router.
 
 mod connections;
@@ -27,14 +27,14 @@ pub(super) struct Outgoing {
     pub(super) len: u16,
     pub(super) to: u8,
     pub(super) body: Body,
-    /// What receive-side scaling makes of it.
+    /// RSS hash of the frame.
     pub(super) hash: u32,
-    /// Where in memory it lies, if not in a buffer of its own.
+    /// Address of the frame in memory, if it is not in a buffer of its own.
     pub(super) lies_at: Option<NonZeroU64>,
 }
 
 impl Outgoing {
-    /// The frame, given to a queue at `now`.
+    /// Returns the frame for a queue, given to the driver at `now`.
     pub(super) fn frame(&self, now: Time, queue: u8) -> Frame {
         Frame {
             len: self.len,
@@ -47,30 +47,30 @@ impl Outgoing {
     }
 }
 
-/// One processor of those that share a test.
+/// One of the processors that share a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Share {
-    /// Its number, from 0 on.
+    /// Number of this processor, from 0.
     pub(super) core: u8,
-    /// How many there are.
+    /// Number of processors.
     pub(super) cores: u8,
 }
 
 impl Share {
-    /// All of it.
+    /// The share of a processor that runs the whole test.
     pub(super) const WHOLE: Self = Self { core: 0, cores: 1 };
 
-    /// Its part of `count` things.
+    /// Returns this processor's part of `count` items.
     pub(super) fn of(self, count: u64) -> u64 {
         let (core, cores) = (u64::from(self.core), u64::from(self.cores));
         count / cores + u64::from(core < count % cores)
     }
 }
 
-/// What a machine is for. All but a router has one NIC.
+/// Application of a machine. All but a router use one NIC.
 #[derive(Debug)]
 pub(super) enum Application {
-    /// Datagrams to another machine, or from one, or both.
+    /// Sends datagrams to another machine, or receives them, or both.
     Datagrams(Datagrams),
     /// Sends over TCP connections.
     Source(Box<Source>),
@@ -78,24 +78,24 @@ pub(super) enum Application {
     Sink(Box<Sink>),
     /// Opens and closes TCP connections.
     Initiator(Box<Initiator>),
-    /// Takes them.
+    /// Accepts TCP connections, and closes them after the partner has.
     Acceptor(Box<Acceptor>),
     /// Forwards IP packets.
     Router(Box<IpRouter>),
     /// Answers requests for files.
     WebServer(Box<WebServer>),
-    /// Ask for files.
+    /// Request files.
     Clients(Box<Clients>),
 }
 
 impl Application {
-    /// Whether a full ring makes it wait. If not, the driver refuses frames.
+    /// Returns whether the application waits while the ring is full. If not, the driver refuses frames.
     #[inline]
     pub(super) fn waits_for_room(&self) -> bool {
         !matches!(self, Self::Datagrams(_))
     }
 
-    /// Its TCP, if it has one.
+    /// Returns the application's TCP, if it has one.
     fn tcp(&self) -> Option<&Tcp> {
         match self {
             Self::Source(source) => Some(&source.tcp),
@@ -108,7 +108,7 @@ impl Application {
         }
     }
 
-    /// Whether it may have a frame to send by a NIC.
+    /// Returns whether the application may have a frame to send through a NIC.
     pub(super) fn wants_to_send(&self, now: Time, nic: u8) -> bool {
         match self {
             Self::Datagrams(datagrams) => datagrams.wants_to_send(now),
@@ -120,7 +120,7 @@ impl Application {
         }
     }
 
-    /// The next frame to send by a NIC.
+    /// Returns the next frame to send through a NIC.
     pub(super) fn poll_send(
         &mut self,
         now: Time,
@@ -140,7 +140,7 @@ impl Application {
         }
     }
 
-    /// When it may want to send next, if nothing arrives.
+    /// Returns when the application may next want to send if nothing arrives.
     #[inline]
     pub(super) fn next_due(&self) -> Time {
         match self {
@@ -151,14 +151,14 @@ impl Application {
         }
     }
 
-    /// A frame has reached its memory.
+    /// Handles a frame that has reached host memory.
     pub(super) fn deliver(&mut self, now: Time, frame: &Frame) {
         if let Self::Datagrams(datagrams) = self {
             datagrams.deliver(now, frame);
         }
     }
 
-    /// The driver of a NIC gives it a frame, which lies at an address.
+    /// Handles a frame, at an address in memory, that the driver of a NIC delivers.
     pub(super) fn receive(
         &mut self,
         now: Time,
@@ -190,7 +190,7 @@ impl Application {
         }
     }
 
-    /// Whether there is work for it but sending.
+    /// Returns whether the application has work other than sending.
     #[inline]
     pub(super) fn has_work(&self) -> bool {
         match self {
@@ -200,7 +200,7 @@ impl Application {
         }
     }
 
-    /// Does the next piece of it; false if there was none.
+    /// Does the next piece of work; returns false if there was none.
     pub(super) fn work(
         &mut self,
         now: Time,
@@ -214,7 +214,7 @@ impl Application {
         }
     }
 
-    /// What a frame that comes is to the host.
+    /// Returns how the host has to handle a received frame.
     pub(super) fn traffic_in(&self, frame: &Frame, contents: &Contents) -> Traffic {
         match (frame.body, self) {
             (Body::Segment(key), Self::WebServer(server)) => {
@@ -226,7 +226,7 @@ impl Application {
         }
     }
 
-    /// What a frame that it sends is to the host.
+    /// Returns how the host has to handle a frame that the application sends.
     pub(super) fn traffic_out(&self, next: &Outgoing, contents: &Contents) -> Traffic {
         match (next.body, self) {
             (Body::Segment(key), Self::WebServer(server)) => {

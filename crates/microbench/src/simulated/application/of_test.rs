@@ -1,4 +1,4 @@
-//! What machines do in a test.
+//! The applications of the machines in a test.
 
 use super::{
     Acceptor, Application, Datagrams, Initiator, Sending, Share, Sink, Source, What, hashes,
@@ -7,21 +7,21 @@ use crate::frame::LinkRate;
 use crate::port::{Load, Request};
 use crate::test::Test;
 
-/// The machine with the NIC under test, its partner, and that which it sends to where there are three.
+/// The machine with the NIC under test, its partner, and the receiver in tests with three machines.
 pub(in crate::simulated) const UNDER_TEST: u8 = 0;
 pub(in crate::simulated) const PARTNER: u8 = 1;
 pub(in crate::simulated) const RECEIVER: u8 = 2;
 
-/// What senders of datagrams are like.
+/// Parameters of senders of datagrams.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::simulated) struct Senders {
-    /// Flows that a sender has.
+    /// Number of flows of a sender.
     pub(in crate::simulated) flows: u16,
-    /// Frames that it gives to its driver one behind the other.
+    /// Number of frames that a sender gives to its driver back to back.
     pub(in crate::simulated) burst: u32,
 }
 
-/// What a machine with so many processors does in a test, each its part.
+/// Returns the applications of a machine in a test, one for each of its processors.
 pub(in crate::simulated) fn of_test(
     request: &Request,
     link: LinkRate,

@@ -1,4 +1,4 @@
-//! An IP router, on as many NICs as it has interfaces.
+//! An IP router with one interface per NIC.
 
 use super::super::frame::{Body, CHECK_SEQUENCE, LEAST_FRAME, Packets};
 use super::super::host::Meter;
@@ -8,36 +8,36 @@ use baton_wire::Time;
 use std::collections::VecDeque;
 use std::num::NonZeroU64;
 
-/// Packets that wait to be routed, or to be sent by a NIC (Click: `Queue`'s capacity).
+/// Maximum number of packets that wait to be routed, and that wait for a NIC (Click: `Queue`'s capacity).
 const MOST_WAITING: usize = 1_000;
 
-/// Where the table of routes lies in modelled memory.
+/// Address of the routing table in modelled memory.
 const TABLE: u64 = 1 << 44;
 
-/// Bytes of an entry: one cache line for what leads to it, one for itself.
+/// Bytes of an entry: one cache line for the lookup path, one for the entry itself.
 const ENTRY: u32 = 128;
 
 /// Bytes of Ethernet and IPv4 headers.
 const HEADERS: u32 = 14 + 20;
 
-/// Where a frame has its IPv4 destination.
+/// Position of the IPv4 destination in a frame.
 const DESTINATION: std::ops::Range<usize> = 30..34;
 
-/// What became of packets.
+/// Counts of packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::simulated) struct RouterCounts {
-    /// They were given to the driver of the NIC that they leave by.
+    /// Packets given to the driver of the NIC through which they leave.
     pub(in crate::simulated) forwarded: u64,
-    /// The router does not forward them, by its rules.
+    /// Packets that the router does not forward, by the rules of IP.
     pub(in crate::simulated) refused: u64,
-    /// Frames of the router itself: ICMP errors.
+    /// Frames that the router itself created: ICMP errors.
     pub(in crate::simulated) own: u64,
-    /// They came while too many waited.
+    /// Packets dropped because too many others waited.
     pub(in crate::simulated) too_many: u64,
 }
 
 impl RouterCounts {
-    /// What became of them since `before`.
+    /// Returns the counts since `before`.
     pub(in crate::simulated) fn since(self, before: Self) -> Self {
         Self {
             forwarded: self.forwarded - before.forwarded,
@@ -51,22 +51,22 @@ impl RouterCounts {
 /// A packet that waits to be routed.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
-    /// The NIC that it came by.
+    /// The NIC that received the packet.
     nic: u8,
     lies_at: NonZeroU64,
     key: usize,
 }
 
-/// A router between NICs. Behind the n-th is machine n + 1.
+/// A router between NICs. Machine n + 1 is behind the n-th NIC.
 #[derive(Debug)]
 pub(in crate::simulated) struct IpRouter {
     router: Router,
-    /// Instructions for a packet.
+    /// Instructions to route a packet.
     instructions: u32,
-    /// Entries of its table.
+    /// Number of entries in the routing table.
     routes: u32,
     to_route: VecDeque<Waiting>,
-    /// By NIC.
+    /// Packets that wait to be sent, by NIC.
     to_send: Vec<VecDeque<Outgoing>>,
     pub(in crate::simulated) counts: RouterCounts,
 }
@@ -92,7 +92,7 @@ impl IpRouter {
         self.to_send[usize::from(nic)].pop_front()
     }
 
-    /// A driver gives it a packet.
+    /// Queues a packet that a driver delivers.
     pub(super) fn receive(
         &mut self,
         nic: u8,
@@ -136,14 +136,14 @@ impl IpRouter {
         true
     }
 
-    /// The entry of the table for a packet's network: tables are sorted by something else than where packets go.
+    /// Returns the table entry for a packet's network. The hash scatters networks over the table, which is not sorted by traffic.
     fn entry(&self, frame: &[u8]) -> u64 {
         let destination = frame.get(DESTINATION).and_then(|bytes| bytes.first_chunk());
         let network = destination.map_or(0, |bytes| u32::from_be_bytes(*bytes) >> 8);
         u64::from(network.wrapping_mul(0x9e37_79b1) % self.routes.max(1))
     }
 
-    /// A frame waits for its NIC, if there is room.
+    /// Queues a frame for its NIC, or drops the frame if the queue is full.
     fn send(
         &mut self,
         interface: usize,
@@ -170,7 +170,7 @@ impl IpRouter {
         true
     }
 
-    /// Sends what the router itself has to say.
+    /// Sends the frames that the router itself created.
     fn send_own(&mut self, now: Time, packets: &mut Packets) {
         for interface in 0..self.to_send.len() {
             loop {

@@ -1,4 +1,4 @@
-//! Bulk data over TCP connections, and what all tests with TCP have.
+//! Bulk data over TCP connections, and what all tests with TCP share.
 
 use super::super::frame::{Body, Segment};
 use super::super::rss;
@@ -8,13 +8,13 @@ use baton_wire::{Endpoint, Flow, Symbolic, Time};
 use slab::Slab;
 use std::collections::VecDeque;
 
-/// Where the partner listens.
+/// Port on which the partner listens.
 pub(super) const PORT: u16 = 80;
 
-/// First port of whoever opens connections.
+/// First port of the machine that opens connections.
 const FIRST_PORT: u16 = 1_024;
 
-/// TCP of the system of the report, FreeBSD 4.7, without timestamps, since its segments carry 1460 bytes.
+/// Returns the TCP configuration of the report's system, FreeBSD 4.7, without timestamps, since the report's segments carry 1460 bytes.
 fn config() -> Config {
     Config {
         mss: 1_460,
@@ -45,20 +45,20 @@ fn config() -> Config {
         ack_rate_limit_ms: 0,
         challenge_acks_per_second: 0,
         syn_cookies: baton_tcp::SynCookies::Off,
-        // A test's connections are gone when they are closed: its ports are used again within a second.
+        // Skip most of TIME-WAIT: a test reuses its ports within a second.
         msl_ms: 1,
         ..Config::default()
     }
 }
 
-/// TCP of a machine.
+/// A machine's TCP.
 #[derive(Debug)]
 pub(in crate::simulated) struct Tcp {
     pub(super) stack: Stack<Symbolic>,
     next_port: u16,
-    /// The processor that it is on.
+    /// The processor that runs this TCP.
     share: Share,
-    /// Segments that answered others: they wait for the driver.
+    /// Segments sent in response to others, which wait for the driver.
     answers: VecDeque<Segment>,
 }
 
@@ -67,7 +67,7 @@ impl Tcp {
         Self::of_core(machine, Share::WHOLE)
     }
 
-    /// That of one processor of a machine.
+    /// Creates the TCP of one processor of a machine.
     pub(super) fn of_core(machine: u8, share: Share) -> Self {
         Self {
             share,
@@ -81,7 +81,7 @@ impl Tcp {
         [10, 0, 0, machine + 1].into()
     }
 
-    /// The machine of an address.
+    /// Returns the machine that has an address.
     fn machine(address: std::net::IpAddr) -> u8 {
         match address {
             std::net::IpAddr::V4(address) => address.octets()[3] - 1,
@@ -92,7 +92,7 @@ impl Tcp {
     /// Opens a connection from this machine to another.
     pub(super) fn connect(&mut self, now: Time, [machine, to]: [u8; 2]) -> Option<ConnId> {
         let remote = Endpoint::new(Self::address(to), PORT);
-        // A port with which answers come to this processor.
+        // Choose a port for which RSS delivers answers to this processor.
         let local = loop {
             let local = Endpoint::new(Self::address(machine), self.next_port);
             self.next_port = self.next_port.checked_add(1).unwrap_or(FIRST_PORT);
@@ -109,7 +109,7 @@ impl Tcp {
         self.stack.listen(address, 65_536)
     }
 
-    /// Whether there may be something to send.
+    /// Returns whether there may be something to send.
     pub(super) fn may_transmit(&self) -> bool {
         !self.answers.is_empty() || self.stack.may_transmit()
     }
@@ -118,13 +118,13 @@ impl Tcp {
         self.stack.poll_timeout().unwrap_or(Time::NEVER)
     }
 
-    /// Takes a segment in. The system answers each before it looks at the next: acknowledgments of two segments do not become one of many,
-    /// though the driver cannot send before it returns from the interrupt.
+    /// Handles a received segment. The system responds to each segment before it looks at the next: acknowledgments of two segments are not
+    /// coalesced with later ones, though the driver cannot send before it returns from the interrupt.
     pub(super) fn receive(&mut self, now: Time, segment: Segment) {
         self.stack.handle_segment(now, segment);
     }
 
-    /// Makes the answers to what was received.
+    /// Creates the responses to received segments.
     pub(super) fn answer(&mut self, now: Time) {
         while let Some((_, segment)) = self.stack.poll_transmit(now) {
             self.answers.push_back(segment);
@@ -157,12 +157,12 @@ impl Tcp {
 #[derive(Debug)]
 pub(in crate::simulated) struct Source {
     pub(super) tcp: Tcp,
-    /// Bytes that were written to each connection, by its number.
+    /// Bytes written to each connection, by its number.
     written: Vec<(ConnId, u64)>,
 }
 
 impl Source {
-    /// One with so many connections.
+    /// Creates a source with this many connections.
     pub(in crate::simulated) fn new(
         [machine, partner]: [u8; 2],
         share: Share,
@@ -192,7 +192,7 @@ impl Source {
         self.tcp.answer(now);
     }
 
-    /// Fills the send buffers of connections with room.
+    /// Fills the send buffers of connections that have free space.
     fn write(&mut self) {
         while let Some((id, event)) = self.tcp.stack.poll_event() {
             if !matches!(event, Event::Connected | Event::Acknowledged(_)) {
@@ -212,7 +212,7 @@ impl Source {
     }
 }
 
-/// Takes what comes.
+/// Receives and discards data.
 #[derive(Debug)]
 pub(in crate::simulated) struct Sink {
     pub(super) tcp: Tcp,
@@ -246,7 +246,7 @@ impl Sink {
         self.tcp.answer(now);
     }
 
-    /// Bytes that were read.
+    /// Returns the number of bytes read.
     pub(in crate::simulated) fn bytes(&self) -> u64 {
         self.bytes
     }

@@ -1,20 +1,20 @@
-//! What a piece of work runs and touches.
+//! Costs of a piece of work: instructions and memory accesses.
 
 use super::address;
 use crate::profile::{ApplicationCosts, HostProfile};
 use baton_host::{Access, Layer, OPS, Op, Owner, POOLS, Pool};
 use baton_sim::hardware::MemoryHierarchy;
 
-/// Bytes of the headers of a frame, as far as drivers and tests look at them.
+/// Bytes of a frame's headers, as far as drivers and tests read them.
 const FRAME_HEADERS: u32 = 54;
 
-/// Per cent, of scales.
+/// Value of a scale, in per cent, that changes nothing.
 const WHOLE: u64 = 100;
 
 /// Instructions of each operation of kernel and application.
 pub(super) type OfOperations = [u32; OPS.len()];
 
-/// Instructions of operations on this host; none where it does not say.
+/// Returns the instructions of operations on this host; zeros if its profile has none.
 pub(super) fn of_operations(profile: &HostProfile) -> OfOperations {
     let Some(ApplicationCosts {
         scale,
@@ -33,7 +33,7 @@ pub(super) fn of_operations(profile: &HostProfile) -> OfOperations {
     })
 }
 
-/// A piece of work as it goes on: instructions, and waits for modelled memory, one range after the other.
+/// Cost of a piece of work so far: instructions, and stalls for modelled memory, which is accessed one range after the other.
 pub(in crate::simulated) struct Meter<'a> {
     pub(super) memory: &'a mut MemoryHierarchy,
     pub(super) of_operations: &'a OfOperations,
@@ -43,12 +43,12 @@ pub(in crate::simulated) struct Meter<'a> {
 }
 
 impl Meter<'_> {
-    /// So many instructions are executed.
+    /// Charges for this many instructions.
     pub(in crate::simulated) fn execute(&mut self, instructions: u32) {
         self.executed += u64::from(instructions);
     }
 
-    /// Memory is touched.
+    /// Charges for an access to memory.
     pub(in crate::simulated) fn range(&mut self, address: u64, len: u32, write: bool) {
         let now = self.cycle + self.executed + self.stall;
         let cost = self.memory.access(now, address, len, write);
@@ -64,7 +64,7 @@ impl Meter<'_> {
     }
 }
 
-/// Kernel and application of a server. Their buffers for frames are those of the drivers.
+/// Charges for a server's kernel and application, whose frame buffers are those of the drivers.
 impl baton_host::Meter for Meter<'_> {
     fn owner(&mut self, _owner: Owner) {}
 
@@ -90,6 +90,6 @@ impl baton_host::Meter for Meter<'_> {
         self.range(address, len, access == Access::Write);
     }
 
-    /// The drivers' DMA is modelled where it happens.
+    /// The DMA of the drivers is charged where it is modelled.
     fn dma(&mut self, _pool: Pool, _slot: u32, _offset: u32, _len: u32, _access: Access) {}
 }

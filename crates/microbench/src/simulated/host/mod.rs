@@ -1,4 +1,4 @@
-//! The host's processor and memory, and what drivers, tests and applications cost them.
+//! The host's processor and memory, and the costs of drivers, tests and applications.
 
 mod meter;
 
@@ -10,7 +10,7 @@ pub(super) use meter::Meter;
 use meter::{OfOperations, of_operations};
 use std::num::NonZeroU64;
 
-/// Where things lie in the modelled host's memory. Each ring and each pool of buffers has room for the largest ring.
+/// Addresses in the modelled host's memory. The area for each ring and each pool of buffers fits the largest ring.
 mod address {
     use baton_host::Pool;
 
@@ -20,14 +20,14 @@ mod address {
     pub(super) const RECEIVE_BUFFERS: u64 = 0x2000_0000;
     pub(super) const BUFFER_HEADERS: u64 = 0x3000_0000;
 
-    /// Those of a NIC are so many bytes behind those of the one before it.
+    /// Distance between the addresses of one NIC and those of the next.
     const NIC: u64 = 1 << 32;
 
     pub(super) fn of_nic(nic: u8) -> u64 {
         u64::from(nic) * NIC
     }
 
-    /// What else a kernel and its applications have lies behind all NICs. The odd multiple of a line keeps the pools from starting in the
+    /// The pools of kernel and applications lie behind the memory of all NICs. The odd multiple of a line keeps pools from starting in the
     /// same cache set.
     pub(super) fn of_pool(pool: Pool) -> u64 {
         let pool = pool as u64;
@@ -38,27 +38,27 @@ mod address {
 /// Bytes between buffers.
 const BUFFER_STRIDE: u64 = 2_048;
 
-/// Bytes of a buffer's header in the kernel, which are its pointers and its length.
+/// Bytes of a buffer's header in the kernel: its pointers and its length.
 const BUFFER_HEADER: u32 = 32;
 
-/// Bytes between those.
+/// Bytes between buffer headers.
 const BUFFER_HEADER_STRIDE: u64 = 256;
 
-/// The first header of buffers to send: those behind all that a ring has to receive.
+/// First header of send buffers, which follow the headers of all buffers that a receive ring can have.
 const FIRST_SEND_HEADER: u32 = 1 << 17;
 
-/// For whom a frame is.
+/// Consumer of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Traffic {
-    /// A test, or a router: nothing beyond the driver.
+    /// A test or a router: no costs beyond the driver.
     Datagram,
-    /// A test's TCP, with no sockets.
+    /// A test's TCP, without sockets.
     Segment,
-    /// A connection of a server's kernel, by its number if there is one.
+    /// A connection of a server's kernel, with its number if the connection exists.
     Socket(Option<u32>),
 }
 
-/// A place of a driver's ring, and the frame there.
+/// A slot of a driver's ring, and the length of its frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) nic: u8,
@@ -66,32 +66,33 @@ pub(super) struct Place {
     pub(super) bytes: u32,
 }
 
-/// What the processor does.
+/// Work of the processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Work {
-    /// Gives a frame to the driver, which puts it into this place of its ring. It lies there, or where it was received.
+    /// Gives a frame to the driver, which puts it into this slot of its ring. The frame lies in the slot's buffer, or where it was
+    /// received.
     Send(Place, Traffic, Option<NonZeroU64>),
     /// Gives a frame to the driver, which refuses it.
     Refuse,
-    /// Takes a frame from this place of the ring.
+    /// Takes a frame from this slot of the ring.
     Receive(Place, Traffic),
-    /// Takes back so many descriptors from this place of the ring of a NIC on.
+    /// Reclaims `count` descriptors of a NIC, from this slot of its ring on.
     Reclaim { nic: u8, slot: u32, count: u32 },
-    /// Goes from what was interrupted to the driver, and back.
+    /// Enters the driver by an interrupt, and returns.
     Interrupt,
-    /// Looks whether a NIC has something for the driver.
+    /// Checks whether a NIC has work for the driver.
     Poll { nic: u8, slot: u32 },
 }
 
-/// What the driver of a NIC has in memory.
+/// A NIC driver's data in memory.
 #[derive(Debug)]
 struct Driver {
     send_descriptor: u32,
     receive_descriptor: u32,
-    /// Whether it makes and checks TCP's checksums.
+    /// Whether the driver computes and verifies TCP checksums.
     makes_checksums: bool,
     checks_checksums: bool,
-    /// Where the frames in the places of its send ring lie.
+    /// Addresses of the frames in the slots of the send ring.
     to_send: Vec<u64>,
 }
 
@@ -123,13 +124,13 @@ impl Host {
         })
     }
 
-    /// Where a frame that was received into this place of a ring lies.
+    /// Returns the address of a frame received into this slot of a ring.
     pub(super) fn received_at(nic: u8, slot: u32) -> NonZeroU64 {
         let first = const { NonZeroU64::new(address::RECEIVE_BUFFERS).expect("not at 0") };
         first.saturating_add(address::of_nic(nic) + u64::from(slot) * BUFFER_STRIDE)
     }
 
-    /// Begins `work` now: when it is done.
+    /// Begins `work` now, and returns when it will be done.
     #[inline]
     pub(super) fn begin(&mut self, now: Time, work: Work) -> Time {
         let costs = self.profile.instructions;
@@ -220,7 +221,7 @@ impl Host {
         self.processor.run(now, executed, stall)
     }
 
-    /// Lets an application work now. When it is done, if there was something to do.
+    /// Lets an application work now. Returns when the work will be done, or `None` if there was none.
     pub(super) fn begin_application(
         &mut self,
         now: Time,
@@ -240,13 +241,13 @@ impl Host {
         Some(self.processor.run(now, executed, stall))
     }
 
-    /// The processor waits from `since` on for what has come now: an answer of the NIC.
+    /// Charges for the time since `since`, during which the processor waited for an answer of the NIC.
     pub(super) fn waited(&mut self, since: Time, now: Time) {
         let cycles = self.processor.cycle_at(now) - self.processor.cycle_at(since);
         self.processor.run(since, 0, cycles);
     }
 
-    /// A NIC has written a frame, and its descriptor, to this place of its ring.
+    /// Models that a NIC writes a frame and its descriptor to this slot of its ring.
     #[inline]
     pub(super) fn receive_by_dma(&mut self, now: Time, Place { nic, slot, bytes }: Place) {
         let cycle = self.processor.cycle_at(now);
@@ -258,7 +259,7 @@ impl Host {
             .dma_write(cycle, ring + u64::from(slot * len), len);
     }
 
-    /// A NIC has read the frame in this place of its ring.
+    /// Models that a NIC reads the frame in this slot of its ring.
     #[inline]
     pub(super) fn send_by_dma(&mut self, now: Time, Place { nic, slot, bytes }: Place) {
         let cycle = self.processor.cycle_at(now);
@@ -270,7 +271,7 @@ impl Host {
         self.processor.start_measurement(now);
     }
 
-    /// Time since then in which it worked or waited, as a share, 0 to 1.
+    /// Returns the share of the time since the start of the measurement in which the processor worked or waited, 0 to 1.
     pub(super) fn utilisation(&self, now: Time) -> f64 {
         let (busy, idle) = (self.processor.busy(now), self.processor.idle(now));
         busy.as_ps() as f64 / (busy + idle).as_ps().max(1) as f64

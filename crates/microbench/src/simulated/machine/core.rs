@@ -18,32 +18,32 @@ use baton_wire::{Span, Time};
 /// Bytes of a register.
 const REGISTER: u32 = 4;
 
-/// Descriptors of sent frames that a driver takes back before it looks at other things.
+/// Number of sent frames whose descriptors a driver reclaims before it does something else.
 const RECLAIM_BATCH: u32 = 16;
 
-/// What the processors of a machine share.
+/// Devices that the processors of a machine share.
 #[derive(Debug)]
 pub(super) struct Devices<'a> {
     pub(super) bus: &'a mut Bus,
     pub(super) interfaces: &'a mut [Interface],
 }
 
-/// What the processor is at.
+/// Current task of the processor.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Task {
-    /// The application sends a frame, into this place of a NIC's ring.
+    /// The application sends a frame into this slot of a NIC's ring.
     Send(u8, u32, Outgoing),
     /// The application sends a frame, which the driver refuses.
     Refuse,
-    /// It goes to the driver of a NIC because of an interrupt.
+    /// The processor enters the driver of a NIC because of an interrupt.
     Enter(u8),
-    /// It waits for a register since this time.
+    /// The processor has been waiting for a register since this time.
     ReadRegister(Time),
-    /// The driver of a NIC handles a frame that was received into this place of its ring.
+    /// The driver of a NIC handles a frame received into this slot of its ring.
     Receive(u8, u32, Frame),
-    /// The driver of a NIC takes back descriptors.
+    /// The driver of a NIC reclaims descriptors.
     Reclaim(u8, u32),
-    /// A driver has looked whether there is something.
+    /// A driver polls its NIC.
     Poll,
     /// The application works.
     Work,
@@ -53,20 +53,20 @@ pub(super) enum Task {
 #[derive(Debug)]
 pub(in crate::simulated) struct Core {
     machine: u8,
-    /// Its number, which is that of its queues.
+    /// Number of the processor and of its queues.
     pub(super) number: u8,
     pub(super) host: Host,
     pub(in crate::simulated) application: Application,
     pub(super) task: Option<Task>,
-    /// The NIC in whose interrupt handler it is: it does not interrupt.
+    /// The NIC whose interrupt handler is running, which cannot interrupt now.
     pub(super) in_interrupt: Option<u8>,
-    /// What polling drivers are at; none where NICs interrupt.
+    /// State of polling drivers; `None` if NICs interrupt.
     pub(super) polling: Option<Polling>,
-    /// The NIC that the application sends by next.
+    /// The NIC through which the application sends next.
     next_to_send: u8,
-    /// When it is asked again whether the application wants to send.
+    /// When the application is next asked whether it wants to send.
     due: Time,
-    /// Interrupts that it had.
+    /// Number of interrupts.
     pub(in crate::simulated) interrupts: u64,
 }
 
@@ -93,12 +93,12 @@ impl Core {
 
     // --- events ---
 
-    /// The application is to be asked.
+    /// Handles the time at which the application is to be asked.
     pub(super) fn handle_due(&mut self) {
         self.due = Time::NEVER;
     }
 
-    /// A register was read.
+    /// Handles the completion of a register read.
     pub(super) fn handle_register(&mut self, now: Time) {
         if let Some(Task::ReadRegister(since)) = self.task {
             self.host.waited(since, now);
@@ -108,14 +108,14 @@ impl Core {
 
     // --- effects ---
 
-    /// Begins what it can begin, if it is at nothing.
+    /// Begins the next task if the processor is idle.
     pub(super) fn advance(&mut self, cx: &mut Context<'_>, devices: &mut Devices<'_>) {
         if self.task.is_none() {
             self.begin_task(cx, devices);
         }
     }
 
-    /// Chooses what the processor does next: drivers go before the application, but for those that poll.
+    /// Chooses the next task. Interrupt-driven drivers go before the application.
     fn begin_task(&mut self, cx: &mut Context<'_>, devices: &mut Devices<'_>) {
         if self.polling.is_some() {
             return self.begin_with_polling(cx, devices);
@@ -136,7 +136,7 @@ impl Core {
         cx.at(until, Event::Processor(self.machine, self.number));
     }
 
-    /// A driver handles the next frame that was received, or takes descriptors back; false if there is nothing of either.
+    /// Lets the driver handle the next received frame or reclaim descriptors; returns false if there is nothing to do.
     pub(super) fn begin_driver(
         &mut self,
         cx: &mut Context<'_>,
@@ -167,7 +167,7 @@ impl Core {
         );
     }
 
-    /// The application sends, if it wants to, by each NIC in turn, or works.
+    /// Lets the application send through each NIC in turn, if it wants to, or do other work.
     pub(super) fn begin_application(&mut self, cx: &mut Context<'_>, devices: &mut Devices<'_>) {
         let waits_for_room = match devices.interfaces.len() {
             1 => self.begin_send(cx, devices, 0),
@@ -181,7 +181,7 @@ impl Core {
         }
     }
 
-    /// The application sends by the next NIC by which it wants to. Whether it may want to and has no room.
+    /// Sends a frame through the next NIC for which the application has one. Returns whether a full ring may have kept it from sending.
     fn begin_send_in_turn(
         &mut self,
         cx: &mut Context<'_>,
@@ -200,7 +200,7 @@ impl Core {
         waits_for_room
     }
 
-    /// The application works, if there is something to do.
+    /// Lets the application work; returns whether there was something to do.
     fn begin_work(&mut self, cx: &mut Context<'_>) -> bool {
         let Self {
             host, application, ..
@@ -213,7 +213,7 @@ impl Core {
         until.is_some()
     }
 
-    /// The application sends by a NIC, if it wants to. Whether it may want to and has no room.
+    /// Sends a frame of the application through a NIC, if it has one. Returns whether a full ring may have kept it from sending.
     #[inline(always)]
     fn begin_send(&mut self, cx: &mut Context<'_>, devices: &mut Devices<'_>, nic: u8) -> bool {
         let interface = &mut devices.interfaces[usize::from(nic)];
@@ -253,7 +253,7 @@ impl Core {
         false
     }
 
-    /// Sees to it that the application is asked again.
+    /// Schedules when the application is asked again.
     fn arm_due(&mut self, cx: &mut Context<'_>) {
         let due = self.application.next_due().max(cx.now + Span::from_ps(1));
         if due < self.due {
@@ -262,7 +262,7 @@ impl Core {
         }
     }
 
-    /// The processor is done with its task.
+    /// Ends the processor's task.
     pub(super) fn end_task(&mut self, cx: &mut Context<'_>, devices: &mut Devices<'_>) {
         match self.task.take() {
             Some(Task::Send(nic, slot, next)) => {
@@ -310,7 +310,7 @@ impl Core {
         }
     }
 
-    /// Tells a NIC of the frames in its ring that it was not told of.
+    /// Reports the new frames in the ring to the NIC.
     fn announce(&mut self, cx: &mut Context<'_>, devices: &mut Devices<'_>, nic: u8) {
         let interface = &mut devices.interfaces[usize::from(nic)];
         let count = std::mem::take(&mut interface.rings[usize::from(self.number)].to_announce);
@@ -319,7 +319,7 @@ impl Core {
         }
     }
 
-    /// Waits for a register of a NIC.
+    /// Starts to read a register of a NIC, for which the processor waits.
     fn read_register(&mut self, cx: &mut Context<'_>, devices: &mut Devices<'_>, nic: u8) {
         self.task = Some(Task::ReadRegister(cx.now));
         devices.bus.submit(
@@ -359,7 +359,7 @@ impl Core {
     }
 }
 
-/// Counts one more. Whether there are so many now, if that matters: then it begins anew.
+/// Increments a counter. Returns whether it has reached `most`, if there is a limit, and then resets it.
 fn is_full(count: &mut u32, most: Option<u32>) -> bool {
     *count += 1;
     let is_full = most.is_some_and(|most| *count >= most);

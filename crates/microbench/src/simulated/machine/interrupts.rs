@@ -5,7 +5,7 @@ use super::super::host::Work;
 use super::core::{Core, Devices, Task};
 
 impl Core {
-    /// Goes on with the interrupt handler, or into that of a NIC that interrupts: it goes before the application.
+    /// Continues the interrupt handler, or enters that of a NIC that interrupts. Interrupts go before the application.
     pub(super) fn begin_interrupt(&mut self, cx: &mut Context<'_>, devices: &mut Devices<'_>) {
         let ended = self.in_interrupt;
         if let Some(nic) = ended {
@@ -14,7 +14,7 @@ impl Core {
                 return;
             }
         }
-        // The application has its turn before the same NIC interrupts again.
+        // The application gets its turn before the same NIC can interrupt again.
         let nics = devices.interfaces.len() as u8;
         let first = ended.map_or(0, |nic| nic + 1);
         let others = if ended.is_some() { nics - 1 } else { nics };
@@ -28,7 +28,7 @@ impl Core {
         }
     }
 
-    /// The driver's interrupt handler: what was received, then what was sent, until there is nothing left.
+    /// Continues the interrupt handler, which handles received frames, then sent ones, until none remain.
     fn go_on_in_interrupt(&mut self, cx: &mut Context<'_>, devices: &mut Devices<'_>, nic: u8) {
         if !self.begin_driver(cx, devices, nic) {
             self.refill(cx, devices, nic);

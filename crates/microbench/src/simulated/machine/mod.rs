@@ -16,23 +16,23 @@ use crate::profile::{HostProfile, NicProfile};
 use baton_wire::Time;
 use core::{Core, Devices};
 
-/// What a machine is made of.
+/// Parts of a machine.
 #[derive(Debug)]
 pub(super) struct Parts<'a> {
-    /// Its NICs, one or more, on the bus of the first.
+    /// One or more NICs, all on the bus of the first.
     pub(super) nics: Vec<&'a NicProfile>,
     pub(super) host: &'a HostProfile,
     pub(super) drivers: Drivers,
-    /// What it is for: one for each processor, which has a queue of each NIC.
+    /// One application for each processor, which has a queue of each NIC.
     pub(super) applications: Vec<Application>,
 }
 
-/// How drivers hear of frames.
+/// How drivers learn of frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Drivers {
     /// The NICs interrupt.
     Interrupt,
-    /// They look, and the NICs never interrupt.
+    /// The drivers poll, and the NICs never interrupt.
     Poll,
 }
 
@@ -72,7 +72,7 @@ impl Machine {
 
     // --- events ---
 
-    /// Something happens to it or to one of its NICs.
+    /// Handles an event of the machine or of one of its NICs.
     pub(super) fn handle(&mut self, cx: &mut Context<'_>, event: Event) {
         let nic = |id: NicId| usize::from(id.nic);
         match event {
@@ -96,7 +96,7 @@ impl Machine {
         self.advance(cx);
     }
 
-    /// A frame arrives at one of its NICs.
+    /// Handles a frame that arrives at one of the NICs.
     pub(super) fn receive(&mut self, cx: &mut Context<'_>, nic: u8, frame: Frame) {
         let Interface { nic, wire, .. } = &mut self.interfaces[usize::from(nic)];
         nic.handle_arrival(cx, wire, frame);
@@ -113,7 +113,7 @@ impl Machine {
         }
     }
 
-    /// Begins all that can begin.
+    /// Begins everything that can begin.
     pub(super) fn advance(&mut self, cx: &mut Context<'_>) {
         for Interface { nic, wire, .. } in &mut self.interfaces {
             nic.advance(cx, &mut self.bus, wire);
@@ -124,7 +124,7 @@ impl Machine {
         }
     }
 
-    /// A processor, and what all of them share.
+    /// Returns a processor, and the devices that all processors share.
     fn core(&mut self, number: u8) -> (&mut Core, Devices<'_>) {
         let devices = Devices {
             bus: &mut self.bus,
@@ -164,17 +164,18 @@ impl Machine {
         }
     }
 
-    /// Interrupts that its processors had.
+    /// Returns the number of interrupts of all processors.
     pub(super) fn interrupts(&self) -> u64 {
         self.cores.iter().map(|core| core.interrupts).sum()
     }
 
-    /// What its processors are for.
+    /// Returns the applications of all processors.
     pub(super) fn applications(&self) -> impl Iterator<Item = &Application> {
         self.cores.iter().map(|core| &core.application)
     }
 
-    /// Shares of the time since then in which the busiest processor, bus, engines, start of DMA and packet memory were busy; of several NICs, of the busiest.
+    /// Returns the utilisation, since the start of the measurement, of the busiest processor, the bus, and the busiest engines, DMA start
+    /// and packet memory of any NIC.
     pub(super) fn utilisation(&self, now: Time) -> [f64; 5] {
         let nics = self.interfaces.iter();
         let of_nics = nics.map(|interface| interface.nic.utilisation(now));

@@ -1,27 +1,27 @@
 //! Drivers that poll, as those of Click do (Kohler et al., The Click Modular Router, 2000, section 5.1).
 //!
-//! A driver looks at its ring, takes a few frames, and lets the application have done with them before the next one looks: however many frames
-//! come, there is time to forward those that were taken. That the processor looks all the time, also when there is nothing, is not modelled:
-//! it finds at once what there is, and its time is counted where it found something.
+//! A driver looks at its ring, takes a few frames, and lets the application finish them before the next driver looks. However many frames
+//! arrive, there is time to forward those that were taken. The model does not charge for unsuccessful polls: the processor finds new frames
+//! at once, and only successful polls take time.
 
 use super::super::event::Context;
 use super::super::host::Work;
 use super::core::{Core, Devices, Task};
 
-/// Frames that are taken at a time where the driver does not say (Click: `PollDevice`'s BURST).
+/// Number of frames that a driver takes at a time if its profile does not say (Click: `PollDevice`'s BURST).
 const BURST: u32 = 8;
 
-/// What polling drivers are at.
+/// State of polling drivers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Polling {
-    /// The NIC that is looked at.
+    /// The NIC that is being polled.
     nic: u8,
-    /// What may still be taken of it now: frames, or batches of descriptors.
+    /// How many frames or batches of descriptors may still be taken from this NIC now.
     left: u32,
 }
 
 impl Core {
-    /// Goes on with the NIC that is looked at, then with the application, then with the next NIC that has something.
+    /// Continues with the NIC that is being polled, then with the application, then with the next NIC that has work.
     pub(super) fn begin_with_polling(&mut self, cx: &mut Context<'_>, devices: &mut Devices<'_>) {
         let Some(Polling { nic, left }) = self.polling else {
             return;

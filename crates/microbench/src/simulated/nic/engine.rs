@@ -1,4 +1,4 @@
-//! What handles frames, and what starts their DMA.
+//! The engines that handle frames, and the start of DMAs.
 
 use super::super::bus::Bus;
 use super::super::event::{Context, Event};
@@ -7,25 +7,25 @@ use super::Nic;
 use baton_sim::hardware::Occupancy;
 use baton_wire::{Span, Time};
 
-/// The most bytes of a frame that a host keeps in one small buffer (FreeBSD: MHLEN, 256 less its header); larger ones have their headers there
-/// and their data in another.
+/// Maximum length in bytes of a frame that the host keeps in one small buffer (FreeBSD: MHLEN, 256 less its header). Larger frames have
+/// their headers there and their data in another buffer.
 const SMALL_BUFFER: u32 = 216;
 
-/// A frame that is handled.
+/// A frame that an engine handles.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Work {
-    /// To be sent, from this place of the driver's ring.
+    /// A frame to send from this slot of the driver's ring.
     Send(u32, Frame),
-    /// To be given to the host.
+    /// A received frame to give to the host.
     Receive(Frame),
 }
 
-/// One that handles frames.
+/// An engine that handles frames.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Engine {
     pub(super) occupancy: Occupancy,
     work: Option<Work>,
-    /// What it did last was to send: with both to do it does them in turn.
+    /// Whether its last frame was one to send. With work in both directions, the engine alternates.
     has_sent: bool,
 }
 
@@ -66,14 +66,14 @@ impl Nic {
         cx.at(until, Event::Engine(self.id, engine as u8));
     }
 
-    /// How long an engine waits for its code and data in packet memory. Frames that go in or out leave it every second access.
+    /// Returns how long an engine waits for its code and data in packet memory. Frame transfers leave it every second access.
     fn wait_for_memory(&mut self, now: Time, bytes: u32) -> Span {
         let alone = self.memory_time(bytes).unwrap_or(Span::ZERO);
         let until = self.occupy_memory(now, bytes).unwrap_or(now);
         (until - now).min(alone * 2)
     }
 
-    /// An engine is done with a frame: its DMA is next.
+    /// Handles that an engine has finished a frame, whose DMA is next.
     pub(in super::super) fn handle_engine(&mut self, cx: &mut Context<'_>, engine: u8) {
         let Some(work) = self.engines[usize::from(engine)].work.take() else {
             return;
@@ -92,7 +92,7 @@ impl Nic {
         cx.at(until, Event::Dma(self.id));
     }
 
-    /// A DMA is started.
+    /// Handles that a DMA was started.
     pub(in super::super) fn handle_dma(&mut self, cx: &mut Context<'_>, bus: &mut Bus) {
         match self.starting.pop_front() {
             Some(Work::Send(slot, frame)) => self.read(cx, bus, slot, frame),
@@ -101,12 +101,12 @@ impl Nic {
         }
     }
 
-    /// The most bytes of one DMA from the host.
+    /// Returns the maximum number of bytes of one DMA from the host.
     pub(super) fn send_limit(&self) -> u32 {
         self.profile.dma.send_limit_bytes.unwrap_or(u32::MAX)
     }
 
-    /// The most bytes of one DMA to the host.
+    /// Returns the maximum number of bytes of one DMA to the host.
     pub(super) fn receive_limit(&self) -> u32 {
         self.profile.dma.receive_limit_bytes.unwrap_or(u32::MAX)
     }

@@ -1,8 +1,8 @@
 //! A NIC: rings, engines, DMA, packet memory and its MAC.
 //!
-//! Each is a resource of its own that does one thing at a time. A frame to send goes from the driver's ring over an engine, the DMA and
-//! packet memory to the wire; one that was received goes the other way. What is full keeps back what comes before it, up to the driver's
-//! ring or the receive FIFO, where frames are lost.
+//! Each of these is a separate resource that does one thing at a time. A frame to send passes from the driver's ring through an engine, the
+//! DMA and packet memory to the wire; a received frame passes the other way. A full resource blocks those before it, back to the driver's
+//! ring or to the receive FIFO, where frames are lost.
 
 mod engine;
 mod receive;
@@ -24,52 +24,52 @@ use ring::Ring;
 use send::Sender;
 use std::collections::VecDeque;
 
-/// Bytes of a message that interrupts (PCI Express 6.1.4).
+/// Bytes of an interrupt message (PCI Express 6.1.4).
 const MESSAGE: u32 = 4;
 
-/// What becomes of a queue's interrupt.
+/// State of a queue's interrupt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Interrupt {
-    /// There is no reason for one.
+    /// There is no reason to interrupt.
     None,
-    /// A message is to be sent.
+    /// A message has to be sent.
     Wanted,
-    /// It is on its way.
+    /// The message is on its way.
     Told,
-    /// The processor can see it.
+    /// The interrupt is pending at the processor.
     Here,
-    /// The driver is at it, and looks by itself.
+    /// The driver is running and looks for work by itself.
     Masked,
 }
 
-/// What was counted at a NIC.
+/// Counts of a NIC.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct NicCounts {
-    /// Frames that were put on the wire, those that pause not counted.
+    /// Frames put on the wire, not counting pause frames.
     pub(super) sent: u64,
     /// Frames that reached host memory.
     pub(super) delivered: u64,
-    /// Frames that it had to drop.
+    /// Frames that the NIC dropped.
     pub(super) losses: Losses,
 }
 
 /// A NIC.
 ///
-/// Calling order: after any `handle_*` and what the driver does, [`advance`](Self::advance).
+/// Call [`advance`](Self::advance) after any `handle_*` and after any action of the driver.
 #[derive(Debug)]
 pub(super) struct Nic {
     id: NicId,
     profile: NicProfile,
     engines: Vec<Engine>,
     dma: Occupancy,
-    /// What DMA is being started for, one after the other.
+    /// Frames whose DMA is to be started, one after the other.
     starting: VecDeque<Work>,
     memory: Occupancy,
     sender: Sender,
     receiver: Receiver,
-    /// What becomes of interrupts, by queue.
+    /// State of interrupts, by queue.
     interrupts: Vec<Interrupt>,
-    /// Its driver looks by itself: it never interrupts.
+    /// Whether the driver polls, so that the NIC never interrupts.
     is_polled: bool,
     pub(super) counts: NicCounts,
 }
@@ -97,7 +97,7 @@ impl Nic {
 
     // --- events ---
 
-    /// A transfer that was for the NIC is done.
+    /// Handles the completion of a transfer for the NIC.
     pub(super) fn handle_transfer(&mut self, cx: &mut Context<'_>, tag: Tag) {
         match tag {
             Tag::Doorbell(queue, count) => self.send_ring(queue).post(count),
@@ -113,17 +113,17 @@ impl Nic {
         }
     }
 
-    /// Descriptors of a queue for frames to send.
+    /// Returns the send descriptors of a queue.
     fn send_ring(&mut self, queue: u8) -> &mut Ring {
         &mut self.sender.queues[usize::from(queue)].descriptors
     }
 
-    /// Descriptors of a queue for frames to receive.
+    /// Returns the receive descriptors of a queue.
     fn receive_ring(&mut self, queue: u8) -> &mut Ring {
         &mut self.receiver.queues[usize::from(queue)].descriptors
     }
 
-    /// A time of interrupts may be over.
+    /// Handles that a coalescing time may have passed.
     pub(super) fn handle_timer(&mut self, cx: &mut Context<'_>) {
         for queue in 0..self.interrupts.len() {
             let rules = [
@@ -136,7 +136,7 @@ impl Nic {
         }
     }
 
-    /// A queue has enough for an interrupt.
+    /// Requests an interrupt for a queue.
     fn interrupt(&mut self, queue: u8) {
         let interrupt = &mut self.interrupts[usize::from(queue)];
         if *interrupt == Interrupt::None {
@@ -147,7 +147,7 @@ impl Nic {
         }
     }
 
-    /// Whether a queue interrupts its processor. Until the driver [ends](Self::end_interrupt) it there is no other.
+    /// Returns whether a queue interrupts its processor. No other interrupt follows until the driver [ends](Self::end_interrupt) this one.
     pub(super) fn take_interrupt(&mut self, queue: u8) -> bool {
         let interrupt = &mut self.interrupts[usize::from(queue)];
         let is_here = *interrupt == Interrupt::Here;
@@ -157,7 +157,7 @@ impl Nic {
         is_here
     }
 
-    /// The driver has looked at all that was in a queue when it decided to return from the interrupt.
+    /// Ends the interrupt: the driver has handled everything that was in the queue when it decided to return.
     pub(super) fn end_interrupt(&mut self, cx: &mut Context<'_>, queue: u8) {
         let others = self.not_exhausted(queue);
         let place = usize::from(queue);
@@ -175,7 +175,7 @@ impl Nic {
 
     // --- effects ---
 
-    /// Begins all that can begin.
+    /// Begins everything that can begin.
     pub(super) fn advance(&mut self, cx: &mut Context<'_>, bus: &mut Bus, wire: &mut Wire<Frame>) {
         self.read_descriptors(cx, bus);
         for engine in 0..self.engines.len() {
@@ -184,7 +184,7 @@ impl Nic {
         self.transmit(cx, wire);
     }
 
-    /// Moves descriptors between rings and NIC, and sends messages that interrupt.
+    /// Moves descriptors between rings and NIC, and sends interrupt messages.
     fn read_descriptors(&mut self, cx: &mut Context<'_>, bus: &mut Bus) {
         let (rings, nic) = (self.profile.descriptors, self.id.nic);
         let mut submit = |operation, bytes, tag| {
@@ -219,19 +219,19 @@ impl Nic {
         }
     }
 
-    /// Time that so many bytes take into or out of packet memory; `None` if that is no time.
+    /// Returns the time that this many bytes take into or out of packet memory; `None` if they take no time.
     fn memory_time(&self, bytes: u32) -> Option<Span> {
         let mbps = u64::from(self.profile.memory.bandwidth_mbps?);
         Some(Span::from_ps(u64::from(bytes) * 8 * 1_000_000 / mbps))
     }
 
-    /// So many bytes go into or out of packet memory: when they have. `None` if that takes no time.
+    /// Moves this many bytes into or out of packet memory, and returns when they have passed; `None` if that takes no time.
     fn occupy_memory(&mut self, now: Time, bytes: u32) -> Option<Time> {
         let span = self.memory_time(bytes)?;
         Some(self.memory.occupy(now, span))
     }
 
-    /// Sees to it that times of a queue's interrupts are noticed.
+    /// Schedules events for the coalescing times of a queue.
     fn arm(&mut self, cx: &mut Context<'_>, queue: u8) {
         if self.is_polled {
             return;
@@ -247,7 +247,7 @@ impl Nic {
         }
     }
 
-    /// Puts a frame on the wire at `at`, or behind those that are on it.
+    /// Puts a frame on the wire at `at`, or behind the frames that are already on it.
     fn put_on_wire(&self, cx: &mut Context<'_>, wire: &mut Wire<Frame>, at: Time, frame: Frame) {
         let idle = wire.next_arrival().is_none();
         wire.send(at, frame.len.into(), frame);
@@ -266,7 +266,7 @@ impl Nic {
         self.memory.start_measurement(now);
     }
 
-    /// Time since then in which the busiest engine, the start of DMA and packet memory worked, as shares, 0 to 1.
+    /// Returns the utilisation of the busiest engine, the DMA start and packet memory since the start of the measurement, 0 to 1.
     pub(super) fn utilisation(&self, now: Time) -> [f64; 3] {
         let of = |occupancy: &Occupancy| {
             let (busy, idle) = (occupancy.busy(now), occupancy.idle(now));

@@ -1,4 +1,4 @@
-//! Frames on their way from the wire to the host.
+//! Received frames on their way from the wire to the host.
 
 use super::super::bus::{Bus, Tag};
 use super::super::coalescing::Coalescing;
@@ -15,34 +15,34 @@ use baton_sim::hardware::Wire;
 use baton_wire::Time;
 use std::collections::VecDeque;
 
-/// A queue of frames that were received.
+/// A queue of received frames.
 #[derive(Debug)]
 pub(super) struct ReceiveQueue {
     pub(super) descriptors: Ring,
-    /// The place of the driver's ring that the next frame goes to.
+    /// Slot of the driver's ring for the next frame.
     next_slot: u32,
-    /// Frames in host memory that the driver has not looked at, with their places in its ring.
+    /// Frames in host memory that the driver has not looked at, with their slots.
     pub(super) delivered: VecDeque<(u32, Frame)>,
     pub(super) interrupts: Coalescing,
 }
 
-/// The half of a NIC that receives.
+/// The receiving half of a NIC.
 #[derive(Debug)]
 pub(super) struct Receiver {
     pub(super) queues: Vec<ReceiveQueue>,
-    /// Frames on their way into packet memory.
+    /// Frames being written to packet memory.
     storing: VecDeque<Frame>,
     /// Frames in packet memory that no engine has taken.
     stored: VecDeque<Frame>,
-    /// Frames that an engine has, or that are on their way to the host.
+    /// Number of frames that an engine has, or that are on their way to the host.
     under_way: u32,
-    /// Frames whose DMA was asked for and is not done, with the time when they have left packet memory.
+    /// Frames whose DMA is in progress, with the time when they have left packet memory.
     writing: VecDeque<(Frame, Time)>,
-    /// Frames that are over the bus and leave packet memory.
+    /// Frames that have passed the bus but not completely left packet memory.
     leaving: VecDeque<Frame>,
     /// Bytes of packet memory in use.
     bytes: u32,
-    /// It has asked its partner to stop.
+    /// Whether the NIC has paused its partner.
     pausing: bool,
 }
 
@@ -68,14 +68,14 @@ impl Receiver {
         }
     }
 
-    /// Whether an engine can take the next frame, of which so many may be under way.
+    /// Returns whether an engine can take the next frame, if at most `most` may be in progress.
     pub(super) fn can_begin(&self, most: u32) -> bool {
         let has_descriptor =
             |frame: &Frame| self.queues[usize::from(frame.queue)].descriptors.has_one();
         self.under_way < most && self.stored.front().is_some_and(has_descriptor)
     }
 
-    /// The next frame.
+    /// Takes the next frame.
     pub(super) fn begin(&mut self) -> Option<Work> {
         let frame = self.stored.pop_front()?;
         self.queues[usize::from(frame.queue)].descriptors.take();
@@ -87,41 +87,41 @@ impl Receiver {
 impl Nic {
     // --- the driver ---
 
-    /// Takes the next frame of a queue that is in host memory, with its place in the ring.
+    /// Takes the next frame of a queue from host memory, with its slot.
     pub(in super::super) fn poll_delivered(&mut self, queue: u8) -> Option<(u32, Frame)> {
         self.receiver.queues[usize::from(queue)]
             .delivered
             .pop_front()
     }
 
-    /// Frames in host memory that the driver has not looked at.
+    /// Iterates over the frames in host memory that the driver has not looked at.
     pub(in super::super) fn delivered(&self) -> impl Iterator<Item = &Frame> {
         let queues = self.receiver.queues.iter();
         queues.flat_map(|queue| queue.delivered.iter().map(|(_, frame)| frame))
     }
 
-    /// Whether a frame of a queue is in host memory that the driver has not looked at.
+    /// Returns whether host memory has a frame of a queue that the driver has not looked at.
     pub(in super::super) fn has_delivered(&self, queue: u8) -> bool {
         !self.receiver.queues[usize::from(queue)]
             .delivered
             .is_empty()
     }
 
-    /// The place of a queue's ring in which the driver finds the next frame, now or later.
+    /// Returns the slot of a queue's ring in which the driver finds the next frame, now or later.
     pub(in super::super) fn next_to_look_at(&self, queue: u8) -> u32 {
         let queue = &self.receiver.queues[usize::from(queue)];
         let first = queue.delivered.front();
         first.map_or(queue.next_slot, |(slot, _)| *slot)
     }
 
-    /// The queue that a frame goes to: receive-side scaling, with a table of as many entries as there are queues.
+    /// Returns the queue of a frame: receive-side scaling with an indirection table that has one entry per queue.
     fn queue_for(&self, frame: &Frame) -> u8 {
         (frame.hash % self.receiver.queues.len() as u32) as u8
     }
 
     // --- events ---
 
-    /// A frame arrives.
+    /// Handles the arrival of a frame.
     pub(in super::super) fn handle_arrival(
         &mut self,
         cx: &mut Context<'_>,
@@ -134,7 +134,7 @@ impl Nic {
         }
         frame.queue = self.queue_for(&frame);
         let queue = &self.receiver.queues[usize::from(frame.queue)];
-        // Where there are other queues none of them waits for a driver that is late.
+        // Drop the frame, so that other queues do not have to wait for this queue's late driver.
         if self.receiver.queues.len() > 1 && queue.descriptors.is_exhausted() {
             return self.drop_frame(cx, &frame);
         }
@@ -161,7 +161,7 @@ impl Nic {
         cx.contents.forget(frame.body);
     }
 
-    /// A frame that was received is in packet memory.
+    /// Handles that a received frame is in packet memory.
     pub(in super::super) fn handle_stored(&mut self) {
         let Receiver {
             stored, storing, ..
@@ -198,7 +198,7 @@ impl Nic {
         );
     }
 
-    /// A frame is over the bus.
+    /// Handles that a frame has passed the bus.
     pub(super) fn handle_written(&mut self, cx: &mut Context<'_>) {
         if let Some((frame, out)) = self.receiver.writing.pop_front() {
             self.receiver.leaving.push_back(frame);
@@ -206,7 +206,7 @@ impl Nic {
         }
     }
 
-    /// A frame is in host memory: its place in the driver's ring, and the frame.
+    /// Handles that a frame is in host memory, and returns its slot in the driver's ring and the frame.
     pub(in super::super) fn handle_delivered(
         &mut self,
         cx: &mut Context<'_>,
@@ -229,7 +229,7 @@ impl Nic {
         Some((slot, frame))
     }
 
-    /// Asks the partner to stop, or to go on.
+    /// Asks the partner to stop or to continue.
     fn pause(&mut self, cx: &mut Context<'_>, wire: &mut Wire<Frame>) {
         let rule = self.profile.pause;
         if !rule.sends {

@@ -13,44 +13,44 @@ use baton_bus::interconnect::Operation;
 use baton_sim::hardware::Wire;
 use std::collections::VecDeque;
 
-/// Frames that the MAC has begun to take out of packet memory: one on the wire and the next.
+/// Number of frames that the MAC takes out of packet memory ahead: the one on the wire and the next.
 const STAGED: usize = 2;
 
 /// A queue of frames to send.
 #[derive(Debug)]
 pub(super) struct SendQueue {
     pub(super) descriptors: Ring,
-    /// Frames in the driver's ring that no engine has taken, oldest first, with their places in it.
+    /// Frames in the driver's ring that no engine has taken, oldest first, with their slots.
     ring: VecDeque<(u32, Frame)>,
-    /// Descriptors of the driver's ring that it has not taken back.
+    /// Descriptors of the driver's ring in use, including those of sent frames that the driver has not reclaimed.
     used: u32,
-    /// Those of frames that were sent.
+    /// Descriptors of sent frames that the driver has not reclaimed.
     pub(super) completed: u32,
-    /// Those of them that the NIC has not written back.
+    /// Descriptors of sent frames that the NIC has not written back.
     pub(super) to_write_back: u32,
     pub(super) interrupts: Coalescing,
 }
 
-/// The half of a NIC that sends.
+/// The sending half of a NIC.
 #[derive(Debug)]
 pub(super) struct Sender {
     pub(super) queues: Vec<SendQueue>,
-    /// The queue that is looked at next.
+    /// The queue to look at next.
     next: usize,
-    /// Frames that an engine has, or that are on their way into packet memory.
+    /// Number of frames that an engine has, or that are on their way into packet memory.
     under_way: u32,
-    /// Frames whose DMA was asked for and is not done.
+    /// Frames whose DMA is in progress.
     reading: VecDeque<(u32, Frame)>,
-    /// Frames on their way into packet memory.
+    /// Frames being written to packet memory.
     entering: VecDeque<Frame>,
     /// Frames that wait for the MAC.
     to_send: VecDeque<Frame>,
-    /// Bytes of packet memory in use, of so many.
+    /// Bytes of packet memory in use, and their maximum.
     bytes: u32,
     most_bytes: u32,
     /// Frames that the MAC has.
     staged: VecDeque<Frame>,
-    /// The partner has asked it to stop.
+    /// Whether the partner has paused this NIC.
     pub(super) stopped: bool,
 }
 
@@ -78,7 +78,7 @@ impl Sender {
         }
     }
 
-    /// The queue whose turn it is of those of which an engine can take the next frame. So many may be under way.
+    /// Returns the next queue, in turn, whose next frame an engine can take, if at most `most` frames may be in progress.
     pub(super) fn ready_queue(&self, most: u32) -> Option<usize> {
         if self.under_way >= most {
             return None;
@@ -93,7 +93,7 @@ impl Sender {
             .find(is_ready)
     }
 
-    /// The next frame of a queue: packet memory is kept for it.
+    /// Takes the next frame of a queue, and reserves packet memory for it.
     pub(super) fn begin(&mut self, number: usize) -> Option<Work> {
         self.next = (number + 1) % self.queues.len();
         let queue = &mut self.queues[number];
@@ -108,7 +108,7 @@ impl Sender {
 impl Nic {
     // --- the driver ---
 
-    /// Descriptors of a queue's ring that the driver could use.
+    /// Returns the number of free descriptors in a queue's ring.
     pub(in super::super) fn free_descriptors(&self, queue: u8) -> u32 {
         self.profile.descriptors.send - self.send_queue(queue).used
     }
@@ -117,29 +117,29 @@ impl Nic {
         &self.sender.queues[usize::from(queue)]
     }
 
-    /// Descriptors of a queue's ring that are free, or will be without the driver's doing anything: all but those of frames that were sent.
+    /// Returns the number of a queue's descriptors that are free or in progress: all but those that wait for the driver to reclaim them.
     pub(super) fn not_exhausted(&self, queue: u8) -> u32 {
         self.profile.descriptors.send - self.send_queue(queue).completed
     }
 
-    /// Frames of a queue that were sent and whose descriptors the driver has not taken back.
+    /// Returns the number of a queue's sent frames whose descriptors the driver has not reclaimed.
     pub(in super::super) fn completed(&self, queue: u8) -> u32 {
         self.send_queue(queue).completed
     }
 
-    /// Whether the driver cannot send because the partner has paused it.
+    /// Returns whether the partner has paused this NIC.
     pub(in super::super) fn is_stopped(&self) -> bool {
         self.sender.stopped
     }
 
-    /// The driver has put a frame into its queue's ring.
+    /// Puts a frame into its queue's ring, for the driver.
     pub(in super::super) fn put(&mut self, slot: u32, frame: Frame) {
         let queue = &mut self.sender.queues[usize::from(frame.queue)];
         queue.used += 1;
         queue.ring.push_back((slot, frame));
     }
 
-    /// The driver has taken back the descriptors of so many frames of a queue that were sent.
+    /// Reclaims the descriptors of this many sent frames of a queue, for the driver.
     pub(in super::super) fn reclaim(&mut self, queue: u8, count: u32) {
         let queue = &mut self.sender.queues[usize::from(queue)];
         queue.completed -= count;
@@ -162,12 +162,12 @@ impl Nic {
         }
     }
 
-    /// The frame whose DMA from host memory ends next, and its place in its queue's ring.
+    /// Returns the frame whose DMA from host memory ends next, with its slot.
     pub(in super::super) fn next_read(&self) -> Option<(u32, Frame)> {
         self.sender.reading.front().copied()
     }
 
-    /// A frame has been read from host memory.
+    /// Handles that a frame has been read from host memory.
     pub(super) fn handle_read(&mut self, cx: &mut Context<'_>) {
         let Some((_, frame)) = self.sender.reading.pop_front() else {
             return;
@@ -179,7 +179,7 @@ impl Nic {
         }
     }
 
-    /// A frame to send is in packet memory.
+    /// Handles that a frame to send is in packet memory.
     pub(in super::super) fn handle_buffered(&mut self) {
         if let Some(frame) = self.sender.entering.pop_front() {
             self.sender.under_way -= 1;
@@ -200,7 +200,7 @@ impl Nic {
         }
     }
 
-    /// A frame has left.
+    /// Handles that a frame was sent completely.
     pub(in super::super) fn handle_sent(&mut self, cx: &mut Context<'_>) {
         let Some(frame) = self.sender.staged.pop_front() else {
             return;

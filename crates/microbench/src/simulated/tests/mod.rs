@@ -5,7 +5,7 @@ use crate::profile::{Instructions, PauseRule};
 use crate::test::Test;
 use baton_bus::interconnect::InterconnectConfig;
 
-/// A host that takes no time.
+/// Returns a host that takes no time.
 fn fast_host() -> HostProfile {
     HostProfile {
         name: "fast".to_owned(),
@@ -40,7 +40,7 @@ fn trial_on(port: &mut SimulatedPort<'_>, test: Test, load: Load) -> Trial {
     port.trial(&request).expect("it can be simulated")
 }
 
-/// A trial at the rate of the line, all NICs alike, on hosts that take no time.
+/// Runs a trial at line rate with equal NICs on hosts that take no time.
 fn trial(nic: &NicProfile, test: Test) -> Trial {
     let load = match test.has_connections() {
         true => Load::Connections(8),
@@ -126,7 +126,7 @@ fn packet_memory_takes_each_bit_in_and_out() {
     let mut nic = NicProfile::ideal();
     nic.memory.bandwidth_mbps = Some(1_000);
     let trial = trial(&nic, Test::UdpSend1472);
-    // Half of the bandwidth, of which 1472 of 1514 bytes are data.
+    // Half of the bandwidth, since each bit is written and read; 1472 of 1514 bytes are data.
     let expected = 500.0 * 1_472.0 / 1_514.0;
     assert!(
         (trial.result() / expected - 1.0).abs() < 0.005,
@@ -174,14 +174,14 @@ fn ways_have_costs_of_their_own() {
     let line = Load::Rate(Test::UdpReceive18.line_rate(LinkRate::GIGABIT));
     let received = trial_on(&mut port, Test::UdpReceive18, line);
     near(&received, 1e9 / 4_000.0);
-    // A small frame has one buffer, a large one two.
+    // A small frame has one buffer, and a large one has two.
     partner.processor.send_ns = 3_000;
     partner.processor.second_buffer_ns = 20_000;
     near(&trial(&partner, Test::UdpSend18), 1e9 / 3_000.0);
     near(&trial(&partner, Test::UdpSend1472), 1e9 / 23_000.0);
 }
 
-/// A NIC that cannot receive as fast as another sends.
+/// Returns a NIC that receives more slowly than another sends.
 fn slow_receiver(sends_pauses: bool) -> NicProfile {
     let mut nic = NicProfile::ideal();
     nic.processor.receive_ns = 20_000;
@@ -329,7 +329,7 @@ fn software_checksums_cost_the_host() {
     (software.checksums.send, software.checksums.receive) = (false, false);
     for test in [Test::TcpSend, Test::TcpReceive] {
         let (with, without) = (share(&hardware, test), share(&software, test));
-        // 24 lines are touched, and as many times 24 instructions are done, for each of 81,000 frames.
+        // Each of 81,000 frames touches 24 cache lines, and its checksum costs 24 instructions for each of them.
         assert!(without > with + 0.04, "{test:?}: {with} and {without}");
     }
 }

@@ -1,32 +1,32 @@
-//! What PCI Express lets through of frames, against the closed formulas of pcie-bench (Neugebauer et al., SIGCOMM 2018, section 3): bytes of
-//! packets each way that a frame of each size costs, of NICs that differ in how they go about descriptors, doorbells and interrupts.
+//! Compares the PCI Express model with the closed formulas of pcie-bench (Neugebauer et al., SIGCOMM 2018, section 3): bytes of packets
+//! each way per frame of each size, for NICs that handle descriptors, doorbells and interrupts differently.
 
 use super::*;
 use baton_bus::interconnect::{CreditConfig, PciExpressConfig};
 
-/// Packets of a link of generation 3 with 8 lanes, Gb/s, as the paper's model has it.
+/// Data rate of a link of generation 3 with 8 lanes in the paper's model, in Gb/s.
 const LINK_GBPS: f64 = 57.88;
 
-/// Bytes around the payload of packets, addresses of 64 bits: framing, sequence number, check sequence, header.
+/// Overhead in bytes of packets with 64-bit addresses: framing, sequence number, check sequence, header.
 const WRITE: f64 = 24.0;
 const READ: f64 = 24.0;
 const COMPLETION: f64 = 20.0;
 
-/// Most bytes of a packet, and of a read.
+/// Maximum number of bytes of a packet, and of a read.
 const PAYLOAD: f64 = 256.0;
 const REQUEST: f64 = 512.0;
 
 const DESCRIPTOR: f64 = 16.0;
 const REGISTER: f64 = 4.0;
 
-/// How a NIC and its driver talk: the paper's three.
+/// The paper's three ways in which NIC and driver interact.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
-    /// One by one.
+    /// Each descriptor and each frame separately.
     Simple,
-    /// Batches of descriptors, as an Intel 82599 with Linux's driver.
+    /// Batches of descriptors, as with an Intel 82599 and Linux's driver.
     Kernel,
-    /// The same with a driver that polls, and rings the bell for 32 frames.
+    /// Batches of descriptors, with a driver that polls and rings the doorbell once for 32 frames.
     Dpdk,
 }
 
@@ -38,7 +38,7 @@ struct Bytes {
 }
 
 impl Bytes {
-    /// What happens once for so many frames.
+    /// Adds `what` once per `frames` frames.
     fn each(mut self, frames: f64, what: Self) -> Self {
         self.to += what.to / frames;
         self.from += what.from / frames;
@@ -66,14 +66,14 @@ impl Bytes {
         from: REGISTER + COMPLETION,
     };
 
-    /// Data that gets through one way, Gb/s, of frames with so many bytes.
+    /// Returns the data rate in one direction, in Gb/s, for frames of `len` bytes.
     fn gbps(self, len: f64) -> f64 {
         LINK_GBPS * len / self.to.max(self.from)
     }
 }
 
 impl Kind {
-    /// What a frame to send takes.
+    /// Returns the cost of a frame to send.
     fn send(self, len: f64) -> Bytes {
         let of_data = Bytes::default().each(1.0, Bytes::read(len));
         match self {
@@ -97,7 +97,7 @@ impl Kind {
         }
     }
 
-    /// What a frame takes that was received. The published program forgets the request by which a descriptor is read.
+    /// Returns the cost of a received frame. The published program omits the request that reads a descriptor.
     fn receive(self, len: f64) -> Bytes {
         let of_all = Bytes::default()
             .each(1.0, Bytes::written(len))
@@ -116,7 +116,7 @@ impl Kind {
         }
     }
 
-    /// Such a NIC, on a link without latency or limits but its rate.
+    /// Returns such a NIC, on a link that only its rate limits.
     fn nic(self) -> NicProfile {
         let link = PciExpressConfig {
             generation: 3,
@@ -171,7 +171,8 @@ impl Kind {
     }
 }
 
-/// The paper's numbers for sending: frame with check sequence, and Gb/s of data of the three kinds. Computed with its published program.
+/// The paper's numbers for sending: frame length with check sequence, and Gb/s of data for the three kinds, computed with the published
+/// program.
 const PUBLISHED: [(u16, [f64; 3]); 5] = [
     (64, [20.67, 23.23, 35.30]),
     (128, [30.94, 33.62, 44.20]),
@@ -211,7 +212,7 @@ fn simulated_nics_get_what_the_formulas_say() {
                 kind.receive(len)
             };
             let rate = LINK_GBPS * 1e9 / 8.0 / expected.to.max(expected.from);
-            // More than passes. The partner is on a bus that lets everything through.
+            // Offer more than the NIC can handle. The partner's bus never limits.
             let partner = NicProfile {
                 link: nic.link,
                 ..NicProfile::ideal()
@@ -227,9 +228,9 @@ fn simulated_nics_get_what_the_formulas_say() {
             let found = trial.counted() as f64 / trial.seconds;
             let ratio = found / rate;
             let expected = match (kind, test) {
-                // An interrupt finds more than one frame under load, and one question is for all of them.
+                // Under load, an interrupt finds more than one frame, and one register read covers all of them.
                 (Kind::Simple, Test::UdpReceive18 | Test::UdpReceive1472) => 1.0..1.25,
-                // The processor waits for each answer, and that is what is full.
+                // The processor waits for each register read, and becomes the bottleneck.
                 (Kind::Kernel, Test::UdpSend18) => 0.75..1.0,
                 _ => 0.98..1.01,
             };

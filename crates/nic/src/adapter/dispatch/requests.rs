@@ -1,4 +1,4 @@
-//! What one application has asked for and waits for its turn.
+//! Pending requests of one application.
 
 use super::{Ready, SessionId, Transferred};
 use crate::config::Config;
@@ -11,33 +11,33 @@ use baton_wire::Time;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HostRequest {
     pub(super) descriptor: Descriptor,
-    /// When it arrived at the adapter.
+    /// Time of arrival at the adapter.
     pub(super) since: Time,
 }
 
-/// A transfer of data that has begun.
+/// A data transfer in progress.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Begun {
-    /// That of the work that began it.
+    /// Stamp of the work that started the transfer.
     pub(super) stamp: Stamp,
     pub(super) owner: Transferred,
 }
 
-/// Requests of one application, in queues of its own: one that takes no answers keeps up only itself.
+/// Requests of one application, in queues of its own, so that an application that does not read its answers delays only itself.
 #[derive(Debug)]
 pub(super) struct Requests {
     pub(super) session: SessionId,
     pub(super) host_send: Queue<HostRequest>,
     pub(super) commands: Queue<Descriptor>,
-    /// Of the commands that wait, in their order.
+    /// Continuations of the queued commands, in the order of the commands.
     continuations: Fifo<Descriptor>,
-    /// When those of them arrived that are of the data cache.
+    /// Arrivals of the queued commands that belong to the data cache.
     cache_commands: Fifo<Stamp>,
-    /// Transfers under way, in the order in which they will be over.
+    /// Transfers in progress, in the order in which they will complete.
     pub(super) begun: Fifo<Begun>,
 }
 
-/// When the oldest work of an application arrived.
+/// Arrivals of the oldest work of an application.
 #[derive(Clone, Copy)]
 pub(super) struct Oldest {
     pub(super) packet: Option<Stamp>,
@@ -57,12 +57,12 @@ impl Requests {
         }
     }
 
-    /// Entries that may be pushed, of whatever kind they are.
+    /// Returns the number of entries of any kind that can be pushed.
     pub(super) fn room(&self) -> usize {
         self.host_send.room().min(self.commands.room())
     }
 
-    /// A request has arrived.
+    /// Queues a request.
     #[inline]
     pub(super) fn push(&mut self, stamp: Stamp, since: Time, entry: &[Descriptor], of_host: bool) {
         let descriptor = entry[0];
@@ -80,8 +80,8 @@ impl Requests {
         }
     }
 
-    /// Takes the oldest request about packets, and at most as many as make `most` of those that follow it for other parts of the same
-    /// packet, and puts them into `entry`; gives when the first arrived. What comes after a command of the data cache waits for that.
+    /// Moves the oldest request about packets into `entry`, along with requests for further parts of the same packet, up to `most` in
+    /// total. Requests that came after a command of the data cache wait for that command. Returns the arrival time of the first request.
     pub(super) fn pop_packet(&mut self, most: usize, entry: &mut Vec<Descriptor>) -> Option<Time> {
         let HostRequest { descriptor, since } = self.host_send.pop()?;
         entry.clear();
@@ -97,7 +97,8 @@ impl Requests {
         Some(since)
     }
 
-    /// Whether the next transfer is of the same packet as one that has been finished in the piece under way, if any has.
+    /// Returns whether the next transfer belongs to the same packet as `finished`, a transfer that the current piece has finished, or
+    /// whether there is none.
     pub(super) fn goes_on_with(&self, finished: Option<Begun>) -> bool {
         finished.is_none_or(|finished| {
             let is_of_packet = matches!(finished.owner, Transferred::FromHost(_));
@@ -106,7 +107,7 @@ impl Requests {
         })
     }
 
-    /// Takes the oldest command, and puts all of it into `entry`; gives whether it is of the data cache.
+    /// Moves the oldest command with all its descriptors into `entry`. Returns whether it is a command of the data cache.
     pub(super) fn pop_command(&mut self, entry: &mut Vec<Descriptor>) -> Option<bool> {
         let head = self.commands.pop()?;
         entry.clear();
@@ -119,7 +120,7 @@ impl Requests {
         Some(is_of_cache)
     }
 
-    /// Whether there is work that may be done now.
+    /// Returns whether there is work that can be done now.
     #[inline]
     pub(super) fn has_work(&self, ready: impl FnOnce(SessionId) -> Ready) -> bool {
         let has_requests = (self.host_send.head()).or(self.commands.head()).is_some();
@@ -130,7 +131,7 @@ impl Requests {
         has_requests && ready.requests > 0 || !self.begun.is_empty() && ready.is_over
     }
 
-    /// When the oldest work arrived that may be done now.
+    /// Returns the arrivals of the oldest work that can be done now.
     #[inline]
     pub(super) fn oldest(&self, ready: Ready) -> Oldest {
         let transfer = self.begun.front().filter(|_| ready.is_over);
@@ -149,8 +150,8 @@ impl Requests {
         }
     }
 
-    /// Hides requests that are to be carried out after others because of the data cache, the first of whose commands arrived at `put`:
-    /// what stands in a place of it depends on the order of requests, whatever the scheduler says.
+    /// Hides requests that must wait for others because of the data cache. `put` is the arrival of the first cache command: the contents of
+    /// the cache depend on the order of requests, whatever the scheduler prefers.
     fn in_cache_order(&self, oldest: Oldest, put: Stamp) -> Oldest {
         let is_first_packet = oldest.packet.is_some_and(|packet| packet < put);
         let first = self.host_send.front();
@@ -171,7 +172,7 @@ impl Requests {
         }
     }
 
-    /// Asserts what always holds.
+    /// Asserts the invariants of the queues.
     pub(super) fn check(&self) {
         self.host_send.check();
         self.commands.check();
@@ -185,7 +186,7 @@ impl Requests {
     }
 }
 
-/// Whether a request is a command of the data cache.
+/// Returns whether a request is a command of the data cache.
 fn is_of_cache(request: &Descriptor) -> bool {
     request.opcode().is_ok_and(Opcode::is_of_cache)
 }

@@ -17,7 +17,7 @@ fn dispatch(scheduler: Scheduler) -> Dispatch<char> {
     dispatch
 }
 
-/// The first application has asked for something.
+/// Queues a request of the first application.
 fn ask(dispatch: &mut Dispatch<char>, entry: &[Descriptor], of_host: bool) {
     ask_of(dispatch, FIRST, entry, of_host);
 }
@@ -28,7 +28,7 @@ fn ask_of(dispatch: &mut Dispatch<char>, of: SessionId, entry: &[Descriptor], of
     requests.push(stamp, Time::ZERO, entry, of_host);
 }
 
-/// A request of one descriptor.
+/// Encodes a request of one descriptor.
 fn entry(action: Action) -> Vec<Descriptor> {
     let (socket, tag) = (0, 0);
     let request = Request {
@@ -39,7 +39,7 @@ fn entry(action: Action) -> Vec<Descriptor> {
     vec![request.encode()]
 }
 
-/// An application for which everything may be done, but for answers, and no transfer is over.
+/// Returns the readiness of an application with no completed transfer, whose requests can be answered if `can_answer`.
 fn answerable(can_answer: bool) -> impl Fn(SessionId) -> Ready {
     move |_| Ready {
         requests: if can_answer { usize::MAX } else { 0 },
@@ -47,7 +47,7 @@ fn answerable(can_answer: bool) -> impl Fn(SessionId) -> Ready {
     }
 }
 
-/// A SEND with its data, if it has any.
+/// Encodes a SEND with its inline data, if any.
 fn send(inline_bytes: u16) -> Vec<Descriptor> {
     let data = match inline_bytes {
         0 => Buffer::Memory { address: 0, len: 1 },
@@ -68,13 +68,13 @@ fn send(inline_bytes: u16) -> Vec<Descriptor> {
     std::iter::once(head).chain(tail).collect()
 }
 
-/// All pieces that are there, with packets of small letters for the host.
+/// Returns all pending pieces of work. Packets with lower-case letters belong to the host.
 fn pieces(dispatch: &mut Dispatch<char>, can_answer: bool) -> Vec<Piece<char>> {
     let mut all = Vec::new();
     while let Some(piece) = dispatch.next_piece(answerable(can_answer), true) {
         dispatch.check();
         if let Piece::Lookup(frame) = piece {
-            // A drop is counted.
+            // Drops are counted.
             dispatch.sort(frame, frame.is_uppercase()).ok();
         }
         all.push(piece);
@@ -190,7 +190,8 @@ fn cache_commands_are_told_apart_and_keep_their_place() {
     assert_eq!(pieces(&mut dispatch, true), expected);
 }
 
-/// What stands in the cache depends on the order of requests: neither queue overtakes the other there, whatever comes first otherwise.
+/// The contents of the cache depend on the order of requests: for cache commands, neither queue overtakes the other, whatever the scheduler
+/// prefers.
 #[test]
 fn cache_commands_and_packets_from_the_cache_keep_their_order() {
     let insert = Action::CacheInsert {
@@ -223,7 +224,7 @@ fn cache_commands_and_packets_from_the_cache_keep_their_order() {
     assert_eq!(pieces(&mut dispatch, true), expected);
 }
 
-/// Requests of each piece of work about packets of the host, where at most so many can be answered.
+/// Returns the number of requests in each piece of work about packets of the host, if at most `requests` can be answered.
 fn packets(dispatch: &mut Dispatch<char>, requests: usize) -> Vec<usize> {
     let ready = |_| Ready {
         requests,
@@ -261,7 +262,7 @@ fn the_parts_of_a_packet_go_together_as_far_as_they_may() {
         }
         assert_eq!(packets(&mut dispatch, most), expected);
     }
-    // What comes from a place of the cache waits until that is filled.
+    // A SEND from the cache waits until earlier INSERTs have been executed.
     ask(&mut dispatch, &part(true), true);
     ask(&mut dispatch, &part(true), true);
     ask(&mut dispatch, &insert, false);
@@ -269,7 +270,7 @@ fn the_parts_of_a_packet_go_together_as_far_as_they_may() {
     assert_eq!(packets(&mut dispatch, 9), [2, 1]);
 }
 
-/// They go in the order in which they came; one that takes no answers keeps up only itself.
+/// Requests are served in order of arrival; an application that does not read its answers delays only itself.
 #[test]
 fn two_applications_get_their_turns() {
     let mut dispatch = dispatch(Scheduler::HostFirst);

@@ -9,18 +9,18 @@ use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, Value
 use plotters::style::Color as _;
 use std::ops::Range;
 
-/// Design pixels beside and below a chart for what is at its ticks.
+/// Space in design pixels beside and below a chart for tick labels.
 pub const BESIDE: f64 = 64.0;
 pub const BELOW: f64 = 24.0;
-/// From tick to tick, at least.
+/// Minimum distance between ticks.
 const TICK: (f64, f64) = (60.0, 26.0);
 
-/// An axis as the plotting library asks for it.
+/// An axis in the form that the plotting library needs.
 #[derive(Clone)]
 struct Ticked {
     range: Range<f64>,
     ticks: Vec<f64>,
-    /// What its labels say; none where it has none.
+    /// The axis that formats the labels; `None` if there are no labels.
     axis: Option<Axis>,
 }
 
@@ -53,12 +53,12 @@ impl ValueFormatter<f64> for Ticked {
 pub enum Below {
     /// An axis.
     Axis(Axis),
-    /// So many things side by side, of which each takes 1.
+    /// This many items side by side, each of width 1.
     Things(usize),
 }
 
-/// Draws axes into the part of the sheet above `bottom`, where a horizontal axis has its labels below that. Returns where a pair of values of the
-/// axes lies.
+/// Draws axes into the part of the sheet above `bottom`, with the labels of a horizontal axis below that. Returns a function that maps a
+/// pair of axis values to a position.
 pub fn draw<'a>(
     sheet: &Sheet<'a>,
     bottom: i32,

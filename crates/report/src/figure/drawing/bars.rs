@@ -8,13 +8,13 @@ use super::legend::{self, Sample};
 use super::sheet::{Sheet, TEXT};
 use plotters::style::text_anchor::HPos;
 
-/// Share of a bar's place that the bar takes.
+/// Width of a bar, as a share of its slot.
 const WIDTH: f64 = 0.7;
-/// Design pixels from line to line of a bar's name.
+/// Line spacing of a bar's name, in design pixels.
 const ROW: f64 = TEXT * 1.2;
 
 impl Bars {
-    /// Left, bottom, right and top of the `part`-th part of all bars.
+    /// Returns the rectangles (left, bottom; right, top) of the `part`-th part of all bars.
     fn rectangles(&self, part: usize) -> impl Iterator<Item = [(f64, f64); 2]> + '_ {
         self.bars.iter().enumerate().map(move |(i, bar)| {
             let bottom: f64 = bar.parts.iter().take(part).sum();
@@ -40,7 +40,7 @@ impl Draw for Bars {
         legend::draw(sheet, sheet.left, &entries)?;
         sheet.text(&self.y, TEXT, HPos::Left, (sheet.left, sheet.top))?;
         sheet.top += sheet.px(TEXT * 1.6);
-        // Names are broken where they are too wide for their bars.
+        // Break names that are too wide for their bars.
         let count = self.bars.len().max(1);
         let place_width =
             (sheet.right - sheet.left - sheet.px(BESIDE)) / i32::try_from(count).unwrap_or(1);

@@ -8,11 +8,11 @@ use super::legend::{self, Sample};
 use super::sheet::{Sheet, TEXT};
 use plotters::style::text_anchor::HPos;
 
-/// Share of a group's place that its bars take.
+/// Share of a group's slot that its bars take.
 const WIDTH: f64 = 0.8;
 
 impl GroupPanel {
-    /// Draws it into what is left of a sheet down to `bottom`, and says where the middle of each group is.
+    /// Draws the panel into the free part of a sheet down to `bottom`, and returns the middle of each group.
     fn draw(
         &self,
         sheet: &mut Sheet<'_>,
@@ -21,7 +21,7 @@ impl GroupPanel {
     ) -> Result<Vec<(i32, i32)>, NotDrawn> {
         let heading = (sheet.left, sheet.top + sheet.px((legend::ROW - TEXT) / 2.0));
         sheet.text(&self.y, TEXT, HPos::Left, heading)?;
-        // Beside the heading: there are many panels.
+        // Beside the heading, since there may be many panels.
         let from = sheet.left + sheet.width(&self.y, TEXT) + sheet.px(28.0);
         let entries = self.series.iter();
         let entries = entries.map(|series| (series.name.as_str(), Sample::Area));

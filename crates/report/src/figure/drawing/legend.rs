@@ -1,11 +1,11 @@
-//! Legends: beside what they explain, never over it.
+//! Legends, which are placed beside what they explain, never over it.
 
 use super::super::NotDrawn;
 use super::look::{Dash, Mark, colour};
 use super::sheet::{Sheet, TEXT};
 use plotters::style::text_anchor::HPos;
 
-/// What stands before a name.
+/// Sample in front of a name.
 #[derive(Clone, Copy, Debug)]
 pub enum Sample {
     /// A line with its mark.
@@ -14,13 +14,13 @@ pub enum Sample {
     Area,
 }
 
-/// Width of a sample, from there to the name, from there to the next, and from row to row: design pixels.
+/// Distances in design pixels: width of a sample, gap to the name, gap to the next entry, and row height.
 const SAMPLE: f64 = 34.0;
 const GAP: f64 = 7.0;
 const NEXT: f64 = 22.0;
 pub const ROW: f64 = 19.0;
 
-/// Writes names with their samples in rows, the first of which begins at `from`, and goes on below them. The `i`-th has the `i`-th colour.
+/// Draws legend entries in rows, starting at `from`, and continues the sheet below them. The `i`-th entry has the `i`-th colour.
 pub fn draw(sheet: &mut Sheet<'_>, from: i32, entries: &[(&str, Sample)]) -> Result<(), NotDrawn> {
     let (sample_width, gap) = (sheet.px(SAMPLE), sheet.px(GAP));
     let mut x = from;

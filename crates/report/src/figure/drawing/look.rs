@@ -1,4 +1,4 @@
-//! Colours, dashes, marks and hatching. What a colour says, the others say too, for prints in grey.
+//! Colours, dashes, marks and hatching. Dashes, marks and hatching repeat what colours show, for greyscale prints.
 
 use plotters::style::RGBColor;
 
@@ -6,7 +6,7 @@ pub const WHITE: RGBColor = RGBColor(255, 255, 255);
 pub const BLACK: RGBColor = RGBColor(0, 0, 0);
 pub const FAINT: RGBColor = RGBColor(225, 225, 225);
 
-/// Colours that people of all kinds of sight can tell apart (Okabe and Ito, "Color universal design", 2008), then greys.
+/// Colours that colour-blind people can distinguish (Okabe and Ito, "Color universal design", 2008), then greys.
 const COLOURS: [RGBColor; 10] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
@@ -20,15 +20,15 @@ const COLOURS: [RGBColor; 10] = [
     RGBColor(190, 190, 190),
 ];
 
-/// The colour of the `i`-th thing in a figure.
+/// Returns the colour of the `i`-th item of a figure.
 pub const fn colour(i: usize) -> RGBColor {
     COLOURS[i % COLOURS.len()]
 }
 
-/// Length of a dash and of the gap after it, pixels; none for a line without gaps.
+/// Lengths of a dash and of the gap after it, in pixels; `None` for a solid line.
 pub type Dash = Option<(f64, f64)>;
 
-/// The dashes of the `i`-th line, where dashes say nothing else.
+/// Returns the dashes of the `i`-th line, in figures where dashes have no other meaning.
 pub const fn dash(i: usize) -> Dash {
     [
         None,
@@ -39,7 +39,7 @@ pub const fn dash(i: usize) -> Dash {
     ][i % 5]
 }
 
-/// The dashes of a line that has another without gaps beside it.
+/// Dashes of a line that has a solid counterpart.
 pub const DASHED: Dash = Some((6.0, 5.0));
 
 /// The shape of a mark at a point.
@@ -54,13 +54,13 @@ pub enum Mark {
     Plus,
 }
 
-/// The mark of the `i`-th line.
+/// Returns the mark of the `i`-th line.
 pub const fn mark(i: usize) -> Mark {
     use Mark::{Cross, Diamond, Disc, Plus, Ring, Square, Triangle};
     [Disc, Square, Triangle, Diamond, Cross, Ring, Plus][i % 7]
 }
 
-/// Lines over an area, with their distance as 1: slope, as one of -1, 0 and 1, or upright.
+/// Direction of hatching lines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Hatch {
     Rising,
@@ -68,7 +68,7 @@ pub enum Hatch {
     Level,
 }
 
-/// The hatching of the `i`-th area.
+/// Returns the hatching of the `i`-th area.
 pub const fn hatches(i: usize) -> &'static [Hatch] {
     const OF: [&[Hatch]; 5] = [
         &[],
@@ -80,7 +80,7 @@ pub const fn hatches(i: usize) -> &'static [Hatch] {
     OF[i % OF.len()]
 }
 
-/// The lines of a hatching with this distance that lie in the rectangle from `(left, top)` to `(right, bottom)`.
+/// Returns the hatching lines, `distance` apart, inside the rectangle from `(left, top)` to `(right, bottom)`.
 pub fn hatching(
     hatch: Hatch,
     distance: i32,
@@ -96,7 +96,7 @@ pub fn hatching(
             .map(move |n| n * distance)
             .take_while(move |at| *at < to)
     };
-    // Where x + y, or x - y, is constant: each such line is cut where it enters and leaves.
+    // Lines on which x + y or x - y is constant, clipped to the rectangle.
     match hatch {
         Hatch::Level => multiples(top, bottom)
             .map(|y| [(left, y), (right, y)])

@@ -1,4 +1,4 @@
-//! The drawing of figures.
+//! Draws figures.
 
 mod axes;
 mod bars;
@@ -18,25 +18,25 @@ use std::sync::Once;
 
 /// The font of all figures, part of the program so that figures do not depend on the machine.
 pub(super) const FONT: &str = "sans-serif";
-/// What is drawn with, in its own file format.
+/// The font's file.
 pub const FONT_FILE: &[u8] = epaint_default_fonts::UBUNTU_LIGHT;
-/// The plotting library draws in whole numbers: so many of them are a pixel, and no line is bent by it.
+/// Library units per pixel. The plotting library uses whole numbers; this many units keep lines straight.
 const UNITS_PER_PIXEL: f64 = 16.0;
 
-/// Something to draw.
+/// A figure that can be drawn.
 pub(super) trait Draw {
-    /// What it is called, above it; may be nothing.
+    /// Returns the title above the figure; may be empty.
     fn title(&self) -> &str;
 
-    /// Draws it into what `sheet` has left.
+    /// Draws the figure into the free part of `sheet`.
     fn draw(&self, sheet: &mut Sheet<'_>) -> Result<(), NotDrawn>;
 }
 
-/// The file that shows `what`.
+/// Returns `what` as an SVG file.
 pub(super) fn svg(what: &impl Draw, size: Size) -> Drawn {
     static FONTS: Once = Once::new();
     FONTS.call_once(|| {
-        // Fails only if the font is broken; then drawing text fails and says so.
+        // Fails only if the font is broken; then drawing text reports the error.
         let _ = register_font(FONT, FontStyle::Normal, FONT_FILE);
     });
     let (width, height) = size.css();
@@ -54,7 +54,7 @@ pub(super) fn svg(what: &impl Draw, size: Size) -> Drawn {
     Ok(sized(&drawn, what.title(), size))
 }
 
-/// What was drawn, as large as it is to be.
+/// Returns the drawing with its title and its intended size.
 fn sized(drawn: &str, title: &str, size: Size) -> String {
     let (width, height) = size.css();
     let (head, rest) = drawn.split_once('>').unwrap_or(("", drawn));

@@ -9,7 +9,7 @@ use super::look::{DASHED, Dash, colour, dash, mark};
 use super::sheet::{Sheet, TEXT};
 use plotters::style::text_anchor::HPos;
 
-/// From the heading of a panel to the panel, and from there to the next heading.
+/// Distance from the heading of a panel to the panel, and from there to the next heading.
 const HEADING: f64 = TEXT * 1.45;
 const BETWEEN: f64 = 8.0;
 
@@ -48,11 +48,11 @@ impl Panel {
     }
 }
 
-/// How the lines of a figure are told apart.
+/// How the lines of a figure are distinguished.
 struct Names<'a> {
-    /// In order of their first line.
+    /// Names, in the order of their first lines.
     names: Vec<&'a str>,
-    /// Whether dashes say something else.
+    /// Whether dashes have a meaning of their own.
     has_dashed: bool,
 }
 
@@ -102,7 +102,7 @@ fn draw(panels: &Panels, of_x: Of, sheet: &mut Sheet<'_>) -> Result<(), NotDrawn
     }
     let points = panels.panels.iter().flat_map(Panel::points);
     let x = Axis::new(panels.log_x, of_x, points.map(|point| point.0), false);
-    // All panels are equally high; the last one has what is at the ticks below it.
+    // All panels have the same height; tick labels are below the last one only.
     let count = i32::try_from(panels.panels.len().max(1)).unwrap_or(1);
     let height = (sheet.bottom - sheet.top - sheet.px(BELOW)) / count;
     for (index, panel) in panels.panels.iter().enumerate() {
@@ -112,7 +112,7 @@ fn draw(panels: &Panels, of_x: Of, sheet: &mut Sheet<'_>) -> Result<(), NotDrawn
     Ok(())
 }
 
-/// Draws a panel with its heading into so much of what is left of the sheet.
+/// Draws a panel with its heading into the given part of the sheet's free space.
 fn draw_panel(
     panel: &Panel,
     x: Axis,
@@ -144,7 +144,7 @@ fn draw_line(
     let i = names.number(line);
     let cap = sheet.px(3.0);
     for &(h, from, to) in &line.intervals {
-        // What has no logarithm lies below the axis.
+        // Values without a logarithm lie below the axis.
         let (Some(h), Some(to)) = (x.place(h), y.place(to)) else {
             continue;
         };

@@ -1,4 +1,4 @@
-//! The paper that a figure is drawn on, and how large things are on it.
+//! The sheet that a figure is drawn on, and the sizes of its elements.
 
 use super::super::{NOT_STEADY, NotDrawn};
 use super::look::{BLACK, Dash, Mark};
@@ -13,21 +13,21 @@ use plotters::style::{Color, IntoFont, RGBColor, TextStyle};
 
 pub type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-/// Sizes of text, in design pixels, of which a figure of usual width has 960.
+/// Text sizes in design pixels. A figure of usual width is 960 design pixels wide.
 pub const TITLE: f64 = 20.0;
 pub const TEXT: f64 = 14.0;
-/// Text is this large at least, pixels of CSS: 7 points.
+/// Minimum text size in CSS pixels: 7 points.
 const LEAST_TEXT: f64 = 9.4;
-/// Text is as large as it is on a figure of this width at most.
+/// Width from which on text no longer grows.
 const USUAL_WIDTH: f64 = 960.0;
 const MARGIN: f64 = 12.0;
 
-/// A figure while it is drawn from above. Places are the plotting library's, from the whole figure's corner.
+/// A figure that is being drawn from top to bottom. Positions are in the plotting library's units, relative to the figure's corner.
 pub struct Sheet<'a> {
     whole: Area<'a>,
-    /// Of a design pixel.
+    /// Library units per design pixel.
     units: f64,
-    /// Where there is nothing yet: left, top, right, bottom.
+    /// The free part of the sheet: left, top, right, bottom.
     pub left: i32,
     pub top: i32,
     pub right: i32,
@@ -35,7 +35,7 @@ pub struct Sheet<'a> {
 }
 
 impl<'a> Sheet<'a> {
-    /// An empty one, so many pixels of CSS wide.
+    /// Creates an empty sheet of this width in CSS pixels.
     pub fn new(whole: Area<'a>, width: f64) -> Self {
         let scale = (width / USUAL_WIDTH).clamp(LEAST_TEXT / TEXT, 1.0);
         let (width, height) = whole.dim_in_pixel();
@@ -55,22 +55,22 @@ impl<'a> Sheet<'a> {
         sheet
     }
 
-    /// So many design pixels in the library's units.
+    /// Converts design pixels to the library's units.
     pub fn px(&self, pixels: f64) -> i32 {
         (pixels * self.units).round() as i32
     }
 
-    /// The same, for sizes of fonts and widths of lines.
+    /// Converts design pixels to the library's units, for font sizes and line widths.
     pub fn stroke(&self, pixels: f64) -> u32 {
         self.px(pixels).unsigned_abs().max(1)
     }
 
-    /// How many things of so many design pixels there is room for in so many units.
+    /// Returns how many items of `pixels` design pixels fit into `units` library units.
     pub fn room(&self, units: i32, pixels: f64) -> usize {
         usize::try_from(units / self.px(pixels).max(1)).unwrap_or(0)
     }
 
-    /// The part of the figure between these places.
+    /// Returns the part of the figure between these positions.
     pub fn part(&self, left: i32, top: i32, right: i32, bottom: i32) -> Area<'a> {
         let size = |from: i32, to: i32| (to - from).max(1).unsigned_abs();
         self.whole
@@ -78,18 +78,18 @@ impl<'a> Sheet<'a> {
             .shrink((left, top), (size(left, right), size(top, bottom)))
     }
 
-    /// Text of this size.
+    /// Returns the style of text of this size.
     pub fn style(&self, size: f64) -> TextStyle<'static> {
         TextStyle::from((FONT, f64::from(self.px(size))).into_font())
     }
 
-    /// How wide a text of this size is.
+    /// Returns the width of a text of this size.
     pub fn width(&self, text: &str, size: f64) -> i32 {
         let width = self.whole.estimate_text_size(text, &self.style(size));
         width.map_or(0, |(width, _)| i32::try_from(width).unwrap_or(0))
     }
 
-    /// The text in lines that are no wider than that, if its words are not.
+    /// Breaks a text into lines of at most `width`, except for words that are longer.
     pub fn lines(&self, text: &str, size: f64, width: i32) -> Vec<String> {
         let mut lines: Vec<String> = Vec::new();
         for word in text.split_whitespace() {
@@ -104,7 +104,7 @@ impl<'a> Sheet<'a> {
         lines
     }
 
-    /// Writes a text with this horizontal anchor, its top at `place`.
+    /// Draws a text with this horizontal anchor, its top at `place`.
     pub fn text(
         &self,
         text: &str,
@@ -117,7 +117,7 @@ impl<'a> Sheet<'a> {
         self.whole.draw(&text).map_err(NotDrawn::because)
     }
 
-    /// Writes the title and goes on below it.
+    /// Draws the title, and continues the sheet below it.
     pub fn heading(&mut self, title: &str) -> Result<(), NotDrawn> {
         let lines = self.lines(title, TITLE, self.right - self.left);
         for line in &lines {
@@ -127,7 +127,7 @@ impl<'a> Sheet<'a> {
         Ok(())
     }
 
-    /// Writes what is said below a figure, from the bottom upwards.
+    /// Draws text below a figure, from the bottom upwards.
     pub fn footing(&mut self, text: &str) -> Result<(), NotDrawn> {
         let lines = self.lines(text, TEXT, self.right - self.left);
         let middle = (self.left + self.right) / 2;
@@ -138,7 +138,7 @@ impl<'a> Sheet<'a> {
         Ok(())
     }
 
-    /// Says below the figure what its stars are, if it has any.
+    /// Explains below the figure what its stars mean, if it has any.
     pub fn note(&mut self, is_doubtful: bool) -> Result<(), NotDrawn> {
         match is_doubtful {
             true => self.footing(NOT_STEADY),
@@ -146,7 +146,7 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    /// Draws a line of several places.
+    /// Draws a line through several positions.
     pub fn line(
         &self,
         places: Vec<(i32, i32)>,

@@ -1,29 +1,29 @@
-//! What came in an open loop, and how long it took.
+//! Requests that arrived in an open loop, and their response times.
 
 use super::super::delay::Delays;
 use super::measured::Answered;
 use super::sections::Sections;
 use crate::results::OpenLoopResults;
 
-/// What came in an open loop, and how long it took.
+/// Requests that arrived in an open loop, and their response times.
 #[derive(Debug, Default)]
 pub(in crate::machine) struct Arrived {
     /// Requests of connections that were due.
     requests: u64,
-    /// Of these, requests that nobody will answer: their connections failed, or never came to be.
+    /// The number of these requests that will not be answered, because their connections failed or were never opened.
     lost: u64,
-    /// Requests under way, measured or before: the first of a connection from when it was due, others from when they were sent.
+    /// Requests in progress, measured or earlier: the first request of a connection from when it was due, others from when they were sent.
     pub(in crate::machine) unanswered: u64,
-    /// From when a request was due to when it was sent.
+    /// Time from when a request was due until it was sent.
     wait: Delays,
-    /// From when a request was due to its last byte.
+    /// Time from when a request was due until the last byte of its response.
     response: Delays,
-    /// The same, over the run.
+    /// Response times in sections over the run.
     pub(in crate::machine) sections: Sections,
 }
 
 impl Arrived {
-    /// Measured from now on.
+    /// Returns counters for a measurement that starts now.
     pub(super) fn restarted(&self) -> Self {
         Self {
             unanswered: self.unanswered,
@@ -31,18 +31,18 @@ impl Arrived {
         }
     }
 
-    /// A connection of so many requests is due.
+    /// Counts a connection with this number of requests that is due.
     pub(super) fn came(&mut self, requests: usize) {
         self.requests += requests as u64;
         self.unanswered += 1;
     }
 
-    /// A request that is not the first of its connection was sent.
+    /// Counts a request that was sent and is not the first of its connection.
     pub(super) fn went_on(&mut self) {
         self.unanswered += 1;
     }
 
-    /// So many requests will not be answered, of which some were under way.
+    /// Counts `requests` requests that will not be answered, `under_way` of which were in progress.
     pub(super) fn lost(&mut self, requests: u64, under_way: u64) {
         self.lost += requests;
         self.unanswered -= under_way;
@@ -56,12 +56,12 @@ impl Arrived {
         self.sections.record(time);
     }
 
-    /// Share of the requests that nobody will answer.
+    /// Returns the share of requests that will not be answered.
     pub(in crate::machine) fn lost_share(&self) -> f64 {
         self.lost as f64 / self.requests.max(1) as f64
     }
 
-    /// Requests that came.
+    /// Returns the number of requests that arrived.
     pub(in crate::machine) fn requests(&self) -> u64 {
         self.requests
     }

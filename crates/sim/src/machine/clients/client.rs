@@ -1,4 +1,4 @@
-//! One client: its connection, its script, what of its responses has come.
+//! One client: its connection, its script, and the state of its responses.
 
 use super::super::changes::Changes;
 use super::super::subnets;
@@ -18,26 +18,26 @@ use std::net::IpAddr;
 /// Lowest port a client uses.
 const FIRST_PORT: u16 = 1024;
 
-/// A request that was sent, and what of its response has come.
+/// A request that was sent, and the state of its response.
 #[derive(Debug)]
 pub(super) struct Outstanding {
     pub(super) due: Time,
     pub(super) sent: Time,
-    /// When the first byte of the response came.
+    /// Arrival of the first byte of the response.
     pub(super) first_byte: Option<Time>,
     pub(super) file: FileId,
-    /// Content that it asks for, bytes.
+    /// Number of content bytes requested.
     pub(super) bytes: u64,
     pub(super) reader: ResponseReader,
 }
 
-/// One client. Between connections it has no `conn`.
+/// One client. Between connections `conn` is `None`.
 #[derive(Debug)]
 pub(super) struct Client {
     addr: IpAddr,
-    /// The NIC through which it reaches the server.
+    /// The NIC through which the client reaches the server.
     pub(super) nic: u8,
-    /// Whose share of the workload it replays.
+    /// The replayer whose share of the workload the client replays.
     pub(super) replayer: u32,
     port: u16,
     pub(super) conn: Option<ConnId>,
@@ -45,21 +45,21 @@ pub(super) struct Client {
     /// The next request of the script to send.
     pub(super) next: usize,
     pub(super) outstanding: VecDeque<Outstanding>,
-    /// What the wait of the next request counts from; of the first of a script, when it is due.
+    /// Start of the wait before the next request; for the first request of a script, the time at which it is due.
     pub(super) after: Time,
-    /// When the next request is due; of those that were sent together, when they were.
+    /// Time at which the next request is due; for pipelined requests, the time at which they were due.
     pub(super) due: Time,
     /// Earliest time of the next request, or of the next read, for throttled loads.
     pub(super) not_before: Time,
-    /// What is to happen when its wake-up comes.
+    /// Action of the pending wake-up.
     pub(super) waiting_to: Option<WaitingTo>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WaitingTo {
-    /// Go on with its connection: what it acts upon has happened.
+    /// Continue with the connection after an event.
     Proceed,
-    /// Begin another connection, or go on with the script on one.
+    /// Begin another connection, or continue the script on a new connection.
     Begin,
     Connect,
     Send,
@@ -85,12 +85,13 @@ impl Client {
         }
     }
 
-    /// Whether nothing of its script is left to ask for.
+    /// Returns whether all requests of the script were sent.
     pub(super) fn has_asked_all(&self) -> bool {
         self.next == self.script.len()
     }
 
-    /// Enqueues to the server's send buffer that it takes to answer the rest of its script, about: a header and the pages of each response.
+    /// Estimates the number of enqueues to the server's send buffer that the rest of the script takes: a header and the pages of each
+    /// response.
     pub(super) fn enqueues_to_come(&self) -> u32 {
         let page = u64::from(PAGE_BYTES);
         let left = self.script[self.next..].iter();
@@ -98,13 +99,13 @@ impl Client {
         u32::try_from(enqueues).unwrap_or(u32::MAX)
     }
 
-    /// Begins with its script, whose first request is due at `due`.
+    /// Starts a script whose first request is due at `due`.
     pub(super) fn start(&mut self, due: Time) {
         self.next = 0;
         self.after = due;
     }
 
-    /// When the next request is due. There is one.
+    /// Returns when the next request is due. There must be one.
     pub(super) fn next_due(&self) -> Time {
         match self.next {
             0 => self.after,
@@ -112,7 +113,7 @@ impl Client {
         }
     }
 
-    /// All responses that were asked for have come.
+    /// Notes that all responses to requests sent so far have arrived.
     pub(super) fn answered(&mut self, now: Time, demand: Demand) {
         self.after = match demand {
             Demand::Open => self.due,
@@ -120,7 +121,7 @@ impl Client {
         };
     }
 
-    /// Requests that have not been answered, and how many of them are under way.
+    /// Returns the number of unanswered requests, and how many of them are in progress.
     pub(super) fn unanswered(&self) -> (u64, u64) {
         let sent = self.outstanding.len();
         let first = usize::from(self.next == 0 && !self.script.is_empty());
@@ -137,7 +138,7 @@ impl Client {
         Endpoint::new(self.addr, self.port)
     }
 
-    /// Takes received data into the outstanding responses; true when one was completed.
+    /// Adds received data to the outstanding responses. Returns true if a response was completed.
     pub(super) fn take(
         &mut self,
         now: Time,
@@ -178,12 +179,12 @@ impl Client {
     }
 }
 
-/// So many picoseconds after `time`, or never.
+/// Returns the time `wait_ps` picoseconds after `time`, or never.
 pub(super) fn later(time: Time, wait_ps: u64) -> Time {
     Time::from_ps(time.as_ps().saturating_add(wait_ps))
 }
 
-/// A request, and what is uploaded with it.
+/// Returns a request, and the data uploaded with it.
 pub(super) fn request(spec: &RequestSpec, calls: bool) -> (Symbolic, Option<Symbolic>) {
     if !calls {
         let program = match spec.content {
@@ -203,12 +204,12 @@ pub(super) fn request(spec: &RequestSpec, calls: bool) -> (Symbolic, Option<Symb
     (call, Some(data))
 }
 
-/// The NIC through which the client of this number reaches the server.
+/// Returns the NIC through which the client with this number reaches the server.
 fn nic_of_client(experiment: &Experiment, number: u32) -> u8 {
     (number % experiment.nics.count()) as u8
 }
 
-/// The address of the client of this number.
+/// Returns the address of the client with this number.
 pub(in crate::machine) fn client_addr(experiment: &Experiment, number: u32) -> IpAddr {
     subnets::client(nic_of_client(experiment, number), number)
 }

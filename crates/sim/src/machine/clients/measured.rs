@@ -1,4 +1,4 @@
-//! What clients measure.
+//! Measurements of the clients.
 
 use super::super::delay::Delays;
 use super::arrived::Arrived;
@@ -7,15 +7,15 @@ use baton_tcp::Stats;
 use baton_wire::{Span, Time};
 use std::collections::BTreeMap;
 
-/// What clients measure.
+/// Measurements of the clients.
 #[derive(Debug)]
 pub(in crate::machine) struct Measured {
     pub(in crate::machine) responses: u64,
-    /// Content of complete responses.
+    /// Content bytes of complete responses.
     pub(in crate::machine) served_bytes: u64,
-    /// Connections that were begun.
+    /// Connections that were started.
     pub(in crate::machine) opened: u64,
-    /// Of all that came, by NIC.
+    /// Content bytes of all responses, by NIC.
     content_bytes: Vec<u64>,
     pub(super) connections: u64,
     failed: BTreeMap<&'static str, u64>,
@@ -24,23 +24,23 @@ pub(in crate::machine) struct Measured {
     transfer: Delays,
     retransmissions_before: u64,
     timeouts_before: u64,
-    /// Of an open loop, what came and when it was answered.
+    /// Arrivals and response times of an open loop.
     pub(in crate::machine) arrived: Option<Box<Arrived>>,
 }
 
-/// A complete response: when its request was due, when it was sent, when its first and its last byte came.
+/// A complete response: when its request was due, when it was sent, and when the first and the last byte arrived.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Answered {
     pub(super) due: Time,
     pub(super) sent: Time,
     pub(super) first_byte: Time,
     pub(super) done: Time,
-    /// Of content.
+    /// Content bytes.
     pub(super) bytes: u64,
 }
 
 impl Measured {
-    /// Nothing yet.
+    /// Creates measurements without any values.
     pub(super) fn new(nics: u32, is_open: bool) -> Self {
         Self {
             responses: 0,
@@ -58,7 +58,7 @@ impl Measured {
         }
     }
 
-    /// Forgets it all; of the client's TCP it is known what it has counted until now.
+    /// Resets all measurements. `tcp` has the counters of the clients' TCP until now.
     pub(super) fn restart(&mut self, tcp: &Stats) {
         let arrived = self.arrived.take().map(|arrived| arrived.restarted());
         *self = Self {
@@ -69,28 +69,28 @@ impl Measured {
         };
     }
 
-    /// Connections that ended, however.
+    /// Returns the number of connections that ended, for any reason.
     pub(in crate::machine) fn ended(&self) -> u64 {
         self.connections + self.failed.values().sum::<u64>()
     }
 
-    /// Content of complete responses and others.
+    /// Returns the content bytes of all responses, complete or not.
     pub(in crate::machine) fn content_bytes(&self) -> u64 {
         self.content_bytes.iter().sum()
     }
 
-    /// Content that the clients of one NIC received per second, Mb/s.
+    /// Returns the content that the clients of one NIC received per second, Mb/s.
     pub(super) fn content_mbps(&self, nic: u8, measured: Span) -> f64 {
         self.content_bytes[usize::from(nic)] as f64 * 8e-6 / seconds(measured)
     }
 
-    /// Content came through a NIC.
+    /// Counts content received through a NIC.
     #[inline]
     pub(super) fn received(&mut self, nic: u8, bytes: u64) {
         self.content_bytes[usize::from(nic)] += bytes;
     }
 
-    /// A response is complete.
+    /// Counts a complete response.
     #[inline]
     pub(super) fn answered(&mut self, response: &Answered) {
         let &Answered {
@@ -109,7 +109,7 @@ impl Measured {
         }
     }
 
-    /// A connection failed, or never came to be.
+    /// Counts a connection that failed, or was never opened.
     pub(super) fn failed(&mut self, reason: &'static str) {
         *self.failed.entry(reason).or_default() += 1;
     }

@@ -1,5 +1,5 @@
-//! The clients: each keeps one connection at a time, asks for what the workload says, checks every byte it gets, and
-//! costs nothing.
+//! The clients. Each client keeps one connection at a time, sends the requests of the workload, and checks every received byte. Clients
+//! have no cost.
 
 mod arrived;
 mod client;
@@ -28,7 +28,7 @@ use measured::Measured;
 use open_loop::{Connection, Due, OpenLoop};
 use std::mem;
 
-/// In place of a client: nobody goes on with the connection.
+/// Number in place of a client for connections without an owner.
 const NOBODY: u32 = u32::MAX;
 
 /// All clients on their side of the wires.
@@ -37,41 +37,41 @@ pub(super) struct Clients {
     clients: Vec<Client>,
     /// Client of each connection slot.
     owner_of: Vec<u32>,
-    /// One for each replayer, or fewer: then replayers share.
+    /// One workload per replayer, or fewer, which replayers then share.
     workloads: Load,
     demand: Demand,
-    /// From what a client acts upon to what it does.
+    /// Time from an event until the client reacts to it.
     latency: Span,
     throttle: Option<Throttle>,
     wakeups: EventQueue<u32>,
-    /// Connections that were opened since this was last asked: from where, and what they are for.
+    /// Connections that were opened and not yet reported: local endpoint, and estimated number of enqueues.
     opened: Vec<(Endpoint, u32)>,
-    /// Connections that come by themselves, if they do.
+    /// Connections that arrive on their own, in an open loop.
     open: Option<OpenLoop>,
-    /// Requests are calls of a remote file system, not HTTP.
+    /// Whether requests are calls of a remote file system instead of HTTP.
     calls: bool,
-    /// The server ends connections, not the clients: each request has its own.
+    /// Whether the server closes connections instead of the clients, so that each request has its own connection.
     server_closes: bool,
-    /// What became of the files they ask for.
+    /// Changes of the requested files.
     changes: Changes,
     pub(super) log: Option<LogFacts>,
-    /// When the last of them has begun.
+    /// Time at which the last client has started.
     pub(super) all_started: Time,
     pub(super) measured: Measured,
 }
 
-/// A workload that has an end and begins again.
+/// Facts about a workload that has an end and starts again.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LogFacts {
     pub(super) requests: u64,
-    /// Content of all responses.
+    /// Content bytes of all responses.
     pub(super) bytes: u64,
-    /// Connections that these requests come on.
+    /// Number of connections for these requests.
     pub(super) connections: u64,
 }
 
 impl LogFacts {
-    /// Of a workload without end there are none. Replayers have parts of the same log; some have a connection for each request.
+    /// Returns `None` for a workload without end. The replayers have parts of the same log; some use one connection per request.
     fn of(replayers: &[Box<dyn Workload + Send>], is_one_request_each: bool) -> Option<Self> {
         let references = replayers.first()?.references();
         let requests = references.len() as u64;
@@ -94,7 +94,7 @@ impl LogFacts {
 }
 
 impl Clients {
-    /// Clients at rest, with `workloads` for their replayers, at least one.
+    /// Creates idle clients, with at least one workload for their replayers.
     pub(super) fn new(experiment: &Experiment, mut workloads: Load) -> Self {
         let count = experiment.clients.connections;
         let clients: Vec<Client> = (0..count)
@@ -145,17 +145,17 @@ impl Clients {
         }
     }
 
-    /// When a connection comes by itself, if any does.
+    /// Returns when the next connection of an open loop is due.
     pub(super) fn next_due(&self) -> Option<Time> {
         self.open.as_ref()?.next_due()
     }
 
-    /// What came in an open loop.
+    /// Returns the arrivals of an open loop.
     pub(super) fn arrived(&self) -> Option<&Arrived> {
         self.measured.arrived.as_deref()
     }
 
-    /// Earliest moment at which a client wants to act or one of its timers is due.
+    /// Returns the earliest time at which a client acts or one of its timers is due.
     pub(super) fn poll_timeout(&self) -> Option<Time> {
         match (self.stack.poll_timeout(), self.wakeups.peek_time()) {
             (Some(timer), Some(wakeup)) => Some(timer.min(wakeup)),
@@ -163,19 +163,19 @@ impl Clients {
         }
     }
 
-    /// A file was changed on the server.
+    /// Records that a file was changed on the server.
     pub(super) fn note(&mut self, change: Change) {
         self.changes.note(change);
     }
 
-    /// Segments to put on the wire.
+    /// Returns the next segment to send.
     #[inline]
     pub(super) fn poll_transmit(&mut self, now: Time) -> Option<Segment<Symbolic>> {
         self.stack.poll_transmit(now).map(|(_, segment)| segment)
     }
 
-    /// A connection that was opened since this was last asked: from where, and about how many enqueues to the server's send buffer it
-    /// will take to answer what will be asked on it.
+    /// Returns a connection that was opened and not yet reported: its local endpoint, and an estimate of the number of enqueues to the
+    /// server's send buffer that the responses on this connection take.
     pub(super) fn poll_opened(&mut self) -> Option<(Endpoint, u32)> {
         self.opened.pop()
     }
@@ -184,7 +184,7 @@ impl Clients {
         self.stack.check();
     }
 
-    /// A segment arrives.
+    /// Handles a received segment.
     pub(super) fn handle_segment(
         &mut self,
         now: Time,
@@ -212,7 +212,7 @@ impl Clients {
         self.handle_events(now)
     }
 
-    /// Connections of an open loop that are due are opened, or wait for a client.
+    /// Opens the connections of an open loop that are due, or lets them wait for a client.
     pub(super) fn open_due(&mut self, now: Time) {
         let take = |this: &mut Self| this.open.as_mut()?.take_due(now, &mut this.workloads);
         while let Some(due) = take(self) {
@@ -246,7 +246,8 @@ impl Clients {
         }
     }
 
-    /// A client without a connection goes on with its script where the server has ended the connection, or begins the next, once it is due.
+    /// Starts a connection for a client that has none: to continue its script if the server closed the connection, otherwise for the next
+    /// script once that is due.
     fn begin(&mut self, now: Time, number: u32) {
         let client = &mut self.clients[number as usize];
         if !client.has_asked_all() {
@@ -318,7 +319,7 @@ impl Clients {
         Ok(())
     }
 
-    /// Something has happened upon which the client acts.
+    /// Lets the client react to an event, after its latency.
     fn proceed_later(&mut self, now: Time, number: u32) {
         if self.latency == Span::ZERO {
             return self.proceed(now, number);
@@ -331,7 +332,7 @@ impl Clients {
         self.wakeups.push(until, number);
     }
 
-    /// The connection is ready for its next request: sends it, or waits until it may be sent, or closes.
+    /// Sends the connection's next request, or waits until it may be sent. Closes the connection if no request is left.
     fn proceed(&mut self, now: Time, number: u32) {
         let client = &mut self.clients[number as usize];
         let Some(conn) = client.conn else { return };
@@ -350,7 +351,7 @@ impl Clients {
         }
     }
 
-    /// Sends the next request and those pipelined with it.
+    /// Sends the next request and the requests pipelined with it.
     fn send_requests(&mut self, now: Time, number: u32) {
         let client = &mut self.clients[number as usize];
         let Some(conn) = client.conn else { return };
@@ -389,7 +390,7 @@ impl Clients {
         }
     }
 
-    /// Something has come: a client that reads in pieces may have to wait until it takes it.
+    /// Handles received data. A client that reads in pieces may have to wait before it reads.
     fn readable(&mut self, now: Time, number: u32) -> Result<(), Violation> {
         match self.clients[number as usize].waiting_to {
             Some(WaitingTo::Read) => Ok(()),
@@ -433,7 +434,7 @@ impl Clients {
         Ok(())
     }
 
-    /// The server has closed: the client does the same, and goes on without waiting for the end of this connection.
+    /// Closes the connection after the server has closed it, and continues without waiting for the end of this connection.
     fn finish(&mut self, now: Time, number: u32, conn: ConnId) -> Result<(), Violation> {
         self.stack.close(conn);
         self.owner_of[conn.0 as usize] = NOBODY;
@@ -457,7 +458,7 @@ impl Clients {
         }
         let client = &mut self.clients[number as usize];
         if client.waiting_to.is_some() {
-            // The pending wake-up begins the next connection.
+            // The pending wake-up starts the next connection.
             client.waiting_to = Some(WaitingTo::Begin);
         } else if self.latency == Span::ZERO {
             self.begin(now, number);
@@ -467,12 +468,12 @@ impl Clients {
         Ok(())
     }
 
-    /// Forgets what was measured so far.
+    /// Resets all measurements.
     pub(super) fn restart_counts(&mut self) {
         self.measured.restart(self.stack.stats());
     }
 
-    /// Content that the clients of one NIC received per second, Mb/s.
+    /// Returns the content that the clients of one NIC received per second, Mb/s.
     pub(super) fn content_mbps(&self, nic: u8, measured: Span) -> f64 {
         self.measured.content_mbps(nic, measured)
     }
@@ -482,7 +483,7 @@ impl Clients {
     }
 }
 
-/// When the first client connects: once the host's stack can be reached through its NICs.
+/// Returns when the first client connects: once the host's stack is reachable through its NICs.
 fn first_connection(established_by: EstablishedBy) -> Time {
     Time::ZERO
         + match established_by {
@@ -491,7 +492,7 @@ fn first_connection(established_by: EstablishedBy) -> Time {
         }
 }
 
-/// Why connections fail: those of [`reason_name`] but a normal end, and in an open loop that too many waited for a client.
+/// Reasons why connections fail: those of [`reason_name`] except a normal end, and, in an open loop, too many waiting connections.
 pub(super) const FAILURES: [&str; 6] = [
     "reset",
     "refused",
@@ -501,7 +502,7 @@ pub(super) const FAILURES: [&str; 6] = [
     "too_many_waiting",
 ];
 
-/// Why a connection ended, for counting.
+/// Returns the name under which the end of a connection is counted.
 fn reason_name(reason: CloseReason) -> &'static str {
     match reason {
         CloseReason::Normal => "normal",

@@ -1,4 +1,4 @@
-//! Connections that come by themselves.
+//! Connections of an open loop, which arrive on their own.
 
 use super::client::later;
 use crate::run::Load;
@@ -7,47 +7,47 @@ use baton_workload::{RequestSpec, Workload};
 use std::collections::VecDeque;
 use std::mem;
 
-/// Connections of one share of the load that wait for a client, at most; more are lost.
+/// Maximum number of connections of one share of the load that wait for a client; more are lost.
 const MOST_WAITING: usize = 1 << 20;
 
-/// Connections that come whether earlier ones are done or not: one queue for each share of the load.
+/// Connections that arrive whether or not earlier ones are done, with one queue per share of the load.
 #[derive(Debug)]
 pub(super) struct OpenLoop {
     queues: Vec<Queue>,
 }
 
-/// The connections of one share of the load, and the clients that have nothing to do.
+/// The connections of one share of the load, and the idle clients.
 #[derive(Debug)]
 struct Queue {
     next: Connection,
-    /// Due, but without a client, in their order.
+    /// Connections that are due but have no client, in order.
     waiting: VecDeque<Connection>,
     idle: Vec<u32>,
-    /// Scripts that were used up.
+    /// Scripts whose memory can be reused.
     spare: Vec<Vec<RequestSpec>>,
 }
 
-/// A connection that is to be opened.
+/// A connection to be opened.
 #[derive(Clone, Debug)]
 pub(super) struct Connection {
-    /// When its first request is due.
+    /// Time at which the first request is due.
     pub(super) due: Time,
     pub(super) script: Vec<RequestSpec>,
 }
 
-/// What becomes of a connection that is due.
+/// Outcome for a connection that is due.
 #[derive(Debug)]
 pub(super) enum Due {
-    /// This client opens it.
+    /// This client opens the connection.
     Open(u32, Connection),
-    /// It waits for a client; so many requests.
+    /// The connection, with this number of requests, waits for a client.
     Waits(usize),
-    /// Too many wait.
+    /// The connection is lost, because too many wait.
     Lost(usize),
 }
 
 impl OpenLoop {
-    /// Nothing is due before `first`. The clients of each share of the load have nothing to do.
+    /// Creates a loop in which nothing is due before `first` and the `idle` clients of each share of the load have no connection.
     pub(super) fn new(workloads: &mut Load, idle: Vec<Vec<u32>>, first: Time) -> Self {
         let queues = workloads.iter_mut().zip(idle).map(|(workload, idle)| {
             let mut queue = Queue {
@@ -67,12 +67,12 @@ impl OpenLoop {
         }
     }
 
-    /// When the next connection is due.
+    /// Returns when the next connection is due.
     pub(super) fn next_due(&self) -> Option<Time> {
         self.queues.iter().map(|queue| queue.next.due).min()
     }
 
-    /// A connection that is due by now.
+    /// Returns a connection that is due at `now`.
     pub(super) fn take_due(&mut self, now: Time, workloads: &mut Load) -> Option<Due> {
         let mut queues = self.queues.iter_mut().zip(workloads);
         let (queue, workload) = queues.find(|(queue, _)| queue.next.due <= now)?;
@@ -89,7 +89,7 @@ impl OpenLoop {
         })
     }
 
-    /// The connection that a client opens next; without one the client has nothing to do.
+    /// Returns the connection that a client opens next. If there is none, the client becomes idle.
     pub(super) fn next_for(&mut self, client: u32, share: u32) -> Option<Connection> {
         let queue = &mut self.queues[share as usize];
         let waiting = queue.waiting.pop_front();
@@ -99,14 +99,14 @@ impl OpenLoop {
         waiting
     }
 
-    /// A script that is used up.
+    /// Keeps a used-up script so that its memory is reused.
     pub(super) fn recycle(&mut self, share: u32, script: Vec<RequestSpec>) {
         self.queues[share as usize].spare.push(script);
     }
 }
 
 impl Queue {
-    /// The next connection, in whose place comes the one after it.
+    /// Returns the next connection and replaces it with its successor.
     fn advance(&mut self, workload: &mut dyn Workload) -> Connection {
         let mut script = self.spare.pop().unwrap_or_default();
         workload.next_connection(&mut script);

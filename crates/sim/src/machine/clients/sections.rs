@@ -1,33 +1,33 @@
-//! A run's delays in sections of equally many.
+//! A run's delays in sections with equal counts.
 
 use super::super::delay::Delays;
 use baton_wire::Span;
 
-/// Sections that are kept at most; with as many, each two are joined, and they are twice as long.
+/// Maximum number of sections. When it is reached, each two sections are joined, and sections become twice as long.
 const MOST: usize = 64;
-/// Delays of a section at first.
+/// Initial number of delays per section.
 const FIRST: u64 = 16;
 
-/// A run's delays in sections of equally many, in order.
+/// A run's delays in sections with equal counts, in order.
 #[derive(Debug)]
 pub(in crate::machine) struct Sections {
-    /// All full but the last.
+    /// Sections, all of which are full except perhaps the last.
     sections: Vec<Section>,
-    /// Delays of a full one.
+    /// Number of delays of a full section.
     size: u64,
 }
 
-/// Delays that came one after the other.
+/// Consecutive delays.
 #[derive(Clone, Debug, Default)]
 pub(in crate::machine) struct Section {
     pub(in crate::machine) delays: Delays,
     pub(in crate::machine) count: u64,
-    /// Their sum, seconds.
+    /// Sum of the delays, seconds.
     pub(in crate::machine) sum: f64,
 }
 
 impl Section {
-    /// All of them.
+    /// Joins all parts.
     pub(in crate::machine) fn joined(parts: &[Self]) -> Self {
         Self {
             delays: Delays::joined(parts.iter().map(|part| &part.delays)),
@@ -71,7 +71,7 @@ impl Sections {
         self.sections.push(Section::default());
     }
 
-    /// Those that are full.
+    /// Returns the full sections.
     pub(in crate::machine) fn full(&self) -> &[Section] {
         match self.sections.split_last() {
             Some((last, others)) if last.count < self.size => others,

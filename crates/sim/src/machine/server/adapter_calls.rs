@@ -1,4 +1,4 @@
-//! The socket calls of an application whose sockets are on several adapters, each of which numbers its own.
+//! Socket calls of an application whose sockets are on several adapters, each of which has its own socket numbers.
 
 use super::End;
 use super::data::LinkData;
@@ -7,12 +7,12 @@ use baton_host::adapter::Calls;
 use baton_host::{FileContent, FromCache, Gone, Ready, Receive, SocketId, Sockets, Unread};
 use baton_wire::Time;
 
-/// The application's number of an adapter's socket, where there are so many adapters: they take turns, so that numbers stay small.
+/// Returns the application's number of an adapter's socket. The adapters' numbers are interleaved, so that numbers stay small.
 pub(super) fn number(adapters: usize, adapter: usize, socket: u32) -> u32 {
     socket * adapters as u32 + adapter as u32
 }
 
-/// What an adapter's socket is ready for, as the application knows it.
+/// Converts a readiness event of an adapter's socket to the application's numbers.
 pub(super) fn numbered(adapters: usize, adapter: usize, ready: Ready) -> Ready {
     let id = |socket: SocketId| SocketId(number(adapters, adapter, socket.0));
     match ready {
@@ -33,24 +33,24 @@ impl<'a> AdapterCalls<'a> {
         Self { now, ends }
     }
 
-    /// The adapters.
+    /// Returns the adapters.
     pub(super) fn adapters(&self) -> &[End] {
         self.ends
     }
 
-    /// The adapter that has the socket of this number, and its own number.
+    /// Returns the adapter of the socket with this number, and the adapter's own number of the socket.
     pub(super) fn parts(&self, id: SocketId) -> (usize, SocketId) {
         let adapters = self.ends.len() as u32;
         ((id.0 % adapters) as usize, SocketId(id.0 / adapters))
     }
 
-    /// The calls of the adapter that has this socket, and its own number of it.
+    /// Returns the calls of the adapter that has this socket, and the adapter's own number of the socket.
     pub(super) fn at(&mut self, id: SocketId) -> (Calls<'_, LinkData, SimulatedLink>, SocketId) {
         let (adapter, socket) = self.parts(id);
         (self.of(adapter), socket)
     }
 
-    /// The calls of an adapter.
+    /// Returns the calls of an adapter.
     pub(super) fn of(&mut self, adapter: usize) -> Calls<'_, LinkData, SimulatedLink> {
         let End { os, link } = &mut self.ends[adapter];
         os.calls(self.now, link)

@@ -1,4 +1,4 @@
-//! The adapter's process: a TCP stack, and sockets by descriptors.
+//! The adapter's process: a TCP stack, and sockets controlled by descriptors.
 
 mod engine;
 mod one_by_one;
@@ -19,34 +19,34 @@ use baton_wire::Time;
 use engine::{Engine, Outgoing};
 use std::collections::VecDeque;
 
-/// Received frames that are handled in one piece of work that takes all, at most.
+/// Maximum number of received frames that a process handles in one piece of work if it takes all pending work.
 const MOST_FRAMES: usize = 64;
 
-/// A frame, with the time of its arrival.
+/// A frame with its arrival time.
 type Received = (Time, Packet);
 
-/// The adapter with all that is its own.
+/// An adapter with its own state.
 #[derive(Debug)]
 pub(super) struct AdapterProcess {
     number: u8,
     engine: Engine,
     worker: Worker,
     waiting: Waiting,
-    /// When it is to be looked at; [`Time::NEVER`] if nobody knows.
+    /// Time of the next call, or [`Time::NEVER`] if it is unknown.
     due: Time,
 }
 
-/// What waits for it, and how much of that it does in one piece of work.
+/// Pending work of the adapter, and how much of it is done in one piece of work.
 #[derive(Debug)]
 enum Waiting {
-    /// All; what is not here waits on the link.
+    /// All pending work; everything but received frames waits on the link.
     All(VecDeque<Received>),
-    /// One thing at a time, as the scheduler says.
+    /// One item at a time, as the scheduler decides.
     One(Box<Dispatch<Received>>),
 }
 
 impl AdapterProcess {
-    /// The adapter of this number, with one application.
+    /// Creates the adapter with this number, with one application.
     pub(super) fn new(
         experiment: &Experiment,
         number: u8,
@@ -75,7 +75,7 @@ impl AdapterProcess {
         })
     }
 
-    /// A frame has come off the wire, the last that went past `taps`.
+    /// Handles a frame from the wire, which is the last frame that passed `taps`.
     pub(super) fn receive(&mut self, now: Time, packet: Packet, taps: &mut Taps) {
         let bytes = packet.frame_len() as u32;
         let may_wait = match &self.waiting {
@@ -83,12 +83,12 @@ impl AdapterProcess {
             Waiting::One(dispatch) => dispatch.has_room_for_frame(),
         };
         if may_wait && !self.engine.adapter.take_packet(now, bytes) {
-            // The adapter has counted it. What it may ask of the host goes with the next of those packets that have the memory.
+            // The adapter has counted the drop. If it asks the host for relief, the request is sent when the next packet gets memory.
             return taps.lost_last(now, Drop::Memory.name());
         }
         match &mut self.waiting {
             Waiting::All(received) => received.push_back((now, packet)),
-            // A drop is counted with its reason.
+            // A dropped frame is counted by reason.
             Waiting::One(dispatch) => {
                 if let Err(reason) = dispatch.handle_frame((now, packet)) {
                     taps.lost_last(now, reason.name());
@@ -104,18 +104,18 @@ impl AdapterProcess {
         self.engine.adapter.set_batching(session, rule);
     }
 
-    /// When it is to be looked at; [`Time::NEVER`] if nobody knows.
+    /// Returns the time of the next call, or [`Time::NEVER`] if it is unknown.
     #[inline]
     pub(super) fn due(&self) -> Time {
         self.due
     }
 
-    /// Whether it waits for something to wake it.
+    /// Returns whether the process sleeps until an event wakes it up.
     pub(super) fn is_asleep(&self) -> bool {
         self.worker.is_asleep()
     }
 
-    /// Looks forward, after something has changed.
+    /// Recomputes the time of the next call after a change of state.
     fn expect(&mut self, now: Time) {
         let due = self.worker.poll_timeout(now, || self.timer());
         self.due = due.unwrap_or(Time::NEVER);
@@ -123,16 +123,16 @@ impl AdapterProcess {
 
     fn timer(&self) -> Option<Time> {
         match &self.waiting {
-            // Timers already pending are work, not a date.
+            // Timers that are already queued are work; their dates do not matter.
             Waiting::One(dispatch) if dispatch.has_timers() => None,
             Waiting::One(_) | Waiting::All(_) => self.engine.poll_timeout(),
         }
     }
 
-    /// Ends the piece of work that ends at `now`: what it sends goes onto the wire, past `taps`, and onto the link.
+    /// Ends the piece of work that ends at `now`: its output goes onto the wire, past `taps`, and onto the link.
     ///
     /// # Errors
-    /// The link is gone.
+    /// The link is closed.
     #[inline]
     pub(super) fn end_work(
         &mut self,
@@ -148,7 +148,7 @@ impl AdapterProcess {
         }
     }
 
-    /// What the piece of work has sent leaves, and the next is looked forward to.
+    /// Sends the output of the piece of work, and computes the time of the next call.
     fn leave(
         &mut self,
         now: Time,
@@ -188,7 +188,7 @@ impl AdapterProcess {
         Ok(())
     }
 
-    /// Takes requests that are there into the queues, if it has some; otherwise they wait on the link.
+    /// Moves arrived requests to the queues, if the process has queues; otherwise they wait on the link.
     #[inline]
     fn take_requests(&mut self, now: Time, link: &mut SimulatedLink) -> Result<(), LinkError> {
         match &mut self.waiting {
@@ -200,7 +200,7 @@ impl AdapterProcess {
         }
     }
 
-    /// Whether something is there for it.
+    /// Reports whether there is work for the process.
     fn is_wanted(&self, link: &SimulatedLink) -> bool {
         self.engine.may_put(link)
             || match &self.waiting {
@@ -214,13 +214,13 @@ impl AdapterProcess {
             }
     }
 
-    /// Something may have happened on the link.
+    /// Checks for events on the link.
     ///
     /// # Errors
-    /// The host broke a rule, or the link is gone.
+    /// The host broke a rule, or the link is closed.
     #[inline]
     pub(super) fn look_at(&mut self, now: Time, link: &mut SimulatedLink) -> Result<(), LinkError> {
-        // If there was anything else to do, it has gone on with that.
+        // In all other cases the process has already continued with its work.
         let has_happened = link.is_waiting_for_adapter() || self.engine.may_put(link);
         if has_happened {
             self.take_requests(now, link)?;
@@ -232,10 +232,11 @@ impl AdapterProcess {
         Ok(())
     }
 
-    /// Begins a piece of work at `now`, if it is awake and has something to do; after pieces that take no time, the next.
+    /// Begins a piece of work at `now`, if the process is awake and has work; after pieces that take no time, begins the next piece as
+    /// well.
     ///
     /// # Errors
-    /// The host broke a rule, or the link is gone.
+    /// The host broke a rule, or the link is closed.
     #[inline]
     pub(super) fn begin_work(
         &mut self,
@@ -270,12 +271,12 @@ impl AdapterProcess {
         Ok(())
     }
 
-    /// Connections that TCP has.
+    /// Returns the number of connections in the adapter's TCP.
     pub(super) fn connections(&self) -> u32 {
         self.engine.stack.len() as u32
     }
 
-    /// Frames that wait: for TCP, where that is known.
+    /// Returns the number of waiting frames: only frames for TCP, if they are known.
     pub(super) fn qlen(&self) -> u32 {
         match &self.waiting {
             Waiting::All(received) => received.len() as u32,
@@ -283,7 +284,7 @@ impl AdapterProcess {
         }
     }
 
-    /// How much waits for it, in each of its queues.
+    /// Returns the length of each queue.
     fn lengths(&self) -> QueueLengths {
         match &self.waiting {
             Waiting::All(received) => QueueLengths {
@@ -294,17 +295,17 @@ impl AdapterProcess {
         }
     }
 
-    /// Memory that is free for connections and packets, bytes; none where it has no limit.
+    /// Returns the free memory for connections and packets, bytes, or `None` if it has no limit.
     pub(super) fn free_memory(&self) -> Option<u64> {
         self.engine.adapter.free_memory()
     }
 
-    /// Received frames that found no memory.
+    /// Returns the number of received frames dropped because memory was exhausted.
     pub(super) fn packets_without_memory(&self) -> u64 {
         self.engine.adapter.packets_without_memory()
     }
 
-    /// Received frames that found a queue full; none where there are no queues.
+    /// Returns the received frames dropped because a queue was full, or `None` if there are no queues.
     pub(super) fn drops(&self) -> Option<&Drops> {
         match &self.waiting {
             Waiting::All(_) => None,
@@ -312,27 +313,27 @@ impl AdapterProcess {
         }
     }
 
-    /// Soft_Limit: the most connections that may be imported now.
+    /// Returns Soft_Limit: the maximum number of connections that may be imported now.
     pub(super) fn soft_limit(&self) -> u32 {
         self.engine.adapter.soft_limit()
     }
 
-    /// Its queue of responses.
+    /// Returns the queue of responses.
     pub(super) fn queue(&self) -> &baton_bus::DescriptorQueue {
         self.engine.adapter.queue(self.engine.session)
     }
 
-    /// Totals of the host's sockets.
+    /// Returns the counters of the host's sockets.
     pub(super) fn stats(&self) -> &SessionStats {
         self.engine.adapter.stats_of(self.engine.session)
     }
 
-    /// Totals of its TCP.
+    /// Returns the counters of the adapter's TCP.
     pub(super) fn tcp_stats(&self) -> &baton_tcp::Stats {
         self.engine.stack.stats()
     }
 
-    /// Asserts what always holds.
+    /// Asserts all invariants.
     pub(super) fn check(&self) {
         self.engine.stack.check();
         self.engine.adapter.check();

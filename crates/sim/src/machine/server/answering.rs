@@ -1,22 +1,22 @@
-//! Which NIC answers a connection of the host's own stack (data-caching 6.3).
+//! Chooses the NIC that answers a connection of the host's own stack (data-caching 6.3).
 
 use super::End;
 use baton_host::{Affinity, AffinityView, FileContent, Meter, NicId, SocketId, footprint};
 use baton_tcp::ConnId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Blocks of a file that are looked up in each directory.
+/// Number of blocks of a file that are looked up in each directory.
 const BLOCKS_ASKED: u32 = 16;
 
-/// The affinity policy, and what it has chosen.
+/// The affinity policy and its choices.
 pub(super) struct Answering {
-    /// None: the NIC on which a connection came.
+    /// Policy, or `None` if connections are answered on the NIC of arrival.
     policy: Option<Box<dyn Affinity>>,
     /// Sockets whose first response has been seen.
     asked: FxHashSet<SocketId>,
-    /// Connections that are answered by another NIC than the one on which they came.
+    /// Connections that are answered by another NIC than the one on which they arrived.
     elsewhere: FxHashMap<ConnId, u8>,
-    /// What each NIC's cache has, while that is asked.
+    /// Buffer for the number of blocks in each NIC's cache.
     cached: Vec<u32>,
 }
 
@@ -30,8 +30,9 @@ impl Answering {
         }
     }
 
-    /// At a socket's first response, which is of `len` bytes of a file, chooses the NIC that answers; true when it is not the one on which
-    /// the connection came. `in_stack` is the connection, with that NIC: one that is or was on an adapter is answered there.
+    /// Chooses the answering NIC at a socket's first response, which has `len` bytes of a file. Returns true if it is not the NIC on which
+    /// the connection arrived. `in_stack` is the connection with the NIC of arrival; a connection that is or was on an adapter is answered
+    /// there.
     pub(super) fn choose<M: Meter>(
         &mut self,
         (socket, in_stack): (SocketId, Option<(ConnId, u8)>),
@@ -42,7 +43,7 @@ impl Answering {
         let Some(policy) = &mut self.policy else {
             return false;
         };
-        // Later what is under way might be overtaken.
+        // After the first response, data in flight might be overtaken.
         let is_first = self.asked.insert(socket);
         let Some((conn, arrival)) = in_stack.filter(|_| is_first) else {
             return false;
@@ -66,7 +67,7 @@ impl Answering {
         chosen != arrival
     }
 
-    /// The NIC that answers a connection that came on `arrival`, or what is of none.
+    /// Returns the NIC that answers a connection that arrived on `arrival`; packets without a connection are answered there, too.
     #[inline]
     pub(super) fn nic_of(&self, conn: Option<ConnId>, arrival: u8) -> u8 {
         let chosen = match self.elsewhere.is_empty() {
@@ -76,12 +77,12 @@ impl Answering {
         chosen.copied().unwrap_or(arrival)
     }
 
-    /// A connection has left the stack.
+    /// Forgets a connection that has left the stack.
     pub(super) fn connection_left(&mut self, conn: ConnId) {
         self.elsewhere.remove(&conn);
     }
 
-    /// The application has done with a socket.
+    /// Forgets a socket that the application has closed.
     pub(super) fn let_go(&mut self, socket: SocketId) {
         self.asked.remove(&socket);
     }

@@ -1,4 +1,4 @@
-//! How long it takes to cross between host and adapters, which share the interconnect with the disks.
+//! Crossings between host and adapters, and the time that they take. The interconnect is shared with the disks.
 
 use super::reads::Reads;
 use super::transfers::{BusTransfer, Transfers};
@@ -10,49 +10,49 @@ use baton_bus::{BytesByCategory, Category, Fifo};
 use baton_wire::{Span, Time};
 use std::cell::Cell;
 
-/// Bytes of a doorbell: the ring's index.
+/// Bytes of a doorbell: the index of the ring.
 const DOORBELL_BYTES: u64 = 4;
 
 /// What crosses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Crossing {
-    /// So many descriptors of requests, to an adapter.
+    /// This number of request descriptors, to an adapter.
     Requests(u32),
-    /// So many descriptors of responses, to the host.
+    /// This number of response descriptors, to the host.
     Responses(u32),
-    /// The data of the DMA of this number, either way, and of those that go with it.
+    /// The data of the DMA with this number, in either direction, and of the DMAs that go with it.
     Data(u64),
 }
 
-/// What has got there.
+/// A crossing that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Landed {
-    /// What crosses for this adapter.
+    /// A crossing to or from this adapter.
     OfAdapter(DeviceId, Crossing),
-    /// What the read of the disk of this token has fetched.
+    /// The data of the disk read with this token.
     FromDisk(u64),
 }
 
-/// Where a crossing has got to. Each step is a transfer on the interconnect.
+/// Progress of a crossing. Each step is a transfer on the interconnect.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// The host tells of requests; the adapter fetches them next.
+    /// The host rings the doorbell for requests; the adapter fetches the requests next.
     Doorbell(u32),
-    /// The host is told of responses, which stand in its memory.
+    /// The host is interrupted because responses are in its memory.
     Interrupt(u32),
-    /// What crosses does so.
+    /// The crossing transfers its descriptors or data.
     Move(Crossing),
-    /// An adapter reads so many pieces; then the DMA of this number is over, if it is not to read more for that.
+    /// An adapter reads `pieces` pieces, after which the DMA `number` is complete, if it is given.
     Read { number: Option<u64>, pieces: u32 },
-    /// The disks' controller writes what the read of this token has fetched.
+    /// The disks' controller writes the data of the disk read with this token.
     FromDisk(u64),
 }
 
-/// The name of a read of data.
+/// Name of a data read in a timeline.
 const READ: &str = "read data";
 
 impl Step {
-    /// Its name in a timeline.
+    /// Returns the step's name in a timeline.
     fn name(self) -> &'static str {
         match self {
             Self::Doorbell(_) => "doorbell",
@@ -70,41 +70,41 @@ fn bytes_of(pieces: &[Piece]) -> u64 {
     pieces.iter().map(|piece| u64::from(piece.bytes)).sum()
 }
 
-/// How an adapter uses the interconnect.
+/// State of an adapter's use of the interconnect.
 #[derive(Debug)]
 struct Engine {
     config: DmaConfig,
     reads: Reads,
-    /// What is under way to the adapter.
+    /// Number of crossings in progress to the adapter.
     arriving: u32,
 }
 
-/// An interconnect, and what takes time besides.
+/// An interconnect, and the additional latency.
 #[derive(Debug)]
 pub(super) struct Carrier {
-    /// None where it is ideal: there everything crosses at once.
+    /// The interconnect, or `None` if it is ideal, so that everything crosses immediately.
     bus: Option<Box<dyn Interconnect>>,
-    /// By adapter.
+    /// Engines by adapter.
     engines: Vec<Engine>,
-    /// The controller of the disks, which comes after the adapters.
+    /// The controller of the disks, numbered after the adapters.
     disks: DeviceId,
-    /// What is under way to the host.
+    /// Number of crossings in progress to the host.
     arriving_at_host: u32,
     latency: Span,
-    /// Steps on the interconnect, by tag, and whose they are.
+    /// Steps on the interconnect, by tag, and the devices to which they belong.
     under_way: slab::Slab<(DeviceId, Step)>,
-    /// What has crossed the interconnect and is there some time later, in order.
+    /// Crossings that have left the interconnect and arrive some time later, in order.
     landing: Fifo<(Time, Landed)>,
-    /// What is there.
+    /// Crossings that have arrived.
     landed: Fifo<Landed>,
-    /// See [`Carrier::due`], if nothing has changed since it was asked.
+    /// Cached result of [`Carrier::next_due`], if nothing has changed since.
     due: Cell<Option<Time>>,
-    /// For a timeline; none: nobody asks.
+    /// Transfers for a timeline, if there is one.
     transfers: Option<Box<Transfers>>,
 }
 
 impl Carrier {
-    /// Nothing crosses yet to or from the adapters that use the interconnect like this.
+    /// Creates an idle carrier for adapters with these DMA parameters.
     pub(super) fn new<'a>(
         config: &InterconnectConfig,
         adapters: impl IntoIterator<Item = &'a DmaConfig>,
@@ -137,17 +137,17 @@ impl Carrier {
         })
     }
 
-    /// Keeps the transfers that [`Carrier::poll_transfer`] gives, from now on.
+    /// Records the transfers that [`Carrier::poll_transfer`] returns from now on.
     pub(super) fn keep_transfers(&mut self) {
         self.transfers.get_or_insert_default();
     }
 
-    /// The next transfer that is over, if they are kept.
+    /// Returns the next completed transfer, if transfers are recorded.
     pub(super) fn poll_transfer(&mut self) -> Option<BusTransfer> {
         self.transfers.as_mut()?.poll()
     }
 
-    /// The host has put `count` requests for an adapter into its memory.
+    /// Starts the transfer of `count` requests that the host has put into its memory for an adapter.
     pub(super) fn fetch_requests(&mut self, now: Time, adapter: DeviceId, count: u32) {
         let bytes = BytesByCategory::of(Category::Other, DOORBELL_BYTES);
         let step = Step::Doorbell(count);
@@ -155,7 +155,7 @@ impl Carrier {
         self.submit(now, adapter, step, Operation::RegisterWrite, bytes);
     }
 
-    /// An adapter writes `count` responses.
+    /// Starts the transfer of `count` responses from an adapter.
     pub(super) fn write_responses(&mut self, now: Time, adapter: DeviceId, count: u32) {
         let each = self.engine(adapter).config.event_bytes;
         let bytes = BytesByCategory::of(Category::Event, u64::from(count * each));
@@ -164,7 +164,7 @@ impl Carrier {
         self.submit(now, adapter, step, Operation::DmaWrite, bytes);
     }
 
-    /// An adapter reads these pieces, for its DMA of this number and those that go with it.
+    /// Lets an adapter read these pieces, for its DMA with this number and the DMAs that go with it.
     pub(super) fn read_data(
         &mut self,
         now: Time,
@@ -184,7 +184,7 @@ impl Carrier {
         self.due.set(None);
     }
 
-    /// An adapter writes the data of its DMA of this number.
+    /// Lets an adapter write the data of its DMA with this number.
     pub(super) fn write_data(
         &mut self,
         now: Time,
@@ -201,7 +201,7 @@ impl Carrier {
         &mut self.engines[usize::from(adapter.0)]
     }
 
-    /// An adapter begins the reads that it can.
+    /// Starts the reads that an adapter can start now.
     fn begin_reads(&mut self, now: Time, adapter: DeviceId) {
         while let Some(read) = self.engine(adapter).reads.begin(now) {
             let Some(bus) = &mut self.bus else { return };
@@ -218,26 +218,26 @@ impl Carrier {
         }
     }
 
-    /// The disks' controller writes what the read of this token has fetched.
+    /// Lets the disks' controller write the data of the disk read with this token.
     pub(super) fn write_from_disk(&mut self, now: Time, token: u64, bytes: BytesByCategory) {
         let step = Step::FromDisk(token);
         self.arriving_at_host += 1;
         self.submit(now, self.disks, step, Operation::DmaWrite, bytes);
     }
 
-    /// How the interconnect was used since [`Carrier::restart_counts`]; none where it is ideal.
+    /// Returns the use of the interconnect since [`Carrier::restart_counts`], or `None` if it is ideal.
     pub(super) fn usage(&self, now: Time) -> Option<Usage> {
         self.bus.as_ref().map(|bus| bus.usage(now))
     }
 
-    /// Begins to count anew.
+    /// Resets the counters.
     pub(super) fn restart_counts(&mut self, now: Time) {
         if let Some(bus) = &mut self.bus {
             bus.restart_counts(now);
         }
     }
 
-    /// When something gets there next; at once if something has, and [`Time::NEVER`] if nothing is under way.
+    /// Returns when the next crossing arrives: immediately if one has arrived, and [`Time::NEVER`] if none is in progress.
     #[inline]
     pub(super) fn due(&self) -> Time {
         match self.landed.is_empty() {
@@ -246,7 +246,7 @@ impl Carrier {
         }
     }
 
-    /// When something gets there next that has not yet.
+    /// Returns when the next event is due, other than crossings that have already arrived.
     #[inline]
     fn next_due(&self) -> Time {
         self.due.get().unwrap_or_else(|| self.look_forward())
@@ -262,7 +262,7 @@ impl Carrier {
         due
     }
 
-    /// Works out what gets there by `now`.
+    /// Processes all events until `now`.
     #[inline]
     pub(super) fn handle_timeout(&mut self, now: Time) {
         while self.next_due() <= now {
@@ -286,13 +286,13 @@ impl Carrier {
         }
     }
 
-    /// Whether something has got there.
+    /// Reports whether a crossing has arrived.
     #[inline]
     pub(super) fn has_landed(&self) -> bool {
         !self.landed.is_empty()
     }
 
-    /// What has got there.
+    /// Returns the next crossing that has arrived.
     #[inline]
     pub(super) fn poll_landed(&mut self) -> Option<Landed> {
         let landed = self.landed.pop()?;
@@ -305,19 +305,19 @@ impl Carrier {
         Some(landed)
     }
 
-    /// Whether something is under way to the host.
+    /// Reports whether a crossing to the host is in progress.
     #[inline]
     pub(super) fn goes_to_host(&self) -> bool {
         self.arriving_at_host > 0
     }
 
-    /// Whether something is under way to the adapter of this number.
+    /// Reports whether a crossing to the adapter with this number is in progress.
     #[inline]
     pub(super) fn goes_to(&self, adapter: usize) -> bool {
         self.engines[adapter].arriving > 0
     }
 
-    /// What is done on the interconnect goes on.
+    /// Starts the next step of each crossing whose step on the interconnect is done.
     fn advance(&mut self, now: Time) {
         if let Some(bus) = &mut self.bus {
             bus.handle_timeout(now);
@@ -352,7 +352,7 @@ impl Carrier {
         }
     }
 
-    /// The last of a crossing's steps is done; on an ideal interconnect the first is.
+    /// Completes a crossing after its last step; on an ideal interconnect, after its first.
     #[inline]
     fn crossed(&mut self, at: Time, device: DeviceId, step: Step) {
         match step {
@@ -364,12 +364,12 @@ impl Carrier {
                 number: Some(number),
                 ..
             } => self.land(at, device, Crossing::Data(number)),
-            // The controller itself has the latency of the disk.
+            // The latency of the disk's controller is part of the disk's.
             Step::FromDisk(token) => self.landed.push(Landed::FromDisk(token)),
         }
     }
 
-    /// The driver handles an interrupt; nobody waits for that.
+    /// Writes the registers that the driver writes while it handles an interrupt. No one waits for these writes.
     fn write_registers(&mut self, now: Time, adapter: DeviceId) {
         let registers = self.engine(adapter).config.interrupt_register_writes;
         let Some(bus) = &mut self.bus else { return };
@@ -460,7 +460,7 @@ mod tests {
         Carrier::new(&config, [&dma, &dma], Span::from_us(latency_us)).unwrap()
     }
 
-    /// Everything that lands, and when.
+    /// Returns everything that arrives, with the times.
     fn landed(carrier: &mut Carrier) -> Vec<(Time, Landed)> {
         let mut all = Vec::new();
         while carrier.due() < Time::NEVER {

@@ -1,4 +1,4 @@
-//! What is measured of host and adapters.
+//! Measurements of host and adapters.
 
 use super::super::cache_counts::of_nic_cache;
 use super::super::names::{complete, counts, since, snake_case};
@@ -16,20 +16,20 @@ use baton_tcp::Refusal;
 use baton_wire::Time;
 use std::collections::BTreeMap;
 
-/// What was counted before measurement began.
+/// Counters at the beginning of the measurement.
 #[derive(Default)]
 pub(super) struct Before {
     host: Counts,
-    /// By adapter.
+    /// Counters by adapter.
     adapters: Vec<Counts>,
     nic_caches: Vec<NicCacheStats>,
     transfers: OffloadResults,
 }
 
-/// What one side has counted since the start of the run.
+/// Counters of one side since the start of the run.
 #[derive(Clone, Debug, Default)]
 struct Counts {
-    /// Segments that its TCP has sent again.
+    /// Segments that its TCP retransmitted.
     retransmissions: u64,
     timeouts: u64,
     drops: BTreeMap<String, u64>,
@@ -68,7 +68,7 @@ impl Counts {
 }
 
 impl Server {
-    /// Connections, frames that wait at the adapters, and Soft_Limits: 0 where adapters have all connections anyway.
+    /// Returns connections, frames that wait at the adapters, and Soft_Limits, which are 0 if the adapters have all connections anyway.
     pub(in super::super) fn sample(&self) -> Sample {
         let stack = self.host.stack();
         let connections = (0..self.adapters.len())
@@ -84,7 +84,7 @@ impl Server {
         }
     }
 
-    /// What a timeline looks at now and then, of the host and of each adapter: free memory, and what was counted since the start of the run.
+    /// Returns the values that a timeline samples for the host and for each adapter: free memory, and counters since the start of the run.
     pub(in super::super) fn gauges(&self) -> (Vec<Gauge>, Vec<Vec<Gauge>>) {
         let (mbufs, clusters) = self.host.free_buffers();
         let mut host = vec![
@@ -101,12 +101,12 @@ impl Server {
         (host, (0..self.adapters.len()).map(of_adapter).collect())
     }
 
-    /// Connections that an adapter has.
+    /// Returns the number of connections on an adapter.
     pub(in super::super) fn connections(&self, nic: usize) -> u32 {
         self.adapters[nic].connections()
     }
 
-    /// Handoffs since the start of the run; none where adapters establish all connections.
+    /// Returns handoffs since the start of the run, or `None` if adapters establish all connections.
     pub(in super::super) fn handoffs(&self) -> Option<HandoffResults> {
         let stats = self.host.stack()?.stats();
         let reasons = stats.not_offloaded.iter();
@@ -120,7 +120,7 @@ impl Server {
         })
     }
 
-    /// Measurement begins.
+    /// Starts the measurement.
     pub(in super::super) fn restart_counts(&mut self, now: Time) {
         self.carrier.restart_counts(now);
         for end in &mut self.ends {
@@ -136,7 +136,7 @@ impl Server {
         };
     }
 
-    /// DMAs by direction and bytes by category since measurement began.
+    /// Returns DMAs by direction and bytes by category since the measurement began.
     pub(in super::super) fn accounting(&self) -> Accounting {
         let mut all = Accounting::default();
         for end in &self.ends {
@@ -145,7 +145,7 @@ impl Server {
         all
     }
 
-    /// What an adapter's data cache did since measurement began; nothing where none is used.
+    /// Returns the counters of an adapter's data cache since the measurement began, or `None` if no cache is used.
     pub(in super::super) fn nic_cache(&self, nic: usize) -> Option<NicCacheResults> {
         let os = &self.ends[nic].os;
         let (now, before) = (os.nic_cache_stats()?, &self.before.nic_caches[nic]);
@@ -160,12 +160,12 @@ impl Server {
         stats.map(Option::unwrap_or_default).collect()
     }
 
-    /// How the interconnect was used since measurement began; none where it is ideal.
+    /// Returns the use of the interconnect since the measurement began, or `None` if it is ideal.
     pub(in super::super) fn usage(&self, now: Time) -> Option<Usage> {
         self.carrier.usage(now)
     }
 
-    /// Adds what the host's own stack did since measurement began.
+    /// Adds the counters of the host's own stack since the measurement began.
     pub(in super::super) fn add_to_host(&self, results: &mut HostResults) {
         let counts = self.of_host().since(&self.before.host);
         results.retransmissions = counts.retransmissions;
@@ -173,7 +173,7 @@ impl Server {
         results.drops.extend(counts.drops);
     }
 
-    /// Adds what an adapter's TCP and queues did since measurement began to what is there of others.
+    /// Adds the counters of an adapter's TCP and queues since the measurement began to those of other adapters.
     pub(in super::super) fn add_to_nic(&self, nic: usize, results: &mut NicResults) {
         let counts = self.of_adapter(nic).since(&self.before.adapters[nic]);
         results.retransmissions += counts.retransmissions;
@@ -236,7 +236,7 @@ impl Server {
         all
     }
 
-    /// What crossed together since measurement began.
+    /// Returns the descriptors per transfer since the measurement began.
     pub(in super::super) fn results(&self) -> OffloadResults {
         let (now, before) = (self.transfers(), &self.before.transfers);
         OffloadResults {

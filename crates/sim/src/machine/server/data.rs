@@ -1,4 +1,4 @@
-//! What crosses the link, and what the server's TCP carries: ranges of content, bytes of a connection's state, packets.
+//! Data on the link and in the server's TCP: ranges of content, bytes of a connection's state, packets.
 
 use baton_apps::symbolic::{self, Kind};
 use baton_bus::link::Inline;
@@ -10,32 +10,33 @@ use serde::{Deserialize, Serialize};
 use std::ops::Deref;
 use std::rc::Rc;
 
-/// What a buffer holds.
+/// Content of a buffer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) enum LinkData {
-    /// Bytes that nobody needs to see: what connections carry. The host's processor copies them.
+    /// Payload of connections, whose bytes are not represented. The host's processor copies them.
     Content(Symbolic),
-    /// The same, of a file of this revision that is sent from its pages: those alone have them, wherever they are referred to.
+    /// Payload that is content of a file with this revision and is sent from its pages. The bytes are only in these pages, wherever they
+    /// are referred to.
     File(Symbolic, u32),
-    /// The same, as it stands in the adapter's data cache: each block by itself.
+    /// Payload as it is in the adapter's data cache, each block separately.
     Cached(Symbolic),
-    /// Of a connection's state.
+    /// Bytes of a connection's state.
     State(Bytes),
-    /// A packet of the host's own stack, or the head of one that goes in parts; always whole.
+    /// A packet of the host's own stack, or the head of a packet that is sent in parts; never split.
     #[serde(skip)]
     Packet(Packet),
-    /// A part of such a packet, where it lies in memory.
+    /// A part of such a packet, at its place in memory.
     #[serde(skip)]
     Part(Symbolic),
 }
 
-/// A packet; a buffer and what was read from it share it.
+/// A packet, shared between a buffer and the data read from the buffer.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Packet {
     segment: Rc<Segment<LinkData>>,
-    /// Bytes of headers and payload, which every step of the way asks for.
+    /// Bytes of headers and payload, cached because every step of the way needs them.
     len: u32,
-    /// Those of headers.
+    /// Bytes of headers.
     header_len: u32,
 }
 
@@ -49,12 +50,12 @@ impl Packet {
         }
     }
 
-    /// The segment by itself.
+    /// Returns the segment.
     pub(super) fn into_segment(self) -> Segment<LinkData> {
         Rc::unwrap_or_clone(self.segment)
     }
 
-    /// As [`Segment::frame_len`].
+    /// Returns [`Segment::frame_len`] of the segment.
     pub(super) fn frame_len(&self) -> usize {
         frame_len(self.len as usize)
     }
@@ -69,22 +70,22 @@ impl Deref for Packet {
 }
 
 impl LinkData {
-    /// A packet.
+    /// Creates the data for a packet.
     pub(super) fn packet(segment: Segment<Self>) -> Self {
         Self::Packet(Packet::new(segment))
     }
 
-    /// Whether it is a packet, or a part of one.
+    /// Returns whether this is a packet or a part of a packet.
     pub(super) fn is_packet(&self) -> bool {
         matches!(self, Self::Packet(_) | Self::Part(_))
     }
 
-    /// Whether it is a part of a packet behind its head.
+    /// Returns whether this is a part of a packet, after its head.
     pub(super) fn is_part(&self) -> bool {
         matches!(self, Self::Part(_))
     }
 
-    /// The packet, if it is one.
+    /// Returns the packet, if this is a packet.
     pub(super) fn into_packet(self) -> Option<Segment<Self>> {
         match self {
             Self::Packet(packet) => Some(packet.into_segment()),
@@ -92,7 +93,7 @@ impl LinkData {
         }
     }
 
-    /// The content, if it is some.
+    /// Returns the content, if this is content.
     pub(super) fn content(&self) -> Option<Symbolic> {
         match self {
             Self::Content(content)
@@ -103,7 +104,7 @@ impl LinkData {
         }
     }
 
-    /// Its bytes by what they are.
+    /// Returns the bytes by category.
     pub(super) fn categories(&self, direction: Direction) -> BytesByCategory {
         match self {
             Self::Content(content)
@@ -141,13 +142,13 @@ fn category(content: &Symbolic) -> Category {
     }
 }
 
-/// A segment from the wire, as the server's TCP takes it.
+/// Converts a segment from the wire for the server's TCP.
 pub(super) fn from_wire(segment: &Segment<Symbolic>) -> Packet {
     let payload = segment.payload.iter().copied().map(LinkData::Content);
     Packet::new(with_payload(segment, payload.collect()))
 }
 
-/// A segment of the server's TCP, as the wire takes it.
+/// Converts a segment of the server's TCP for the wire.
 pub(super) fn to_wire(segment: &Segment<LinkData>) -> Segment<Symbolic> {
     let payload = segment.payload.iter().filter_map(LinkData::content);
     with_payload(segment, payload.collect())

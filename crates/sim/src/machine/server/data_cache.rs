@@ -1,9 +1,9 @@
-//! What the directories of the adapters' data caches cost the host's processor (data-caching 4.2).
+//! Cost of the directories of the adapters' data caches for the host's processor (data-caching 4.2).
 
 use super::End;
 use baton_host::{FileContent, Meter, NicId, Op, footprint};
 
-/// What all directories have done.
+/// Counters of all directories.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct DirectoryWork {
     lookups: u64,
@@ -12,7 +12,7 @@ pub(super) struct DirectoryWork {
 }
 
 impl DirectoryWork {
-    /// Since the start.
+    /// Returns the counters since the start of the run.
     pub(super) fn of(ends: &[End]) -> Self {
         let mut all = Self::default();
         for end in ends {
@@ -25,7 +25,7 @@ impl DirectoryWork {
         all
     }
 
-    /// What has been done since then.
+    /// Returns the counters since `self`.
     fn since(self, ends: &[End]) -> Self {
         let now = Self::of(ends);
         Self {
@@ -35,7 +35,7 @@ impl DirectoryWork {
         }
     }
 
-    /// Charges what has been done since then to send content by this adapter: its blocks were looked up one after the other.
+    /// Charges the work since `self` for content sent by this adapter, whose blocks were looked up one after the other.
     pub(super) fn charge_since(
         self,
         ends: &[End],
@@ -59,11 +59,11 @@ impl DirectoryWork {
                 left -= 1;
             }
         }
-        // In slots that have been touched.
+        // Inserts and removals are in slots that were already touched.
         done.charge(m);
     }
 
-    /// Charges blocks that have entered the directory since then, and left it.
+    /// Charges the insertions and removals of blocks since `self`.
     pub(super) fn charge_changes(self, ends: &[End], m: &mut impl Meter) {
         self.since(ends).charge(m);
     }

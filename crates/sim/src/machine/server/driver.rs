@@ -1,4 +1,4 @@
-//! The driver of the host's own stack: packets for an adapter, whole or in the parts that they lie in (data-caching 4.3).
+//! The driver of the host's own stack: passes packets to an adapter, whole or as the parts in which they are in memory (data-caching 4.3).
 
 use super::End;
 use super::data::LinkData;
@@ -11,26 +11,26 @@ use baton_tcp::Segment;
 use baton_wire::{Payload, Symbolic, Time};
 use smallvec::SmallVec;
 
-/// What a packet carries, part by part.
+/// Payload of a packet, part by part.
 type Parts = SmallVec<[PacketPart<LinkData>; 4]>;
 
-/// How packets are given to the adapters.
+/// How packets are passed to the adapters.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Driver {
-    /// Each contiguous piece of memory for itself. Where nothing depends on that a packet is one piece.
+    /// Whether each contiguous piece of memory is a separate part. If this makes no difference, a packet is one piece.
     in_parts: bool,
-    /// SENDs that a packet takes at most.
+    /// Maximum number of SENDs per packet.
     most_sends: usize,
 }
 
 impl Driver {
-    /// For packets that carry at most so many bytes. They go in parts if the interconnect `takes_time`, or if content of files may come
-    /// from a cache, the smallest of whose blocks have so many bytes.
+    /// Creates a driver for packets with at most `most_payload` bytes. They are sent in parts if the interconnect `takes_time`, or if
+    /// content of files may come from a cache; `cache_blocks` is the smallest block size of the caches.
     pub(super) fn new(most_payload: usize, takes_time: bool, cache_blocks: Option<u32>) -> Self {
         let in_parts = takes_time || cache_blocks.is_some();
         let block = cache_blocks.unwrap_or(PAGE_BYTES).min(PAGE_BYTES);
         let most_sends = match in_parts {
-            // Content begins and ends anywhere in its blocks; what is before it and behind it are others.
+            // Content starts and ends anywhere in its blocks; the data before and after it takes other parts.
             true => most_payload.div_ceil(block as usize) + 4,
             false => 1,
         };
@@ -40,18 +40,18 @@ impl Driver {
         }
     }
 
-    /// SENDs that a packet takes at most.
+    /// Returns the maximum number of SENDs per packet.
     pub(super) fn most_sends(self) -> usize {
         self.most_sends
     }
 
-    /// Whether an adapter has room for any packet.
+    /// Reports whether an adapter has space for any packet.
     pub(super) fn has_room(self, end: &End, socket: SocketId) -> bool {
         end.os
             .has_room_for_packet(&end.link, socket, self.most_sends)
     }
 
-    /// Sends a packet, for which there is room.
+    /// Sends a packet, for which there must be space.
     pub(super) fn send(
         self,
         now: Time,
@@ -78,7 +78,7 @@ impl Driver {
     }
 }
 
-/// A whole block of a file from `start` on, if it is in memory and still what `content` is of.
+/// Returns the whole block of a file at `start`, if the block is in memory and has not changed since `content`.
 fn block_of(
     files: &mut FileSystem<Symbolic>,
     content: &FileContent,
@@ -93,7 +93,7 @@ fn block_of(
     Ok(LinkData::File(block, content.revision))
 }
 
-/// Takes what a packet carries: content of files lies in pages, all else in one piece.
+/// Takes the payload of a packet: content of files is split by page, all other data is one part.
 fn parts_of(segment: &mut Segment<LinkData>) -> Parts {
     let mut parts = Parts::new();
     for data in std::mem::take(&mut segment.payload) {
@@ -108,7 +108,7 @@ fn parts_of(segment: &mut Segment<LinkData>) -> Parts {
     parts
 }
 
-/// Content of a file of this revision, page by page.
+/// Splits content of a file with this revision by page.
 fn in_pages(content: Symbolic, revision: u32) -> impl Iterator<Item = PacketPart<LinkData>> {
     let (file, offset) = (symbolic::file(&content), symbolic::offset(&content));
     pages(offset, content.len()).map(move |(start, len)| {

@@ -1,4 +1,4 @@
-//! Files that are sent by sockets on adapters and on the host's own stack.
+//! Sending of files by sockets on adapters and on the host's own stack.
 
 use super::End;
 use super::adapter_calls::AdapterCalls;
@@ -10,32 +10,32 @@ use baton_host::{Borrowers, Destination, FileContent, Gone, NotOffloaded, Socket
 use baton_tcp::ConnId;
 use baton_wire::{SeqNr, Symbolic};
 
-/// Sockets that files are sent to: how much they would take, and what there is of files beneath them.
+/// Sockets to which files are sent, with the operations that the file system needs.
 pub(super) trait FileSockets: Sockets<LinkData> {
-    /// Bytes that a socket would take now, about.
+    /// Returns approximately how many bytes a socket accepts now.
     ///
     /// # Errors
-    /// The connection is gone or closed for writing.
+    /// The connection no longer exists or is closed for writing.
     fn send_room(&mut self, socket: SocketId) -> Result<usize, Gone>;
-    /// A socket is to become writable when it has room.
+    /// Requests that a socket becomes writable when it has buffer space.
     fn want_room(&mut self, socket: SocketId);
-    /// The connection of a socket that is in the host's stack, and the sequence number behind all that it was given.
+    /// Returns the connection of a socket that is in the host's stack, and the sequence number after all data given to the socket.
     fn in_stack(&self, socket: SocketId) -> Option<(ConnId, SeqNr)>;
-    /// Whether the connection of a socket has been on an adapter.
+    /// Returns whether the connection of a socket has been on an adapter.
     fn was_away(&self, socket: SocketId) -> bool;
-    /// The connection of a socket that is in the host's stack is answered by another NIC than the one on which it came.
+    /// Notes that another NIC than the NIC of arrival answers the connection of a socket in the host's stack.
     fn answer_elsewhere(&mut self, socket: SocketId);
-    /// Those who refer to what a socket was given last.
+    /// Returns the borrowers that refer to the data that a socket was given last.
     fn borrowers(&mut self, socket: SocketId) -> Borrowers;
-    /// A file changes: see [`Calls::file_changed`](baton_host::adapter::Calls::file_changed).
+    /// Handles a change of a file: see [`Calls::file_changed`](baton_host::adapter::Calls::file_changed).
     fn file_changed(
         &mut self,
         change: &FileChange,
         block: &mut dyn FnMut(u64, u32) -> Option<LinkData>,
     );
-    /// The adapters.
+    /// Returns the adapters.
     fn adapters(&self) -> &[End];
-    /// The adapter of the connection of a socket.
+    /// Returns the adapter of the connection of a socket.
     fn adapter_of(&self, socket: SocketId) -> Option<u8>;
 }
 
@@ -106,7 +106,7 @@ impl FileSockets for LayerCalls<'_, LinkData, SimulatedLink> {
         self.was_handed_off(socket)
     }
 
-    /// No one NIC sees both directions: it is not handed off.
+    /// Excludes the connection from handoffs, because no single NIC sees both directions.
     fn answer_elsewhere(&mut self, socket: SocketId) {
         self.stay(socket, NotOffloaded::Affinity);
     }
@@ -132,11 +132,11 @@ impl FileSockets for LayerCalls<'_, LinkData, SimulatedLink> {
     }
 }
 
-/// One of these sockets, as pages of files are sent to it.
+/// One of these sockets as the destination of pages of files.
 pub(super) struct ToSocket<'a> {
     pub(super) sockets: &'a mut dyn FileSockets,
     pub(super) socket: SocketId,
-    /// The adapter by which it is answered.
+    /// The adapter that answers the socket's connection.
     pub(super) adapter: Option<u8>,
 }
 

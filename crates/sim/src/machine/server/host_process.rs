@@ -1,4 +1,4 @@
-//! The host's process: an application above the sockets.
+//! The host's process: an application on top of the sockets.
 
 use super::super::application::{self, Application};
 use super::super::builder::Policies;
@@ -26,33 +26,33 @@ use baton_wire::{Endpoint, Flow, Symbolic, Time};
 use baton_workload::Workload;
 use std::collections::VecDeque;
 
-/// The process with all that is its own.
+/// The process with its own state.
 pub(super) struct HostProcess {
-    /// None: all connections are on the adapters.
+    /// The host's own stack, or `None` if all connections are on the adapters.
     stack: Option<Box<HostStack>>,
     application: Application,
     files: FileSystem<Symbolic>,
     memory: NetworkMemory,
     answering: Answering,
-    /// Reads of the disk that a piece of work has asked for, and that is over.
+    /// Disk reads that were requested by pieces of work that are done.
     reads: VecDeque<DiskRead>,
-    /// Reads that are done.
+    /// Tokens of completed disk reads.
     from_disk: VecDeque<u64>,
     worker: Worker,
-    /// When it is to be looked at; [`Time::NEVER`] if nobody knows.
+    /// Time of the next call, or [`Time::NEVER`] if it is unknown.
     due: Time,
     piece: Piece,
-    /// The piece of work before this one left something to do: no interrupt has to tell of it.
+    /// Whether the previous piece of work left work to do, so that no interrupt is needed.
     goes_on: bool,
-    /// Whose response comes next where the piece is one, and whose event.
+    /// Next adapter whose response is processed, if pieces are single items, and next adapter whose event is processed.
     responses: Turns,
     events: Turns,
-    /// By adapter.
+    /// Meters by adapter.
     link_meters: Vec<LinkMeter>,
 }
 
 impl HostProcess {
-    /// A process that is about to listen, at each adapter's address.
+    /// Creates a process that will listen at each adapter's address.
     pub(super) fn new(
         experiment: &Experiment,
         config: &OffloadHostConfig,
@@ -106,23 +106,23 @@ impl HostProcess {
         Ok(process)
     }
 
-    /// When it is to be looked at; [`Time::NEVER`] if nobody knows.
+    /// Returns the time of the next call, or [`Time::NEVER`] if it is unknown.
     #[inline]
     pub(super) fn due(&self) -> Time {
         self.due
     }
 
-    /// Whether it waits for something to wake it.
+    /// Returns whether the process sleeps until an event wakes it up.
     pub(super) fn is_asleep(&self) -> bool {
         self.worker.is_asleep()
     }
 
-    /// Whether there is data of the disks at which it has not looked.
+    /// Reports whether there is disk data that the process has not yet handled.
     pub(super) fn has_from_disk(&self) -> bool {
         !self.from_disk.is_empty()
     }
 
-    /// Looks forward, after something has changed.
+    /// Recomputes the time of the next call after a change of state.
     fn expect(&mut self, now: Time, ends: &[End]) {
         let due = self.worker.poll_timeout(now, || self.timer(ends));
         self.due = due.unwrap_or(Time::NEVER);
@@ -141,7 +141,7 @@ impl HostProcess {
         (first < Time::NEVER).then_some(first)
     }
 
-    /// Ends the piece of work that ends at `now`, and releases what goes onto the links.
+    /// Ends the piece of work that ends at `now`, and releases its output to the links.
     #[inline]
     pub(super) fn end_work(&mut self, now: Time, ends: &mut [End], carrier: &mut Carrier) {
         if self.worker.ends(now) {
@@ -149,7 +149,7 @@ impl HostProcess {
         }
     }
 
-    /// What the piece of work has asked for leaves, and the next is looked forward to.
+    /// Sends the output of the piece of work, and computes the time of the next call.
     fn leave(&mut self, now: Time, ends: &mut [End], carrier: &mut Carrier) {
         for end in &mut *ends {
             end.link.release_host(now, carrier);
@@ -167,7 +167,7 @@ impl HostProcess {
         }
     }
 
-    /// Whether the application has something to do.
+    /// Reports whether the application has something to do.
     fn has_ready(&self, ends: &[End]) -> bool {
         let of_sockets = || match &self.stack {
             None => ends.iter().any(|end| end.os.has_ready()),
@@ -177,22 +177,22 @@ impl HostProcess {
         !self.files.application_sleeps() && has_event()
     }
 
-    /// The disk is done with a read, and its data is in memory.
+    /// Handles the completion of a disk read, whose data is in memory.
     pub(super) fn handle_disk(&mut self, token: u64) {
         self.from_disk.push_back(token);
     }
 
-    /// The next read for the disk.
+    /// Returns the next read for the disk.
     pub(super) fn poll_disk(&mut self) -> Option<DiskRead> {
         self.reads.pop_front()
     }
 
-    /// A change of a file that happened since this was last asked.
+    /// Returns the next change of a file that was not yet reported.
     pub(super) fn poll_change(&mut self) -> Option<Change> {
         self.application.poll_change()
     }
 
-    /// Something has happened on the links, or at a disk.
+    /// Wakes the process up if there is an event on the links or from a disk.
     pub(super) fn look_at(&mut self, now: Time, ends: &[End]) {
         if ends.iter().any(wants_host) || !self.from_disk.is_empty() {
             self.worker.wake(now);
@@ -200,10 +200,10 @@ impl HostProcess {
         }
     }
 
-    /// Begins a piece of work at `now`, if it is awake and has something to do. One that takes no time ends at once.
+    /// Begins a piece of work at `now`, if the process is awake and has work. A piece that takes no time ends immediately.
     ///
     /// # Errors
-    /// An adapter broke a rule, or its link is gone.
+    /// An adapter broke a rule, or its link is closed.
     #[inline]
     pub(super) fn begin_work(
         &mut self,
@@ -228,8 +228,8 @@ impl HostProcess {
         Ok(())
     }
 
-    /// A piece of work: one turn of the server's event loop, with all that is there; or only what one response brings, and where there is
-    /// none, what the application does about one event. What is asked for meanwhile leaves together.
+    /// Does a piece of work. This is one iteration of the server's event loop with all pending work, or only the processing of one response
+    /// or, if there is none, the application's reaction to one event. Output of the piece leaves together.
     fn do_piece(
         &mut self,
         now: Time,
@@ -239,7 +239,7 @@ impl HostProcess {
         let goes_on = std::mem::take(&mut self.goes_on);
         let responding = ends.iter().filter(|end| end.link.is_waiting_for_host());
         let interrupts = match self.worker.is_waking() && !goes_on {
-            // Each adapter has a line of its own.
+            // Each adapter has its own interrupt line.
             true => responding.count().max(1),
             false => 0,
         };
@@ -247,7 +247,7 @@ impl HostProcess {
         let waits = |adapter: usize| ends[adapter].link.is_waiting_for_host().then_some(());
         let (from, most_events) = match self.piece {
             Piece::All => (0..ends.len(), usize::MAX),
-            // As in an interrupt's handler: what comes goes before the application.
+            // As in an interrupt handler, arrivals take precedence over the application.
             Piece::One => match self.responses.take(ends.len(), waits) {
                 Some((adapter, ())) => (adapter..adapter + 1, 0),
                 None => (0..0, 1),
@@ -293,7 +293,7 @@ impl HostProcess {
         Ok(())
     }
 
-    /// Pages have left main memory: so do their blocks in the adapters' caches.
+    /// Removes the blocks of pages that were evicted from main memory from the adapters' caches.
     fn leave_memory(&mut self, ends: &mut [End], meter: &mut HostMeter) {
         let page = u64::from(footprint::PAGE_BYTES);
         while let Some((file, offset)) = self.files.poll_evicted() {
@@ -304,7 +304,7 @@ impl HostProcess {
         }
     }
 
-    /// Blocks of transient files that were delivered leave the adapters' caches.
+    /// Removes delivered blocks of transient files from the adapters' caches.
     #[inline]
     fn remove_delivered(&mut self, ends: &mut [End], meter: &mut HostMeter) {
         while let Some(block) = self.files.poll_delivered() {
@@ -314,7 +314,7 @@ impl HostProcess {
         }
     }
 
-    /// The application's turn: its timers, and at most so many events. It has none while it sleeps.
+    /// Runs the application's timers, and handles at most `most_events` events. Does nothing while the application sleeps.
     fn run_application(
         &mut self,
         now: Time,
@@ -347,7 +347,7 @@ impl HostProcess {
         }
     }
 
-    /// The application does something about a change.
+    /// Lets the application handle a change of readiness.
     fn handle_ready(&mut self, now: Time, ends: &mut [End], meter: &mut HostMeter, ready: Ready) {
         if let Ready::Writable(socket) = ready
             && let Some(Place::Host(conn)) = self.place_of(socket)
@@ -357,7 +357,7 @@ impl HostProcess {
         self.step(now, ends, meter, ready);
     }
 
-    /// The application does something about an event that a wait reports.
+    /// Lets the application handle an event that a wait reports.
     fn step(&mut self, now: Time, ends: &mut [End], meter: &mut HostMeter, ready: Ready) {
         let socket = socket_of(ready);
         let place = socket.and_then(|socket| self.place_of(socket));
@@ -370,13 +370,13 @@ impl HostProcess {
         });
     }
 
-    /// Where a socket's connection is, if it has one and the host has a stack.
+    /// Returns the stack that currently owns the socket's connection, or `None` if the socket is not connected or the host has no stack.
     fn place_of(&self, socket: SocketId) -> Option<Place> {
         let state = self.stack.as_deref()?.state_of(socket)?;
         Some(state.place)
     }
 
-    /// Lets the application act on its sockets and files, and the stack send what comes of it.
+    /// Lets the application act on its sockets and files, and lets the stack send the results.
     fn act(
         &mut self,
         now: Time,
@@ -406,7 +406,7 @@ impl HostProcess {
         stack.settle(now, ends, &mut around);
     }
 
-    /// The next thing that the application can do about a socket.
+    /// Returns the next readiness event for the application.
     fn next_ready(&mut self, ends: &mut [End]) -> Option<Ready> {
         if let Some(socket) = self.files.next_writable() {
             return Some(Ready::Writable(socket));
@@ -420,14 +420,14 @@ impl HostProcess {
         Some(numbered(adapters, adapter, ready))
     }
 
-    /// A connection is about to come from there, for so many enqueues to its send buffer.
+    /// Announces a connection from this endpoint, with the expected number of enqueues to its send buffer.
     pub(super) fn foresee(&mut self, from: Endpoint, enqueues: u32) {
         if let Some(stack) = &mut self.stack {
             stack.foresee(from, enqueues);
         }
     }
 
-    /// Keeps how connections get on that move.
+    /// Records the progress of moving connections from now on.
     pub(super) fn keep_progress(&mut self) {
         if let Some(stack) = &mut self.stack {
             stack.layer_mut().keep_progress();
@@ -438,32 +438,32 @@ impl HostProcess {
         self.stack.as_mut()?.layer_mut().poll_progress()
     }
 
-    /// Mbufs and clusters that are free.
+    /// Returns the numbers of free mbufs and free clusters.
     pub(super) fn free_buffers(&self) -> (u32, u32) {
         self.memory.free()
     }
 
-    /// The host's own stack, if it has one.
+    /// Returns the host's own stack, if it has one.
     pub(super) fn stack(&self) -> Option<&HostStack> {
         self.stack.as_deref()
     }
 
-    /// What the file cache did; none where all files are in memory.
+    /// Returns the counters of the file cache, or `None` if all files are in memory.
     pub(super) fn file_cache_stats(&self) -> Option<&FileCacheStats> {
         self.files.cache_stats()
     }
 
-    /// Packets dropped for want of memory.
+    /// Returns the numbers of packets dropped because memory was exhausted.
     pub(super) fn drops(&self) -> NetworkDrops {
         self.memory.drops()
     }
 
-    /// Times that a file ended before what was asked for.
+    /// Returns how often a file ended before the requested range.
     pub(super) fn files_shrunk(&self) -> u64 {
         self.files.shrunk()
     }
 
-    /// Asserts what always holds.
+    /// Asserts all invariants.
     pub(super) fn check(&self) {
         self.files.check();
         self.memory.check(self.files.mbufs_lent());
@@ -473,7 +473,7 @@ impl HostProcess {
     }
 }
 
-/// Each of the adapters' sockets listens.
+/// Makes each adapter's sockets listen.
 fn listen(backlog: u32, ends: &mut [End]) -> Result<(), Invalid> {
     for (adapter, end) in (0..).zip(ends) {
         let local = subnets::server(adapter);
@@ -486,7 +486,7 @@ fn listen(backlog: u32, ends: &mut [End]) -> Result<(), Invalid> {
     Ok(())
 }
 
-/// Whether something waits for the host, or requests that found no room would find some now.
+/// Reports whether an event waits for the host, or the ring now has space for requests that were held up.
 fn wants_host(End { os, link }: &End) -> bool {
     link.is_waiting_for_host() || link.has_room_for_requests(os.queue())
 }
@@ -498,7 +498,7 @@ fn socket_of(ready: Ready) -> Option<SocketId> {
     }
 }
 
-/// The files of the application, and what of them is in memory.
+/// Returns the files of the application, with the initial content of the file cache.
 fn files(experiment: &Experiment, workload: &dyn Workload) -> FileSystem<Symbolic> {
     let store = Box::new(application::files(&experiment.application));
     let mut files = FileSystem::new(&experiment.host.kernel.file_cache, store);

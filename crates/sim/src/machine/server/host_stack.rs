@@ -1,5 +1,5 @@
-//! The host's own stack beside the adapters: connections are established here, and those that the selection policy chooses are handed off
-//! (handoff-policies 2).
+//! The host's own stack next to the adapters. Connections are established in this stack, and the connections that the selection policy
+//! chooses are handed off (handoff-policies 2).
 
 use super::super::subnets;
 use super::End;
@@ -17,18 +17,18 @@ use baton_tcp::{ConnId, Event, Segment, Stack};
 use baton_wire::{Endpoint, Flow, SeqNr, Span, Symbolic, Time};
 use std::collections::VecDeque;
 
-/// A stack, and the sockets whose connections are on it or on an adapter.
+/// A stack, and the sockets whose connections are in the stack or on an adapter.
 pub(super) struct HostStack {
     stack: Stack<LinkData>,
     layer: SocketLayer<LinkData>,
-    /// The socket of each adapter through which packets come and go.
+    /// The socket of each adapter through which packets are sent and received.
     packets: Vec<SocketId>,
     driver: Driver,
-    /// Packets that each was given and is not known to be done with: the sequence number behind each.
+    /// Packets that each adapter was given and has not released: the sequence number after each packet.
     sent: Vec<VecDeque<SeqNr>>,
 }
 
-/// What the kernel has beside the stack, and who counts what it does.
+/// Other components of the kernel that the stack uses, and the meter.
 pub(super) struct Around<'a, M> {
     pub(super) files: &'a mut FileSystem<Symbolic>,
     pub(super) memory: &'a mut NetworkMemory,
@@ -37,7 +37,7 @@ pub(super) struct Around<'a, M> {
 }
 
 impl HostStack {
-    /// A stack that listens at each adapter's address, whose packets come from there.
+    /// Creates a stack that listens at each adapter's address and receives packets from the adapters.
     pub(super) fn new(
         experiment: &Experiment,
         config: &OffloadHostConfig,
@@ -78,12 +78,12 @@ impl HostStack {
         })
     }
 
-    /// When one of its timers is due.
+    /// Returns when the next timer is due.
     pub(super) fn poll_timeout(&self) -> Option<Time> {
         self.stack.poll_timeout()
     }
 
-    /// Takes what has come: packets, and connections that move. Timers that are due run.
+    /// Handles received packets and moving connections, and runs the timers that are due.
     pub(super) fn handle_arrived<M: Meter>(
         &mut self,
         now: Time,
@@ -116,7 +116,7 @@ impl HostStack {
         }
     }
 
-    /// An adapter is done with packets that it was given.
+    /// Frees packets that an adapter has released.
     fn free_sent<M: Meter>(&mut self, end: &End, adapter: usize, around: &mut Around<'_, M>) {
         let (socket, sent) = (self.packets[adapter], &mut self.sent[adapter]);
         let mut done = 0;
@@ -128,7 +128,7 @@ impl HostStack {
         }
     }
 
-    /// Connections have left the stack, with all that they have, or are there again.
+    /// Updates the kernel's state for connections that have left the stack or come back.
     fn take_moves<M: Meter>(&mut self, around: &mut Around<'_, M>) {
         let Around {
             files,
@@ -151,14 +151,14 @@ impl HostStack {
         }
     }
 
-    /// Gives a packet back to the adapter: it was on its way to a connection there.
+    /// Sends a packet back to the adapter, because it was on its way to a connection there.
     fn forward(&mut self, now: Time, ends: &mut [End], adapter: AdapterId, packet: LinkData) {
         let adapter = usize::from(adapter.0);
         let End { os, link } = &mut ends[adapter];
         os.send_packet(now, link, self.packets[adapter], packet, true);
     }
 
-    /// A packet has come for the stack, or for a connection that was in it.
+    /// Handles a packet for the stack, or for a connection that was in the stack.
     fn take_packet<M: Meter>(
         &mut self,
         now: Time,
@@ -179,7 +179,7 @@ impl HostStack {
         }
     }
 
-    /// What the stack has to tell and to send.
+    /// Handles the stack's events and sends its segments.
     pub(super) fn settle<M: Meter>(
         &mut self,
         now: Time,
@@ -195,7 +195,7 @@ impl HostStack {
             if !self.stack.may_transmit() {
                 break;
             }
-            // Which adapter the next segment leaves by is not known before it is made.
+            // The adapter for the next segment is not known until the segment is made, so all adapters must have space.
             let mut adapters = ends.iter_mut().zip(&self.packets);
             let full = adapters.find(|(end, socket)| !self.driver.has_room(end, **socket));
             if let Some((end, _)) = full {
@@ -218,7 +218,7 @@ impl HostStack {
         }
     }
 
-    /// What the kernel does about an event of the stack.
+    /// Updates the kernel's state for an event of the stack.
     fn take_event<M: Meter>(
         &mut self,
         now: Time,
@@ -239,7 +239,7 @@ impl HostStack {
                 files.handle_done_with(borrower, is_done, memory.buffers(), *m);
                 memory.acknowledged(conn, is_done, *m);
             }
-            // The end of the stream is readable, too, and told by itself.
+            // The end of the stream is readable, too, but is reported separately.
             Event::Readable if self.stack.readable_len(conn) == 0 => {}
             Event::Readable | Event::PeerClosed => memory.wake(conn, *m),
             Event::Closed(_) => {
@@ -254,37 +254,37 @@ impl HostStack {
         }
     }
 
-    /// A connection is about to come from there, for so many enqueues to its send buffer.
+    /// Announces a connection from this endpoint, with the expected number of enqueues to its send buffer.
     pub(super) fn foresee(&mut self, from: Endpoint, enqueues: u32) {
         self.layer.foresee(from, enqueues);
     }
 
-    /// Where a socket's connection is.
+    /// Returns the location and state of a socket's connection.
     pub(super) fn state_of(&self, socket: SocketId) -> Option<SocketState> {
         self.layer.state_of(socket)
     }
 
-    /// Its sockets.
+    /// Returns the sockets.
     pub(super) fn layer_mut(&mut self) -> &mut SocketLayer<LinkData> {
         &mut self.layer
     }
 
-    /// An adapter's socket for packets.
+    /// Returns an adapter's socket for packets.
     pub(super) fn packets(&self, adapter: usize) -> SocketId {
         self.packets[adapter]
     }
 
-    /// Whether the application can do something.
+    /// Reports whether there is a readiness event for the application.
     pub(super) fn has_ready(&self) -> bool {
         self.layer.has_ready()
     }
 
-    /// The next thing that the application can do.
+    /// Returns the next readiness event for the application.
     pub(super) fn next_ready(&mut self) -> Option<Ready> {
         self.layer.next_ready()
     }
 
-    /// The application's sockets.
+    /// Returns the application's socket calls.
     pub(super) fn calls<'a>(
         &'a mut self,
         now: Time,
@@ -293,22 +293,22 @@ impl HostStack {
         self.layer.calls(now, &mut self.stack, ends)
     }
 
-    /// Handoffs, restores and packets between.
+    /// Returns counters of handoffs, restores and packets between them.
     pub(super) fn stats(&self) -> &LayerStats {
         self.layer.stats()
     }
 
-    /// Totals of its TCP.
+    /// Returns the counters of the stack's TCP.
     pub(super) fn tcp_stats(&self) -> &baton_tcp::Stats {
         self.stack.stats()
     }
 
-    /// Connections on the host.
+    /// Returns the number of connections on the host.
     pub(super) fn connections(&self) -> u32 {
         self.stack.len() as u32
     }
 
-    /// Asserts what always holds.
+    /// Asserts all invariants.
     pub(super) fn check(&self) {
         self.stack.check();
         self.layer.check(&self.stack);

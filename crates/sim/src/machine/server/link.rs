@@ -1,4 +1,4 @@
-//! The link between the simulated host and a simulated adapter: both ends, with time between them.
+//! The link between the simulated host and a simulated adapter: both ends, and the delay between them.
 
 use super::carrier::{Carrier, Crossing};
 use super::data::LinkData;
@@ -17,22 +17,22 @@ use baton_host::Access;
 use baton_wire::{Payload, Symbolic, Time};
 use std::collections::VecDeque;
 
-/// What the host's processor did with the link, for it to be charged.
+/// An operation of the host's processor on the link, to be charged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HostWork {
-    /// Put a request about this socket, of so many descriptors.
+    /// The host put a request about this socket, with this number of descriptors.
     Request { socket: u32, descriptors: u32 },
-    /// Began to transfer those that were put before.
+    /// The host started the transfer of the requests put before.
     Transfer,
-    /// Got a response about this socket, of so many descriptors.
+    /// The host got a response about this socket, with this number of descriptors.
     Response { socket: u32, descriptors: u32 },
-    /// Copied data into a buffer, or out of it.
+    /// The host copied data into or out of a buffer.
     Copy {
         address: u64,
         bytes: u32,
         access: Access,
     },
-    /// The adapter did; no work, but the caches feel it.
+    /// The adapter accessed memory. This is no work for the host, but affects its caches.
     Dma {
         address: u64,
         bytes: u32,
@@ -46,42 +46,42 @@ pub(super) enum HostWork {
 #[derive(Clone, Copy, Debug)]
 struct UnderWay {
     is_over: bool,
-    /// Where it reads or writes.
+    /// Address that is read or written.
     address: u64,
-    /// It moves a packet of the host's own stack, or a part of one.
+    /// Whether the DMA moves a packet of the host's own stack, or a part of one.
     is_packet: bool,
-    /// It moves a part of the packet of which the one before moves another: both are over at once.
+    /// Whether the DMA moves another part of the packet of the previous DMA, so that both complete together.
     goes_with_last: bool,
 }
 
-/// What the adapter did with the link since that was last asked.
+/// The adapter's operations on the link since they were last taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct AdapterTally {
-    /// Descriptors got, but for those of cache commands.
+    /// Descriptors received, except those of cache commands.
     pub(super) requests: u32,
-    /// Commands of the data cache got.
+    /// Commands of the data cache received.
     pub(super) cache_commands: u32,
-    /// Descriptors put.
+    /// Descriptors sent.
     pub(super) responses: u32,
-    /// Transfers of descriptors that were begun.
+    /// Transfers of descriptors that were started.
     pub(super) transfers: u32,
-    /// DMAs of data that were begun, and those that were noticed to be over.
+    /// DMAs of data that were started, and DMAs whose completion was noticed.
     pub(super) dmas: u32,
 }
 
-/// Descriptors on their way in one direction; the first of them have arrived.
+/// Descriptors in transit in one direction; the first `arrived` of them have arrived.
 #[derive(Debug)]
 struct Channel {
     ring: Ring<Descriptor>,
     arrived: usize,
 }
 
-/// What a piece of work sends, which leaves when the work is done.
+/// Output of a piece of work, which leaves when the work is done.
 #[derive(Debug)]
 enum Departure {
     Requests(u32),
     Responses(u32),
-    /// What lies here and there, by the number of the first of its DMAs.
+    /// Data at several places; `number` is that of the first of its DMAs.
     Read {
         number: u64,
         pieces: Pieces,
@@ -105,9 +105,10 @@ impl Departure {
     }
 }
 
-/// Both ends of the link. What a side puts leaves when its piece of work is [released](Self::release); it is there when it has crossed.
+/// Both ends of the link. Descriptors that a side puts leave when its piece of work is [released](Self::release_host), and are available
+/// when they have crossed.
 ///
-/// Buffers are those of a link in memory, with all its rules; only when things arrive is decided here.
+/// The buffers are those of a link in memory, with all its rules; only arrival times are decided here.
 #[derive(Debug)]
 pub(super) struct SimulatedLink {
     host: MemoryHost<LinkData>,
@@ -116,25 +117,25 @@ pub(super) struct SimulatedLink {
     to_adapter: Channel,
     to_host: Channel,
     device: DeviceId,
-    /// Number of the oldest DMA that was not yet told to be over, and it and all later ones.
+    /// Number of the oldest DMA whose completion was not yet reported. `dmas` holds this DMA and all later ones.
     first_dma: u64,
     dmas: VecDeque<UnderWay>,
-    /// A DMA takes no time: when the adapter looks, after the piece of work that has begun it, it is over.
+    /// Whether a DMA takes no time: it is complete when the adapter checks after the piece of work that started it.
     dma_at_once: bool,
     by_host: Vec<Departure>,
     by_adapter: Vec<Departure>,
     host_work: Vec<HostWork>,
-    /// Descriptors that the host gets at a time, but at least a whole entry.
+    /// Maximum number of descriptors that the host gets at a time, but at least a whole entry.
     host_gets: usize,
     adapter_tally: AdapterTally,
-    /// The socket for packets of the host's own stack. What they cost either side is charged where they are sent and received, as of a
-    /// driver's packets: their requests, responses and DMAs are nothing beside that.
+    /// The socket for packets of the host's own stack. Both sides charge these packets where they are sent and received, like the packets
+    /// of a driver, so their requests, responses and DMAs are not charged separately.
     packets: Option<u32>,
     accounting: Accounting,
 }
 
 impl SimulatedLink {
-    /// A link to the adapter that is this device, on which nothing moves yet.
+    /// Creates an idle link to the adapter with this device number.
     pub(super) fn new(
         config: &LinkConfig,
         device: DeviceId,
@@ -166,22 +167,22 @@ impl SimulatedLink {
         }
     }
 
-    /// Bytes of the host's memory that its buffers take.
+    /// Returns the bytes of the host's memory that the buffers occupy.
     pub(super) fn buffer_space(&self) -> u64 {
         self.buffer_space
     }
 
-    /// DMAs by direction and bytes by category since counting began.
+    /// Returns DMAs by direction and bytes by category since counting began.
     pub(super) fn accounting(&self) -> &Accounting {
         &self.accounting
     }
 
-    /// Begins to count anew.
+    /// Resets the counters.
     pub(super) fn restart_counts(&mut self) {
         self.accounting = Accounting::default();
     }
 
-    /// What has crossed arrives.
+    /// Handles the arrival of a crossing.
     pub(super) fn handle_landed(&mut self, crossing: Crossing) {
         match crossing {
             Crossing::Requests(count) => self.to_adapter.arrived += count as usize,
@@ -197,84 +198,84 @@ impl SimulatedLink {
         }
     }
 
-    /// Whether something waits for the host.
+    /// Reports whether descriptors wait for the host.
     pub(super) fn is_waiting_for_host(&self) -> bool {
         self.to_host.arrived > 0
     }
 
-    /// Whether something waits for the adapter.
+    /// Reports whether requests or completed transfers wait for the adapter.
     pub(super) fn is_waiting_for_adapter(&self) -> bool {
         self.has_requests() || self.has_moved_data()
     }
 
-    /// Whether requests wait for the adapter.
+    /// Reports whether requests wait for the adapter.
     pub(super) fn has_requests(&self) -> bool {
         self.to_adapter.arrived > 0
     }
 
-    /// Transfers of data that are under way.
+    /// Returns the number of data transfers in progress.
     pub(super) fn dmas(&self) -> usize {
         self.dmas.len()
     }
 
-    /// Whether a transfer of data is over of which the adapter has not heard.
+    /// Reports whether a data transfer is complete that the adapter has not yet handled.
     pub(super) fn has_moved_data(&self) -> bool {
         self.dmas.front().is_some_and(|first| first.is_over)
     }
 
-    /// Whether the ring for responses has room for the first of those that were held up.
+    /// Reports whether the ring for responses has space for the first response that was held up.
     pub(super) fn has_room_for_responses(&self, held_up: &DescriptorQueue) -> bool {
         self.to_host.has_room_for(held_up)
     }
 
-    /// Whether the ring for requests has room for the first of those that were held up.
+    /// Reports whether the ring for requests has space for the first request that was held up.
     pub(super) fn has_room_for_requests(&self, held_up: &DescriptorQueue) -> bool {
         self.to_adapter.has_room_for(held_up)
     }
 
-    /// Whether the host did anything with it since that was last asked.
+    /// Reports whether the host used the link since its operations were last taken.
     pub(super) fn has_host_work(&self) -> bool {
         !self.host_work.is_empty()
     }
 
-    /// What the host did with it since that was last asked, in order.
+    /// Returns the host's operations on the link since the last call, in order.
     pub(super) fn host_work(&mut self) -> std::vec::Drain<'_, HostWork> {
         self.host_work.drain(..)
     }
 
-    /// What the adapter did with it.
+    /// Returns the adapter's operations on the link since the last call.
     pub(super) fn take_adapter_tally(&mut self) -> AdapterTally {
         std::mem::take(&mut self.adapter_tally)
     }
 
-    /// DMAs take no time, and do not go by the carrier.
+    /// Makes DMAs take no time, so that they bypass the carrier.
     pub(super) fn move_data_at_once(&mut self) {
         self.dma_at_once = true;
     }
 
-    /// The host gets one response at a time.
+    /// Makes the host get one response at a time.
     pub(super) fn get_one_by_one(&mut self) {
         self.host_gets = 1;
     }
 
-    /// This is the socket for packets of the host's own stack.
+    /// Sets the socket for packets of the host's own stack.
     pub(super) fn set_packets(&mut self, socket: u32) {
         self.packets = Some(socket);
     }
 
-    /// Whether an entry is about packets of the host's own stack.
+    /// Returns whether an entry is about packets of the host's own stack.
     fn is_of_packets(&self, entry: &[Descriptor]) -> bool {
         self.packets == Some(entry[0].socket())
     }
 
-    /// The host's piece of work is done at `now`: what it put leaves.
+    /// Releases the host's output at the end of its piece of work, at `now`.
     pub(super) fn release_host(&mut self, now: Time, carrier: &mut Carrier) {
         for departure in self.by_host.drain(..) {
             departure.begin(now, self.device, carrier);
         }
     }
 
-    /// The same for the adapter.
+    /// Releases the adapter's output at the end of its piece of work, at `now`.
     pub(super) fn release_adapter(&mut self, now: Time, carrier: &mut Carrier) {
         for departure in self.by_adapter.drain(..) {
             departure.begin(now, self.device, carrier);
@@ -311,7 +312,7 @@ impl SimulatedLink {
         number
     }
 
-    /// The adapter has read or written data where it stands; a packet is charged elsewhere.
+    /// Records that the adapter accessed data in memory. Packets are charged elsewhere.
     fn note_dma(&mut self, address: u64, data: &LinkData, access: Access) {
         self.host_work.push(match data {
             LinkData::File(content, _) => HostWork::DmaOfPages(*content),
@@ -324,7 +325,7 @@ impl SimulatedLink {
         });
     }
 
-    /// Asserts what always holds.
+    /// Asserts all invariants.
     pub(super) fn check(&self) {
         for channel in [&self.to_adapter, &self.to_host] {
             assert!(channel.arrived <= channel.ring.len());
@@ -333,7 +334,7 @@ impl SimulatedLink {
     }
 }
 
-/// What the processor copies: pages and packets stand where they are.
+/// Returns how many bytes the processor copies. Pages and packets are not copied.
 fn copied_bytes(data: &LinkData) -> u32 {
     match data {
         LinkData::Content(_) | LinkData::Cached(_) | LinkData::State(_) => data.len() as u32,
@@ -342,7 +343,7 @@ fn copied_bytes(data: &LinkData) -> u32 {
 }
 
 impl Channel {
-    /// One for so many descriptors.
+    /// Creates a channel with space for `depth` descriptors.
     fn new(depth: usize) -> Self {
         Self {
             ring: Ring::new(depth),
@@ -350,13 +351,13 @@ impl Channel {
         }
     }
 
-    /// Whether there is something that was held up, and room for the first of it.
+    /// Reports whether an entry is held up and there is space for the first one.
     fn has_room_for(&self, held_up: &DescriptorQueue) -> bool {
         let first = held_up.first_held_up();
         first.is_some_and(|first| first <= self.ring.free())
     }
 
-    /// Takes as many whole entries as there is room for.
+    /// Takes as many whole entries as there is space for.
     #[inline]
     fn put(&mut self, entries: &[Descriptor]) -> u32 {
         let taken = entries_within(entries, self.ring.free());
@@ -365,7 +366,7 @@ impl Channel {
         taken as u32
     }
 
-    /// Gives whole entries that have arrived: at most `most` descriptors, but at least one entry.
+    /// Returns whole entries that have arrived: at most `most` descriptors, but at least one entry.
     #[inline]
     fn get(&mut self, most: usize, to: &mut Vec<Descriptor>) {
         let arrived = &self.ring.as_slice()[..self.arrived];
@@ -491,7 +492,7 @@ impl AdapterLink for SimulatedLink {
         self.adapter.read(now, id, address, len)?;
         let is_packet = self.host.is_placed(address, LinkData::is_packet);
         let is_part = self.host.is_placed(address, LinkData::is_part);
-        // What it is shows when it is there; to the bus it is all the same.
+        // The kind of data is known when it arrives; to the bus it makes no difference.
         let piece = Piece {
             category: Category::Content,
             bytes: len,

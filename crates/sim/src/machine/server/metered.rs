@@ -1,4 +1,4 @@
-//! What sockets on the adapter cost the host's processor: system calls, requests and responses, copies.
+//! Cost of sockets for the host's processor: system calls, requests and responses, copies.
 
 use super::super::application::System;
 use super::super::meter::HostMeter;
@@ -21,7 +21,7 @@ use baton_host::{
 use baton_tcp::ConnId;
 use baton_wire::{Payload, SeqNr, Symbolic};
 
-/// Calls of sockets and files that are charged as system calls.
+/// Calls of sockets and files, which are charged as system calls.
 pub(super) struct Metered<'a> {
     sockets: &'a mut dyn FileSockets,
     files: &'a mut FileSystem<Symbolic>,
@@ -48,7 +48,7 @@ impl<'a> Metered<'a> {
         footprint::syscall(self.meter, body, Some(socket.0));
     }
 
-    /// Writes to a connection of the host's stack what there is room and memory for.
+    /// Writes to a connection of the host's stack as much as there is buffer space and memory for.
     fn write(
         &mut self,
         socket: SocketId,
@@ -65,7 +65,7 @@ impl<'a> Metered<'a> {
                 (self.sockets).send(socket, LinkData::Content(data))?
             }
         };
-        // Of what was sent nothing is left: the rest is to be asked for after it.
+        // All data that was sent is gone, so wait for memory or buffer space before the rest.
         if buffered < fits {
             self.files.wait_for_memory(socket);
         } else if fits < data.len {
@@ -74,7 +74,7 @@ impl<'a> Metered<'a> {
         Ok(sent)
     }
 
-    /// The NIC by which a socket is answered, to which content of a file is sent.
+    /// Returns the NIC that answers a socket to which content of a file is sent.
     fn answering_nic(&mut self, socket: SocketId, content: &FileContent, len: u32) -> Option<u8> {
         let arrival = self.sockets.adapter_of(socket)?;
         let conn = self.sockets.in_stack(socket).map(|(conn, _)| conn);
@@ -88,7 +88,7 @@ impl<'a> Metered<'a> {
         Some(self.answering.nic_of(conn, arrival))
     }
 
-    /// The application has done with a socket.
+    /// Frees everything that belongs to a socket that the application has closed.
     fn let_go(&mut self, socket: SocketId) {
         footprint::socket_free(self.meter, socket.0);
         self.files.close(socket);
@@ -98,7 +98,7 @@ impl<'a> Metered<'a> {
         }
     }
 
-    /// The application's side of a copy.
+    /// Charges the application's side of a copy.
     fn touch_application(&mut self, socket: SocketId, offset: u32, bytes: u32, access: Access) {
         let (layer, pool) = (Layer::Syscall, Pool::AppBuffer);
         let bytes = bytes.min(APP_HALF_BYTES);
@@ -159,7 +159,8 @@ impl Sockets<Symbolic> for Metered<'_> {
         Ok(sent)
     }
 
-    /// From pages, as the kernel does, also what is in the adapter's data cache: a page of which some was sent is sent as it was.
+    /// Sends from pages, as the kernel does, also for content in the adapter's data cache: a page that was partly sent is completed
+    /// unchanged.
     fn send_file(
         &mut self,
         socket: SocketId,
@@ -249,25 +250,25 @@ impl System for Metered<'_> {
     }
 }
 
-/// Charges what the host does with one of its links. Rings, buffers and sockets of the links lie one behind the other.
+/// Charges the host's operations on one of its links. The rings, buffers and sockets of the links are laid out one after the other.
 #[derive(Debug)]
 pub(super) struct LinkMeter {
     adapter: usize,
     adapters: usize,
     ring_depth: u32,
-    /// Clusters that come before those of the first link.
+    /// Number of clusters before those of the first link.
     first_cluster: u32,
-    /// Bytes of all buffers of a link.
+    /// Size of all buffers of a link, in bytes.
     buffer_space: u64,
-    /// Entries of the rings that are used next.
+    /// Next entries of the rings.
     request_slot: u32,
     response_slot: u32,
-    /// Bytes that were copied and not yet charged: less than a KiB.
+    /// Copied bytes that were not yet charged: less than one KiB.
     copied: u32,
 }
 
 impl LinkMeter {
-    /// For this one of so many adapters.
+    /// Creates the meter for one of several adapters.
     pub(super) fn new(
         (adapter, adapters): (usize, usize),
         ring_depth: u32,
@@ -285,7 +286,7 @@ impl LinkMeter {
         }
     }
 
-    /// The number of an entry of its rings among those of all.
+    /// Returns the number of a ring entry among the entries of all rings.
     fn entry(&self, slot: u32) -> u32 {
         self.adapter as u32 * self.ring_depth + slot
     }
@@ -294,7 +295,7 @@ impl LinkMeter {
         number(self.adapters, self.adapter, socket)
     }
 
-    /// Where an address lies: buffers are behind each other, as clusters are.
+    /// Returns the cluster that models an address. Buffers are consecutive, like clusters.
     fn place(&self, address: u64) -> (u32, u32) {
         let address = self.adapter as u64 * self.buffer_space + address;
         let cluster = u64::from(CLUSTER_BYTES);
@@ -302,7 +303,7 @@ impl LinkMeter {
         (slot, (address % cluster) as u32)
     }
 
-    /// Charges what has been done since this was last asked.
+    /// Charges the operations since the last call.
     #[inline]
     pub(super) fn charge(&mut self, link: &mut SimulatedLink, meter: &mut HostMeter) {
         if link.has_host_work() {

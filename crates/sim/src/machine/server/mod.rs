@@ -1,9 +1,10 @@
-//! The server: its host, its adapters, and what lies between. All of TCP is on the adapters (full offload, the batching paper), or the
-//! connections that the host has handed off (handoff-policies).
+//! The server: its host, its adapters, and the links between them. Either all of TCP is on the adapters (full offload, the batching paper),
+//! or only the connections that the host has handed off (handoff-policies).
 //!
-//! Host and adapters are the live ones' code, [`baton_host::adapter`] and [`baton_nic::adapter`]; here they meet over a link on which
-//! crossings take time and are counted, and each is a process that sleeps, wakes up, and works: all that is there in one piece, as in the
-//! batching paper, or one thing at a time, as the firmware of the handoff papers. What a piece of work sends leaves when it is done.
+//! Host and adapters run the same code as live, [`baton_host::adapter`] and [`baton_nic::adapter`]. Here they are connected by a link on
+//! which crossings take time and are counted. Each of them is a process that sleeps, wakes up, and works: it does all pending work in one
+//! piece, as in the batching paper, or one item at a time, like the firmware of the handoff papers. The output of a piece of work leaves
+//! when the piece is done.
 
 mod adapter_calls;
 mod adapter_process;
@@ -49,23 +50,23 @@ pub(super) use transfers::BusTransfer;
 /// The host's end of an adapter.
 type End = AdapterEnd<LinkData, SimulatedLink>;
 
-/// The host's process, those of the adapters, and what lies between them.
+/// The host's process, the adapters' processes, and the links between them.
 pub(super) struct Server {
     adapters: Vec<AdapterProcess>,
-    /// By adapter.
+    /// Host's ends by adapter.
     ends: Vec<End>,
     carrier: Carrier,
     host: HostProcess,
-    /// The interconnect is not ideal.
+    /// Whether the interconnect is not ideal.
     takes_time: bool,
     before: Before,
 }
 
 impl Server {
-    /// A server that is about to listen; `nics` is the experiment as each of its NICs sees it.
+    /// Creates a server that will listen; `nics` is the experiment as each of its NICs sees it.
     ///
     /// # Errors
-    /// One of its parts cannot be.
+    /// A part of the experiment is invalid.
     pub(super) fn new(
         experiment: &Experiment,
         nics: &[Experiment],
@@ -98,7 +99,7 @@ impl Server {
         })
     }
 
-    /// A frame has come off an adapter's wire, the last that went past `taps`.
+    /// Handles a frame from an adapter's wire, which is the last frame that passed `taps`.
     ///
     /// # Errors
     /// One side broke a rule of the link.
@@ -114,12 +115,12 @@ impl Server {
         Ok(())
     }
 
-    /// A connection is about to come from there, for so many enqueues to its send buffer: the simulator knows.
+    /// Announces a connection from this endpoint, with the number of enqueues to its send buffer, which the simulator knows.
     pub(super) fn foresee(&mut self, from: Endpoint, enqueues: u32) {
         self.host.foresee(from, enqueues);
     }
 
-    /// When something happens next that nobody outside causes and that cannot be seen later; [`Time::NEVER`] if nothing does.
+    /// Returns when the next internal event happens that cannot be processed later, or [`Time::NEVER`] if there is none.
     #[inline]
     pub(super) fn due(&self) -> Time {
         let (work, crossing) = (self.work_due(), self.carrier.due());
@@ -129,15 +130,15 @@ impl Server {
         }
     }
 
-    /// When one of the processes is to be looked at.
+    /// Returns when the next process must be called.
     #[inline]
     fn work_due(&self) -> Time {
         let of_adapters = self.adapters.iter().map(AdapterProcess::due);
         of_adapters.fold(self.host.due(), Time::min)
     }
 
-    /// Whether somebody sleeps until something gets there, or may go on with what was held up before. All others are busy until they are
-    /// due, and look then.
+    /// Reports whether a process sleeps until something arrives, or may continue with output that was held up. All other processes are busy
+    /// until they are due, and check for arrivals then.
     fn somebody_waits(&self) -> bool {
         let waits =
             |adapter: usize| self.adapters[adapter].is_asleep() && self.carrier.goes_to(adapter);
@@ -146,7 +147,7 @@ impl Server {
             || self.is_held_up()
     }
 
-    /// Whether something waits for room, or on the host for a look at it.
+    /// Reports whether output waits for ring space, or disk data waits for the host.
     fn is_held_up(&self) -> bool {
         let mut adapters = self.adapters.iter().zip(&self.ends);
         self.host.has_from_disk()
@@ -154,7 +155,7 @@ impl Server {
                 .any(|(adapter, end)| adapter.queue().is_held_up() || end.os.queue().is_held_up())
     }
 
-    /// What has crossed before `now` is there, each at its time: nobody has waited for it.
+    /// Processes arrivals before `now`, each at its time. No process has waited for them.
     ///
     /// # Errors
     /// One side broke a rule of the link.
@@ -176,8 +177,8 @@ impl Server {
         Ok(())
     }
 
-    /// Lets everybody do what is due now, always in the same order. What leaves by an adapter goes past `taps` to its port. Gives when something
-    /// happens next, as [`Server::due`].
+    /// Lets all processes do their due work, always in the same order. Frames sent by an adapter pass `taps` on the way to its port.
+    /// Returns when the next event happens, like [`Server::due`].
     ///
     /// # Errors
     /// One side broke a rule of the link.
@@ -214,7 +215,7 @@ impl Server {
         }
     }
 
-    /// What has got there by `now` is seen by those whom it is for.
+    /// Delivers everything that has arrived by `now`.
     #[inline]
     fn look(&mut self, now: Time) -> Result<(), LinkError> {
         match self.carrier.has_landed() || self.is_held_up() {
@@ -248,18 +249,18 @@ impl Server {
         Ok(())
     }
 
-    /// Keeps for a timeline what is not to be seen from outside.
+    /// Records internal events for a timeline from now on.
     pub(super) fn keep_for_timeline(&mut self) {
         self.carrier.keep_transfers();
         self.host.keep_progress();
     }
 
-    /// The next transfer that is over, if they are kept.
+    /// Returns the next completed transfer, if transfers are recorded.
     pub(super) fn poll_transfer(&mut self) -> Option<BusTransfer> {
         self.carrier.poll_transfer()
     }
 
-    /// A disk has done the read of this token: its data goes into the host's memory.
+    /// Transfers the data of the completed disk read with this token to the host's memory.
     ///
     /// # Errors
     /// One side broke a rule of the link.
@@ -277,22 +278,22 @@ impl Server {
         Ok(())
     }
 
-    /// The next read for the disks.
+    /// Returns the next read for the disks.
     pub(super) fn poll_disk(&mut self) -> Option<DiskRead> {
         self.host.poll_disk()
     }
 
-    /// A change of a file that happened since this was last asked.
+    /// Returns the next change of a file that was not yet reported.
     pub(super) fn poll_change(&mut self) -> Option<Change> {
         self.host.poll_change()
     }
 
-    /// What the file cache did; none where all files are in memory.
+    /// Returns the counters of the file cache, or `None` if all files are in memory.
     pub(super) fn file_cache_stats(&self) -> Option<&FileCacheStats> {
         self.host.file_cache_stats()
     }
 
-    /// Asserts what always holds.
+    /// Asserts all invariants.
     pub(super) fn check(&self) {
         for (adapter, end) in self.adapters.iter().zip(&self.ends) {
             adapter.check();
@@ -303,7 +304,7 @@ impl Server {
     }
 }
 
-/// The host's end of the adapter of this number, in the experiment as that sees it.
+/// Creates the host's end of the adapter with this number, from the experiment as the adapter sees it.
 fn end(experiment: &Experiment, number: u8, policies: &Policies) -> Result<End, Invalid> {
     let config = &experiment.offload;
     let (host, adapter) = (&config.host.interface, &config.adapter.interface);
@@ -330,14 +331,14 @@ fn end(experiment: &Experiment, number: u8, policies: &Policies) -> Result<End, 
     }
     let takes_no_time =
         experiment.interconnect == InterconnectConfig::Ideal && config.link.latency_ns == 0;
-    // An adapter that does all in one piece would go on with the data in the same piece.
+    // An adapter that does all pending work in one piece would process the data within the same piece.
     if takes_no_time && config.adapter.piece == Piece::One {
         link.move_data_at_once();
     }
     Ok(End { os, link })
 }
 
-/// The adapter of this number, in the experiment as it sees that.
+/// Creates the adapter with this number, from the experiment as the adapter sees it.
 fn adapter(
     experiment: &Experiment,
     number: u8,

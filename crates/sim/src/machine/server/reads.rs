@@ -1,4 +1,4 @@
-//! An adapter's engine for reads of host memory: it has only so many under way, and takes time to set up the next.
+//! An adapter's engine for reads of host memory: it can have a limited number of reads in progress, and takes time to set up the next.
 
 use crate::config::DmaConfig;
 use baton_bus::Fifo;
@@ -6,27 +6,27 @@ use baton_bus::interconnect::Piece;
 use baton_wire::{Span, Time};
 use smallvec::SmallVec;
 
-/// What a packet lies in, or a buffer.
+/// The memory pieces of a packet or a buffer.
 pub(super) type Pieces = SmallVec<[Piece; 4]>;
 
-/// A read of the data of a DMA, or of those of a packet.
+/// A read for one DMA, or for all DMAs of a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Read {
-    /// The number of the first DMA; none if a later read is of the same packet.
+    /// The number of the first DMA, or `None` if a later read is for the same packet.
     pub(super) number: Option<u64>,
     pub(super) pieces: Pieces,
 }
 
-/// Reads of data in order. Descriptors are fetched besides.
+/// Data reads in order. Descriptors are fetched independently.
 #[derive(Debug)]
 pub(super) struct Reads {
     limit: u32,
-    /// From the end of a read to the next.
+    /// Time between the end of a read and the next.
     setup: Span,
     waiting: Fifo<Read>,
-    /// Pieces that are being read.
+    /// Number of pieces that are being read.
     under_way: u32,
-    /// When the engine is set up for the next read.
+    /// Time at which the engine is set up for the next read.
     ready_at: Time,
 }
 
@@ -41,7 +41,7 @@ impl Reads {
         }
     }
 
-    /// A read of all `pieces` is asked for: as one, unless the engine takes them up one by one.
+    /// Adds a read of all `pieces`: a single read, unless the engine takes the pieces one by one.
     pub(super) fn push(&mut self, number: u64, pieces: &[Piece]) {
         let one_by_one = self.limit == 1 || self.setup > Span::ZERO;
         let together = if one_by_one { 1 } else { pieces.len() };
@@ -54,13 +54,13 @@ impl Reads {
         }
     }
 
-    /// A read of so many pieces is done.
+    /// Handles the completion of a read with this number of pieces.
     pub(super) fn handle_done(&mut self, now: Time, pieces: u32) {
         self.under_way -= pieces;
         self.ready_at = now + self.setup;
     }
 
-    /// When [`Reads::begin`] gives another, if only time is missing; [`Time::NEVER`] if not.
+    /// Returns when [`Reads::begin`] returns another read if no completion is needed for that, and [`Time::NEVER`] otherwise.
     #[inline]
     pub(super) fn due(&self) -> Time {
         match self.under_way < self.limit && !self.waiting.is_empty() {
@@ -69,7 +69,7 @@ impl Reads {
         }
     }
 
-    /// The next read that begins now.
+    /// Returns the next read that starts now.
     pub(super) fn begin(&mut self, now: Time) -> Option<Read> {
         if self.due() > now {
             return None;
@@ -98,7 +98,7 @@ mod tests {
         })
     }
 
-    /// Bytes of what begins at this time, and whether the DMA is over with it.
+    /// Returns the sizes of the pieces of the read that starts at this time, and whether it completes the DMA.
     fn begin(reads: &mut Reads, now: Time) -> Option<(Vec<u32>, bool)> {
         let Read { number, pieces } = reads.begin(now)?;
         Some((

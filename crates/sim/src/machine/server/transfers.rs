@@ -5,22 +5,22 @@ use baton_wire::Time;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 
-/// A transfer that is over.
+/// A completed transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) struct BusTransfer {
-    /// Whose it was.
+    /// The device that made the transfer.
     pub(in super::super) device: DeviceId,
-    /// What for.
+    /// Purpose of the transfer.
     pub(in super::super) name: &'static str,
-    /// What it carried, without the interconnect's own.
+    /// Bytes of payload, without the overhead of the interconnect.
     pub(in super::super) bytes: u64,
-    /// When it was asked for.
+    /// Time of the request.
     pub(in super::super) from: Time,
-    /// When it was done.
+    /// Time of completion.
     pub(in super::super) to: Time,
 }
 
-/// Those that are under way, by their tags, and those that are over.
+/// Transfers in progress, by tag, and completed transfers.
 #[derive(Debug, Default)]
 pub(super) struct Transfers {
     under_way: FxHashMap<u64, (Time, u64)>,
@@ -28,19 +28,19 @@ pub(super) struct Transfers {
 }
 
 impl Transfers {
-    /// One of so many bytes begins.
+    /// Records the start of a transfer.
     pub(super) fn begin(&mut self, now: Time, tag: u64, bytes: u64) {
         self.under_way.insert(tag, (now, bytes));
     }
 
-    /// It is done.
+    /// Records the end of a transfer.
     pub(super) fn end(&mut self, tag: u64, device: DeviceId, name: &'static str, to: Time) {
         if let Some((from, bytes)) = self.under_way.remove(&tag) {
             self.push(device, name, bytes, (from, to));
         }
     }
 
-    /// One was under way for that long.
+    /// Records a completed transfer.
     pub(super) fn push(
         &mut self,
         device: DeviceId,
@@ -57,7 +57,7 @@ impl Transfers {
         });
     }
 
-    /// The next that is over.
+    /// Returns the next completed transfer.
     pub(super) fn poll(&mut self) -> Option<BusTransfer> {
         self.over.pop_front()
     }

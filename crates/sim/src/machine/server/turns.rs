@@ -1,13 +1,13 @@
-//! Who goes next of several that may all want to.
+//! Takes turns among several candidates.
 
-/// Lets each have its turn: the one that had it last comes last.
+/// Round robin: the candidate that had the last turn comes last.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Turns {
     next: usize,
 }
 
 impl Turns {
-    /// The first of `count` for which `wanted` has something, and that; none where there is none.
+    /// Returns the first of `count` candidates for which `wanted` returns a value, with the value, or `None` if there is none.
     pub(super) fn take<T>(
         &mut self,
         count: usize,

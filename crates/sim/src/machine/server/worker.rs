@@ -1,18 +1,19 @@
-//! A process that sleeps until there is something to do, and then works, one piece after the other.
+//! A process that sleeps until there is work, and then works, one piece after the other.
 
 use crate::config::WakeUpConfig;
 use baton_wire::{Span, Time};
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
 
-/// When a process works. Whoever drives it says when there is something to do.
+/// Schedule of a process. The caller reports when there is work.
 ///
-/// It sleeps; something arrives, and it is awake some time later; it does a piece of work; and if there is something to do by then, the next.
+/// The process sleeps. When work arrives, it is awake after a delay and does a piece of work; if there is more work by then, the next
+/// piece.
 #[derive(Clone, Debug)]
 pub(super) struct Worker {
     state: State,
     wake_up: Span,
-    /// How much shorter or longer than `wake_up` it may take, picoseconds.
+    /// Maximum deviation from `wake_up`, in either direction, picoseconds.
     jitter_ps: u64,
     generator: Pcg64,
 }
@@ -25,7 +26,7 @@ enum State {
 }
 
 impl Worker {
-    /// Asleep.
+    /// Creates a sleeping process.
     pub(super) fn new(config: WakeUpConfig, seed: u64) -> Self {
         let wake_up = Span::from_ns(config.ns.into());
         Self {
@@ -36,8 +37,8 @@ impl Worker {
         }
     }
 
-    /// At `now`: when the piece of work ends; if there is none, when the next begins: it is awake, or one of its timers wakes it. `timer`
-    /// says when the first of these is due, and is not asked while that does not matter.
+    /// Returns when the current piece of work ends. If there is none, returns when the next piece begins, because the process is awake or
+    /// one of its timers wakes it up. `timer` returns when the first timer is due, and is only called if that matters.
     #[inline]
     pub(super) fn poll_timeout(
         &self,
@@ -52,7 +53,7 @@ impl Worker {
         }
     }
 
-    /// Something is there for it.
+    /// Wakes the process up because there is work.
     pub(super) fn wake(&mut self, now: Time) {
         if self.state == State::Asleep {
             let drawn = match 2 * self.jitter_ps {
@@ -64,17 +65,17 @@ impl Worker {
         }
     }
 
-    /// Whether it waits for something to wake it.
+    /// Returns whether the process sleeps until an event wakes it up.
     pub(super) fn is_asleep(&self) -> bool {
         self.state == State::Asleep
     }
 
-    /// Whether something has woken it, and not one of its timers.
+    /// Returns whether an event, not a timer, has woken the process up.
     pub(super) fn is_waking(&self) -> bool {
         matches!(self.state, State::Waking(_))
     }
 
-    /// Whether a piece of work ends at `now`.
+    /// Reports whether a piece of work ends at `now`, and ends it.
     pub(super) fn ends(&mut self, now: Time) -> bool {
         let ends = self.state == State::Working(now);
         if ends {
@@ -83,19 +84,19 @@ impl Worker {
         ends
     }
 
-    /// There was nothing to do after all.
+    /// Puts the process to sleep because there was no work after all.
     pub(super) fn rest(&mut self) {
         debug_assert!(!matches!(self.state, State::Working(_)));
         self.state = State::Asleep;
     }
 
-    /// It works until then.
+    /// Starts a piece of work that ends at `end`.
     pub(super) fn work(&mut self, end: Time) {
         debug_assert!(!matches!(self.state, State::Working(_)));
         self.state = State::Working(end);
     }
 
-    /// After a piece of work: there is more to do, and it does not sleep first.
+    /// Continues after a piece of work without sleeping, because there is more work.
     pub(super) fn go_on(&mut self, now: Time) {
         if self.state == State::Asleep {
             self.state = State::Waking(now);

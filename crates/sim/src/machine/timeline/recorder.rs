@@ -1,4 +1,4 @@
-//! Writes down what the machine does.
+//! Records the activity of the machine.
 
 mod processors;
 
@@ -16,7 +16,7 @@ use processors::{HostTracks, NicTracks};
 use std::fs::File;
 use std::io;
 
-/// Where connections live at first.
+/// Initial place of connections.
 const HOST: &str = "on the host";
 
 /// Writes a timeline.
@@ -26,14 +26,15 @@ pub(in super::super) struct Recorder {
     connections: ConnectionTracks,
     host: HostTracks,
     nics: Vec<NicTracks>,
-    /// Rows for transfers by device, the disks' controller last, and when each row is free: those of one row do not overlap.
+    /// Rows for transfers, by device, with the disks' controller last, and the time at which each row is free. Transfers in one row do not
+    /// overlap.
     bus: Vec<(String, Vec<(Track, Time)>)>,
     bus_process: Track,
     samples: Counters,
 }
 
 impl Recorder {
-    /// Begins to write a timeline of this experiment.
+    /// Starts a timeline of this experiment.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -65,7 +66,7 @@ impl Recorder {
         })
     }
 
-    /// Measurement begins, and with it the window, unless that was said otherwise. Counts begin anew.
+    /// Starts the measurement, and with it the window unless it is configured otherwise. Counters are reset.
     pub(in super::super) fn restart_counts(&mut self, now: Time) {
         self.window.begin(now);
         self.host.layers = Default::default();
@@ -77,7 +78,7 @@ impl Recorder {
 
     // --- the bus ---
 
-    /// A transfer is over.
+    /// Records a completed transfer.
     pub(in super::super) fn crossed(&mut self, transfer: &BusTransfer) {
         let BusTransfer { from, to, .. } = *transfer;
         if self.window.opened(from).is_none() || !self.writer.admits(Grain::Work, from) {
@@ -106,7 +107,7 @@ impl Recorder {
         (&mut self.connections, within)
     }
 
-    /// A frame is at a NIC, and the client whose it is.
+    /// Records a frame at a NIC, and returns the client of its connection.
     pub(in super::super) fn frame(
         &mut self,
         now: Time,
@@ -123,13 +124,13 @@ impl Recorder {
         client
     }
 
-    /// A frame of a client's connection was lost, by this name.
+    /// Records that a frame of a client's connection was lost, with `name` as the reason.
     pub(in super::super) fn lost(&mut self, now: Time, client: Endpoint, name: &'static str) {
         let (connections, mut to) = self.connections(now);
         connections.lost(&mut to, client, name);
     }
 
-    /// A client's connection gets on that is to move.
+    /// Records progress of a client's moving connection.
     pub(in super::super) fn connection_moves(&mut self, now: Time, client: Endpoint, what: Move) {
         let (connections, mut to) = self.connections(now);
         let mut lives = |place| connections.lives(&mut to, client, place);
@@ -146,7 +147,7 @@ impl Recorder {
 
     // --- samples ---
 
-    /// A point of the time series, and what else is looked at as often: of the host, and of each NIC, by name and unit.
+    /// Records a point of the time series, and other values of the host and of each NIC, by name and unit.
     pub(in super::super) fn sample(
         &mut self,
         now: Time,
@@ -176,10 +177,10 @@ impl Recorder {
         }
     }
 
-    /// Ends the timeline; what is in it. None if its window has not opened.
+    /// Ends the timeline and returns its summary, or `None` if its window has not opened.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The file cannot be written.
     pub(in super::super) fn finish(
         &mut self,
         now: Time,
@@ -202,11 +203,11 @@ impl Recorder {
         Ok(Some(summary))
     }
 
-    /// The first error of the file, once.
+    /// Returns the first error of the file, once.
     pub(in super::super) fn error(&mut self) -> io::Result<()> {
         self.writer.error()
     }
 }
 
-/// The name, unit and value of something that is looked at now and then.
+/// Name, unit and value of a quantity that is sampled.
 pub(in super::super) type Gauge = (String, &'static str, u64);

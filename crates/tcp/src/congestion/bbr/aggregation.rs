@@ -1,10 +1,10 @@
-//! How much more is acknowledged at once than the rate explains (5.5.9).
+//! ACK aggregation: how much more data is acknowledged at once than the rate explains (5.5.9).
 
 use super::bandwidth::volume;
 use crate::clock::Moment;
 use serde::{Deserialize, Serialize};
 
-/// BBR.ExtraAckedFilterLen: rounds, and the same in Startup.
+/// BBR.ExtraAckedFilterLen, in rounds, after and during Startup.
 const FILTER_ROUNDS: u64 = 10;
 const FILTER_ROUNDS_IN_STARTUP: u64 = 1;
 
@@ -18,7 +18,7 @@ pub(super) struct Aggregation {
 }
 
 impl Aggregation {
-    /// A connection starts.
+    /// Starts anew for a new connection.
     pub(super) fn restart(&mut self, now: Moment) {
         *self = Self {
             since: now,
@@ -26,7 +26,7 @@ impl Aggregation {
         };
     }
 
-    /// Sending starts again after an idle time (5.4.1).
+    /// Starts a new interval when sending resumes after an idle time (5.4.1).
     pub(super) fn restart_interval(&mut self, now: Moment) {
         self.since = now;
     }
@@ -62,7 +62,7 @@ impl Aggregation {
     }
 }
 
-/// The most within a window, by its three best samples (K. Nichols' algorithm, as in Linux's lib/minmax).
+/// Windowed maximum that keeps the three best samples (K. Nichols' algorithm, as in Linux's lib/minmax).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct MaxFilter {
     best: [(u64, u32); 3],
@@ -109,7 +109,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Never less than the truth of the window's newest half, never more than that of the window.
+        /// The filter is never below the newest sample and never above the true maximum of the window.
         #[test]
         fn the_filter_is_close_to_the_maximum(values in prop::collection::vec(0u32..1000, 1..200)) {
             let mut filter = MaxFilter::default();
@@ -127,7 +127,7 @@ mod tests {
         let at = |ms| Moment::ZERO + Span::from_secs(1) + Span::from_ms(ms);
         let mut aggregation = Aggregation::default();
         aggregation.restart(at(0));
-        // A thousand bytes a millisecond, acknowledged once in ten.
+        // A thousand bytes a millisecond, acknowledged every ten milliseconds.
         for burst in 1..5 {
             aggregation.update(at(burst * 10), 10_000, 1_000_000, 50_000, burst, true);
         }

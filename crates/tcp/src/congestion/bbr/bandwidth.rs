@@ -9,11 +9,11 @@ const UNLIMITED: u64 = u64::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Bandwidth {
-    /// BBR.max_bw_filter: the most of the cycle before and of this one (5.5.6).
+    /// BBR.max_bw_filter: the maxima of the previous cycle and of this one (5.5.6).
     filter: [u64; 2],
     /// BBR.bw_shortterm.
     shortterm: u64,
-    /// BBR.bw_latest: the most of the last round.
+    /// BBR.bw_latest: the maximum of the last round.
     pub(super) latest: u64,
     /// BBR.bw.
     pub(super) bw: u64,
@@ -40,14 +40,14 @@ impl Bandwidth {
         self.shortterm
     }
 
-    /// UpdateMaxBw (5.5.5): a sample of what the application was short of counts only if it is more than what is known.
+    /// UpdateMaxBw (5.5.5): an application-limited sample counts only if it is at least the known maximum.
     pub(super) fn update(&mut self, rate: u64, is_app_limited: bool) {
         if rate > 0 && (rate >= self.max() || !is_app_limited) {
             self.filter[1] = self.filter[1].max(rate);
         }
     }
 
-    /// AdvanceMaxBwFilter (5.5.6). A cycle without a sample is none.
+    /// AdvanceMaxBwFilter (5.5.6). Ignores a cycle without a sample.
     pub(super) fn advance(&mut self) {
         if self.filter[1] > 0 {
             self.filter = [self.filter[1], 0];
@@ -59,7 +59,7 @@ impl Bandwidth {
         self.bw = self.max().min(self.shortterm);
     }
 
-    /// A lossy round that was no probe: InitLowerBounds and LossLowerBounds (5.5.10.3).
+    /// Lowers the short-term bound after a round with losses that was no probe: InitLowerBounds and LossLowerBounds (5.5.10.3).
     pub(super) fn lower(&mut self) {
         let from = match self.shortterm {
             UNLIMITED => self.max(),
@@ -73,13 +73,13 @@ impl Bandwidth {
         self.shortterm = UNLIMITED;
     }
 
-    /// The losses were none.
+    /// Raises the short-term bound again after a spurious loss.
     pub(super) fn raise_shortterm(&mut self, to: u64) {
         self.shortterm = self.shortterm.max(to);
     }
 }
 
-/// What a rate comes to over a time, bytes.
+/// Bytes that a rate delivers in a time.
 pub(super) fn volume(rate: u64, over: Span) -> u64 {
     let second = u128::from(Span::from_secs(1).as_ps());
     let bytes = u128::from(rate) * u128::from(over.as_ps()) / second;

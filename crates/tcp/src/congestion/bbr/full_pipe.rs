@@ -1,17 +1,17 @@
-//! Whether the path is filled (5.3.1.2): more does not get through although more is sent.
+//! Detects that the path is full (5.3.1.2): the delivery rate no longer grows although more is sent.
 
 use serde::{Deserialize, Serialize};
 
-/// Rounds without growth that are evidence enough.
+/// Rounds without growth after which the pipe counts as full.
 const ROUNDS: u8 = 3;
-/// Growth of less than a quarter is none.
+/// Growth by less than a quarter does not count.
 const GROWTH: (u64, u64) = (5, 4);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FullPipe {
-    /// BBR.full_bw_reached: it was once.
+    /// BBR.full_bw_reached: the pipe was full at least once.
     pub(super) reached: bool,
-    /// BBR.full_bw_now: it is since looking for it began.
+    /// BBR.full_bw_now: the pipe was found full since the last reset.
     pub(super) now: bool,
     /// BBR.full_bw.
     baseline: u64,
@@ -20,7 +20,7 @@ pub(super) struct FullPipe {
 }
 
 impl FullPipe {
-    /// ResetFullBW, with a rate that is known to get through.
+    /// ResetFullBW, with a rate that the path is known to deliver.
     pub(super) fn reset(&mut self, baseline: u64) {
         self.baseline = baseline;
         self.rounds = 0;

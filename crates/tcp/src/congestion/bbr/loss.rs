@@ -1,4 +1,4 @@
-//! What losses and marks say about the path (5.5.10), and taking it back when they were none (5.5.11).
+//! What losses and ECN marks say about the path (5.5.10), and undoing it when a loss was spurious (5.5.11).
 
 use super::{Ack, Bbr, Lost, RateSample, State, UNLIMITED};
 use crate::clock::Moment;
@@ -15,7 +15,7 @@ pub(super) fn reduced(whole: u64) -> u64 {
     (u128::from(whole) * 7 / 10) as u64
 }
 
-/// What the path was seen to take (2.9.2, 2.10).
+/// Bounds on the volume in flight, learnt from congestion (2.9.2, 2.10).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Congestion {
     /// BBR.inflight_longterm and BBR.inflight_shortterm.
@@ -27,7 +27,7 @@ pub(super) struct Congestion {
     in_round: bool,
     round_start: bool,
     round_delivered: u64,
-    /// Runs of segments lost in this round, and where the last one ends.
+    /// Number of runs of lost segments in this round, and the end of the last run.
     runs: u8,
     run_end: SeqNr,
 }
@@ -47,10 +47,10 @@ impl Default for Congestion {
     }
 }
 
-/// From before a loss (2.15).
+/// State from before a loss (2.15).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Undo {
-    /// BBR.undo_state: where to return to.
+    /// BBR.undo_state: the state to return to.
     state: Option<State>,
     bw_shortterm: u64,
     inflight_shortterm: u32,
@@ -99,7 +99,7 @@ impl Bbr {
         self.congestion.in_round = false;
     }
 
-    /// AdaptLowerBoundsFromCongestion: once in a round, unless it is a probe's doing.
+    /// AdaptLowerBoundsFromCongestion: once in a round, unless a probe caused the loss.
     fn adapt_lower_bounds(&mut self) {
         let probing = matches!(self.state, State::Startup | State::Refill | State::Up);
         if probing || !self.congestion.in_round {
@@ -188,7 +188,7 @@ impl Bbr {
         }
     }
 
-    /// The path is filled: so much got through in a round.
+    /// Ends Startup because of losses: the path is full, and what it delivered in a round bounds what is in flight.
     fn leave_startup_lossy(&mut self) {
         self.undo.state = Some(State::Startup);
         self.full_pipe.reached = true;
@@ -196,7 +196,7 @@ impl Bbr {
         self.congestion.inflight_longterm = bdp.max(self.congestion.inflight_latest);
     }
 
-    /// The network marked what was sent while `in_flight` bytes were in it (3.7).
+    /// Takes note that the network marked a segment that was sent while `in_flight` bytes were in the network (3.7).
     pub(super) fn handle_mark(&mut self, now: Moment, in_flight: u32) {
         self.congestion.in_round = true;
         if self.state == State::Startup {
@@ -210,9 +210,9 @@ impl Bbr {
         }
     }
 
-    // --- recoveries, and such as were none ---
+    // --- recoveries, due and spurious ---
 
-    /// A loss is about to be repaired (5.6.4.4). Segments that were told of before it saved the state already.
+    /// A recovery begins (5.6.4.4). If segments were reported lost before, the state is saved already.
     pub(super) fn begin_recovery(&mut self) {
         if !self.congestion.in_round {
             self.save_state_upon_loss();
@@ -258,7 +258,7 @@ fn delivered(sample: &RateSample) -> u32 {
     sample.delivered.min(u64::from(UNLIMITED - 1)) as u32
 }
 
-/// InflightAtLoss (5.5.10.2): what was in flight when losses crossed the threshold, within the segment.
+/// InflightAtLoss (5.5.10.2): the volume in flight at which losses crossed the threshold, somewhere within the lost segment.
 fn inflight_at_loss(sample: &RateSample, size: u32) -> u32 {
     let before = sample.tx_in_flight.saturating_sub(size);
     let lost_before = sample.lost.saturating_sub(size.into());

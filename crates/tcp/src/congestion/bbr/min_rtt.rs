@@ -1,4 +1,4 @@
-//! The least round-trip time and when it is to be measured anew (5.3.4.3, 5.5.7).
+//! The least round-trip time, and when to measure it anew (5.3.4.3, 5.5.7).
 
 use crate::clock::Moment;
 use baton_wire::Span;
@@ -10,7 +10,7 @@ const PROBE_INTERVAL: Span = Span::from_secs(5);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct MinRtt {
-    /// BBR.min_rtt; none before the first measurement.
+    /// BBR.min_rtt; `None` before the first measurement.
     least: Option<Span>,
     stamp: Moment,
     /// BBR.probe_rtt_min_delay and BBR.probe_rtt_min_stamp.
@@ -21,7 +21,7 @@ pub(super) struct MinRtt {
 }
 
 impl MinRtt {
-    /// What is known when the connection starts; `srtt` is zero when nothing is.
+    /// Starts with the round-trip time known when the connection is established; `srtt` is zero if none is.
     pub(super) fn start(&mut self, now: Moment, srtt: Span) {
         self.least = (srtt > Span::ZERO).then_some(srtt);
         self.stamp = now;
@@ -51,7 +51,7 @@ impl MinRtt {
         }
     }
 
-    /// It was measured while little was in flight: the next time is an interval from now.
+    /// ProbeRTT ended: the next one is due an interval from now.
     pub(super) fn probed(&mut self, now: Moment) {
         self.probe_stamp = now;
     }

@@ -1,11 +1,11 @@
 //! BBR, version 3 (draft-ietf-ccwg-bbr-06): what is sent follows a model of the path, made of the rate at which data leaves
 //! the network, the least round-trip time, and how much in flight came with how much loss.
 //!
-//! Section numbers are the draft's; names are its own where Rust has none against it. Where the draft says "Infinity",
-//! there is the largest number. Rates are in bytes a second, volumes in bytes, gains in hundredths.
+//! Section numbers are the draft's, and so are names where Rust's conventions allow. "Infinity" in the draft is the largest
+//! number here. Rates are in bytes a second, volumes in bytes, gains in hundredths.
 //!
-//! Where the draft leaves room: marks of the network, of which it only says that they are congestion (3.7), count as a
-//! loss once in a window of data; and the lengths of the random waits come from the connection's seed.
+//! Choices that the draft leaves open: ECN marks, of which it only says that they signal congestion (3.7), count as a loss
+//! once in a window of data; and the lengths of the random waits come from the connection's seed.
 
 mod aggregation;
 mod bandwidth;
@@ -36,7 +36,7 @@ const UNLIMITED: u32 = u32::MAX;
 const STARTUP_PACING_GAIN: u32 = 277;
 const DRAIN_PACING_GAIN: u32 = 50;
 const DEFAULT_CWND_GAIN: u32 = 200;
-/// Rounds after which Drain ends whatever is in flight (5.3.2).
+/// Rounds after which Drain ends, however much is in flight (5.3.2).
 const LONGEST_DRAIN: u64 = 3;
 
 /// BBR.state (5.1).
@@ -58,7 +58,7 @@ impl State {
     }
 }
 
-/// All that BBR remembers of a path.
+/// State of BBR for one connection.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Bbr {
     state: State,
@@ -84,12 +84,12 @@ pub(crate) struct Bbr {
     cycle: Cycle,
     probe_rtt: ProbeRtt,
     output: Output,
-    /// Where the random waits come from.
+    /// State of the random number generator for the waits.
     random: u64,
 }
 
 impl Bbr {
-    /// `seed` is all the randomness that it gets.
+    /// Creates a controller in Startup. `seed` is its only source of randomness.
     pub(super) fn new(seed: u64) -> Self {
         Self {
             state: State::Startup,
@@ -200,7 +200,7 @@ impl Controller for Bbr {
         self.enter_startup();
     }
 
-    /// UpdateOnACK (5.2.3). One that tells of nothing new changes nothing.
+    /// UpdateOnACK (5.2.3). Ignores an ACK that delivers nothing new.
     fn on_ack(&mut self, ack: &Ack) {
         if ack.delivered == 0 {
             return;
@@ -214,7 +214,7 @@ impl Controller for Bbr {
                 self.set_send_quantum();
                 self.set_cwnd(ack.delivered, sample.total_delivered);
             }
-            // Its transmission is not on record.
+            // No record of the segment's transmission.
             None => self.set_cwnd(ack.delivered, u64::MAX),
         }
     }
@@ -223,7 +223,7 @@ impl Controller for Bbr {
         self.handle_lost_packet(lost);
     }
 
-    /// Never asked: it has the window to itself.
+    /// Never called, since BBR sets the window itself.
     fn on_growth(&mut self, _window: Window, _acked: &Acked) -> u32 {
         0
     }
@@ -279,7 +279,7 @@ impl Controller for Bbr {
         self.output.send_quantum
     }
 
-    /// MarkConnectionAppLimited (5.3.4.3): what is measured in ProbeRTT is ProbeRTT's own doing.
+    /// MarkConnectionAppLimited (5.3.4.3): in ProbeRTT, BBR itself limits the rate.
     fn holds_back(&self) -> bool {
         self.state == State::ProbeRtt
     }

@@ -1,16 +1,16 @@
-//! What follows from the model: pacing rate, send quantum and window (5.6).
+//! Outputs of the model: pacing rate, send quantum and window (5.6).
 
 use super::bandwidth::volume;
 use super::{Bbr, State, UNLIMITED};
 use baton_wire::Span;
 use serde::{Deserialize, Serialize};
 
-/// BBR.PacingMarginPercent (2.5): what it leaves, in hundredths.
+/// 100 - BBR.PacingMarginPercent (2.5): the part of the rate that is used, in hundredths.
 const BESIDE_MARGIN: u128 = 99;
 /// Bursts last this long, within bounds (5.6.3).
 const QUANTUM: Span = Span::from_ms(1);
 const LARGEST_QUANTUM: u64 = 64 * 1024;
-/// Quanta that are under way at the two hosts (5.5.8.1).
+/// Quanta that are in progress at the two hosts (5.5.8.1).
 const OFFLOADED_QUANTA: u32 = 3;
 /// BBR.MinPipeCwnd (2.8), segments.
 const LEAST_WINDOW: u32 = 4;
@@ -27,7 +27,7 @@ pub(super) struct Output {
 }
 
 impl Bbr {
-    /// InitPacingRate (5.6.2), and the window to begin with.
+    /// InitPacingRate (5.6.2), and the initial window.
     pub(super) fn start_output(&mut self, window: u32, srtt: Span) {
         let srtt = match srtt {
             Span::ZERO => Span::from_ms(1),
@@ -51,7 +51,7 @@ impl Bbr {
         self.set_pacing_rate_with_gain(self.pacing_gain);
     }
 
-    /// SetPacingRateWithGain: not lower before the path was filled once.
+    /// SetPacingRateWithGain: does not lower the rate before the path was full once.
     pub(super) fn set_pacing_rate_with_gain(&mut self, gain: u32) {
         let rate = u128::from(self.bandwidth.bw) * u128::from(gain) * BESIDE_MARGIN / 10_000;
         let rate = rate.min(u64::MAX.into()) as u64;
@@ -73,7 +73,7 @@ impl Bbr {
         self.smss.saturating_mul(LEAST_WINDOW)
     }
 
-    /// BDPMultiple, of a rate.
+    /// BDPMultiple for a rate.
     pub(super) fn bdp_multiple(&self, bw: u64, gain: u32) -> u32 {
         let Some(min_rtt) = self.min_rtt.get() else {
             return self.output.initial_cwnd;
@@ -92,7 +92,7 @@ impl Bbr {
         }
     }
 
-    /// Inflight, of a rate.
+    /// Inflight for a rate.
     pub(super) fn inflight(&self, bw: u64, gain: u32) -> u32 {
         self.quantization_budget(self.bdp_multiple(bw, gain))
     }

@@ -1,5 +1,5 @@
-//! ProbeBW (5.3.3): down to leave room, cruise, refill the pipe, up to see whether there is more. What is named after the
-//! draft's pseudocode is in 5.3.3.9, the waits in 5.3.3.8.3.
+//! ProbeBW (5.3.3): Down drains the queue, Cruise keeps the rate, Refill fills the pipe, Up probes for more bandwidth. The
+//! pseudocode after which functions are named is in 5.3.3.9, the waits are in 5.3.3.8.3.
 
 use super::{Ack, Bbr, RateSample, State, UNLIMITED};
 use crate::clock::Moment;
@@ -10,14 +10,14 @@ use serde::{Deserialize, Serialize};
 const DOWN_PACING_GAIN: u32 = 90;
 const UP_PACING_GAIN: u32 = 125;
 const UP_CWND_GAIN: u32 = 225;
-/// The least wait for the next probe, and as much again at random (5.3.3.8.3).
+/// Fixed and random part of the wait for the next probe (5.3.3.8.3).
 const LEAST_WAIT: Span = Span::from_secs(2);
 const RANDOM_WAIT: Span = Span::from_secs(1);
 /// Rounds within which Reno and CUBIC would have grown into the space of small windows.
 const MOST_ROUNDS: u32 = 63;
-/// BBR.Headroom is 0.15 (2.8): what it leaves, in hundredths.
+/// 1 - BBR.Headroom (2.8), in hundredths.
 const BESIDE_HEADROOM: u64 = 85;
-/// Doublings of the growth of BBR.inflight_longterm.
+/// Most doublings of the growth of BBR.inflight_longterm.
 const MOST_DOUBLINGS: u32 = 30;
 
 /// BBR.ack_phase (2.14).
@@ -31,7 +31,7 @@ pub(super) enum AckPhase {
     ProbeStopping,
 }
 
-/// Where it is in the cycle.
+/// Position in the cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Cycle {
     pub(super) ack_phase: AckPhase,
@@ -160,7 +160,7 @@ impl Bbr {
             && in_flight <= self.inflight(self.bandwidth.max(), 100)
     }
 
-    /// IsTimeToGoDown (5.3.3.7). A precautionary probe ends where the last one was too much (5.3.3.6).
+    /// IsTimeToGoDown (5.3.3.7). A precautionary probe ends at the volume that was too high for the last probe (5.3.3.6).
     fn is_time_to_go_down(&mut self, ack: &Ack, sample: &RateSample) -> bool {
         let longterm = self.congestion.inflight_longterm;
         if self.cycle.prev_probe_too_high && ack.in_flight >= longterm {
@@ -168,14 +168,14 @@ impl Bbr {
             return true;
         }
         if ack.used_window && self.output.cwnd >= longterm {
-            // It is the bound that keeps more from getting through.
+            // The bound on the volume in flight limits the rate, not the path.
             self.full_pipe.reset(sample.rate);
             return false;
         }
         self.full_pipe.now
     }
 
-    /// IsTimeToProbeBW. True when it was, and the pipe is being refilled.
+    /// IsTimeToProbeBW. If it is time, starts Refill and returns true.
     fn probes_if_time(&mut self, now: Moment) -> bool {
         let waited = now.since(self.cycle.stamp) > self.cycle.wait;
         let due = waited || self.is_reno_coexistence_probe_time();
@@ -240,14 +240,14 @@ impl Bbr {
         }
     }
 
-    /// AdaptLongTermModel. True when it decided a transition.
+    /// AdaptLongTermModel. Returns true if it changed the state.
     fn adapt_long_term_model(&mut self, ack: &Ack, sample: &RateSample) -> bool {
         match self.cycle.ack_phase {
             AckPhase::ProbeStarting if self.rounds.start => {
                 self.cycle.ack_phase = AckPhase::ProbeFeedback;
             }
             AckPhase::ProbeStopping if self.rounds.start => {
-                // All of the probe is heard of.
+                // All data of the probe has been acknowledged.
                 self.cycle.is_probe_sample = false;
                 self.cycle.ack_phase = AckPhase::Init;
                 if self.state.is_probe_bw() && !sample.is_app_limited {

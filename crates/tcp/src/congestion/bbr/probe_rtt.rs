@@ -1,4 +1,4 @@
-//! ProbeRTT (5.3.4): little in flight now and then, so that the least round-trip time shows.
+//! ProbeRTT (5.3.4): now and then reduces what is in flight to measure the least round-trip time.
 
 use super::probe_bw::AckPhase;
 use super::{Ack, Bbr, RateSample, State};
@@ -12,7 +12,7 @@ const DURATION: Span = Span::from_ms(200);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ProbeRtt {
-    /// BBR.probe_rtt_done_stamp; none before little is in flight.
+    /// BBR.probe_rtt_done_stamp; `None` until the volume in flight has come down.
     until: Option<Moment>,
     /// BBR.probe_rtt_round_done.
     round_done: bool,
@@ -35,7 +35,7 @@ impl Bbr {
         }
     }
 
-    /// EnterProbeRTT, with SaveCwnd while it still is another state's.
+    /// EnterProbeRTT, with SaveCwnd before the state changes.
     fn enter_probe_rtt(&mut self) {
         self.save_cwnd();
         self.state = State::ProbeRtt;
@@ -68,7 +68,7 @@ impl Bbr {
         }
     }
 
-    /// ExitProbeRTT (5.3.4.4): what is in flight is little, so it cruises at once.
+    /// ExitProbeRTT (5.3.4.4): little is in flight, so BBR cruises at once.
     fn exit_probe_rtt(&mut self, now: Moment) {
         self.reset_short_term_model();
         if self.full_pipe.reached {

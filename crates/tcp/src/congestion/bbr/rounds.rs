@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Rounds {
     pub(super) count: u64,
-    /// This acknowledgment ended one.
+    /// This acknowledgment ended a round.
     pub(super) start: bool,
     next_delivered: u64,
     /// C.delivered.
@@ -19,12 +19,12 @@ impl Rounds {
         self.next_delivered = self.delivered;
     }
 
-    /// So much was delivered since the connection's start.
+    /// Sets the number of bytes delivered since the connection's start.
     pub(super) fn delivered(&mut self, total: u64) {
         self.delivered = total;
     }
 
-    /// UpdateRound. True when one ended.
+    /// UpdateRound. Returns true if a round ended.
     pub(super) fn update(&mut self, prior_delivered: u64) -> bool {
         self.start = prior_delivered >= self.next_delivered;
         if self.start {

@@ -10,7 +10,7 @@ const RATE: u64 = 2_000_000;
 const RTT: Span = Span::from_ms(50);
 const BDP: u32 = 100_000;
 
-/// A path that carries no more than [`RATE`]; what is beyond it waits.
+/// A path that carries no more than [`RATE`] and queues the excess.
 struct Path {
     bbr: Bbr,
     now: Moment,
@@ -39,7 +39,7 @@ impl Path {
         }
     }
 
-    /// What this acknowledgment says of `rate`.
+    /// Rate sample of this acknowledgment.
     fn sample(&self, rate: u64, tx_in_flight: u32, lost: u64) -> RateSample {
         RateSample {
             delivered: self.delivered - self.prior,
@@ -180,7 +180,7 @@ fn too_much_loss_ends_a_probe_and_bounds_what_is_in_flight() {
     path.round();
     let bound = path.bbr.congestion.inflight_longterm;
     assert_eq!(path.bbr.window(), bound * 85 / 100, "with headroom");
-    // 5.3.3.6: the next probe only goes as far as that, and the one after it stays.
+    // 5.3.3.6: the next probe goes only as far as that bound.
     path.rounds_until(State::Up);
     assert!(path.bbr.cycle.prev_probe_too_high);
 }
@@ -196,7 +196,7 @@ fn a_probe_after_one_that_went_too_far_is_cut_short() {
     let sample = path.sample(RATE, bound, 0);
     path.ack(SMSS, bound, sample);
     assert_eq!(path.bbr.state, State::Down);
-    // It was safe: back up without cruising.
+    // The precautionary probe was safe: BBR goes up again without cruising.
     path.round();
     path.round();
     assert!(

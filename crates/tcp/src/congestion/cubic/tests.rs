@@ -37,7 +37,7 @@ proptest! {
         prop_assert!((root + 1).pow(3) > u128::from(x));
     }
 
-    /// RFC 9438 4.2, equations 1 and 2, in floating point beside the integers.
+    /// Compares RFC 9438 4.2, equations 1 and 2, in floating point with the integer arithmetic.
     #[test]
     fn the_curve_is_that_of_the_rfc(segments in 10u32..100_000, ms in 0u64..60_000) {
         let mut cubic = Cubic::default();
@@ -85,7 +85,7 @@ fn a_loss_keeps_seven_tenths_and_a_second_one_soon_gives_way() {
     assert_eq!(cubic.on_loss(window(3000), &loss(100)), 2 * SMSS);
 }
 
-/// Acknowledges a whole window each round trip of 100 ms; gives the window after each.
+/// Acknowledges a whole window each round trip of 100 ms; returns the window after each.
 fn rounds(cubic: &mut Cubic, mut bytes: u32, count: u64) -> Vec<u32> {
     let mut sizes = Vec::new();
     for round in 0..count {

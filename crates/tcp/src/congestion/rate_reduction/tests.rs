@@ -2,8 +2,8 @@ use super::*;
 
 const SMSS: u32 = 1000;
 
-/// Twenty segments in flight, the first lost, ssthresh 10: every other acknowledgment lets a segment go, as in the
-/// examples of RFC 6937 4, until the pipe has come down to ssthresh; then each does.
+/// Twenty segments in flight, the first lost, ssthresh 10: every other acknowledgment releases a segment, as in the
+/// examples of RFC 6937 4, until the pipe has come down to ssthresh; then every acknowledgment does.
 #[test]
 fn one_loss_of_twenty_sends_on_every_other_ack() {
     let mut reduction = RateReduction::new(20 * SMSS);
@@ -25,7 +25,7 @@ fn one_loss_of_twenty_sends_on_every_other_ack() {
 }
 
 /// Fifteen of twenty are lost: the pipe is far below ssthresh, and grows by as much as arrives, or by one segment more
-/// while recovery gets on well (RFC 9937 6.2: PRR-CRB and PRR-SSRB).
+/// while recovery makes good progress (RFC 9937 6.2: PRR-CRB and PRR-SSRB).
 #[test]
 fn after_heavy_loss_the_window_grows_with_what_arrives() {
     let mut reduction = RateReduction::new(20 * SMSS);

@@ -1,4 +1,4 @@
-//! What controllers beyond Reno's relatives are told and asked, and the window of those that have it to themselves.
+//! Calls to controllers that are not variants of Reno, and the window of controllers that set it themselves.
 
 use super::{CongestionWindow, LARGEST_WINDOW};
 use crate::clock::Moment;
@@ -10,12 +10,12 @@ impl CongestionWindow {
         self.needs.intersects(needs)
     }
 
-    /// The controller has the window to itself.
+    /// Reports whether the controller sets the window itself.
     pub(crate) fn is_governed(&self) -> bool {
         self.needs(Needs::WINDOW)
     }
 
-    /// The connection is established, or was when the controller took over.
+    /// Introduces an established connection to the controller.
     pub(crate) fn established(&mut self, start: &Start) {
         ask!(&mut self.algorithm, it => it.on_established(start));
         self.follow(start.smss);
@@ -36,17 +36,17 @@ impl CongestionWindow {
         self.follow(smss);
     }
 
-    /// Rate samples of what is sent now say nothing about the path.
+    /// Reports whether the controller holds data back, so that rate samples of data sent now say nothing about the path.
     pub(crate) fn holds_back(&mut self) -> bool {
         ask!(&mut self.algorithm, it => it.holds_back())
     }
 
-    /// Bytes a second, and how many may leave at once.
+    /// Pacing rate in bytes a second, and the bytes of a burst.
     pub(crate) fn pace(&mut self) -> (u64, u32) {
         ask!(&mut self.algorithm, it => (it.pacing_rate(), it.send_quantum()))
     }
 
-    /// Takes the window of a controller that has it to itself; a segment always fits.
+    /// Adopts the window of a controller that sets it itself, but at least one segment.
     pub(super) fn follow(&mut self, smss: u32) {
         if self.is_governed() {
             let bytes = ask!(&mut self.algorithm, it => it.window());
@@ -54,7 +54,7 @@ impl CongestionWindow {
         }
     }
 
-    /// The retransmission timer expired: what counts as lost is known now, and `loss.flight` is still in the network.
+    /// Reports a retransmission timeout to such a controller once losses are known; `loss.flight` bytes are still in the network.
     pub(crate) fn time_out_governed(&mut self, loss: &Loss) {
         if self.is_governed() {
             let size = self.size;

@@ -1,4 +1,4 @@
-//! How the window grows: slow start, its early end, and what the algorithm makes of congestion avoidance.
+//! Growth of the window: slow start, its early end, and congestion avoidance as the algorithm defines it.
 
 use super::{CongestionWindow, LARGEST_WINDOW, Phase};
 use crate::config::{Congestion, WindowCounting};
@@ -8,8 +8,8 @@ use crate::congestion::{Acked, Algorithm, Controller, Window};
 use baton_wire::{SeqNr, Span};
 
 impl CongestionWindow {
-    /// New data was acknowledged outside of fast recovery, up to `una` of what was sent up to `max`. A window that is
-    /// not used does not grow: nothing was learnt about it (RFC 7661 1, RFC 9002 7.8).
+    /// Grows the window after an acknowledgment of new data outside of fast recovery; `una` is SND.UNA and `max` SND.MAX. An
+    /// unused window does not grow, since nothing was learnt about it (RFC 7661 1, RFC 9002 7.8).
     pub(crate) fn grow(&mut self, acked: &Acked, una: SeqNr, max: SeqNr) {
         let gap = acked.now.since(self.last_ack);
         self.last_ack = acked.now;
@@ -35,7 +35,7 @@ impl CongestionWindow {
         }
     }
 
-    /// Slow start ends before this acknowledgment counts, if Linux's HyStart says so: it is a part of CUBIC.
+    /// Ends slow start before this acknowledgment counts, if Linux's HyStart, which is a part of CUBIC, says so.
     fn end_with_train(&mut self, acked: &Acked, una: SeqNr, max: SeqNr) {
         let Window { bytes, threshold } = self.size;
         if let EarlyExit::Trains(trains) = &mut self.early_exit
@@ -47,7 +47,7 @@ impl CongestionWindow {
         }
     }
 
-    /// Slow start ends with this acknowledgment, if HyStart++ says so.
+    /// Reports whether HyStart++ ends slow start with this acknowledgment.
     fn rounds_are_over(&mut self, acked: &Acked, una: SeqNr, max: SeqNr) -> bool {
         let initial = self.is_in_first_slow_start();
         match &mut self.early_exit {
@@ -61,8 +61,8 @@ impl CongestionWindow {
         ask!(&mut self.algorithm, it => it.on_growth(size, acked))
     }
 
-    /// RFC 5681 3.1. The most that one acknowledgment counts for is L of RFC 3465 2.2 and 2.3: 2 segments, 1 after a
-    /// timeout; or that of RFC 9406 4.2.
+    /// Slow start (RFC 5681 3.1). One acknowledgment counts for at most L of RFC 3465 2.2 and 2.3 (2 segments, 1 after a
+    /// timeout) or of RFC 9406 4.2.
     fn slow_start(&mut self, acked: &Acked, used: bool) {
         let segments = match &self.early_exit {
             EarlyExit::Rounds(_) if self.is_in_first_slow_start() => LARGEST_STEP_SEGMENTS,
@@ -74,12 +74,12 @@ impl CongestionWindow {
         }
     }
 
-    /// RFC 9406 4.3: HyStart++ is for this one only.
+    /// RFC 9406 4.3: HyStart++ is only for the first slow start.
     fn is_in_first_slow_start(&self) -> bool {
         self.size.threshold == LARGEST_WINDOW
     }
 
-    /// What HyStart++ leaves of the growth of slow start.
+    /// Reduces the growth of slow start as HyStart++ wants it.
     fn careful(&self, growth: u32) -> u32 {
         match &self.early_exit {
             EarlyExit::Rounds(hystart) if self.is_in_first_slow_start() => hystart.growth(growth),
@@ -87,7 +87,7 @@ impl CongestionWindow {
         }
     }
 
-    /// Slow start up to ssthresh, the rest of the acknowledgment in congestion avoidance.
+    /// Applies slow start up to ssthresh and congestion avoidance to the rest of the acknowledgment.
     fn grow_as_linux(&mut self, acked: &Acked, gap: Span) {
         let Window { bytes, threshold } = self.size;
         let limited = bytes <= self.peak.saturating_add(acked.smss);
@@ -110,7 +110,7 @@ impl CongestionWindow {
         } else {
             ask!(&mut self.algorithm, it => it.after_idle(gap));
         }
-        // What was used up counts as that until what was sent then is acknowledged, however much it grows meanwhile.
+        // A window that was used up counts as used until the data sent then is acknowledged, however much it grows meanwhile.
         if bytes <= self.peak {
             self.peak = self.peak.max(self.size.bytes);
         }
@@ -125,7 +125,7 @@ mod tests {
 
     const SMSS: u32 = 1000;
 
-    /// A window of so many segments that grows by Linux's rules.
+    /// A window of `segments` that grows by Linux's rules.
     fn as_linux(segments: u32) -> CongestionWindow {
         let config = Config {
             linux: LinuxRules::ALL,
@@ -137,7 +137,7 @@ mod tests {
         window
     }
 
-    /// So many segments are acknowledged after this time, each 100 ms after it was sent.
+    /// `segments` are acknowledged at the time `after`, each 100 ms after it was sent.
     fn acked(after: Span, segments: u32) -> Acked {
         Acked {
             now: Moment::default() + after,
@@ -200,7 +200,7 @@ mod tests {
         assert_eq!(window.window(), 29 * SMSS);
     }
 
-    /// Nine of ten segments were there to be sent: slow start goes on up to twice that (tcp_is_cwnd_limited).
+    /// Nine of ten segments of the window were used: slow start continues up to twice that (tcp_is_cwnd_limited).
     #[test]
     fn a_window_that_was_not_used_up_grows_to_twice_what_was() {
         let mut window = as_linux(10);

@@ -1,4 +1,4 @@
-//! How the window comes down after a loss or a mark, what recovery makes of it, and how a reduction is undone.
+//! Reduction of the window after a loss or an ECN mark, the window during recovery, and undoing a reduction.
 
 use super::{CongestionWindow, DUPLICATE_THRESHOLD, LARGEST_WINDOW, Phase};
 use crate::config::WindowCounting;
@@ -8,18 +8,18 @@ use crate::congestion::{Algorithm, Controller, Loss, RateReduction, Window};
 use baton_wire::SeqNr;
 use serde::{Deserialize, Serialize};
 
-/// How the window comes down in fast recovery.
+/// How the window is reduced in fast recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reduction {
     /// By PRR, acknowledgment by acknowledgment (RFC 9937).
     Gradual,
     /// To ssthresh at once (RFC 6675 5, 4.2).
     AtOnce,
-    /// The same, and inflated by the segments that left the network (RFC 5681 3.2, step 3).
+    /// To ssthresh at once, inflated by the segments that left the network (RFC 5681 3.2, step 3).
     Inflated,
 }
 
-/// What a reduction that was not due is undone to. A controller with the window to itself sees to that by itself.
+/// State to restore when a reduction was not due. A controller that sets the window itself restores its own state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Saved {
     size: Window,
@@ -27,7 +27,7 @@ pub(crate) struct Saved {
 }
 
 impl CongestionWindow {
-    /// What a reduction starts from.
+    /// The loss with the volume from which a reduction starts.
     fn reduced_from(&self, loss: &Loss) -> Loss {
         match self.counting {
             WindowCounting::Rfc => *loss,
@@ -38,7 +38,7 @@ impl CongestionWindow {
         }
     }
 
-    /// A new ssthresh.
+    /// Rounds a new ssthresh as the counting wants it.
     fn counted(&self, threshold: u32, smss: u32) -> u32 {
         match self.counting {
             WindowCounting::Rfc => threshold,
@@ -46,7 +46,7 @@ impl CongestionWindow {
         }
     }
 
-    /// The books of PRR for a recovery that begins with `flight` in flight (RecoverFS of RFC 9937 6.1).
+    /// PRR state of a recovery that begins with `flight` bytes in flight (RecoverFS of RFC 9937 6.1).
     pub(crate) fn rate_reduction(&self, flight: u32, smss: u32) -> RateReduction {
         match self.counting {
             WindowCounting::Rfc => RateReduction::new(flight),
@@ -54,7 +54,7 @@ impl CongestionWindow {
         }
     }
 
-    /// What a reduction now could be undone to.
+    /// Returns the state to restore if a reduction at this time turns out not to be due.
     pub(crate) fn save(&self) -> Saved {
         Saved {
             size: self.size,
@@ -62,7 +62,7 @@ impl CongestionWindow {
         }
     }
 
-    /// The last reduction was not due (RFC 4015 3.2, RFC 9438 4.9). What grew since then stays.
+    /// Undoes the last reduction, which was not due (RFC 4015 3.2, RFC 9438 4.9). Growth since then is kept.
     pub(crate) fn undo(&mut self, saved: Saved, smss: u32) {
         self.size.threshold = self.size.threshold.max(saved.size.threshold);
         self.phase = Phase::Open;
@@ -80,7 +80,7 @@ impl CongestionWindow {
         }
     }
 
-    /// The new ssthresh after a sign of congestion; a controller that has the window to itself changes that too.
+    /// Sets ssthresh after a sign of congestion, and the window if the controller sets that itself.
     fn reduce_threshold(&mut self, loss: &Loss, marked: bool) {
         let (size, from) = (self.size, self.reduced_from(loss));
         let threshold = match marked {
@@ -91,7 +91,7 @@ impl CongestionWindow {
         self.follow(loss.smss);
     }
 
-    /// Enters fast recovery, because of a loss or because the network marked what was sent.
+    /// Enters fast recovery, because of a loss or because of an ECN mark.
     pub(crate) fn enter_recovery(
         &mut self,
         loss: &Loss,
@@ -114,7 +114,7 @@ impl CongestionWindow {
         self.partial_seen = false;
     }
 
-    /// An ACK in a recovery with PRR.
+    /// Sets the window after an ACK in a recovery with PRR.
     pub(crate) fn reduce(
         &mut self,
         reduction: &mut RateReduction,
@@ -132,7 +132,7 @@ impl CongestionWindow {
             .clamp(smss, LARGEST_WINDOW);
     }
 
-    /// One more duplicate in fast recovery without SACK: one more segment left the network (RFC 5681 3.2, step 4).
+    /// Inflates the window after another duplicate ACK in fast recovery without SACK (RFC 5681 3.2, step 4).
     pub(crate) fn inflate(&mut self, smss: u32) {
         if self.is_governed() {
             return;
@@ -140,7 +140,7 @@ impl CongestionWindow {
         self.size.bytes = (self.size.bytes + smss).min(LARGEST_WINDOW);
     }
 
-    /// An ACK that ends less than the whole recovery, without SACK (RFC 6582 3.2, step 3). True when it is the first.
+    /// Processes a partial ACK without SACK (RFC 6582 3.2, step 3). Returns true if it is the first of the recovery.
     pub(crate) fn partial_ack(&mut self, acked: u32, smss: u32) -> bool {
         if !self.is_governed() {
             self.size.bytes = self.size.bytes.saturating_sub(acked).max(smss);
@@ -153,7 +153,7 @@ impl CongestionWindow {
         first
     }
 
-    /// `recover` is acknowledged; `flight` is what is outstanding now.
+    /// Ends the recovery, since `recover` is acknowledged; `flight` bytes are outstanding now.
     pub(crate) fn leave_recovery(&mut self, flight: u32, smss: u32, sack: bool) {
         if self.is_governed() {
             ask!(&mut self.algorithm, it => it.on_recovered());
@@ -169,7 +169,7 @@ impl CongestionWindow {
         self.duplicates = 0;
     }
 
-    /// The retransmission timer expired, for the first time for this data or again (RFC 5681 3.1).
+    /// Reduces the window after a retransmission timeout (RFC 5681 3.1); `first` says that it is the first for this data.
     pub(crate) fn time_out(&mut self, first: bool, loss: &Loss, max: SeqNr) {
         if !self.is_governed() {
             if first {
@@ -187,15 +187,15 @@ impl CongestionWindow {
         }
     }
 
-    /// F-RTO found that the timeout was not spurious: go on with at most so much (RFC 5682 2.1, step 3a).
+    /// Limits the window to `most`, after F-RTO found that the timeout was not spurious (RFC 5682 2.1, step 3a).
     pub(crate) fn limit(&mut self, most: u32) {
         if !self.is_governed() {
             self.size.bytes = self.size.bytes.min(most);
         }
     }
 
-    /// A lost tail was repaired by a probe, or the network marked what was sent: the window is reduced without a
-    /// recovery (RFC 8985 7.4.2; RFC 3168 6.1.2).
+    /// Reduces the window without a recovery, after a probe repaired a lost tail or the network marked data (RFC 8985 7.4.2;
+    /// RFC 3168 6.1.2).
     pub(crate) fn reduce_once(&mut self, loss: &Loss, marked: bool) {
         self.reduce_threshold(loss, marked);
         if !self.is_governed() {

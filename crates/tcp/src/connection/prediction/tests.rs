@@ -1,5 +1,5 @@
-//! The predicted way and the general way send the same segments and end in the same state, whatever happens; and so do segments
-//! that are sent and taken in as runs, and one by one.
+//! The fast path and the general path send the same segments and end in the same state, whatever happens; and so do segments
+//! that are sent and processed in runs, and one by one.
 
 use crate::Congestion;
 use crate::{Config, ConnId, EcnMode, Event, Portable, RunLimit, Segment, Stack, WriteFlags};
@@ -20,17 +20,17 @@ const LIMIT: RunLimit = RunLimit {
     packet_len: 1500,
 };
 
-/// Whether the connections of this thread may predict.
+/// Reports whether connections of this thread may use the fast path.
 pub(super) fn is_allowed() -> bool {
     ALLOWED.get()
 }
 
-/// A segment was taken in as predicted.
+/// Counts a segment that took the fast path.
 pub(super) fn count() {
     TAKEN.set(TAKEN.get() + 1);
 }
 
-/// Something happens at one side, or to what it sent.
+/// An event at one side, or that happens to what it sent.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Write { len: u32, more: bool },
@@ -62,7 +62,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// All that can be told from outside.
+/// Everything that is visible from outside.
 #[derive(Debug, Default, PartialEq)]
 struct Trace {
     segments: Vec<Segment<Symbolic>>,
@@ -72,13 +72,13 @@ struct Trace {
 
 struct World {
     now: Time,
-    /// Segments go and come as runs, where they can.
+    /// Segments are sent and arrive in runs, where possible.
     runs: bool,
-    /// Segments that went so, and that came so.
+    /// Number of segments sent and received in runs, except the first of each.
     run: [u64; 2],
     stacks: [Stack<Symbolic>; 2],
     conns: [Option<ConnId>; 2],
-    /// What each side sent and has not arrived.
+    /// Segments that each side sent and that have not arrived.
     sent: [VecDeque<Segment<Symbolic>>; 2],
     written: [u64; 2],
     trace: Trace,
@@ -180,14 +180,14 @@ impl World {
         }
     }
 
-    /// What `from` sent reaches the other side.
+    /// Delivers a segment that `from` sent to the other side.
     fn arrive(&mut self, from: usize, segment: Option<Segment<Symbolic>>) {
         if let Some(segment) = segment {
             self.stacks[1 - from].handle_segment(self.now, segment);
         }
     }
 
-    /// Several segments that `from` sent reach the other side before it does anything.
+    /// Delivers several segments that `from` sent before the other side does anything.
     fn arrive_together(&mut self, from: usize, segments: Vec<Segment<Symbolic>>) {
         let now = self.now;
         let mut merged: Option<Segment<Symbolic>> = None;
@@ -207,7 +207,7 @@ impl World {
         }
     }
 
-    /// What a side has to send.
+    /// Returns the segments that a side has to send.
     fn transmit(&mut self, side: usize) -> Vec<Segment<Symbolic>> {
         let (stack, mut sent) = (&mut self.stacks[side], Vec::new());
         if !self.runs {
@@ -221,7 +221,7 @@ impl World {
         sent
     }
 
-    /// What is to be told is told, and what is to be sent is sent.
+    /// Handles all pending events and sends all pending segments.
     fn settle(&mut self) {
         for side in [0, 1] {
             let stack = &mut self.stacks[side];
@@ -241,8 +241,8 @@ impl World {
     }
 }
 
-/// What an interface may merge: data in sequence, no longer than the first segment's, under a header that is the same but for
-/// its number and PSH, which ends a run.
+/// Reports whether an interface may merge the segments: data in sequence, no longer than the first segment's, with headers
+/// that differ only in the number and in PSH, which ends a run.
 fn continues(run: &Segment<Symbolic>, next: &Segment<Symbolic>) -> bool {
     let (header, other) = (&run.header, &next.header);
     let (Some(first), [only]) = (run.payload.first(), &next.payload[..]) else {
@@ -256,7 +256,7 @@ fn continues(run: &Segment<Symbolic>, next: &Segment<Symbolic>) -> bool {
         && only.len <= first.len
 }
 
-/// Plays the steps; gives the world they come to.
+/// Plays the steps and returns the resulting world.
 fn play(config: &Config, steps: &[(bool, Step)], runs: bool) -> World {
     TAKEN.set(0);
     let mut world = World::new(config, runs);
@@ -270,7 +270,7 @@ fn play(config: &Config, steps: &[(bool, Step)], runs: bool) -> World {
     world
 }
 
-/// The same without prediction.
+/// Plays the steps without the fast path.
 fn play_generally(config: &Config, steps: &[(bool, Step)]) -> World {
     ALLOWED.set(false);
     let world = play(config, steps, false);
@@ -294,7 +294,7 @@ fn config() -> impl Strategy<Value = Config> {
             linux,
             large,
         ] = on;
-        // With much to send, writes end within runs.
+        // With large buffers, writes end within runs.
         let buffer = if large { 1 << 20 } else { 64 << 10 };
         let config = Config {
             receive_buffer: buffer,
@@ -313,7 +313,7 @@ fn config() -> impl Strategy<Value = Config> {
         match linux {
             true => Config {
                 window_counting: crate::WindowCounting::Linux,
-                // Runs have PSH where single segments have none.
+                // Otherwise runs would have PSH where single segments have none.
                 linux: crate::LinuxRules {
                     push_bursts: false,
                     ..crate::LinuxRules::ALL
@@ -398,7 +398,7 @@ fn bulk_goes_and_comes_in_runs() {
         went > sent * 3 / 4 && came > sent * 3 / 4,
         "{went} went and {came} came in runs"
     );
-    // A run is taken in at once, not segment by segment: the first counts as predicted, the rest follows.
+    // A run is processed at once, not segment by segment, and counts as one predicted segment.
     assert!(TAKEN.get() < sent / 2);
     assert_eq!(world.trace, play(&Config::default(), &steps, false).trace);
 }

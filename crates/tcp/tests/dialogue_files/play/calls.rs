@@ -1,4 +1,4 @@
-//! The application's part.
+//! Calls of the application.
 
 use super::{OURS, PEERS, Player, with_setting};
 use crate::grammar::Call;
@@ -43,7 +43,7 @@ impl Player {
         Ok(())
     }
 
-    /// Calls on a connection.
+    /// Executes a call on a connection.
     fn call_connection(&mut self, call: &Call) -> Result<(), String> {
         let id = self.id()?;
         let stack = &mut self.stack;
@@ -115,7 +115,8 @@ impl Player {
         Ok(())
     }
 
-    /// Nothing stays behind; the new stack has other parameters, another secret and another clock, and gets the state as bytes.
+    /// Moves a connection as bytes to a stack with other parameters, another secret and another clock, and checks that nothing stays
+    /// behind.
     fn move_away(&mut self, id: ConnId, listening: bool) -> Result<(), String> {
         let state = self.stack.export(self.now, id);
         let flow = self.peer().flow;
@@ -197,7 +198,7 @@ impl Player {
         Ok(())
     }
 
-    /// Takes exactly so many bytes, which must be those that the peer sent.
+    /// Reads exactly `len` bytes, which must be those that the peer sent.
     fn read(&mut self, len: u32, consume: bool) -> Result<(), String> {
         let id = self.id()?;
         let mut left = len;
@@ -217,7 +218,7 @@ impl Player {
         Ok(())
     }
 
-    /// A passive open that needs no words.
+    /// Opens a connection passively.
     pub(super) fn accepted(&mut self, syn: &SegmentText) -> Result<(), String> {
         if self.listener.is_none() {
             self.call(&Call::Listen { backlog: 5 })?;
@@ -240,7 +241,7 @@ impl Player {
         self.accept()
     }
 
-    /// An active open that needs no words.
+    /// Opens a connection actively.
     pub(super) fn connected(&mut self, answer: &SegmentText) -> Result<(), String> {
         self.connect()?;
         self.settle()?;

@@ -1,11 +1,11 @@
-//! What a dialogue asserts.
+//! Assertions of dialogues.
 
 use super::Player;
 use crate::grammar::Check;
 use baton_tcp::{CloseReason, Event, Limit, PathError, Refusal};
 use serde_json::Value;
 
-/// Events of which a dialogue need not speak.
+/// Returns whether dialogues may omit an event.
 pub(super) fn is_minor(event: &Event) -> bool {
     matches!(
         event,
@@ -13,7 +13,7 @@ pub(super) fn is_minor(event: &Event) -> bool {
     )
 }
 
-/// An event's name in dialogues.
+/// Returns an event's name in dialogues.
 pub(super) fn event_name(event: &Event) -> String {
     match event {
         Event::Connected => "connected".into(),
@@ -52,7 +52,7 @@ fn path_error_name(error: PathError) -> &'static str {
 }
 
 impl Player {
-    /// The next event of the current peer's connection. Minor ones before it are passed over.
+    /// Checks the next event of the current peer's connection, skipping minor events.
     pub(super) fn event(&mut self, expected: Option<&str>) -> Result<(), String> {
         let events = &mut self.peer().events;
         let Some(expected) = expected else {

@@ -6,7 +6,7 @@ use baton_testkit::{Numbers, OptionsText, SegmentText, symbolic};
 use baton_wire::{Ecn, Flags, Pieces, SeqNr, Span, Symbolic, Timestamps};
 
 impl Player {
-    /// A segment of the current peer arrives.
+    /// Injects a segment of the current peer.
     pub(super) fn inject(&mut self, text: &SegmentText) -> Result<(), String> {
         let elapsed = self.elapsed();
         let segment = self.peer().segment(elapsed, text);
@@ -23,7 +23,7 @@ impl Player {
         Ok(())
     }
 
-    /// What the engine sends now.
+    /// Collects the segments that the engine sends now.
     pub(super) fn take_output(&mut self) -> Result<(), String> {
         while let Some((_, segment)) = self.stack.poll_transmit(self.now) {
             let port = segment.dst.port;
@@ -42,7 +42,7 @@ impl Player {
         Ok(())
     }
 
-    /// The engine sent this to the current peer, next and now.
+    /// Checks that the engine's next segment was sent now, to the current peer.
     pub(super) fn expect(&mut self, expected: &SegmentText) -> Result<(), String> {
         let at = seconds(self.elapsed());
         let wanted = format!("expected\n    @{at} > {}", expected);
@@ -58,13 +58,13 @@ impl Player {
     }
 }
 
-/// How far behind its number a segment's data starts: a SYN takes one.
+/// Returns the distance from a segment's number to its data: a SYN takes one number.
 fn first_of(flags: Flags) -> u32 {
     u32::from(flags.contains(Flags::SYN))
 }
 
 impl Peer {
-    /// What its text says, as a segment.
+    /// Creates the segment that a text describes.
     pub(super) fn segment(&mut self, now: Span, text: &SegmentText) -> Segment<Symbolic> {
         let iss = self.iss.unwrap_or(SeqNr(0));
         let given = text.options.clone().unwrap_or_default();
@@ -89,7 +89,7 @@ impl Peer {
         }
     }
 
-    /// Those that stand in the text, or what its clock shows and what it last heard.
+    /// Returns the timestamps of the text, or those of the peer's clock and of the last received segment.
     fn timestamps_of(
         &mut self,
         now: Span,
@@ -112,7 +112,7 @@ impl Peer {
         Some(Timestamps { value, echo: last })
     }
 
-    /// A segment of the engine in words.
+    /// Describes a segment of the engine as text.
     fn describe(&mut self, segment: &Segment<Symbolic>) -> Result<SegmentText, String> {
         let header = &segment.header;
         if header.flags.contains(Flags::SYN) {
@@ -133,7 +133,7 @@ impl Peer {
         Ok(text)
     }
 
-    /// The segment carries the bytes that were written for these numbers.
+    /// Checks that a segment carries the bytes that were written at its sequence numbers.
     fn check_data(&self, start: u32, segment: &Segment<Symbolic>) -> Result<(), String> {
         let mut offset = u64::from(start).wrapping_sub(1);
         for piece in &segment.payload {

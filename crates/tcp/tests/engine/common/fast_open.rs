@@ -6,20 +6,20 @@ use baton_wire::{Flags, Flow, Symbolic, Time};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-/// What the client knows when it opens.
+/// What the client knows about Fast Open when it opens a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Opening {
-    /// Nothing: it asks for a cookie.
+    /// Nothing; the client asks for a cookie.
     Asks,
     /// The server's cookie.
     Knows,
-    /// A cookie of the key that the server had before.
+    /// A cookie of the server's previous key.
     KnowsPrevious,
-    /// A cookie that the server takes no more.
+    /// A cookie that the server no longer accepts.
     KnowsOld,
-    /// That none is needed.
+    /// That no cookie is needed.
     NeedsNone,
-    /// The server's cookie; but the server takes no more requests.
+    /// The server's cookie, but the server has reached its limit of requests.
     MeetsLimit,
 }
 
@@ -44,7 +44,7 @@ impl Scenario {
 }
 
 impl Trace {
-    /// Data went with the client's SYN, and the server's answer acknowledges it.
+    /// Returns whether the client's SYN carried data, and whether the server's SYN-ACK acknowledges the data.
     pub fn syn_data_was_taken(&self) -> (bool, bool) {
         let syns = |side| {
             self.segments.iter().filter(move |(_, from, segment)| {
@@ -67,7 +67,7 @@ fn keys(current: u8, previous: Option<u8>) -> FastOpenKeys {
 }
 
 impl World {
-    /// The server listens as it is to, and the client has learnt what it is to know from an earlier connection.
+    /// Sets up the server's listener, and lets the client learn what it has to know from an earlier connection.
     pub(super) fn prepare_fast_open(&mut self, opening: Opening) {
         let now = self.now;
         let [client, server] = &mut self.sides;
@@ -94,7 +94,7 @@ impl World {
     }
 }
 
-/// A connection of another port asks for a cookie, and ends.
+/// Asks for a cookie by a connection from another port, and ends the connection.
 fn learn(now: Time, client: &mut Stack<Symbolic>, server: &mut Stack<Symbolic>) {
     let mut flow = Flow {
         local: end(0),
@@ -120,7 +120,7 @@ fn learn(now: Time, client: &mut Stack<Symbolic>, server: &mut Stack<Symbolic>) 
     exchange(client, server);
     for stack in [client, server] {
         while let Some((_, event)) = stack.poll_event() {
-            // The server's was reset before anybody accepted it.
+            // The server's connection was reset before it was accepted.
             assert!(matches!(
                 event,
                 Event::Connected | Event::Acceptable(_) | Event::Closed(_)
@@ -149,7 +149,7 @@ impl Side {
         Some(id)
     }
 
-    /// Its connection was opened by Fast Open and nobody accepted it yet.
+    /// Returns whether the connection was opened by Fast Open and has not been accepted yet.
     pub(super) fn waits_for_accept(&self) -> bool {
         self.holder == 0
             && self
@@ -157,7 +157,7 @@ impl Side {
                 .is_some_and(|listener| self.stacks[0].accept_queue_len(listener) > 0)
     }
 
-    /// A late duplicate of the SYN opens a connection anew once the first one is over: what an owner of Fast Open must put up with
+    /// Aborts a connection opened by a late duplicate of the SYN after the first connection ended, which users of Fast Open must tolerate
     /// (RFC 7413 2.1).
     pub(super) fn leave_late_duplicate(&mut self, event: Event) {
         if let Event::Acceptable(listener) = event

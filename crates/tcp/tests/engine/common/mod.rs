@@ -1,5 +1,5 @@
 //! Two ends joined by a network that loses, duplicates, delays and reorders, with applications that write, read, pause
-//! and close at random. Each end may move its connection between two stacks, which must not show.
+//! and close at random. Each end may move its connection between two stacks, which must not be visible.
 
 #![allow(dead_code, reason = "each test uses its part of this")]
 
@@ -17,13 +17,13 @@ use rand_pcg::Pcg64Mcg;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// More than any run that gets on needs.
+/// More than any run needs that makes progress.
 const MOST_SEGMENTS: usize = 100_000;
 
-/// Moves by essentials in a run: each starts the retransmission timer anew, so that more often than it runs out nothing is repaired.
+/// Maximum number of moves by essentials in a run. Each restarts the retransmission timer; too many would keep it from ever expiring.
 const MOST_ESSENTIAL_MOVES: u32 = 20;
 
-/// Those that are built in.
+/// The built-in controllers.
 const CONTROLLERS: [Congestion; 4] = [
     Congestion::NewReno,
     Congestion::Cubic,
@@ -35,19 +35,19 @@ const CONTROLLERS: [Congestion; 4] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moves {
     Never,
-    /// At every event, out of a stack and into the same one.
+    /// At every event, out of a stack and back into it.
     InPlace,
     /// At every event, to the other stack of the same end.
     Across,
     /// At some events, before or after their effects were polled.
     Sometimes,
-    /// At a few, once their effects were polled, by what another system's TCP can tell and take.
+    /// At a few events, after their effects were polled, by the essentials that another system's TCP can export and import.
     ByEssentials,
-    /// Now and then a connection settles. At rest it moves, by essentials or whole, or goes on; some go on sooner.
+    /// Connections settle now and then. At rest, they move, by essentials or completely, or continue; some continue earlier.
     AtRest,
 }
 
-/// What a run is like; all of it drawn from the seed.
+/// Parameters of a run, all drawn from the seed.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     pub seed: u64,
@@ -58,12 +58,12 @@ pub struct Scenario {
     pub jitter: Span,
     pub configs: [Config; 2],
     pub totals: [u64; 2],
-    /// Both ends open actively at about the same time.
+    /// Whether both ends open actively at about the same time.
     pub simultaneous: bool,
-    /// Reads follow events at once, or happen when the application feels like it.
+    /// Whether reads follow events at once, or happen at random.
     pub eager: [bool; 2],
     pub pause: Span,
-    /// The client opens by Fast Open.
+    /// How the client opens by Fast Open, if it does.
     pub fast_open: Option<fast_open::Opening>,
 }
 
@@ -138,7 +138,7 @@ impl Scenario {
     }
 }
 
-/// What went over the wire and what the applications were told.
+/// Segments on the wire, and how connections ended for the applications.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Trace {
     pub segments: Vec<(Time, usize, Segment<Symbolic>)>,
@@ -156,7 +156,7 @@ enum Happening {
     },
 }
 
-/// Something in the future: by time, then in the order in which it was planned.
+/// A future event, ordered by time and then by number.
 #[derive(Debug)]
 struct Planned {
     at: Time,
@@ -190,7 +190,7 @@ struct Side {
     flow: Flow,
     app: Application,
     ended: Option<CloseReason>,
-    /// The number after the highest that was sent.
+    /// One more than the highest sequence number sent.
     sent: Option<SeqNr>,
     settles: bool,
 }
@@ -216,7 +216,7 @@ pub struct World {
     network: Pcg64Mcg,
     mover: Pcg64Mcg,
     essential_moves: u32,
-    /// How often a connection that settled came to rest.
+    /// How often a settling connection came to rest.
     pub at_rest: u32,
     pub trace: Trace,
 }
@@ -228,7 +228,7 @@ fn end(side: usize) -> Endpoint {
 impl Side {
     fn new(scenario: &Scenario, side: usize) -> Self {
         let config = scenario.configs[side].clone();
-        // A connection that moves must not notice that its new stack would have done things differently.
+        // A connection that moves must keep its own parameters, even if its new stack has others.
         let other = Config {
             nagle: !config.nagle,
             rto_min_ms: 77,
@@ -272,7 +272,7 @@ impl Side {
         &mut self.stacks[self.holder]
     }
 
-    /// Polls events until there are none; reads what an eager application wants.
+    /// Polls events until there are none; an eager application reads.
     fn drain_events(&mut self, side: usize, ends: &mut Vec<(usize, CloseReason)>) {
         while let Some((id, event)) = self.stacks[self.holder].poll_event() {
             if self.ended.is_some() {
@@ -321,7 +321,7 @@ impl Side {
         }
     }
 
-    /// Something an application might do.
+    /// Lets the application act at random.
     fn act(&mut self, side: usize) {
         let Some(id) = self.conn else { return };
         let choice = self.app.rng.random_range(0..10);
@@ -357,7 +357,7 @@ impl Side {
         }
     }
 
-    /// Takes the connection out and puts it back in, here or in the other stack.
+    /// Exports the connection and imports it again, here or in the other stack.
     fn relocate(&mut self, now: Time, across: bool) {
         let Some(id) = self
             .conn
@@ -373,7 +373,7 @@ impl Side {
         let mut portable = self.stacks[self.holder].export(now, id);
         if across {
             self.holder = 1 - self.holder;
-            // As if the other were in another program.
+            // As if the other stack were in another program.
             let bytes = portable.to_bytes();
             portable = Portable::from_bytes(&bytes).expect("what was written can be read");
         }
@@ -387,7 +387,7 @@ impl Side {
         }
     }
 
-    /// Another system's TCP has the connection for a moment, if it can.
+    /// Passes the connection through another system's TCP, if possible.
     fn pass_on_essentials(&mut self, now: Time, config: &Config) {
         let Some(id) = self.conn else {
             return;
@@ -403,7 +403,7 @@ impl Side {
                 let again = state.essentials().expect("it is what it was");
                 let expected = Essentials {
                     timestamp: essentials.timestamp.map(|value| value.wrapping_add(1)),
-                    // Up to the controller.
+                    // The controller may choose these values.
                     congestion_window: again.congestion_window,
                     ..essentials
                 };
@@ -473,7 +473,7 @@ impl World {
         }));
     }
 
-    /// Runs until both ends are done; fails when that takes too long.
+    /// Runs until both ends are done; panics if that takes too long.
     pub fn run(&mut self) {
         let limit = self.now + Span::from_secs(50_000);
         while self.sides.iter().any(|side| side.ended.is_none()) {
@@ -602,7 +602,7 @@ impl World {
         }
     }
 
-    /// What goes while a connection settles went before.
+    /// Checks that a settling connection only sends what was sent before.
     fn note_sent(&mut self, side: usize, segment: &Segment<Symbolic>) {
         let end = &mut self.sides[side];
         let len: u32 = segment.payload.iter().map(|piece| piece.len).sum();
@@ -631,7 +631,7 @@ impl World {
         self.sides[side].relocate(self.now, across);
     }
 
-    /// Polls everything an end has to say.
+    /// Polls all output of an end.
     fn settle(&mut self, side: usize) {
         self.sides[side].check();
         self.sides[side].drain_events(side, &mut self.trace.ends);
@@ -661,7 +661,7 @@ impl World {
     }
 }
 
-/// Runs a scenario to its end and gives what went over the wire.
+/// Runs a scenario to its end, and returns what was sent on the wire.
 pub fn run(scenario: Scenario) -> Trace {
     let mut world = World::new(scenario);
     world.run();

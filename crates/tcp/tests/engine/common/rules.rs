@@ -1,4 +1,4 @@
-//! Random settings of the rules beside recovery.
+//! Random settings of the rules other than recovery.
 
 use baton_tcp::{
     Config, Keepalive, LinuxRules, MtuProbing, NagleRule, ProbePathMtu, WindowProbe, WindowUpdate,
@@ -6,7 +6,7 @@ use baton_tcp::{
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 
-/// `config` with settings under which every byte still arrives, however long it takes.
+/// Returns `config` with settings under which every byte still arrives, however long that takes.
 pub fn with_patient_rules(rng: &mut Pcg64Mcg, config: Config) -> Config {
     Config {
         syn_ack_retries: 100,
@@ -37,7 +37,7 @@ pub fn with_patient_rules(rng: &mut Pcg64Mcg, config: Config) -> Config {
     }
 }
 
-/// Any, with a search that begins low and soon begins anew.
+/// Returns random settings, with a search that begins low and soon restarts.
 fn mtu_probing(rng: &mut Pcg64Mcg) -> MtuProbing {
     let modes = [
         ProbePathMtu::Off,

@@ -1,9 +1,9 @@
-//! Addresses of clients, alone and in X-Forwarded-For.
+//! Client addresses, alone and in X-Forwarded-For.
 
 use super::rsplit_once;
 use std::net::IpAddr;
 
-/// An address without the port behind it: `10.0.0.1:4711`, `[2001:db8::1]:4711`. Anything else is as it was.
+/// Removes the port after an address: `10.0.0.1:4711`, `[2001:db8::1]:4711`. Other text is returned unchanged.
 pub(super) fn without_port(text: &[u8]) -> &[u8] {
     if !text.contains(&b':') || is_address(text) {
         return text;
@@ -15,7 +15,7 @@ pub(super) fn without_port(text: &[u8]) -> &[u8] {
     host.filter(|host| is_address(host)).unwrap_or(text)
 }
 
-/// The first address of X-Forwarded-For, which is the one that the first proxy saw; none where there is no address, as in `-` and
+/// Returns the first address of X-Forwarded-For, which is the client that the first proxy saw; `None` if there is no address, as in `-` and
 /// `unknown`.
 pub(super) fn forwarded(text: &[u8]) -> Option<&[u8]> {
     let first = text.split(|&c| c == b',').next()?;
@@ -23,7 +23,7 @@ pub(super) fn forwarded(text: &[u8]) -> Option<&[u8]> {
     is_address(address).then_some(address)
 }
 
-/// Whether this is an address of either version.
+/// Returns whether the text is an IPv4 or IPv6 address.
 pub(super) fn is_address(text: &[u8]) -> bool {
     str::from_utf8(text).is_ok_and(|text| text.parse::<IpAddr>().is_ok())
 }

@@ -1,22 +1,22 @@
-//! Common Log Format, `host ident user [time] "request" status bytes`, and Combined, which appends
-//! ` "referer" "agent"`; both also behind the name of a virtual host.
+//! Common Log Format, `host ident user [time] "request" status bytes`, and Combined, which appends ` "referer" "agent"`; both may follow
+//! the name of a virtual host.
 
 use super::{
     Entry, SkipReason, address, bytes, client, date, request_line, rsplit_once, split_once, status,
 };
 
-/// What may follow the size.
+/// Fields that may follow the size.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tail {
-    /// Nothing: Common.
+    /// None: Common.
     None,
-    /// Anything: Combined, and what servers append to it.
+    /// Any: Combined, and further fields that servers append.
     Any,
 }
 
 pub(super) fn parse(line: &[u8], tail: Tail) -> Result<Entry<'_>, SkipReason> {
     let (host, rest) = split_once(line, b' ').ok_or(SkipReason::MissingFields)?;
-    // `ident user` has no fixed number of words: user names may hold spaces.
+    // `ident user` has no fixed number of words: user names may contain spaces.
     let (names, rest) = split_once(rest, b'[').ok_or(SkipReason::Time)?;
     if names.trim_ascii().is_empty() {
         return Err(SkipReason::MissingFields);
@@ -47,11 +47,11 @@ pub(super) fn parse(line: &[u8], tail: Tail) -> Result<Entry<'_>, SkipReason> {
     })
 }
 
-/// A line with the virtual host in front, with or without its port. Without, what tells it is that an address follows.
+/// Parses a line that starts with the virtual host, with or without its port. Without a port, an address must follow.
 pub(super) fn parse_behind_host(line: &[u8]) -> Result<Entry<'_>, SkipReason> {
     let (server, rest) = split_once(line, b' ').ok_or(SkipReason::MissingFields)?;
     let (client, names) = split_once(rest, b' ').ok_or(SkipReason::MissingFields)?;
-    // Addresses with commas between are X-Forwarded-For.
+    // Addresses separated by commas are X-Forwarded-For.
     let is_host = !server.ends_with(b",") && (has_port(server) || address::is_address(client));
     let (names, _) = split_once(names, b'[').ok_or(SkipReason::Time)?;
     let has_ident_and_user = names.trim_ascii().contains(&b' ');
@@ -62,7 +62,7 @@ pub(super) fn parse_behind_host(line: &[u8]) -> Result<Entry<'_>, SkipReason> {
     }
 }
 
-/// Whether a port follows a name or an address; one of version 6 is in brackets then.
+/// Returns whether a port follows a name or an address; an IPv6 address with a port must be in brackets.
 fn has_port(server: &[u8]) -> bool {
     rsplit_once(server, b':').is_some_and(|(name, port)| {
         let bracketed = name.starts_with(b"[") && name.ends_with(b"]");
@@ -70,7 +70,7 @@ fn has_port(server: &[u8]) -> bool {
     })
 }
 
-/// The next word of the rest, and what follows it.
+/// Returns the next word, and the text after it.
 fn word(rest: &[u8]) -> Result<(&[u8], &[u8]), SkipReason> {
     let rest = rest.trim_ascii_start();
     if rest.is_empty() {
@@ -79,8 +79,8 @@ fn word(rest: &[u8]) -> Result<(&[u8], &[u8]), SkipReason> {
     Ok(rest.split_at(memchr::memchr(b' ', rest).unwrap_or(rest.len())))
 }
 
-/// The client where X-Forwarded-For is logged: in place of the host, which then ends with a comma unless it is one address, or in quotes
-/// behind referer and agent.
+/// Returns the client from X-Forwarded-For, if that is logged: in place of the host, which then ends with a comma unless it is one address,
+/// or in quotes after referer and agent.
 fn forwarded<'a>(host: &'a [u8], tail: &'a [u8]) -> Option<&'a [u8]> {
     if host.ends_with(b",") {
         return address::forwarded(host);
@@ -93,7 +93,7 @@ fn forwarded<'a>(host: &'a [u8], tail: &'a [u8]) -> Option<&'a [u8]> {
     address::forwarded(quoted)
 }
 
-/// What is in the next quotes, and what follows them.
+/// Returns the next quoted text, and the text after it.
 fn next_quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let text = text.trim_ascii_start().strip_prefix(b"\"")?;
     let mut from = 0;
@@ -106,8 +106,8 @@ fn next_quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
     }
 }
 
-/// Where the request ends: at a quote that a status follows, or else at the first quote. Requests may hold quotes
-/// themselves, which not every server escapes.
+/// Returns the position of the quote that ends the request: the first one that a status follows, otherwise the first one. Requests may
+/// contain quotes, which not every server escapes.
 fn closing_quote(text: &[u8]) -> Option<usize> {
     let before_status = |&at: &usize| {
         matches!(text.get(at + 1..at + 6), Some([b' ', a, b, c, b' '])

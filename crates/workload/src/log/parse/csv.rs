@@ -1,5 +1,5 @@
-//! Values with a header that names the columns. The separator is the one of comma, semicolon, tab and bar at which the header has the
-//! names.
+//! Values with a header that names the columns. The separator is the first of comma, semicolon, tab and bar for which the header contains
+//! the required names.
 
 use super::record::Record;
 use super::{Parsed, SkipReason};
@@ -8,17 +8,17 @@ use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
 const SEPARATORS: [u8; 4] = [b',', b';', b'\t', b'|'];
 
-/// Most columns looked at.
+/// Maximum number of columns in a line.
 const MAX_COLUMNS: usize = 256;
 
-/// What the parser remembers: the header.
+/// Parser state: the header, and buffers.
 pub(in crate::log) struct Csv {
     map: FieldMap,
     header: Option<(Reader, Columns)>,
-    /// The values of a line one after the other, and where each ends.
+    /// Concatenated values of a line, with the end of each.
     values: Vec<u8>,
     ends: [usize; MAX_COLUMNS],
-    /// The URL with its query.
+    /// Buffer for the URL with its query.
     url: Vec<u8>,
 }
 
@@ -62,14 +62,14 @@ impl Csv {
             .map(Parsed::Entry)
     }
 
-    /// Cuts a line into values and counts them; none if there are too many.
+    /// Splits a line into values and returns their number, or `None` if there are too many.
     fn cut(&mut self, reader: &mut Reader, line: &[u8]) -> Option<usize> {
         reader.reset();
-        // Values have no more bytes than the line, quotes and separators included.
+        // Values have no more bytes than the line with its quotes and separators.
         self.values.resize(line.len().max(1), 0);
         let mut done = (0, 0, 0);
         loop {
-            // After the line, nothing: the end of the record.
+            // After the line, the input is empty, which ends the record.
             let (result, read, written, ended) = reader.read_record(
                 &line[done.0..],
                 &mut self.values[done.1..],

@@ -1,44 +1,44 @@
-//! Formats spelled out as in Apache's `LogFormat` (`%h %t "%r" %>s %b`) or nginx's `log_format` (`$remote_addr "$request"`): fields with
-//! text between them. A field ends where the text behind it begins.
+//! Formats in the notation of Apache's `LogFormat` (`%h %t "%r" %>s %b`) or nginx's `log_format` (`$remote_addr "$request"`): fields
+//! separated by literal text. A field ends where the text after it begins.
 
 use super::record::Record;
 use super::{Entry, SkipReason, date};
 use crate::log::fields::{Field, FieldMap, push_normal};
 use crate::log::spec::SpecError;
 
-/// A format, cut into its parts.
+/// A parsed format.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(in crate::log) struct Directives {
-    /// As it was given.
+    /// The format as given.
     text: String,
     parts: Vec<Part>,
-    /// The format of the time, as of strptime, if it is given; several parts in lines.
+    /// The strptime format of the time, if one is given; several time fields are joined with newlines.
     strptime: Option<String>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Part {
-    /// Stands in every line.
+    /// Literal text in every line.
     Literal(Vec<u8>),
-    /// Differs.
+    /// Variable text.
     Field(Meaning),
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Meaning {
-    /// Nothing that is used.
+    /// A field that is ignored.
     Other,
-    /// A field, and how many directives would be better for it.
+    /// A field of the request, and the rank of the directive (0 is best).
     Of(Field, u8),
-    /// A part of the time, in a format of strptime.
+    /// A part of the time, in a strptime format.
     TimePart(String),
 }
 
 impl Directives {
-    /// Cuts a format into its parts.
+    /// Parses a format.
     ///
     /// # Errors
-    /// It cannot be told where fields end, or fields are missing.
+    /// The end of a field cannot be determined, or fields are missing.
     pub(in crate::log) fn parse(text: &str) -> Result<Self, SpecError> {
         let mut directives = Self {
             text: text.to_owned(),
@@ -91,7 +91,7 @@ impl Directives {
         }
     }
 
-    /// What stands behind a backslash, as in the configuration of a server.
+    /// Handles an escape sequence, with the same meaning as in a server's configuration.
     fn escaped<'t>(&mut self, rest: &'t str) -> &'t str {
         let end = rest.chars().next().map_or(0, char::len_utf8);
         let (text, rest) = rest.split_at(end);
@@ -104,7 +104,7 @@ impl Directives {
 
     fn field(&mut self, meaning: Meaning, name: &str) -> Result<(), SpecError> {
         match (self.parts.last(), &meaning) {
-            // The query is part of the URL in front of it, or is not there.
+            // The query belongs to the URL before it, or is absent.
             (Some(Part::Field(Meaning::Of(Field::Url, _))), Meaning::Of(Field::Query, _)) => {
                 return Ok(());
             }
@@ -115,7 +115,7 @@ impl Directives {
         Ok(())
     }
 
-    /// `%h`, `%>s`, `%{Referer}i`, `%!200,304{Referer}i`, `%^ti`.
+    /// Parses `%h`, `%>s`, `%{Referer}i`, `%!200,304{Referer}i`, `%^ti`.
     fn directive<'t>(&mut self, rest: &'t str) -> Result<&'t str, SpecError> {
         let wrong = || SpecError::NoDirective(rest.chars().take(20).collect());
         let modifier = |c: char| c.is_ascii_digit() || "<>!,".contains(c);
@@ -150,7 +150,7 @@ impl Directives {
         }
     }
 
-    /// `$remote_addr`, `${remote_addr}`.
+    /// Parses `$remote_addr`, `${remote_addr}`.
     fn variable<'t>(&mut self, rest: &'t str, known: &FieldMap) -> Result<&'t str, SpecError> {
         let wrong = || SpecError::NoDirective(rest.chars().take(20).collect());
         let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -174,7 +174,7 @@ impl Directives {
         Ok(after)
     }
 
-    /// Of several directives for one field, one counts.
+    /// Ignores all but the best of several directives for a field.
     fn keep_the_best(&mut self) {
         for field in Field::ALL {
             let ranks = self
@@ -210,7 +210,7 @@ impl Directives {
         }
     }
 
-    /// Cuts a line: fields into the record, parts of the time after each other.
+    /// Splits a line into fields for the record, and appends parts of the time to `time`.
     fn cut<'a>(&self, line: &'a [u8], time: &mut Vec<u8>) -> Result<Record<'a>, SkipReason> {
         let mut record = Record::default();
         let mut rest = line;
@@ -252,7 +252,7 @@ impl Directives {
 }
 
 impl Meaning {
-    /// What is wrong with a line that does not have it.
+    /// Returns the reason for skipping a line that lacks this field.
     const fn lacking(&self) -> SkipReason {
         match self {
             Self::TimePart(_) | Self::Of(Field::Time, _) => SkipReason::Time,
@@ -261,7 +261,7 @@ impl Meaning {
         }
     }
 
-    /// How often the field itself has the text that ends it.
+    /// Returns how often the text that ends the field also occurs within the field.
     fn occurrences(&self, text: &[u8]) -> usize {
         match self {
             Self::TimePart(format) => memchr::memmem::find_iter(format.as_bytes(), text).count(),
@@ -270,7 +270,7 @@ impl Meaning {
     }
 }
 
-/// What a directive of Apache's means; `%a` is better than `%h`, which is better than `%{c}a`.
+/// Returns the meaning of an Apache directive; `%a` is better than `%h`, which is better than `%{c}a`.
 fn meaning(name: &str, argument: Option<&str>, is_final: bool) -> Meaning {
     let field = match (name, argument) {
         ("a", None) => (Field::Client, 0),
@@ -292,7 +292,7 @@ fn meaning(name: &str, argument: Option<&str>, is_final: bool) -> Meaning {
     Meaning::Of(field.0, field.1)
 }
 
-/// The argument of `%{...}t`.
+/// Returns the meaning of `%{...}t`.
 fn time(format: &str) -> Meaning {
     let format = format.strip_prefix("begin:").unwrap_or(format);
     match format.strip_prefix("end:").unwrap_or(format) {
@@ -302,7 +302,7 @@ fn time(format: &str) -> Meaning {
     }
 }
 
-/// Where `text` ends a field: an escaped quote does not.
+/// Returns where `text` ends a field, skipping escaped quotes.
 fn end_of_field(rest: &[u8], text: &[u8], meaning: &Meaning) -> Option<usize> {
     let escaped = |at: usize| {
         let backslashes = rest[..at].iter().rev().take_while(|&&c| c == b'\\');
@@ -313,12 +313,12 @@ fn end_of_field(rest: &[u8], text: &[u8], meaning: &Meaning) -> Option<usize> {
         .nth(meaning.occurrences(text))
 }
 
-/// A parser with what it remembers from line to line.
+/// A parser with its buffers.
 pub(in crate::log) struct LogFormat {
     directives: Directives,
-    /// The parts of the time.
+    /// The parts of the time, joined.
     time: Vec<u8>,
-    /// The URL with its query.
+    /// Buffer for the URL with its query.
     url: Vec<u8>,
 }
 

@@ -1,16 +1,16 @@
-//! `host [DD:HH:MM:SS] "request" status bytes`: the form of EPA's 1995 log. Requests hold quotes and Latin-1 bytes,
-//! so the last fields are taken from the right.
+//! `host [DD:HH:MM:SS] "request" status bytes`, the format of EPA's 1995 log. Requests contain quotes and Latin-1 bytes, so the last fields
+//! are located from the right.
 
 use super::date::{DAY_S, SECOND_US, time_of_day};
 use super::{
     Entry, SkipReason, bytes, client, number, request_line, rsplit_once, split_once, status,
 };
 
-/// What the parser remembers: the format names the day of the month only.
+/// Parser state, which is needed because the format contains only the day of the month.
 #[derive(Default)]
 pub(in crate::log) struct Epa {
     last_day: u64,
-    /// Days of the months that have ended since the log began.
+    /// Total days of the months that have ended since the log began.
     months_ended_days: u64,
 }
 
@@ -41,7 +41,7 @@ impl Epa {
         })
     }
 
-    /// Time since day 0 of the first month. A day far below the previous one begins a new month.
+    /// Returns the time since day 0 of the first month. A day far below the previous one starts a new month.
     fn time_us(&mut self, text: &[u8]) -> Option<u64> {
         let (day, time) = split_once(text, b':')?;
         let day = number(day).filter(|day| (1..=31).contains(day))?;

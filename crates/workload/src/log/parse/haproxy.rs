@@ -1,6 +1,6 @@
-//! HAProxy's HTTP log format, behind what syslog puts in front of it:
-//! `client:port [time] frontend backend/server timers status bytes cookie cookie state connections queues {request headers}
-//! {response headers} "request"`. The bytes are those sent to the client, headers included; times are local.
+//! HAProxy's HTTP log format, after an optional syslog prefix: `client:port [time] frontend backend/server timers status bytes cookie
+//! cookie state connections queues {request headers} {response headers} "request"`. The bytes are those sent to the client, including
+//! headers; times are local.
 
 use super::{
     Entry, SkipReason, address, bytes, date, request_line, rsplit_once, split_once, status,
@@ -14,7 +14,7 @@ pub(super) fn parse(line: &[u8]) -> Result<Entry<'_>, SkipReason> {
     let (fields, rest) = fields(rest)?;
     let [_frontend, backend, _timers, code, size, ..] = fields;
     split_once(backend, b'/').ok_or(SkipReason::MissingFields)?;
-    // A `+` says that the line was written when the response began (option logasap).
+    // A `+` means that the line was written when the response began (option logasap).
     let size = size.strip_prefix(b"+").unwrap_or(size);
     let (headers, request) = split_once(rest, b'"').ok_or(SkipReason::Request)?;
     let (request, _) = split_once(request, b'"').ok_or(SkipReason::Request)?;
@@ -31,7 +31,7 @@ pub(super) fn parse(line: &[u8]) -> Result<Entry<'_>, SkipReason> {
     })
 }
 
-/// The client in front of a date in brackets, wherever that is: syslog's prefix may have brackets, too.
+/// Finds the client before a date in brackets; the syslog prefix may contain brackets, too.
 fn client_and_time(line: &[u8]) -> Result<(&[u8], u64, &[u8]), SkipReason> {
     for open in memchr::memchr_iter(b'[', line) {
         let Some((time, rest)) = split_once(&line[open + 1..], b']') else {
@@ -40,7 +40,7 @@ fn client_and_time(line: &[u8]) -> Result<(&[u8], u64, &[u8]), SkipReason> {
         if let Some(time_us) = date::clf(time) {
             let before = line[..open].trim_ascii_end();
             let (_, name) = rsplit_once(before, b' ').unwrap_or((b"", before));
-            // The port is behind the last colon; an address of version 6 has no brackets.
+            // The port follows the last colon; IPv6 addresses have no brackets.
             let (name, _port) = rsplit_once(name, b':').ok_or(SkipReason::Client)?;
             let name = name.strip_prefix(b"[").unwrap_or(name);
             let name = name.strip_suffix(b"]").unwrap_or(name);
@@ -51,7 +51,7 @@ fn client_and_time(line: &[u8]) -> Result<(&[u8], u64, &[u8]), SkipReason> {
     Err(SkipReason::Time)
 }
 
-/// The fields of fixed number, and what follows them.
+/// Splits off the fixed number of fields, and returns them with the rest.
 fn fields(mut rest: &[u8]) -> Result<([&[u8]; FIELDS], &[u8]), SkipReason> {
     let mut fields: [&[u8]; FIELDS] = [b""; FIELDS];
     for field in &mut fields {
@@ -62,7 +62,7 @@ fn fields(mut rest: &[u8]) -> Result<([&[u8]; FIELDS], &[u8]), SkipReason> {
     Ok((fields, rest))
 }
 
-/// The headers captured of the request: `{one|two}`. Which they are the line does not say; one that is an address is X-Forwarded-For.
+/// Returns the captured request headers: `{one|two}`. The line does not name them; a header that is an address is taken as X-Forwarded-For.
 fn captured(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let block = split_once(text, b'{').and_then(|(_, rest)| split_once(rest, b'}'));
     let headers = block.map_or(&[][..], |(headers, _)| headers);

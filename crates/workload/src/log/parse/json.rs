@@ -1,5 +1,5 @@
-//! One JSON object a line. Fields are found by name, objects inside by a name with dots; of a list the first value counts, as in the
-//! headers that Caddy logs.
+//! One JSON object per line. Fields are found by name; members of nested objects have names with dots. Of a list, the first value is used,
+//! as in the headers that Caddy logs.
 
 use super::record::Record;
 use super::{Entry, SkipReason};
@@ -8,24 +8,24 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use std::fmt::{self, Write};
 use std::ops::Range;
 
-/// What the parser remembers.
+/// Parser state.
 pub(in crate::log) struct Json {
     map: FieldMap,
     found: Found,
-    /// The URL with its query.
+    /// Buffer for the URL with its query.
     url: Vec<u8>,
-    /// Some line had a size.
+    /// Whether any line had a size.
     has_sizes: bool,
 }
 
-/// What was found in a line.
+/// Fields found in a line.
 #[derive(Default)]
 struct Found {
-    /// The names from the object down to here, with dots between.
+    /// Names from the outermost object to the current value, separated by dots.
     path: String,
-    /// All values of fields.
+    /// Concatenated values of the fields.
     text: String,
-    /// Where each field's is, and how many names would be better.
+    /// Rank of the name and position of the value of each field.
     places: [Option<(u8, Range<usize>)>; Field::ALL.len()],
 }
 
@@ -73,7 +73,7 @@ impl Json {
 }
 
 impl Found {
-    /// A value at the path, if that is the best name of a field so far.
+    /// Stores a value at the current path if its name is the best one for a field so far.
     fn take(&mut self, map: &FieldMap, value: impl fmt::Display) {
         let Some((field, rank)) = map.find(&self.path) else {
             return;
@@ -88,7 +88,7 @@ impl Found {
     }
 }
 
-/// A value somewhere in the object.
+/// A value at any depth of the object.
 struct Value<'m> {
     map: &'m FieldMap,
     found: &'m mut Found,

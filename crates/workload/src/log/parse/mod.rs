@@ -1,4 +1,4 @@
-//! One parser per format: a line's bytes in, its fields out, nothing allocated.
+//! One parser per format, from the bytes of a line to its fields, without allocation.
 
 mod address;
 mod clf;
@@ -27,26 +27,26 @@ use super::{Format, Method, SkipReason};
 pub(super) struct Entry<'a> {
     pub time_us: u64,
     pub client: &'a [u8],
-    /// The client is the first address of X-Forwarded-For.
+    /// Whether the client is the first address of X-Forwarded-For.
     pub forwarded: bool,
     pub method: Method,
     pub url: &'a [u8],
     /// 0 if none is logged.
     pub status: u16,
-    /// `None` for `-`, and in a log without sizes.
+    /// `None` for `-`, and in logs without sizes.
     pub bytes: Option<u64>,
 }
 
-/// What a line is, if it is not malformed.
+/// Content of a line that is not malformed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Parsed<'a> {
     /// A request.
     Entry(Entry<'a>),
-    /// A header or comment that the format has.
+    /// A header or comment of the format.
     Directive,
 }
 
-/// A parser with what it remembers from line to line.
+/// A parser with its state.
 pub(super) enum Parser {
     VhostCombined,
     Common,
@@ -114,7 +114,7 @@ impl Parser {
         }
     }
 
-    /// Whether the lines parsed so far could have had sizes.
+    /// Returns whether the lines parsed so far could have sizes.
     pub(super) fn has_sizes(&self) -> bool {
         match self {
             Self::Sdsc => false,
@@ -127,7 +127,7 @@ impl Parser {
     }
 }
 
-/// An unsigned decimal number and nothing else.
+/// Parses an unsigned decimal number without any other characters.
 fn number(text: &[u8]) -> Option<u64> {
     if text.is_empty() {
         return None;
@@ -141,8 +141,8 @@ fn number(text: &[u8]) -> Option<u64> {
     })
 }
 
-/// A status of three digits; 0 for none, of a request that got no response: `-`, or a number that is no status (Squid's and nginx's 000,
-/// HAProxy's -1).
+/// Parses a three-digit status. Returns 0 if there is none because the request got no response: `-`, or a number that is not a status
+/// (000 of Squid and nginx, -1 of HAProxy).
 fn status(text: &[u8]) -> Result<u16, SkipReason> {
     match (text, number(text)) {
         (b"-" | b"0" | b"000" | b"-1", _) => Ok(0),
@@ -151,7 +151,7 @@ fn status(text: &[u8]) -> Result<u16, SkipReason> {
     }
 }
 
-/// A size: a number, or `-` for none.
+/// Parses a size: a number, or `-` for none.
 fn bytes(text: &[u8]) -> Result<Option<u64>, SkipReason> {
     match text {
         b"-" => Ok(None),
@@ -159,7 +159,7 @@ fn bytes(text: &[u8]) -> Result<Option<u64>, SkipReason> {
     }
 }
 
-/// The next fields, which there must be.
+/// Takes the next fields, which must exist.
 fn take<'a, const N: usize>(
     fields: &mut impl Iterator<Item = &'a [u8]>,
 ) -> Result<[&'a [u8]; N], SkipReason> {
@@ -182,7 +182,7 @@ fn rsplit_once(text: &[u8], separator: u8) -> Option<(&[u8], &[u8])> {
     Some((&text[..at], &text[at + 1..]))
 }
 
-/// The text if there is any.
+/// Returns the text if it is not empty.
 fn client(text: &[u8]) -> Result<&[u8], SkipReason> {
     if text.is_empty() {
         Err(SkipReason::Client)

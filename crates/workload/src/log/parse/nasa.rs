@@ -1,4 +1,4 @@
-//! `host logname time method url response bytes`, separated by tabs, with a header; time in Unix seconds.
+//! `host logname time method url response bytes`, separated by tabs, with a header; the time is in Unix seconds.
 
 use super::date::SECOND_US;
 use super::{Entry, Parsed, SkipReason, bytes, client, number, request_line, status, take};
@@ -11,7 +11,7 @@ pub(super) fn parse(line: &[u8]) -> Result<Parsed<'_>, SkipReason> {
     }
     let mut fields = line.split(|&c| c == b'\t');
     let [host, _logname, time, method, url, code, size] = take(&mut fields)?;
-    // Far beyond year 9999, so that microseconds cannot overflow.
+    // This limit is far beyond the year 9999, and microseconds cannot overflow below it.
     let time_s = number(time)
         .filter(|&s| s < 1 << 40)
         .ok_or(SkipReason::Time)?;

@@ -1,14 +1,14 @@
-//! The named fields of a line, and the request that they make.
+//! The named fields of a line, and their conversion to a request.
 
 use super::{Entry, Method, SkipReason, address, bytes, date, request_line, status};
 use crate::log::fields::{Columns, Field};
 
-/// The text of each field, where a line has it.
+/// Text of each field that the line has.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Record<'a>([Option<&'a [u8]>; Field::ALL.len()]);
 
 impl<'a> Record<'a> {
-    /// The fields of a line that is cut into columns.
+    /// Collects the fields of a line that is split into columns.
     pub(super) fn of_columns(
         columns: &Columns,
         text: impl Fn(usize) -> Option<&'a [u8]>,
@@ -26,14 +26,14 @@ impl<'a> Record<'a> {
         self.0[field as usize] = Some(text);
     }
 
-    /// The text of a field; none where it is empty or `-`.
+    /// Returns the text of a field, or `None` if it is empty or `-`.
     pub(super) fn get(&self, field: Field) -> Option<&'a [u8]> {
         self.0[field as usize]
             .map(<[u8]>::trim_ascii)
             .filter(|text| !matches!(*text, b"" | b"-"))
     }
 
-    /// The time, from time and date together or from either.
+    /// Returns the time, from the time and date fields or from one of them.
     pub(super) fn time_us(&self) -> Option<u64> {
         let (day, time) = (self.get(Field::Date), self.get(Field::Time));
         match (day, time) {
@@ -42,7 +42,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// The request; `joined` is room for a URL that is put together.
+    /// Returns the request; `joined` is a buffer for a URL with an appended query.
     pub(super) fn entry(
         &self,
         time_us: Option<u64>,
@@ -64,7 +64,7 @@ impl<'a> Record<'a> {
         })
     }
 
-    /// Method and URL, from the request line where that is one. Some servers are set up to call the path alone the request.
+    /// Returns method and URL, from the request line if it is valid. Some servers are configured to log only the path as the request.
     fn request(&self) -> Result<(Method, &'a [u8]), SkipReason> {
         let line = self.get(Field::Request);
         if let Some(Ok(found)) = line.map(request_line::parse) {
@@ -77,7 +77,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// The URL with its query, unless that is in it.
+/// Appends the query to the URL, unless the URL already has one.
 fn with_query<'a>(url: &'a [u8], query: Option<&[u8]>, joined: &'a mut Vec<u8>) -> &'a [u8] {
     match query.map(|query| query.strip_prefix(b"?").unwrap_or(query)) {
         Some(query) if !query.is_empty() && !url.contains(&b'?') => {

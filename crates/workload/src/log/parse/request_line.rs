@@ -1,9 +1,9 @@
-//! The quoted request of the Common Log Format and its kin.
+//! The request line in the Common Log Format and similar formats.
 
 use super::{Method, SkipReason, split_once};
 
-/// `GET /a b HTTP/1.0` to GET and `/a b`: clients of all times have sent URLs with spaces in them, so the URL is all
-/// between the method and the protocol. `GET /a` is HTTP/0.9 (RFC 1945 section 5).
+/// Converts `GET /a b HTTP/1.0` to GET and `/a b`. Clients have always sent URLs with spaces, so everything between the method and the
+/// protocol is the URL. `GET /a` is HTTP/0.9 (RFC 1945 section 5).
 pub(super) fn parse(request: &[u8]) -> Result<(Method, &[u8]), SkipReason> {
     let (token, rest) = split_once(request.trim_ascii(), b' ').ok_or(SkipReason::Request)?;
     let url = without_protocol(rest).trim_ascii();
@@ -13,7 +13,7 @@ pub(super) fn parse(request: &[u8]) -> Result<(Method, &[u8]), SkipReason> {
     Ok((method(token)?, url))
 }
 
-/// The method of this name, in any case.
+/// Returns the method with this name, ignoring case.
 pub(super) fn method(token: &[u8]) -> Result<Method, SkipReason> {
     if token.eq_ignore_ascii_case(b"GET") {
         Ok(Method::Get)
@@ -28,7 +28,7 @@ pub(super) fn method(token: &[u8]) -> Result<Method, SkipReason> {
     }
 }
 
-/// Cuts ` HTTP/1.0` off the end, if it is there.
+/// Removes ` HTTP/1.0` from the end, if present.
 fn without_protocol(text: &[u8]) -> &[u8] {
     const MARK: &[u8] = b" HTTP/";
     match memchr::memmem::rfind(text, MARK) {

@@ -1,4 +1,4 @@
-//! `client: Tue Aug 22 00:00:04 1995 (/path): action: request`: no status and no size.
+//! `client: Tue Aug 22 00:00:04 1995 (/path): action: request`, without status and size.
 
 use super::date::{DAY_S, SECOND_US, days_since_1970, month_number, time_of_day};
 use super::{Entry, Method, SkipReason, client, number, request_line, split_once};
@@ -24,7 +24,7 @@ pub(super) fn parse(line: &[u8]) -> Result<Entry<'_>, SkipReason> {
     })
 }
 
-/// The method of the request that ends an action, GET where there is none.
+/// Returns the method of the request at the end of an action, GET if there is none.
 fn method(action: &[u8]) -> Method {
     let request = memchr::memmem::rfind(action, b": ").map_or(action, |at| &action[at + 2..]);
     match request_line::parse(request) {
@@ -33,7 +33,7 @@ fn method(action: &[u8]) -> Method {
     }
 }
 
-/// `Tue Aug 22 00:00:04 1995 ` to microseconds; the zone is not logged.
+/// Converts `Tue Aug 22 00:00:04 1995 ` to microseconds; the zone is not logged.
 fn time_us(text: &[u8]) -> Option<u64> {
     let mut words = text.split(|&c| c == b' ').filter(|w| !w.is_empty());
     let _weekday = words.next()?;

@@ -1,5 +1,5 @@
-//! Squid's native format: `time elapsed client code/status bytes method URL user hierarchy/host type`, time in Unix seconds with
-//! milliseconds. The bytes are those sent to the client, headers included.
+//! Squid's native format: `time elapsed client code/status bytes method URL user hierarchy/host type`, with the time in Unix seconds with
+//! milliseconds. The bytes are those sent to the client, including headers.
 
 use super::{
     Entry, SkipReason, address, bytes, client, date, request_line, split_once, status, take,
@@ -18,16 +18,16 @@ pub(super) fn parse(line: &[u8]) -> Result<Entry<'_>, SkipReason> {
         _user,
         hierarchy,
     ] = take(&mut words)?;
-    // What has no slash in the hierarchy is no line of Squid's.
+    // Squid's lines always have a slash in the hierarchy.
     let (_, code) = split_once(code, b'/').ok_or(SkipReason::Status)?;
     split_once(hierarchy, b'/').ok_or(SkipReason::MissingFields)?;
     let time_us = date::unix(time).ok_or(SkipReason::Time)?;
-    // It may be negative, where the clock was set.
+    // The elapsed time is negative if the clock was set back.
     let digits = elapsed.strip_prefix(b"-").unwrap_or(elapsed);
     super::number(digits).ok_or(SkipReason::Time)?;
     let status = status(code)?;
     let bytes = bytes(size)?;
-    // A connection that asked for nothing is logged all the same.
+    // Squid also logs connections without a request.
     if url.starts_with(b"error:") {
         return Err(SkipReason::Request);
     }

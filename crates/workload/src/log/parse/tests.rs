@@ -19,7 +19,7 @@ fn entry(format: Format, line: &str) -> (u64, String, Method, String, u16, Optio
     }
 }
 
-/// Lines that are skipped, each behind its reason; `@` stands for a time as in the Common Log Format.
+/// Checks lines that are skipped, each preceded by its reason; `@` stands for a time in the Common Log Format.
 fn skips(format: Format, lines: &str) {
     for line in lines.trim().lines() {
         let (reason, line) = line.split_once(": ").expect("a reason and a line");
@@ -60,7 +60,7 @@ fn common() {
         entry(Format::Common, line),
         expect(804_571_201, "10.0.0.1", "/a.gif", Some(2326))
     );
-    // HTTP/0.9, an escaped quote, a raw quote, a user name with a space, a space in the URL, no size.
+    // HTTP/0.9, an escaped quote, an unescaped quote, a user name with a space, a space in the URL, no size.
     let at = "[01/Jul/1995:04:00:01 +0000]";
     let url = |line: String| entry(Format::Common, &line).3;
     assert_eq!(url(format!(r#"h - - {at} "GET /a" 200 -"#)), "/a");

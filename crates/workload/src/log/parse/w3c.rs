@@ -1,25 +1,25 @@
 //! W3C extended log file format (W3C working draft WD-logfile-960323), as written by IIS and content networks.
 //!
-//! `#Fields` names the columns, separated by spaces or tabs. Times are UTC. `sc-bytes` counts what the server sent,
-//! with some servers (CloudFront's among them) including headers: that is what is replayed.
+//! `#Fields` names the columns, which are separated by spaces or tabs. Times are UTC. `sc-bytes` counts the bytes that the server sent,
+//! for some servers (such as CloudFront) including headers; a replay uses this value.
 
 use super::date::{DAY_S, SECOND_US, time_of_day_us, year_month_day};
 use super::record::Record;
 use super::{Entry, Parsed, SkipReason, split_once};
 use crate::log::fields::{Columns, Field, FieldMap};
 
-/// Most columns looked at.
+/// Number of columns that are read; further ones are ignored.
 const MAX_COLUMNS: usize = 64;
 
-/// What the parser remembers: the latest `#Fields` and `#Date`.
+/// Parser state: the latest `#Fields` and `#Date`.
 #[derive(Default)]
 pub(in crate::log) struct W3c {
     columns: Columns,
     /// Days since 1970 of the latest `#Date`, for logs without a date column.
     day: Option<u64>,
-    /// Stem and query joined.
+    /// Buffer for the stem with the query.
     url: Vec<u8>,
-    /// Some `#Fields` had no size column.
+    /// Whether any `#Fields` had no size column.
     sizes_missing: bool,
 }
 
@@ -36,7 +36,7 @@ impl W3c {
     }
 
     fn directive(&mut self, text: &[u8]) -> Result<Parsed<'static>, SkipReason> {
-        // A line `#...` without a colon is no directive; other formats have comments too.
+        // A line `#...` without a colon is not a directive; other formats also have comments.
         let (name, value) = split_once(text, b':').ok_or(SkipReason::NoFields)?;
         match name.to_ascii_lowercase().as_slice() {
             b"fields" => {
@@ -75,7 +75,7 @@ impl W3c {
     }
 }
 
-/// Puts fields in their places and counts them.
+/// Fills `places` with fields and returns their number.
 fn fill<'a>(places: &mut [&'a [u8]], fields: impl Iterator<Item = &'a [u8]>) -> usize {
     let placed = places
         .iter_mut()
@@ -84,7 +84,7 @@ fn fill<'a>(places: &mut [&'a [u8]], fields: impl Iterator<Item = &'a [u8]>) -> 
     placed.count()
 }
 
-/// Fields between spaces or tabs; one in double quotes may hold spaces.
+/// Splits at spaces or tabs; fields in double quotes may contain spaces.
 fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = text.trim_ascii();
     std::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! `client,DD/Mon/YYYY,HH:MM:SS,url,status,bytes`: no header, times in UTC. The URL may hold commas.
+//! `client,DD/Mon/YYYY,HH:MM:SS,url,status,bytes`, without a header; times are in UTC. The URL may contain commas.
 
 use super::date::{DAY_S, SECOND_US, day_month_year, time_of_day};
 use super::{Entry, Method, SkipReason, bytes, client, rsplit_once, split_once, status};

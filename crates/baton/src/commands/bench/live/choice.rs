@@ -1,4 +1,4 @@
-//! Whether a name is that of a profile or of an interface.
+//! Decides whether a name means a profile or an interface.
 
 use crate::cli::{BenchNicArgs, IDEAL, Mac, PortName};
 use crate::failure::Failure;
@@ -7,7 +7,7 @@ use baton_live::within;
 use baton_microbench::profile::NicProfile;
 use std::path::Path;
 
-/// What is to be tested.
+/// The object under test.
 #[derive(Debug)]
 pub(in crate::commands::bench) enum Choice {
     /// A simulated NIC.
@@ -25,15 +25,15 @@ pub(in crate::commands::bench) enum Partner {
     Reflector([u8; 6]),
 }
 
-/// What a name can mean.
+/// Possible meanings of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Meaning {
     profile: bool,
     interface: bool,
 }
 
-/// An interface is meant when the partner is an interface or a reflector, and everything else when it is a profile or there is none. What
-/// may be both is refused.
+/// Chooses an interface if the partner is an interface or a reflector. Otherwise chooses a simulated NIC, if the partner is a profile or is
+/// not given. Refuses ambiguous names.
 pub(in crate::commands::bench) fn choose(arguments: &BenchNicArgs) -> Result<Choice, Failure> {
     let live = &arguments.live;
     let meaning = |name: &str, namespace: Option<&str>, port: PortName| {
@@ -51,7 +51,7 @@ pub(in crate::commands::bench) fn choose(arguments: &BenchNicArgs) -> Result<Cho
         return of_interface(arguments, nic, Partner::Reflector(mac));
     }
     let mut partner = meaning(name, live.partner_netns.as_deref(), live.partner_port)?;
-    // The kernel's end of a TAP device comes to be with the other.
+    // The kernel's end of a TAP device is created together with the other end.
     partner.interface |= live.port == PortName::Tap && *name == arguments.nic;
     match partner {
         Meaning {
@@ -86,7 +86,7 @@ fn without_partner(arguments: &BenchNicArgs, nic: Meaning) -> Result<Choice, Fai
     simulated(arguments)
 }
 
-/// Options that mean nothing to a simulated NIC are refused.
+/// Refuses options that mean nothing to a simulated NIC.
 fn simulated(arguments: &BenchNicArgs) -> Result<Choice, Failure> {
     match arguments.live.given() {
         Some(option) => Err(Failure::BadInput(format!(
@@ -128,7 +128,7 @@ fn place(namespace: Option<&str>) -> String {
     namespace.map_or_else(String::new, |name| format!(" in the namespace {name}"))
 }
 
-/// A profile that ships with the program, or a file.
+/// Returns whether a name is that of a shipped profile or of a file.
 fn is_profile(name: &str) -> bool {
     name == IDEAL || NicProfile::names().any(|known| known == name) || Path::new(name).is_file()
 }

@@ -1,4 +1,4 @@
-//! A line for each trial.
+//! CSV with a line for each trial.
 
 use super::found::{Found, TestFound};
 use crate::commands::bench::table::unit;
@@ -6,12 +6,12 @@ use baton_microbench::{Load, Place, Trial};
 use baton_tester::{Outcome, Quantiles};
 use std::fmt::Write as _;
 
-/// Columns before those of the places.
+/// Columns before those of the places of losses.
 const BEFORE: &str = "test,trial,load_kind,load,seconds,result,unit,sent_offered,sent,sent_delivered,received_offered,received_sent,received_delivered";
-/// Columns behind those of the places. Of several senders that of the interface under test.
+/// Columns after those of the places of losses. With several senders, they describe the interface under test.
 const BEHIND: &str = "goodput_bytes,connections,latency_least_us,latency_mean_us,latency_most_us,wrong,copies,reordered,frames_at_once,gap_p50_us,gap_p99_us,gap_most_us,jitter_us,late_p50_us,late_p99_us,late_most_us,idle,partner_idle";
 
-/// Everything, as comma-separated values.
+/// Returns the whole CSV text.
 pub(super) fn text(found: &Found) -> String {
     let mut text = BEFORE.to_owned();
     for place in Place::ALL {
@@ -82,7 +82,7 @@ fn line(test: &TestFound, number: usize, trial: &Trial) -> Vec<String> {
     cells
 }
 
-/// Numbers, or empty cells.
+/// Formats numbers, or empty cells if they are not known.
 fn known<const N: usize>(numbers: Option<[f64; N]>) -> [String; N] {
     match numbers {
         Some(numbers) => numbers.map(|number| number.to_string()),

@@ -1,4 +1,4 @@
-//! What was found, and on what.
+//! Results, and the machines that they were measured on.
 
 use crate::cli::{BenchNicArgs, SearchName};
 use baton_microbench::frame::LinkRate;
@@ -11,48 +11,48 @@ use baton_tester::{Departures, Detail};
 use baton_wire::Span;
 use serde::Serialize;
 
-/// Everything.
+/// All results.
 #[derive(Debug, Serialize)]
 pub(super) struct Found {
     /// Version of the program, and the commit it was built from.
     pub(super) program: String,
     /// The machine.
     pub(super) environment: Environment,
-    /// That of the reflector, where there is one.
+    /// The machine of the reflector, if there is one.
     pub(super) partner_environment: Option<Environment>,
     /// The interfaces: under test, partner, receiver.
     pub(super) interfaces: Vec<Interface>,
-    /// The link, if there is one that limits the rate.
+    /// The link, if it limits the rate.
     pub(super) link: Option<LinkRate>,
-    /// How it was measured.
+    /// The method of measurement.
     pub(super) method: Method,
     /// The results, in the order of the tests.
     pub(super) tests: Vec<TestFound>,
 }
 
-/// How it was measured.
+/// Method of measurement.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Method {
-    /// How rates are searched.
+    /// Algorithm that searches rates.
     pub(super) search: String,
-    /// How long a trial is counted, seconds.
+    /// Duration of the counted part of a trial, seconds.
     pub(super) trial_s: f64,
     /// Trials at each load.
     pub(super) trials: u32,
-    /// How frames are paced.
+    /// Pacing of frames.
     pub(super) pacing: &'static str,
 }
 
-/// What was found of one test.
+/// Results of one test.
 #[derive(Debug, Serialize)]
 pub(super) struct TestFound {
     /// The search.
     pub(super) search: Measurement,
-    /// Where it was asked for, and counts frames.
+    /// Results of RFC 2544, if they were requested and the test counts frames.
     pub(super) rfc2544: Option<Rfc2544>,
-    /// Latency at shares of the highest rate without loss, where it was asked for and there is one.
+    /// Latency at shares of the highest rate without loss, if it was requested and there is such a rate.
     pub(super) latency: Option<Vec<UnderLoad>>,
-    /// What the participants said of each trial of the search.
+    /// Reports of the participants on each trial of the search.
     pub(super) details: Vec<Detail>,
 }
 
@@ -72,19 +72,19 @@ impl Method {
         }
     }
 
-    /// What goes before.
+    /// Returns the duration of the warm-up.
     pub(super) fn warm_up(&self) -> Span {
         self.trial().min(super::WARM_UP)
     }
 
-    /// How long a trial is counted.
+    /// Returns the duration of the counted part of a trial.
     pub(super) fn trial(&self) -> Span {
         Span::from_ns((self.trial_s * 1e9) as u64)
     }
 }
 
 impl TestFound {
-    /// Frames lost in all trials, by place.
+    /// Returns the frames lost in all trials, by place.
     pub(super) fn losses(&self) -> Losses {
         let mut all = Losses::default();
         for trial in &self.search.trials {
@@ -95,7 +95,7 @@ impl TestFound {
         all
     }
 
-    /// What senders did in a trial, that of the interface under test first.
+    /// Returns the departures at the senders in a trial, that of the interface under test first.
     pub(super) fn senders(&self, trial: usize) -> impl Iterator<Item = &Departures> {
         let detail = self.details.get(trial);
         let outcomes = detail.map(|detail| [&detail.under_test, &detail.partner]);
@@ -103,7 +103,7 @@ impl TestFound {
         outcomes.filter_map(|outcome| outcome.departures.as_ref())
     }
 
-    /// Frames of all trials that came wrong, again, or after a later one.
+    /// Returns the numbers of corrupt, duplicate and reordered frames in all trials.
     pub(super) fn irregular(&self) -> [u64; 3] {
         let mut sums = [0; 3];
         for detail in &self.details {
@@ -124,7 +124,7 @@ impl TestFound {
     }
 }
 
-/// Losses of a trial.
+/// Returns the losses of a trial.
 pub(super) fn losses(trial: &Trial) -> impl Iterator<Item = (Place, u64)> + '_ {
     [&trial.sent, &trial.received]
         .into_iter()

@@ -25,10 +25,10 @@ use baton_wire::Span;
 use choice::Partner;
 use found::{Method, TestFound};
 
-/// Before frames are counted caches are filled, and before segments are, windows have grown. No longer than a trial.
+/// Warm-up in which caches are filled before frames are counted, and windows grow before segments are counted. Never longer than a trial.
 const WARM_UP: Span = Span::from_ms(100);
 
-/// Makes the tests.
+/// Runs the tests.
 pub(super) fn execute(
     arguments: &BenchNicArgs,
     partner: &Partner,
@@ -52,7 +52,7 @@ pub(super) fn execute(
             .collect()
     })?;
     let text = table::text(&found);
-    // What was measured is not lost with a file that cannot be written: the table is shown all the same.
+    // If a file cannot be written, the table is shown nevertheless, so that the results are not lost.
     let to_csv = csv.map(|csv| csv.write(csv::text(&found).as_bytes()));
     let to_report = report.map(|report| report.write(report::text(&found).as_bytes()));
     match json {
@@ -62,7 +62,7 @@ pub(super) fn execute(
     to_csv.into_iter().chain(to_report).collect()
 }
 
-/// What cannot be asked for together.
+/// Refuses options that exclude each other.
 fn check(live: &LiveBenchArgs, tests: &[Test]) -> Result<(), Failure> {
     let with_connections = tests.iter().find(|test| test.has_connections());
     match with_connections {
@@ -99,7 +99,7 @@ fn of_test(
         Some(rate) => Some(under_load(tester, test, &settings, rate)?),
         None => None,
     };
-    // Those of its trials, which are not told one by one.
+    // Discards the details of the additional trials, which are not reported one by one.
     tester.take_details();
     Ok(TestFound {
         search,
@@ -109,7 +109,7 @@ fn of_test(
     })
 }
 
-/// All trials at one rate.
+/// Runs all trials at one rate.
 fn at_rate(
     tester: &mut Tester<'_>,
     test: Test,
@@ -136,7 +136,7 @@ fn at_rate(
     })
 }
 
-/// What a trial is worth a word of while others are still made.
+/// Returns a short text about a trial, shown while others are still running.
 fn told(trial: &Trial) -> String {
     format!(
         "{}: {:.1} {}",

@@ -9,13 +9,13 @@ use baton_live::Clock;
 use baton_tester::environment::{Environment, mac_text};
 use baton_tester::remote::{Reflector, Welcome};
 
-/// Of the shortest IP packets of any test; the tester knows how long its own are.
+/// Length of the shortest IP packets of any test. The tester knows the lengths of its own packets.
 const SHORTEST: usize = 46;
 
 /// Runs the command.
 ///
 /// # Errors
-/// Bad input, an interface that fails.
+/// Fails on bad input, or if an interface fails.
 pub(in crate::commands::bench) fn execute(
     arguments: &BenchReflectArgs,
     interrupt: &Interrupt,

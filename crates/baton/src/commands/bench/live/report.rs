@@ -1,4 +1,4 @@
-//! A report that a tester hands on, in Markdown.
+//! A report to share, in Markdown.
 
 use super::found::{Found, TestFound, losses};
 use super::table::{heading, results};
@@ -7,10 +7,10 @@ use baton_microbench::{Load, Losses, Trial};
 use baton_report::{Column, Table, grouped};
 use std::fmt::Write as _;
 
-/// Wide enough for each column of a table.
+/// A width with enough space for each column of a table.
 const WIDTH: usize = 200;
 
-/// Everything.
+/// Returns the whole report.
 pub(super) fn text(found: &Found) -> String {
     let under_test = &found.interfaces[0];
     let mut text = format!("# Tests of {}\n\n", under_test.name);
@@ -44,7 +44,7 @@ fn fenced(table: &Table) -> String {
     format!("```text\n{}```\n", table.fit(WIDTH))
 }
 
-/// One line for each trial.
+/// Renders one row for each trial.
 fn trials(test: &TestFound) -> Table {
     let mut table = Table::new(vec![
         Column::numbers("trial"),

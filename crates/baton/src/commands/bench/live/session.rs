@@ -1,4 +1,4 @@
-//! From the first look at the interfaces to the moment when they are as they were.
+//! Sessions on interfaces, from the first check to the restoration of their initial state.
 
 use super::choice::Partner;
 use super::found::{Found, Method, TestFound};
@@ -18,20 +18,20 @@ use baton_wire::Span;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// A cable is noticed after some seconds.
+/// Maximum time until a link is detected, which takes some seconds.
 const LONGEST_CARRIER: Duration = Duration::from_secs(5);
-/// Frames by which it is seen whether two interfaces are joined at all, and for how long it is tried.
+/// Number of frames that test whether two interfaces are connected, and the maximum duration of the test.
 const PROBES: u64 = 20;
 const LONGEST_PROBE: Duration = Duration::from_secs(2);
 
-/// Interfaces that are ready to be tested, and what is put back when they have been.
+/// Interfaces that are ready for tests, and the changes to undo afterwards.
 pub(super) struct Opened {
     pub(super) stations: Vec<Station>,
     pub(super) interfaces: Vec<Interface>,
     pub(super) changes: Changes,
 }
 
-/// Looks at interfaces, gets them ready and attaches to them.
+/// Checks interfaces, prepares them and attaches to them.
 pub(super) fn open(
     specs: &[Spec],
     cpus: &[usize],
@@ -75,7 +75,7 @@ pub(super) fn open(
     })
 }
 
-/// The processors to use.
+/// Returns the processors to use.
 fn cores(asked: &[usize]) -> Result<Vec<usize>, TesterError> {
     let allowed = allowed_cores()?;
     if let Some(other) = asked.iter().find(|core| !allowed.contains(core)) {
@@ -90,7 +90,7 @@ fn cores(asked: &[usize]) -> Result<Vec<usize>, TesterError> {
     })
 }
 
-/// Makes `tests` between the interfaces, and says what was found and on what.
+/// Runs `tests` between the interfaces, and returns the results with a description of the machines.
 pub(super) fn run(
     arguments: &BenchNicArgs,
     partner: &Partner,
@@ -154,7 +154,7 @@ pub(super) fn run(
     })
 }
 
-/// An interface has one role, but for the two ends of a TAP device.
+/// Refuses interfaces with several roles, except the two ends of a TAP device.
 fn check_different(specs: &[Spec]) -> Result<(), Failure> {
     for (number, spec) in specs.iter().enumerate() {
         let same = |other: &&Spec| {
@@ -181,7 +181,7 @@ fn check_mtu(partner: &Interface, longest: usize) -> Result<(), Failure> {
     )))
 }
 
-/// Sees that what one sends arrives at the other, both ways.
+/// Checks that frames from each interface arrive at the other.
 fn probe(
     tester: &mut Tester<'_>,
     tests: &[Test],

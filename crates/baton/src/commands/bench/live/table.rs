@@ -1,11 +1,11 @@
-//! What is printed.
+//! Text output.
 
 use super::found::{Found, TestFound, losses};
 use crate::commands::bench::table::{OnDemand, places, search_cells, search_columns, tables};
 use baton_report::{Column, Table, grouped};
 use baton_tester::environment::Interface;
 
-/// Everything that is printed.
+/// Returns the whole text.
 pub(super) fn text(found: &Found) -> String {
     let mut text = heading(found);
     text.push('\n');
@@ -27,7 +27,7 @@ pub(super) fn text(found: &Found) -> String {
     text
 }
 
-/// What was measured on.
+/// Describes the measured machines and interfaces.
 pub(super) fn heading(found: &Found) -> String {
     let here = &found.environment;
     let mut lines = vec![format!(
@@ -51,7 +51,7 @@ pub(super) fn heading(found: &Found) -> String {
     lines.join("\n") + "\n"
 }
 
-/// An interface in words.
+/// Describes an interface.
 fn words(interface: &Interface) -> String {
     let driver = &interface.driver;
     let named = |what: &str, value: &str| match value {
@@ -91,7 +91,7 @@ fn words(interface: &Interface) -> String {
     )
 }
 
-/// One line for each test.
+/// Renders one row for each test.
 pub(super) fn results(found: &Found) -> Table {
     let mut columns = search_columns();
     columns.extend([
@@ -115,7 +115,7 @@ fn row(found: &Found, test: &TestFound) -> Vec<String> {
     cells
 }
 
-/// What senders did by themselves, in the trial of the highest load without any loss, or the best.
+/// Renders the behaviour of the senders, in the trial of the highest load without any loss, or in the best trial.
 fn senders(found: &Found) -> Table {
     let mut table = Table::new(vec![
         Column::words("test"),
@@ -153,7 +153,7 @@ fn senders(found: &Found) -> Table {
     table
 }
 
-/// The trial of the highest load at which nothing was lost.
+/// Returns the trial of the highest load without any loss.
 fn clean(test: &TestFound) -> Option<usize> {
     let trials = test.search.trials.iter().enumerate();
     let clean = trials.filter(|(_, trial)| losses(trial).next().is_none());

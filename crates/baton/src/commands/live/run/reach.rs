@@ -1,4 +1,4 @@
-//! Whether a program can get to the sockets that it needs, as the user that it has now and as another.
+//! Checks whether a program can reach the sockets that it needs, as its present user and as another user.
 
 use crate::output::{note, tell};
 use rustix::fs::{Access, access};
@@ -6,11 +6,11 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// The bits of a socket that its group may connect to.
+/// Mode bits of a socket that its group may connect to.
 const GROUP_CONNECTS: u32 = 0o020;
 
-/// Says so if this user may not connect to one of `sockets`, or only root may, which is this user's right and not that of the users that a
-/// program changes to.
+/// Warns if this user may not connect to one of `sockets`, or if only root may: the users that a program changes to do not have root's
+/// rights.
 pub fn tell_of_refusals(sockets: &[&Path]) {
     let may_not = |path: &&&Path| path.exists() && access(**path, Access::WRITE_OK).is_err();
     if let Some(path) = sockets.iter().find(may_not) {

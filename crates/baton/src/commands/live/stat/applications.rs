@@ -1,13 +1,13 @@
-//! Tables of an adapter's applications: who they are, their rings, and what crossed.
+//! Tables of an adapter's applications: their processes, their rings, and their crossings.
 
 use baton_bus::{Category, Direction, EntriesPerTransfer};
 use baton_live::{ApplicationRow, BusRow, RingRow};
 use baton_report::{Column, Table, grouped};
 
-/// Buckets of a histogram that are shown: rings are not so deep that there were more.
+/// Number of shown buckets of a histogram, which suffices for the depth of the rings.
 const BUCKETS: usize = 8;
 
-/// All tables; nothing without applications.
+/// Renders all tables; empty without applications.
 pub fn render(applications: &[ApplicationRow]) -> String {
     if applications.is_empty() {
         return String::new();
@@ -51,7 +51,7 @@ fn processes(applications: &[ApplicationRow]) -> String {
     table.render()
 }
 
-/// Rings with the histograms of batching, one line for each direction.
+/// Renders the rings with the histograms of batching, one row for each direction.
 fn rings(buses: &[(String, &BusRow)]) -> String {
     let mut columns = vec![
         Column::words("application"),
@@ -89,7 +89,7 @@ fn ring_row(name: &str, ring: &str, row: &RingRow) -> Vec<String> {
     cells
 }
 
-/// What a bucket counts transfers of.
+/// Returns the numbers of descriptors that a bucket stands for.
 fn bucket_name(bucket: usize) -> String {
     match bucket {
         0 | 1 => (bucket + 1).to_string(),
@@ -97,7 +97,7 @@ fn bucket_name(bucket: usize) -> String {
     }
 }
 
-/// DMA operations and bytes by what they are for, and the doorbells of this side.
+/// Renders DMA operations and bytes by purpose, and the doorbells of this side.
 fn crossings(buses: &[(String, &BusRow)]) -> String {
     let mut table = Table::new(vec![
         Column::words("application"),
@@ -119,7 +119,7 @@ fn crossings(buses: &[(String, &BusRow)]) -> String {
             let descriptors =
                 account.bytes.get(Category::Descriptor) + account.bytes.get(Category::Event);
             let doorbells = match direction {
-                // The other side counts its own.
+                // The other side counts its own doorbells.
                 Direction::ToNic => [String::new(), String::new()],
                 Direction::ToHost => [bus.doorbells_rung, bus.doorbells_saved].map(grouped),
             };

@@ -1,11 +1,11 @@
-//! Which connections are shown.
+//! Filters connections.
 
 use crate::cli::FilterArgs;
 use baton_live::Snapshot;
 use baton_tcp::State;
 use baton_wire::Endpoint;
 
-/// Leaves what is asked for in the snapshot.
+/// Keeps only the requested connections and listeners in the snapshot.
 pub fn apply(filter: &FilterArgs, snapshot: &mut Snapshot) {
     snapshot.connections.retain(|row| {
         is_in(filter, Some(row.info.state)) && is_between(filter, row.local, Some(row.remote))
@@ -18,7 +18,7 @@ pub fn apply(filter: &FilterArgs, snapshot: &mut Snapshot) {
         .retain(|row| is_between(filter, row.local, Some(row.remote)));
 }
 
-/// Whether anything was asked for.
+/// Returns whether the filter has any condition.
 pub fn is_given(filter: &FilterArgs) -> bool {
     let FilterArgs {
         state,

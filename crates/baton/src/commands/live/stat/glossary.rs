@@ -1,6 +1,6 @@
-//! What the names of the counters mean.
+//! Meanings of the counters' names.
 
-/// For people; a line for each counter, its name first.
+/// The text for people, with a line for each counter that begins with its name.
 pub const TEXT: &str = include_str!("glossary.txt");
 
 #[cfg(test)]
@@ -16,7 +16,7 @@ mod tests {
 
     const MACS: [[u8; 6]; 2] = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]];
 
-    /// Names as the glossary has them.
+    /// Returns the names in the glossary.
     fn names() -> Vec<&'static str> {
         let entries = TEXT.lines().filter(|line| line.contains("  "));
         entries.filter_map(|line| line.split("  ").next()).collect()

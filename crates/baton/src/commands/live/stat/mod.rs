@@ -1,4 +1,4 @@
-//! `baton live stat`: what goes on in a running engine.
+//! `baton live stat`: shows the state of a running engine.
 
 mod applications;
 mod filter;
@@ -19,13 +19,13 @@ use std::fmt::Write;
 use std::thread;
 use std::time::Duration;
 
-/// Moves to the top left corner and clears what is below.
+/// Moves the cursor to the top left corner and clears the screen below.
 const CLEAR: &str = "\x1b[H\x1b[J";
 
 /// Runs the command.
 ///
 /// # Errors
-/// No engine answers.
+/// Fails if no engine answers.
 pub fn execute(arguments: &StatArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     if arguments.glossary {
         return print(glossary::TEXT);
@@ -70,7 +70,7 @@ pub fn execute(arguments: &StatArgs, interrupt: &Interrupt) -> Result<(), Failur
     }
 }
 
-/// Where the connections of all applications of a broker are, and why.
+/// Shows where the connections of all applications of a broker are, and why.
 fn why(arguments: &StatArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let broker = arguments.broker.clone();
     let broker = broker.unwrap_or_else(|| Places::here().broker());
@@ -103,7 +103,7 @@ fn why(arguments: &StatArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     print(&text)
 }
 
-/// What is `shown` of a snapshot, under a few lines about `all` of it.
+/// Renders the snapshot `shown`, below a few lines about the snapshot `all`.
 fn render(
     shown: &Snapshot,
     all: &Snapshot,
@@ -133,7 +133,7 @@ fn render(
     text
 }
 
-/// Where each connection lives, and why, of a host with an adapter.
+/// Renders where each connection of a host with an adapter is, and why.
 fn places(rows: &[PlaceRow], most: usize) -> String {
     if rows.is_empty() {
         return String::new();

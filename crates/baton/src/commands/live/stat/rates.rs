@@ -1,11 +1,11 @@
-//! What happens per second, between two looks at the same process.
+//! Rates per second, from two snapshots of a process.
 
 use baton_live::{ConnectionRow, Snapshot};
 use baton_report::grouped;
 use baton_wire::Endpoint;
 use std::collections::BTreeMap;
 
-/// The earlier look, and how long ago it was.
+/// An earlier snapshot, and its age.
 #[derive(Debug)]
 pub struct Rates<'a> {
     before: &'a Snapshot,
@@ -14,7 +14,7 @@ pub struct Rates<'a> {
 }
 
 impl<'a> Rates<'a> {
-    /// Since `before`; none if that was another process.
+    /// Returns the rates since `before`, or `None` if it is of another process.
     pub fn between(before: &'a Snapshot, after: &Snapshot) -> Option<Self> {
         let elapsed_ms = after.uptime_ms.checked_sub(before.uptime_ms)?;
         if before.pid != after.pid || elapsed_ms == 0 {
@@ -28,14 +28,14 @@ impl<'a> Rates<'a> {
         })
     }
 
-    /// By how much a counter changes per second; one that is no total may fall.
+    /// Returns the change of a counter per second. The change of a gauge may be negative.
     pub fn counter(&self, name: &str, value: u64) -> String {
         let before = self.before.counters.get(name).copied().unwrap_or_default();
         let change = value as f64 - before as f64;
         per_second(change / self.seconds)
     }
 
-    /// Mbit/s that a connection has sent and the peer acknowledged, and that it received; none for one that is new.
+    /// Returns the Mbit/s that a connection sent and the peer acknowledged, and that it received, or `None` for a new connection.
     pub fn connection(&self, row: &ConnectionRow) -> Option<[f64; 2]> {
         let before = self.connections.get(&(row.local, row.remote))?;
         let (now, before) = (&row.info, &before.info);

@@ -8,7 +8,7 @@ use baton_wire::Span;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// How many connections are in each state, the most frequent first; nothing where there are none.
+/// Returns the numbers of connections by state, the most frequent first; empty if there are none.
 pub fn summary(snapshot: &Snapshot) -> String {
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
     for connection in &snapshot.connections {
@@ -26,14 +26,14 @@ pub fn summary(snapshot: &Snapshot) -> String {
     }
 }
 
-/// The table, of at most so many connections. Those that are half open are counted, not shown, unless `half_open`.
+/// Renders the table of at most `most` connections. Half-open connections are only counted, unless `half_open`.
 pub fn table(
     snapshot: &Snapshot,
     most: usize,
     half_open: bool,
     rates: Option<&Rates<'_>>,
 ) -> String {
-    // Whose a connection is matters where there are several whose it could be.
+    // The owner is shown only if there are several possible owners.
     let of_adapter = !snapshot.applications.is_empty();
     let mut table = Table::new(columns(of_adapter, rates.is_some()));
     let width = columns(of_adapter, rates.is_some()).len();
@@ -146,7 +146,7 @@ mod tests {
     use baton_inet::{Host, InterfaceConfig};
     use baton_wire::{Endpoint, Flow, Time};
 
-    /// So many connections in each state.
+    /// Returns a snapshot with this many connections in each state.
     fn snapshot(states: &[(State, usize)]) -> Snapshot {
         let text = r#"{"pid":7,"uptime_ms":1000,"interface":"tap","mac":"","mtu":0,"connections":[],"time_wait":0,
             "listeners":[],"neighbours":[],"counters":{}}"#;

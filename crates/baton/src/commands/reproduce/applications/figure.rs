@@ -5,7 +5,7 @@ use baton_microbench::applications::Drivers;
 use baton_microbench::report::{Workload, WorkloadOf};
 use baton_report::figure::{GroupPanel, GroupSeries, Groups};
 
-/// A panel for the web server and one for each kind of router's drivers, with the NICs in the report's order.
+/// Draws a panel for the web server and one for each kind of router drivers, with the NICs in the report's order.
 pub(super) fn groups(study: &Study) -> Groups {
     let workloads = study.laboratory.workloads();
     let of = |drivers: Option<Drivers>| {

@@ -13,7 +13,8 @@ use std::path::Path;
 /// Packets of a generated trace.
 const PACKETS: u32 = 32_768;
 
-/// What the web server's clients replay: the user's log, or for each log of the report a public excerpt, if there is one, or a stand-in.
+/// Returns the logs that the web server's clients replay: the user's log, or for each log of the report a public excerpt, if there is one,
+/// or a stand-in.
 pub(super) fn logs(context: &Context<'_>) -> Result<Vec<WebLoad>, Failure> {
     if let Some(path) = context.log {
         let log = logs::read_replayable(path, context.reading, context.interrupt)?;
@@ -38,14 +39,14 @@ pub(super) fn logs(context: &Context<'_>) -> Result<Vec<WebLoad>, Failure> {
     StandInLog::ALL.into_iter().map(of_site).collect()
 }
 
-/// A log under the rules of the data-caching paper, whose replayer the report's clients are.
+/// Prepares a log under the rules of the data-caching paper, whose replayer the report's clients use.
 fn load(name: String, log: &Log) -> Result<WebLoad, Failure> {
     let replay = Replay::new(log, SessionRule::PIPELINED);
     let replay = replay.map_err(|error| Failure::BadInput(format!("{name}: {error}")))?;
     Ok(WebLoad { name, replay })
 }
 
-/// What the router's clients replay: the user's capture, or the stand-ins.
+/// Returns the traces that the router's clients replay: the user's capture, or the stand-ins.
 pub(super) fn traces(context: &Context<'_>) -> Result<Vec<RouterTraffic>, Failure> {
     let Some(path) = context.trace else {
         let generate = |one: StandIn| RouterTraffic::of(&one.generate(context.seed, PACKETS));

@@ -1,7 +1,7 @@
-//! Figures 1 and 3 of "Isolating the Performance Impacts of Network Interface Cards through Microbenchmarks" (Rice University TR EE0401): a web
-//! server and a router on each NIC.
+//! Figures 1 and 3 of "Isolating the Performance Impacts of Network Interface Cards through Microbenchmarks" (Rice University TR EE0401): a
+//! web server and a router on each NIC.
 //!
-//! Nothing is fitted to what the report says of them: all values are predictions.
+//! Nothing is fitted to the report's statements about them: all values are predictions.
 
 mod figure;
 mod loads;
@@ -27,7 +27,7 @@ pub const REPRODUCTION: Reproduction = Reproduction {
     run,
 };
 
-/// What was measured of applications.
+/// The measurements of applications.
 pub(super) struct Study {
     pub(super) laboratory: ApplicationLaboratory,
     pub(super) results: ApplicationResults,
@@ -37,7 +37,7 @@ impl Study {
     /// Measures all logs and traces on all NICs.
     ///
     /// # Errors
-    /// Bad input, an interrupt, or a profile that cannot be simulated.
+    /// Fails on bad input, if a profile cannot be simulated, or if the user interrupts.
     pub(super) fn run(context: &Context<'_>) -> Result<Self, Failure> {
         let (logs, traces) = (loads::logs(context)?, loads::traces(context)?);
         let mut laboratory = ApplicationLaboratory::of_report(logs, traces);
@@ -66,7 +66,7 @@ impl Study {
         })
     }
 
-    /// Everything of a workload: configuration, metric and value.
+    /// Returns the rows of a workload: configuration, metric and value.
     fn rows(&self, workload: &Workload) -> Vec<Row> {
         let of_nic = |nic: &usize| {
             let config = format!("{}, {}", self.laboratory.nics[*nic].name, workload.name);
@@ -112,7 +112,7 @@ impl Study {
     }
 }
 
-/// Connections that each NIC accepts from the partner from which it accepts most, a millisecond.
+/// Returns, for each NIC, the connections that it accepts in a millisecond with the partner from which it accepts most.
 fn accepted(context: &Context<'_>, laboratory: &Laboratory) -> Result<Vec<f64>, Failure> {
     let nics = laboratory.nics.len();
     let with_each = |nic| (0..nics).map(move |partner| Point::of(Test::Accept, nic, partner));
@@ -133,7 +133,7 @@ fn run(context: &Context<'_>) -> Result<Outcome, Failure> {
     if let Some(frames) = context.measured {
         laboratory.settings.trials = TrialLength::of_frames(frames);
     }
-    // What reads files comes first, so that bad input is refused at once.
+    // Files are read first, so that bad input is refused immediately.
     let study = Study::run(context)?;
     let accepted = accepted(context, &laboratory)?;
     let statements: Vec<Statement> =

@@ -6,7 +6,7 @@ use baton_microbench::applications::{Drivers, full};
 use baton_microbench::report::{ApplicationMeasurement, Workload, WorkloadOf};
 use baton_report::{Column, Table, grouped};
 
-/// What is to be known of all values.
+/// Returns the note on all values.
 pub(super) fn note(study: &Study) -> String {
     let settings = &study.laboratory.web;
     let users: Vec<String> = settings.users.iter().map(u32::to_string).collect();
@@ -20,7 +20,7 @@ pub(super) fn note(study: &Study) -> String {
     )
 }
 
-/// Everything that is printed.
+/// Returns the whole text.
 pub(super) fn text(study: &Study) -> String {
     let workloads = study.laboratory.workloads();
     let mut text = String::new();

@@ -5,49 +5,49 @@ use crate::failure::Failure;
 use baton_bus::EntriesPerTransfer;
 use baton_stats::Estimate;
 
-/// A load with the settings that it is measured at.
+/// A load with the settings at which it is measured.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Trial {
-    /// What messages call it.
+    /// Name in messages.
     pub name: String,
     pub file_bytes: u32,
-    /// Connections at the same time, each followed by the next.
+    /// Simultaneous connections; each is followed by the next.
     pub connections: u32,
     pub settings: Settings,
 }
 
-/// What came of it.
+/// Results of a trial.
 #[derive(Clone, Debug)]
 pub(super) struct Measured {
-    /// From the first byte of the request to the first of the reply, microseconds.
+    /// Time from the first byte of the request to the first byte of the reply, microseconds.
     pub response_us: Estimate,
-    /// From there to the last byte, microseconds.
+    /// Time from the first to the last byte of the reply, microseconds.
     pub transfer_us: Estimate,
     /// DMA operations for each reply.
     pub crossings: Estimate,
     /// Replies in a second.
     pub rate: Estimate,
-    /// Whether a run was not steady; not known of measurements on this machine.
+    /// Whether a run was not steady; unknown, and false, for measurements on this machine.
     pub is_doubtful: bool,
-    /// The first run, more closely.
+    /// Details of the first run.
     pub first: Closely,
 }
 
-/// More of a single run.
+/// Details of a single run.
 #[derive(Clone, Debug)]
 pub(super) struct Closely {
     /// Replies.
     pub responses: u64,
-    /// Descriptors in each transfer of the host.
+    /// Numbers of descriptors in the host's transfers.
     pub host_transfers: EntriesPerTransfer,
-    /// And of the adapter.
+    /// Numbers of descriptors in the adapter's transfers.
     pub adapter_transfers: EntriesPerTransfer,
-    /// Share of the time in which the processors worked, host first, per cent; `None` where that is not known.
+    /// Share of the time in which the processors worked, host first, per cent; `None` if it is not known.
     pub busy_percent: Option<[f64; 2]>,
 }
 
 impl Measured {
-    /// Crossings for each reply that move data, which no batching of descriptors saves.
+    /// Returns the crossings for each reply that move data, which batching of descriptors cannot save.
     pub fn data_crossings(&self) -> f64 {
         let Closely {
             responses,
@@ -60,32 +60,32 @@ impl Measured {
     }
 }
 
-/// What the search for a good setting tries on one side.
+/// The values that the search for a good setting tries on one side.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Grid {
-    /// Descriptors, from 2 on.
+    /// Levels in descriptors, from 2 on.
     pub levels: Vec<u32>,
-    /// Microseconds.
+    /// Timers, microseconds.
     pub timers_us: Vec<u32>,
 }
 
-/// Something that the tables can be measured on.
+/// A system on which the tables can be measured.
 pub(super) trait Bench {
-    /// Measures all of these.
+    /// Measures all trials.
     ///
     /// # Errors
-    /// A run that cannot be, or fails; an interrupt.
+    /// Fails if a run is impossible or fails, or if the user interrupts.
     fn measure_all(&self, trials: &[Trial]) -> Result<Vec<Measured>, Failure>;
 
-    /// What the search tries, for a load with this baseline.
+    /// Returns the values that the search tries, for a load with this baseline.
     fn grid(&self, baseline: &Measured) -> Grid;
 
-    /// What values are: simulated or measured.
+    /// Returns whether values are simulated or measured, in words.
     fn values_are(&self) -> &'static str;
 
-    /// What the spread of values over runs is.
+    /// Returns the meaning of the spread of values over runs, in words.
     fn spread_is(&self) -> &'static str;
 
-    /// On what, and how often, was measured.
+    /// Describes the measured system and the number of runs.
     fn note(&self) -> String;
 }

@@ -13,37 +13,37 @@ use baton_sim::{NoObserver, RunError};
 use baton_stats::Estimate;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// The machine of the paper.
+/// Name of the paper's machine.
 const PAPER: &str = "batching";
 
-/// Seeds of each point, where the user does not say.
+/// Default number of seeds of each point.
 const SEEDS: u32 = 5;
 
-/// The machine of the paper, and how often and on how many threads it is run.
+/// The simulated machine, with the number of its runs and threads.
 pub(super) struct Lab<'a> {
     context: &'a Context<'a>,
-    /// The machine that was asked for; without, that of the paper.
+    /// The machine that the user asked for, by default the paper's.
     pub machine: Experiment,
-    /// Its name.
+    /// Name of the machine.
     pub machine_name: String,
-    /// How many seeds each point is run with.
+    /// Number of seeds of each point.
     pub seeds: u32,
 }
 
-/// Something to measure.
+/// A configuration to measure.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Point {
-    /// What messages call it.
+    /// Name in messages.
     pub name: String,
-    /// The machine and the load. Its seed is replaced.
+    /// The machine and the load. The seed is replaced.
     pub experiment: Experiment,
 }
 
 impl<'a> Lab<'a> {
-    /// A lab with the machine that the user asks for.
+    /// Creates a lab with the machine that the user asks for.
     ///
     /// # Errors
-    /// There is no such machine, or it cannot be.
+    /// Fails if there is no such machine, or if it is not valid.
     pub fn new(context: &'a Context<'a>) -> Result<Self, Failure> {
         let name = context.batching.profile.as_deref().unwrap_or(PAPER);
         let mut machine = config::profile(name)?;
@@ -64,7 +64,7 @@ impl<'a> Lab<'a> {
         })
     }
 
-    /// What the user gave.
+    /// Returns the user's options.
     pub fn context(&self) -> &Context<'a> {
         self.context
     }
@@ -72,7 +72,7 @@ impl<'a> Lab<'a> {
     /// Measures all points, each with all seeds.
     ///
     /// # Errors
-    /// A point that cannot be, a run that fails, an interrupt.
+    /// Fails if a point is impossible, if a run fails, or if the user interrupts.
     pub fn measure(&self, points: &[Point]) -> Result<Vec<Measured>, Failure> {
         let seeds = u64::from(self.seeds);
         let first = self.context.seed;
@@ -111,7 +111,8 @@ impl Bench for Lab<'_> {
         self.measure(&trials.iter().map(point).collect::<Vec<_>>())
     }
 
-    /// The paper's ranges: levels in powers of two up to the ring's depth; timers of 1, 5 and 10 ms and half the baseline's response time.
+    /// Returns the paper's ranges: levels in powers of two up to the ring's depth; timers of 1, 5 and 10 ms and half the baseline's
+    /// response time.
     fn grid(&self, baseline: &Measured) -> Grid {
         let mut timers_us = vec![1_000, 5_000, 10_000, half(baseline.response_us.mean)];
         timers_us.sort_unstable();
@@ -173,11 +174,11 @@ impl Measured {
 /// Runs a point with its own seed.
 ///
 /// # Errors
-/// It cannot be, or the run fails.
+/// Fails if the point is impossible, or if the run fails.
 pub(super) fn run_one(point: &Point) -> Result<Results, Failure> {
     let Point { name, experiment } = point;
     let seed = experiment.run.seed;
-    // A broken invariant of the simulator panics; the user is told which run it was.
+    // A violated invariant of the simulator panics; the message names the run.
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         baton_sim::run(experiment, COMMIT, &[], &mut NoObserver)
     }));

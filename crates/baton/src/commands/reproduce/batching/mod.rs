@@ -1,5 +1,5 @@
-//! "Evaluating Batching for TCP Offload" (IBM Research): what batching of descriptors saves in bus crossings, and what it costs in response
-//! time, simulated or measured; and the studies that the paper leaves open.
+//! "Evaluating Batching for TCP Offload" (IBM Research): how many bus crossings batching of descriptors saves, and how it affects response
+//! times, simulated or measured; and the studies that the paper leaves open.
 
 mod bench;
 mod lab;

@@ -2,7 +2,7 @@
 
 use super::settings::Sides;
 
-/// Response time, transfer time and crossings at one size; a transfer time of 0 is none.
+/// Response time, transfer time and crossings at one size; a transfer time of 0 means that there is none.
 pub(super) type Cell = [f64; 3];
 
 /// Table 1, maximal batching: 1, 64 and 512 KB.
@@ -21,7 +21,7 @@ const MAXIMAL: [(Sides, [Cell; 3]); 3] = [
     ),
 ];
 
-/// Table 2, the best that was found. At 64 and 512 KB these are representative runs: nothing saved crossings without a penalty.
+/// Table 2, the best settings. At 64 and 512 KB these are representative runs: no setting saved crossings without a penalty.
 const BEST: [(Sides, [Cell; 3]); 3] = [
     (
         Sides::Host,
@@ -37,12 +37,12 @@ const BEST: [(Sides, [Cell; 3]); 3] = [
     ),
 ];
 
-/// What Table 1 says of these sides at the file number `file`.
+/// Returns the values in Table 1 for these sides and the file number `file`.
 pub(super) fn maximal(sides: Sides, file: usize) -> Cell {
     of(&MAXIMAL, sides, file)
 }
 
-/// What Table 2 says.
+/// Returns the values in Table 2.
 pub(super) fn best(sides: Sides, file: usize) -> Cell {
     of(&BEST, sides, file)
 }

@@ -1,12 +1,12 @@
-//! The search for a level and a timer that save crossings at little cost (batching 3.3 and 3.5).
+//! Searches for a level and a timer that save crossings at little cost (batching 3.3 and 3.5).
 
 use super::bench::{Bench, Measured, Trial};
 use super::settings::{Setting, Settings, Sides};
 use crate::failure::Failure;
 
-/// A best setting may make response times longer by so much at most.
+/// Maximum factor by which a best setting may increase response times.
 pub(super) const MOST_RESPONSE_RATIO: f64 = 1.1;
-/// A difference in crossings that counts, as a share of the baseline's.
+/// Smallest difference in crossings that counts, as a share of the baseline's.
 const LEAST_SAVING: f64 = 0.005;
 
 /// A load with its baseline.
@@ -17,7 +17,7 @@ pub(super) struct Load {
     pub baseline: Measured,
 }
 
-/// A setting that was tried.
+/// A setting with its measurement.
 #[derive(Clone)]
 pub(super) struct Tried {
     pub settings: Settings,
@@ -25,7 +25,7 @@ pub(super) struct Tried {
 }
 
 impl Load {
-    /// What it is called.
+    /// Returns the name of the load.
     pub fn name(&self) -> &str {
         &self.trial.name
     }
@@ -33,7 +33,7 @@ impl Load {
     /// Measures these settings.
     ///
     /// # Errors
-    /// A run that fails, an interrupt.
+    /// Fails if a run fails, or if the user interrupts.
     pub fn try_all(&self, bench: &dyn Bench, all: &[Settings]) -> Result<Vec<Tried>, Failure> {
         let trial = |&settings: &Settings| Trial {
             name: format!("{}, {}", self.trial.name, settings.describe()),
@@ -48,7 +48,7 @@ impl Load {
             .collect())
     }
 
-    /// The settings that the search tries for one side. At level 1 the timer is irrelevant.
+    /// Returns the settings that the search tries for one side. At level 1 the timer is irrelevant.
     pub fn grid(&self, bench: &dyn Bench, sides: Sides) -> Vec<Settings> {
         let grid = bench.grid(&self.baseline);
         let settings = grid.levels.iter().flat_map(|&level| {
@@ -60,8 +60,8 @@ impl Load {
             .collect()
     }
 
-    /// The one with the fewest crossings of those that cost no more response time than [`MOST_RESPONSE_RATIO`]; of several the fastest.
-    /// The baseline if none saves any.
+    /// Returns the setting with the fewest crossings among those that increase the response time by no more than [`MOST_RESPONSE_RATIO`];
+    /// of several, the fastest. Returns the baseline if no setting saves crossings.
     pub fn best(&self, tried: &[Tried]) -> Tried {
         let baseline = Tried {
             settings: Settings::BASELINE,
@@ -85,21 +85,21 @@ impl Load {
         }
     }
 
-    /// Response time over the baseline's.
+    /// Returns the ratio of the response time to the baseline's.
     pub fn response_ratio(&self, measured: &Measured) -> f64 {
         measured.response_us.mean / self.baseline.response_us.mean
     }
 
-    /// Transfer time over the baseline's; 0 where there is none, as in the paper.
+    /// Returns the ratio of the transfer time to the baseline's; 0 if there is no transfer time, as in the paper.
     pub fn transfer_ratio(&self, measured: &Measured) -> f64 {
-        // All of it in one segment.
+        // The reply fits into one segment.
         if self.baseline.transfer_us.mean < 1.0 {
             return 0.0;
         }
         measured.transfer_us.mean / self.baseline.transfer_us.mean
     }
 
-    /// Crossings over the baseline's.
+    /// Returns the ratio of the crossings to the baseline's.
     pub fn crossings_ratio(&self, measured: &Measured) -> f64 {
         measured.crossings.mean / self.baseline.crossings.mean
     }

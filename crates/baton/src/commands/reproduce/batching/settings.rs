@@ -4,7 +4,7 @@ use super::machine::offload;
 use baton_bus::Batching;
 use baton_sim::config::Experiment;
 
-/// The sizes of files, bytes, and what the paper calls them.
+/// Sizes of the files in bytes, with their names in the paper.
 pub(super) const FILES: [(u32, &str); 3] = [
     (1 << 10, "1 KB"),
     (64 << 10, "64 KB"),
@@ -14,20 +14,20 @@ pub(super) const FILES: [(u32, &str); 3] = [
 /// Level and timer of one side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Setting {
-    /// Descriptors.
+    /// Level, descriptors.
     pub level: u32,
-    /// Microseconds.
+    /// Timer, microseconds.
     pub timer_us: u32,
 }
 
 impl Setting {
-    /// The baseline's: "at least one entry in the queue making the timer irrelevant" (batching 3.3).
+    /// Setting of the baseline: "at least one entry in the queue making the timer irrelevant" (batching 3.3).
     pub const MINIMAL: Self = Self {
         level: 1,
         timer_us: 1_000,
     };
 
-    /// The level that no queue can exceed, and a timer of half the baseline's response time (batching 3.4).
+    /// Returns a level that no queue can exceed, with a timer of half the baseline's response time (batching 3.4).
     pub fn maximal(baseline_response_us: f64) -> Self {
         Self {
             level: 128,
@@ -41,12 +41,12 @@ impl Setting {
     }
 }
 
-/// Half of a response time, microseconds, at least 1.
+/// Returns half of a response time, microseconds, at least 1.
 pub(super) fn half(response_us: f64) -> u32 {
     (response_us / 2.0).round().max(1.0) as u32
 }
 
-/// Which sides batch.
+/// Sides that batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sides {
     Host,
@@ -57,7 +57,7 @@ pub(super) enum Sides {
 impl Sides {
     pub const ALL: [Self; 3] = [Self::Host, Self::Adapter, Self::Both];
 
-    /// As in the paper's tables.
+    /// Returns the name in the paper's tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Host => "Host batching",
@@ -67,7 +67,7 @@ impl Sides {
     }
 }
 
-/// What both sides are set to.
+/// Settings of both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Settings {
     pub host: Setting,
@@ -81,7 +81,7 @@ impl Settings {
         adapter: Setting::MINIMAL,
     };
 
-    /// These sides at `setting`, the others at the baseline's.
+    /// Returns settings with `setting` on these sides, and the baseline's on the others.
     pub fn of(sides: Sides, setting: Setting) -> Self {
         let on = |wanted: Sides| {
             if sides == wanted || sides == Sides::Both {
@@ -96,14 +96,14 @@ impl Settings {
         }
     }
 
-    /// Sets them.
+    /// Applies the settings to an experiment.
     pub fn apply(self, experiment: &mut Experiment) {
         let offload = offload(experiment);
         self.host.apply(&mut offload.host.interface.batching);
         self.adapter.apply(&mut offload.adapter.interface.batching);
     }
 
-    /// Which sides are not minimal; both where neither is.
+    /// Returns the sides that are not minimal, or both if there is none.
     pub fn sides(self) -> Sides {
         match (
             self.host != Setting::MINIMAL,
@@ -115,7 +115,7 @@ impl Settings {
         }
     }
 
-    /// `4, 1 ms`: level and timer of the side that is not minimal, of both if neither is.
+    /// Describes level and timer of the side that is not minimal, or of both sides if both are not minimal: `4, 1 ms`.
     pub fn describe(self) -> String {
         let side = |setting: Setting| {
             let timer = f64::from(setting.timer_us) / 1e3;

@@ -1,4 +1,4 @@
-//! Tables 1 and 2 of the paper, and the same for five connections.
+//! Tables 1 and 2 of the paper, and the corresponding tables for five connections.
 
 use super::bench::{Bench, Measured, Trial};
 use super::published::{self, Cell};
@@ -10,18 +10,18 @@ use baton_report::figure::{Figure, Line, Panel, Panels};
 use baton_report::{Column, Scale, Table, significant};
 use baton_stats::Estimate;
 
-/// Connections at the same time: the paper's first table, and the section that is left out of our copy of it.
+/// Simultaneous connections: those of the paper's first table, and those of a section that our copy of the paper lacks.
 const CONNECTIONS: [u32; 2] = [1, 5];
 
-/// One file and number of connections, with everything measured of it.
+/// One file and number of connections, with all measurements.
 struct Measurements {
     file: usize,
     connections: u32,
     load: Load,
-    /// In the order of [`Sides::ALL`].
+    /// Measurements in the order of [`Sides::ALL`].
     maximal: Vec<Tried>,
     best: Vec<Tried>,
-    /// All settings of the search, host first.
+    /// Measurements of all settings of the search, host first.
     grid: Vec<Tried>,
 }
 
@@ -54,7 +54,7 @@ pub(super) fn run(bench: &dyn Bench) -> Result<Outcome, Failure> {
     })
 }
 
-/// All loads at the baseline's settings, with what these give.
+/// Measures all loads at the baseline's settings.
 fn baselines(bench: &dyn Bench) -> Result<Vec<(usize, Load)>, Failure> {
     let mut trials = Vec::new();
     for connections in CONNECTIONS {
@@ -106,7 +106,7 @@ impl Measurements {
         })
     }
 
-    /// Response time, transfer time and crossings over the baseline's.
+    /// Returns response time, transfer time and crossings, relative to the baseline's.
     fn cell(&self, measured: &Measured) -> Cell {
         let load = &self.load;
         [
@@ -116,7 +116,7 @@ impl Measurements {
         ]
     }
 
-    /// For machines: the baseline as it is, everything else over it.
+    /// Returns rows for machines: the baseline's values, and all others relative to it.
     fn rows(&self) -> Vec<Row> {
         let name = self.load.name();
         let mut rows = absolute_rows(&format!("{name}, baseline"), &self.load.baseline);
@@ -222,7 +222,7 @@ fn ratio_rows(config: &str, cell: Cell, published: Option<Cell>) -> Vec<Row> {
     names.into_iter().enumerate().map(row).collect()
 }
 
-/// What was found, and in brackets what was published if anything was.
+/// Renders the results, with published values in brackets if there are any.
 fn maximal_table(bench: &dyn Bench, connections: u32, all: &[&Measurements]) -> String {
     let values = bench.values_are();
     let title = match connections {
@@ -341,7 +341,7 @@ fn baseline_table(bench: &dyn Bench, all: &[Measurements]) -> String {
     table.render()
 }
 
-/// The histograms of section 3.2, of the first run.
+/// Renders the histograms of section 3.2, for the first run.
 fn histogram_table(all: &[Measurements]) -> String {
     let mut columns = vec![
         Column::words("descriptors in a transfer"),
@@ -381,7 +381,7 @@ fn note(bench: &dyn Bench) -> String {
     )
 }
 
-/// Response time and crossings over the levels of the adapter, one connection, timer of half the response time.
+/// Draws response time and crossings over the levels of the adapter, for one connection and a timer of half the response time.
 fn figure(all: &[Measurements]) -> Panels {
     let line = |m: &Measurements, value: fn(Cell) -> f64| {
         let mut points = vec![(1.0, 1.0)];

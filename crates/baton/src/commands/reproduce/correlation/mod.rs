@@ -1,5 +1,5 @@
 //! Table 2 of "Isolating the Performance Impacts of Network Interface Cards through Microbenchmarks" (Rice University TR EE0401): how
-//! microbenchmarks go together with applications, and what the microbenchmarks of a NIC predict of them.
+//! microbenchmarks correlate with applications, and what the microbenchmarks of a NIC predict about applications.
 
 mod text;
 
@@ -19,10 +19,10 @@ pub const REPRODUCTION: Reproduction = Reproduction {
     run,
 };
 
-/// What follows for one workload.
+/// Results for one workload.
 struct Column {
     workload: Workload,
-    /// In the order of [`CORRELATED`].
+    /// Correlations, in the order of [`CORRELATED`].
     correlations: Vec<Correlation>,
     predicted: Vec<Predicted>,
 }
@@ -67,7 +67,7 @@ fn rows(column: &Column, study: &applications::Study) -> Vec<Row> {
     for (series, found) in CORRELATED.iter().zip(&column.correlations) {
         let config = name_of(*series, &column.workload);
         rows.push(row(config.clone(), "n", "n", found.n as f64));
-        // A coefficient that says nothing is not there.
+        // Undefined coefficients are left out.
         let values = [
             ("pearson_r", "Pearson", found.pearson),
             ("spearman_rho", "Spearman", found.spearman),
@@ -91,7 +91,7 @@ fn rows(column: &Column, study: &applications::Study) -> Vec<Row> {
     rows
 }
 
-/// A pair of microbenchmark and workload.
+/// Returns the name of a pair of microbenchmark and workload.
 fn name_of(series: Series, workload: &Workload) -> String {
     format!(
         "Fig. {} {}; {}",
@@ -101,7 +101,8 @@ fn name_of(series: Series, workload: &Workload) -> String {
     )
 }
 
-/// Errors of a workload's predictions, in per cent: with microbenchmarks alone, with a coefficient, and by the mean of the other NICs.
+/// Returns the errors of a workload's predictions, per cent: with microbenchmarks alone, with a coefficient, and by the mean of the other
+/// NICs.
 fn errors(column: &Column) -> [f64; 3] {
     let of = |value: fn(&Predicted) -> f64| 100.0 * mean_error(&column.predicted, value);
     [

@@ -1,4 +1,4 @@
-//! The table, and how good predictions are.
+//! The table, and the quality of predictions.
 
 use super::{Column as Found, errors};
 use crate::commands::reproduce::applications::Study;
@@ -6,13 +6,13 @@ use baton_microbench::report::CORRELATED;
 use baton_report::{Column, Table};
 use baton_stats::LEAST_SPREAD;
 
-/// Everything that is printed.
+/// Returns the whole text.
 pub(super) fn text(columns: &[Found], study: &Study) -> String {
     let mut text = String::new();
     let (web, router): (Vec<&Found>, Vec<&Found>) =
         columns.iter().partition(|one| one.workload.is_web());
     for (title, columns) in [("web server", &web), ("router", &router)] {
-        // A table for each kind of driver: of a width that can be read.
+        // Columns are split into tables of a readable width.
         for columns in columns.chunks(4) {
             text.push_str(&table(title, columns));
             text.push('\n');

@@ -1,10 +1,10 @@
-//! The figures, one panel each.
+//! The figures, with a panel for each.
 
 use super::Study;
 use baton_microbench::report::{Bar, Series};
 use baton_report::figure::{GroupPanel, GroupSeries, Groups};
 
-/// A panel for each figure of the report, with the NICs in its order.
+/// Draws a panel for each figure of the report, with the NICs in the report's order.
 pub(super) fn groups(study: &Study) -> Groups {
     Groups {
         title: "Microbenchmarks of six NICs, simulated (after Figures 5 to 11)".to_owned(),

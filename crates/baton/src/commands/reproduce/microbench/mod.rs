@@ -1,6 +1,6 @@
 //! Figures 5 to 11 of "Isolating the Performance Impacts of Network Interface Cards through Microbenchmarks" (Rice University TR EE0401).
 //!
-//! The heights of the bars are not in the text of the report: what it says of them stands beside the simulated values.
+//! The text of the report does not have the heights of the bars: its statements about them are shown next to the simulated values.
 
 mod figure;
 mod text;
@@ -25,7 +25,7 @@ pub const REPRODUCTION: Reproduction = Reproduction {
     run,
 };
 
-/// What was measured, and what follows from it.
+/// Measurements, and conclusions from them.
 pub(super) struct Study {
     laboratory: Laboratory,
     pub(super) results: Results,
@@ -35,10 +35,10 @@ pub(super) struct Study {
 }
 
 impl Study {
-    /// The report's NICs, on trials that are as long as the user says.
+    /// Measures the report's NICs, with trials of the length that the user specifies.
     ///
     /// # Errors
-    /// An interrupt, or a profile that cannot be simulated.
+    /// Fails if a profile cannot be simulated, or if the user interrupts.
     pub(super) fn of_report(context: &Context<'_>) -> Result<Self, Failure> {
         let mut laboratory = Laboratory::of_report();
         if let Some(frames) = context.measured {
@@ -47,10 +47,10 @@ impl Study {
         Self::run(laboratory, context.threads, context.interrupt)
     }
 
-    /// Searches everything: first each NIC with each, which tells the best partners, then what is left of the figures.
+    /// Searches all rates: first for each pair of NICs, which determines the best partners, then for the rest of the figures.
     ///
     /// # Errors
-    /// An interrupt, or a profile that cannot be simulated.
+    /// Fails if a profile cannot be simulated, or if the user interrupts.
     fn run(laboratory: Laboratory, threads: usize, interrupt: &Interrupt) -> Result<Self, Failure> {
         let nics = laboratory.nics.len();
         let mut results = Results::default();
@@ -101,10 +101,10 @@ fn run(context: &Context<'_>) -> Result<Outcome, Failure> {
     })
 }
 
-/// Searches those of `points` that have no result, on so many threads.
+/// Searches the rates of those `points` that have no result, on this many threads.
 ///
 /// # Errors
-/// An interrupt, or a profile that cannot be simulated.
+/// Fails if a profile cannot be simulated, or if the user interrupts.
 pub(super) fn measure_all(
     laboratory: &Laboratory,
     results: &mut Results,
@@ -121,7 +121,7 @@ pub(super) fn measure_all(
     Ok(())
 }
 
-/// NICs by number and name.
+/// Returns the NICs by number and name.
 pub(super) fn names(nics: &[NicProfile]) -> Vec<String> {
     let numbered = (1..).zip(nics);
     numbered
@@ -129,7 +129,7 @@ pub(super) fn names(nics: &[NicProfile]) -> Vec<String> {
         .collect()
 }
 
-/// How much of a statement holds.
+/// Returns a row with the share of a statement's parts that hold.
 pub(super) fn statement_row(statement: &Statement) -> Row {
     let held = statement.parts.iter().filter(|part| part.holds).count();
     Row {
@@ -144,7 +144,7 @@ pub(super) fn statement_row(statement: &Statement) -> Row {
     }
 }
 
-/// The name of a series in rows.
+/// Returns the name of a series in rows.
 fn metric(series: Series) -> &'static str {
     match series {
         Series::LargeSend => "figure_5_udp_send_1472_mbps",

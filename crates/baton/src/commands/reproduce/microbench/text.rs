@@ -1,11 +1,11 @@
-//! The figures as tables, and the statements of the report beside them.
+//! The figures as tables, and the statements of the report.
 
 use super::Study;
 use crate::commands::bench::resource;
 use baton_microbench::report::{Part, Series, Statement, Verdict};
 use baton_report::{Column, Table, significant};
 
-/// Everything that is printed.
+/// Returns the whole text.
 pub(super) fn text(study: &Study) -> String {
     let mut text = String::new();
     for figure in 5..=11 {
@@ -25,7 +25,7 @@ pub(super) fn text(study: &Study) -> String {
     text
 }
 
-/// The values of a figure, NICs from above.
+/// Renders the values of a figure, with a row for each NIC.
 fn figure_table(study: &Study, figure: u8) -> String {
     let series: Vec<Series> = Series::ALL
         .into_iter()
@@ -63,7 +63,7 @@ fn figure_table(study: &Study, figure: u8) -> String {
     table.render()
 }
 
-/// What was full in the best trial of a point.
+/// Names the resources that were exhausted in the best trial of a point.
 fn full(study: &Study, point: &baton_microbench::report::Point) -> String {
     let Some(measurement) = study.results.get(point) else {
         return String::new();
@@ -92,7 +92,7 @@ fn partners(study: &Study) -> String {
     )
 }
 
-/// Statements, and what of them does not hold.
+/// Renders the statements, with the parts that do not hold.
 pub(in super::super) fn statement_table(statements: &[Statement]) -> String {
     let mut table = Table::new(vec![
         Column::words(""),
@@ -120,7 +120,7 @@ fn verdict(verdict: Verdict) -> &'static str {
     }
 }
 
-/// The parts that do not hold, with their values.
+/// Describes the parts that do not hold, with their values.
 fn failing(statement: &Statement) -> String {
     let part = |part: &Part| {
         let values: Vec<String> = part

@@ -1,4 +1,4 @@
-//! The earliest times at which transfers can be done.
+//! Lower bounds of the completion times of transfers.
 
 use baton_wire::{Span, Time};
 
@@ -10,7 +10,7 @@ use crate::interconnect::pci::transaction::{Kind, Transaction};
 use crate::interconnect::{Operation, Transfer};
 
 impl SharedBus {
-    /// Something was submitted that is reported and takes `time` at least when it has the bus; zero if that is not known.
+    /// Records the submission of a reported transfer that takes at least `time` once it has the bus; zero if that is unknown.
     pub(super) fn expect(&mut self, time: Span) {
         match &self.transaction {
             Some(on_bus) if time > Span::ZERO => {
@@ -21,7 +21,7 @@ impl SharedBus {
         }
     }
 
-    /// No transfer that is not done yet is done before; [`Time::NEVER`] if none is under way.
+    /// Returns a lower bound of the completion times of all pending transfers; [`Time::NEVER`] if there are none.
     #[inline(never)]
     pub(super) fn earliest_done(&self) -> Time {
         let Some(on_bus) = &self.transaction else {
@@ -36,7 +36,7 @@ impl SharedBus {
         current.min(self.others_done(free_at))
     }
 
-    /// When the transfer on the bus is done; [`Time::NEVER`] if it is not by this transaction, or nobody wants to know.
+    /// Returns when the transfer on the bus completes; [`Time::NEVER`] if this transaction does not complete it, or if it is not reported.
     fn current_done(&self, on_bus: &Transaction) -> Time {
         let job = match on_bus.kind {
             Kind::Data => self.head(on_bus.master),
@@ -58,7 +58,7 @@ impl SharedBus {
         }
     }
 
-    /// When the first of the transfers can be done that are not on the bus, which is theirs from `free_at` on.
+    /// Returns the earliest completion of a transfer that is not on the bus, if the bus is available from `free_at` on.
     fn others_done(&self, free_at: Time) -> Time {
         let mut first = Time::NEVER;
         for (master, device) in self.devices.iter().enumerate() {
@@ -80,12 +80,12 @@ impl SharedBus {
         first
     }
 
-    /// When the first of the transfers of a device's queue from `place` on can be done that are reported. It need not be the first in the
-    /// queue: a split read waits for its data, a posted write for memory, while others go on. [`Time::NEVER`] if none is reported.
+    /// Returns the earliest completion of a reported transfer in a device's queue from `place` on. It need not be the first in the queue: a
+    /// split read waits for its data, a posted write for memory, while others proceed. [`Time::NEVER`] if none is reported.
     fn queue_done(&self, master: usize, place: usize, free_at: Time) -> Time {
         let queue = &self.devices[master].queue;
         let (mut from, mut best, mut place) = (free_at, Time::NEVER, place);
-        // One or two are enough nearly always.
+        // Usually one or two iterations suffice.
         while from < best
             && let Some(queued) = queue.get(place)
         {
@@ -110,7 +110,7 @@ impl SharedBus {
         best
     }
 
-    /// The same for a device of whose first transfer the bus carries `on_bus` bytes.
+    /// Returns the earliest completion for a device while the bus carries `on_bus` bytes of its first transfer.
     fn rest_done(&self, master: usize, on_bus: u64, free_at: Time) -> Time {
         let job = &self.devices[master].queue[0].job;
         let left = job.left_bytes() - on_bus;
@@ -119,7 +119,7 @@ impl SharedBus {
         }
         let operation = job.transfer.operation;
         let data_end = match self.rules.run_of(operation) {
-            // Perhaps in several pieces: these are no more bursts than there are, none with more before its data.
+            // The rest may consist of several pieces. This assumes no more bursts than there are, and no longer heads.
             Some(run) => {
                 let (head, burst_bytes) = (run.first.min(run.next), run.burst_bytes);
                 free_at + self.rules.time_alone(Phases { head, burst_bytes }, left)
@@ -133,7 +133,7 @@ impl SharedBus {
         others
     }
 
-    /// Bytes of a master's first transfer that the bus carries, if it does.
+    /// Returns the number of bytes of a master's first transfer that the bus carries, if any.
     #[inline]
     fn bytes_on_bus(&self, master: usize) -> Option<u64> {
         match &self.transaction {
@@ -144,13 +144,13 @@ impl SharedBus {
         }
     }
 
-    /// Whether it is a read that leaves the bus to others while it waits for its data.
+    /// Returns whether the operation is a read that leaves the bus to others while it waits for its data.
     fn is_split(&self, operation: Operation) -> bool {
         operation == Operation::DmaRead && matches!(self.rules.read, ReadRule::Split { .. })
     }
 
-    /// When `left` bytes of the transfer at `place` of a device's queue, a read that leaves the bus to others, are there if it gets the
-    /// bus at `from` and no other wants it: not before.
+    /// Returns the earliest time at which `left` bytes of a read that leaves the bus to others, at `place` of a device's queue, arrive if
+    /// the device gets the bus at `from` and no other master wants it.
     fn alone_in_parts(&self, master: usize, place: usize, from: Time, left: u64) -> Time {
         let rules = &self.rules;
         let completion = rules.completion().head;
@@ -174,7 +174,7 @@ impl SharedBus {
         }
     }
 
-    /// When the first access of the processor that is reported can be done and is not wholly on the bus; [`Time::NEVER`] if none is.
+    /// Returns the earliest completion of a reported processor access that is not completely on the bus; [`Time::NEVER`] if there is none.
     fn access_done(&self, free_at: Time) -> Time {
         let mut on_bus = self.bytes_on_bus(self.devices.len());
         for access in &self.bridge.accesses {
@@ -188,14 +188,14 @@ impl SharedBus {
         Time::NEVER
     }
 
-    /// When the first split read that is reported can be done whose last data are on their way; [`Time::NEVER`] if there is none.
+    /// Returns the earliest completion of a reported split read whose last data are on their way; [`Time::NEVER`] if there is none.
     fn completion_done(&self, free_at: Time) -> Time {
         let on_bus = self
             .transaction
             .as_ref()
             .filter(|on_bus| on_bus.kind == Kind::SplitCompletion)
             .map(|on_bus| on_bus.bytes);
-        // What the transaction on the bus leaves of the first; of the others it brings nothing.
+        // The transaction on the bus carries data only for the first completion. Returns the bytes that remain of each.
         let left_of = |place: usize, data: &Completion| match on_bus {
             Some(on_bus) if place == 0 => (data.bytes > on_bus).then(|| data.bytes - on_bus),
             _ => Some(data.bytes),

@@ -1,4 +1,4 @@
-//! What a transaction that is over means for the transfers.
+//! Effects of a completed transaction on the transfers.
 
 use baton_wire::{Span, Time};
 
@@ -10,7 +10,7 @@ use crate::interconnect::pci::rules::{ReadRule, Rules};
 use crate::interconnect::pci::transaction::{Kind, Transaction};
 
 impl SharedBus {
-    /// Carries out the transaction on the bus.
+    /// Executes the transaction on the bus.
     pub(super) fn finish(&mut self, on_bus: &Transaction) {
         self.transaction = None;
         let end = on_bus.data_end + self.rules.idle;
@@ -28,7 +28,7 @@ impl SharedBus {
         self.arbiter.request(on_bus.master, wants);
     }
 
-    /// Data of a master's first transfer were moved.
+    /// Records that data of a master's first transfer was moved.
     fn finish_data(&mut self, on_bus: &Transaction, end: Time) {
         let Some(device) = self.devices.get_mut(on_bus.master) else {
             return self.finish_access(on_bus, end);
@@ -52,7 +52,7 @@ impl SharedBus {
         device.advance();
     }
 
-    /// The processor has accessed a register, or a word of it.
+    /// Records that the processor has accessed a register, or a word of it.
     fn finish_access(&mut self, on_bus: &Transaction, end: Time) {
         let Some(access) = self.bridge.accesses.front_mut() else {
             return;
@@ -130,7 +130,7 @@ impl SharedBus {
         }
         device.under_way -= 1;
         let job = last.then(|| device.splits.pop_front()).flatten();
-        // It may ask for more.
+        // The device may request more.
         let wants = device.wants(&self.rules);
         self.arbiter.request(on_bus.device.index(), wants);
         self.bridge.completions.pop_front();
@@ -139,7 +139,7 @@ impl SharedBus {
         }
     }
 
-    /// `transfer` is done at `at`.
+    /// Records that `transfer` completes at `at`.
     pub(super) fn complete(&mut self, transfer: &Transfer, at: Time) {
         self.meter.done(transfer.device, transfer.operation, 1);
         self.done.push(transfer, at);

@@ -1,4 +1,4 @@
-//! Transfers that are sent as soon as they are submitted, as nearly all on a link that is not full.
+//! Sends transfers as soon as they are submitted, as is usual on a link that is not saturated.
 
 use baton_wire::Time;
 
@@ -8,9 +8,9 @@ use crate::interconnect::pcie::tlp::Reads;
 use crate::interconnect::{Operation, Transfer};
 
 impl Link {
-    /// Decides at once when a transfer is sent before which nothing else can come, as nearly all on a link that is not full; false
-    /// if it has to wait. A read goes as a whole, and so do those of a scatter list: what the processor writes to a register comes
-    /// before or after their data, not between them.
+    /// Sends a transfer at once if nothing else can come before it, as is usual on a link that is not saturated. Returns false if the
+    /// transfer has to wait. A read is sent as a whole, and so are those of a scatter list: a register write of the processor comes before
+    /// or after all their data, not between them.
     pub(super) fn send_at_once(
         &mut self,
         now: Time,
@@ -46,18 +46,18 @@ impl Link {
         }
     }
 
-    /// Whether the only device could send to the host as soon as that direction is free.
+    /// Returns whether the only device could send to the host as soon as that direction is free.
     pub(super) fn is_way_free(&self) -> bool {
         self.endpoints.len() == 1 && self.endpoints[0].is_at_rest() && self.answers.is_empty()
     }
 
-    /// Whether nothing makes reads wait, or some of their requests.
+    /// Returns whether tags and credits suffice for all requests of the reads.
     pub(super) fn can_send_reads(&self, at: Time, reads: &Reads) -> bool {
         self.endpoints[0].can_ask(at, reads.requests)
             && self.non_posted.are_available(at, reads.requests, 0)
     }
 
-    /// Sends all requests of `reads`. Their data come one after the other: a request takes less time than what it brings.
+    /// Sends all requests of `reads`. Their data arrive without gaps, because a request takes less time than its data.
     pub(super) fn send_reads(
         &mut self,
         at: Time,

@@ -1,4 +1,4 @@
-//! The earliest times at which transfers can be done.
+//! Lower bounds of the completion times of transfers.
 
 use baton_wire::{Span, Time};
 
@@ -6,7 +6,8 @@ use super::Link;
 use crate::interconnect::pcie::endpoint::Endpoint;
 
 impl Link {
-    /// No transfer that is not known to be done is done before. What was not sent before `now` is sent later.
+    /// Returns a lower bound of the completion times of all transfers whose completion time is not known yet. Packets not sent before `now`
+    /// are sent later.
     pub(in crate::interconnect::pcie) fn earliest_done(&self, now: Time) -> Option<Time> {
         if self.idle_until == Time::NEVER {
             return None;
@@ -37,20 +38,20 @@ impl Link {
             .min()
     }
 
-    /// Whether nothing is under way but data for reads.
+    /// Returns whether nothing is in progress except data for reads.
     fn has_only_completions(&self) -> bool {
         self.accesses.is_empty()
             && self.answers.is_empty()
             && self.endpoints.iter().all(Endpoint::is_at_rest)
     }
 
-    /// The time of `line` bytes that are sent in up to so many parts, each of which is rounded.
+    /// Returns the minimum duration of `line` bytes that are sent in up to `parts` parts, each of which is rounded.
     fn at_least(&self, line: u64, parts: u64) -> Span {
         let rounded = Span::from_ps(parts.saturating_sub(1));
         self.packet_rate.span(line).saturating_sub(rounded)
     }
 
-    /// When the first read that is reported can be done all of whose data are on their way.
+    /// Returns when the first reported read can complete all of whose data are on their way.
     fn completions_done(&self, now: Time) -> Option<Time> {
         let first = self.completions.front()?;
         if first.ends_reported() && first.earliest > now {

@@ -1,8 +1,8 @@
-//! Clients of a web server that ask for as much as it gives.
+//! Clients that load a web server as much as it can take.
 //!
-//! Each user follows one connection script after the other, with no pause: opens a connection, asks, reads, closes. Requests that a script
-//! says are pipelined are sent together. What comes is checked byte by byte. Reading costs a client what TCP costs in the tests, and no more:
-//! there are as many clients as it takes.
+//! Each user follows one connection script after the other, without a pause: opens a connection, sends requests, reads, closes. Requests
+//! that a script marks as pipelined are sent together. Responses are checked byte by byte. Reading costs a client only what TCP costs in
+//! the tests: there are as many clients as are needed.
 
 use super::super::super::frame::Segment;
 use super::super::{Outgoing, Tcp};
@@ -13,16 +13,16 @@ use baton_workload::{Replay, RequestSpec, Workload};
 use slab::Slab;
 use std::collections::VecDeque;
 
-/// What clients have got.
+/// Counts of what clients received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::simulated) struct ClientCounts {
-    /// Whole responses.
+    /// Complete responses.
     pub(in crate::simulated) responses: u64,
     /// Bytes of files.
     pub(in crate::simulated) content_bytes: u64,
     /// Connections that were opened.
     pub(in crate::simulated) connections: u64,
-    /// Connections that ended before all was answered.
+    /// Connections that ended before all requests were answered.
     pub(in crate::simulated) lost: u64,
 }
 
@@ -33,7 +33,7 @@ struct User {
     script: Vec<RequestSpec>,
     /// The next request of the script.
     next: usize,
-    /// Requests that the send buffer had no room for.
+    /// Requests for which the send buffer had no space.
     to_write: VecDeque<Symbolic>,
     outstanding: VecDeque<ResponseReader>,
 }
@@ -42,7 +42,7 @@ struct User {
 #[derive(Debug)]
 pub(in crate::simulated) struct Clients {
     pub(in super::super) tcp: Tcp,
-    /// This machine and the server.
+    /// Numbers of this machine and of the server.
     between: [u8; 2],
     workload: Replay,
     users: Vec<User>,
@@ -92,7 +92,7 @@ impl Clients {
         self.tcp.answer(now);
     }
 
-    /// A user goes on with the next script, on a connection of its own.
+    /// Starts a user's next script on a new connection.
     fn begin(&mut self, now: Time, number: usize) {
         let user = &mut self.users[number];
         self.workload.next_connection(&mut user.script);
@@ -130,7 +130,7 @@ impl Clients {
         }
     }
 
-    /// Asks for what comes next, and for all that is pipelined with it.
+    /// Sends the next request, and all requests pipelined with it.
     fn ask(&mut self, number: usize) {
         let user = &mut self.users[number];
         let first = user.next;
@@ -197,7 +197,7 @@ impl Clients {
         }
     }
 
-    /// A user has done with a connection.
+    /// Ends a user's connection.
     fn end(&mut self, now: Time, number: usize) {
         if let Some(connection) = self.users[number].connection.take() {
             self.by_connection[connection.0 as usize] = None;

@@ -10,17 +10,17 @@ use baton_host::{
 };
 use baton_wire::Symbolic;
 
-/// The first of the buffers that refer to pages of files, and how many there are: those behind all of the drivers.
+/// First buffer that refers to pages of files, and the number of such buffers. They follow the buffers of the drivers.
 const FIRST_BUFFER: u32 = 1 << 18;
 const BUFFERS: u32 = 4_096;
 
-/// Pages of memory, 2 GB.
+/// Number of pages of memory, 2 GB.
 const PAGES: u32 = 1 << 19;
 
 /// Bytes of a page.
 const PAGE: u64 = 4_096;
 
-/// Calls of sockets without an adapter, charged as system calls.
+/// Socket calls of a host without an adapter, charged as system calls.
 pub(super) struct Metered<'a, 'm> {
     calls: LayerCalls<'a, Symbolic, MemoryHost<Symbolic>>,
     meter: &'a mut Meter<'m>,
@@ -44,7 +44,7 @@ impl<'a, 'm> Metered<'a, 'm> {
             .map(|(connection, _)| connection.0)
     }
 
-    /// The connection is taken apart, and its socket freed.
+    /// Charges for the release of a connection and its socket.
     fn let_go(&mut self, socket: SocketId) {
         footprint::socket_free(self.meter, socket.0);
         if let Some(connection) = self.connection(socket) {
@@ -95,7 +95,7 @@ impl Sockets<Symbolic> for Metered<'_, '_> {
         Ok(sent)
     }
 
-    /// Without a copy: pages are looked up and referred to.
+    /// Sends without a copy: looks up pages and refers to them.
     fn send_file(
         &mut self,
         socket: SocketId,
@@ -107,7 +107,7 @@ impl Sockets<Symbolic> for Metered<'_, '_> {
         let sent = self.calls.send_file(socket, content, data)?;
         for (start, _) in pages(content.offset, sent) {
             let number = (content.offset + start as u64) / PAGE;
-            // A file's pages lie anywhere.
+            // Scatter a file's pages over memory.
             let page = content.file.0.wrapping_mul(0x9e37_79b1) ^ (number as u32);
             let buffer = FIRST_BUFFER + page % BUFFERS;
             footprint::page_bucket(self.meter, content.file.0, number as u32);

@@ -1,5 +1,5 @@
-//! The web server of `baton-apps` on the simulated machine: its sockets are those of a host without an adapter, and its kernel is metered as that
-//! of the other simulated servers.
+//! The web server of `baton-apps` on the simulated machine. Its sockets are those of a host without an adapter, and its kernel is metered
+//! like that of the other simulated servers.
 
 mod clients;
 mod metered;
@@ -20,13 +20,13 @@ use baton_wire::{Flow, Symbolic, Time};
 use metered::Metered;
 use slab::Slab;
 
-/// There is no adapter.
+/// The type of the adapter that this host does not have.
 type NoAdapter = AdapterEnd<Symbolic, MemoryHost<Symbolic>>;
 
-/// More sockets than there are clients.
+/// Maximum number of sockets, more than there are clients.
 const MOST_SOCKETS: usize = 65_536;
 
-/// Events that one wait tells of (assumed: as in the other profiles).
+/// Number of events that one wait returns (assumed: as in the other profiles).
 const EVENTS_IN_A_WAIT: u32 = 64;
 
 /// A web server.
@@ -34,7 +34,7 @@ pub(in crate::simulated) struct WebServer {
     pub(super) tcp: Tcp,
     sockets: SocketLayer<Symbolic>,
     server: Server<Symbolic, SymbolicHttp>,
-    /// Events that were handled since the last wait.
+    /// Events handled since the last wait.
     events: u32,
 }
 
@@ -109,7 +109,7 @@ impl WebServer {
         true
     }
 
-    /// The number of a connection in the kernel's memory.
+    /// Returns the number of a connection in the kernel's memory.
     pub(super) fn connection(&self, flow: &Flow) -> Option<u32> {
         self.tcp.stack.find(flow).map(|ConnId(number)| number)
     }

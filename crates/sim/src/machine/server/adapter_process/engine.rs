@@ -1,4 +1,4 @@
-//! The adapter's TCP and its sockets, and what a piece of work does with them.
+//! The adapter's TCP and sockets, and the steps of a piece of work on them.
 
 use super::super::super::nic_processor::NicProcessor;
 use super::super::super::subnets;
@@ -15,27 +15,27 @@ use baton_tcp::{ConnId, Event, Segment, Stack};
 use baton_wire::{Symbolic, Time};
 use std::collections::VecDeque;
 
-/// TCP, sockets, and what the piece of work under way sends.
+/// TCP, sockets, and the output of the piece of work in progress.
 #[derive(Debug)]
 pub(super) struct Engine {
     pub(super) stack: Stack<LinkData>,
     pub(super) adapter: Adapter<LinkData>,
     pub(super) session: SessionId,
-    /// Transfers of data that are under way at most when a request is carried out, where that is one by one.
+    /// Maximum number of data transfers in progress when a request is processed, if requests are processed one by one.
     most_dmas: usize,
-    /// Segments that one piece of work sends at most, where it is bounded.
+    /// Maximum number of segments that one piece of work sends, if pieces are bounded.
     pub(super) burst: u32,
     /// How cached data gets from the data cache to the wire.
     transmit: Transmit,
-    /// What the piece of work under way sends when it is done.
+    /// Segments that the piece of work in progress sends when it is done.
     pub(super) outgoing: Vec<Outgoing>,
-    /// When packets arrived that the piece of work under way passes to the host.
+    /// Arrival times of the packets that the piece of work in progress passes to the host.
     pub(super) passed: Vec<Time>,
-    /// Imports and exports that were charged.
+    /// Numbers of imports and exports that were charged.
     moved: (u64, u64),
-    /// Cnum, when load control last looked at it.
+    /// Cnum when load control last ran.
     pub(super) imported: u32,
-    /// Connections that had left for the host when it was last looked whose the packets are that wait.
+    /// Number of connections that had left for the host when the waiting packets were last sorted.
     pub(super) exported: u64,
 }
 
@@ -43,12 +43,12 @@ pub(super) struct Engine {
 #[derive(Debug)]
 pub(super) struct Outgoing {
     pub(super) segment: Segment<Symbolic>,
-    /// For a packet of the host: when it was here.
+    /// Arrival time at the adapter, for a packet of the host.
     pub(super) host_since: Option<Time>,
 }
 
 impl Engine {
-    /// With one application.
+    /// Creates an engine with one application.
     pub(super) fn new(
         experiment: &Experiment,
         number: u8,
@@ -95,7 +95,7 @@ impl Engine {
         })
     }
 
-    /// When one of its timers is due.
+    /// Returns when the next timer is due.
     #[inline]
     pub(super) fn poll_timeout(&self) -> Option<Time> {
         match (self.stack.poll_timeout(), self.adapter.poll_timeout()) {
@@ -104,17 +104,17 @@ impl Engine {
         }
     }
 
-    /// Whether responses that found no room would find some now.
+    /// Reports whether the ring now has space for responses that were held up.
     pub(super) fn may_put(&self, link: &SimulatedLink) -> bool {
         link.has_room_for_responses(self.adapter.queue(self.session))
     }
 
-    /// Whether there is room for the answer to a request.
+    /// Reports whether there is space for the answer to a request.
     pub(super) fn may_answer(&self) -> bool {
         self.adapter.room_for_requests(self.session) > 0
     }
 
-    /// Requests that can be carried out: there is room for their answers, and for the data that the first of them moves.
+    /// Returns the number of requests that can be processed: there is space for their answers, and for the data transfers of the first.
     pub(super) fn room_for_requests(&self, link: &SimulatedLink) -> usize {
         match link.dmas() < self.most_dmas {
             true => self.adapter.room_for_requests(self.session),
@@ -122,7 +122,7 @@ impl Engine {
         }
     }
 
-    /// Does all that is there, frames up to a limit.
+    /// Does all pending work, with a limit on the number of frames.
     pub(super) fn do_all(
         &mut self,
         now: Time,
@@ -151,7 +151,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Runs the timers that are due; gives how many of TCP were.
+    /// Runs the timers that are due. Returns the number of TCP timers that ran.
     pub(super) fn run_timers(&mut self, now: Time) -> usize {
         let is_due = self.stack.poll_timeout().is_some_and(|due| due <= now);
         let ran = match is_due {
@@ -162,13 +162,13 @@ impl Engine {
         ran
     }
 
-    /// A packet waits no more.
+    /// Frees the memory of a packet that no longer waits.
     pub(super) fn free_packet(&mut self, now: Time, packet: &Packet) {
         self.adapter.free_packet(packet.frame_len() as u32);
         self.adapter.settle_memory(now, &mut self.stack);
     }
 
-    /// Whose packet it is: a host's, or none's where TCP here takes it (handoff-policies 2).
+    /// Returns the socket of the host to which a packet belongs, or `None` if the adapter's TCP takes the packet (handoff-policies 2).
     pub(super) fn host_of(
         &mut self,
         now: Time,
@@ -180,7 +180,7 @@ impl Engine {
         self.adapter.host_for(segment.dst)
     }
 
-    /// TCP input, or on to the host if it is of no connection here.
+    /// Passes a packet to TCP, or on to the host if it belongs to no connection here.
     pub(super) fn take_in(
         &mut self,
         now: Time,
@@ -195,7 +195,7 @@ impl Engine {
         self.hand_on(now, since, packet, host, nic);
     }
 
-    /// Gives a packet to the host, or to TCP.
+    /// Passes a packet to the host, or to TCP if `host` is `None`.
     pub(super) fn hand_on(
         &mut self,
         now: Time,
@@ -213,7 +213,8 @@ impl Engine {
         self.stack.handle_segment(now, packet.into_segment());
     }
 
-    /// Packets of the host go to the wire, here since then or just come; those that it forwards are taken in. True when there was one.
+    /// Sends packets of the host, which arrived at `since` or just now; packets that the host forwards go to TCP. Returns true if there was
+    /// a packet.
     pub(super) fn take_packets(
         &mut self,
         now: Time,
@@ -246,7 +247,7 @@ impl Engine {
         any
     }
 
-    /// Sends a segment of TCP; false when it has none.
+    /// Sends a segment of TCP. Returns false if there is none.
     pub(super) fn transmit(&mut self, now: Time, nic: &mut NicProcessor) -> bool {
         let Some((_, segment)) = self.stack.poll_transmit(now) else {
             return false;
@@ -264,7 +265,7 @@ impl Engine {
         true
     }
 
-    /// Charges content that is gathered from the data cache, or copied from there (data-caching 4.3).
+    /// Charges content that is gathered or copied from the data cache (data-caching 4.3).
     fn charge_cached(&self, content: &Symbolic, nic: &mut NicProcessor) {
         nic.meter.run(Task::AppendCache);
         if self.transmit == Transmit::Copy {
@@ -273,7 +274,7 @@ impl Engine {
         }
     }
 
-    /// Charges a part that a packet of the host is put together from, beside its head.
+    /// Charges a part of a packet of the host, other than its head.
     fn charge_part(&self, part: &LinkData, nic: &mut NicProcessor) {
         match part {
             LinkData::Cached(content) => self.charge_cached(content, nic),
@@ -299,7 +300,7 @@ impl Engine {
         debug_assert!(known, "all connections are sockets");
     }
 
-    /// Charges the imports and exports since this was last done.
+    /// Charges the imports and exports since the last call.
     pub(super) fn charge_moves(&mut self, nic: &mut NicProcessor) {
         let stats = self.adapter.stats_of(self.session);
         let moved = (stats.imported, stats.exported);
@@ -313,7 +314,7 @@ impl Engine {
     }
 }
 
-/// Charges what was done with the link.
+/// Charges the operations on the link.
 pub(super) fn charge_link(tally: AdapterTally, nic: &mut NicProcessor) {
     if tally == AdapterTally::default() {
         return;

@@ -1,6 +1,6 @@
-//! Small pieces of work, as the firmware of the handoff papers does them: one frame, one request, one host packet.
+//! Small pieces of work, like those of the firmware of the handoff papers: one frame, one request, one host packet.
 //!
-//! Packets of the host cost what they cost that firmware, descriptors and transfers included: there is no more to be charged for these.
+//! Packets of the host cost what they cost that firmware, including descriptors and transfers, so nothing else is charged for them.
 
 use super::super::super::capture::Taps;
 use super::super::super::nic_processor::NicProcessor;
@@ -12,21 +12,21 @@ use baton_nic::adapter::{Dispatch, Piece, Ready, Transferred};
 use baton_nic::{Meter, Task};
 use baton_wire::Time;
 
-/// What a piece of work was about.
+/// Subject of a piece of work.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Done {
-    /// There was nothing to it.
+    /// There was nothing to do.
     Nothing,
     /// A packet of the host.
     ForHost,
     /// The data cache.
     ForCache,
-    /// Connections on the adapter; so many descriptors of requests were carried out.
+    /// Connections on the adapter; requests with this number of descriptors were processed.
     ForConnections { requests: u32 },
 }
 
 impl Engine {
-    /// Does one piece of work, as the scheduler says; false when there is none.
+    /// Does one piece of work that the scheduler chooses. Returns false if there is none.
     pub(super) fn do_one(
         &mut self,
         now: Time,
@@ -38,7 +38,7 @@ impl Engine {
         if self.poll_timeout().is_some_and(|due| due <= now) || self.may_put(link) {
             dispatch.handle_timers();
         }
-        // What turns out to be nothing costs nothing.
+        // A piece that turns out to be empty costs nothing.
         while let Some(piece) = self.next_piece(dispatch, link) {
             let is_for_tcp = !matches!(piece, Piece::Lookup(_) | Piece::Transmit);
             let done = self.do_piece(now, piece, dispatch, link, (nic, taps))?;
@@ -74,7 +74,7 @@ impl Engine {
         dispatch.next_piece(|_| self.readiness(link), self.stack.may_transmit())
     }
 
-    /// What may be done now for the host.
+    /// Returns the operations that may be done for the host now.
     #[inline]
     pub(super) fn readiness(&self, link: &SimulatedLink) -> Ready {
         Ready {
@@ -115,7 +115,7 @@ impl Engine {
                 self.hand_on(now, since, packet, host, nic);
                 done = Done::ForHost;
             }
-            // If its connection has left since it was looked up, it goes on to the host.
+            // If the packet's connection has left since the lookup, the packet is passed to the host.
             Piece::Receive((since, packet)) => {
                 self.free_packet(now, &packet);
                 let host = self.host_of(now, &packet);
@@ -165,7 +165,7 @@ impl Engine {
         Ok(done)
     }
 
-    /// Where a connection has left for the host, what waits for it here goes after it.
+    /// After a connection has left for the host, forwards the waiting packets of that connection to the host.
     fn sort_again(&mut self, now: Time, dispatch: &mut Dispatch<Received>, nic: &mut NicProcessor) {
         let exported = self.adapter.exported();
         if std::mem::replace(&mut self.exported, exported) != exported {
@@ -174,7 +174,7 @@ impl Engine {
         }
     }
 
-    /// Load control runs when a connection was imported or has left, as it does when a packet has arrived (handoff-policies 3.2).
+    /// Runs load control after a connection was imported or has left, in addition to its runs after packets arrive (handoff-policies 3.2).
     fn control_load(&mut self, now: Time, dispatch: &Dispatch<Received>, nic: &NicProcessor) {
         let imported = self.adapter.imported();
         if std::mem::replace(&mut self.imported, imported) != imported {

@@ -1,4 +1,4 @@
-//! What processors do.
+//! Records the activity of processors.
 
 use super::super::super::host_processor::HostProcessor;
 use super::super::super::meter::NicMeter;
@@ -15,23 +15,23 @@ use std::fs::File;
 pub(super) struct HostTracks {
     processor: Track,
     interrupts: Track,
-    /// As they were after the last piece of work.
+    /// Cycles after the last piece of work.
     pub(super) layers: [Cycles; LAYERS.len()],
     pub(super) interrupts_before: u64,
     pub(super) drops: Counters,
 }
 
-/// Those of a NIC.
+/// The tracks of a NIC.
 pub(super) struct NicTracks {
     processor: Track,
-    /// As they were after the last piece of work.
+    /// Counts after the last piece of work.
     pub(super) counts: [u64; TASKS.len()],
     queues: Counters,
     pub(super) drops: Counters,
 }
 
 impl Recorder {
-    /// The host works for so long. Within a piece of work its layers stand from the wire up, as long as each took in all.
+    /// Records a piece of work of the host. Within the piece, the layers are drawn in order from the wire up, each with its total duration.
     pub(in super::super::super) fn host_works(
         &mut self,
         (now, until): (Time, Time),
@@ -67,7 +67,7 @@ impl Recorder {
         }
     }
 
-    /// A NIC works for so long; so much waits for it then. Its tasks stand in a piece of work as the host's layers do.
+    /// Records a piece of work of a NIC, and the lengths of its queues. Within the piece, its tasks are drawn like the host's layers.
     pub(in super::super::super) fn nic_works(
         &mut self,
         (now, until): (Time, Time),
@@ -135,7 +135,7 @@ impl NicTracks {
     }
 }
 
-/// Divides a stretch of time among parts as they have shares of it.
+/// Divides a span of time among parts in proportion to their shares.
 struct Parts {
     from: Time,
     span: Span,
@@ -158,7 +158,7 @@ impl Parts {
         self.from + Span::from_ps(ps as u64)
     }
 
-    /// That of the next, which has this share.
+    /// Returns the span of the next part, which has this share.
     fn next(&mut self, share: u64) -> (Time, Time) {
         let from = self.at();
         self.done += share;

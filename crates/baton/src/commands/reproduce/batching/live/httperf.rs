@@ -1,4 +1,4 @@
-//! The load: httperf in closed loops, each request on a connection of its own, which the server closes.
+//! The load: httperf in closed loops, with a connection for each request, which the server closes.
 
 use super::LOOK_AGAIN;
 use super::process::Process;
@@ -9,36 +9,36 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A run that takes longer is hopeless.
+/// Maximum duration of a run. A longer run would not end.
 const LONGEST_RUN: Duration = Duration::from_secs(60);
 
-/// What is asked for.
+/// The load to generate.
 #[derive(Debug)]
 pub(super) struct Load {
     pub server: &'static str,
-    /// The file, without the slash before it.
+    /// Path of the file, without the leading slash.
     pub path: String,
-    /// Connections at the same time.
+    /// Simultaneous connections.
     pub connections: u32,
     /// Requests in each loop.
     pub calls: u32,
 }
 
-/// What httperf saw.
+/// Measurements of httperf.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Seen {
     pub replies: u32,
     pub duration_s: f64,
-    /// Mean time from the first byte of the request to the first of the reply, microseconds.
+    /// Mean time from the first byte of the request to the first byte of the reply, microseconds.
     pub response_us: f64,
-    /// Mean time from there to the last byte, microseconds.
+    /// Mean time from the first to the last byte of the reply, microseconds.
     pub transfer_us: f64,
 }
 
-/// Whether there is an httperf.
+/// Checks that httperf is installed.
 ///
 /// # Errors
-/// There is none.
+/// Fails if it is not.
 pub(super) fn is_there() -> Result<(), Failure> {
     let mut command = Command::new("httperf");
     command.arg("--version");
@@ -52,10 +52,10 @@ pub(super) fn is_there() -> Result<(), Failure> {
 }
 
 impl Load {
-    /// Runs it in a network namespace.
+    /// Runs httperf in a network namespace.
     ///
     /// # Errors
-    /// A request without a reply, a run that does not end, an interrupt.
+    /// Fails if a request has no reply, if the run does not end, or if the user interrupts.
     pub fn run(&self, namespace: &str, interrupt: &Interrupt) -> Result<Seen, Failure> {
         let failed = |why: &str| Failure::Failed(format!("httperf: {why}"));
         let folder = tempfile::tempdir().map_err(|error| failed(&error.to_string()))?;
@@ -83,14 +83,14 @@ impl Load {
                 seen.replies
             ))),
             None => {
-                // Ctrl-C is httperf's, too.
+                // httperf receives Ctrl-C, too.
                 interrupt.check()?;
                 Err(failed(words.trim()))
             }
         }
     }
 
-    /// A session is a closed loop; with HTTP/1.0 each of its requests has a connection of its own.
+    /// Returns the command. A session is a closed loop; with HTTP/1.0 each of its requests has a connection of its own.
     fn command(&self, namespace: &str) -> Command {
         let Self {
             server,
@@ -110,9 +110,9 @@ impl Load {
 }
 
 impl Seen {
-    /// What httperf 0.9 prints, with how many errors of which kind.
+    /// Parses the output of httperf 0.9. Also returns the numbers of errors by kind.
     fn parse(words: &str) -> Option<(Self, &str)> {
-        // The first number after these words in a line that begins so.
+        // Finds the first number after `before` in the line that starts with `begin`.
         let number = |begin: &str, before: &str| -> Option<f64> {
             let line = words.lines().find(|line| line.starts_with(begin))?;
             let (_, rest) = line.split_once(before)?;

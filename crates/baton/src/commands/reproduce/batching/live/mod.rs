@@ -1,4 +1,4 @@
-//! The paper's tables, measured: httperf asks a web server for one file, whose TCP is on an adapter, another process.
+//! Measures the paper's tables: httperf requests a file from a web server whose TCP is on an adapter, which is another process.
 
 mod httperf;
 mod process;
@@ -16,30 +16,30 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// What the link is like, each way: the paper's LAN of 100 Mb/s, and a delay that makes the baseline's response time about what it is
-/// in the simulated machine. httperf tells times to 0.1 ms, which is good enough only if they are some milliseconds.
+/// Properties of the link, each way: the paper's LAN of 100 Mb/s, and a delay that makes the baseline's response time similar to that of
+/// the simulated machine. httperf reports times to 0.1 ms, which suffices only if they are some milliseconds.
 const FAULT: &str = "delay=1ms,rate=100mbit,queue=10000";
-/// Runs of each setting, where the user does not say.
+/// Default number of runs of each setting.
 const RUNS: u32 = 3;
-/// Replies in a run by file, where the user does not say.
+/// Default number of replies in a run, by file.
 const REPLIES: [u32; FILES.len()] = [100, 40, 20];
-/// Replies that are not measured, before those that are; no more than of those.
+/// Maximum number of replies before the measured ones; never more than the measured ones.
 const WARMUP_REPLIES: u32 = 10;
-/// Levels of the search, and the parts of the baseline's response time that are its timers. A small search: each try takes seconds.
+/// Levels of the search, and divisors of the baseline's response time for its timers. The search is small because each trial takes seconds.
 const LEVELS: [u32; 3] = [2, 4, 16];
 const TIMER_PARTS: [u32; 2] = [8, 2];
 
-/// This machine.
+/// Measurements on this machine.
 pub(super) struct LiveBench<'a> {
     interrupt: &'a Interrupt,
     runs: u32,
     replies: Option<u32>,
     seed: u64,
-    /// Has the files.
+    /// Folder with the files to serve.
     site: TempDir,
 }
 
-/// What one run of httperf saw, and what crossed meanwhile.
+/// Measurements of httperf in one run, and the bus before and after the run.
 struct Run {
     replies: u32,
     response_us: f64,
@@ -50,10 +50,10 @@ struct Run {
 }
 
 impl<'a> LiveBench<'a> {
-    /// A bench with files to serve.
+    /// Creates a bench with files to serve.
     ///
     /// # Errors
-    /// Something that it needs is missing.
+    /// Fails if something necessary is missing.
     pub fn new(context: &'a Context<'a>) -> Result<Self, Failure> {
         httperf::is_there()?;
         let failed = |error| Failure::Failed(format!("cannot write the files to serve: {error}"));
@@ -85,7 +85,7 @@ impl<'a> LiveBench<'a> {
         let mut stage =
             stage::Stage::set(self.site.path(), trial.settings, self.seed, self.interrupt)?;
         let ask = |stage: &mut stage::Stage, replies: u32| {
-            // As many of each connection.
+            // The same number for each connection.
             let calls = replies.div_ceil(trial.connections);
             let load = httperf::Load {
                 server: stage::ENGINE,
@@ -131,7 +131,7 @@ impl Bench for LiveBench<'_> {
                 }
             })
         };
-        // One at a time: they would disturb each other.
+        // One trial at a time, because they would disturb each other.
         let all = for_all(trials, "settings", 1, self.interrupt, measure)?;
         all.into_iter().collect()
     }
@@ -164,7 +164,8 @@ impl Bench for LiveBench<'_> {
 }
 
 impl Measured {
-    /// Whatever else the machine does makes response times longer, never shorter: the run with the shortest was disturbed least.
+    /// Returns the results of the least disturbed run. Other work on the machine makes response times longer, never shorter, so that this
+    /// is the run with the shortest.
     fn of_least_disturbed(runs: &[Run]) -> Self {
         let shortest = |a: &&Run, b: &&Run| a.response_us.total_cmp(&b.response_us);
         let best = runs.iter().min_by(shortest).expect("there is a run");
@@ -195,12 +196,12 @@ impl Measured {
 }
 
 impl Run {
-    /// DMA operations for each reply.
+    /// Returns the DMA operations for each reply.
     fn crossings(&self) -> f64 {
         let crossings = self.after.crossings.crossings() - self.before.crossings.crossings();
         crossings as f64 / f64::from(self.replies)
     }
 }
 
-/// Longest pause between two looks at something that is to happen.
+/// Maximum pause between two checks of a condition.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);

@@ -1,4 +1,4 @@
-//! A process that goes when it is no longer wanted.
+//! Child processes that end with their owner.
 
 use super::LOOK_AGAIN;
 use crate::failure::Failure;
@@ -10,10 +10,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
-/// A process is given so long to end in order.
+/// Maximum time for an orderly end of a process.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Another process, whose words are kept in a file. It is ended in order when dropped.
+/// Another process, whose output is kept in a file. It is ended in order when dropped.
 #[derive(Debug)]
 pub(super) struct Process {
     name: &'static str,
@@ -22,10 +22,10 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Starts it; what it says goes into a file in `folder`.
+    /// Starts the process; its output goes into a file in `folder`.
     ///
     /// # Errors
-    /// It cannot be started.
+    /// Fails if the process cannot be started.
     pub fn start(
         name: &'static str,
         command: &mut Command,
@@ -40,25 +40,25 @@ impl Process {
         Ok(Self { name, child, words })
     }
 
-    /// Whether it has ended, and how.
+    /// Returns the exit status if the process has ended.
     ///
     /// # Errors
-    /// The system does not say.
+    /// Fails if the system does not report the status.
     pub fn ended(&mut self) -> Result<Option<ExitStatus>, Failure> {
         let name = self.name;
         let ended = self.child.try_wait();
         ended.map_err(|error| Failure::Failed(format!("{name}: {error}")))
     }
 
-    /// What it has said.
+    /// Returns the output so far.
     pub fn words(&self) -> String {
         fs::read_to_string(&self.words).unwrap_or_default()
     }
 
-    /// That it runs.
+    /// Checks that the process is running.
     ///
     /// # Errors
-    /// It has ended, though nobody asked it to.
+    /// Fails if the process has ended unexpectedly.
     pub fn runs(&mut self) -> Result<(), Failure> {
         match self.ended()? {
             Some(status) => Err(self.failure(status)),
@@ -66,7 +66,7 @@ impl Process {
         }
     }
 
-    /// What there is to tell of an end that nobody asked for. Bad input of the other process is bad input here.
+    /// Describes an unexpected end. Bad input of the other process is bad input of this command.
     fn failure(&self, status: ExitStatus) -> Failure {
         let words = self.words();
         let words = words.trim();
@@ -81,15 +81,15 @@ impl Process {
         }
     }
 
-    /// Ends it in order, and waits for that.
+    /// Ends the process in order, and waits for its end.
     ///
     /// # Errors
-    /// It had ended before.
+    /// Fails if the process had ended before.
     pub fn end(mut self) -> Result<(), Failure> {
         self.runs()
     }
 
-    /// Asks it to end; kills it if it does not.
+    /// Asks the process to end, and kills it if it does not.
     fn stop(&mut self) -> io::Result<()> {
         if self.child.try_wait()?.is_some() {
             return Ok(());
@@ -111,7 +111,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Of one that cannot be ended there is nobody to tell.
+        // Errors of a process that cannot be ended are not reported.
         let _ = self.stop();
     }
 }

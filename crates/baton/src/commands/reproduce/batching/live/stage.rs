@@ -1,4 +1,4 @@
-//! The processes that are measured: an adapter on a TAP device, in a network namespace of its own, and a web server on it.
+//! The measured processes: an adapter on a TAP device, in a network namespace of its own, and a web server on the adapter.
 
 use super::process::Process;
 use super::{FAULT, LOOK_AGAIN};
@@ -14,16 +14,16 @@ use tempfile::TempDir;
 
 /// The engine's address.
 pub(super) const ENGINE: &str = "10.9.0.2";
-/// The kernel's end of the link.
+/// Address of the kernel's end of the link.
 const KERNEL: &str = "10.9.0.1/24";
-/// What answers at the control sockets.
+/// Name of the process that answers at the control sockets.
 const SERVER: &str = "`baton live adapter` or `baton live serve`";
-/// The processes are ready within this time.
+/// Maximum time until the processes are ready.
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// What nothing has crossed for so long is at rest; longer than any timer of batching that is tried.
+/// Time without crossings after which the link is at rest; longer than any timer of batching in the search.
 const QUIET: Duration = Duration::from_millis(50);
 
-/// Adapter and web server. They end, and namespace and device go, when this is dropped: the server first.
+/// Adapter and web server. When dropped, both end, the server first, and namespace and device are removed.
 pub(super) struct Stage {
     server: Process,
     adapter: Process,
@@ -33,10 +33,10 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    /// Starts them with these settings, and waits until they are ready to serve the files in `site`.
+    /// Starts both with these settings, and waits until they are ready to serve the files in `site`.
     ///
     /// # Errors
-    /// There is no permission, or one of them does not start; an interrupt.
+    /// Fails without permission, if a process does not start, or if the user interrupts.
     pub fn set(
         site: &Path,
         settings: Settings,
@@ -83,15 +83,15 @@ impl Stage {
         })
     }
 
-    /// Where the clients are.
+    /// Returns the namespace of the clients.
     pub fn namespace(&self) -> &str {
         &self.namespace
     }
 
-    /// What has crossed by the time when nothing crosses any more.
+    /// Waits until nothing crosses any more, and returns the state of the bus.
     ///
     /// # Errors
-    /// The adapter does not answer, or it never rests.
+    /// Fails if the adapter does not answer, or if crossings do not end.
     pub fn quiet(&self) -> Result<BusRow, Failure> {
         let limit = Instant::now() + TIMEOUT;
         let mut before = application(&self.control)?.bus;
@@ -107,7 +107,7 @@ impl Stage {
         Err(Failure::Failed(message.to_owned()))
     }
 
-    /// Why a client failed: by itself, or because one of these two has ended.
+    /// Returns why a client failed: its own failure, or the end of one of the two processes.
     pub fn blame(&mut self, client: Failure) -> Failure {
         let both = self.adapter.runs().and_then(|()| self.server.runs());
         both.err().unwrap_or(client)
@@ -116,14 +116,14 @@ impl Stage {
     /// Ends both.
     ///
     /// # Errors
-    /// One of them had ended before.
+    /// Fails if one of them had ended before.
     pub fn end(self) -> Result<(), Failure> {
         self.server.end()?;
         self.adapter.end()
     }
 }
 
-/// `baton live`, this program.
+/// Returns the command `baton live` of this program.
 fn baton() -> Result<Command, Failure> {
     let program = std::env::current_exe()
         .map_err(|error| Failure::Failed(format!("cannot find this program: {error}")))?;
@@ -142,7 +142,7 @@ fn batching(setting: Setting) -> [String; 4] {
     ]
 }
 
-/// What the adapter tells of its application, the web server.
+/// Returns the adapter's information about its application, the web server.
 fn application(control: &Path) -> Result<ApplicationRow, Failure> {
     let snapshot: Snapshot = serde_json::from_slice(&ask(control, SERVER)?)
         .map_err(|error| Failure::Failed(format!("the adapter's answer: {error}")))?;
@@ -150,7 +150,7 @@ fn application(control: &Path) -> Result<ApplicationRow, Failure> {
     application.ok_or_else(|| Failure::Failed("the web server has left the adapter".to_owned()))
 }
 
-/// Waits until `process` has done what makes `ready` true.
+/// Waits until `ready` is true, as long as `process` runs.
 fn until(
     interrupt: &Interrupt,
     process: &mut Process,

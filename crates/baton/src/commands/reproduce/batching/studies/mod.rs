@@ -1,5 +1,5 @@
-//! The settings that the paper leaves open (batching 2.3, 4 and 5), each with a figure: study files, but for the one that searches among fixed
-//! settings those that adaptive batching has to stand beside.
+//! Studies of the settings that the paper leaves open (batching 2.3, 4 and 5), each with a figure. All are study files, except the
+//! comparison of adaptive batching with the best fixed settings.
 
 mod adaptive;
 
@@ -12,10 +12,10 @@ use baton_report::figure::Size;
 use std::fs;
 use std::path::Path;
 
-/// The study that is code.
+/// The study that is implemented in code.
 const ADAPTIVE: &str = "adaptive";
 
-/// What the user may type, `all` included.
+/// Accepted names, including `all`.
 pub const NAMES: [&str; 9] = [
     "cork",
     "transfer",
@@ -31,13 +31,13 @@ pub const NAMES: [&str; 9] = [
 /// Runs the studies of these names.
 ///
 /// # Errors
-/// A run that fails, a figure that cannot be written, an interrupt.
+/// Fails if a run fails, if a figure cannot be written, or if the user interrupts.
 pub(super) fn run(lab: &Lab<'_>, names: &[String]) -> Result<Outcome, Failure> {
     let asked = |study: &&str| names.iter().any(|name| name == study || name == "all");
     let studies = NAMES.into_iter().filter(|name| *name != "all");
     let studies: Vec<&str> = studies.filter(asked).collect();
     let out = lab.context().batching.out.as_deref();
-    // See that everything can be written before anything long begins.
+    // Check that everything can be written, before any long work.
     let mut pictures = Vec::new();
     if let Some(folder) = out {
         create(folder)?;
@@ -67,7 +67,7 @@ pub(super) fn run(lab: &Lab<'_>, names: &[String]) -> Result<Outcome, Failure> {
     Ok(all)
 }
 
-/// Runs a study file on the machine that was asked for.
+/// Runs a study file on the requested machine.
 fn of_file(lab: &Lab<'_>, name: &str) -> Result<Outcome, Failure> {
     let (context, only) = (lab.context(), lab.context().batching);
     let responses = only.responses;

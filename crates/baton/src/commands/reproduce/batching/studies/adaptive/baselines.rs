@@ -1,16 +1,16 @@
-//! The fixed settings that adaptive batching has to stand beside.
+//! The fixed settings that adaptive batching is compared with.
 
 use crate::commands::reproduce::batching::bench::Measured;
 use crate::commands::reproduce::batching::settings::{Setting, Settings, Sides};
 
 /// Levels.
 pub(super) const LEVELS: [u32; 6] = [2, 4, 8, 16, 32, 128];
-/// Timers, per cent of the machine's; the longest leaves everything to the level.
+/// Timers, per cent of the machine's; with the longest, only the level matters.
 pub(super) const TIMERS_PERCENT: [u32; 5] = [5, 25, 100, 500, 2_000];
-/// So many of the best settings of one side are tried with so many of the other's.
+/// Number of best settings of each side that are combined with those of the other side.
 const BEST: usize = 3;
 
-/// All levels with all timers, on host, adapter and both.
+/// Returns all levels with all timers, on host, adapter and both.
 pub(super) fn every_setting(timer_us: u32) -> Vec<Settings> {
     let mut settings = Vec::new();
     for level in LEVELS {
@@ -23,7 +23,7 @@ pub(super) fn every_setting(timer_us: u32) -> Vec<Settings> {
     settings
 }
 
-/// Host and adapter each at one of its best settings of those that are affordable.
+/// Returns combinations of the best affordable settings of host and adapter.
 pub(super) fn combined(
     fixed: &[(Settings, Measured)],
     is_affordable: impl Fn(&Measured) -> bool,

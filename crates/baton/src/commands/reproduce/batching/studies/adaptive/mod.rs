@@ -1,4 +1,4 @@
-//! Batching that needs no tuning, beside every fixed setting.
+//! Compares batching that needs no tuning with all fixed settings.
 
 mod baselines;
 mod report;
@@ -15,24 +15,24 @@ use baton_sim::config::Experiment;
 
 /// Connections in closed loops.
 const CONNECTIONS: [u32; 5] = [1, 5, 20, 50, 100];
-/// So many with the smallest file only: of the others they would wait for nothing but the wire.
+/// A large number of connections, with the smallest file only: with the others, they would only wait for the wire.
 const MANY: u32 = 1_000;
-/// Replies of each file that are measured, unless the user says how many, and at least so many of each connection: with fewer, what
-/// was fetched before measurement began counts. A large file says as much as several small ones.
+/// Default number of measured replies of each file, and minimum for each connection: with fewer, data that was fetched before the
+/// measurement would count too much. A large file gives as much information as several small ones.
 const REPLIES: [u64; FILES.len()] = [1_000, 200, 50];
 const REPLIES_PER_CONNECTION: u64 = 5;
-/// Fixed rates of the smallest file, per cent of what the baseline does with the most connections.
+/// Fixed rates of the smallest file, per cent of the baseline's rate with the most connections.
 const RATES_PERCENT: [u32; 3] = [1, 50, 90];
-/// More replies than connections, so that each has a share in what is measured.
+/// Replies for each connection, so that every connection takes part in the measurement.
 const LEAST_REPLIES_PER_CONNECTION: u64 = 3;
-/// Response times that differ by less are equal.
+/// Ratio below which response times are equal.
 const EQUAL: f64 = 1.01;
 
 /// A load on the machine.
 struct Workload {
     name: String,
     experiment: Experiment,
-    /// A closed loop of the smallest file: its connections are a point of the figure.
+    /// Whether this is a closed loop of the smallest file, whose connections are a point of the figure.
     drawn: bool,
 }
 
@@ -41,9 +41,9 @@ struct Compared {
     workload: Workload,
     baseline: Measured,
     adaptive: Measured,
-    /// Those of [`every_setting`] in their order, the same of each load.
+    /// Measurements of the settings of [`every_setting`] in order, the same for each load.
     fixed: Vec<(Settings, Measured)>,
-    /// Good settings of one side with good ones of the other.
+    /// Combinations of good settings of both sides.
     combined: Vec<(Settings, Measured)>,
 }
 
@@ -67,7 +67,7 @@ pub(super) fn run(lab: &Lab<'_>) -> Result<Outcome, Failure> {
     })
 }
 
-/// All files with all numbers of connections.
+/// Returns all files with all numbers of connections.
 fn closed_loops(lab: &Lab<'_>) -> Vec<Workload> {
     let mut all = Vec::new();
     for (index, (bytes, size)) in FILES.into_iter().enumerate() {
@@ -85,7 +85,7 @@ fn closed_loops(lab: &Lab<'_>) -> Vec<Workload> {
     all
 }
 
-/// The smallest file at shares of what the machine can do.
+/// Returns the smallest file at shares of the machine's capacity.
 fn fixed_rates(lab: &Lab<'_>, capacity: f64) -> Vec<Workload> {
     let at = |share: u32| {
         let mut experiment = machine(lab, MANY, REPLIES[0]);
@@ -100,8 +100,8 @@ fn fixed_rates(lab: &Lab<'_>, capacity: f64) -> Vec<Workload> {
     RATES_PERCENT.map(at).into()
 }
 
-/// The machine with so many connections. Its timers are exact, those of fixed batching too, whatever they are in truth: otherwise
-/// they would lose by that alone.
+/// Returns the machine with this many connections. Its timers are exact, including those of fixed batching, whatever they are in reality:
+/// otherwise fixed batching would lose by its timers alone.
 fn machine(lab: &Lab<'_>, connections: u32, replies: u64) -> Experiment {
     let mut experiment = with_connections(&lab.machine, connections);
     let least = REPLIES_PER_CONNECTION * u64::from(connections);
@@ -110,7 +110,7 @@ fn machine(lab: &Lab<'_>, connections: u32, replies: u64) -> Experiment {
         None => replies.max(least),
     };
     experiment.run.measured_responses = Some(replies);
-    // The policy learns first.
+    // The policy learns during the warm-up.
     experiment.run.warmup_responses = experiment.run.warmup_responses.max(Some(replies / 3));
     let offload = offload(&mut experiment);
     offload.host.interface.batching.tick_us = 1;
@@ -145,7 +145,7 @@ impl Compared {
         Ok(compared)
     }
 
-    /// Response time and crossings over the baseline's.
+    /// Returns response time and crossings, relative to the baseline's.
     fn ratios(&self, measured: &Measured) -> (f64, f64) {
         (
             measured.response_us.mean / self.baseline.response_us.mean,
@@ -153,12 +153,12 @@ impl Compared {
         )
     }
 
-    /// Whether the response time is no longer than the adaptive one's.
+    /// Returns whether the response time is no longer than with adaptive batching.
     fn is_affordable(&self, measured: &Measured) -> bool {
         measured.response_us.mean <= EQUAL * self.adaptive.response_us.mean
     }
 
-    /// The fixed setting with the fewest crossings of those whose response time is no longer than the adaptive one's.
+    /// Returns the fixed setting with the fewest crossings among those with a response time no longer than with adaptive batching.
     fn best_fixed(&self) -> (Settings, &Measured) {
         let tried = self.fixed.iter().chain(&self.combined);
         std::iter::once((Settings::BASELINE, &self.baseline))
@@ -191,7 +191,7 @@ impl Workload {
     }
 }
 
-/// The machine with so many connections, large enough for them, and a run long enough.
+/// Returns the machine with this many connections, with sufficient sizes and a sufficient length of the run.
 fn with_connections(machine: &Experiment, connections: u32) -> Experiment {
     let mut experiment = machine.clone();
     experiment.clients.connections = connections;

@@ -1,4 +1,4 @@
-//! What the study says: rows for machines, tables and conclusions for people, a figure.
+//! Results of the study: rows for machines, tables and conclusions for people, a figure.
 
 use super::baselines::{LEVELS, TIMERS_PERCENT};
 use super::{Compared, EQUAL};
@@ -8,7 +8,7 @@ use crate::commands::reproduce::{Row, Shown};
 use baton_report::figure::{Line, Panel, Panels};
 use baton_report::{Column, Scale, Table, percent, significant};
 
-/// Crossings that differ by a smaller share of the baseline's are equal.
+/// Share of the baseline's crossings below which differences are ignored.
 const SAME_CROSSINGS: f64 = 0.01;
 
 pub(super) fn rows(all: &[Compared]) -> Vec<Row> {
@@ -72,7 +72,7 @@ pub(super) fn text(lab: &Lab<'_>, all: &[Compared]) -> String {
     )
 }
 
-/// A line for each load: adaptive batching, and the fixed setting that is best for just this load.
+/// Renders a line for each load: adaptive batching, and the best fixed setting for this load.
 fn by_load(lab: &Lab<'_>, all: &[Compared]) -> String {
     let mut table = Table::new(vec![
         Column::words("load"),
@@ -112,7 +112,7 @@ fn by_load(lab: &Lab<'_>, all: &[Compared]) -> String {
     table.render()
 }
 
-/// Who has fewer crossings at no more response time.
+/// The way of batching that has fewer crossings without a longer response time.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Winner {
     Adaptive,
@@ -142,7 +142,7 @@ impl Winner {
     }
 }
 
-/// How one way of batching does on all loads.
+/// Results of one way of batching on all loads.
 struct Everywhere {
     name: String,
     worst_response: f64,
@@ -170,7 +170,7 @@ impl Everywhere {
     }
 }
 
-/// Nobody tunes for each load: one setting for all of them.
+/// Compares single settings that are used for all loads, because nobody tunes for each load.
 fn one_for_all(all: &[Compared]) -> String {
     let adaptive = Everywhere::of("adaptive".to_owned(), all, |c| &c.adaptive);
     let count = all.first().map_or(0, |compared| compared.fixed.len());
@@ -240,7 +240,7 @@ fn conclusions(all: &[Compared]) -> String {
     text
 }
 
-/// Closed loops of the smallest file, over their connections.
+/// Draws closed loops of the smallest file, over their connections.
 pub(super) fn figure(all: &[Compared]) -> Panels {
     let drawn: Vec<&Compared> = all
         .iter()
