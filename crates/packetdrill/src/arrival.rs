@@ -123,11 +123,14 @@ impl World {
         let Some(conn) = self.stack.find(&report.flow) else {
             return;
         };
-        self.note_report(conn, report);
-        // A refusal is counted by the engine; nothing else is to be done about it.
-        let _ = self
-            .stack
-            .handle_path_error(self.now(), &report.flow, report.seq, report.error);
+        let opening = self.stack.state(conn) == State::SynSent;
+        let outcome =
+            self.stack
+                .handle_path_error(self.now(), &report.flow, report.seq, report.error);
+        // The engine counts a refusal; nothing else needs to be done.
+        if outcome.is_ok() {
+            self.note_report(conn, report, opening);
+        }
         self.changed();
     }
 }

@@ -69,7 +69,6 @@ impl Default for Settings {
                 rto_floor: RtoFloor::Variance,
                 rto_max_ms: 120_000,
                 linux: LinuxRules::ALL,
-                answer_unsent_acks: false,
                 ..Config::default()
             },
             congestion: Congestion::Cubic,

@@ -79,6 +79,8 @@ pub(crate) struct Socket {
     pub(crate) nonblocking: bool,
     /// Local end, once it has a port.
     pub(crate) bound: Option<Endpoint>,
+    /// bind(2) set its port (SOCK_BINDPORT_LOCK).
+    pub(crate) keeps_port: bool,
     pub(crate) options: SocketOptions,
     pub(crate) window: ReceiveWindow,
     pub(crate) association: Association,
@@ -116,6 +118,7 @@ impl Socket {
             family,
             nonblocking: false,
             bound: None,
+            keeps_port: false,
             options: SocketOptions::new(settings),
             window: ReceiveWindow::new(settings.receive_buffer, Some(settings.receive_buffer_max)),
             association: Association::Unconnected,

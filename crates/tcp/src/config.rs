@@ -1,6 +1,7 @@
 //! Parameters of an engine.
 
 pub(crate) mod apart;
+mod behind_a_gap;
 mod linux;
 mod mtu_probing;
 
@@ -255,11 +256,10 @@ pub struct Config {
     /// Acknowledge as soon as more than one segment less than `ack_every_segments` is unacknowledged, as Linux does. Otherwise acknowledge
     /// when `ack_every_segments` full segments are unacknowledged.
     pub eager_acks: bool,
-    /// Answer an acknowledgment of what was never sent (RFC 9293 3.10.7.4, fifth). Linux drops it without a word while
-    /// the connection is established.
-    pub answer_unsent_acks: bool,
-    /// Least time between ACKs in answer to segments without data that are not acceptable, ms: keeps two ends from
-    /// answering each other for ever (tcp_invalid_ratelimit of Linux); 0: none.
+    /// Minimum time between ACKs that answer unacceptable segments without data, ms; 0: none. It keeps two ends from answering each other
+    /// for ever (tcp_invalid_ratelimit of Linux).
+    #[serde(with = "behind_a_gap")]
+    #[schemars(with = "u32")]
     pub ack_rate_limit_ms: u32,
     /// Segments acknowledged at once at the start of a connection and after an idle time, before ACKs are delayed
     /// (Linux: 16); 0: none.
@@ -339,7 +339,6 @@ impl Default for Config {
             user_timeout_ms: None,
             challenge_acks_per_second: 1000,
             eager_acks: true,
-            answer_unsent_acks: true,
             ack_rate_limit_ms: 500,
             quick_acks: 16,
             not_sent_low_water: u32::MAX,

@@ -54,6 +54,8 @@ pub struct Essentials<P> {
     pub round_trip: Option<(Span, Span)>,
     /// The congestion window, bytes, if it is known.
     pub congestion_window: Option<u32>,
+    /// The slow start threshold (RFC 5681 3.1), bytes, if the window was ever reduced. Linux reports it, but has no call to set it.
+    pub slow_start_threshold: Option<u32>,
 }
 
 /// Reason why a connection cannot move to another system's TCP now.

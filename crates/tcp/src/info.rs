@@ -68,8 +68,56 @@ impl Limit {
     }
 }
 
-/// Everything that a line of `ss -ti` or Linux's `tcp_info` shows. Sizes are in bytes unless a name says segments. Serialised, times are
-/// whole microseconds, and their names say so.
+/// A timer of a connection, and when it fires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Timer {
+    /// Purpose of the timer.
+    pub kind: TimerKind,
+    /// Time until it fires.
+    #[serde(rename = "after_us", with = "microseconds")]
+    pub after: Span,
+}
+
+/// Purpose of a timer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TimerKind {
+    /// Retransmits unacknowledged data (RFC 6298).
+    Retransmission,
+    /// Retransmits overtaken segments, or probes the tail (RFC 8985).
+    Loss,
+    /// Probes a closed window (RFC 9293 3.8.6.1).
+    WindowProbe,
+    /// Sends paced data.
+    Pacing,
+    /// Sends an acknowledgment (RFC 9293 3.8.6.3).
+    DelayedAck,
+    /// Gives up waiting for the peer's FIN.
+    FinWait,
+    /// Probes a silent peer (RFC 9293 3.8.4).
+    Keepalive,
+    /// Ends TIME-WAIT.
+    TimeWait,
+}
+
+impl TimerKind {
+    /// Its name in tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Retransmission => "retransmission",
+            Self::Loss => "loss",
+            Self::WindowProbe => "window probe",
+            Self::Pacing => "pacing",
+            Self::DelayedAck => "delayed ack",
+            Self::FinWait => "fin-wait",
+            Self::Keepalive => "keepalive",
+            Self::TimeWait => "time-wait",
+        }
+    }
+}
+
+/// Everything that a line of `ss -ti` or Linux's `tcp_info` shows. Sizes are in bytes unless the name says segments. Times are serialized
+/// as whole microseconds, and the serialized names end in `_us`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Info {
     /// State of RFC 9293 3.3.2.
@@ -100,6 +148,9 @@ pub struct Info {
     /// Current retransmission timeout.
     #[serde(rename = "rto_us", with = "microseconds")]
     pub rto: Span,
+    /// The timer that fires first, if any is on.
+    #[serde(default)]
+    pub timer: Option<Timer>,
     /// Longest delay of an acknowledgment.
     #[serde(rename = "ato_us", with = "microseconds")]
     pub ato: Span,
@@ -184,7 +235,20 @@ pub struct Info {
     pub delivery_rate: u64,
 }
 
-/// Lengths of time as tools read them.
+impl Info {
+    /// Serializes the state, with the number of unacknowledged bytes in the send buffer, for [`Info::from_bytes`].
+    pub fn to_bytes(&self, unacknowledged: usize) -> Vec<u8> {
+        postcard::to_stdvec(&(unacknowledged, self)).unwrap_or_default()
+    }
+
+    /// The inverse of [`Info::to_bytes`]. Returns `None` if `bytes` have another format.
+    pub fn from_bytes(bytes: &[u8]) -> Option<(Self, usize)> {
+        let (unacknowledged, info) = postcard::from_bytes(bytes).ok()?;
+        Some((info, unacknowledged))
+    }
+}
+
+/// Serialization of times as whole microseconds.
 mod microseconds {
     use baton_wire::Span;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};

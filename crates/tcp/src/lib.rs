@@ -33,15 +33,18 @@ mod flow_table;
 mod info;
 mod isn;
 mod listener;
+mod memory;
 mod moved;
 mod mtu_search;
 mod path_error;
+mod path_mtus;
 mod payload;
 mod portable;
 mod profiles;
 mod rack;
 mod rate_sampler;
 mod receive_buffer;
+mod remembered;
 mod rtt;
 mod sack;
 mod segment;
@@ -63,14 +66,14 @@ pub use congestion::{
 };
 pub use essentials::{Essentials, NotEssential, WindowScaling};
 pub use fast_open::{FastOpen, FastOpenKey, FastOpenKeys, FastOpenListening};
-pub use info::{CongestionPhase, Info, Limit};
+pub use info::{CongestionPhase, Info, Limit, Timer, TimerKind};
+pub use memory::{Holding, MemoryUse};
 pub use moved::Moved;
 pub use path_error::PathError;
 pub use portable::{DecodeError, Portable, Seal};
 pub use segment::{Outgoing, OutgoingRun, RunLimit, Segment};
 pub use send_buffer::Lent;
 pub use stack::Stack;
-pub use time_wait::PortableTimeWait;
 pub use transmit_times::TransmitTime;
 pub use types::{
     CloseReason, ConnId, Event, Handled, ListenerId, Refusal, Refused, State, Stats, WriteError,

@@ -17,6 +17,24 @@ pub(crate) fn push_joined<P: Payload>(queue: &mut VecDeque<P>, piece: P) {
     queue.push_back(piece);
 }
 
+/// Longest piece that is created by copying, bytes.
+const LONGEST_COPIED: usize = 4096;
+
+/// Appends `next` to `last` by a copy if both are short. Returns false otherwise.
+pub(crate) fn join_short<P: Payload>(last: &mut P, next: &P) -> bool {
+    next.len() < LONGEST_COPIED / 8 && last.len() + next.len() <= LONGEST_COPIED && last.join(next)
+}
+
+/// Does the same as [`push_joined`], but also copies short pieces together to save memory.
+pub(crate) fn push_short<P: Payload>(queue: &mut VecDeque<P>, piece: P) {
+    if !queue
+        .back_mut()
+        .is_some_and(|last| join_short(last, &piece))
+    {
+        push_joined(queue, piece);
+    }
+}
+
 /// Drops the first `count` bytes.
 pub(crate) fn cut_front<P: Payload>(pieces: &mut Pieces<P>, mut count: usize) {
     while count > 0 {

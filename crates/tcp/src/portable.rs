@@ -37,11 +37,7 @@ pub(crate) fn version_for(config: &Config, urgent: bool) -> u16 {
     }
 }
 
-/// Bytes of a connection's control block, data not counted. A host's is about as long (an inpcb and a tcpcb, or a
-/// tcp_sock, are one to two kilobytes).
-const CONTROL_BLOCK_LEN: usize = 1024;
-
-/// Versioned state of one connection, buffers included. Times are *remaining* times, so it holds on any clock.
+/// Versioned state of one connection, buffers included. Times are *remaining* times, so the state is valid on any clock.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Portable<P> {
     /// Format version.
@@ -211,11 +207,6 @@ impl<P: Payload> Portable<P> {
     /// The sequence number of the first byte that was not read.
     pub fn read_to(&self) -> SeqNr {
         self.inner.rx.next - self.unread() as u32
-    }
-
-    /// Bytes of NIC or host memory that holding this connection takes, data not counted.
-    pub fn memory_len(&self) -> usize {
-        CONTROL_BLOCK_LEN
     }
 
     /// Bytes written and not yet acknowledged.

@@ -1,14 +1,22 @@
 //! Received data: in order for the reader, and out of order behind holes (RFC 9293 3.10.7.4, RFC 2018).
 
 use crate::config::apart;
-use crate::payload::{cut_front, push_joined, truncate};
+use crate::memory::PIECE;
+use crate::payload::{cut_front, join_short, push_joined, push_short, truncate};
 use baton_wire::{Payload, Pieces, SackBlock, SackBlocks, SeqNr};
 use std::collections::VecDeque;
 
 /// Most out-of-order ranges; data behind further holes is dropped, and the peer sends it again.
 const MOST_RANGES: usize = 1024;
 
-/// Received data. Its size limit is the window: the connection trims segments before they get here.
+/// Unread pieces that are kept as they came. Further short ones are copied together, because each piece takes memory of its own. A burst
+/// has fewer.
+const MOST_UNREAD_PIECES: usize = 64;
+
+/// Pieces of an out-of-order range that are kept as they came.
+const MOST_PIECES_OF_RANGE: usize = 8;
+
+/// Received data. The window limits its size: the connection trims segments before they get here.
 #[derive(Clone, Debug)]
 pub(crate) struct ReceiveBuffer<P> {
     ready: VecDeque<P>,
@@ -29,6 +37,8 @@ struct OutOfOrder<P> {
     fin: Option<SeqNr>,
     /// Sequence number of the byte announced as urgent, which may not have arrived.
     urgent: SeqNr,
+    /// Memory of the ranges, bytes.
+    memory: u32,
 }
 
 /// A run of sequence numbers without holes.
@@ -80,7 +90,19 @@ impl<P: Payload> ReceiveBuffer<P> {
         self.unconsumed
     }
 
-    /// True when there are holes.
+    /// Memory of in-order data, bytes.
+    pub(crate) fn unread_memory(&self) -> u32 {
+        self.unconsumed + self.ready.len() as u32 * PIECE
+    }
+
+    /// Memory of all data, bytes.
+    #[inline]
+    pub(crate) fn memory(&self) -> u32 {
+        let behind = self.behind.as_ref().map_or(0, |behind| behind.memory);
+        self.unread_memory() + behind
+    }
+
+    /// Reports whether there are holes.
     pub(crate) fn has_holes(&self) -> bool {
         self.behind
             .as_ref()
@@ -103,6 +125,7 @@ impl<P: Payload> ReceiveBuffer<P> {
         if fin {
             if let Some(behind) = &mut self.behind {
                 behind.ranges.clear();
+                behind.memory = 0;
             }
             return Delivered {
                 next: end + 1,
@@ -124,7 +147,10 @@ impl<P: Payload> ReceiveBuffer<P> {
         if len > 0 {
             self.ready_len += len;
             self.unconsumed += len;
-            push_joined(&mut self.ready, piece);
+            match self.ready.len() < MOST_UNREAD_PIECES {
+                true => push_joined(&mut self.ready, piece),
+                false => push_short(&mut self.ready, piece),
+            }
         }
         len
     }
@@ -159,6 +185,7 @@ impl<P: Payload> ReceiveBuffer<P> {
                 next += 1;
             }
         }
+        behind.measure();
         self.behind = Some(behind);
         Delivered { next, fin }
     }
@@ -189,8 +216,10 @@ impl<P: Payload> ReceiveBuffer<P> {
         {
             fin = false;
         }
-        // A FIN that contradicts what came after it says nothing.
-        (len > 0 || fin) && behind.insert(seq, payload, len, fin)
+        // A FIN that contradicts data beyond it does not count.
+        let kept = (len > 0 || fin) && behind.insert(seq, payload, len, fin);
+        behind.measure();
+        kept
     }
 
     /// The number of the byte announced as urgent last; meaningless if none was.
@@ -326,12 +355,15 @@ impl<P: Payload> ReceiveBuffer<P> {
             ready: ready.into(),
             unconsumed,
             behind: used.then(|| {
-                Box::new(OutOfOrder {
+                let mut behind = Box::new(OutOfOrder {
                     ranges,
                     arrivals,
                     fin,
                     urgent: urgent.unwrap_or_default(),
-                })
+                    memory: 0,
+                });
+                behind.measure();
+                behind
             }),
         }
     }
@@ -379,7 +411,17 @@ impl<P: Payload> OutOfOrder<P> {
             arrivals: 0,
             fin: None,
             urgent: SeqNr(0),
+            memory: 0,
         })
+    }
+
+    /// Updates the memory of the ranges.
+    fn measure(&mut self) {
+        let of_range = |range: &Range<P>| {
+            let pieces = range.pieces.len() as u32 + 1;
+            range.end - range.start + pieces * PIECE
+        };
+        self.memory = self.ranges.iter().map(of_range).sum();
     }
 
     /// Merges one segment with the ranges it touches.
@@ -420,12 +462,12 @@ impl<P: Payload> OutOfOrder<P> {
         for range in self.ranges.drain(first..first + touched) {
             if range.start.after(merged.end) {
                 copy_between(&payload, seq, merged.end, range.start, &mut merged.pieces);
-                merged.pieces.extend(range.pieces);
+                extend_short(&mut merged.pieces, range.pieces);
             } else if merged.pieces.is_empty() {
                 merged.start = merged.start.earliest(range.start);
                 merged.pieces = range.pieces;
             } else {
-                merged.pieces.extend(range.pieces);
+                extend_short(&mut merged.pieces, range.pieces);
             }
             merged.end = range.end;
         }
@@ -449,7 +491,21 @@ fn copy_between<P: Payload>(
     let mut part = payload.clone();
     truncate(&mut part, (to - seq) as usize);
     cut_front(&mut part, (from - seq) as usize);
-    out.extend(part);
+    extend_short(out, part);
+}
+
+/// Appends pieces, and joins short ones by a copy once there are many.
+fn extend_short<P: Payload>(pieces: &mut Vec<P>, next: impl IntoIterator<Item = P>) {
+    for piece in next {
+        let many = pieces.len() >= MOST_PIECES_OF_RANGE;
+        if !many
+            || !pieces
+                .last_mut()
+                .is_some_and(|last| join_short(last, &piece))
+        {
+            pieces.push(piece);
+        }
+    }
 }
 
 #[cfg(test)]

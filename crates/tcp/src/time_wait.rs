@@ -6,7 +6,6 @@ use crate::flow_table::hash;
 use baton_wire::{Flags, Flow, Header, Options, SeqNr, Span, Time, Timestamps};
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as Slot;
-use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// Expired entries dropped at each arrival: more than one, so that the queue shrinks.
@@ -25,20 +24,6 @@ pub(crate) struct Remains {
     pub(crate) timestamps: Option<(u32, TimestampClock)>,
     /// 2 MSL.
     pub(crate) duration: Span,
-}
-
-/// A connection in TIME-WAIT that moves to another stack.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct PortableTimeWait {
-    /// The connection, as its owner names it.
-    pub flow: Flow,
-    next: SeqNr,
-    receive_next: SeqNr,
-    window: u16,
-    /// TS.Recent and the reading of the own clock.
-    timestamps: Option<(u32, Span)>,
-    duration: Span,
-    remaining: Span,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -110,23 +95,14 @@ impl TimeWait {
 
     /// Starts TIME-WAIT, or starts it anew.
     pub(crate) fn insert(&mut self, now: Time, remains: Remains) {
-        self.insert_until(now, remains, now + remains.duration);
-    }
-
-    fn insert_until(&mut self, now: Time, remains: Remains, expires: Time) {
         self.remove(&remains.flow);
         self.purge(now);
         let index = self.queue_of(remains.duration);
         let queue = &mut self.queues[index];
-        // One that moved here in the middle of its wait may wait a little longer: order matters more.
-        let expires = queue
-            .entries
-            .back()
-            .map_or(expires, |last| last.expires.max(expires));
         let position = (index as u32, queue.first + queue.entries.len() as u64);
         queue.entries.push_back(Entry {
             remains,
-            expires,
+            expires: now + remains.duration,
             gone: false,
         });
         let Self {
@@ -224,19 +200,17 @@ impl TimeWait {
         flow: &Flow,
         header: &Header,
         sequence_len: u32,
-        may_reopen: bool,
+        listener: Option<bool>,
     ) -> Option<Verdict> {
         let remains = self.get(now, flow)?.remains;
         if header.flags.contains(Flags::RST) {
             return Some(Verdict::Ignore);
         }
-        let fresh_timestamp = match (remains.timestamps, header.options.timestamps) {
-            (Some((recent, _)), Some(arrived)) => (arrived.value.wrapping_sub(recent) as i32) > 0,
-            _ => false,
-        };
         if header.flags.contains(Flags::SYN) && !header.flags.contains(Flags::ACK) {
-            // RFC 6191 2 and RFC 9293 3.10.7.4, first: beyond all that the old incarnation can have sent.
-            if may_reopen && (fresh_timestamp || header.seq.after(remains.receive_next)) {
+            // A SYN with a FIN opens no connection.
+            if !header.flags.contains(Flags::FIN)
+                && listener.is_some_and(|timestamps| remains.are_before(header, timestamps))
+            {
                 self.remove(flow);
                 return Some(Verdict::Reopen {
                     beyond: remains.next,
@@ -244,57 +218,19 @@ impl TimeWait {
             }
             return Some(Verdict::Acknowledge(remains.acknowledgment(now)));
         }
-        if header.flags.contains(Flags::FIN) {
-            // Only a retransmission of the peer's FIN can come; the wait starts anew.
+        let next = header.seq == remains.receive_next;
+        if next && !header.flags.contains(Flags::ACK) {
+            return Some(Verdict::Ignore);
+        }
+        let ends = header.seq + sequence_len == remains.receive_next;
+        if ends && header.flags.contains(Flags::FIN | Flags::ACK) {
+            // The peer repeats its FIN: the wait starts anew.
             self.insert(now, remains);
         }
-        if sequence_len > 0 || header.seq != remains.receive_next {
+        if sequence_len > 0 || !next {
             return Some(Verdict::Acknowledge(remains.acknowledgment(now)));
         }
         Some(Verdict::Ignore)
-    }
-
-    /// Takes an entry out for another stack.
-    pub(crate) fn export(&mut self, now: Time, flow: &Flow) -> Option<PortableTimeWait> {
-        let Entry {
-            remains, expires, ..
-        } = *self.get(now, flow)?;
-        self.remove(flow);
-        Some(PortableTimeWait {
-            flow: *flow,
-            next: remains.next,
-            receive_next: remains.receive_next,
-            window: remains.window,
-            timestamps: remains
-                .timestamps
-                .map(|(recent, clock)| (recent, clock.reading(now))),
-            duration: remains.duration,
-            remaining: expires - now,
-        })
-    }
-
-    /// Puts an entry in.
-    pub(crate) fn import(&mut self, now: Time, moved: PortableTimeWait) {
-        let PortableTimeWait {
-            flow,
-            next,
-            receive_next,
-            window,
-            timestamps,
-            duration,
-            remaining,
-        } = moved;
-        let timestamps =
-            timestamps.map(|(recent, reading)| (recent, TimestampClock::showing(now, reading)));
-        let remains = Remains {
-            flow,
-            next,
-            receive_next,
-            window,
-            timestamps,
-            duration,
-        };
-        self.insert_until(now, remains, now + remaining);
     }
 
     /// Asserts its invariants.
@@ -328,6 +264,21 @@ impl TimeWait {
 }
 
 impl Remains {
+    /// Reports whether a SYN is beyond everything that the old incarnation can have sent (RFC 6191 2). `timestamps` says whether the new
+    /// one would use timestamps.
+    fn are_before(&self, syn: &Header, timestamps: bool) -> bool {
+        let later = syn.seq.after(self.receive_next);
+        let recent = self.timestamps.map(|(recent, _)| recent);
+        match (recent, syn.options.timestamps) {
+            (Some(recent), Some(arrived)) if timestamps => {
+                let distance = arrived.value.wrapping_sub(recent) as i32;
+                distance > 0 || (distance == 0 && later)
+            }
+            (None, Some(_)) => timestamps || later,
+            _ => later,
+        }
+    }
+
     /// The acknowledgment of the peer's FIN.
     pub(crate) fn acknowledgment(&self, now: Time) -> Header {
         let timestamps = self.timestamps.map(|(recent, clock)| Timestamps {

@@ -131,6 +131,8 @@ pub enum Refusal {
     DataAfterClose,
     /// An ACK to a listener that is not the answer to a SYN cookie of ours (RFC 4987 3.6).
     BadCookie,
+    /// The connection's user holds too much memory for the segment's data, or for another connection.
+    NoMemory,
 }
 
 /// How written data relates to data that is written later.
@@ -153,8 +155,8 @@ pub enum WriteError {
 }
 
 impl Refusal {
-    /// All of them.
-    pub const ALL: [Self; 14] = [
+    /// All reasons.
+    pub const ALL: [Self; 15] = [
         Self::NoConnection,
         Self::BacklogFull,
         Self::OutOfWindow,
@@ -169,6 +171,7 @@ impl Refusal {
         Self::NoTimestamp,
         Self::DataAfterClose,
         Self::BadCookie,
+        Self::NoMemory,
     ];
 
     /// Its name in tables and tests.
@@ -188,6 +191,7 @@ impl Refusal {
             Self::NoTimestamp => "no-timestamp",
             Self::DataAfterClose => "data-after-close",
             Self::BadCookie => "bad-cookie",
+            Self::NoMemory => "no-memory",
         }
     }
 }

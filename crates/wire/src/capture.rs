@@ -2,9 +2,12 @@
 
 use crate::Time;
 use pcap_file::pcapng::PcapNgWriter;
-use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
+use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
 use pcap_file::pcapng::blocks::interface_description::{
     InterfaceDescriptionBlock, InterfaceDescriptionOption,
+};
+use pcap_file::pcapng::blocks::interface_statistics::{
+    InterfaceStatisticsBlock, InterfaceStatisticsOption,
 };
 use pcap_file::{DataLink, PcapError};
 use std::borrow::Cow;
@@ -13,6 +16,21 @@ use std::time::Duration;
 
 /// Timestamps count units of 10^-9 s (option `if_tsresol`).
 const RESOLUTION_NS: u8 = 9;
+
+/// Directions in the option `epb_flags`.
+const INBOUND: u32 = 1;
+const OUTBOUND: u32 = 2;
+
+/// Metadata of a captured frame in addition to its time and bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FrameNotes<'a> {
+    /// Whether the frame was received rather than sent; `None` if unknown.
+    pub is_inbound: Option<bool>,
+    /// A comment for people.
+    pub comment: Option<&'a str>,
+    /// Number of frames lost before this frame.
+    pub lost_before: u64,
+}
 
 /// Writes the Ethernet frames of one interface to a file.
 ///
@@ -65,6 +83,20 @@ impl<W: Write> CaptureWriter<W> {
     /// # Errors
     /// When the writer fails.
     pub fn write_frame(&mut self, at: Time, frame: &[u8], original_len: usize) -> io::Result<()> {
+        self.write_noted(at, frame, original_len, FrameNotes::default())
+    }
+
+    /// Adds a frame with metadata; see [`CaptureWriter::write_frame`].
+    ///
+    /// # Errors
+    /// When the writer fails.
+    pub fn write_noted(
+        &mut self,
+        at: Time,
+        frame: &[u8],
+        original_len: usize,
+        notes: FrameNotes<'_>,
+    ) -> io::Result<()> {
         debug_assert!(
             original_len >= frame.len(),
             "no more is kept than there was"
@@ -74,16 +106,61 @@ impl<W: Write> CaptureWriter<W> {
             timestamp: self.epoch + Duration::from_nanos(at.as_ps() / 1000),
             original_len: u32::try_from(original_len).unwrap_or(u32::MAX),
             data: Cow::Borrowed(frame),
-            options: Vec::new(),
+            options: options_of(notes),
         };
         self.file.write_pcapng_block(block).map_err(io_error)?;
         Ok(())
     }
 
-    /// Gives the writer back.
+    /// Ends the capture of an interface with its total number of frames, and the number of lost frames.
+    ///
+    /// # Errors
+    /// When the writer fails.
+    pub fn write_totals(&mut self, at: Time, frames: u64, lost: u64) -> io::Result<()> {
+        let at_ns = (self.epoch + Duration::from_nanos(at.as_ps() / 1000)).as_nanos() as u64;
+        let block = InterfaceStatisticsBlock {
+            interface_id: 0,
+            // The format stores the upper half first in either byte order; the library does not do this here.
+            timestamp: match cfg!(target_endian = "little") {
+                true => at_ns.rotate_left(32),
+                false => at_ns,
+            },
+            options: vec![
+                InterfaceStatisticsOption::IsbIfRecv(frames),
+                InterfaceStatisticsOption::IsbIfDrop(lost),
+            ],
+        };
+        self.file.write_pcapng_block(block).map_err(io_error)?;
+        Ok(())
+    }
+
+    /// Returns the writer.
+    pub fn get_mut(&mut self) -> &mut W {
+        self.file.get_mut()
+    }
+
+    /// Returns the writer and drops the rest.
     pub fn into_inner(self) -> W {
         self.file.into_inner()
     }
+}
+
+fn options_of(notes: FrameNotes<'_>) -> Vec<EnhancedPacketOption<'_>> {
+    let FrameNotes {
+        is_inbound,
+        comment,
+        lost_before,
+    } = notes;
+    let mut options = Vec::new();
+    options.extend(comment.map(|text| EnhancedPacketOption::Comment(Cow::Borrowed(text))));
+    options.extend(is_inbound.map(|is_inbound| {
+        let direction = if is_inbound { INBOUND } else { OUTBOUND };
+        EnhancedPacketOption::Flags(direction)
+    }));
+    if lost_before > 0 {
+        options.push(EnhancedPacketOption::DropCount(lost_before));
+    }
+    options
 }
 
 fn io_error(error: PcapError) -> io::Error {

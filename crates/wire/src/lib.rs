@@ -11,7 +11,6 @@ mod decode;
 mod encode;
 mod fast_open;
 mod flow;
-mod frame_pool;
 mod header;
 mod lower;
 mod options;
@@ -25,13 +24,12 @@ mod timestamping;
 pub use arrival_times::ArrivalTimes;
 pub use buffer::Buffer;
 #[cfg(feature = "capture")]
-pub use capture::CaptureWriter;
+pub use capture::{CaptureWriter, FrameNotes};
 pub use checksum::Checksum;
 pub use decode::{TcpPart, decode_frame, decode_packet, decode_tcp};
 pub use encode::{Cut, encode_frame, encode_link, encode_packet, encode_pieces, encode_run};
 pub use fast_open::{FastOpenCookie, FastOpenOption, NoCookie};
 pub use flow::{Endpoint, Flow};
-pub use frame_pool::FramePool;
 pub use header::{
     ETHERNET_OVERHEAD, Ecn, Flags, Header, Options, SackBlock, Timestamps, frame_len, line_len,
 };

@@ -1,7 +1,7 @@
 //! The data of connections. Live connections carry reference-counted bytes, simulated ones a symbolic range: no copies, yet every delivered
 //! byte can be compared with what was sent.
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 use std::fmt::Debug;
@@ -21,6 +21,11 @@ pub trait Payload: Clone + Debug + PartialEq {
 
     /// Appends `next` if it continues this run without a copy; otherwise leaves both alone and returns false.
     fn try_append(&mut self, next: &Self) -> bool;
+
+    /// Appends `next`, if necessary by copying both into a single allocation; returns false if that is impossible.
+    fn join(&mut self, next: &Self) -> bool {
+        self.try_append(next)
+    }
 }
 
 impl Payload for Bytes {
@@ -34,6 +39,18 @@ impl Payload for Bytes {
 
     fn try_append(&mut self, _next: &Self) -> bool {
         false
+    }
+
+    fn join(&mut self, next: &Self) -> bool {
+        let own = std::mem::take(self).try_into_mut();
+        let mut whole = own.unwrap_or_else(|shared| {
+            let mut copy = BytesMut::with_capacity(shared.len() + next.len());
+            copy.extend_from_slice(&shared);
+            copy
+        });
+        whole.extend_from_slice(next);
+        *self = whole.freeze();
+        true
     }
 }
 

@@ -1,7 +1,8 @@
 //! Capture files can be read back, by the library and by Wireshark.
 
 use baton_wire::{
-    CaptureWriter, Ecn, Endpoint, Flags, Header, Link, Packet, SeqNr, Span, Time, encode_frame,
+    CaptureWriter, Ecn, Endpoint, Flags, FrameNotes, Header, Link, Packet, SeqNr, Span, Time,
+    encode_frame,
 };
 use pcap_file::pcapng::{Block, PcapNgReader};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -71,6 +72,48 @@ fn a_capture_holds_what_was_written() {
     }
     assert_eq!((packets[2].data.len(), packets[2].original_len), (54, 1514));
     assert_eq!(packets[1].timestamp, Duration::from_nanos(3_000_000_018));
+}
+
+#[test]
+fn notes_and_totals_stand_in_options() {
+    let mut writer = CaptureWriter::new(Vec::new(), "server0").expect("memory takes all");
+    let frame = &frames()[0];
+    let notes = FrameNotes {
+        is_inbound: Some(false),
+        comment: Some("sent by the adapter"),
+        lost_before: 3,
+    };
+    writer
+        .write_noted(moment(0), frame, frame.len(), notes)
+        .expect("memory takes all");
+    let at = moment(1);
+    writer.write_totals(at, 4, 3).expect("memory takes all");
+    let file = writer.into_inner();
+    let mut reader = PcapNgReader::new(file.as_slice()).expect("it is a capture");
+    let mut options = Vec::new();
+    while let Some(block) = reader.next_block() {
+        options.push(match block.expect("blocks are whole") {
+            Block::EnhancedPacket(packet) => format!("{:?}", packet.options),
+            Block::InterfaceStatistics(totals) => format!("{:?}", totals.options),
+            _ => continue,
+        });
+    }
+    let expected = [
+        r#"[Comment("sent by the adapter"), Flags(2), DropCount(3)]"#,
+        "[IsbIfRecv(4), IsbIfDrop(3)]",
+    ];
+    assert_eq!(options, expected);
+    // Block type, length and interface come before the upper half of the time.
+    let totals = file.len() - (3 * 4 + 8 + 12 + 12 + 4 + 4);
+    let word = |at: usize| {
+        u64::from(u32::from_ne_bytes(
+            file[at..at + 4].try_into().expect("four"),
+        ))
+    };
+    assert_eq!(
+        word(totals + 12) << 32 | word(totals + 16),
+        at.as_ps() / 1000
+    );
 }
 
 /// Runs only where tshark is installed.

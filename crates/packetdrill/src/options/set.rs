@@ -9,8 +9,8 @@ use crate::world::World;
 use baton_wire::Timestamping;
 use libc::c_int;
 
-/// SO_SNDBUF and SO_RCVBUF without privilege: at most this, before doubling (wmem_max, rmem_max).
-const LARGEST_ASKED_BUFFER: u32 = 212_992;
+/// Largest SO_SNDBUF and SO_RCVBUF without privilege, before doubling (wmem_max, rmem_max of Linux 6.18).
+const LARGEST_ASKED_BUFFER: u32 = 4 << 20;
 /// SOCK_MIN_SNDBUF and SOCK_MIN_RCVBUF.
 const LEAST_SEND_BUFFER: u32 = 4608;
 const LEAST_RECEIVE_BUFFER: u32 = 2304;

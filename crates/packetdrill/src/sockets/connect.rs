@@ -193,6 +193,7 @@ impl World {
         socket.association = Association::Unconnected;
         socket.deferred = None;
         socket.error = None;
+        socket.bound = socket.bound.filter(|_| socket.keeps_port);
         (socket.receive_shut, socket.send_shut, socket.finished) = (false, false, false);
         socket.received = Default::default();
         socket.mark = None;

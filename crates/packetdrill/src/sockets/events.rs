@@ -1,6 +1,6 @@
 //! Effects of the engine's events on sockets and on threads that wait for them.
 
-use super::{Ready, SocketId, TcpState};
+use super::{Ready, SocketId};
 use crate::errno::Errno;
 use crate::icmp::Report;
 use crate::world::World;
@@ -106,8 +106,8 @@ impl World {
         let soft = socket.soft_error;
         socket.error = match reason {
             CloseReason::Normal | CloseReason::Aborted => socket.error,
-            // A reset after the peer's FIN is a broken pipe.
-            CloseReason::Reset if socket.finished => Some(Errno(libc::EPIPE)),
+            // A reset after the peer's FIN is a broken pipe if the socket could still write.
+            CloseReason::Reset if socket.finished && !socket.send_shut => Some(Errno(libc::EPIPE)),
             CloseReason::Reset => Some(Errno(libc::ECONNRESET)),
             CloseReason::Refused => Some(Errno(libc::ECONNREFUSED)),
             CloseReason::TimedOut => Some(soft.unwrap_or(Errno(libc::ETIMEDOUT))),
@@ -125,15 +125,14 @@ impl World {
         self.wake(id, Ready::ALL);
     }
 
-    /// The network reported something: what it is called, if it should come to be told (ip(7), IP_RECVERR).
-    pub(crate) fn note_report(&mut self, conn: ConnId, report: &Report) {
+    /// Records the error number of an ICMP error, and makes the next call report it if the socket requests that (ip(7), IP_RECVERR).
+    pub(crate) fn note_report(&mut self, conn: ConnId, report: &Report, opening: bool) {
         let Some(&id) = self.owners.get(&conn) else {
             return;
         };
         if matches!(report.error, PathError::FragmentationNeeded { .. }) {
             return;
         }
-        let opening = self.tcp_state(id) == TcpState::SynSent;
         let socket = &mut self.sockets[id];
         socket.soft_error = Some(report.errno);
         if socket.options.report_errors && !opening {

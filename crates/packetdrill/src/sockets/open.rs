@@ -53,6 +53,7 @@ impl World {
         if local.addr.is_multicast() {
             return Err(Errno(libc::EADDRNOTAVAIL));
         }
+        let keeps_port = local.port != 0;
         if local.port == 0 {
             local.port = self.ephemeral_port().ok_or(Errno(libc::EADDRINUSE))?;
         } else if self.is_taken(id, local) {
@@ -61,7 +62,8 @@ impl World {
         if !local.addr.is_unspecified() {
             self.learn_address(local.addr);
         }
-        self.sockets[id].bound = Some(local);
+        let socket = &mut self.sockets[id];
+        (socket.bound, socket.keeps_port) = (Some(local), keeps_port);
         Ok(())
     }
 

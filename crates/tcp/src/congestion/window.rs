@@ -114,7 +114,12 @@ impl CongestionWindow {
         }
     }
 
-    /// Extra room while the first duplicate ACKs come in (limited transmit, RFC 3042).
+    /// Sets ssthresh to at least two segments (RFC 5681 3.1).
+    pub(crate) fn set_threshold(&mut self, bytes: u32, smss: u32) {
+        self.size.threshold = bytes.clamp(2 * smss, LARGEST_WINDOW);
+    }
+
+    /// Bytes that may be sent beyond the window during the first duplicate ACKs (limited transmit, RFC 3042).
     pub(crate) fn limited_transmit(&self, smss: u32, threshold: u32) -> u32 {
         match self.phase {
             Phase::Open => smss * u32::from(self.duplicates).min(threshold - 1),

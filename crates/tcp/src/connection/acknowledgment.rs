@@ -57,6 +57,8 @@ impl<P: Payload> Connection<P> {
         }
         self.send_syn_data_again(cx, refused);
         self.start_keepalive(cx.now, cx.config);
+        // Data may have come with a simultaneous SYN.
+        effects.readable = !fast && self.receive.ready_len() > 0;
         effects.established = true;
         effects.new_ack = true;
     }
@@ -72,10 +74,7 @@ impl<P: Payload> Connection<P> {
         let ack = header.ack;
         // RFC 5961 5.2: neither beyond what was sent nor older than any window.
         if ack.after(self.tx.max) || ack.before(self.tx.una - self.tx.largest_window) {
-            let unsent = ack.after(self.tx.max) && self.state == State::Established;
-            if !unsent || cx.config.answer_unsent_acks {
-                self.challenge(cx);
-            }
+            self.challenge(cx);
             return Err(Refusal::BadAck);
         }
         self.timers.unanswered = 0;
@@ -84,7 +83,7 @@ impl<P: Payload> Connection<P> {
             self.overtaken_ack(cx, header);
             return Ok(());
         }
-        let window = u32::from(header.window) << self.options.send_shift;
+        let window = self.window_of(header);
         if self.expects_nothing(header) {
             self.update_window(header, window);
             let now = self.clock.moment(cx.now);
@@ -355,7 +354,16 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// SND.WND, unless the segment is older than the one that set it.
+    /// SEG.WND, which is not scaled in a SYN (RFC 7323 2.2).
+    pub(super) fn window_of(&self, header: &Header) -> u32 {
+        let shift = match header.flags.contains(Flags::SYN) {
+            true => 0,
+            false => self.options.send_shift,
+        };
+        u32::from(header.window) << shift
+    }
+
+    /// Updates SND.WND, unless the segment is older than the one that last set it.
     #[inline]
     pub(super) fn update_window(&mut self, header: &Header, window: u32) {
         let tx = &mut self.tx;
@@ -369,12 +377,12 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// TS.Recent (RFC 7323 4.3).
-    pub(super) fn take_timestamp(&mut self, now: Time, header: &Header) {
+    /// Updates TS.Recent (RFC 7323 4.3) from a segment that began at `start` before it was trimmed.
+    pub(super) fn take_timestamp(&mut self, now: Time, header: &Header, start: SeqNr) {
         if let (true, Some(timestamps)) = (self.options.timestamps, header.options.timestamps) {
             let newer = timestamps.value.wrapping_sub(self.options.recent) as i32 >= 0
                 || self.recent_at.elapsed(now) > RECENT_VALID;
-            if newer && header.seq.at_or_before(self.rx.last_ack) {
+            if newer && start.at_or_before(self.rx.last_ack) {
                 self.options.recent = timestamps.value;
                 self.recent_at = Past::at(now);
             }

@@ -157,6 +157,7 @@ impl<P: Payload> Connection<P> {
             IpAddr::V6(_) => DEFAULT_MSS_V6,
         };
         let mss = mss.unwrap_or(default_mss).min(config.mss);
+        let mss = mss.min(self.options.path_mss);
         (mss.saturating_sub(OPTION_ROOM).into(), option)
     }
 
@@ -294,6 +295,20 @@ impl<P: Payload> Connection<P> {
         Ok(())
     }
 
+    /// Keeps the data of a simultaneous SYN until the connection is open (RFC 9293 3.10.7.3, fourth; 3.5). If this end asked for Fast
+    /// Open, drops the data as Linux does, so that the peer sends it again.
+    pub(super) fn keep_text_of_syn(&mut self, cx: &Context<'_>, data: &mut Pieces<P>) {
+        if !self.asks_fast_open() && !self.wants_no_data() {
+            self.take_syn_data(cx.now, cx.config, data, false);
+            self.rx.edge = self.rx.next;
+        }
+    }
+
+    /// Reports whether such data waits.
+    pub(super) fn holds_syn_text(&self) -> bool {
+        self.state == State::SynReceived && self.marks.contains(Marks::PEER_SYN_DATA)
+    }
+
     fn remember_server(&self, cx: &mut Context<'_>, options: &Options, sent: u32, acked: u32) {
         let given = options
             .fast_open
@@ -345,7 +360,8 @@ impl<P: Payload> Connection<P> {
         if self.tx.una != self.tx.iss || (passive && self.tx.max.after(first)) {
             return Err("before the handshake is complete only the SYN was sent");
         }
-        if self.state == State::SynReceived && self.rx.next != self.rx.irs + 1 {
+        let next = self.rx.irs + 1;
+        if self.state == State::SynReceived && !self.holds_syn_text() && self.rx.next != next {
             return Err("before the handshake is complete only a SYN was received");
         }
         Ok(())

@@ -52,8 +52,8 @@ impl<P: Payload> Connection<P> {
         })
     }
 
-    /// What the network told: data and options that a segment may hold.
-    fn told_path_room(&self) -> u16 {
+    /// Bytes of data and options that a segment may hold according to the network.
+    pub(super) fn told_path_room(&self) -> u16 {
         let search = self.search.as_ref();
         search.map_or(self.options.path_mss, |search| search.told)
     }
@@ -85,6 +85,7 @@ impl<P: Payload> Connection<P> {
             send_shift: self.options.send_shift,
             receive_shift: self.options.receive_shift,
             rto: self.rtt.rto(config),
+            timer: self.timers.first(now),
             ato: Span::from_ms(config.delayed_ack_ms.into()),
             send_mss: self.smss(),
             receive_mss: self.rx.largest_segment.into(),

@@ -7,6 +7,7 @@ use super::{
 };
 use crate::clock::Past;
 use crate::config::Config;
+use crate::memory::PIECE;
 use crate::payload::{cut_front, truncate};
 use crate::segment::Segment;
 use crate::types::{CloseReason, Refusal, State};
@@ -15,6 +16,18 @@ use std::net::IpAddr;
 
 /// Time after which TS.Recent is no longer valid (RFC 7323 5.5).
 pub(super) const RECENT_VALID: Span = Span::from_secs(24 * 24 * 3600);
+
+/// Where a segment lies relative to the window.
+#[derive(Clone, Copy, PartialEq)]
+enum Fit {
+    /// Within it.
+    Whole,
+    /// Partly outside; the parts outside were cut off.
+    Cut,
+    /// Before it, without data. The segment is answered as the RFC wants, but its ACK counts: otherwise two ends that both lost the
+    /// other's last ACKs would answer each other for ever.
+    Old,
+}
 
 impl<P: Payload> Connection<P> {
     /// Processes a segment of this connection that is not as predicted, and takes its data. The segment is passed by reference
@@ -68,15 +81,13 @@ impl<P: Payload> Connection<P> {
         }
         self.take_syn(cx.now, header, cx.config);
         if acks {
-            let asked = self.asks_fast_open();
             self.rx.edge = self.rx.next + u32::from(self.syn_window(cx.config));
             self.establish(cx, header, effects);
-            if asked {
-                self.take_answer_text(cx, header, payload, effects)?;
-            }
+            self.take_answer_text(cx, header, payload, effects)?;
             self.owe_ack();
         } else {
             // Simultaneous open: the SYN goes again, with an ACK (RFC 9293 3.5).
+            self.keep_text_of_syn(cx, payload);
             self.state = State::SynReceived;
             self.tx.next = self.tx.iss;
         }
@@ -138,28 +149,31 @@ impl<P: Payload> Connection<P> {
             payload,
             ..
         } = segment;
-        if self.state == State::SynReceived
-            && header.flags.contains(Flags::SYN)
-            && header.seq == self.rx.irs
-        {
-            self.syn_again(cx.config, header)?;
-        }
-        let mut fin = header.flags.contains(Flags::FIN);
         let urgent_end = urgent_end(header);
-        self.check_timestamp(cx, header, payload)?;
-        let current = self.check_sequence(cx, header, payload, &mut fin)?;
-        if header.flags.contains(Flags::RST) {
-            return self.take_reset(cx, header.seq, effects);
+        let is_syn = header.flags & (Flags::SYN | Flags::RST) == Flags::SYN;
+        let again = is_syn && self.state == State::SynReceived && header.seq == self.rx.irs;
+        if again {
+            self.syn_again(cx.config, header, payload)?;
         }
-        if header.flags.contains(Flags::SYN) {
-            // Challenge ACK (RFC 5961 4.2).
+        let start = header.seq;
+        let mut fin = header.flags.contains(Flags::FIN);
+        if is_syn && !again {
+            // Challenge ACK, whatever else the segment holds: its sender may have lost the connection (RFC 5961 4.2).
             self.challenge(cx);
             return Err(Refusal::SynInConnection);
+        }
+        self.check_timestamp(cx, header, payload)?;
+        let fit = self.check_sequence(cx, header, payload, &mut fin)?;
+        if header.flags.contains(Flags::RST) {
+            return self.take_reset(cx, header.seq, effects);
         }
         if !header.flags.contains(Flags::ACK) {
             return Err(Refusal::NoAck);
         }
         if self.state == State::SynReceived {
+            if fit == Fit::Old {
+                return Err(Refusal::OutOfWindow);
+            }
             let first = self.tx.iss + 1;
             if header.ack.before(first) || header.ack.after(self.tx.max.latest(first)) {
                 effects.reset = Some(Box::new(reset_for_ack(header.ack)));
@@ -168,7 +182,7 @@ impl<P: Payload> Connection<P> {
             self.establish(cx, header, effects);
             self.update_first_window(header);
         }
-        let carries = !current || !payload.is_empty() || effects.established;
+        let carries = fit == Fit::Old || !payload.is_empty() || effects.established;
         if !payload.is_empty() {
             self.take_congestion_mark(cx, *ecn, header.flags);
         }
@@ -176,24 +190,31 @@ impl<P: Payload> Connection<P> {
         // Only now: a segment whose ACK is not acceptable may come from anybody.
         self.last_received_at = Past::at(cx.now);
         self.timers.keepalive_probes = 0;
-        self.take_timestamp(cx.now, header);
+        if fit != Fit::Old {
+            self.take_timestamp(cx.now, header, start);
+        }
         if let Some(end) = urgent_end
             && effects.end.is_none()
         {
             self.take_urgent(end, effects);
         }
         if effects.end.is_none() {
-            return self.take_text(cx, header, payload, fin, effects);
+            self.take_text(cx, header, payload, fin, start, effects)?;
+            if fit == Fit::Cut {
+                self.owe_ack();
+            }
         }
         Ok(())
     }
 
-    /// The SYN again while the handshake is under way. Alone: our answer was lost. With an ACK: simultaneous open, and
-    /// what follows the SYN counts (RFC 9293 3.5, figure 7).
-    fn syn_again(&mut self, config: &Config, header: &mut Header) -> Result<(), Refusal> {
-        if header.flags.contains(Flags::RST) {
-            return Ok(());
-        }
+    /// Processes a repeated SYN during the handshake. Without an ACK our answer was lost; with an ACK it is a simultaneous
+    /// open, and what follows the SYN counts (RFC 9293 3.5, figure 7).
+    fn syn_again(
+        &mut self,
+        config: &Config,
+        header: &mut Header,
+        payload: &mut Pieces<P>,
+    ) -> Result<(), Refusal> {
         self.notification.take_syn_again(header.flags);
         if header.flags.contains(Flags::ACK) && !self.marks.contains(Marks::PASSIVE) {
             if self.tx.max.after(self.tx.iss + 1) {
@@ -202,8 +223,13 @@ impl<P: Payload> Connection<P> {
                 self.note_duplicate(config, syn, syn + 1);
                 self.owe_ack();
             }
-            header.flags.remove(Flags::SYN);
             header.seq += 1;
+            let len: u32 = payload.iter().map(|piece| piece.len() as u32).sum();
+            let known = self.rx.next - header.seq;
+            if len >= known || !header.flags.contains(Flags::FIN) {
+                cut_front(payload, known.min(len) as usize);
+                header.seq = self.rx.next;
+            }
             return Ok(());
         }
         self.send_syn_again();
@@ -211,7 +237,7 @@ impl<P: Payload> Connection<P> {
     }
 
     fn update_first_window(&mut self, header: &Header) {
-        self.tx.window = u32::from(header.window) << self.options.send_shift;
+        self.tx.window = self.window_of(header);
         self.tx.largest_window = self.tx.largest_window.max(self.tx.window);
         self.tx.window_seq = header.seq;
         self.tx.window_ack = header.ack;
@@ -248,11 +274,16 @@ impl<P: Payload> Connection<P> {
         header: &mut Header,
         payload: &mut Pieces<P>,
         fin: &mut bool,
-    ) -> Result<bool, Refusal> {
+    ) -> Result<Fit, Refusal> {
         let (flags, seq) = (header.flags, &mut header.seq);
         let (next, edge) = (self.rx.next, self.rx.edge.latest(self.rx.next));
+        if flags.contains(Flags::RST) {
+            // Only its sequence number counts, whatever it carries, and the edge is outside (RFC 5961 3.2).
+            let inside = *seq == next || (seq.after(next) && seq.before(edge));
+            return inside.then_some(Fit::Whole).ok_or(Refusal::OutOfWindow);
+        }
         let data_len: u32 = payload.iter().map(|piece| piece.len() as u32).sum();
-        let len = data_len + u32::from(*fin) + u32::from(flags.contains(Flags::SYN));
+        let len = data_len + u32::from(*fin);
         let end = *seq + len;
         let old = if len == 0 {
             seq.before(next)
@@ -262,9 +293,6 @@ impl<P: Payload> Connection<P> {
         // At the edge itself an ACK or a FIN needs no space; at a closed window data is cut and the rest counts.
         let beyond = seq.after(edge) || (*seq == edge && data_len > 0 && *seq != next);
         if old || beyond {
-            if flags.contains(Flags::RST) {
-                return Err(Refusal::OutOfWindow);
-            }
             self.answer_unacceptable(cx, data_len > 0);
             if old && data_len > 0 {
                 // The peer did not get our ACKs: send more of them.
@@ -273,25 +301,25 @@ impl<P: Payload> Connection<P> {
                 self.note_duplicate(cx.config, *seq, end);
             }
             return if old && len == 0 {
-                Ok(false)
+                Ok(Fit::Old)
             } else {
                 Err(Refusal::OutOfWindow)
             };
         }
+        let mut fit = Fit::Whole;
         if seq.before(next) {
             let overlap = next - *seq;
-            self.note_duplicate(cx.config, *seq, next);
             cut_front(payload, overlap.min(data_len) as usize);
             *seq = next;
-            self.owe_ack();
+            fit = Fit::Cut;
         }
         let data_end = end - u32::from(*fin);
         if data_end.after(edge) {
             truncate(payload, (edge - *seq) as usize);
             *fin = false;
-            self.owe_ack();
+            fit = Fit::Cut;
         }
-        Ok(true)
+        Ok(fit)
     }
 
     /// RFC 9293 3.10.7.4, second, with RFC 5961 3.2: only the very next number resets.
@@ -320,27 +348,39 @@ impl<P: Payload> Connection<P> {
         header: &Header,
         payload: &mut Pieces<P>,
         fin: bool,
+        start: SeqNr,
         effects: &mut Effects,
     ) -> Result<(), Refusal> {
-        if (payload.is_empty() && !fin) || !self.receives() {
+        if !self.receives() {
             return Ok(());
         }
         let seq = header.seq;
+        let is_cut = start.before(seq);
+        if is_cut {
+            self.note_duplicate(cx.config, start, seq);
+        }
+        if payload.is_empty() && !fin {
+            return Ok(());
+        }
         if !payload.is_empty() {
             if self.wants_no_data() {
                 return Err(self.refuse_data(header, effects));
+            }
+            if self.lacks_memory(payload) {
+                return Err(Refusal::NoMemory);
             }
             self.note_data_arrival(cx);
         }
         let len: u32 = payload.iter().map(|piece| piece.len() as u32).sum();
         self.note_segment_len(len, cx.config);
+        // Of several parts that had arrived before, only the first is reported (RFC 2883 4.2.2).
+        if !is_cut && let Some(known) = self.receive.known_part(seq, seq + len + u32::from(fin)) {
+            self.note_duplicate(cx.config, known.start, known.end);
+        }
         if seq != self.rx.next {
             // Out of order: an immediate ACK of its own, so that the sender can count duplicates (RFC 5681 4.2).
             self.rx.acks_owed = self.rx.acks_owed.saturating_add(1);
             self.counts.out_of_order_segments = self.counts.out_of_order_segments.wrapping_add(1);
-            if let Some(known) = self.receive.known_part(seq, seq + len) {
-                self.note_duplicate(cx.config, known.start, known.end);
-            }
             if !self.receive.keep(seq, std::mem::take(payload), fin) {
                 cx.stats.out_of_order_dropped += 1;
             }
@@ -368,7 +408,15 @@ impl<P: Payload> Connection<P> {
         Ok(())
     }
 
-    /// A segment with so much data arrived.
+    /// Reports whether the segment must be refused because the connection's user holds too much memory.
+    fn lacks_memory(&self, payload: &Pieces<P>) -> bool {
+        self.charge.most_received().is_some_and(|most| {
+            let len: u32 = payload.iter().map(|piece| piece.len() as u32 + PIECE).sum();
+            self.receive.memory() + len > most
+        })
+    }
+
+    /// Records the length of an arriving segment's data.
     pub(super) fn note_segment_len(&mut self, len: u32, config: &Config) {
         let len = len.min(config.mss.into()) as u16;
         self.rx.largest_segment = self.rx.largest_segment.max(len);
@@ -390,8 +438,13 @@ impl<P: Payload> Connection<P> {
     /// Makes the next ACK report data that had arrived before (RFC 2883). Of several duplicates before that ACK, it reports the first
     /// and those adjacent to it, since they may be parts of a segment that was merged from others (RFC 2883 4.2.2).
     fn note_duplicate(&mut self, config: &Config, start: SeqNr, end: SeqNr) {
-        if self.options.sack && config.duplicate_sack {
-            self.rx.duplicate = Some(SackBlock { start, end });
+        if !self.options.sack || !config.duplicate_sack {
+            return;
+        }
+        match &mut self.rx.duplicate {
+            Some(first) if first.end == start => first.end = end,
+            Some(_) => {}
+            none => *none = Some(SackBlock { start, end }),
         }
     }
 

@@ -37,6 +37,7 @@ use crate::config::Config;
 use crate::congestion::{CongestionWindow, Needs};
 use crate::fast_open::FastOpenState;
 use crate::info::Counts;
+use crate::memory::{Charge, PIECE};
 use crate::mtu_search::MtuSearch;
 use crate::path_error::PathError;
 use crate::profiles::ProfileId;
@@ -136,6 +137,8 @@ bitflags::bitflags! {
         const TIMES = Self::TRANSMIT_TIMES.bits() | Self::ARRIVAL_TIMES.bits();
         /// The connection settles for a move: no data and no FIN is sent that was not sent before. The destination clears this.
         const SETTLING = 1 << 30;
+        /// An ICMP message reported the path's MTU. The stack that the connection moves to learns the MTU from it, once.
+        const PATH_TOLD = 1 << 31;
     }
 }
 
@@ -207,7 +210,9 @@ pub(crate) struct Connection<P> {
     pub(crate) marks: Marks,
     /// The stack's number for the connection's parameters.
     pub(crate) profile: ProfileId,
-    /// It is in its stack's output queue.
+    /// The connection's use of the stack's memory.
+    pub(crate) charge: Charge,
+    /// The connection is in the stack's output queue.
     pub(crate) queued: bool,
     /// Set when the protocol has finished with the connection, which then only waits for its owner.
     pub(crate) ended: Option<CloseReason>,
@@ -316,6 +321,7 @@ impl<P: Payload> Connection<P> {
             state: State::SynSent,
             marks,
             profile: 0,
+            charge: Charge::NONE,
             queued: false,
             ended: None,
             listener: None,
@@ -402,17 +408,35 @@ impl<P: Payload> Connection<P> {
 
     // --- getters ---
 
-    /// Bytes the application may still write.
-    pub(crate) fn send_space(&self, config: &Config) -> usize {
-        // As with Linux, nothing is taken while more than TCP_NOTSENT_LOWAT waits to be sent.
+    /// Bytes that the application may still write while the connection may hold as much memory as `charge` says.
+    pub(crate) fn send_space(&self, config: &Config, charge: Charge) -> usize {
+        // As in Linux, no data is accepted while TCP_NOTSENT_LOWAT bytes or more wait to be sent.
         match self.may_write() && self.not_sent() < config.not_sent_low_water {
             true => {
                 let overhead = self.send.piece_count() as u32 * config.linux.piece_overhead;
                 let held = self.send.len().saturating_add(overhead);
-                config.send_buffer.saturating_sub(held) as usize
+                let of_buffer = config.send_buffer.saturating_sub(held);
+                let share = charge.share().unwrap_or(u32::MAX);
+                of_buffer.min(share.saturating_sub(self.written())) as usize
             }
             false => 0,
         }
+    }
+
+    /// Bytes that may be written while the send buffer is empty.
+    pub(crate) fn write_limit(&self, config: &Config, charge: Charge) -> usize {
+        config.send_buffer.min(charge.share().unwrap_or(u32::MAX)) as usize
+    }
+
+    /// Memory for the send buffer.
+    fn written(&self) -> u32 {
+        self.send.len() + self.send.piece_count() as u32 * PIECE
+    }
+
+    /// Memory for the send buffer and for the receive buffer.
+    #[inline]
+    pub(crate) fn memory(&self) -> (u32, u32) {
+        (self.written(), self.receive.memory())
     }
 
     fn may_write(&self) -> bool {
@@ -513,7 +537,7 @@ impl<P: Payload> Connection<P> {
         if !self.may_write() {
             return None;
         }
-        let len = data.len().min(self.send_space(config));
+        let len = data.len().min(self.send_space(config, self.charge));
         if len == 0 {
             return Some(0);
         }
@@ -581,9 +605,12 @@ impl<P: Payload> Connection<P> {
         self.clock
     }
 
-    /// The reset that ends it, if the peer knows of it (RFC 9293 3.10.5).
-    pub(crate) fn abort_header(&self) -> Option<Header> {
-        (self.state != State::SynSent).then(|| self.reset_header())
+    /// The reset that aborts the connection, if the peer knows of the connection (RFC 9293 3.10.5).
+    pub(crate) fn abort_header(&mut self, config: &Config) -> Option<Header> {
+        (self.state != State::SynSent).then(|| Header {
+            window: self.advertise(config),
+            ..self.reset_header()
+        })
     }
 
     /// Drops received data that the owner did not read.
@@ -708,8 +735,8 @@ impl<P: Payload> Connection<P> {
         if self.rx.next.after(self.rx.edge + 1) {
             return Err("RCV.NXT lies within the advertised window");
         }
-        if !self.is_synchronized() && !self.receive.is_unused() {
-            return Err("before the handshake is complete no data was received");
+        if !self.is_synchronized() && !self.holds_syn_text() && !self.receive.is_unused() {
+            return Err("before the handshake is complete data was received with a SYN only");
         }
         if self.marks.contains(Marks::BUFFERS_SHRANK) {
             return Ok(());
@@ -742,12 +769,12 @@ mod tests {
     #[test]
     fn a_connection_without_data_takes_little_memory() {
         assert!(
-            size_of::<Connection<Symbolic>>() <= 896,
+            size_of::<Connection<Symbolic>>() <= 904,
             "{}",
             size_of::<Connection<Symbolic>>()
         );
         assert!(
-            size_of::<Connection<Bytes>>() <= 896,
+            size_of::<Connection<Bytes>>() <= 904,
             "{}",
             size_of::<Connection<Bytes>>()
         );

@@ -9,6 +9,7 @@ use crate::clock::{Past, TimestampClock};
 use crate::config::{Config, apart};
 use crate::congestion::CongestionWindow;
 use crate::info::Counts;
+use crate::memory::Charge;
 use crate::mtu_search::MtuSearch;
 use crate::path_error::PathError;
 use crate::portable::{Portable, Signals, version_for};
@@ -134,6 +135,7 @@ impl<P: Payload> Connection<P> {
             marks: inner.marks - Marks::SETTLING,
             soft_error: inner.soft_error,
             profile: 0,
+            charge: Charge::NONE,
             queued: false,
             ended: inner.ended,
             listener: None,

@@ -72,6 +72,7 @@ impl<P: Payload> Connection<P> {
     /// are probed.
     pub(super) fn change_route(&mut self, config: &Config) {
         let room = config.route_room();
+        self.marks.remove(Marks::PATH_TOLD);
         match &mut self.search {
             Some(search) => {
                 search.told = room;

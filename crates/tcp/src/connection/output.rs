@@ -681,7 +681,7 @@ impl<P: Payload> Connection<P> {
 
     /// The MSS option of a SYN. A repeated SYN with Fast Open respects the path's MTU, which may have been too small for the first one.
     fn advertised_mss(&self, config: &Config) -> u16 {
-        match self.asks_fast_open() {
+        match self.asks_fast_open() && self.tx.max != self.tx.iss {
             true => config.mss.min(self.options.path_mss),
             false => config.advertised_mss(),
         }

@@ -1,6 +1,7 @@
 //! Effects of ICMP errors on a connection (RFC 9293 3.9.2.2, RFC 5927, RFC 1191, RFC 8201).
 
 use super::{Connection, Context, Effects, End, LEAST_MSS, Marks};
+use crate::config::Config;
 use crate::path_error::{PathError, plateau_below};
 use crate::types::{CloseReason, Refusal, State};
 use baton_wire::{Payload, SeqNr};
@@ -76,7 +77,8 @@ impl<P: Payload> Connection<P> {
         let before = self.segment_room();
         let room = (u32::from(mtu) - headers).max(LEAST_MSS.into()) as u16;
         self.limit_path(room);
-        // RFC 1191 6.5, RFC 8201 5.4: at once again, in smaller pieces, and the congestion window stays.
+        self.marks.insert(Marks::PATH_TOLD);
+        // RFC 1191 6.5, RFC 8201 5.4: send again at once, in smaller segments, and keep the congestion window.
         match probe {
             Some((probe, _)) if self.segment_room() == before => self.repeat_mtu_probe(probe),
             _ => self.repeat_in_smaller_pieces(),
@@ -84,7 +86,24 @@ impl<P: Payload> Connection<P> {
         true
     }
 
-    /// A SYN goes again without its data (RFC 7413 4.2.1).
+    /// The path's MTU, if an ICMP message reported it to this connection and the route has not changed since.
+    pub(crate) fn told_path_mtu(&self) -> Option<u16> {
+        let mtu = u32::from(self.told_path_room()) + self.base_header_len();
+        let told = self.marks.contains(Marks::PATH_TOLD);
+        told.then(|| mtu.min(u16::MAX.into()) as u16)
+    }
+
+    /// Takes the path's MTU that was reported to another connection. Data in flight is left to its timers.
+    pub(crate) fn hear_of_path(&mut self, config: &Config, mtu: u16) {
+        let room = u32::from(mtu) - self.base_header_len();
+        let room = room.max(LEAST_MSS.into()) as u16;
+        if config.path_mtu_discovery && self.ended.is_none() && room < self.told_path_room() {
+            self.doubt_mtu_probe();
+            self.limit_path(room);
+        }
+    }
+
+    /// Sends outstanding data again in smaller segments, and a SYN without its data (RFC 7413 4.2.1).
     pub(super) fn repeat_in_smaller_pieces(&mut self) {
         if self.state == State::SynSent && self.tx.max.after(self.tx.iss + 1) {
             self.send_syn_again();

@@ -50,6 +50,7 @@ impl<P: Payload> Connection<P> {
             && self.is_undisturbed()
             && self.notification.is_indifferent_to(segment.ecn)
             && len <= self.rx.edge.saturating_since(self.rx.next)
+            && self.charge.most_received().is_none()
             && self.is_timely(header)
             && self.acknowledges_simply(header)
     }
@@ -107,7 +108,7 @@ impl<P: Payload> Connection<P> {
         }
         self.last_received_at = Past::at(cx.now);
         self.timers.keepalive_probes = 0;
-        self.take_timestamp(cx.now, header);
+        self.take_timestamp(cx.now, header, header.seq);
         if len > 0 {
             self.take_predicted_data(cx, len, effects);
         }

@@ -66,18 +66,22 @@ impl<P: Payload> Connection<P> {
         if let Some((srtt, rttvar)) = told.round_trip {
             conn.rtt.resume(srtt, rttvar, config);
         }
-        conn.resume_sending(told.congestion_window, config);
+        let estimates = (told.congestion_window, told.slow_start_threshold);
+        conn.resume_sending(estimates, config);
         conn
     }
 
-    fn resume_sending(&mut self, congestion_window: Option<u32>, config: &Config) {
+    fn resume_sending(&mut self, (window, threshold): (Option<u32>, Option<u32>), config: &Config) {
         const NOW: Time = Time::ZERO;
         let moment = self.clock.moment(NOW);
         self.choose_mtu_probing(moment, config);
-        let window = congestion_window.unwrap_or_else(|| self.initial_window(config));
+        let window = window.unwrap_or_else(|| self.initial_window(config));
         // Segments of another TCP may be smaller.
         let window = window.max(self.smss());
         self.congestion.start(window, self.tx.una, config);
+        if let Some(threshold) = threshold {
+            self.congestion.set_threshold(threshold, self.smss());
+        }
         self.introduce_controller(NOW);
         let (end, push) = (self.data_end(), true);
         if !self.send.is_empty() {
@@ -175,6 +179,7 @@ fn without_data<P>(
         timestamp: options.timestamps.then(|| clock.wrapping_add(1)),
         round_trip: rtt.smoothed(),
         congestion_window: Some(congestion.window()),
+        slow_start_threshold: Some(congestion.threshold()).filter(|&it| it < u32::MAX),
     }
 }
 
@@ -210,6 +215,7 @@ mod tests {
             timestamp: None,
             round_trip: None,
             congestion_window: None,
+            slow_start_threshold: None,
         }
     }
 
@@ -223,6 +229,25 @@ mod tests {
             let state = essentials.into_portable(&Config::default());
             let window = state.essentials().expect("it is sound").congestion_window;
             assert_eq!(window, Some(told.max(1000)));
+        }
+    }
+
+    #[test]
+    fn a_window_that_was_reduced_goes_on_by_its_threshold() {
+        for (told, expected) in [
+            (None, None),
+            (Some(0), Some(2000)),
+            (Some(50_000), Some(50_000)),
+            (Some(u32::MAX), None),
+        ] {
+            let essentials = Essentials {
+                congestion_window: Some(60_000),
+                slow_start_threshold: told,
+                ..with_data_in_flight()
+            };
+            let state = essentials.into_portable(&Config::default());
+            let again = state.essentials().expect("it is sound");
+            assert_eq!(again.slow_start_threshold, expected);
         }
     }
 

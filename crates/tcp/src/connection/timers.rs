@@ -3,6 +3,7 @@
 use super::{Connection, Context, Effects, End, Marks};
 use crate::config::WindowProbe;
 use crate::congestion::Loss;
+use crate::info::{Timer, TimerKind};
 use crate::types::{CloseReason, State};
 use baton_wire::Payload;
 use baton_wire::{Span, Time};
@@ -76,6 +77,22 @@ impl Timers {
             .min(self.delayed_ack)
             .min(self.fin_wait)
             .min(self.keepalive)
+    }
+
+    /// The timer that fires first, if one is on.
+    pub(super) fn first(&self, now: Time) -> Option<Timer> {
+        let timers = [
+            (TimerKind::Retransmission, self.retransmit),
+            (TimerKind::WindowProbe, self.persist),
+            (TimerKind::Loss, self.loss),
+            (TimerKind::Pacing, self.pacing),
+            (TimerKind::DelayedAck, self.delayed_ack),
+            (TimerKind::FinWait, self.fin_wait),
+            (TimerKind::Keepalive, self.keepalive),
+        ];
+        let (kind, at) = timers.into_iter().min_by_key(|(_, at)| *at)?;
+        let after = at.saturating_since(now);
+        (at != Time::NEVER).then_some(Timer { kind, after })
     }
 
     pub(super) fn to_portable(&self, now: Time) -> PortableTimers {

@@ -12,12 +12,32 @@ impl<P: Payload> Connection<P> {
         most.min(config.window_clamp).min(u16::MAX.into()) as u16
     }
 
-    /// The right edge that could be advertised, with the receiver's silly window avoidance (RFC 9293 3.8.6.2.2).
-    fn possible_edge(&self, config: &Config) -> SeqNr {
-        let space = config
+    /// The connection's share of a memory limit, if there is one; never less than one unit of the scaled window.
+    fn receive_share(&self) -> Option<u32> {
+        let share = self.charge.share()?;
+        Some(share.max(1 << self.options.receive_shift))
+    }
+
+    /// Most received data that may wait, as limited by the buffer and by the stack's memory.
+    fn receive_limit(&self, config: &Config) -> u32 {
+        let share = self.receive_share().unwrap_or(u32::MAX);
+        config.receive_buffer.min(share)
+    }
+
+    /// Bytes that may still be received.
+    fn receive_space(&self, config: &Config) -> u32 {
+        let of_buffer = config
             .receive_buffer
             .saturating_sub(self.receive.unconsumed());
-        let silly = space < config.receive_buffer / 4 && space < u32::from(config.mss);
+        self.receive_share().map_or(of_buffer, |share| {
+            of_buffer.min(share.saturating_sub(self.receive.unread_memory()))
+        })
+    }
+
+    /// The right edge that could be advertised, with the receiver's silly window avoidance (RFC 9293 3.8.6.2.2).
+    fn possible_edge(&self, config: &Config) -> SeqNr {
+        let space = self.receive_space(config);
+        let silly = space < self.receive_limit(config) / 4 && space < u32::from(config.mss);
         let space = if silly {
             0
         } else {
@@ -34,9 +54,7 @@ impl<P: Payload> Connection<P> {
         // A FIN at the window's edge leaves RCV.NXT one beyond it.
         let field = (edge.saturating_since(next) >> shift).min(u16::MAX.into());
         self.rx.edge = self.rx.edge.latest(next + (field << shift));
-        let space = config
-            .receive_buffer
-            .saturating_sub(self.receive.unconsumed());
+        let space = self.receive_space(config);
         let untold = (next + space).saturating_since(self.rx.edge);
         self.rx.given_back = self.rx.given_back.min(untold);
         field as u16
@@ -56,7 +74,7 @@ impl<P: Payload> Connection<P> {
         }
         let opened = possible.saturating_since(self.rx.edge);
         let two_segments = 2 * u32::from(config.mss);
-        let enough = two_segments.min(config.receive_buffer / 2).max(1);
+        let enough = two_segments.min(self.receive_limit(config) / 2).max(1);
         self.rx.given_back.min(opened) >= enough
     }
 }

@@ -1,14 +1,10 @@
 //! What a client knows of servers: their cookies, and where Fast Open did not work (RFC 7413 4.1.3).
 
+use crate::remembered::Remembered;
 use baton_wire::{Endpoint, FastOpenCookie, FastOpenOption, Flow, Span, Time};
-use rustc_hash::FxHashMap;
-use std::hash::Hash;
 use std::net::IpAddr;
 
-/// Most servers that are remembered, of either kind: then those are forgotten that were not needed for longest.
-const MOST: usize = 1024;
-
-/// How long Fast Open is not tried where it did not work for the first time. The RFC leaves it open; twice as long each time.
+/// Time for which Fast Open is not tried after its first failure; doubles with each failure. The RFC leaves the value open.
 const FIRST_BACK_OFF: Span = Span::from_secs(60);
 
 /// Most doublings of that time: to about an hour, as in Linux (tcp_fastopen_blackhole_timeout_sec).
@@ -142,53 +138,10 @@ fn port_of(flow: &Flow) -> (IpAddr, Endpoint) {
     (flow.local.addr, flow.remote)
 }
 
-/// A table of at most [`MOST`] entries.
-#[derive(Debug)]
-struct Remembered<K, V> {
-    /// Each with when it was last needed, as a count of uses.
-    entries: FxHashMap<K, (u64, Option<V>)>,
-    uses: u64,
-}
-
-impl<K, V> Default for Remembered<K, V> {
-    fn default() -> Self {
-        Self {
-            entries: FxHashMap::default(),
-            uses: 0,
-        }
-    }
-}
-
-impl<K: Copy + Eq + Hash, V> Remembered<K, V> {
-    fn get(&mut self, key: &K) -> Option<&V> {
-        self.uses += 1;
-        let (used, value) = self.entries.get_mut(key)?;
-        *used = self.uses;
-        value.as_ref()
-    }
-
-    /// The place for a value.
-    fn entry(&mut self, key: K) -> &mut Option<V> {
-        self.uses += 1;
-        if self.entries.len() >= MOST && !self.entries.contains_key(&key) {
-            let oldest = self.entries.iter().min_by_key(|(_, (used, _))| *used);
-            if let Some((&oldest, _)) = oldest {
-                self.entries.remove(&oldest);
-            }
-        }
-        let (used, value) = self.entries.entry(key).or_insert((0, None));
-        *used = self.uses;
-        value
-    }
-
-    fn forget(&mut self, key: &K) {
-        self.entries.remove(key);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::remembered::MOST;
 
     fn flow(server: u32, port: u16) -> Flow {
         Flow {
@@ -278,8 +231,8 @@ mod tests {
             // Needed again and again.
             assert_ne!(servers.offer(Time::ZERO, &flow(0, 81)), ASKS);
         }
-        assert_eq!(servers.given.entries.len(), MOST);
-        assert_eq!(servers.back_offs.entries.len(), MOST);
+        assert_eq!(servers.given.len(), MOST);
+        assert_eq!(servers.back_offs.len(), MOST);
         assert_eq!(servers.offer(Time::ZERO, &flow(1, 81)), ASKS);
     }
 }

@@ -21,6 +21,9 @@ impl<P: Payload> Stack<P> {
     pub fn handle_lent(&mut self, now: Time, segment: &mut Segment<P>) -> Handled {
         let id = self.find_recent(segment);
         let len = segment.payload_len() as u32;
+        if self.memory.is_tight {
+            id.inspect(|&id| self.judge(id));
+        }
         if let Some(id) = id
             && self.conn(id).is_predicted(segment, len)
         {
@@ -72,6 +75,7 @@ impl<P: Payload> Stack<P> {
     pub fn handle_merged(&mut self, now: Time, segment: &mut Segment<P>) -> Handled {
         let len = segment.payload_len() as u32;
         if segment.payload.len() > 1
+            && !self.memory.is_tight
             && let Some(id) = self.find_recent(segment)
             && self.conn(id).predicts_run(segment, len)
         {
@@ -156,10 +160,11 @@ impl<P: Payload> Stack<P> {
     pub fn reopens_time_wait(&mut self, now: Time, segment: &Segment<P>) -> bool {
         let header = &segment.header;
         let flow = segment.flow_at_receiver();
+        let listener = Some(self.profiles[0].timestamps);
         header.flags & (Flags::SYN | Flags::ACK | Flags::RST) == Flags::SYN
             && matches!(
                 self.time_wait
-                    .handle(now, &flow, header, segment.sequence_len(), true),
+                    .handle(now, &flow, header, segment.sequence_len(), listener),
                 Some(Verdict::Reopen { .. })
             )
     }
@@ -173,6 +178,7 @@ impl<P: Payload> Stack<P> {
         handled: &mut Handled,
     ) {
         handled.conn = Some(id);
+        self.judge(id);
         let Self {
             connections,
             profiles,
@@ -222,12 +228,13 @@ impl<P: Payload> Stack<P> {
     ) {
         let header = &segment.header;
         let mut beyond = None;
-        let may_reopen = self
-            .listener_of(flow.local)
-            .is_some_and(|id| self.listeners[id.0 as usize].takes_syn());
+        let listener = self.listener_of(flow.local);
+        let waiting = listener.map(|id| &self.listeners[id.0 as usize]);
+        let taking = waiting.filter(|waiting| waiting.takes_syn());
+        let reopening = taking.map(|waiting| self.profiles[waiting.profile].timestamps);
         match self
             .time_wait
-            .handle(now, &flow, header, segment.sequence_len(), may_reopen)
+            .handle(now, &flow, header, segment.sequence_len(), reopening)
         {
             Some(Verdict::Acknowledge(answer)) => {
                 handled.refused = Some(Refusal::TimeWait);
@@ -241,9 +248,13 @@ impl<P: Payload> Stack<P> {
             Some(Verdict::Reopen { beyond: last }) => beyond = Some(last),
             None => {}
         }
-        match self.listener_of(flow.local) {
-            Some(listener) if handled.syn && !header.flags.intersects(Flags::RST | Flags::FIN) => {
+        match listener {
+            Some(listener) if handled.syn && !header.flags.contains(Flags::RST) => {
                 self.open_passively(now, flow, listener, segment, beyond, handled);
+            }
+            // No sane peer sends this (RFC 9293 3.10.7.2, fourth).
+            Some(_) if !header.flags.intersects(Flags::ACK | Flags::RST) => {
+                handled.refused = Some(Refusal::NoAck);
             }
             Some(listener) => match self.returned_cookie(now, &flow, listener, header, handled) {
                 Some(mss) => self.open_from_cookie(now, listener, mss, segment, handled),
@@ -283,6 +294,10 @@ impl<P: Payload> Stack<P> {
             handled.refused = Some(Refusal::AcceptQueueFull);
             return;
         }
+        if !self.has_memory_for(None, 0) {
+            handled.refused = Some(Refusal::NoMemory);
+            return;
+        }
         if self.wants_cookie(listener) {
             self.send_cookie(now, flow, listener, &syn.header);
             return;
@@ -311,6 +326,7 @@ impl<P: Payload> Stack<P> {
             conn.owe_cookie(option.is_some_and(|option| option.experimental));
         }
         let id = self.insert(conn);
+        self.hear_of_path(now, id);
         handled.conn = Some(id);
         if owed.opens {
             self.begin_fast_open(now, id, listener, &mut syn.payload);

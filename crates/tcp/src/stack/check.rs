@@ -16,6 +16,7 @@ impl<P: Payload> Stack<P> {
         self.check_fast_open();
         self.check_ends();
         self.check_profiles();
+        self.check_memory();
     }
 
     fn check_connections(&self) {

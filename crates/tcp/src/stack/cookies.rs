@@ -103,6 +103,10 @@ impl<P: Payload> Stack<P> {
             handled.refused = Some(Refusal::AcceptQueueFull);
             return;
         }
+        if !self.has_memory_for(None, 0) {
+            handled.refused = Some(Refusal::NoMemory);
+            return;
+        }
         self.stats.syn_cookies_accepted += 1;
         let syn = Segment {
             src: segment.src,
@@ -125,6 +129,7 @@ impl<P: Payload> Stack<P> {
         conn.answered_by_cookie(now, config);
         self.listeners[id.0 as usize].half_opened();
         let conn = self.insert(conn);
+        self.hear_of_path(now, conn);
         self.deliver(now, conn, segment, handled);
     }
 }

@@ -33,6 +33,7 @@ impl<P: Payload> Stack<P> {
     }
 
     fn add_listener(&mut self, local: Endpoint, backlog: usize, profile: ProfileId) -> ListenerId {
+        let profile = self.profile_for(local, profile);
         let listener = Listener::new(local, backlog, profile);
         let id = ListenerId(self.listeners.insert(listener) as u32);
         let previous = self.listening.insert(local, id);
@@ -70,6 +71,8 @@ impl<P: Payload> Stack<P> {
             .ok()
             .and_then(|()| self.profiles.intern(config));
         let Some(new) = new else { return false };
+        let local = self.listeners[listener.0 as usize].local;
+        let new = self.profile_for(local, new);
         let listener = &mut self.listeners[listener.0 as usize];
         let old = std::mem::replace(&mut listener.profile, new);
         self.profiles.release(old);

@@ -6,6 +6,7 @@ mod cookies;
 mod fast_open;
 mod holding;
 mod listening;
+mod memory;
 mod moving;
 mod path;
 mod settings;
@@ -20,6 +21,8 @@ use crate::fast_open::FastOpenState;
 use crate::flow_table::FlowTable;
 use crate::isn::Secret;
 use crate::listener::Listener;
+use crate::memory::Memory;
+use crate::path_mtus::PathMtus;
 use crate::profiles::{ProfileId, Profiles};
 use crate::segment::{Outgoing, OutgoingRun, RunLimit, Segment};
 use crate::send_buffer::Lent;
@@ -94,16 +97,22 @@ pub struct Stack<P> {
     output: VecDeque<u32>,
     /// Segments to send that belong to no connection: resets, and acknowledgments of TIME-WAIT.
     answers: VecDeque<Answer>,
+    /// Connections in the output queue that are reset when they have nothing more to send.
+    resets: Vec<u32>,
     /// The segment that is being sent.
     departure: Departure,
     events: VecDeque<(ConnId, Event)>,
     stats: Stats,
     challenges: ChallengeLimit,
     fast_open: FastOpenState,
-    /// Of connections whose owners asked, by slot.
+    path_mtus: PathMtus,
+    /// Times of connections whose owners asked for them, by slot.
     times: FxHashMap<u32, Times>,
     /// The interface accepts no segments.
     is_held: bool,
+    /// The largest MSS of connections over IPv6, whose header is longer than IPv4's.
+    ipv6_mss: u16,
+    memory: Memory,
 }
 
 impl<P: Payload> Stack<P> {
@@ -123,13 +132,17 @@ impl<P: Payload> Stack<P> {
             wheel: Wheel::new(),
             output: VecDeque::new(),
             answers: VecDeque::new(),
+            resets: Vec::new(),
             departure: Departure::default(),
             events: VecDeque::new(),
             stats: Stats::default(),
             challenges: ChallengeLimit::new(key),
             fast_open,
+            path_mtus: PathMtus::default(),
             times: FxHashMap::default(),
             is_held: false,
+            ipv6_mss: u16::MAX,
+            memory: Memory::new(),
         }
     }
 
@@ -203,7 +216,10 @@ impl<P: Payload> Stack<P> {
     /// Bytes that [`Stack::write`] would accept now.
     pub fn send_space(&self, id: ConnId) -> usize {
         let conn = self.conn(id);
-        conn.send_space(&self.profiles[conn.profile])
+        conn.send_space(
+            &self.profiles[conn.profile],
+            self.memory.judged(conn.charge),
+        )
     }
 
     /// Bytes written and not yet acknowledged.
@@ -260,6 +276,7 @@ impl<P: Payload> Stack<P> {
                 stats,
                 challenges,
                 fast_open,
+                path_mtus,
                 ..
             } = self;
             let deadline_of = |slot: u32| {
@@ -278,6 +295,10 @@ impl<P: Payload> Stack<P> {
                 continue;
             }
             count += 1;
+            // ICMP may have reported a smaller MTU of the path to another connection (RFC 8201 5.2).
+            if let Some(mtu) = path_mtus.get(now, conn.flow.remote.addr) {
+                conn.hear_of_path(&profiles[conn.profile], mtu);
+            }
             let mut effects = conn.handle_timeouts(&mut Context {
                 now,
                 config: &profiles[conn.profile],
@@ -291,7 +312,30 @@ impl<P: Payload> Stack<P> {
 
     // --- mutators ---
 
-    /// Opens a connection with the stack's parameters. `None` when one with this four-tuple exists (TIME-WAIT included).
+    /// Limits the MSS of future connections over IPv6, bytes (RFC 9293 3.7.1: the header of IPv6 takes 20 bytes more of a link's MTU than
+    /// that of IPv4).
+    pub fn limit_ipv6_mss(&mut self, mss: u16) {
+        self.ipv6_mss = mss;
+    }
+
+    /// The parameters of a profile for a connection with this local address.
+    fn profile_for(&mut self, local: Endpoint, profile: ProfileId) -> ProfileId {
+        let config = &self.profiles[profile];
+        if local.addr.is_ipv4() || config.mss <= self.ipv6_mss {
+            return profile;
+        }
+        let narrower = Config {
+            mss: self.ipv6_mss,
+            ..config.clone()
+        };
+        let Some(narrower) = self.profiles.intern(&narrower) else {
+            return profile;
+        };
+        self.profiles.release(profile);
+        narrower
+    }
+
+    /// Opens a connection with the stack's parameters. Returns `None` if one with this four-tuple exists (TIME-WAIT included).
     pub fn connect(&mut self, now: Time, flow: Flow) -> Option<ConnId> {
         let profile = self.profiles.share(0);
         self.open_actively(now, flow, profile)
@@ -309,11 +353,13 @@ impl<P: Payload> Stack<P> {
             self.profiles.release(profile);
             return None;
         }
+        let profile = self.profile_for(flow.local, profile);
         let iss = self.secret.sequence(now, &flow);
         let clock = TimestampClock::new(self.secret.timestamp_offset(&flow));
         let mut conn = Connection::connecting(now, flow, &self.profiles[profile], iss, clock);
         conn.profile = profile;
         let id = self.insert(conn);
+        self.hear_of_path(now, id);
         self.touch(now, id);
         Some(id)
     }
@@ -336,6 +382,7 @@ impl<P: Payload> Stack<P> {
         data: P,
         flags: WriteFlags,
     ) -> Result<usize, WriteError> {
+        self.judge(id);
         let conn = &mut self.connections[id.0 as usize];
         let taken = conn
             .write(data, flags, &self.profiles[conn.profile])
@@ -439,23 +486,34 @@ impl<P: Payload> Stack<P> {
 
     /// Ends the connection at once with a reset.
     pub fn abort(&mut self, id: ConnId) {
-        let conn = &self.connections[id.0 as usize];
+        let conn = &mut self.connections[id.0 as usize];
         if conn.ended.is_some() {
             self.drop_unread(id);
             return;
         }
         let (flow, clock) = (conn.flow, conn.clock());
-        if let Some(reset) = conn.abort_header() {
+        if let Some(reset) = conn.abort_header(&self.profiles[conn.profile]) {
             self.answer_by(flow, reset, Some(clock));
         }
         self.finish(id, CloseReason::Aborted);
     }
 
-    /// The owner of a connection that is over does not want the rest.
+    /// Sends the segments that may be sent now, and then ends the connection with a reset. Linux does the same on a socket that does not
+    /// linger, because `send` has sent those segments by then.
+    pub fn abort_after_output(&mut self, id: ConnId) {
+        if self.conn(id).ended.is_some() {
+            return self.abort(id);
+        }
+        self.resets.push(id.0);
+        self.enqueue(id);
+    }
+
+    /// Drops the unread data of a connection that has ended.
     fn drop_unread(&mut self, id: ConnId) {
         let conn = &mut self.connections[id.0 as usize];
         if conn.readable_len() > 0 {
             conn.discard_received();
+            self.charge(id);
             self.tell_end_if_read(id);
         }
     }
@@ -487,15 +545,8 @@ impl<P: Payload> Stack<P> {
             self.hold_output(now);
             return None;
         }
-        if !self.answers.is_empty() {
-            let first = self.poll_answer(now)?;
-            return Some(OutgoingRun {
-                first,
-                segments: 1,
-                pushes: false,
-            });
-        }
-        while let Some(&slot) = self.output.front() {
+        while self.answers.is_empty() {
+            let &slot = self.output.front()?;
             if self.poll_connection(now, slot, limit) {
                 let segments = self.departure.more + 1;
                 self.stats.segments_sent += u64::from(segments);
@@ -518,8 +569,16 @@ impl<P: Payload> Stack<P> {
                 });
             }
             self.output.pop_front();
+            if self.resets.contains(&slot) {
+                self.abort(ConnId(slot));
+            }
         }
-        None
+        let first = self.poll_answer(now)?;
+        Some(OutgoingRun {
+            first,
+            segments: 1,
+            pushes: false,
+        })
     }
 
     fn poll_answer(&mut self, now: Time) -> Option<Outgoing<'_, P>> {
@@ -551,12 +610,15 @@ impl<P: Payload> Stack<P> {
             fast_open,
             wheel,
             departure,
+            memory,
+            resets,
             ..
         } = self;
         let conn = connections.get_mut(slot as usize);
         let Some(conn) = conn.filter(|conn| conn.queued) else {
             return false;
         };
+        conn.charge = memory.judged(conn.charge);
         let mut context = Context {
             now,
             config: &profiles[conn.profile],
@@ -566,7 +628,8 @@ impl<P: Payload> Stack<P> {
         };
         let sends = conn.poll_run(&mut context, limit, departure);
         wheel.schedule(now, slot, conn.next_deadline());
-        conn.queued = sends && !departure.is_last;
+        let is_left = !departure.is_last || resets.contains(&slot);
+        conn.queued = sends && is_left;
         if sends && conn.marks.contains(Marks::TRANSMIT_TIMES) {
             self.note_times(now, ConnId(slot), None);
         }
@@ -619,7 +682,9 @@ impl<P: Payload> Stack<P> {
 
     /// Frees a connection's slot.
     fn remove(&mut self, id: ConnId) -> Connection<P> {
-        let conn = self.connections.remove(id.0 as usize);
+        let mut conn = self.connections.remove(id.0 as usize);
+        self.resets.retain(|&slot| slot != id.0);
+        self.memory.release(&mut conn.charge);
         self.profiles.release(conn.profile);
         self.forget_times(id.0, conn.marks);
         conn
@@ -633,6 +698,7 @@ impl<P: Payload> Stack<P> {
     }
 
     fn enqueue(&mut self, id: ConnId) {
+        self.charge(id);
         let conn = &mut self.connections[id.0 as usize];
         if !conn.queued && conn.ended.is_none() {
             conn.queued = true;
@@ -725,6 +791,8 @@ impl<P: Payload> Stack<P> {
         let pending = conn.is_opened_fast().then_some(conn.flow.local);
         conn.finish(reason);
         conn.queued = false;
+        self.charge(id);
+        let conn = &self.connections[id.0 as usize];
         let listener = conn.listener;
         if let Some(local) = pending {
             self.end_fast_open(id, local);

@@ -1,12 +1,11 @@
 //! Export of connections to another stack, and import from one.
 
 use super::{Stack, push_acknowledged};
-use crate::connection::Connection;
+use crate::connection::{Connection, Marks};
 use crate::essentials::Essentials;
 use crate::portable::{Portable, Signals};
-use crate::time_wait::PortableTimeWait;
 use crate::types::{ConnId, Event, State};
-use baton_wire::{Flow, Payload, Time};
+use baton_wire::{Payload, Time};
 
 impl<P: Payload> Stack<P> {
     /// Takes a connection out of the stack, with its buffers. Nothing is sent, and its slot is free. No event follows: events
@@ -14,7 +13,8 @@ impl<P: Payload> Stack<P> {
     pub fn export(&mut self, now: Time, id: ConnId) -> Portable<P> {
         let signals = self.take_signals(id);
         self.wheel.cancel(id.0);
-        let conn = self.connections.remove(id.0 as usize);
+        let mut conn = self.connections.remove(id.0 as usize);
+        self.memory.release(&mut conn.charge);
         if conn.ended.is_none() {
             self.flows.remove(&conn.flow, id.0);
         }
@@ -87,6 +87,11 @@ impl<P: Payload> Stack<P> {
             self.time_wait.remove(&flow);
             self.insert(conn)
         };
+        self.tell_path(now, id);
+        self.hear_of_path(now, id);
+        self.connections[id.0 as usize]
+            .marks
+            .remove(Marks::PATH_TOLD);
         if self.conn(id).is_opened_fast() {
             self.take_over_fast_open(id);
         }
@@ -157,18 +162,6 @@ impl<P: Payload> Stack<P> {
         }
         if signals.peer_closed {
             self.events.push_back((id, Event::PeerClosed));
-        }
-    }
-
-    /// Takes a connection in TIME-WAIT out. `None` when `flow` is not in TIME-WAIT here.
-    pub fn export_time_wait(&mut self, now: Time, flow: &Flow) -> Option<PortableTimeWait> {
-        self.time_wait.export(now, flow)
-    }
-
-    /// Puts a connection in TIME-WAIT in. It is ignored when a live connection has its four-tuple.
-    pub fn import_time_wait(&mut self, now: Time, state: PortableTimeWait) {
-        if self.find(&state.flow).is_none() {
-            self.time_wait.import(now, state);
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::Stack;
 use crate::connection::Context;
 use crate::path_error::PathError;
-use crate::types::Refusal;
+use crate::types::{ConnId, Refusal};
 use baton_wire::{Flow, Payload, SeqNr, Time};
 
 impl<P: Payload> Stack<P> {
@@ -42,6 +42,9 @@ impl<P: Payload> Stack<P> {
                     error,
                 );
                 let refused = effects.refused;
+                if refused.is_none() && matches!(error, PathError::FragmentationNeeded { .. }) {
+                    self.tell_path(now, id);
+                }
                 self.apply(now, id, &mut effects);
                 refused.map_or(Ok(()), Err)
             }
@@ -52,5 +55,22 @@ impl<P: Payload> Stack<P> {
             self.stats.refused.count(reason);
         }
         outcome
+    }
+
+    /// Remembers the path's MTU that was reported to a connection, for new connections, and for others when a timer fires.
+    pub(super) fn tell_path(&mut self, now: Time, id: ConnId) {
+        let conn = self.conn(id);
+        if let Some(mtu) = conn.told_path_mtu() {
+            let remote = conn.flow.remote.addr;
+            self.path_mtus.learn(now, remote, mtu);
+        }
+    }
+
+    /// Applies the known MTU of the path to a connection that was opened, accepted or imported.
+    pub(super) fn hear_of_path(&mut self, now: Time, id: ConnId) {
+        let conn = &mut self.connections[id.0 as usize];
+        if let Some(mtu) = self.path_mtus.get(now, conn.flow.remote.addr) {
+            conn.hear_of_path(&self.profiles[conn.profile], mtu);
+        }
     }
 }

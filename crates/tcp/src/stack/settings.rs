@@ -26,6 +26,9 @@ impl<P: Payload> Stack<P> {
             return false;
         };
         conn.profile = new;
+        if self.profiles[old].route_mss != config.route_mss {
+            self.path_mtus.forget(conn.flow.remote.addr);
+        }
         conn.reconfigured(now, &self.profiles[old], &self.profiles[new]);
         self.profiles.release(old);
         if self.conn(id).ended.is_none() {

@@ -2,6 +2,7 @@
 
 mod beyond;
 mod grammar;
+mod odd_segments;
 mod play;
 mod self_test;
 mod slow_start;
@@ -67,6 +68,7 @@ fn main() {
         .collect();
     trials.extend(self_test::trials());
     trials.extend(beyond::trials());
+    trials.extend(odd_segments::trials());
     trials.extend(slow_start::trials());
     libtest_mimic::run(&arguments, trials).exit();
 }

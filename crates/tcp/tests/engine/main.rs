@@ -5,5 +5,9 @@ mod custom_controller;
 mod delivery;
 mod fast_open;
 mod long_transfer;
+mod memory;
 mod moving;
 mod real_bytes;
+
+#[global_allocator]
+static ALLOCATOR: baton_testkit::Counting = baton_testkit::Counting;

@@ -405,6 +405,7 @@ impl Side {
                     timestamp: essentials.timestamp.map(|value| value.wrapping_add(1)),
                     // The controller may choose these values.
                     congestion_window: again.congestion_window,
+                    slow_start_threshold: again.slow_start_threshold,
                     ..essentials
                 };
                 assert_eq!(again, expected);
