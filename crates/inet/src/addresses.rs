@@ -74,11 +74,13 @@ pub(crate) enum Destination {
 #[derive(Clone, Debug)]
 pub(crate) struct Addresses {
     assigned: Vec<Assigned>,
+    /// All of 127.0.0.0/8 and ::1 belong to the interface, too.
+    is_loopback: bool,
 }
 
 impl Addresses {
-    /// IPv6 addresses start as tentative when `detect_duplicates`.
-    pub(crate) fn new(addresses: &[Cidr], detect_duplicates: bool) -> Self {
+    /// IPv6 addresses start as tentative if `detect_duplicates` is set.
+    pub(crate) fn new(addresses: &[Cidr], detect_duplicates: bool, is_loopback: bool) -> Self {
         let standing = |cidr: &Cidr| match cidr {
             Cidr::V6(_) if detect_duplicates => Standing::Tentative {
                 asked: false,
@@ -92,6 +94,7 @@ impl Addresses {
         });
         Self {
             assigned: assigned.collect(),
+            is_loopback,
         }
     }
 
@@ -114,14 +117,17 @@ impl Addresses {
 
     /// Reports whether `addr` is the interface's and in use.
     pub(crate) fn owns(&self, addr: IpAddr) -> bool {
-        self.preferred().any(|cidr| cidr.addr() == addr)
+        self.preferred().any(|cidr| cidr.addr() == addr) || self.is_looped(addr)
     }
 
     /// Reports whether `addr` is the interface's, in use or not.
     pub(crate) fn knows(&self, addr: IpAddr) -> bool {
-        self.assigned
-            .iter()
-            .any(|assigned| assigned.cidr.addr() == addr)
+        let knows = |assigned: &Assigned| assigned.cidr.addr() == addr;
+        self.assigned.iter().any(knows) || self.is_looped(addr)
+    }
+
+    fn is_looped(&self, addr: IpAddr) -> bool {
+        self.is_loopback && addr.is_loopback()
     }
 
     /// Classifies `addr` as a destination.
@@ -204,7 +210,7 @@ mod tests {
             .iter()
             .map(|text| text.parse().expect("a network"))
             .collect();
-        Addresses::new(&parsed, false)
+        Addresses::new(&parsed, false, false)
     }
 
     fn addr(text: &str) -> IpAddr {

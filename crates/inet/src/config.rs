@@ -66,6 +66,9 @@ pub struct InterfaceConfig {
     /// Find neighbours by ARP and neighbour discovery. If off, the owner finds them, for example by asking the kernel on the same
     /// interface: see [`Interface::poll_sought`](crate::Interface::poll_sought).
     pub finds_neighbours: bool,
+    /// The interface is the host's loopback interface: all of 127.0.0.0/8 and ::1 are its own addresses, packets come from its own
+    /// addresses, and all destinations have the Ethernet address zero.
+    pub is_loopback: bool,
     /// Most ICMP errors sent per second (RFC 1812 4.3.2.8, RFC 4443 2.4(f)).
     pub icmp_errors_per_second: u32,
 }
@@ -118,6 +121,7 @@ impl InterfaceConfig {
             router_discovery: false,
             announce: true,
             finds_neighbours: true,
+            is_loopback: false,
             icmp_errors_per_second: 100,
         }
     }

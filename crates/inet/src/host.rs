@@ -12,7 +12,10 @@ use baton_wire::{Buffer, Flow, SeqNr, Time};
 use bytes::Bytes;
 use std::collections::VecDeque;
 
-/// Packets for somebody else, or from there, that wait to be polled.
+/// IPv6 and TCP headers without options, bytes.
+const IPV6_HEADERS_BYTES: u16 = 60;
+
+/// Most packets for or from another stack that wait to be polled.
 const MOST_PACKETS: usize = 4096;
 
 /// Packets for or from another stack that were dropped, by reason.
@@ -118,8 +121,10 @@ impl Host {
         Ok(Self::join(Stack::new(config, secret), interface))
     }
 
-    /// A host made of a stack and an interface.
-    pub fn join(stack: Stack<Bytes>, interface: Interface) -> Self {
+    /// Creates a host from a stack and an interface.
+    pub fn join(mut stack: Stack<Bytes>, interface: Interface) -> Self {
+        let mtu = interface.config().mtu;
+        stack.limit_ipv6_mss(mtu.saturating_sub(IPV6_HEADERS_BYTES));
         Self {
             stack,
             interface,

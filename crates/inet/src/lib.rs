@@ -39,5 +39,5 @@ pub use interface::{Input, Interface, Sent};
 /// An address and the length of its network's prefix.
 pub use ipnet::IpNet as Cidr;
 pub use neighbours::{Neighbour, NeighbourState};
-pub use router::{FibEntry, ForwardRefusal, ForwardRefused, NextHop, Router, RouterStats, Verdict};
+pub use router::{ForwardRefusal, ForwardRefused, Router, RouterStats, Verdict};
 pub use stats::{Refusal, Refused, SendRefusal, SendRefused, Stats};

@@ -129,8 +129,6 @@ pub(crate) struct Neighbours {
     reachable_time: Span,
     /// No entry's deadline is earlier.
     deadline: Time,
-    /// How often an Ethernet address came to be known, changed, or was given up.
-    changes: u64,
 }
 
 impl Entry {
@@ -178,7 +176,6 @@ impl Neighbours {
             solicitations: VecDeque::new(),
             reachable_time: REACHABLE_TIME,
             deadline: Time::NEVER,
-            changes: 0,
         }
     }
 
@@ -194,18 +191,7 @@ impl Neighbours {
         })
     }
 
-    /// A neighbour's Ethernet address, if it is known.
-    pub(crate) fn mac_of(&self, addr: IpAddr) -> Option<[u8; 6]> {
-        let entry = self.entries.get(&addr)?;
-        entry.knows_mac().then_some(entry.mac)
-    }
-
-    /// Grows with what [`Neighbours::mac_of`] says of any address.
-    pub(crate) fn changes(&self) -> u64 {
-        self.changes
-    }
-
-    /// When [`Neighbours::handle_timeouts`] must next be called. May be early.
+    /// When [`Neighbours::handle_timeouts`] must be called next. May be early.
     pub(crate) fn deadline(&self) -> Time {
         self.deadline
     }
@@ -301,7 +287,6 @@ impl Neighbours {
         entry.state = NeighbourState::Stale;
         entry.deadline = Time::NEVER;
         entry.requests = 0;
-        self.changes += 1;
         entry.release()
     }
 
@@ -326,7 +311,6 @@ impl Neighbours {
             return Released::default();
         }
         entry.mac = mac;
-        self.changes += u64::from(changed);
         entry.router = said.router.unwrap_or(entry.router);
         entry.used = now;
         if said.solicited {
@@ -351,7 +335,6 @@ impl Neighbours {
             return lost;
         }
         let mut requests = Vec::new();
-        let changes = &mut self.changes;
         self.entries.retain(|&addr, entry| {
             if entry.deadline > now {
                 return true;
@@ -374,7 +357,6 @@ impl Neighbours {
                 }
                 NeighbourState::Incomplete | NeighbourState::Probe => {
                     stats.neighbours_failed += 1;
-                    *changes += 1;
                     stats.waiting_failed += entry.waiting.len() as u64;
                     entry.state = NeighbourState::Failed;
                     entry.deadline = now + HOLD_DOWN;
@@ -416,7 +398,6 @@ impl Neighbours {
         if let Some(addr) = least.map(|(&addr, _)| addr)
             && let Some(entry) = self.entries.remove(&addr)
         {
-            self.changes += 1;
             stats.neighbours_evicted += 1;
             stats.waiting_dropped += entry.waiting.len() as u64;
         }

@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn the_longest_prefix_wins() {
         let own = ["10.0.0.1/24", "fd00::1/64"].map(|text| text.parse().expect("a network"));
-        let own = Addresses::new(&own, false);
+        let own = Addresses::new(&own, false, false);
         let routes = Routes::new(vec![
             route("0.0.0.0/0", Some("10.0.0.254")),
             route("10.1.0.0/16", Some("10.0.0.253")),
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn advertised_routers_come_and_go() {
-        let own = Addresses::new(&["fe80::1/64".parse().expect("a network")], false);
+        let own = Addresses::new(&["fe80::1/64".parse().expect("a network")], false, false);
         let far = addr("2001:db8::1");
         let router = |last| Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, last);
         let mut routes = Routes::new(Vec::new());

@@ -4,9 +4,10 @@
 mod common;
 
 use baton_inet::Host;
+use baton_iolib::Arena;
 use baton_tcp::{Config, ConnId, Event};
 use baton_testkit::{Counting, allocations_of};
-use baton_wire::{Endpoint, Flow, FramePool, Span, Time};
+use baton_wire::{Endpoint, Flow, Span, Time};
 use bytes::Bytes;
 use common::{V4, V6, interface};
 
@@ -17,7 +18,7 @@ const BLOCK: [u8; 16_384] = [9; 16_384];
 
 struct Pair {
     hosts: [Host; 2],
-    pools: [FramePool; 2],
+    arenas: [Arena; 2],
     frame: Vec<u8>,
     /// Frames go and come in batches.
     batches: bool,
@@ -45,7 +46,7 @@ impl Pair {
             .connect(Time::ZERO, Flow { local, remote });
         Self {
             hosts,
-            pools: [0, 1].map(|_| FramePool::new(16, 1 << 16)),
+            arenas: Default::default(),
             frame: Vec::new(),
             batches,
             batch: Vec::new(),
@@ -76,7 +77,7 @@ impl Pair {
                 self.transmit_batch(side);
             }
             while self.hosts[side].poll_frame(self.now, &mut self.frame) {
-                let frame = self.pools[1 - side].copy_of(&self.frame);
+                let frame = self.arenas[1 - side].copy(&self.frame);
                 self.frame.clear();
                 self.frames += 1;
                 self.hosts[1 - side].handle_frame(self.now, frame);
@@ -89,9 +90,9 @@ impl Pair {
     }
 
     fn transmit_batch(&mut self, side: usize) {
-        let (batch, pool) = (&mut self.batch, &mut self.pools[1 - side]);
+        let (batch, arena) = (&mut self.batch, &mut self.arenas[1 - side]);
         let end = |frame: &mut Vec<u8>| {
-            batch.push(pool.copy_of(frame));
+            batch.push(arena.copy(frame));
             frame.clear();
         };
         let sent = self.hosts[side].poll_frames(self.now, usize::MAX, &mut self.frame, end);
@@ -145,7 +146,7 @@ fn segments_cost_no_allocations() {
             let frames = pair.frames - before;
             assert!(frames >= 4000, "{what}: {frames} frames went");
             assert_eq!(allocations, 0, "{what}: allocations for {frames} frames");
-            assert_eq!(pair.pools.each_ref().map(FramePool::allocated), [0, 0]);
+            assert_eq!(pair.arenas.each_ref().map(Arena::alone), [0, 0]);
         }
     }
 }

@@ -168,66 +168,6 @@ fn forwarding_allocates_nothing() {
 }
 
 #[test]
-fn the_fib_says_what_is_forwarded_without_a_question() {
-    let routes = [("192.0.2.0/24", "10.0.1.9"), ("192.0.2.128/25", "10.0.1.8")];
-    let mut router = router_of([1500; 2], &routes);
-    let ways = |router: &Router| -> Vec<String> {
-        let known = router.fib().into_iter().filter_map(|entry| {
-            let hop = entry.next_hop?;
-            assert_eq!(hop.mac, HOST[hop.interface]);
-            Some(format!("{} by {}", entry.destination, hop.addr))
-        });
-        let mut known: Vec<String> = known.collect();
-        known.sort();
-        known
-    };
-    let all: Vec<Cidr> = router.fib().iter().map(|entry| entry.destination).collect();
-    for destination in cidrs(&[
-        "192.0.2.0/24",
-        "10.0.0.0/24",
-        "10.0.0.1/32",
-        "10.0.0.255/32",
-        "fd01::/64",
-    ]) {
-        let times = all.iter().filter(|one| **one == destination).count();
-        assert_eq!(times, 1, "{destination}");
-    }
-    assert_eq!(ways(&router), [""; 0], "no neighbour is known");
-    let before = router.neighbour_changes();
-    introduce(&mut router);
-    assert!(router.neighbour_changes() > before);
-    let expected = [
-        "10.0.0.9/32 by 10.0.0.9",
-        "10.0.1.9/32 by 10.0.1.9",
-        "192.0.2.0/24 by 10.0.1.9",
-        "fd00::9/128 by fd00::9",
-        "fd01::9/128 by fd01::9",
-    ];
-    assert_eq!(
-        ways(&router),
-        expected,
-        "a gateway that is not known stays out"
-    );
-    // Nobody uses them: nobody is asked for.
-    let changes = router.neighbour_changes();
-    let mut now = Time::ZERO + Span::from_secs(100);
-    router.handle_timeouts(now);
-    assert_eq!(ways(&router), expected);
-    let hop = router.fib().iter().find_map(|entry| {
-        let hop = entry.next_hop?;
-        (hop.addr.to_string() == "10.0.1.9").then_some(hop)
-    });
-    router.handle_use(now, &hop.expect("it is there"));
-    for _ in 0..20 {
-        now += Span::from_secs(1);
-        router.handle_timeouts(now);
-    }
-    // It does not answer; nor do those of IPv6, which were sent answers at the start.
-    assert_eq!(router.neighbour_changes(), changes + 3);
-    assert_eq!(ways(&router), [expected[0]]);
-}
-
-#[test]
 fn a_neighbour_is_asked_for_and_what_waits_for_it_leaves_then() {
     let mut router = router();
     let mut frame = datagram("10.0.0.9", "10.0.1.9", 9, b"first");

@@ -3,7 +3,6 @@
 use crate::clock::Clock;
 use crate::error::LiveError;
 use crate::port::{Batch, CounterSink, Port, RECEIVE_BATCH};
-use crate::xdp::FastPath;
 use baton_inet::{Router, Verdict};
 use baton_iolib::sleep;
 use baton_wire::{Span, Time};
@@ -27,8 +26,6 @@ struct End<T> {
 /// A router on ports; each port has the number of its interface.
 pub struct Forwarding<T> {
     router: Router,
-    /// What forwards most packets before they come to a port.
-    fast_path: Option<FastPath>,
     ends: Vec<End<T>>,
     clock: Clock,
     received: Vec<Bytes>,
@@ -52,7 +49,6 @@ impl<T: Port> Forwarding<T> {
         };
         Self {
             router,
-            fast_path: None,
             ends: ports.into_iter().map(end).collect(),
             clock,
             received: Vec::new(),
@@ -61,13 +57,7 @@ impl<T: Port> Forwarding<T> {
         }
     }
 
-    /// Lets a fast path on the same interfaces forward what it can.
-    #[must_use]
-    pub fn with_fast_path(self, fast_path: Option<FastPath>) -> Self {
-        Self { fast_path, ..self }
-    }
-
-    /// The router.
+    /// Returns the router.
     pub fn router(&self) -> &Router {
         &self.router
     }
@@ -75,8 +65,7 @@ impl<T: Port> Forwarding<T> {
     /// Reports the counters of the router and of its ports; the names of the latter start with `0.` and so on.
     pub fn counters(&mut self, sink: &mut dyn CounterSink) {
         let stats = self.router.stats();
-        let past = self.fast_path.as_ref().map_or(0, FastPath::forwarded);
-        sink.counter("router.forwarded", stats.forwarded + past);
+        sink.counter("router.forwarded", stats.forwarded);
         sink.counter("router.waited", stats.waited);
         sink.counter("router.fragmented", stats.fragmented);
         sink.counter("router.fragments", stats.fragments);
@@ -87,9 +76,6 @@ impl<T: Port> Forwarding<T> {
         for (number, end) in self.ends.iter().enumerate() {
             let mut of_port = |name: &str, value| sink.counter(&format!("{number}.{name}"), value);
             end.port.counters(&mut of_port);
-            if let Some(fast_path) = &mut self.fast_path {
-                fast_path.counters(number, &mut of_port);
-            }
         }
     }
 
@@ -133,10 +119,6 @@ impl<T: Port> Forwarding<T> {
             if !batch.is_empty() {
                 port.send(now, batch)?;
             }
-        }
-        // After what was received has been sent: packets of a flow that has come here do not get behind those that now go past.
-        if let Some(fast_path) = &mut self.fast_path {
-            fast_path.update(now, &mut self.router)?;
         }
         Ok(more)
     }

@@ -2,8 +2,9 @@
 
 use crate::{FRAME_LEN, Pair, REQUEST_LEN, RESPONSE_LEN};
 use baton_inet::{Host, InterfaceConfig};
+use baton_iolib::Arena;
 use baton_tcp::{Config, ConnId, Event};
-use baton_wire::{Endpoint, Flow, FramePool, Span, Time};
+use baton_wire::{Endpoint, Flow, Span, Time};
 use bytes::{Bytes, BytesMut};
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -15,7 +16,7 @@ static BLOCK: [u8; 64 << 10] = [7; 64 << 10];
 
 pub struct Hosts {
     hosts: [Host; 2],
-    pools: [FramePool; 2],
+    arenas: [Arena; 2],
     now: Time,
     /// Bytes of the current request or response that arrived, by connection.
     arrived: [Vec<usize>; 2],
@@ -51,7 +52,7 @@ impl Pair for Hosts {
         };
         let mut pair = Self {
             hosts: [host(1), host(2)],
-            pools: [0, 1].map(|_| FramePool::new(64, 64 << 10)),
+            arenas: Default::default(),
             now: Time::ZERO,
             arrived: [vec![0; connections + 1], vec![0; connections + 1]],
             clients: Vec::new(),
@@ -113,11 +114,11 @@ impl Hosts {
                     _ => {}
                 }
             }
-            let (pool, now) = (&mut self.pools[side], self.now);
+            let (arena, now) = (&mut self.arenas[side], self.now);
             let [sender, receiver] = self.hosts.get_disjoint_mut([side, 1 - side]).expect("two");
             let mut arrivals = receiver.arrivals(now);
             loop {
-                let memory = pool.memory(FRAME_LEN);
+                let memory = arena.memory(FRAME_LEN);
                 let most = memory.capacity() / FRAME_LEN;
                 let cut = |memory: &mut BytesMut| arrivals.push(memory.split().freeze());
                 let sent = sender.poll_frames(now, most, memory, cut);

@@ -153,7 +153,7 @@ impl Interface {
         let detect_duplicates =
             config.duplicate_address_detection && config.medium == Medium::Ethernet;
         Ok(Self {
-            addresses: Addresses::new(&config.addresses, detect_duplicates),
+            addresses: Addresses::new(&config.addresses, detect_duplicates, config.is_loopback),
             routes: Routes::new(config.routes.clone()),
             neighbours: Neighbours::new(),
             duties: Duties::new(&config),
@@ -315,7 +315,7 @@ impl Interface {
         if is_group_mac(src) {
             return Err(Refusal::BadFrame);
         }
-        if src == self.config.mac {
+        if src == self.config.mac && !self.config.is_loopback {
             return Err(Refusal::OwnSource);
         }
         let to_many = is_group_mac(dst);

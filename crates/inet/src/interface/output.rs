@@ -130,7 +130,7 @@ impl Interface {
             .ok_or(SendRefusal::NoRoute)?;
         let mut link = None;
         if self.config.medium == Medium::Ethernet {
-            match self.neighbours.resolve(now, next_hop, &mut self.stats) {
+            match self.resolve(now, next_hop) {
                 Resolution::Known(mac) => link = Some(self.link_to(mac)),
                 Resolution::Failed => return Err(SendRefusal::NeighbourFailed),
                 Resolution::Asked => {
@@ -195,7 +195,7 @@ impl Interface {
         if self.config.medium == Medium::Ethernet {
             let next_hop = self.routes.next_hop(dst, &self.addresses);
             let next_hop = next_hop.ok_or(SendRefusal::NoRoute)?;
-            match self.neighbours.resolve(now, next_hop, &mut self.stats) {
+            match self.resolve(now, next_hop) {
                 Resolution::Known(mac) => {
                     self.link_header.clear();
                     encode_link(self.link_to(mac), src, &mut self.link_header);
@@ -295,7 +295,7 @@ impl Interface {
         let Some(next_hop) = self.routes.next_hop(dst, &self.addresses) else {
             return;
         };
-        match self.neighbours.resolve(now, next_hop, &mut self.stats) {
+        match self.resolve(now, next_hop) {
             Resolution::Known(mac) => self.push_packet(mac, &packet),
             Resolution::Asked => self.neighbours.wait(next_hop, packet, &mut self.stats),
             Resolution::Failed => {}

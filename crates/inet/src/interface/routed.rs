@@ -27,7 +27,10 @@ impl Interface {
 
     /// Resolves the Ethernet address of a neighbour for a packet that is sent now.
     pub(crate) fn resolve(&mut self, now: Time, next_hop: IpAddr) -> Resolution {
-        self.neighbours.resolve(now, next_hop, &mut self.stats)
+        match self.config.is_loopback {
+            true => Resolution::Known([0; 6]),
+            false => self.neighbours.resolve(now, next_hop, &mut self.stats),
+        }
     }
 
     /// Sends a packet to a neighbour, as soon as its Ethernet address is known.

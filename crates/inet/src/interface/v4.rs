@@ -83,11 +83,14 @@ impl Interface {
         if destination == Destination::Other {
             return Err(Refusal::OtherDestination);
         }
-        if is_bad_source_v4(src) || self.addresses.destination(src.into()) == Destination::Broadcast
+        let is_own = self.addresses.knows(src.into());
+        if is_own && self.config.is_loopback {
+            // Both ends are on this host.
+        } else if is_bad_source_v4(src)
+            || self.addresses.destination(src.into()) == Destination::Broadcast
         {
             return Err(Refusal::BadSource);
-        }
-        if self.addresses.knows(src.into()) {
+        } else if is_own {
             return Err(Refusal::OwnSource);
         }
         // No protocol of a host without UDP uses multicast or broadcast; echo requests may be ignored (RFC 1122 3.2.2.6).

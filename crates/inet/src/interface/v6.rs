@@ -92,11 +92,15 @@ impl Interface {
             Destination::NotInUse => return Err(Refusal::TentativeAddress),
             _ => {}
         }
+        let is_own = self.addresses.owns(src.into());
+        if is_own && self.config.is_loopback {
+            return Ok(destination);
+        }
         if src.is_multicast() || src.is_loopback() || src.to_ipv4_mapped().is_some() {
             return Err(Refusal::BadSource);
         }
-        // Who sends from an address that is not in use here may be its owner (RFC 4862 5.4).
-        match self.addresses.owns(src.into()) {
+        // The sender of a packet from an address that is not in use here may be the address's owner (RFC 4862 5.4).
+        match is_own {
             true => Err(Refusal::OwnSource),
             false => Ok(destination),
         }

@@ -1,12 +1,10 @@
 //! A router: interfaces, and the rules for forwarding packets from one to another (RFC 1812 5.2, RFC 8200 3 and 4.5).
 
 mod errors;
-mod fib;
 mod fragments;
 mod rewrite;
 
 pub use crate::stats::{ForwardRefusal, ForwardRefused};
-pub use fib::{FibEntry, NextHop};
 
 use crate::addresses::is_bad_source_v4;
 use crate::config::{ConfigError, InterfaceConfig, Medium, is_link_local};

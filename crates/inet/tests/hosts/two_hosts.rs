@@ -7,7 +7,9 @@ use baton_wire::Endpoint;
 use bytes::Bytes;
 use etherparse::icmpv4::DestUnreachableHeader;
 use etherparse::icmpv6::DestUnreachableCode;
-use etherparse::{Icmpv4Type, Icmpv6Type, PacketBuilder};
+use etherparse::{
+    Icmpv4Type, Icmpv6Type, PacketBuilder, SlicedPacket, TcpOptionElement, TransportSlice,
+};
 
 #[test]
 fn bytes_go_both_ways_once_neighbours_know_each_other() {
@@ -34,6 +36,31 @@ fn bytes_go_both_ways_once_neighbours_know_each_other() {
             // The acknowledgment of the data confirmed it.
             assert_eq!(neighbours[0].state, NeighbourState::Reachable);
         }
+    }
+}
+
+#[test]
+fn a_link_of_1500_bytes_leaves_1460_to_segments_of_ipv4_and_1440_to_those_of_ipv6() {
+    for (networks, mss) in [(V4, 1460), (V6, 1440)] {
+        let mut link = Link::between(networks);
+        let conn = link.connect();
+        assert!(link.run(1, Link::connected));
+        let accepted = link.hosts[1].stack().connections().next();
+        for (side, conn) in [conn, accepted.expect("it was accepted")]
+            .into_iter()
+            .enumerate()
+        {
+            let info = link.hosts[side].stack().info(link.now, conn);
+            assert_eq!((info.advertised_mss, info.path_mtu), (mss, 1500));
+        }
+        let syn = link.sent[0].iter().find_map(|frame| {
+            let sliced = SlicedPacket::from_ethernet(frame).ok()?;
+            match sliced.transport? {
+                TransportSlice::Tcp(tcp) => tcp.options_iterator().find_map(Result::ok),
+                _ => None,
+            }
+        });
+        assert_eq!(syn, Some(TcpOptionElement::MaximumSegmentSize(mss)));
     }
 }
 
