@@ -7,8 +7,10 @@ use std::mem::MaybeUninit;
 
 /// Size of a chunk, bytes.
 const CHUNK_BYTES: usize = 64 * 1024;
-/// Chunks that are kept to be used again; what is beyond them is given back to the allocator.
-const MOST_SPARE_CHUNKS: usize = 64;
+/// Maximum number of chunks. A frame that is kept keeps its whole chunk in use; when no chunk is free, frames get memory of their own.
+const MOST_CHUNKS: usize = 64;
+/// Number of used chunks that are tried before a frame gets memory of its own.
+const MOST_TRIES: usize = 4;
 
 /// Hands out frames as reference-counted slices of chunks, and reuses a chunk once all its frames are dropped.
 #[derive(Debug, Default)]
@@ -16,7 +18,10 @@ pub struct Arena {
     current: BytesMut,
     /// Chunks some of whose frames may still exist, oldest first.
     used: VecDeque<BytesMut>,
+    /// Memory for frames when no chunk is free.
+    lone: BytesMut,
     allocated: u64,
+    alone: u64,
 }
 
 impl Arena {
@@ -25,9 +30,16 @@ impl Arena {
         self.allocated
     }
 
-    /// A copy of `frame`.
+    /// Returns the number of frames that got memory of their own.
+    pub fn alone(&self) -> u64 {
+        self.alone
+    }
+
+    /// Returns a copy of `frame`.
     pub fn copy(&mut self, frame: &[u8]) -> Bytes {
-        self.provide(frame.len());
+        if !self.provide(frame.len()) {
+            return Bytes::copy_from_slice(frame);
+        }
         self.current.put_slice(frame);
         self.current.split().freeze()
     }
@@ -63,8 +75,15 @@ impl Arena {
         limit: usize,
         read: impl for<'a> FnOnce(&'a mut [MaybeUninit<u8>]) -> io::Result<&'a [u8]>,
     ) -> io::Result<Bytes> {
-        self.provide(limit);
-        let room = &mut self.current.spare_capacity_mut()[..limit];
+        let mut own = BytesMut::new();
+        let memory = match self.provide(limit) {
+            true => &mut self.current,
+            false => {
+                own.reserve(limit);
+                &mut own
+            }
+        };
+        let room = &mut memory.spare_capacity_mut()[..limit];
         let start = room.as_ptr().cast();
         let written = read(room)?;
         let len = written.len();
@@ -72,36 +91,58 @@ impl Arena {
             len == 0 || written.as_ptr() == start && len <= limit,
             "what is kept is the start of the room"
         );
-        // SAFETY: the bytes from the start of the room on are initialised, and there is room for so many, as `written` refers to just
-        // these: a reference that is not empty cannot have the room's address and refer to anything else.
-        unsafe { self.current.advance_mut(len) };
-        Ok(self.current.split().freeze())
+        // SAFETY: `written` refers to exactly `len` initialised bytes at the start of the buffer, which is large enough: a reference that
+        // is not empty cannot have the buffer's address and refer to anything else.
+        unsafe { memory.advance_mut(len) };
+        match own.is_empty() {
+            true => Ok(self.current.split().freeze()),
+            false => Ok(Bytes::copy_from_slice(&own)),
+        }
     }
 
-    /// Sees to it that `len` more bytes fit into the current chunk.
-    fn provide(&mut self, len: usize) {
-        // Usually all frames of the chunk are gone by the time it is full: it stays in the processor's cache.
-        if self.current.capacity() - self.current.len() >= len || self.current.try_reclaim(len) {
-            return;
+    /// Returns an empty buffer with space for `len` bytes. Append frames to it, and take each with `split`.
+    pub fn memory(&mut self, len: usize) -> &mut BytesMut {
+        if self.provide(len) {
+            return &mut self.current;
         }
-        let had_chunk = self.allocated > 0;
-        let chunk = self.oldest_free(len.max(CHUNK_BYTES));
+        self.lone = BytesMut::with_capacity(len);
+        &mut self.lone
+    }
+
+    /// Makes space for `len` more bytes in the current chunk. Returns `false` if the frame needs memory of its own.
+    fn provide(&mut self, len: usize) -> bool {
+        // Usually all frames of the chunk are dropped by the time it is full, so the same chunk stays in the processor's cache.
+        if self.current.capacity() - self.current.len() >= len || self.current.try_reclaim(len) {
+            return true;
+        }
+        let Some(chunk) = self.free_chunk(len) else {
+            self.alone += 1;
+            return false;
+        };
         let full = std::mem::replace(&mut self.current, chunk);
-        if had_chunk && self.used.len() < MOST_SPARE_CHUNKS {
+        if full.capacity() > 0 || self.allocated > 1 {
             self.used.push_back(full);
         }
+        true
     }
 
-    /// The oldest chunk if its frames are gone, otherwise a new one.
-    fn oldest_free(&mut self, len: usize) -> BytesMut {
-        if let Some(mut oldest) = self.used.pop_front() {
-            if oldest.try_reclaim(len) {
-                return oldest;
+    /// Returns one of the oldest chunks if its frames are dropped, or a new chunk.
+    fn free_chunk(&mut self, len: usize) -> Option<BytesMut> {
+        if len > CHUNK_BYTES {
+            return None;
+        }
+        for _ in 0..self.used.len().min(MOST_TRIES) {
+            let mut oldest = self.used.pop_front()?;
+            if oldest.try_reclaim(CHUNK_BYTES) {
+                return Some(oldest);
             }
             self.used.push_back(oldest);
         }
+        if self.allocated as usize >= MOST_CHUNKS {
+            return None;
+        }
         self.allocated += 1;
-        BytesMut::with_capacity(len)
+        Some(BytesMut::with_capacity(CHUNK_BYTES))
     }
 }
 
@@ -141,6 +182,42 @@ mod tests {
         let mut arena = Arena::default();
         let frame = vec![7; 3 * CHUNK_BYTES];
         assert_eq!(arena.copy(&frame), frame);
+        assert_eq!((arena.allocated(), arena.alone()), (0, 1));
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "an interpreter takes minutes for it")]
+    fn frames_that_are_kept_for_long_do_not_keep_more_and_more_memory() {
+        let mut arena = Arena::default();
+        let mut kept = Vec::new();
+        let frames = 4 * MOST_CHUNKS * CHUNK_BYTES / 1000;
+        for round in 0..frames {
+            let frame = match round % 2 {
+                0 => arena.copy(&[round as u8; 1000]),
+                _ => arena
+                    .fill(2000, |room| {
+                        Ok(room[..1000].write_copy_of_slice(&[round as u8; 1000]))
+                    })
+                    .expect("it was written"),
+            };
+            // Keeps at least one frame of each chunk.
+            if round % 32 == 0 {
+                kept.push((round as u8, frame));
+            }
+        }
+        assert_eq!(arena.allocated() as usize, MOST_CHUNKS);
+        assert!(arena.alone() > frames as u64 / 2, "{}", arena.alone());
+        assert!(kept.iter().all(|(byte, frame)| frame[..] == [*byte; 1000]));
+        kept.clear();
+        let alone = arena.alone();
+        for round in 0..ROUNDS {
+            assert_eq!(arena.copy(&[round as u8; 1000])[..], [round as u8; 1000]);
+        }
+        assert!(
+            arena.alone() <= alone + MOST_CHUNKS as u64,
+            "{}",
+            arena.alone()
+        );
     }
     #[test]
     fn what_was_written_is_kept() {
@@ -151,6 +228,36 @@ mod tests {
         assert!(nothing.expect("no error").is_empty());
         let failed = arena.fill(100, |_| Err(io::ErrorKind::WouldBlock.into()));
         assert!(failed.is_err());
+    }
+
+    #[test]
+    fn memory_has_room_for_what_was_asked_for() {
+        let mut arena = Arena::default();
+        for len in [10, CHUNK_BYTES, CHUNK_BYTES + 1] {
+            let memory = arena.memory(len);
+            assert!(memory.is_empty() && memory.capacity() >= len, "{len}");
+            memory.put_bytes(7, len);
+            assert_eq!(memory.split().freeze(), vec![7; len]);
+        }
+        assert_eq!((arena.allocated(), arena.alone()), (1, 1));
+    }
+
+    #[test]
+    fn frames_without_a_chunk_take_none_away() {
+        let mut arena = Arena::default();
+        for alone in 0..3 {
+            let kept: Vec<Bytes> = (0..MOST_CHUNKS)
+                .map(|_| {
+                    let memory = arena.memory(CHUNK_BYTES);
+                    memory.put_bytes(7, CHUNK_BYTES);
+                    memory.split().freeze()
+                })
+                .collect();
+            assert_eq!(arena.alone(), alone, "each has a chunk");
+            arena.memory(10).put_u8(7);
+            assert_eq!(arena.alone(), alone + 1, "there is none for this one");
+            drop(kept);
+        }
     }
 
     #[test]

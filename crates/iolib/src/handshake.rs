@@ -11,9 +11,9 @@ use rustix::process::getuid;
 use serde::{Deserialize, Serialize};
 use std::io::{self, ErrorKind, Read, Write};
 
-/// The version of everything that is said and shared here.
-pub const VERSION: u8 = 5;
-/// How a frame begins, before the version.
+/// Version of the whole protocol, including the layout of shared memory.
+pub const VERSION: u8 = 6;
+/// Start of every frame, before the version.
 const MAGIC: &[u8; 5] = b"BATON";
 const HEADER_BYTES: usize = 8;
 /// Maximum length of a frame, bytes.

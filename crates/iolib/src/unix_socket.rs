@@ -62,8 +62,14 @@ impl SocketFile {
         match fs::symlink_metadata(path) {
             Ok(metadata) if !metadata.file_type().is_socket() => return Err(BindError::NoSocket),
             Ok(_) => match connect(path) {
-                Ok(_) => return Err(BindError::InUse),
-                Err(_) => fs::remove_file(path).map_err(BindError::Stale)?,
+                Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+                    fs::remove_file(path).map_err(BindError::Stale)?;
+                }
+                Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                    return Err(BindError::Stale(error));
+                }
+                // A process whose backlog is full is busy, not gone.
+                Ok(_) | Err(_) => return Err(BindError::InUse),
             },
             Err(_) => {}
         }

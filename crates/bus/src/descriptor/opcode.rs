@@ -71,6 +71,8 @@ opcodes! {
     Name = 0x0a,
     /// Create a packet socket.
     PacketSocket = 0x0b,
+    /// Get TCP's information about a connection.
+    Info = 0x0c,
     /// Send data.
     Send = 0x10,
     /// Receive data into a buffer.

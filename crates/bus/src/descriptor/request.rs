@@ -68,7 +68,9 @@ pub enum Action {
     },
     /// NAME: gets the socket's local address and port, as far as it has them.
     Name,
-    /// SEND data; answered once it has been fetched from the buffer, which is free then.
+    /// INFO: gets TCP's information about the socket's connection.
+    Info,
+    /// SEND data; answered once it has been fetched from the buffer, which is then free.
     Send {
         /// Location of the data.
         data: Buffer,
@@ -229,6 +231,12 @@ pub enum SocketOption {
     FastOpen = 7,
     /// SO_TIMESTAMPING, on a connection: [`Times`]. Refused if adapter and host share no clock.
     Times = 8,
+    /// TCP_KEEPIDLE, seconds. Has no effect while SO_KEEPALIVE is off; turning that off resets it.
+    KeepIdle = 9,
+    /// TCP_KEEPINTVL, seconds, likewise.
+    KeepInterval = 10,
+    /// TCP_KEEPCNT, likewise.
+    KeepProbes = 11,
 }
 
 bitflags::bitflags! {
@@ -246,8 +254,8 @@ bitflags::bitflags! {
 }
 
 impl SocketOption {
-    /// All of them.
-    pub const ALL: [Self; 8] = [
+    /// All options.
+    pub const ALL: [Self; 11] = [
         Self::NoDelay,
         Self::Cork,
         Self::KeepAlive,
@@ -256,6 +264,9 @@ impl SocketOption {
         Self::UserTimeout,
         Self::FastOpen,
         Self::Times,
+        Self::KeepIdle,
+        Self::KeepInterval,
+        Self::KeepProbes,
     ];
 
     fn from_number(number: u16) -> Result<Self, Malformed> {
@@ -296,6 +307,7 @@ impl Request {
             }
             A::Status => (Opcode::Status, none, 0, 0, [0; 2]),
             A::Name => (Opcode::Name, none, 0, 0, [0; 2]),
+            A::Info => (Opcode::Info, none, 0, 0, [0; 2]),
             A::Cancel { target } => (Opcode::Cancel, none, 0, target, [0; 2]),
             A::Send { data, more, times } => {
                 let (mut flags, len, address) = data.write();
@@ -370,6 +382,7 @@ impl Request {
             },
             Opcode::Status => Action::Status,
             Opcode::Name => Action::Name,
+            Opcode::Info => Action::Info,
             Opcode::Cancel => Action::Cancel {
                 target: descriptor.len(),
             },

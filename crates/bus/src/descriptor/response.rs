@@ -43,7 +43,12 @@ pub enum Outcome {
     Status(SocketInfo),
     /// The socket's local address and port.
     Name(Endpoint),
-    /// Unasked: the peer will send no more, and all it has sent has been delivered.
+    /// TCP's information about the socket's connection: `baton_tcp::Info` as inline bytes. Empty for a failed request.
+    Info {
+        /// Number of bytes.
+        len: u16,
+    },
+    /// Notification: the peer has closed its sending direction, and all its data has been delivered.
     PeerClosed,
     /// Notification: the connection has ended with this status. All pending requests have been answered.
     Over,
@@ -162,6 +167,7 @@ impl Outcome {
             Action::SetOption { .. } => Self::Done(Opcode::SetOption),
             Action::Status => Self::Status(SocketInfo::default()),
             Action::Name => Self::Name(NOWHERE),
+            Action::Info => Self::Info { len: 0 },
             Action::Cancel { .. } => Self::Done(Opcode::Cancel),
             Action::Send { data, .. } => Self::Sent {
                 len: data.len(),
@@ -225,6 +231,11 @@ impl Response {
                 let (words, version) = endpoint::write(local.addr);
                 let flags = answer | version;
                 (Opcode::Name, flags, 0, local.port.into(), words)
+            }
+            Outcome::Info { len } => {
+                let mut flags = answer;
+                flags.set(Flags::INLINE, len > 0);
+                (Opcode::Info, flags, 0, len.into(), [0; 2])
             }
             Outcome::PeerClosed => (Opcode::Close, Flags::WRITE_ONLY, 0, 0, [0; 2]),
             Outcome::Over => (Opcode::Close, Flags::ABORT, 0, 0, [0; 2]),
@@ -299,7 +310,7 @@ impl Response {
         let allowed = match opcode {
             Opcode::Accept | Opcode::Name => Flags::V6,
             Opcode::Send => Flags::CUMULATIVE,
-            Opcode::Receive => Flags::INLINE,
+            Opcode::Receive | Opcode::Info => Flags::INLINE,
             Opcode::Export => Flags::MORE,
             _ => Flags::empty(),
         };
@@ -325,6 +336,12 @@ impl Response {
                 })
             }
             Opcode::Name => Outcome::Name(endpoint::read(descriptor)?),
+            Opcode::Info => Outcome::Info {
+                len: match flags.contains(Flags::INLINE) {
+                    true => super::inline::check(descriptor.len())?,
+                    false => 0,
+                },
+            },
             Opcode::Export => Outcome::Exported {
                 address: descriptor.0[2],
                 len: descriptor.len(),

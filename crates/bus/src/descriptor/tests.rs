@@ -41,6 +41,7 @@ fn actions() -> impl Strategy<Value = Action> {
             .prop_map(|(option, value)| Action::SetOption { option, value }),
         Just(Action::Status),
         Just(Action::Name),
+        Just(Action::Info),
         any::<u32>().prop_map(|target| Action::Cancel { target }),
         (buffers(), any::<bool>(), 0..=Stages::all().bits()).prop_map(|(data, more, times)| {
             let times = Stages::from_bits_retain(times);
@@ -104,6 +105,7 @@ fn outcomes() -> impl Strategy<Value = Outcome> {
                 }
             ),
         endpoints().prop_map(Outcome::Name),
+        (0..=MOST_INLINE_BYTES as u16).prop_map(|len| Outcome::Info { len }),
         Just(Outcome::PeerClosed),
         Just(Outcome::Over),
         (any::<u64>(), any::<u32>(), any::<bool>())

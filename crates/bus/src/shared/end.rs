@@ -34,6 +34,10 @@ pub struct End<M> {
     masked: bool,
     /// Whether the other side may not have noticed the last put.
     unnoticed: bool,
+    /// Whether this side's attention word was set for a sleep. The other side may have cleared the word since.
+    waits: bool,
+    /// Number of rings not yet returned by [`End::take_rings`].
+    rings: u32,
 }
 
 impl<M: SharedMemory> End<M> {
@@ -52,6 +56,8 @@ impl<M: SharedMemory> End<M> {
             consumer: Consumer::default(),
             masked: false,
             unnoticed: false,
+            waits: false,
+            rings: 0,
         }
     }
 
@@ -175,14 +181,24 @@ impl<M: SharedMemory> End<M> {
 
     /// Announces that this side is awake. Returns true if the other side has rung since this side announced its sleep, or is about to.
     pub fn awake(&mut self) -> bool {
-        self.wait_for(0) == 0
+        self.wait_for(0)
     }
 
-    /// Changes this side's word. Both sides only exchange it, so that all its changes stand in one order, each seeing the one
-    /// before: what this side waits for is never undone by a change that the other made for an earlier sleep. Gives what it was.
-    fn wait_for(&self, what: u32) -> u32 {
+    /// Returns how often the other side has rung, or is about to, since the last call. The other side may ring even if this side did not
+    /// sleep in the end.
+    pub fn take_rings(&mut self) -> u32 {
+        std::mem::take(&mut self.rings)
+    }
+
+    /// Changes this side's attention word. Both sides change the word only by atomic exchange, so that all changes are in one order and
+    /// each sees the one before: the other side never undoes a wait by a change meant for an earlier sleep. Returns true if the other side
+    /// has taken the previous value.
+    fn wait_for(&mut self, what: u32) -> bool {
         let own = self.memory.control().attention(self.side);
-        own.swap(what, Ordering::Relaxed)
+        let is_taken = own.swap(what, Ordering::Relaxed) == 0;
+        let is_rung = std::mem::replace(&mut self.waits, what != 0) && is_taken;
+        self.rings = self.rings.saturating_add(u32::from(is_rung));
+        is_rung
     }
 
     /// Returns whether the other side sleeps and waits for `what`, which an index update has just announced.

@@ -50,15 +50,21 @@ impl Bell {
         self.0
     }
 
-    /// Makes it silent again; false when nobody can ring it any more: the other side is gone.
-    pub fn silence(&self) -> bool {
+    /// Silences the bell, and returns the number of rings; `None` if the other side is gone, so that nobody can ring any more.
+    pub fn silence(&self) -> Option<u32> {
         let mut rung = [0; 64];
+        let mut rings = 0_u32;
         loop {
             match rustix::io::read(&self.0, &mut rung[..]) {
-                Ok(0) => return false,
-                Ok(len) if len < rung.len() => return true,
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(error) => return error == Errno::AGAIN,
+                Ok(0) => return None,
+                Ok(len) => {
+                    rings = rings.saturating_add(len as u32);
+                    if len < rung.len() {
+                        return Some(rings);
+                    }
+                }
+                Err(Errno::INTR) => {}
+                Err(error) => return (error == Errno::AGAIN).then_some(rings),
             }
         }
     }

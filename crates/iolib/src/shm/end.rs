@@ -26,6 +26,8 @@ pub(super) struct ShmEnd {
     arena: Arena,
     /// Whether this side has announced that it sleeps, and not yet that it is awake.
     asleep: bool,
+    /// Rings by the other side that have not reached this side's bell yet: the other side rings a moment after it decides to.
+    due: u32,
     gone: bool,
     look_at: Time,
 }
@@ -46,6 +48,7 @@ impl ShmEnd {
             counters: LinkCounters::default(),
             arena: Arena::default(),
             asleep: false,
+            due: 0,
             gone: false,
             look_at: Time::ZERO,
         }
@@ -169,9 +172,15 @@ impl ShmEnd {
 
     /// Announces that this side is awake, if it has announced that it sleeps.
     fn wake_up(&mut self) {
-        // A bell that was not rung need not be silenced: something else has woken this side.
-        if std::mem::take(&mut self.asleep) && self.end.awake() {
-            self.gone |= !self.bell.silence();
+        let slept = std::mem::take(&mut self.asleep);
+        if slept {
+            self.end.awake();
+        }
+        let rings = self.end.take_rings();
+        self.due = self.due.saturating_add(rings);
+        // A bell that was not rung need not be silenced: something else woke this side up.
+        if self.due > 0 && (slept || rings > 0) {
+            self.hear();
         }
     }
 
@@ -179,7 +188,14 @@ impl ShmEnd {
     fn look(&mut self, now: Time) {
         if now >= self.look_at {
             self.look_at = now + LOOK_INTERVAL;
-            self.gone |= !self.bell.silence();
+            self.hear();
+        }
+    }
+
+    fn hear(&mut self) {
+        match self.bell.silence() {
+            Some(rings) => self.due = self.due.saturating_sub(rings),
+            None => self.gone = true,
         }
     }
 

@@ -6,13 +6,14 @@ use crate::waiting::{Spin, wait};
 use baton_bus::Descriptor;
 use baton_bus::descriptor::{Action, Request};
 use baton_bus::link::{AdapterLink, Dma, DmaId, HostLink, LinkError, Violation};
+use baton_bus::shared::Side;
 use baton_wire::{Span, Time};
 use bytes::Bytes;
-use rustix::event::{PollFd, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{MemfdFlags, SealFlags, memfd_create};
 use rustix::io::Errno;
 use std::io::Write;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::thread;
@@ -224,8 +225,8 @@ fn those_of_a_user_who_say_nothing_make_room_for_the_next() {
     drop(silent);
 }
 
-fn is_ready(link: &impl LiveLink) -> bool {
-    let mut fds = [PollFd::new(link, link.interest())];
+fn is_ready(link: &impl AsFd) -> bool {
+    let mut fds = [PollFd::new(link, PollFlags::IN)];
     poll(&mut fds, Some(&rustix::event::Timespec::default())).expect("it can be polled") > 0
 }
 
@@ -257,6 +258,49 @@ fn doorbells_wake_sleepers() {
     assert_eq!(requests_of(&mut adapter).len(), 8);
     assert!(is_ready(&host));
     assert_eq!(host.put(NOW, &many[7..]), Ok(1));
+}
+
+#[test]
+fn a_bell_that_rings_while_its_side_stays_awake_is_silenced() {
+    let (mut host, mut adapter) = small_pair();
+    assert!(host.prepare_to_sleep().expect("the system can wait"));
+    assert_eq!(adapter.put(NOW, &[request(1)]), Ok(1));
+    assert!(!host.prepare_to_sleep().expect("the system can wait"));
+    host.get(NOW, &mut Vec::new())
+        .expect("the adapter is there");
+    assert!(host.prepare_to_sleep().expect("the system can wait"));
+    assert!(!is_ready(&host), "nothing has come since");
+}
+
+#[test]
+fn a_bell_that_rings_late_wakes_once() {
+    let file = memory::create(&SMALL).expect("memory");
+    let mapping = || mapping::Mapping::new(file.as_fd(), memory::Layout::new(&SMALL));
+    let (late, host_bell) = doorbell::doorbell().expect("a pipe");
+    let (button, adapter_bell) = doorbell::doorbell().expect("a pipe");
+    // The adapter rings `elsewhere`; `late` rings the host's bell later.
+    let (elsewhere, _bell) = doorbell::doorbell().expect("a pipe");
+    let end = |side, bell, button| {
+        end::ShmEnd::new(mapping().expect("memory"), side, SMALL, bell, button)
+    };
+    let mut host = end(Side::Host, host_bell, button);
+    let mut adapter = end(Side::Adapter, adapter_bell, elsewhere);
+    let took = |host: &mut end::ShmEnd| {
+        let mut responses = Vec::new();
+        host.get(NOW, usize::MAX, &mut responses)
+            .expect("the adapter is there");
+        responses.len()
+    };
+    assert_eq!(took(&mut host), 0);
+    assert!(host.prepare_to_sleep().expect("no violation"));
+    assert_eq!(adapter.put(NOW, &[request(1)]), Ok(1));
+    assert_eq!(took(&mut host), 1, "something else has woken it");
+    late.ring();
+    assert!(host.prepare_to_sleep().expect("no violation"));
+    assert!(is_ready(&host));
+    assert_eq!(took(&mut host), 0);
+    assert!(host.prepare_to_sleep().expect("no violation"));
+    assert!(!is_ready(&host), "it was heard");
 }
 
 #[test]
