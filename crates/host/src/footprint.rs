@@ -604,11 +604,6 @@ pub fn receive_append<M: Meter>(m: &mut M, socket: u32, mbuf: u32) {
     at(m, Layer::Socket, Pool::Mbuf, mbuf, MBUF_HEAD, Write);
 }
 
-/// The device wrote `len` bytes of received data straight into a posted buffer.
-pub fn received_by_dma<M: Meter>(m: &mut M, cluster: u32, len: u32) {
-    m.dma(Pool::Cluster, cluster, PACKET_DATA_OFFSET, len, Write);
-}
-
 /// Buffers are appended to the send buffer.
 pub fn send_append<M: Meter>(m: &mut M, socket: u32) {
     m.run(Op::SocketBuffer, 1);
@@ -841,16 +836,4 @@ pub fn directory_lookup<M: Meter>(m: &mut M, nic: NicId, name: u32, slot: Option
     if let Some(slot) = slot {
         directory_block(m, nic, slot);
     }
-}
-
-/// A block leaves its directory.
-pub fn directory_remove<M: Meter>(m: &mut M, nic: NicId, slot: u32) {
-    m.run(Op::CacheRemove, 1);
-    directory_block(m, nic, slot);
-}
-
-/// A block enters a directory; the one that makes room for it leaves. Commands that fill its place are charged as such.
-pub fn directory_insert<M: Meter>(m: &mut M, nic: NicId, slot: u32) {
-    m.run(Op::CacheInsert, 1);
-    directory_block(m, nic, slot);
 }

@@ -38,7 +38,7 @@ pub use nic_cache::{
     Bypass, Coherence, CoherenceConfig, Eager, Freshness, Lazy, NicCacheConfig, NicCacheStats,
     NicId, OnChange, Update,
 };
-pub use reasons::NotOffloaded;
+pub use reasons::{MoveReason, NotOffloaded};
 pub use selection::{
     Alternate, AtReceive, Benefit, Decision, Fcfs, Foreseen, Life, Never, NextLook, PerPort,
     PortSelection, Rate, Remaining, Retry, Selection, SelectionConfig, SelectionTextError,

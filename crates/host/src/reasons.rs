@@ -76,3 +76,92 @@ impl NotOffloaded {
         }
     }
 }
+
+/// Reason why a connection moves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum MoveReason {
+    /// The reason is not known.
+    #[default]
+    Unknown,
+    /// The selection policy chose the connection, or took it back.
+    Policy,
+    /// The policy chose the connection for an adapter that no longer exists, and another adapter is available.
+    NextAdapter,
+    /// The adapter asked the host to take the connection back.
+    Relief,
+    /// The application made a call that only the host can serve.
+    Call,
+    /// The adapter refused the connection, for this reason.
+    Refused(NotOffloaded),
+    /// An operator requested that all connections go back.
+    Command,
+    /// The adapter is shutting down in an orderly way.
+    AdapterEnds,
+    /// The adapter was killed.
+    AdapterKilled,
+}
+
+impl MoveReason {
+    /// All reasons in the order of their numbers in messages.
+    const ALL: [Self; 15] = [
+        Self::Unknown,
+        Self::Policy,
+        Self::NextAdapter,
+        Self::Relief,
+        Self::Call,
+        Self::Command,
+        Self::AdapterEnds,
+        Self::AdapterKilled,
+        Self::Refused(NotOffloaded::Handles),
+        Self::Refused(NotOffloaded::RefusedSoftLimit),
+        Self::Refused(NotOffloaded::RefusedHardLimit),
+        Self::Refused(NotOffloaded::RefusedMemory),
+        Self::Refused(NotOffloaded::RefusedState),
+        Self::Refused(NotOffloaded::RefusedDuplicate),
+        Self::Refused(NotOffloaded::State),
+    ];
+
+    /// Returns the reason's number in messages.
+    pub fn number(self) -> u16 {
+        let at = Self::ALL.iter().position(|other| *other == self);
+        at.map_or(0, |at| at as u16)
+    }
+
+    /// Returns the reason with this number in messages, or [`Unknown`](Self::Unknown) if there is none.
+    pub fn of_number(number: u16) -> Self {
+        Self::ALL
+            .get(usize::from(number))
+            .copied()
+            .unwrap_or_default()
+    }
+
+    /// Returns the reason's name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Unknown => "unknown",
+            Self::Policy => "policy",
+            Self::NextAdapter => "next_adapter",
+            Self::Relief => "relief",
+            Self::Call => "call",
+            Self::Refused(why) => why.name(),
+            Self::Command => "command",
+            Self::AdapterEnds => "adapter_ends",
+            Self::AdapterKilled => "adapter_killed",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_names_are_told_apart() {
+        let mut names = std::collections::BTreeSet::new();
+        for reason in MoveReason::ALL {
+            assert_eq!(MoveReason::of_number(reason.number()), reason);
+            assert!(names.insert(reason.name()), "{reason:?}");
+        }
+        assert_eq!(MoveReason::of_number(u16::MAX), MoveReason::Unknown);
+    }
+}

@@ -56,7 +56,7 @@ fn right_bytes(model: &Protocol, state: &State) -> bool {
 }
 
 fn moves_on(model: &Protocol, state: &State) -> bool {
-    let every = ORDINARY.iter().chain(&FAULTS).chain(&LIMITS);
+    let every = ORDINARY.iter().chain(FAULTS).chain(LIMITS);
     let is_last = |step: &Step| model.after(state, *step).is_none();
     if !every.clone().all(is_last) {
         return true;
@@ -106,7 +106,7 @@ impl Model for Protocol {
     }
 
     fn actions(&self, _: &State, actions: &mut Vec<Step>) {
-        actions.extend(ORDINARY.iter().chain(&FAULTS).chain(&LIMITS));
+        actions.extend(ORDINARY.iter().chain(FAULTS).chain(LIMITS));
     }
 
     fn next_state(&self, state: &State, step: Step) -> Option<State> {

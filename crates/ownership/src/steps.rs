@@ -6,145 +6,45 @@ mod broker;
 use crate::state::*;
 use crate::{Bounds, Protocol, Rules};
 
-/// A step of one of them. Where a step is the first of several, it can be killed after each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "`State::step` says what each does")]
-pub enum Step {
-    // The peer and the kernel.
-    PeerAsks,
-    KernelReceives,
-    KernelSends,
-    KernelResets,
-    KernelClosesOrphan,
-    // The application.
-    Reads,
-    Writes,
-    AsksTake,
-    AsksImport,
-    AsksExport,
-    DoesNotImport,
-    AsksBack,
-    HearsAdapter,
-    SeesAdapterGone,
-    HearsBroker,
-    SeesBrokerGone,
-    SettlesDoubt,
-    SeesSocketGone,
-    Forges,
-    // The broker.
-    Capture,
-    ReadState,
-    KillSocket,
-    AnswerTaken,
-    Claim,
-    Repair,
-    FailRepair,
-    RemoveEntry,
-    RepairOff,
-    Vacate,
-    AnswerBack,
-    ResetRemove,
-    ResetAsk,
-    ResetVacate,
-    SeeApplicationGone,
-    SweepOver,
-    Bury,
-    Adopt,
-    // The adapter.
-    ClaimImport,
-    MakeConnection,
-    RefuseImport,
-    AnswerImport,
-    Spoil,
-    Record,
-    AdapterReceives,
-    Deliver,
-    Fetch,
-    Send,
-    TakeOut,
-    PassToApplication,
-    GiveState,
-    ResetForApplication,
-    // Faults and successors.
-    KillApplication,
-    KillBroker,
-    KillAdapter,
-    Detach,
-    NextBroker,
-    NextAdapter,
-    // Limits of time.
-    Sweep,
-    GiveUp,
-    ResetAlone,
+macro_rules! steps {
+    ($($(#[$about:meta])* $list:ident { $($step:ident,)* })*) => {
+        /// A step of one process. A process can be killed after each of its steps.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[expect(missing_docs, reason = "`State::step` says what each does")]
+        pub enum Step {
+            $($($step,)*)*
+        }
+        $($(#[$about])* pub(crate) const $list: &[Step] = &[$(Step::$step,)*];)*
+    };
+}
+
+steps! {
+    /// Steps that are neither faults nor timeouts.
+    ORDINARY {
+        // The peer and the kernel.
+        PeerAsks, KernelReceives, KernelSends, KernelResets, KernelClosesOrphan,
+        // The application.
+        Reads, Writes, AsksTake, AsksImport, AsksExport, DoesNotImport, AsksBack, HearsAdapter,
+        SeesAdapterGone, HearsBroker, SeesBrokerGone, SettlesDoubt, SeesSocketGone, Forges,
+        // The broker.
+        Capture, ReadState, KillSocket, AnswerTaken, Claim, Repair, FailRepair, RemoveEntry,
+        RepairOff, Vacate, AnswerBack, ResetRemove, ResetAsk, ResetVacate, SeeApplicationGone,
+        SweepOver, Bury, Adopt,
+        // The adapter.
+        ClaimImport, MakeConnection, RefuseImport, AnswerImport, Spoil, Record, AdapterReceives,
+        Deliver, Fetch, Send, TakeOut, PassToApplication, GiveState, ResetForApplication,
+    }
+    /// Kills and restarts of processes.
+    FAULTS {
+        KillApplication, KillBroker, KillAdapter, Detach, NextBroker, NextAdapter,
+    }
+    /// Timeouts.
+    LIMITS {
+        Sweep, GiveUp, ResetAlone,
+    }
 }
 
 use Step::*;
-
-/// All that is neither a fault nor a limit of time.
-pub(crate) const ORDINARY: [Step; 51] = [
-    PeerAsks,
-    KernelReceives,
-    KernelSends,
-    KernelResets,
-    KernelClosesOrphan,
-    Reads,
-    Writes,
-    AsksTake,
-    AsksImport,
-    AsksExport,
-    DoesNotImport,
-    AsksBack,
-    HearsAdapter,
-    SeesAdapterGone,
-    HearsBroker,
-    SeesBrokerGone,
-    SettlesDoubt,
-    SeesSocketGone,
-    Forges,
-    Capture,
-    ReadState,
-    KillSocket,
-    AnswerTaken,
-    Claim,
-    Repair,
-    FailRepair,
-    RemoveEntry,
-    RepairOff,
-    Vacate,
-    AnswerBack,
-    ResetRemove,
-    ResetAsk,
-    ResetVacate,
-    SeeApplicationGone,
-    SweepOver,
-    Bury,
-    Adopt,
-    ClaimImport,
-    MakeConnection,
-    RefuseImport,
-    AnswerImport,
-    Spoil,
-    Record,
-    AdapterReceives,
-    Deliver,
-    Fetch,
-    Send,
-    TakeOut,
-    PassToApplication,
-    GiveState,
-    ResetForApplication,
-];
-/// Kills, and who is started after them.
-pub(crate) const FAULTS: [Step; 6] = [
-    KillApplication,
-    KillBroker,
-    KillAdapter,
-    Detach,
-    NextBroker,
-    NextAdapter,
-];
-/// Limits of time.
-pub(crate) const LIMITS: [Step; 3] = [Sweep, GiveUp, ResetAlone];
 
 impl Protocol {
     /// Returns the state after a step, or `None` if the step is not possible.

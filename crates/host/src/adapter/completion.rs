@@ -4,7 +4,9 @@ use super::OsLayer;
 use super::control::{Completed, Completion};
 use super::socket::{Intents, Operation, Phase};
 use crate::SocketId;
-use baton_bus::descriptor::{Opcode, Outcome, Response, SocketInfo, Status, entries};
+use baton_bus::descriptor::{
+    MOST_INLINE_BYTES, Opcode, Outcome, Response, SocketInfo, Status, entries, read_inline,
+};
 use baton_bus::link::{Inline, Violation};
 use baton_bus::{Descriptor, HostLink};
 use baton_wire::{Endpoint, Time};
@@ -45,6 +47,7 @@ impl<P: Inline> OsLayer<P> {
             Outcome::Done(opcode) => self.handle_done(link, response, opcode),
             Outcome::Status(info) => self.handle_info(response, info),
             Outcome::Name(local) => self.handle_name(response, local),
+            Outcome::Info { len } => self.handle_told(response, len, entry),
             Outcome::PeerClosed => self.handle_peer_closed(response),
             Outcome::Over => self.handle_over(response),
             Outcome::Exported { address, len, more } => {
@@ -201,7 +204,30 @@ impl<P: Inline> OsLayer<P> {
         Ok(())
     }
 
-    /// Something that was asked by the application itself is answered.
+    /// Handles the answer with what TCP knows of a connection.
+    fn handle_told(
+        &mut self,
+        response: &Response,
+        len: u16,
+        entry: &[Descriptor],
+    ) -> Result<(), Violation> {
+        let (operation, unrequested) = self.operation_of(response)?;
+        if operation != Operation::Info {
+            return Err(unrequested);
+        }
+        let mut room = [0; MOST_INLINE_BYTES];
+        let told = match len {
+            0 => &[][..],
+            _ => read_inline(entry, &mut room)?,
+        };
+        self.completed(response);
+        self.socket_mut(response.socket).info = Some(told.into());
+        self.wake_writer(response.socket);
+        self.finish_closing(response.socket);
+        Ok(())
+    }
+
+    /// Handles the answer to one of the application's own requests.
     fn completion(&mut self, number: u32, what: Option<Completed>) {
         self.completions_due -= 1;
         let is_known = self.socket(number).is_known();

@@ -96,7 +96,32 @@ impl<P: Inline> OsLayer<P> {
     /// Asks what TCP knows of a connection. The connection becomes writable when [`OsLayer::take_info`] has the answer.
     ///
     /// # Errors
-    /// There is no such socket, no such buffer, or no room now.
+    /// There is no such connection, or no space for the request now.
+    pub fn query_info(&mut self, now: Time, socket: SocketId) -> Result<(), NotSubmitted> {
+        self.now = now;
+        let entry = self.known(socket).ok_or(NotSubmitted::NoSuchSocket)?;
+        if entry.unknown || entry.set_up != SetUp::Done {
+            return Err(NotSubmitted::NoSuchSocket);
+        }
+        let is_asked = self.waiting_request(socket.0, Operation::Info).is_some();
+        let (action, operation) = (Action::Info, Operation::Info);
+        match is_asked || self.request(now, socket.0, action, operation, Urgency::Awaited) {
+            true => Ok(()),
+            false => Err(NotSubmitted::NoRoom),
+        }
+    }
+
+    /// Takes the adapter's answer: `baton_tcp::Info` as bytes. Empty if the adapter could not answer.
+    pub fn take_info(&mut self, socket: SocketId) -> Option<Box<[u8]>> {
+        self.known(socket)?;
+        self.socket_mut(socket.0).info.take()
+    }
+
+    /// Cancels a connection's oldest posted buffer, so that others can use it. After its last buffer was cancelled, the connection receives
+    /// nothing until [`OsLayer::resume_receiving`].
+    ///
+    /// # Errors
+    /// There is no such socket, no such buffer, or no space for the request now.
     pub fn cancel_receive(&mut self, now: Time, socket: SocketId) -> Result<(), NotSubmitted> {
         let entry = self.known(socket).ok_or(NotSubmitted::NoSuchSocket)?;
         let target = self.requests.first(&entry.receives);

@@ -251,7 +251,17 @@ impl<P: Inline> OsLayer<P> {
         self.known(socket)?.error
     }
 
-    /// Whether a socket is a connection that is open.
+    /// Returns whether the peer of a connection has ended its stream.
+    pub fn has_ended(&self, socket: SocketId) -> bool {
+        self.known(socket).is_some_and(|entry| entry.ended)
+    }
+
+    /// Returns whether a connection has ended and the adapter does not know it any more.
+    pub fn is_over(&self, socket: SocketId) -> bool {
+        self.known(socket).is_none_or(|entry| entry.unknown)
+    }
+
+    /// Returns whether a socket is an established connection.
     pub fn is_open(&self, socket: SocketId) -> bool {
         self.known(socket).is_some_and(|entry| {
             entry.phase == Phase::Open && !entry.unknown && entry.error.is_none()

@@ -128,7 +128,13 @@ impl<P: Inline> OsLayer<P> {
         self.keeps_lost = true;
     }
 
-    /// The adapter is gone that had this connection.
+    /// Returns whether the connection's adapter is gone. [`OsLayer::poll_move`] reports that, after earlier events.
+    pub(crate) fn is_lost(&self, socket: SocketId) -> bool {
+        let entry = self.sockets.get(socket.0 as usize);
+        self.keeps_lost && entry.is_some_and(|entry| entry.phase == Phase::Exported)
+    }
+
+    /// Keeps the data of an imported connection whose adapter is gone.
     pub(super) fn lose_imported(&mut self, number: u32) {
         let entry = &mut self.sockets[number as usize];
         entry.phase = Phase::Exported;

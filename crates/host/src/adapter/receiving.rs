@@ -1,7 +1,7 @@
 //! Receiving: buffers posted ahead, and data that waits to be read.
 
 use super::OsLayer;
-use super::socket::{Intents, Operation, Phase};
+use super::socket::{Intents, Operation, Phase, Socket};
 use crate::{Receive, SocketId, Unread};
 use baton_bus::descriptor::{Action, Buffer, Response, Status};
 use baton_bus::link::{Inline, Violation, extract};
@@ -43,6 +43,16 @@ impl<P: Inline> OsLayer<P> {
         }
     }
 
+    /// Requests an event when more data arrives, although the application leaves data unread. This posts a buffer for that data, if no more
+    /// than the maximum number wait.
+    pub fn expect_more(&mut self, socket: SocketId) {
+        let wants = |entry: &Socket| entry.receives.is_empty() && !entry.received.is_empty();
+        if self.known(socket).is_some_and(wants) {
+            self.socket_mut(socket.0).expects_more = true;
+            self.intend(socket.0, Intents::RECEIVE);
+        }
+    }
+
     pub(super) fn read(&mut self, number: u32, max: usize) -> Option<P> {
         let entry = &mut self.sockets[number as usize];
         let piece = self.pieces.front_mut(&entry.received)?;
@@ -55,6 +65,7 @@ impl<P: Inline> OsLayer<P> {
         }
         let data = self.pieces.pop(&mut entry.received)?;
         entry.received_len -= data.len();
+        entry.expects_more &= !entry.received.is_empty();
         entry.note_read();
         if entry.may_receive() {
             self.intend(number, Intents::RECEIVE);
@@ -74,7 +85,11 @@ impl<P: Inline> OsLayer<P> {
             let entry = self.socket(number);
             let waiting = entry.receives.len() + entry.received.len();
             let is_usable = matches!(entry.phase, Phase::Open | Phase::Packets);
-            if !is_usable || !entry.may_receive() || waiting >= entry.receive_window {
+            let expects_more = entry.expects_more
+                && entry.receives.is_empty()
+                && entry.received.len() < self.config.receive_buffers;
+            let is_enough = waiting >= entry.receive_window && !expects_more;
+            if !is_usable || !entry.may_receive() || is_enough {
                 return true;
             }
             if self.queue.room() == 0 {

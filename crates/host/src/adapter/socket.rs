@@ -100,7 +100,8 @@ pub(super) enum Operation {
     SetOption(SocketOption),
     Status,
     Name,
-    /// To take a request back, for the application.
+    Info,
+    /// Cancel a request, for the application.
     Cancel,
     /// Cancel an ACCEPT, for a connection to open.
     Reclaim,
@@ -176,7 +177,9 @@ pub(super) struct Socket {
     pub given: SeqNr,
     /// Value of `given` when the connection came by IMPORT.
     pub given_before: SeqNr,
-    /// Bytes that have been received, modulo 2^32.
+    /// What the adapter has reported of TCP, until it is taken.
+    pub info: Option<Box<[u8]>>,
+    /// Number of received bytes, modulo 2^32.
     pub came: u32,
     /// Present if times are reported.
     pub timing: Option<Box<Timing>>,
@@ -186,6 +189,8 @@ pub(super) struct Socket {
     pub cork_deadline: Option<Time>,
     /// Number of buffers to keep posted, including those with unread data.
     pub receive_window: u32,
+    /// The application wants an event for data that follows the data it leaves unread.
+    pub expects_more: bool,
     /// The application holds partial transfers back.
     pub corked: bool,
     /// The application has shut down sending.
@@ -248,11 +253,13 @@ impl Default for Socket {
             held_len: 0,
             given: SeqNr(0),
             given_before: SeqNr(0),
+            info: None,
             came: 0,
             timing: None,
             lends: false,
             cork_deadline: None,
             receive_window: 1,
+            expects_more: false,
             corked: false,
             shut: false,
             ended: false,

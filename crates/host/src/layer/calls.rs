@@ -5,12 +5,12 @@ use super::{AdapterEnd, AdapterId, HostStack, SocketLayer};
 use crate::adapter::{Calls, FileChange};
 use crate::files::pages;
 use crate::{
-    Borrower, Borrowers, FileContent, FromCache, Gone, NextLook, NotOffloaded, Receive, SocketId,
-    Sockets, Unread,
+    Borrower, Borrowers, FileContent, FromCache, Gone, MoveReason, NextLook, NotOffloaded, Receive,
+    SocketId, Sockets, Unread,
 };
 use baton_bus::HostLink;
 use baton_bus::link::Inline;
-use baton_tcp::{CloseReason, ConnId, ListenerId, Stack};
+use baton_tcp::{CloseReason, ConnId, ListenerId, Stack, State};
 use baton_wire::{SeqNr, Time};
 
 /// Returns how many enqueues the first `len` bytes of content are: `sendfile` puts each page into the send buffer separately.
@@ -65,7 +65,22 @@ impl<'a, P: Inline, L: HostLink<Data = P>, S: HostStack<P>> LayerCalls<'a, P, L,
         }
     }
 
-    /// Takes note of how the application has used a connection on the host.
+    /// Moves the connection of a socket back to the host if it is away, and keeps it from being handed off again, for this reason. Data
+    /// that the application had taken and that is still `unread` will be received again.
+    pub fn go_home(&mut self, id: SocketId, why: NotOffloaded, unread: P) {
+        let Some(socket) = self.layer.sockets.get_mut(id.0 as usize) else {
+            return;
+        };
+        socket.stays = Some(why);
+        if unread.len() > 0 {
+            socket.early.push_front(unread);
+        }
+        if self.layer.stays(self.stack, id) && !self.restore(id) {
+            self.layer.give_early_back(self.now, self.stack, id);
+        }
+    }
+
+    /// Records how the application has used a connection on the host.
     pub fn account(&mut self, id: SocketId, used: &Used) {
         if let Some(socket) = self.layer.sockets.get_mut(id.0 as usize) {
             socket.requests += used.requests;
@@ -183,7 +198,7 @@ impl<'a, P: Inline, L: HostLink<Data = P>, S: HostStack<P>> LayerCalls<'a, P, L,
                 calls.send_room(on_adapter)
             }
             (None, Place::Host(conn)) if socket.can_send() => Ok(self.stack.send_space(conn)),
-            (None, _) => Ok(0),
+            (None, _) => Ok(self.layer.room_to_keep(id)),
         }
     }
 
@@ -214,6 +229,9 @@ impl<'a, P: Inline, L: HostLink<Data = P>, S: HostStack<P>> LayerCalls<'a, P, L,
     /// Takes a connection back from its adapter. Returns false if the connection is not there.
     pub fn restore(&mut self, id: SocketId) -> bool {
         let adapter = self.socket(id).map(|socket| socket.adapter);
+        if let Some(socket) = self.socket(id) {
+            socket.reason = MoveReason::Call;
+        }
         let end = adapter.and_then(|adapter| self.adapters.get_mut(adapter.index()));
         end.is_some_and(|end| self.layer.restore(self.now, self.stack, &mut end.os, id))
     }
@@ -233,7 +251,14 @@ impl<'a, P: Inline, L: HostLink<Data = P>, S: HostStack<P>> LayerCalls<'a, P, L,
         }
     }
 
-    /// The socket on the adapter that what is to be sent goes to at once, if there is one.
+    /// Returns whether the peer had sent its FIN before the connection left for the adapter, so that no data can follow what the layer
+    /// holds.
+    fn has_ended_before(&self, id: SocketId) -> bool {
+        let kept = self.layer.socket(id).kept.as_ref();
+        self.stack.keeps_unread() && kept.is_some_and(|kept| kept.state == State::CloseWait)
+    }
+
+    /// Returns the socket on the adapter to which data can be sent at once, if there is one.
     fn may_send(&mut self, id: SocketId) -> Result<Option<SocketId>, Gone> {
         self.look_if_settling(id);
         let socket = self.socket(id).ok_or(Gone)?;
@@ -265,7 +290,18 @@ impl<'a, P: Inline, L: HostLink<Data = P>, S: HostStack<P>> LayerCalls<'a, P, L,
                 to_adapter(&mut calls, on_adapter, &data)?
             }
             (None, Place::Host(conn)) if socket.can_send() => self.stack.send(conn, data)?,
-            (None, _) => 0,
+            (None, _) => {
+                let taken = self.layer.keep(id, &data);
+                let used = Used {
+                    requests: u32::from(taken > 0),
+                    enqueues: enqueues(taken),
+                    bytes: taken as u64,
+                    receives: 0,
+                };
+                self.layer.socket_mut(id).wants_room = taken < len;
+                self.account(id, &used);
+                return Ok(taken);
+            }
         };
         self.layer.socket_mut(id).wants_room = taken < len;
         if taken > 0 {
@@ -308,7 +344,9 @@ impl<'a, P: Inline, L: HostLink<Data = P>, S: HostStack<P>> LayerCalls<'a, P, L,
         let (place, has_unsent) = (socket.place, !socket.unsent.is_empty());
         let adapter = socket.adapter;
         match place {
-            Place::Host(_) if has_unsent && wish == Wish::Close => socket.wish = wish,
+            Place::Host(_) | Place::Adapter(_) if has_unsent && wish == Wish::Close => {
+                socket.wish = wish;
+            }
             Place::HandingOff(_) | Place::Restoring(_) => socket.wish = wish,
             Place::Host(conn) => {
                 match wish {
@@ -394,7 +432,8 @@ impl<P: Inline, L: HostLink<Data = P>, S: HostStack<P>> Sockets<P> for LayerCall
             *piece = piece.slice(max, len - max);
             return Receive::Data(data);
         }
-        match socket.place {
+        let (place, adapter) = (socket.place, socket.adapter);
+        match place {
             Place::Host(conn) => {
                 let received = self.stack.receive(conn, max);
                 if matches!(received, Receive::Data(_)) {
@@ -403,11 +442,12 @@ impl<P: Inline, L: HostLink<Data = P>, S: HostStack<P>> Sockets<P> for LayerCall
                 received
             }
             Place::Adapter(on_adapter) | Place::Restoring(on_adapter) => {
-                match self.adapters.get_mut(socket.adapter.index()) {
+                match self.adapters.get_mut(adapter.index()) {
                     Some(end) => end.os.receive(on_adapter, max),
                     None => Receive::Gone,
                 }
             }
+            Place::HandingOff(_) if self.has_ended_before(id) => Receive::EndOfStream,
             Place::HandingOff(_) => Receive::WouldBlock,
             Place::Ended(CloseReason::Normal) => Receive::EndOfStream,
             Place::Ended(_) => Receive::Gone,
@@ -436,7 +476,7 @@ impl<P: Inline, L: HostLink<Data = P>, S: HostStack<P>> Sockets<P> for LayerCall
                     None => (0, true),
                 }
             }
-            Place::HandingOff(_) => (0, false),
+            Place::HandingOff(_) => (0, self.has_ended_before(id)),
             Place::Ended(_) => (0, true),
         };
         Unread {
@@ -502,15 +542,14 @@ impl<P: Inline, L: HostLink<Data = P>, S: HostStack<P>> Sockets<P> for LayerCall
         if end.as_ref().is_some_and(|end| !end.os.config().half_close) {
             return false;
         }
-        let has_unsent = !socket.unsent.is_empty();
+        self.layer.stays(self.stack, id);
+        let socket = self.layer.socket_mut(id);
         match socket.place {
-            Place::Host(conn) if !has_unsent => {
-                self.layer.stays(self.stack, id);
-                self.stack.shutdown(conn);
-            }
+            Place::Host(conn) if socket.unsent.is_empty() => self.stack.shutdown(conn),
             Place::Host(_) | Place::HandingOff(_) | Place::Restoring(_) => {
                 socket.wish = Wish::Shutdown;
             }
+            Place::Adapter(_) if !socket.unsent.is_empty() => socket.wish = Wish::Shutdown,
             Place::Adapter(on_adapter) => {
                 if let Some(end) = end {
                     end.os.shutdown(now, on_adapter);

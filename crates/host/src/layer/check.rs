@@ -49,6 +49,8 @@ impl<P: Inline> SocketLayer<P> {
             assert_eq!(times(Ready::Writable(id)), usize::from(socket.writable));
         }
         assert_eq!(away, self.on_adapters(), "connections away are counted");
+        let moving = self.sockets.iter().filter(|(_, socket)| socket.is_moving());
+        assert_eq!(moving.count(), self.moving);
         let settling = self.sockets.iter().filter(|(_, it)| it.settling.is_some());
         assert_eq!(settling.count(), self.settling.len());
         let closing: usize = self.adapters.iter().map(|of| of.closing.len()).sum();

@@ -3,7 +3,7 @@
 use super::socket::{Place, Wish};
 use super::{AdapterEnd, AdapterId, Away, HostStack, SocketLayer};
 use crate::adapter::MoveNews;
-use crate::{Ready, SocketId};
+use crate::{MoveReason, Ready, SocketId};
 use baton_bus::HostLink;
 use baton_bus::link::Inline;
 use baton_tcp::{CloseReason, ConnId, Event};
@@ -62,13 +62,18 @@ impl<P: Inline> SocketLayer<P> {
                 match ready {
                     Ready::Acceptable => {}
                     Ready::Readable(socket) => {
-                        if let Some(id) = self.socket_on(adapter, socket) {
-                            self.wake_reader(id);
+                        match self.socket_on(adapter, socket) {
+                            // The application has closed the socket: this event may be the end of the connection.
+                            Some(id) if self.socket(id).is_closed() => {
+                                self.has_room_there(now, stack, end, id);
+                            }
+                            Some(id) => self.wake_reader(id),
+                            None => {}
                         }
                     }
                     Ready::Writable(socket) => {
                         if let Some(id) = self.socket_on(adapter, socket) {
-                            self.wake_writer(id);
+                            self.has_room_there(now, stack, end, id);
                         }
                     }
                 }
@@ -110,6 +115,7 @@ impl<P: Inline> SocketLayer<P> {
             MoveNews::Exported(_) => self.restored(now, stack, &mut end.os, id),
             MoveNews::NotExported(_) => self.not_restored(now, stack, &mut end.os, id),
             MoveNews::Relief(_) => {
+                self.socket_mut(id).reason = MoveReason::Relief;
                 self.restore(now, stack, &mut end.os, id);
             }
             MoveNews::Lost(_) => self.lost(now, stack, &mut end.os, id),
@@ -192,19 +198,8 @@ impl<P: Inline> SocketLayer<P> {
         conn: ConnId,
     ) -> bool {
         let socket = &mut self.sockets[id.0 as usize];
-        while let Some(piece) = socket.unsent.front_mut() {
-            let len = piece.len();
-            match stack.send(conn, piece.clone()) {
-                Ok(taken) if taken == len => {
-                    socket.unsent.pop_front();
-                }
-                Ok(taken) => {
-                    *piece = piece.slice(taken, len - taken);
-                    return true;
-                }
-                // It can be sent no more; why is told by an event.
-                Err(_) => socket.unsent.clear(),
-            }
+        if !socket.send_unsent_by(|piece| stack.send(conn, piece.clone())) {
+            return true;
         }
         match socket.wish {
             Wish::None => {}
@@ -224,6 +219,63 @@ impl<P: Inline> SocketLayer<P> {
         true
     }
 
+    /// Called when the adapter has buffer space for a connection, or the connection has ended there.
+    fn has_room_there<L: HostLink<Data = P>>(
+        &mut self,
+        now: Time,
+        stack: &mut impl HostStack<P>,
+        end: &mut AdapterEnd<P, L>,
+        id: SocketId,
+    ) {
+        match self.socket(id).place {
+            Place::Adapter(on_adapter) => {
+                self.send_unsent_there(now, stack, end, id, on_adapter);
+            }
+            _ => self.wake_writer(id),
+        }
+    }
+
+    /// Sends waiting data to a connection on the adapter, and then does what the application wanted to happen after it. Returns false if
+    /// the socket was removed.
+    pub(super) fn send_unsent_there<L: HostLink<Data = P>>(
+        &mut self,
+        now: Time,
+        stack: &mut impl HostStack<P>,
+        end: &mut AdapterEnd<P, L>,
+        id: SocketId,
+        on_adapter: SocketId,
+    ) -> bool {
+        if end.os.is_lost(on_adapter) {
+            // The data waits until the connection is in the stack again.
+            return true;
+        }
+        let socket = &mut self.sockets[id.0 as usize];
+        let mut calls = end.os.calls(now, &mut end.link);
+        if !socket.send_unsent_by(|piece| calls.send_some(on_adapter, piece)) {
+            calls.want_room(on_adapter);
+            return true;
+        }
+        match socket.wish {
+            Wish::None => {}
+            Wish::Shutdown => {
+                socket.wish = Wish::None;
+                end.os.shutdown(now, on_adapter);
+            }
+            Wish::Close => {
+                end.os.close(now, on_adapter);
+                self.forget_on_adapter(stack, id);
+                return false;
+            }
+            Wish::Abort => {
+                end.os.abort(now, on_adapter);
+                self.forget_on_adapter(stack, id);
+                return false;
+            }
+        }
+        self.wake_writer(id);
+        true
+    }
+
     fn forget(&mut self, id: SocketId, conn: ConnId) -> bool {
         self.set_socket_of(conn, None);
         self.remove(id);
@@ -234,8 +286,11 @@ impl<P: Inline> SocketLayer<P> {
     pub(super) fn leave_adapter(&mut self, id: SocketId) {
         let socket = self.socket(id);
         let (flow, adapter) = (socket.flow, socket.adapter);
+        let is_moving = socket.is_moving();
         if let Some(on_adapter) = socket.place.on_adapter() {
-            self.adapters[adapter.index()].sockets.remove(&on_adapter.0);
+            let of = &mut self.adapters[adapter.index()];
+            let left = of.sockets.remove(&on_adapter.0);
+            self.moving -= usize::from(left.is_some() && is_moving);
             self.away.remove(&flow);
         }
     }

@@ -69,7 +69,9 @@ pub struct SocketLayer<P> {
     moves: VecDeque<StackMove>,
     /// Connections that are to move once none of their data is in flight, by the time of the next look.
     settling: BTreeSet<(Time, SocketId)>,
-    /// How connections get on that move; none if nobody asks.
+    /// Number of connections that are being handed off or restored.
+    moving: usize,
+    /// Progress of moves; `None` if nobody asks for it.
     progress: Option<VecDeque<(Flow, Move)>>,
     /// Number of enqueues that expected connections will make, by remote endpoint.
     foreseen: FxHashMap<Endpoint, u32>,
@@ -78,6 +80,8 @@ pub struct SocketLayer<P> {
     most_sockets: usize,
     /// Minimum time between a connection's move and the policy's next one.
     least_stay: Span,
+    /// Maximum number of bytes kept of what an application sends while its connection moves.
+    most_kept: usize,
     stats: LayerStats,
 }
 
@@ -104,12 +108,14 @@ impl<P: Inline> SocketLayer<P> {
             arrived: VecDeque::new(),
             moves: VecDeque::new(),
             settling: BTreeSet::new(),
+            moving: 0,
             progress: None,
             foreseen: FxHashMap::default(),
             ready: VecDeque::new(),
             acceptable: false,
             most_sockets,
             least_stay: Span::ZERO,
+            most_kept: 0,
             stats: LayerStats::default(),
         }
     }
@@ -131,7 +137,12 @@ impl<P: Inline> SocketLayer<P> {
         &self.stats
     }
 
-    /// Connections that are on adapters or on their way there.
+    /// Returns whether connections are being handed off or restored.
+    pub fn are_moving(&self) -> bool {
+        self.moving > 0
+    }
+
+    /// Returns the number of connections that are on adapters or moving.
     pub fn on_adapters(&self) -> usize {
         self.adapters.iter().map(|of| of.sockets.len()).sum()
     }
@@ -149,7 +160,19 @@ impl<P: Inline> SocketLayer<P> {
         })
     }
 
-    /// Where one connection is, and why.
+    /// Returns whether the layer holds received data that the application has not read.
+    pub fn has_early(&self, id: SocketId) -> bool {
+        let socket = self.sockets.get(id.0 as usize);
+        socket.is_some_and(|socket| !socket.early.is_empty())
+    }
+
+    /// Returns the number of bytes that the application has sent and the layer still holds.
+    pub fn unsent(&self, id: SocketId) -> usize {
+        let socket = self.sockets.get(id.0 as usize);
+        socket.map_or(0, |socket| socket.unsent.iter().map(P::len).sum())
+    }
+
+    /// Returns where one connection is, and why.
     pub fn state_of(&self, id: SocketId) -> Option<SocketState> {
         Some(self.sockets.get(id.0 as usize)?.state())
     }
@@ -176,7 +199,13 @@ impl<P: Inline> SocketLayer<P> {
         self.least_stay = stay;
     }
 
-    /// Keeps what [`SocketLayer::poll_progress`] gives, from now on.
+    /// Sets how many bytes the layer keeps of what an application sends while its connection moves; they are sent after the move. By
+    /// default the layer keeps none, and sockets are not writable meanwhile.
+    pub fn set_most_kept(&mut self, bytes: usize) {
+        self.most_kept = bytes;
+    }
+
+    /// Starts to record the progress that [`SocketLayer::poll_progress`] returns.
     pub fn keep_progress(&mut self) {
         self.progress.get_or_insert_default();
     }

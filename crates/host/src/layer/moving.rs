@@ -3,7 +3,7 @@
 use super::socket::{Place, Wish};
 use super::{AdapterEnd, Away, HostStack, Reached, SocketLayer};
 use crate::adapter::OsLayer;
-use crate::{Decision, NextLook, NotOffloaded, Selection, SocketId, View};
+use crate::{Decision, MoveReason, NextLook, NotOffloaded, Selection, SocketId, View};
 use baton_bus::HostLink;
 use baton_bus::descriptor::Status;
 use baton_bus::link::Inline;
@@ -108,13 +108,14 @@ impl<P: Inline> SocketLayer<P> {
         id: SocketId,
         enqueues: u32,
     ) {
-        if !self.has_stayed(now, id) {
+        if self.socket(id).settling.is_some() || !self.has_stayed(now, id) {
             return;
         }
         if let Place::Adapter(_) = self.socket(id).place {
             let view = self.view(now, stack, os, id, enqueues);
             let selection = self.selection.as_mut();
             if selection.is_some_and(|selection| selection.takes_back(&view)) {
+                self.socket_mut(id).reason = MoveReason::Policy;
                 self.restore(now, stack, os, id);
             }
             return;
@@ -136,6 +137,13 @@ impl<P: Inline> SocketLayer<P> {
         let Some(selection) = self.selection.as_ref().filter(|_| socket.stays.is_none()) else {
             return NextLook::NEVER;
         };
+        if socket.settling.is_some() {
+            // A peer that has sent its next request has usually acknowledged the answer.
+            return NextLook {
+                receives: 1,
+                ..NextLook::NEVER
+            };
+        }
         let view = self.view(now, stack, os, id, 0);
         let generation = self.adapters[socket.adapter.index()].generation;
         if (socket.chosen_for).is_some_and(|chosen| chosen != generation) {
@@ -234,6 +242,10 @@ impl<P: Inline> SocketLayer<P> {
         os: &mut OsLayer<P>,
         id: SocketId,
     ) {
+        self.socket_mut(id).reason = match self.is_chosen_for_former(os, id) {
+            true => MoveReason::NextAdapter,
+            false => MoveReason::Policy,
+        };
         let outcome = self.hand_off(now, stack, os, id);
         if outcome == Err(NotOffloaded::State) && self.is_chosen_for_former(os, id) {
             // The connection may be able to move when it sends again.
@@ -269,19 +281,27 @@ impl<P: Inline> SocketLayer<P> {
     ) -> Result<(), NotOffloaded> {
         let conn = self.may_hand_off(stack, os, id)?;
         let remote = self.socket(id).flow.remote;
-        // From here on the adapter's sockets hold back what is corked; what TCP has by now goes.
-        stack.set_cork(conn, false);
-        if !stack.settle(conn) {
-            self.settles(now, id);
+        if self.has_grace(now, id) && !stack.is_at_rest(conn) {
+            self.settles(now, id, false);
             return Ok(());
         }
-        self.settles_no_more(id);
+        // From here on the adapter's sockets hold back corked data; TCP sends what it has by now.
+        stack.set_cork(conn, false);
+        if !stack.settle(conn) {
+            self.settles(now, id, true);
+            return Ok(());
+        }
+        stack.say_why(self.socket(id).reason);
         let Some(state) = stack.export(now, conn) else {
-            stack.unsettle(conn);
-            stack.set_cork(conn, self.socket(id).corked);
+            self.did_not_leave(stack, id, conn);
             return Err(NotOffloaded::State);
         };
+        self.settles_no_more(id);
         self.set_socket_of(conn, None);
+        if let Some(unread) = stack.take_unread() {
+            self.socket_mut(id).early.push_back(unread);
+            self.wake_reader(id);
+        }
         let moved = Moved::new(state);
         let bytes = moved.to_bytes();
         let kept = Box::new(moved.state);
@@ -294,6 +314,7 @@ impl<P: Inline> SocketLayer<P> {
             is_back: false,
         });
         let Ok(on_adapter) = imported else {
+            self.socket_mut(id).reason = MoveReason::Refused(NotOffloaded::Handles);
             self.take_back(now, stack, id, *kept);
             return Err(NotOffloaded::Handles);
         };
@@ -308,8 +329,53 @@ impl<P: Inline> SocketLayer<P> {
         };
         socket.kept = Some(kept);
         socket.go(now, Place::HandingOff(on_adapter));
+        self.moving += 1;
         self.note(id, Move::HandingOff);
         Ok(())
+    }
+
+    /// Continues with a connection that the stack could not export, and sends what the application has sent since the connection began to
+    /// settle.
+    fn did_not_leave(&mut self, stack: &mut impl HostStack<P>, id: SocketId, conn: ConnId) {
+        match &mut self.socket_mut(id).settling {
+            Some(settling) => {
+                settling.is_closed = true;
+                self.stays(stack, id);
+            }
+            None => {
+                stack.unsettle(conn);
+                stack.set_cork(conn, self.socket(id).corked);
+            }
+        }
+    }
+
+    /// Puts received data back into the stack, for a connection that stays there for good: exports the connection, and imports it with the
+    /// data.
+    pub(super) fn give_early_back(
+        &mut self,
+        now: Time,
+        stack: &mut impl HostStack<P>,
+        id: SocketId,
+    ) {
+        let socket = self.socket(id);
+        let Place::Host(conn) = socket.place else {
+            return;
+        };
+        if socket.early.is_empty() || !stack.keeps_unread() || !stack.may_move(conn) {
+            self.stays(stack, id);
+            return;
+        }
+        if !stack.settle(conn) {
+            return self.settles(now, id, true);
+        }
+        stack.say_why(MoveReason::Call);
+        let Some(state) = stack.export(now, conn) else {
+            return self.did_not_leave(stack, id, conn);
+        };
+        self.settles_no_more(id);
+        self.set_socket_of(conn, None);
+        self.socket_mut(id).early.extend(stack.take_unread());
+        self.take_back(now, stack, id, state);
     }
 
     pub(super) fn may_hand_off(
@@ -326,7 +392,10 @@ impl<P: Inline> SocketLayer<P> {
             return Err(why);
         }
         let is_open = stack.may_move(conn);
-        let is_idle = socket.unsent.is_empty() && socket.early.is_empty();
+        // Data that was sent since the connection began to settle moves with it.
+        let is_closed = socket.settling.is_some_and(|settling| settling.is_closed);
+        let may_wait = is_closed || socket.unsent.is_empty();
+        let is_idle = may_wait && socket.early.is_empty();
         if !is_open || !is_idle || socket.wish != Wish::None {
             return Err(NotOffloaded::State);
         }
@@ -355,6 +424,7 @@ impl<P: Inline> SocketLayer<P> {
             return debug_assert!(false, "a handoff is answered once");
         };
         socket.go(now, Place::Adapter(on_adapter));
+        self.moving -= 1;
         socket.kept = None;
         socket.why = None;
         socket.handoffs += 1;
@@ -367,27 +437,12 @@ impl<P: Inline> SocketLayer<P> {
             self.stats.packets_forwarded += 1;
             self.to_forward.push_back((adapter, packet));
         }
-        let socket = self.socket(id);
-        let (wish, corked) = (socket.wish, socket.corked);
-        if corked {
+        if self.socket(id).corked {
             end.os.set_cork(now, &mut end.link, on_adapter, true);
         }
-        match wish {
-            Wish::None => {}
-            Wish::Shutdown => {
-                self.socket_mut(id).wish = Wish::None;
-                end.os.shutdown(now, on_adapter);
-            }
-            Wish::Close => {
-                end.os.close(now, on_adapter);
-                return self.forget_on_adapter(stack, id);
-            }
-            Wish::Abort => {
-                end.os.abort(now, on_adapter);
-                return self.forget_on_adapter(stack, id);
-            }
+        if !self.send_unsent_there(now, stack, end, id, on_adapter) {
+            return;
         }
-        self.wake_writer(id);
         if std::mem::take(&mut self.socket_mut(id).restore_wanted) {
             self.restore(now, stack, &mut end.os, id);
         }
@@ -433,6 +488,7 @@ impl<P: Inline> SocketLayer<P> {
         self.adapters[adapter.index()].is_short_of_memory = status == Status::Memory;
         let why = refusal(status);
         self.set_why(id, why);
+        self.socket_mut(id).reason = MoveReason::Refused(why);
         self.note(id, Move::Refused(why));
         self.take_back(now, stack, id, *kept);
     }
@@ -457,6 +513,7 @@ impl<P: Inline> SocketLayer<P> {
         match socket.place {
             Place::Adapter(on_adapter) if os.export(now, on_adapter) => {
                 socket.go(now, Place::Restoring(on_adapter));
+                self.moving += 1;
                 self.stats.restores_attempted += 1;
                 self.note(id, Move::Restoring);
                 true
@@ -517,8 +574,7 @@ impl<P: Inline> SocketLayer<P> {
         self.set_why(id, NotOffloaded::Restored);
         self.note(id, Move::Restored);
         let socket = self.socket_mut(id);
-        socket.unsent.extend(moved.unsent);
-        socket.unsent.extend(held);
+        socket.put_before_unsent(moved.unsent.into_iter().chain(held));
         if (moved.shut || shut) && socket.wish == Wish::None {
             socket.wish = Wish::Shutdown;
         }
@@ -541,7 +597,7 @@ impl<P: Inline> SocketLayer<P> {
             return debug_assert!(false, "what there was of it is kept");
         };
         socket.early.extend(left.received);
-        socket.unsent.extend(left.held);
+        socket.put_before_unsent(left.held);
         if left.shut && socket.wish == Wish::None {
             socket.wish = Wish::Shutdown;
         }
@@ -584,9 +640,11 @@ impl<P: Inline> SocketLayer<P> {
         let Place::Restoring(on_adapter) = self.socket(id).place else {
             return;
         };
+        self.moving -= 1;
         let socket = self.socket_mut(id);
         socket.go(now, Place::Adapter(on_adapter));
         socket.packets.clear();
+        socket.unsent.clear();
         let wish = socket.wish;
         self.note(id, Move::NotRestored);
         match wish {
@@ -605,12 +663,21 @@ impl<P: Inline> SocketLayer<P> {
         id: SocketId,
         state: Portable<P>,
     ) {
-        let Some(conn) = stack.import(now, state) else {
-            self.stats.bad_states += 1;
-            stack.forget(&self.socket(id).flow);
-            return self.end(id, CloseReason::Aborted);
+        stack.say_why(self.socket(id).reason);
+        let socket = self.socket_mut(id);
+        let conn = match socket.stays {
+            // The connection stays on the stack for good, so the stack gets the unread data, too.
+            Some(_) => stack.import_unread(now, state, &mut socket.early),
+            None => stack.import(now, state),
         };
-        self.is_back(now, stack, id, conn);
+        match conn {
+            Ok(conn) => self.is_back(now, stack, id, conn),
+            Err(reason) => {
+                self.stats.bad_states += u64::from(reason != CloseReason::Reset);
+                stack.forget(&self.socket(id).flow);
+                self.end(id, reason);
+            }
+        }
     }
 
     fn is_back(&mut self, now: Time, stack: &mut impl HostStack<P>, id: SocketId, conn: ConnId) {

@@ -13,9 +13,13 @@ use baton_wire::{Span, Time};
 /// Time from the first look to the second. Each pause is twice as long as the one before.
 const FIRST_PAUSE: Span = Span::from_ms(1);
 const LONGEST_PAUSE: Span = Span::from_ms(20);
-/// A connection that has not settled by then goes on: the window of its peer may be closed.
+/// How long a selected connection still takes data. Longer than Linux delays acknowledgments (40 ms).
+const GRACE: Span = Span::from_ms(50);
+/// A connection that has not settled within this time stays: the window of its peer may be closed.
 const LONGEST: Span = Span::from_secs(1);
-/// Policy may choose it again after so long: it is held back for a tenth of the time at most.
+/// Maximum number of pieces kept of what an application sends meanwhile.
+const MOST_PIECES: usize = 256;
+/// The policy may select the connection again after this time, so that it is held back for at most a tenth of the time.
 const BETWEEN_ATTEMPTS: Span = Span::from_secs(10);
 
 impl<P: Inline> SocketLayer<P> {
@@ -50,7 +54,9 @@ impl<P: Inline> SocketLayer<P> {
         os: &mut OsLayer<P>,
         id: SocketId,
     ) {
-        if let Err(why) = self.hand_off(now, stack, os, id) {
+        if self.socket(id).stays.is_some() {
+            self.give_early_back(now, stack, id);
+        } else if let Err(why) = self.hand_off(now, stack, os, id) {
             return self.gives_up(now, stack, id, why);
         }
         let settling = self.socket(id).settling;
@@ -59,10 +65,19 @@ impl<P: Inline> SocketLayer<P> {
         }
     }
 
-    /// A connection cannot go now: it is looked at again.
-    pub(super) fn settles(&mut self, now: Time, id: SocketId) {
+    /// Returns whether a connection that cannot move now still takes data.
+    pub(super) fn has_grace(&self, now: Time, id: SocketId) -> bool {
+        let settling = self.socket(id).settling;
+        settling.is_none_or(|it| !it.is_closed && now.saturating_since(it.since) < GRACE)
+    }
+
+    /// Records that a connection cannot move now, and when to look again. If `is_closed`, the connection takes no more data.
+    pub(super) fn settles(&mut self, now: Time, id: SocketId, is_closed: bool) {
         let before = self.socket(id).settling;
-        if before.is_some_and(|before| before.look_at > now) {
+        if let Some(before) = &mut self.socket_mut(id).settling
+            && before.look_at > now
+        {
+            before.is_closed = is_closed;
             return;
         }
         self.settles_no_more(id);
@@ -71,6 +86,7 @@ impl<P: Inline> SocketLayer<P> {
             since: before.map_or(now, |before| before.since),
             look_at: now + pause,
             pause: (pause * 2).min(LONGEST_PAUSE),
+            is_closed,
         };
         self.settling.insert((settling.look_at, id));
         self.socket_mut(id).settling = Some(settling);
@@ -82,17 +98,40 @@ impl<P: Inline> SocketLayer<P> {
         settling.is_some_and(|settling| self.settling.remove(&(settling.look_at, id)))
     }
 
-    /// A connection that settles stays where it is, because its application has ended it or for want of time.
-    pub(super) fn stays(&mut self, stack: &mut impl HostStack<P>, id: SocketId) {
+    /// Ends the settling of a connection that stays where it is, because its application closes it or time has run out. Returns false if
+    /// the socket was removed.
+    pub(super) fn stays(&mut self, stack: &mut impl HostStack<P>, id: SocketId) -> bool {
+        let is_closed = self.socket(id).settling.is_some_and(|it| it.is_closed);
         if !self.settles_no_more(id) {
-            return;
+            return true;
         }
         let socket = self.socket(id);
-        if let Place::Host(conn) = socket.place {
+        if let (Place::Host(conn), true) = (socket.place, is_closed) {
             stack.unsettle(conn);
             stack.set_cork(conn, socket.corked);
+            if !self.send_unsent(stack, id, conn) {
+                return false;
+            }
         }
         self.wake_writer(id);
+        true
+    }
+
+    /// Keeps as much of `data` as there is space for, to be sent after the move. Returns how many bytes.
+    pub(super) fn keep(&mut self, id: SocketId, data: &P) -> usize {
+        let taken = self.room_to_keep(id).min(data.len());
+        if taken > 0 {
+            self.socket_mut(id).unsent.push_back(data.slice(0, taken));
+        }
+        taken
+    }
+
+    /// Returns how many more bytes would be kept.
+    pub(super) fn room_to_keep(&self, id: SocketId) -> usize {
+        match self.socket(id).unsent.len() {
+            MOST_PIECES.. => 0,
+            _ => self.most_kept.saturating_sub(self.unsent(id)),
+        }
     }
 
     fn gives_up(
@@ -102,8 +141,10 @@ impl<P: Inline> SocketLayer<P> {
         id: SocketId,
         why: NotOffloaded,
     ) {
-        self.stays(stack, id);
-        // Where the stack did not let it go it settles no more, and its writer waits all the same.
+        if !self.stays(stack, id) {
+            return;
+        }
+        // If the stack refused to export the connection, settling has already ended, and its writer still waits.
         self.wake_writer(id);
         if why == NotOffloaded::UnderWay {
             self.socket_mut(id).not_before = now + BETWEEN_ATTEMPTS;

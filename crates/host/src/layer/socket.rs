@@ -1,9 +1,9 @@
 //! One socket: where its connection is, and what waits for the connection.
 
 use super::AdapterId;
-use crate::{NotOffloaded, SocketId};
+use crate::{Gone, MoveReason, NotOffloaded, SocketId};
 use baton_tcp::{CloseReason, ConnId, Portable};
-use baton_wire::{Flow, SeqNr, Span, Time};
+use baton_wire::{Flow, Payload, SeqNr, Span, Time};
 use std::collections::VecDeque;
 
 /// Where a connection is.
@@ -78,6 +78,8 @@ pub(super) struct Settling {
     pub(super) look_at: Time,
     /// Time from that check to the next.
     pub(super) pause: Span,
+    /// Whether the connection takes no more data.
+    pub(super) is_closed: bool,
 }
 
 /// What the application wants to happen to a connection after its move, or after the waiting data.
@@ -140,8 +142,34 @@ pub(super) struct Socket<P> {
     /// Generation of the adapter for which the policy selected the connection last.
     pub(super) chosen_for: Option<u32>,
     pub(super) why: Option<NotOffloaded>,
-    /// It is never handed off, for this reason.
+    /// Why the connection moves, or has moved last.
+    pub(super) reason: MoveReason,
+    /// The connection is never handed off, for this reason.
     pub(super) stays: Option<NotOffloaded>,
+}
+
+impl<P: Payload> Socket<P> {
+    /// Passes waiting data to `send`, which returns how many bytes it has taken. Returns true when all data was taken.
+    pub(super) fn send_unsent_by(
+        &mut self,
+        mut send: impl FnMut(&P) -> Result<usize, Gone>,
+    ) -> bool {
+        while let Some(piece) = self.unsent.front_mut() {
+            let len = piece.len();
+            match send(piece) {
+                Ok(taken) if taken == len => {
+                    self.unsent.pop_front();
+                }
+                Ok(taken) => {
+                    *piece = piece.slice(taken, len - taken);
+                    return false;
+                }
+                // Nothing more can be sent. An event reports why.
+                Err(Gone) => self.unsent.clear(),
+            }
+        }
+        true
+    }
 }
 
 impl<P> Socket<P> {
@@ -174,6 +202,7 @@ impl<P> Socket<P> {
             handoffs: 0,
             chosen_for: None,
             why: None,
+            reason: MoveReason::Unknown,
             stays: None,
         }
     }
@@ -196,7 +225,15 @@ impl<P> Socket<P> {
 
     /// Returns whether data can be sent at once. If not, it waits for the end of the move, or for earlier data.
     pub(super) fn can_send(&self) -> bool {
-        !self.is_moving() && self.unsent.is_empty()
+        let is_closed = self.settling.is_some_and(|settling| settling.is_closed);
+        !self.is_moving() && !is_closed && self.unsent.is_empty()
+    }
+
+    /// Puts data that the adapter returns before the data that the application has sent since.
+    pub(super) fn put_before_unsent(&mut self, pieces: impl IntoIterator<Item = P>) {
+        let since = std::mem::take(&mut self.unsent);
+        self.unsent.extend(pieces);
+        self.unsent.extend(since);
     }
 
     /// Returns whether the application has closed the socket.

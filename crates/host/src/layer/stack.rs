@@ -1,9 +1,10 @@
 //! The interface between the socket layer and the TCP of its host.
 
 use super::Reached;
-use crate::{Gone, Receive, Unread};
-use baton_tcp::{ConnId, ListenerId, Portable, Stack, State};
+use crate::{Gone, MoveReason, Receive, Unread};
+use baton_tcp::{CloseReason, ConnId, ListenerId, Portable, Stack, State};
 use baton_wire::{Flow, Payload, Time};
+use std::collections::VecDeque;
 
 /// The TCP of a host: the engine's ([`Stack`]), or a kernel's.
 ///
@@ -44,18 +45,48 @@ pub trait HostStack<P> {
 
     /// Returns whether the state of a connection allows a move, as far as is known without trying.
     fn may_move(&self, conn: ConnId) -> bool;
-    /// Whether a connection can leave now, as far as that depends on what it has sent. If not it takes no more data to send, so that it
-    /// soon can: until it leaves or [`unsettle`](HostStack::unsettle) is called.
+    /// Returns whether a connection could leave now, as far as that depends on data in flight.
+    fn is_at_rest(&self, _conn: ConnId) -> bool {
+        true
+    }
+    /// Returns whether a connection that is to leave could leave now, like [`is_at_rest`](HostStack::is_at_rest). If not, the connection
+    /// takes no more data, so that it soon can, until it leaves or [`unsettle`](HostStack::unsettle) is called.
     fn settle(&mut self, _conn: ConnId) -> bool {
         true
     }
     /// Lets a settling connection that stays take data again.
     fn unsettle(&mut self, _conn: ConnId) {}
-    /// Takes a connection out. None when it cannot leave now: then it goes on.
+    /// Sets the reason of the next export or import, for the record.
+    fn say_why(&mut self, _why: MoveReason) {}
+    /// Exports a connection. Returns `None` if it cannot leave now; it then continues.
     fn export(&mut self, now: Time, conn: ConnId) -> Option<Portable<P>>;
-    /// Takes a connection in. None when it cannot: then the connection is lost.
-    fn import(&mut self, now: Time, state: Portable<P>) -> Option<ConnId>;
-    /// A connection that was taken out will not be back.
+    /// Returns whether [`HostStack::export`] leaves unread data to [`HostStack::take_unread`].
+    fn keeps_unread(&self) -> bool {
+        false
+    }
+    /// Takes the received data of the last exported connection that was not read.
+    fn take_unread(&mut self) -> Option<P> {
+        None
+    }
+    /// Imports a connection. On an error the connection is lost, and the error is the reason of its end.
+    ///
+    /// # Errors
+    /// [`CloseReason::Reset`] if the peer has reset the connection meanwhile.
+    fn import(&mut self, now: Time, state: Portable<P>) -> Result<ConnId, CloseReason>;
+    /// Imports a connection like [`HostStack::import`], together with unread data, which the stack removes from `unread` if it supports
+    /// this.
+    ///
+    /// # Errors
+    /// The errors of [`HostStack::import`].
+    fn import_unread(
+        &mut self,
+        now: Time,
+        state: Portable<P>,
+        _unread: &mut VecDeque<P>,
+    ) -> Result<ConnId, CloseReason> {
+        self.import(now, state)
+    }
+    /// Called when an exported connection will not come back.
     fn forget(&mut self, _flow: &Flow) {}
 
     /// Returns whether exported connections can be imported now.
@@ -149,7 +180,7 @@ impl<P: Payload> HostStack<P> for Stack<P> {
         Some(Self::export(self, now, conn))
     }
 
-    fn import(&mut self, now: Time, state: Portable<P>) -> Option<ConnId> {
-        Self::import(self, now, state).ok()
+    fn import(&mut self, now: Time, state: Portable<P>) -> Result<ConnId, CloseReason> {
+        Self::import(self, now, state).map_err(|_| CloseReason::Aborted)
     }
 }

@@ -60,13 +60,8 @@ impl<P: Payload + Inline> Session<P> {
             }
             Phase::Connecting { .. } | Phase::Connected(_) | Phase::Ending(_) => {
                 self.note_close(slot, tag, close)?;
-                match self.sockets[slot as usize].phase {
-                    Phase::Connected(conn) if close == Close::Abort => {
-                        reset(work, conn);
-                        self.over(work, slot, Status::Aborted);
-                    }
-                    _ => self.feed(work, slot),
-                }
+                self.feed(work, slot);
+                self.abort_when_fetched(work, slot);
                 Ok(())
             }
         }
@@ -143,8 +138,23 @@ impl<P: Payload + Inline> Session<P> {
         }
     }
 
-    /// The connection of a socket is over. Transfers of data that are under way come to their end first: until then the host's
-    /// buffers are in use.
+    /// Resets the connection if the host has requested that and no SEND is being fetched. SENDs that still wait had no space in the send
+    /// buffer. Returns whether the connection was reset.
+    pub(super) fn abort_when_fetched(&mut self, work: &mut Work<'_, P>, slot: u32) -> bool {
+        let socket = &self.sockets[slot as usize];
+        let Phase::Connected(conn) = socket.phase else {
+            return false;
+        };
+        if socket.closing.abort.is_none() || !socket.sending.fetching.is_empty() {
+            return false;
+        }
+        work.shared.owners.abandon(work.now, conn);
+        work.stack.abort_after_output(conn);
+        self.over(work, slot, Status::Aborted);
+        true
+    }
+
+    /// Handles the end of a socket's connection. Data transfers in progress complete first, because they use the host's buffers.
     pub(super) fn over(&mut self, work: &mut Work<'_, P>, slot: u32, status: Status) {
         let socket = &mut self.sockets[slot as usize];
         if let Phase::Connecting { .. } = socket.phase {
@@ -193,8 +203,10 @@ impl<P: Payload + Inline> Session<P> {
         self.free(slot);
     }
 
-    /// The application is gone: its connections end as `ending` says, its listeners at once.
-    pub(super) fn leave(self, work: &mut Work<'_, P>, ending: Ending) {
+    /// Ends the session of an application that has gone: its connections end as `ending` specifies, its listeners at once.
+    pub(super) fn leave(mut self, work: &mut Work<'_, P>, ending: Ending) {
+        self.states = 0;
+        self.count_states(work);
         let until = work.now + Span::from_ms(work.shared.config.drain_ms.into());
         for (_, socket) in &self.sockets {
             match socket.phase {

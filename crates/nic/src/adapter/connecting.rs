@@ -24,7 +24,7 @@ impl<P: Payload + Inline> Session<P> {
         if !is_host(remote) {
             return Err(Status::BadValue);
         }
-        if work.shared.on_board.room() == 0 {
+        if work.shared.on_board.room() == 0 || !work.stack.has_memory_for(self.user, 0) {
             return Err(Status::Memory);
         }
         let ports = &mut work.shared.ports;
@@ -43,6 +43,9 @@ impl<P: Payload + Inline> Session<P> {
         let conn = conn.ok_or(Status::BadValue)?;
         if let Some(options) = socket.options.as_deref() {
             options.apply_marks_to(work.stack, conn);
+        }
+        if let Some(user) = self.user {
+            work.stack.set_user(conn, user);
         }
         let taken = work.shared.on_board.take_connection();
         debug_assert_eq!(taken, Ok(()), "there was room");

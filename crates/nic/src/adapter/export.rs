@@ -18,7 +18,9 @@ pub(super) struct Exporting {
     buffers: VecDeque<Place>,
     /// The part of the state that has not been written yet.
     state: Bytes,
-    /// What is being written.
+    /// Bytes of the whole state. All of its memory is freed with the last part.
+    pub(super) state_bytes: u32,
+    /// Buffer and length of the part that is being written.
     writing: Option<(Place, u32)>,
     /// Deadline of a connection that settles before it is exported.
     until: Option<Time>,
@@ -193,6 +195,8 @@ impl<P: Payload + Inline> Session<P> {
         }
         if let Some(Moving::Export(exporting)) = self.sockets[slot as usize].moving.as_deref_mut() {
             exporting.state = moved.to_bytes().into();
+            exporting.state_bytes = exporting.state.len() as u32;
+            self.states += exporting.state_bytes;
         }
         self.stats.exported += 1;
         self.write_next(slot);
@@ -233,7 +237,6 @@ impl<P: Payload + Inline> Session<P> {
         } else {
             self.answer_exports(now, slot, Status::Cancelled);
             self.respond(now, number, place.tag, Status::Ok, outcome);
-            self.sockets[slot as usize].moving = None;
             self.free(slot);
         }
     }

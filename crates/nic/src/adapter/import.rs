@@ -25,6 +25,10 @@ impl Importing {
     pub(super) fn transfers(&self) -> usize {
         self.parts.len()
     }
+
+    pub(super) fn state_bytes(&self) -> u32 {
+        self.state.as_ref().map_or(0, |state| state.len() as u32)
+    }
 }
 
 /// A part of a connection's state.
@@ -91,12 +95,15 @@ impl<P: Payload + Inline> Session<P> {
         let Some(Moving::Import(importing)) = socket.moving.as_deref_mut() else {
             return debug_assert!(false, "it is being imported");
         };
+        let before = importing.state_bytes();
+        let has_memory = work.stack.has_memory_for(self.user, data.len());
         let fits = importing.state.as_mut().zip(data.as_bytes());
-        let fits = fits.filter(|(state, bytes)| state.len() + bytes.len() <= most);
+        let fits = fits.filter(|(state, bytes)| has_memory && state.len() + bytes.len() <= most);
         match fits {
             Some((state, bytes)) => state.extend_from_slice(bytes),
             None => importing.state = None,
         }
+        self.states = self.states - before + importing.state_bytes();
         let Some(tag) = importing.parts.pop_front() else {
             return debug_assert!(false, "a part is being fetched");
         };
@@ -104,6 +111,7 @@ impl<P: Payload + Inline> Session<P> {
         let mut status = Status::Ok;
         if is_last {
             let state = importing.state.take();
+            self.states -= state.as_ref().map_or(0, |state| state.len() as u32);
             socket.moving = None;
             match self.take_over(work, slot, state) {
                 Ok(()) => self.stats.imported += 1,
@@ -137,7 +145,7 @@ impl<P: Payload + Inline> Session<P> {
             custody.claim(self.user, &moved.state)?;
         }
         let is_shut = is_shut(&moved.state);
-        let conn = put_in(work, moved.state).inspect_err(|_| {
+        let conn = put_in(work, self.user, moved.state).inspect_err(|_| {
             if let Some(custody) = &mut work.shared.custody {
                 custody.unclaim(&flow);
             }
@@ -185,17 +193,31 @@ impl<P: Payload + Inline> Session<P> {
     }
 }
 
-/// Finds room for a connection and puts it into the stack.
-fn put_in<P: Payload>(work: &mut Work<'_, P>, state: Portable<P>) -> Result<ConnId, Status> {
+/// Reserves memory for a connection and adds the connection to the stack.
+fn put_in<P: Payload>(
+    work: &mut Work<'_, P>,
+    user: Option<u32>,
+    state: Portable<P>,
+) -> Result<ConnId, Status> {
     let on_board = &mut work.shared.on_board;
+    let data = state.unread() + state.unacknowledged();
+    if !work.stack.has_memory_for(user, data) {
+        // Other users may still have memory.
+        on_board.is_short |= !work.stack.has_memory_for(None, 0);
+        return Err(Status::Memory);
+    }
     if let Err(no_memory) = on_board.take_connection() {
         on_board.is_short = true;
         return Err(no_memory);
     }
-    work.stack.import(work.now, state).map_err(|_| {
+    let Ok(conn) = work.stack.import(work.now, state) else {
         work.shared.on_board.free_connection();
-        Status::BadState
-    })
+        return Err(Status::BadState);
+    };
+    if let Some(user) = user {
+        work.stack.set_user(conn, user);
+    }
+    Ok(conn)
 }
 
 /// Returns whether the host has closed its sending direction while the peer may still send.

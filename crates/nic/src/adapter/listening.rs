@@ -304,6 +304,9 @@ impl<P: Payload + Inline> Session<P> {
         if let Some(options) = options {
             options.apply_to(work.now, work.stack, conn);
         }
+        if let Some(user) = self.user {
+            work.stack.set_user(conn, user);
+        }
         let place = self.place(slot);
         let taken = work.shared.on_board.take_connection();
         debug_assert_eq!(taken, Ok(()), "there was room");

@@ -349,6 +349,7 @@ impl<P: Payload + Inline> Adapter<P> {
     ) -> Result<(), Violation> {
         let (of, mut work) = self.begin(now, stack, session);
         let result = of.handle_requests(&mut work, requests);
+        of.count_states(&mut work);
         self.settle_memory(now, stack);
         result
     }
@@ -367,6 +368,7 @@ impl<P: Payload + Inline> Adapter<P> {
     ) -> Result<(), Violation> {
         let (of, mut work) = self.begin(now, stack, session);
         let result = of.handle_dma(&mut work, dma);
+        of.count_states(&mut work);
         self.settle_memory(now, stack);
         result
     }
@@ -399,6 +401,7 @@ impl<P: Payload + Inline> Adapter<P> {
             Owner::Socket(place) => {
                 let (session, mut work) = self.begin(now, stack, SessionId(place.session));
                 session.handle_event(&mut work, place.slot, conn, event);
+                session.count_states(&mut work);
                 self.settle_memory(now, stack);
                 true
             }
@@ -412,7 +415,9 @@ impl<P: Payload + Inline> Adapter<P> {
             closing::reset(&mut Work { now, stack, shared }, conn);
         }
         for (_, session) in &mut self.sessions {
-            session.handle_timeouts(&mut Work { now, stack, shared });
+            let mut work = Work { now, stack, shared };
+            session.handle_timeouts(&mut work);
+            session.count_states(&mut work);
         }
     }
 
@@ -420,6 +425,7 @@ impl<P: Payload + Inline> Adapter<P> {
     fn handle_session_timeouts(&mut self, now: Time, stack: &mut Stack<P>, session: SessionId) {
         let (session, mut work) = self.begin(now, stack, session);
         session.handle_timeouts(&mut work);
+        session.count_states(&mut work);
     }
 
     // --- effects out ---

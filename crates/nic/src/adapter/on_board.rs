@@ -140,7 +140,7 @@ impl<P: Payload + Inline> Adapter<P> {
     fn give_memory(&mut self, now: Time, stack: &mut Stack<P>) {
         let on_board = &mut self.shared.on_board;
         if on_board.is_short {
-            on_board.is_short = on_board.room() == 0;
+            on_board.is_short = on_board.room() == 0 || !stack.has_memory_for(None, 0);
             self.announce_soft_limit(now);
         }
         let on_board = &mut self.shared.on_board;

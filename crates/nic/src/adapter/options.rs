@@ -19,6 +19,9 @@ pub(super) struct Options {
     no_delay: Option<bool>,
     cork: Option<bool>,
     keep_alive: Option<bool>,
+    keep_idle_s: Option<u32>,
+    keep_interval_s: Option<u32>,
+    keep_probes: Option<u32>,
     send_buffer: Option<u32>,
     receive_buffer: Option<u32>,
     /// 0 means no timeout.
@@ -37,10 +40,18 @@ impl Options {
             true => Ok(Some(value)),
             false => Err(Status::BadValue),
         };
+        // The range that Linux accepts.
+        let time = || match (1..=32_767).contains(&value) {
+            true => Ok(Some(value)),
+            false => Err(Status::BadValue),
+        };
         match option {
             SocketOption::NoDelay => self.no_delay = switch()?,
             SocketOption::Cork => self.cork = switch()?,
             SocketOption::KeepAlive => self.keep_alive = switch()?,
+            SocketOption::KeepIdle => self.keep_idle_s = time()?,
+            SocketOption::KeepInterval => self.keep_interval_s = time()?,
+            SocketOption::KeepProbes => self.keep_probes = time()?,
             SocketOption::SendBuffer => self.send_buffer = buffer()?,
             SocketOption::ReceiveBuffer => self.receive_buffer = buffer()?,
             SocketOption::UserTimeout => self.user_timeout_ms = Some(value),
@@ -69,7 +80,9 @@ impl Options {
 
     /// Returns whether any option changes the connection's [`Config`], in addition to flags of the connection.
     fn changes_config(&self) -> bool {
+        let keeps = [self.keep_idle_s, self.keep_interval_s, self.keep_probes];
         self.keep_alive.is_some()
+            || keeps.iter().any(Option::is_some)
             || self.send_buffer.is_some()
             || self.receive_buffer.is_some()
             || self.user_timeout_ms.is_some()
@@ -78,6 +91,12 @@ impl Options {
     fn change(&self, config: &mut Config) {
         if let Some(on) = self.keep_alive {
             config.keepalive = on.then(Keepalive::default);
+        }
+        if let Some(keepalive) = &mut config.keepalive {
+            let ms = |seconds: u32| seconds * 1000;
+            keepalive.idle_ms = self.keep_idle_s.map_or(keepalive.idle_ms, ms);
+            keepalive.interval_ms = self.keep_interval_s.map_or(keepalive.interval_ms, ms);
+            keepalive.probes = self.keep_probes.unwrap_or(keepalive.probes);
         }
         if let Some(bytes) = self.send_buffer {
             config.send_buffer = bytes;

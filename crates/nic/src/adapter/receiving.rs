@@ -165,15 +165,7 @@ impl<P: Payload + Inline> Session<P> {
             status: Status::Ok,
             outcome: Outcome::Received(Buffer::Inline { len }),
         };
-        let mut head = response.encode();
-        let mut entry = std::mem::take(&mut self.entry);
-        entry.clear();
-        entry.push(head);
-        embed(data, &mut head, &mut entry);
-        entry[0] = head;
-        self.responses
-            .push_entry(work.now, &mut self.stats, &response, &entry);
-        self.entry = entry;
+        self.respond_inline(work.now, &response, |head, entry| embed(data, head, entry));
     }
 
     /// Processes a completed transfer to a RECV's buffer. RECVs are answered in order, each when all of its data has been transferred.

@@ -21,6 +21,10 @@ pub(super) struct Send<P> {
     pub(super) times: Stages,
     /// Part of a packet whose remainder was refused, so that none of the packet is sent.
     pub(super) is_cut: bool,
+    /// Bytes of this SEND that were fetched earlier.
+    pub(super) fetched: u32,
+    /// Whether the rest of the SEND follows. The answer then covers all of it.
+    pub(super) is_part: bool,
 }
 
 impl<P> Send<P> {
@@ -32,6 +36,8 @@ impl<P> Send<P> {
             more,
             times: Stages::empty(),
             is_cut: false,
+            fetched: 0,
+            is_part: false,
         }
     }
 }
@@ -91,6 +97,25 @@ impl<P: Payload + Inline> Send<P> {
     /// Returns whether the data is in host memory and has not been fetched yet.
     pub(super) fn is_in_memory(&self) -> bool {
         matches!(self.data, SendData::There { .. })
+    }
+
+    /// Splits off the first bytes, which are fetched before the rest. The data must be in host memory.
+    fn split_front(&mut self, len: u32) -> Self {
+        let mut front = self.clone();
+        if let (SendData::There { address, len: rest }, SendData::There { len: first, .. }) =
+            (&mut self.data, &mut front.data)
+        {
+            *first = len;
+            *rest -= len;
+            *address += u64::from(len);
+        }
+        self.fetched += len;
+        Self {
+            more: true,
+            times: Stages::empty(),
+            is_part: true,
+            ..front
+        }
     }
 
     pub(super) fn len(&self) -> u32 {
@@ -217,12 +242,22 @@ impl<P: Payload + Inline> Session<P> {
         let len = send.len();
         let may_wait = self.sockets[slot as usize].moving.is_none();
         let sending = &self.sockets[slot as usize].sending;
-        let is_blocked = !sending.unwritten.is_empty() || !has_room(work.stack, conn, sending, len);
-        if may_wait && is_blocked {
+        let room = match sending.unwritten.is_empty() {
+            true => room_for(work.stack, conn, sending, send),
+            false => 0,
+        };
+        if may_wait && room == 0 {
             return false;
         }
         let sending = &mut self.sockets[slot as usize].sending;
         match &send.data {
+            &SendData::There { address, len } if may_wait && room < len => {
+                let send = self.sends.front_mut(&sending.waiting);
+                let first = send.expect("it is there").split_front(room);
+                self.sends.push(&mut sending.fetching, first);
+                sending.fetching_bytes += room;
+                self.ask_read(Job::Read { slot, len: room }, address, room);
+            }
             &SendData::There { address, len } => {
                 self.sends
                     .move_front(&mut sending.waiting, &mut sending.fetching);
@@ -258,17 +293,21 @@ impl<P: Payload + Inline> Session<P> {
         let Some(send) = self.sends.front_mut(&sending.fetching) else {
             return debug_assert!(false, "a SEND is being fetched");
         };
-        let tag = send.tag;
+        let (tag, whole, is_part) = (send.tag, send.fetched + len, send.is_part);
         send.data = SendData::Here(data);
         let moved = self
             .sends
             .move_front(&mut sending.fetching, &mut sending.unwritten);
         debug_assert!(moved.is_some());
         let is_open = socket.open_conn().is_some();
-        self.answer_send(work, slot, tag, len);
+        if !is_part {
+            self.answer_send(work, slot, tag, whole);
+        }
         if is_open {
             self.feed(work, slot);
-            self.leave_when_quiet(work, slot);
+            if !self.abort_when_fetched(work, slot) {
+                self.leave_when_quiet(work, slot);
+            }
         } else {
             self.sends
                 .clear(&mut self.sockets[slot as usize].sending.unwritten);
@@ -386,18 +425,28 @@ fn write<P: Payload>(stack: &mut Stack<P>, conn: ConnId, data: P, more: bool) {
 
 /// Returns the outcome of a SEND that was not started.
 pub(super) fn not_sent<P: Payload + Inline>(send: &Send<P>) -> Outcome {
-    let (len, cumulative) = (send.len(), false);
+    let (len, cumulative) = (send.fetched + send.len(), false);
     Outcome::Sent { len, cumulative }
 }
 
-/// Whether the connection has room for `len` bytes more than are being fetched for it. What is larger than its whole buffer goes
-/// when nothing else is in it.
-fn has_room<P: Payload>(stack: &Stack<P>, conn: ConnId, sending: &Sending, len: u32) -> bool {
-    let free = stack.send_space(conn);
+/// Returns how much of a SEND fits in the send buffer, in addition to the data being fetched: all or nothing. Of a SEND that is larger than
+/// the whole buffer, it returns as much as fits once the whole buffer is free, or half of it for the later parts.
+fn room_for<P: Payload + Inline>(
+    stack: &Stack<P>,
+    conn: ConnId,
+    sending: &Sending,
+    send: &Send<P>,
+) -> u32 {
+    let (free, len) = (stack.send_space(conn), send.len());
     let needed = sending.fetching_bytes as usize + len as usize;
-    if free >= needed {
-        return true;
+    let whole = stack.write_limit(conn);
+    let least = match send.fetched {
+        0 => whole,
+        _ => whole.div_ceil(2),
+    };
+    match free >= needed {
+        true => len,
+        false if sending.fetching_bytes == 0 && free >= least => free as u32,
+        false => 0,
     }
-    let whole = stack.config_of(conn).send_buffer as usize;
-    sending.fetching_bytes == 0 && free == whole && len as usize > whole
 }

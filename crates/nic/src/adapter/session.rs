@@ -21,12 +21,12 @@ use super::stats::SessionStats;
 use crate::activity::ActivityClock;
 use baton_bus::Chains;
 use baton_bus::descriptor::{
-    Action, Buffer, MOST_BLOCKS_SENT, Opcode, Outcome, Request, Response, SocketInfo, Status,
-    entries,
+    Action, Buffer, MOST_BLOCKS_SENT, MOST_INLINE_BYTES, Opcode, Outcome, Request, Response,
+    SocketInfo, Status, entries, write_inline,
 };
 use baton_bus::link::{Inline, Violation};
 use baton_bus::{Batching, BatchingError, Descriptor, Urgency};
-use baton_tcp::{ConnId, Event, Stack};
+use baton_tcp::{ConnId, Event, Holding, Stack};
 use baton_wire::{Endpoint, Payload, Time};
 use slab::Slab;
 use std::collections::VecDeque;
@@ -92,7 +92,10 @@ pub(super) struct Session<P> {
     pub(super) cache: Cache<P>,
     /// User that runs the application, if known.
     pub(super) user: Option<u32>,
-    /// When the adapter's clock began, nanoseconds on one that the application has, too.
+    /// Bytes of the states of connections that are being imported or exported.
+    pub(super) states: u32,
+    holding: Holding,
+    /// Start of the adapter's clock, nanoseconds on a clock that the application shares.
     pub(super) epoch_ns: Option<u64>,
     pub(super) most_buffer: u32,
     pub(super) ring_depth: u32,
@@ -123,6 +126,8 @@ impl<P: Payload + Inline> Session<P> {
             responses: Responses::new(batching, ring_depth, config.data_at_once)?,
             cache: Cache::new(),
             user: None,
+            states: 0,
+            holding: Holding::default(),
             epoch_ns: None,
             most_buffer: batching.max_transfer_bytes,
             ring_depth,
@@ -250,6 +255,7 @@ impl<P: Payload + Inline> Session<P> {
                 Ok(())
             }
             (Action::Name, Some(slot)) => self.respond_with_name(work, slot, tag),
+            (Action::Info, Some(slot)) => self.respond_with_info(work, slot, tag),
             (Action::Cancel { target }, Some(slot)) => self.cancel(work, slot, tag, target),
             (Action::Send { data, more, times }, Some(slot)) => {
                 let data = self.data_of(data, entry)?;
@@ -359,7 +365,52 @@ impl<P: Payload + Inline> Session<P> {
         Ok(())
     }
 
-    /// The state of a socket. Counts that do not fit are cut.
+    fn respond_with_info(
+        &mut self,
+        work: &mut Work<'_, P>,
+        slot: u32,
+        tag: u32,
+    ) -> Result<(), Status> {
+        let socket = &self.sockets[slot as usize];
+        let (number, conn) = (socket.number, socket.open_conn());
+        let conn = conn.ok_or(Status::WrongState)?;
+        let unacknowledged = work.stack.unacknowledged(conn);
+        let bytes = work.stack.info(work.now, conn).to_bytes(unacknowledged);
+        if bytes.len() > MOST_INLINE_BYTES {
+            return Err(Status::Memory);
+        }
+        let len = bytes.len() as u16;
+        let response = Response {
+            socket: number,
+            tag,
+            status: Status::Ok,
+            outcome: Outcome::Info { len },
+        };
+        self.respond_inline(work.now, &response, |head, entry| {
+            write_inline(head, &bytes, entry);
+        });
+        Ok(())
+    }
+
+    /// Answers a request with inline data, which `embed` puts into the head and behind it.
+    pub(super) fn respond_inline(
+        &mut self,
+        now: Time,
+        response: &Response,
+        embed: impl FnOnce(&mut Descriptor, &mut Vec<Descriptor>),
+    ) {
+        let mut head = response.encode();
+        let mut entry = std::mem::take(&mut self.entry);
+        entry.clear();
+        entry.push(head);
+        embed(&mut head, &mut entry);
+        entry[0] = head;
+        self.responses
+            .push_entry(now, &mut self.stats, response, &entry);
+        self.entry = entry;
+    }
+
+    /// Returns the state of a socket. Counts that do not fit are capped.
     pub(super) fn info(&self, stack: &Stack<P>, slot: u32) -> SocketInfo {
         let socket = &self.sockets[slot as usize];
         let (sending, receiving) = (&socket.sending, &socket.receiving);
@@ -443,6 +494,7 @@ impl<P: Payload + Inline> Session<P> {
 
     /// Removes a socket, whose chains must be empty.
     pub(super) fn free(&mut self, slot: u32) {
+        self.end_move(slot);
         let socket = self.sockets.remove(slot as usize);
         self.numbers.remove(socket.number);
         let (sending, receiving) = (&socket.sending, &socket.receiving);
@@ -450,7 +502,19 @@ impl<P: Payload + Inline> Session<P> {
         debug_assert!(receiving.posted.is_empty() && receiving.filling.is_empty());
     }
 
-    /// Where a socket of this session is.
+    /// Ends the import or export of a connection, whether it succeeded or not.
+    pub(super) fn end_move(&mut self, slot: u32) {
+        let moving = self.sockets[slot as usize].moving.take();
+        self.states -= moving.map_or(0, |moving| moving.state_bytes());
+    }
+
+    /// Reports to the stack how much memory the states take.
+    #[inline]
+    pub(super) fn count_states(&mut self, work: &mut Work<'_, P>) {
+        work.stack.hold(&mut self.holding, self.user, self.states);
+    }
+
+    /// Returns the place of a socket of this session.
     pub(super) fn place(&self, slot: u32) -> Place {
         let session = self.id;
         Place { session, slot }

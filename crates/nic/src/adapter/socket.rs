@@ -152,7 +152,15 @@ pub(super) enum Moving {
 }
 
 impl Moving {
-    /// Transfers of state that are under way.
+    /// Returns the bytes of state that are on the adapter.
+    pub(super) fn state_bytes(&self) -> u32 {
+        match self {
+            Self::Import(importing) => importing.state_bytes(),
+            Self::Export(exporting) => exporting.state_bytes,
+        }
+    }
+
+    /// Returns the number of state transfers in progress.
     pub(super) fn transfers(&self) -> usize {
         match self {
             Self::Import(importing) => importing.transfers(),

@@ -2,7 +2,7 @@
 
 use crate::world::*;
 use baton_bus::descriptor::{Action, Close, Opcode, Response, Status};
-use baton_tcp::{CloseReason, ConnId, Event};
+use baton_tcp::{CloseReason, Config, ConnId, Event};
 use baton_wire::Span;
 
 /// Creates a world with a connection, socket 2. Returns the peer's end.
@@ -234,6 +234,56 @@ fn an_abort_ends_at_once() {
     assert!(world.peer_was_notified(peer, &reset));
     assert!(is_free(&mut world));
     assert_eq!((world.adapter.orphans(), world.stack.len()), (0, 0));
+}
+
+#[test]
+fn what_was_sent_before_an_abort_goes_before_the_reset() {
+    for is_inline in [false, true] {
+        let (mut world, peer) = connected();
+        world.apps[0].faults.delay_dma(4);
+        let before = world.to_peer;
+        let send = match is_inline {
+            true => world.post_inline(0, 2, data(0, 100)),
+            false => world.post_send(0, 2, data(0, 4096)),
+        };
+        let len = if is_inline { 100 } else { 4096 };
+        let abort = world.post(0, 2, Action::Close(Close::Abort));
+        world.run();
+        assert_eq!(
+            world.answers(0),
+            [sent(2, send, Status::Ok, len), closed(abort, Status::Ok)]
+        );
+        assert!(world.peer_was_notified(peer, &Event::Readable));
+        let reset = Event::Closed(CloseReason::Reset);
+        assert!(world.peer_was_notified(peer, &reset));
+        let of_data = len.div_ceil(Config::default().mss.into()) as usize;
+        assert_eq!(world.to_peer - before, of_data + 1);
+        assert!(is_free(&mut world));
+        assert_eq!((world.adapter.orphans(), world.stack.len()), (0, 0));
+    }
+}
+
+#[test]
+fn an_abort_does_not_wait_for_the_peers_window() {
+    let tcp = Config {
+        send_buffer: 8192,
+        ..Config::default()
+    };
+    let mut world = World::with_tcp(|_| {}, tcp);
+    world.listen(0, 1, 80);
+    let peer = world.connection(0, 1, 2, 80);
+    world.is_cut = true;
+    for index in 0..4 {
+        world.post_send(0, 2, data(index * 4096, 4096));
+    }
+    world.run();
+    assert_eq!(world.answers(0).len(), 2);
+    world.is_cut = false;
+    let abort = world.ask(0, 2, Action::Close(Close::Abort));
+    assert_eq!(world.answers(0).last(), Some(&closed(abort, Status::Ok)));
+    let reset = Event::Closed(CloseReason::Reset);
+    assert!(world.peer_was_notified(peer, &reset));
+    assert!(is_free(&mut world));
 }
 
 #[test]

@@ -63,6 +63,7 @@ fn every_request_to_no_socket_is_refused() {
         ),
         (Action::Status, status),
         (Action::Name, Outcome::Name(nowhere)),
+        (Action::Info, Outcome::Info { len: 0 }),
         (Action::Cancel { target: 1 }, Outcome::Done(Opcode::Cancel)),
         (Action::send(data, more), Outcome::Sent { len, cumulative }),
         (

@@ -1,12 +1,12 @@
 //! EXPORT: when a connection may leave. These tests use real bytes, which the exported state needs.
 
-use crate::world::{ADAPTER, PEER};
+use crate::world::{ADAPTER, PEER, World};
 use baton_bus::Batching;
-use baton_bus::descriptor::{Action, Buffer, Outcome, Request, Response, Status, entries};
-use baton_bus::link::{HostLink, MemoryAdapter, MemoryConfig, MemoryHost, memory_link};
-use baton_nic::adapter::{Adapter, AdapterConfig, Ending, SessionId, pump};
-use baton_tcp::{Config, ConnId, Moved, Stack};
-use baton_wire::{Endpoint, Span, Time};
+use baton_bus::descriptor::{Action, Buffer, Outcome, Status};
+use baton_bus::link::{HostLink, MemoryConfig};
+use baton_nic::adapter::{AdapterConfig, Ending};
+use baton_tcp::{Config, ConnId, Moved};
+use baton_wire::{Endpoint, Span};
 use bytes::Bytes;
 
 const LONGEST: Span = Span::from_ms(500);
@@ -15,233 +15,124 @@ const SEGMENT: usize = 1448;
 /// Large enough for a state with its data.
 const BUFFER: u32 = 8192;
 
-/// An application with a connection, socket 1, to a peer at no distance.
-struct World {
-    now: Time,
-    adapter: Adapter<Bytes>,
-    stack: Stack<Bytes>,
-    peer: Stack<Bytes>,
-    conn: Option<ConnId>,
-    session: SessionId,
-    host: MemoryHost<Bytes>,
-    link: MemoryAdapter<Bytes>,
-    /// Nothing reaches the other side while set.
-    is_cut: bool,
-    tag: u32,
-    answers: Vec<Response>,
+/// Creates an application with a connection, socket 1, to a peer, without a network in between. Returns the peer's end.
+fn connected(settle: Option<Span>) -> (World<Bytes>, ConnId) {
+    let config = AdapterConfig {
+        addresses: vec![ADAPTER],
+        settle,
+        batching: Batching {
+            max_transfer_bytes: BUFFER,
+            ..Batching::default()
+        },
+        ..AdapterConfig::default()
+    };
+    // One segment is in flight at first, and the rest waits.
+    let tcp = Config {
+        initial_window_segments: 1,
+        ..Config::default()
+    };
+    let memory = MemoryConfig {
+        buffer_bytes: BUFFER,
+        ..MemoryConfig::default()
+    };
+    let mut world = World::of(config, tcp, memory);
+    let remote = Endpoint::new(PEER, 80);
+    let listener = world.peer_listens(remote);
+    world.ask(0, 1, Action::Socket);
+    world.ask(0, 1, Action::Connect(remote));
+    let conn = world.peer_accepts(listener);
+    world.answers(0);
+    (world, conn)
 }
 
-impl World {
-    fn connected(settle: Option<Span>) -> Self {
-        let config = AdapterConfig {
-            addresses: vec![ADAPTER],
-            settle,
-            batching: Batching {
-                max_transfer_bytes: BUFFER,
-                ..Batching::default()
-            },
-            ..AdapterConfig::default()
-        };
-        // A segment is in flight at first, and the rest waits.
-        let tcp = Config {
-            initial_window_segments: 1,
-            ..Config::default()
-        };
-        let mut adapter = Adapter::new(config).expect("right parameters");
-        let (host, link) = memory_link(MemoryConfig {
-            buffer_bytes: BUFFER,
-            ..MemoryConfig::default()
-        });
-        let mut world = Self {
-            now: Time::ZERO + Span::from_ms(1),
-            session: adapter.attach().expect("there is room"),
-            adapter,
-            stack: Stack::new(tcp, 1),
-            peer: Stack::new(Config::default(), 2),
-            conn: None,
-            host,
-            link,
-            is_cut: false,
-            tag: 0,
-            answers: Vec::new(),
-        };
-        let remote = Endpoint::new(PEER, 80);
-        let listener = world.peer.listen(remote, 1);
-        world.ask(Action::Socket);
-        world.ask(Action::Connect(remote));
-        world.conn = world.peer.accept(listener);
-        assert!(world.conn.is_some());
-        world.answers.clear();
-        world
-    }
+/// Writes two segments, of which one is in flight and gets lost.
+fn send_and_lose(world: &mut World<Bytes>) {
+    world.is_cut = true;
+    let data = Bytes::from(vec![7; 2 * SEGMENT]);
+    let (len, address) = (data.len() as u32, world.apps[0].link.place(data));
+    let address = address.expect("a buffer is free");
+    let data = Buffer::Memory { address, len };
+    world.ask(0, 1, Action::send(data, false));
+    world.answers(0);
+}
 
-    fn ask(&mut self, action: Action) {
-        self.tag += 1;
-        let request = Request {
-            socket: 1,
-            tag: self.tag,
-            action,
-        };
-        assert_eq!(self.host.put(self.now, &[request.encode()]), Ok(1));
-        self.run();
-    }
+fn export(world: &mut World<Bytes>) {
+    let address = world.apps[0].link.reserve().expect("a buffer is free");
+    let len = BUFFER;
+    world.ask(0, 1, Action::Export { address, len });
+}
 
-    /// Two segments are written, of which one is in flight and lost.
-    fn send_and_lose(&mut self) {
-        self.is_cut = true;
-        let data = Bytes::from(vec![7; 2 * SEGMENT]);
-        let (len, address) = (data.len() as u32, self.host.place(data));
-        let address = address.expect("a buffer is free");
-        self.ask(Action::send(Buffer::Memory { address, len }, false));
-        self.answers.clear();
-    }
+/// Returns the connection, once it was exported.
+fn left(world: &mut World<Bytes>) -> Option<Moved<Bytes>> {
+    let answer = world.answers(0).pop()?;
+    let Outcome::Exported { address, len, more } = answer.outcome else {
+        panic!("{answer:?} is of an EXPORT");
+    };
+    assert_eq!((answer.status, more), (Status::Ok, false));
+    let bytes = world.apps[0].link.take(address, len);
+    Some(Moved::from_bytes(&bytes.expect("it was written")).expect("a state"))
+}
 
-    fn export(&mut self) {
-        let address = self.host.reserve().expect("a buffer is free");
-        self.ask(Action::Export {
-            address,
-            len: BUFFER,
-        });
-    }
-
-    /// The connection, if it has left.
-    fn left(&mut self) -> Option<Moved<Bytes>> {
-        let answer = self.answers.pop()?;
-        let Outcome::Exported { address, len, more } = answer.outcome else {
-            panic!("{answer:?} is of an EXPORT");
-        };
-        assert_eq!((answer.status, more), (Status::Ok, false));
-        let bytes = self.host.take(address, len).expect("it was written");
-        Some(Moved::from_bytes(&bytes).expect("a state"))
-    }
-
-    /// How many have left at rest, and how many not.
-    fn counts(&self) -> (u64, u64) {
-        let stats = self.adapter.stats();
-        (stats.exported_at_rest, stats.exported_not_at_rest)
-    }
-
-    fn peer_has(&mut self) -> usize {
-        let conn = self.conn.expect("it is connected");
-        self.peer.readable_len(conn)
-    }
-
-    fn run(&mut self) {
-        while self.turn() {}
-    }
-
-    fn turn(&mut self) -> bool {
-        let mut did = false;
-        while let Some((_, segment)) = self.stack.poll_transmit(self.now) {
-            did = true;
-            if !self.is_cut {
-                self.peer.handle_segment(self.now, segment);
-            }
-        }
-        while let Some((_, segment)) = self.peer.poll_transmit(self.now) {
-            did = true;
-            if !self.is_cut {
-                self.stack.handle_segment(self.now, segment);
-            }
-        }
-        let (now, stack) = (self.now, &mut self.stack);
-        while let Some((conn, event)) = stack.poll_event() {
-            did = true;
-            assert!(self.adapter.handle_event(now, stack, conn, &event));
-        }
-        while self.peer.poll_event().is_some() {}
-        if self.adapter.sessions().next().is_some() {
-            let (adapter, link) = (&mut self.adapter, &mut self.link);
-            did |= pump(now, adapter, stack, self.session, link).expect("it keeps the rules");
-        }
-        let mut taken = Vec::new();
-        self.host.get(now, &mut taken).expect("the link is whole");
-        did |= !taken.is_empty();
-        let read = entries(&taken).map(|entry| Response::decode(&entry.expect("whole entries")[0]));
-        self.answers
-            .extend(read.map(|response| response.expect("a response")));
-        self.adapter.check();
-        self.stack.check();
-        did
-    }
-
-    fn wait(&mut self, span: Span) {
-        let until = self.now + span;
-        loop {
-            self.run();
-            let due = [
-                self.stack.poll_timeout(),
-                self.peer.poll_timeout(),
-                self.adapter.poll_timeout(),
-            ];
-            match due.into_iter().flatten().min() {
-                Some(due) if due <= until => self.now = due.max(self.now),
-                _ => break,
-            }
-            self.stack.handle_timeouts(self.now);
-            self.peer.handle_timeouts(self.now);
-            self.adapter.handle_timeouts(self.now, &mut self.stack);
-        }
-        self.now = until;
-        self.run();
-    }
+/// Returns how many connections were exported at rest, and how many were not.
+fn counts(world: &World<Bytes>) -> (u64, u64) {
+    let stats = world.adapter.stats();
+    (stats.exported_at_rest, stats.exported_not_at_rest)
 }
 
 #[test]
 fn without_the_parameter_a_connection_leaves_as_it_is() {
-    let mut world = World::connected(None);
-    world.send_and_lose();
-    world.export();
-    let moved = world.left().expect("it leaves at once");
+    let (mut world, _) = connected(None);
+    send_and_lose(&mut world);
+    export(&mut world);
+    let moved = left(&mut world).expect("it leaves at once");
     assert_eq!(moved.state.unacknowledged(), 2 * SEGMENT);
     let told = moved.state.essentials().expect("it is open");
     assert_eq!(told.send_next - told.send_una, SEGMENT as u32);
-    assert_eq!(world.counts(), (0, 0));
+    assert_eq!(counts(&world), (0, 0));
 }
 
 #[test]
 fn a_connection_at_rest_leaves_at_once() {
-    let mut world = World::connected(Some(LONGEST));
-    world.export();
-    assert!(world.left().is_some());
-    assert_eq!(world.counts(), (1, 0));
+    let (mut world, _) = connected(Some(LONGEST));
+    export(&mut world);
+    assert!(left(&mut world).is_some());
+    assert_eq!(counts(&world), (1, 0));
     assert_eq!(world.adapter.stats().exported, 1);
 }
 
 #[test]
 fn a_connection_leaves_once_what_was_lost_has_arrived() {
-    let mut world = World::connected(Some(LONGEST));
-    world.send_and_lose();
-    world.export();
-    assert_eq!(world.left(), None);
+    let (mut world, conn) = connected(Some(LONGEST));
+    send_and_lose(&mut world);
+    export(&mut world);
+    assert_eq!(left(&mut world), None);
     world.is_cut = false;
     // The retransmission timeout is at least 200 ms.
     world.wait(Span::from_ms(400));
-    let moved = world.left().expect("it is at rest");
+    let moved = left(&mut world).expect("it is at rest");
     let told = moved.state.essentials().expect("it is open");
     assert_eq!(told.send_next, told.send_una);
     assert_eq!(moved.state.unacknowledged(), SEGMENT, "this was not sent");
-    assert_eq!(world.peer_has(), SEGMENT);
-    assert_eq!(world.counts(), (1, 0));
+    assert_eq!(world.peer.readable_len(conn), SEGMENT);
+    assert_eq!(counts(&world), (1, 0));
 }
 
 #[test]
 fn with_a_silent_peer_a_connection_leaves_when_time_is_over() {
-    let mut world = World::connected(Some(LONGEST));
-    world.send_and_lose();
-    world.export();
+    let (mut world, _) = connected(Some(LONGEST));
+    send_and_lose(&mut world);
+    export(&mut world);
     world.wait(Span::from_ms(499));
-    assert_eq!(world.left(), None);
+    assert_eq!(left(&mut world), None);
     world.wait(Span::from_ms(1));
-    let moved = world.left().expect("time is over");
+    let moved = left(&mut world).expect("time is over");
     assert_eq!(moved.state.unacknowledged(), 2 * SEGMENT);
-    assert_eq!(world.counts(), (0, 1));
+    assert_eq!(counts(&world), (0, 1));
 }
 
 #[test]
 fn data_of_the_peer_beyond_a_hole_is_waited_for() {
-    let mut world = World::connected(Some(LONGEST));
-    let conn = world.conn.expect("it is connected");
+    let (mut world, conn) = connected(Some(LONGEST));
     let data = Bytes::from(vec![8; SEGMENT]);
     world.is_cut = true;
     assert_eq!(world.peer.write(conn, data.clone()), Ok(SEGMENT));
@@ -249,43 +140,82 @@ fn data_of_the_peer_beyond_a_hole_is_waited_for() {
     assert_eq!(world.peer.write(conn, data), Ok(SEGMENT));
     let second = world.peer.poll_transmit(world.now).expect("there is room");
     world.stack.handle_segment(world.now, second.1);
-    world.export();
-    assert_eq!(world.left(), None);
+    export(&mut world);
+    assert_eq!(left(&mut world), None);
     world.is_cut = false;
     world.wait(Span::from_ms(400));
-    let moved = world.left().expect("the peer has sent it again");
+    let moved = left(&mut world).expect("the peer has sent it again");
     assert_eq!(moved.state.unread(), 2 * SEGMENT);
-    assert_eq!(world.counts(), (1, 0));
+    assert_eq!(counts(&world), (1, 0));
 }
 
 #[test]
 fn an_application_that_is_gone_settles_nothing() {
-    let mut world = World::connected(Some(LONGEST));
-    world.send_and_lose();
-    world.export();
-    let session = world.session;
-    world
-        .adapter
-        .detach(world.now, &mut world.stack, session, Ending::Drain);
+    let (mut world, conn) = connected(Some(LONGEST));
+    send_and_lose(&mut world);
+    export(&mut world);
+    world.detach(0, Ending::Drain);
     world.is_cut = false;
     world.wait(Span::from_ms(400));
-    assert_eq!(world.peer_has(), 2 * SEGMENT, "all of it is sent");
-    let conn = world.conn.expect("it is connected");
+    assert_eq!(
+        world.peer.readable_len(conn),
+        2 * SEGMENT,
+        "all of it is sent"
+    );
     assert!(world.peer.peer_closed(conn), "and then the end");
-    assert_eq!(world.counts(), (0, 0));
+    assert_eq!(counts(&world), (0, 0));
 }
 
 #[test]
 fn a_connection_that_ends_while_it_settles_stays() {
-    let mut world = World::connected(Some(LONGEST));
-    world.send_and_lose();
-    world.export();
+    let (mut world, conn) = connected(Some(LONGEST));
+    send_and_lose(&mut world);
+    export(&mut world);
     world.is_cut = false;
-    let conn = world.conn.expect("it is connected");
     world.peer.abort(conn);
     world.run();
-    let statuses: Vec<Status> = world.answers.iter().map(|answer| answer.status).collect();
+    let statuses: Vec<Status> = world
+        .answers(0)
+        .iter()
+        .map(|answer| answer.status)
+        .collect();
     assert!(statuses.contains(&Status::WrongState), "{statuses:?}");
     world.wait(LONGEST);
-    assert_eq!(world.counts(), (0, 0));
+    assert_eq!(counts(&world), (0, 0));
+}
+
+#[test]
+fn states_under_way_count_as_their_users_memory() {
+    let (mut world, _) = connected(None);
+    world.stack.limit_memory(1 << 20);
+    let held = |world: &World<Bytes>| world.stack.memory().map(|memory| memory.held);
+    // Connections that arrived before the limit do not count.
+    assert_eq!(held(&world), Some(0));
+    let id = world.apps[0].session.expect("it is there");
+    world.adapter.set_user(id, 1000);
+    let state = Bytes::from(vec![0; BUFFER as usize]);
+    let address = world.apps[0].link.place(state).expect("a buffer is free");
+    let len = BUFFER;
+    let part = |more| Action::Import { address, len, more };
+    for _ in 0..4 {
+        world.ask(0, 2, part(true));
+    }
+    assert_eq!(held(&world), Some(4 * u64::from(BUFFER)));
+    for _ in 0..200 {
+        world.ask(0, 2, part(true));
+    }
+    assert!(
+        held(&world) < Some(600_000),
+        "a user has half of the memory"
+    );
+    world.answers(0);
+    world.ask(0, 2, part(false));
+    let last = world.answers(0).pop().expect("an answer");
+    assert_eq!((last.socket, last.status), (2, Status::Memory));
+    assert_eq!(held(&world), Some(0));
+    world.ask(0, 3, part(true));
+    world.detach(0, Ending::Reset);
+    while world.stack.poll_event().is_some() {}
+    assert_eq!(held(&world), Some(0));
+    world.stack.check();
 }

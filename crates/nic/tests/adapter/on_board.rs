@@ -68,3 +68,32 @@ fn packets_that_find_no_memory_are_counted() {
     assert!(world.adapter.take_packet(now, 1024));
     world.adapter.check();
 }
+
+#[test]
+fn a_user_has_a_share_of_the_stacks_memory() {
+    let mut world = World::new();
+    // A connection takes 12 of 40 KiB.
+    world.stack.limit_memory(40 << 10);
+    let other = world.attach();
+    for (app, user) in [(0, 1000), (other, 1001)] {
+        let session = world.apps[app].session.expect("it is attached");
+        world.adapter.set_user(session, user);
+    }
+    let remote = Endpoint::new(PEER, 80);
+    world.peer_listens(remote);
+    let connects = |world: &mut World, app, socket| {
+        world.ask(app, socket, Action::Socket);
+        world.answers(app);
+        let tag = world.ask(app, socket, Action::Connect(remote));
+        let refused = done(socket, tag, Status::Memory, Opcode::Connect);
+        !world.answers(app).contains(&refused)
+    };
+    let firsts = [1, 2, 3].map(|socket| connects(&mut world, 0, socket));
+    assert_eq!(firsts, [true, true, false]);
+    assert!(connects(&mut world, other, 1), "another user has some");
+    world.ask(0, 1, Action::Close(Close::Abort));
+    world.answers(0);
+    assert!(!connects(&mut world, other, 2), "both have a third");
+    world.stack.check();
+    world.adapter.check();
+}

@@ -60,6 +60,30 @@ fn sends_keep_their_order_wherever_their_data_is() {
 }
 
 #[test]
+fn a_send_larger_than_the_whole_buffer_is_fetched_in_parts() {
+    let tcp = Config {
+        send_buffer: 1000,
+        ..Config::default()
+    };
+    let (mut world, peer) = connected(World::with_tcp(|_| {}, tcp));
+    let tag = world.post_send(0, 2, data(0, 4096));
+    let last = world.post_inline(0, 2, data(4096, 10));
+    world.is_cut = true;
+    world.run();
+    assert_eq!(world.answers(0), [], "the rest is where it was");
+    assert_eq!(world.adapter.stats().reads, 1);
+    world.is_cut = false;
+    world.wait(baton_wire::Span::from_secs(2));
+    let expected = [
+        sent(2, tag, Status::Ok, 4096),
+        sent(2, last, Status::Ok, 10),
+    ];
+    assert_eq!(world.answers(0), expected);
+    assert_eq!(world.peer_reads(peer), [data(0, 4106)]);
+    world.adapter.check();
+}
+
+#[test]
 fn a_send_is_fetched_when_the_connection_has_room() {
     let tcp = Config {
         send_buffer: 10_000,

@@ -6,7 +6,7 @@ use baton_bus::descriptor::{
     read_peer,
 };
 use baton_bus::link::{Faults, MemoryAdapter, MemoryConfig, MemoryHost, memory_link};
-use baton_bus::link::{HostLink, LinkError, embed, extract};
+use baton_bus::link::{HostLink, Inline, LinkError, embed, extract};
 use baton_nic::adapter::{Adapter, AdapterConfig, Ending, SessionId, pump};
 use baton_tcp::{Config, ConnId, Event, ListenerId, Stack};
 use baton_testkit::symbolic;
@@ -27,35 +27,35 @@ const MOST_TURNS: usize = 10_000;
 
 /// One response with its data.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Received {
+pub struct Received<P = Symbolic> {
     pub response: Response,
     /// The peers of a bulk accept.
     pub peers: Vec<Peer>,
-    /// Data inside it.
-    pub inline: Option<Symbolic>,
+    /// Data inside the response.
+    pub inline: Option<P>,
 }
 
 /// An application.
-pub struct App {
+pub struct App<P: Inline = Symbolic> {
     pub session: Option<SessionId>,
-    pub link: MemoryHost<Symbolic>,
-    adapter_end: MemoryAdapter<Symbolic>,
+    pub link: MemoryHost<P>,
+    adapter_end: MemoryAdapter<P>,
     pub faults: Faults,
     /// Whether the application may violate the protocol, and is then disconnected.
     pub is_unruly: bool,
-    /// Responses that have arrived and were not looked at.
-    pub received: Vec<Received>,
+    /// Responses that have arrived and were not yet read.
+    pub received: Vec<Received<P>>,
     next_tag: u32,
 }
 
-/// Everything.
-pub struct World {
+/// Applications, adapter, network and peer.
+pub struct World<P: Payload + Inline = Symbolic> {
     pub now: Time,
-    pub adapter: Adapter<Symbolic>,
-    pub stack: Stack<Symbolic>,
-    pub peer: Stack<Symbolic>,
-    pub apps: Vec<App>,
-    /// What the peer was told.
+    pub adapter: Adapter<P>,
+    pub stack: Stack<P>,
+    pub peer: Stack<P>,
+    pub apps: Vec<App<P>>,
+    /// Events of the peer's stack.
     pub peer_events: Vec<(ConnId, Event)>,
     /// While set, no segment arrives on either side.
     pub is_cut: bool,
@@ -84,6 +84,95 @@ impl World {
             ..AdapterConfig::default()
         };
         change(&mut config);
+        Self::of(config, tcp, MemoryConfig::default())
+    }
+
+    /// Attaches another application; returns its number.
+    pub fn attach(&mut self) -> usize {
+        self.attach_by(MemoryConfig::default())
+    }
+
+    // --- data ---
+
+    /// Posts a SEND of `data`; returns its tag.
+    pub fn post_send(&mut self, app: usize, socket: u32, data: Symbolic) -> u32 {
+        let len = data.len;
+        let address = self.apps[app].link.place(data).expect("a buffer is free");
+        let data = Buffer::Memory { address, len };
+        self.post(app, socket, Action::send(data, false))
+    }
+
+    /// Posts a SEND with inline data; returns its tag.
+    pub fn post_inline(&mut self, app: usize, socket: u32, data: Symbolic) -> u32 {
+        let tag = self.try_post_inline(app, socket, data);
+        tag.expect("the ring has room")
+    }
+
+    /// Posts a SEND with inline data; returns its tag, or `None` if the ring is full.
+    pub fn try_post_inline(&mut self, app: usize, socket: u32, data: Symbolic) -> Option<u32> {
+        let now = self.now;
+        let app = &mut self.apps[app];
+        let tag = app.next_tag;
+        let buffer = Buffer::Inline {
+            len: data.len as u16,
+        };
+        let action = Action::send(buffer, false);
+        let request = Request {
+            socket,
+            tag,
+            action,
+        };
+        let mut entry = vec![request.encode()];
+        let mut head = entry[0];
+        embed(&data, &mut head, &mut entry);
+        entry[0] = head;
+        (app.link.put(now, &entry) == Ok(entry.len())).then(|| {
+            app.next_tag += 1;
+            tag
+        })
+    }
+
+    /// Posts a RECV of `len` bytes; returns its tag and its buffer.
+    pub fn post_receive(&mut self, app: usize, socket: u32, len: u32) -> (u32, u64) {
+        let address = self.apps[app].link.reserve().expect("a buffer is free");
+        let tag = self.post(app, socket, Action::Receive { address, len });
+        (tag, address)
+    }
+
+    /// Takes the data of a RECV's response out of its buffer.
+    pub fn take(&mut self, app: usize, outcome: Outcome) -> Symbolic {
+        let Outcome::Received(Buffer::Memory { address, len }) = outcome else {
+            panic!("{outcome:?} has data in memory");
+        };
+        let taken = self.apps[app].link.take(address, len);
+        taken.expect("the adapter has written it")
+    }
+
+    /// Lets the peer send `data`.
+    pub fn peer_sends(&mut self, conn: ConnId, data: Symbolic) {
+        let len = data.len as usize;
+        assert_eq!(self.peer.write(conn, data), Ok(len));
+        self.run();
+    }
+
+    /// Reads everything that has arrived at the peer.
+    pub fn peer_reads(&mut self, conn: ConnId) -> Vec<Symbolic> {
+        let mut pieces: Vec<Symbolic> = Vec::new();
+        while let Some(piece) = self.peer.read(conn, usize::MAX) {
+            self.peer.consume(conn, piece.len as usize);
+            let joins = |last: &mut Symbolic| last.try_append(&piece);
+            if !pieces.last_mut().is_some_and(joins) {
+                pieces.push(piece);
+            }
+        }
+        self.run();
+        pieces
+    }
+}
+
+impl<P: Payload + Inline> World<P> {
+    /// Creates a world with one application, whose link has this memory.
+    pub fn of(config: AdapterConfig, tcp: Config, memory: MemoryConfig) -> Self {
         let mut world = Self {
             now: Time::ZERO + Span::from_ms(1),
             adapter: Adapter::new(config).expect("right parameters"),
@@ -96,13 +185,12 @@ impl World {
             chance: 1,
             to_peer: 0,
         };
-        world.attach();
+        world.attach_by(memory);
         world
     }
 
-    /// Another application; gives its number.
-    pub fn attach(&mut self) -> usize {
-        let (link, adapter_end) = memory_link(MemoryConfig::default());
+    fn attach_by(&mut self, memory: MemoryConfig) -> usize {
+        let (link, adapter_end) = memory_link(memory);
         let session = self.adapter.attach().expect("there is room");
         self.apps.push(App {
             session: Some(session),
@@ -160,53 +248,8 @@ impl World {
         tag
     }
 
-    /// Posts a SEND of `data`; gives its tag.
-    pub fn post_send(&mut self, app: usize, socket: u32, data: Symbolic) -> u32 {
-        let len = data.len;
-        let address = self.apps[app].link.place(data).expect("a buffer is free");
-        let data = Buffer::Memory { address, len };
-        self.post(app, socket, Action::send(data, false))
-    }
-
-    /// Posts a SEND with the data inside; gives its tag.
-    pub fn post_inline(&mut self, app: usize, socket: u32, data: Symbolic) -> u32 {
-        let tag = self.try_post_inline(app, socket, data);
-        tag.expect("the ring has room")
-    }
-
-    /// The same; nothing when the ring has no room.
-    pub fn try_post_inline(&mut self, app: usize, socket: u32, data: Symbolic) -> Option<u32> {
-        let now = self.now;
-        let app = &mut self.apps[app];
-        let tag = app.next_tag;
-        let buffer = Buffer::Inline {
-            len: data.len as u16,
-        };
-        let action = Action::send(buffer, false);
-        let request = Request {
-            socket,
-            tag,
-            action,
-        };
-        let mut entry = vec![request.encode()];
-        let mut head = entry[0];
-        embed(&data, &mut head, &mut entry);
-        entry[0] = head;
-        (app.link.put(now, &entry) == Ok(entry.len())).then(|| {
-            app.next_tag += 1;
-            tag
-        })
-    }
-
-    /// Posts a RECV of `len` bytes; gives its tag and its buffer.
-    pub fn post_receive(&mut self, app: usize, socket: u32, len: u32) -> (u32, u64) {
-        let address = self.apps[app].link.reserve().expect("a buffer is free");
-        let tag = self.post(app, socket, Action::Receive { address, len });
-        (tag, address)
-    }
-
-    /// What the application has received since the last time.
-    pub fn received(&mut self, app: usize) -> Vec<Received> {
+    /// Takes the responses that the application has received since the last call.
+    pub fn received(&mut self, app: usize) -> Vec<Received<P>> {
         std::mem::take(&mut self.apps[app].received)
     }
 
@@ -216,16 +259,7 @@ impl World {
         all.map(|received| received.response).collect()
     }
 
-    /// The data of a RECV's response, out of its buffer.
-    pub fn take(&mut self, app: usize, outcome: Outcome) -> Symbolic {
-        let Outcome::Received(Buffer::Memory { address, len }) = outcome else {
-            panic!("{outcome:?} has data in memory");
-        };
-        let taken = self.apps[app].link.take(address, len);
-        taken.expect("the adapter has written it")
-    }
-
-    /// A socket that listens at `port` of all addresses.
+    /// Creates a socket that listens on `port` of all addresses.
     pub fn listen(&mut self, app: usize, socket: u32, port: u16) {
         self.post(app, socket, Action::Socket);
         self.post(app, socket, Action::Bind(Endpoint::new(ANY, port)));
@@ -276,28 +310,7 @@ impl World {
         conn
     }
 
-    /// The peer sends `data`.
-    pub fn peer_sends(&mut self, conn: ConnId, data: Symbolic) {
-        let len = data.len as usize;
-        assert_eq!(self.peer.write(conn, data), Ok(len));
-        self.run();
-    }
-
-    /// All that the peer can read.
-    pub fn peer_reads(&mut self, conn: ConnId) -> Vec<Symbolic> {
-        let mut pieces: Vec<Symbolic> = Vec::new();
-        while let Some(piece) = self.peer.read(conn, usize::MAX) {
-            self.peer.consume(conn, piece.len as usize);
-            let joins = |last: &mut Symbolic| last.try_append(&piece);
-            if !pieces.last_mut().is_some_and(joins) {
-                pieces.push(piece);
-            }
-        }
-        self.run();
-        pieces
-    }
-
-    /// Whether the peer was told of `event`.
+    /// Returns whether the peer's stack has reported `event`.
     pub fn peer_was_notified(&self, conn: ConnId, event: &Event) -> bool {
         self.peer_events.contains(&(conn, event.clone()))
     }
@@ -422,8 +435,8 @@ impl World {
     }
 }
 
-/// The responses of a transfer.
-pub fn decode(transfer: &[Descriptor]) -> Vec<Received> {
+/// Decodes the responses of a transfer.
+pub fn decode<P: Inline>(transfer: &[Descriptor]) -> Vec<Received<P>> {
     let read = |entry: Result<&[Descriptor], _>| {
         let entry = entry.expect("whole entries");
         let response = Response::decode(&entry[0]).expect("a response");

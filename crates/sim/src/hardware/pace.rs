@@ -44,15 +44,7 @@ impl Pace {
         Span::from_ps(scaled / self.millions_per_second)
     }
 
-    /// The time that `units` take, rounded down, as if nothing were left over from before.
-    pub(super) fn about(&self, units: u64) -> Span {
-        match self.whole_ps {
-            Some(whole_ps) => Span::from_ps(units * whole_ps),
-            None => Span::from_ps(units * PS_PER_US / self.millions_per_second),
-        }
-    }
-
-    /// How many whole units fit into the `ps` picoseconds since the start of a run.
+    /// Returns how many whole units fit into the `ps` picoseconds since the start of a run.
     pub(super) fn units_in(&self, ps: u64) -> u64 {
         if let Some(whole_ps) = self.whole_ps {
             return ps / whole_ps;

@@ -216,17 +216,7 @@ impl<F: Clone> Wire<F> {
         self.free_at
     }
 
-    /// No frame of `frame_len` bytes (check sequence included) that is sent at `now` or later arrives before.
-    pub fn earliest_arrival(&self, now: Time, frame_len: usize) -> Time {
-        self.free_at.max(now) + self.bits.about(8 * line_len(frame_len) as u64) + self.delay
-    }
-
-    /// How long it takes to send frames that have so many bytes together, preambles and gaps included; no longer than this.
-    pub fn time_to_send(&self, line_bytes: u64) -> Span {
-        self.bits.about(8 * line_bytes) + Span::from_ps(1)
-    }
-
-    /// Frames on the wire or waiting for it.
+    /// Returns the number of frames that are on the wire or wait for it.
     pub fn in_flight(&self) -> usize {
         self.frames.len() + self.faults.as_ref().map_or(0, |faults| faults.late.len())
     }

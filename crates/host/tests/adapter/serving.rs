@@ -1,5 +1,5 @@
-//! A server on sockets of the adapter: both halves, their link, and clients, with nothing lost on the way. Responses have a header and a
-//! body of 1 KB, as the requests of the batching study have.
+//! A server on sockets of the adapter: both halves, their link, and clients, without losses. Responses have a header and a body of 1 KB,
+//! like the requests of the batching study.
 
 use baton_bus::link::{MemoryAdapter, MemoryConfig, MemoryHost, memory_link};
 use baton_host::adapter::{OsLayer, OsLayerConfig};
@@ -12,11 +12,11 @@ use std::net::{IpAddr, Ipv4Addr};
 const ADAPTER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
 const REQUEST_BYTES: u32 = 100;
-/// Header and body.
+/// Lengths of header and body.
 const PARTS: [u32; 2] = [200, 1024];
 const RESPONSE_BYTES: u32 = PARTS[0] + PARTS[1];
 
-/// Everything.
+/// Server, adapter, link and clients.
 pub struct Service {
     pub os: OsLayer<Symbolic>,
     link: MemoryHost<Symbolic>,
@@ -29,7 +29,7 @@ pub struct Service {
     now: Time,
     /// Bytes of responses that clients have received.
     received: u64,
-    /// Files that bodies are of, in turn; none: of nothing.
+    /// Number of files that bodies are taken from in turn; 0 if bodies are not from files.
     files: u32,
     next_file: u32,
     /// Bytes of requests that the server has received.
@@ -45,12 +45,12 @@ fn data(len: u32) -> Symbolic {
 }
 
 impl Service {
-    /// With so many connections.
+    /// Creates a service with this many connections.
     pub fn new(connections: u32) -> Self {
         Self::with_cache(connections, 0)
     }
 
-    /// The same; bodies are of files, of which so many have room in the adapter's data cache.
+    /// Creates a service whose bodies are from this many files, all of which fit into the adapter's data cache.
     pub fn with_cache(connections: u32, files: u32) -> Self {
         let (link, adapter_end) = memory_link(MemoryConfig {
             buffers: 256 + 2 * connections as usize,
@@ -102,7 +102,7 @@ impl Service {
         service
     }
 
-    /// Each client asks once and gets its answer.
+    /// Lets each client send one request and receive the response.
     pub fn round(&mut self) {
         for &conn in &self.conns {
             let written = self.clients.write(conn, data(REQUEST_BYTES));
@@ -114,15 +114,11 @@ impl Service {
         }
     }
 
-    /// Segments there, work of both halves, segments back.
+    /// Moves segments to the server, runs both halves, and moves segments back.
     fn turn(&mut self) {
-        while let Some((_, segment)) = self.clients.poll_transmit(self.now) {
-            self.stack.handle_segment(self.now, segment);
-        }
+        move_segments(self.now, &mut self.clients, &mut self.stack);
         while self.work() {}
-        while let Some((_, segment)) = self.stack.poll_transmit(self.now) {
-            self.clients.handle_segment(self.now, segment);
-        }
+        move_segments(self.now, &mut self.stack, &mut self.clients);
         self.clients_read();
         self.now += Span::from_us(100);
         self.stack.handle_timeouts(self.now);
@@ -193,9 +189,15 @@ impl Service {
         }
     }
 
-    /// Responses that clients have received.
-    #[allow(dead_code, reason = "the benchmark does not ask")]
+    /// Returns the number of responses that clients have received.
     pub fn served(&self) -> u64 {
         self.received / u64::from(RESPONSE_BYTES)
+    }
+}
+
+/// Moves all segments that one stack has to send to the other.
+fn move_segments(now: Time, from: &mut Stack<Symbolic>, to: &mut Stack<Symbolic>) {
+    while let Some(outgoing) = from.poll_outgoing(now) {
+        to.handle_lent(now, &mut outgoing.to_segment());
     }
 }
