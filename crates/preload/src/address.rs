@@ -1,5 +1,6 @@
 //! Conversion of socket addresses from and to C.
 
+use crate::pointers;
 use crate::sys::{self, Errno, call};
 use libc::{c_int, c_void, sockaddr_in, sockaddr_in6, sockaddr_storage, socklen_t};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -10,7 +11,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 /// `at` is valid for `len` bytes, or [bad](crate::pointers::is_bad).
 pub unsafe fn read(at: *const c_void, len: socklen_t) -> Option<SocketAddr> {
     let len = len as usize;
-    if at.is_null() || len < size_of::<libc::sa_family_t>() {
+    if pointers::is_bad(at, len.max(1)) || len < size_of::<libc::sa_family_t>() {
         return None;
     }
     // SAFETY: the buffer is good for the family, as checked above, and for the family's structure, whose size each arm checks first.
@@ -53,9 +54,9 @@ pub unsafe fn give(
     to: *mut c_void,
     len: *mut socklen_t,
 ) -> Result<(), Errno> {
-    if len.is_null() || to.is_null() {
-        return Err(libc::EFAULT);
-    }
+    pointers::check(len)?;
+    // SAFETY: by this function's contract.
+    let room = usize::try_from(unsafe { *len }.cast_signed()).map_err(|_| libc::EINVAL)?;
     let ip = match address.ip() {
         IpAddr::V4(ip) if family == libc::AF_INET6 => IpAddr::V6(ip.to_ipv6_mapped()),
         ip => ip,
@@ -82,10 +83,12 @@ pub unsafe fn give(
             }
         }
     };
-    // SAFETY: by this function's contract; no more is copied than there is.
+    if pointers::is_bad(to, room.min(written)) {
+        return Err(libc::EFAULT);
+    }
+    // SAFETY: by this function's contract; this copies no more than the caller's buffer or the address holds.
     unsafe {
-        let room = (*len as usize).min(written);
-        std::ptr::copy_nonoverlapping(place.cast::<u8>(), to.cast(), room);
+        std::ptr::copy_nonoverlapping(place.cast::<u8>(), to.cast(), room.min(written));
         *len = written as socklen_t;
     }
     Ok(())

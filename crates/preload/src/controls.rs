@@ -1,5 +1,6 @@
 //! Control messages of recvmsg(2), in the kernel's layout.
 
+use crate::pointers;
 use libc::{c_int, cmsghdr, msghdr};
 
 /// The control buffer of a message; messages are appended from its start.
@@ -14,7 +15,7 @@ impl<'a> Controls<'a> {
     /// # Safety
     /// The control buffer is valid for its length, or [bad](pointers::is_bad).
     pub unsafe fn new(message: &'a mut msghdr) -> Self {
-        let room = match message.msg_control.is_null() {
+        let room = match pointers::is_bad(message.msg_control, message.msg_controllen) {
             true => 0,
             false => message.msg_controllen,
         };

@@ -55,8 +55,6 @@ pub struct Description {
     pub times: Wishes,
     /// Whether the last send had MSG_MORE.
     pub more: AtomicBool,
-    /// It is the kernel's alone from now on, for what only the kernel has.
-    given_back: AtomicBool,
     /// SO_RCVTIMEO and SO_SNDTIMEO.
     timeouts: Mutex<[Option<Duration>; 2]>,
 }
@@ -72,7 +70,6 @@ impl Description {
             corked: AtomicBool::new(false),
             times: Wishes::default(),
             more: AtomicBool::new(false),
-            given_back: AtomicBool::new(false),
             timeouts: Mutex::default(),
         }
     }
@@ -133,19 +130,7 @@ impl Description {
         }
     }
 
-    /// Leaves a connection to the kernel for good, if it is there and nothing of it is held here. False if not.
-    pub fn give_back(&self) -> bool {
-        let holds = self.corked.load(Ordering::Relaxed) || self.more.load(Ordering::Relaxed);
-        let stays = !holds && self.stream().is_some_and(TcpStream::keep_in_kernel);
-        self.given_back.fetch_or(stays, Ordering::Relaxed) || stays
-    }
-
-    /// Whether it was left to the kernel.
-    pub fn is_given_back(&self) -> bool {
-        self.given_back.load(Ordering::Relaxed)
-    }
-
-    /// Whether calls are the kernel's to answer.
+    /// Returns whether the kernel answers calls on this socket.
     pub fn is_kernels(&self) -> bool {
         matches!(self.place, Place::Kernel)
     }
@@ -195,7 +180,7 @@ pub fn events_of(now: &Readiness) -> u32 {
     );
     add(now.ended, libc::EPOLLRDHUP);
     add(now.failed || now.ended && now.shut, libc::EPOLLHUP);
-    add(now.failed || now.times, libc::EPOLLERR);
+    add(now.untold || now.times, libc::EPOLLERR);
     events
 }
 
@@ -230,9 +215,16 @@ mod tests {
         assert_eq!(events_of(&closed), half_closed | libc::EPOLLHUP as u32);
         let failed = Readiness {
             failed: true,
+            untold: true,
             ..closed
         };
-        assert_ne!(events_of(&failed) & libc::EPOLLERR as u32, 0);
+        let hung_up = half_closed | libc::EPOLLHUP as u32;
+        assert_eq!(events_of(&failed), hung_up | libc::EPOLLERR as u32);
+        let told = Readiness {
+            untold: false,
+            ..failed
+        };
+        assert_eq!(events_of(&told), hung_up);
         let told = Readiness {
             times: true,
             ..idle

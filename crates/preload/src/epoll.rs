@@ -13,8 +13,9 @@ use crate::sys::{self, Errno, call, errno_of};
 use baton_sockets::{Adapter, Events, Interest, Poll, Token, Watch, Watched};
 use libc::{c_int, epoll_event, sigset_t};
 use rustix::event::{PollFd, PollFlags};
-use rustix::fd::BorrowedFd;
+use rustix::fd::{AsRawFd, BorrowedFd};
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -25,8 +26,15 @@ const ALWAYS: u32 = (libc::EPOLLERR | libc::EPOLLHUP) as u32;
 /// Events of a one-shot member that was reported: it is silent until it is modified.
 const ONE_SHOT: u32 = libc::EPOLLONESHOT as u32;
 const EDGE: u32 = libc::EPOLLET as u32;
-/// Of these the kernel does not tell whether they were told of.
-const NOT_DIRECT: u32 = ONE_SHOT | libc::EPOLLEXCLUSIVE as u32;
+const EXCLUSIVE: u32 = libc::EPOLLEXCLUSIVE as u32;
+/// The flags that are allowed together with EPOLLEXCLUSIVE.
+const WITH_EXCLUSIVE: u32 = (libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLERR | libc::EPOLLHUP)
+    as u32
+    | libc::EPOLLWAKEUP as u32
+    | EDGE
+    | EXCLUSIVE;
+/// Flags whose members are not used directly: the kernel does not say whether it has reported such a member.
+const NOT_DIRECT: u32 = ONE_SHOT | EXCLUSIVE;
 
 /// An epoll instance.
 #[derive(Debug)]
@@ -34,6 +42,9 @@ pub struct EpollSet {
     poll: Poll,
     adapter: &'static Adapter,
     members: Mutex<Members>,
+    /// Other sets whose instances are members of this set's instance.
+    inner: Mutex<Vec<(c_int, Weak<EpollSet>)>>,
+    has_inner: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -77,7 +88,41 @@ impl EpollSet {
                 news: Events::with_capacity(BATCH),
                 kernel_first: false,
             }),
+            inner: Mutex::default(),
+            has_inner: AtomicBool::new(false),
         })
+    }
+
+    /// Makes another set a member of this one, under a descriptor. The kernel waits for the other set's instance, which then also becomes
+    /// readable for events from outside the kernel.
+    pub fn add_inner(&self, fd: c_int, set: &Arc<Self>) {
+        if set.poll.tell_outside().is_ok() {
+            let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+            inner.retain(|(_, other)| other.strong_count() > 0);
+            inner.push((fd, Arc::downgrade(set)));
+            self.has_inner.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Removes the set that is a member under this descriptor.
+    pub fn remove_inner(&self, fd: c_int) {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.retain(|(other, _)| *other != fd);
+    }
+
+    /// Updates whether the instances of this set, and of the sets in it, are readable: the program may have read what made them ready.
+    pub fn show_outside(&self) {
+        self.show_inner();
+        self.poll.show_outside(|| self.is_ready());
+    }
+
+    fn show_inner(&self) {
+        if self.has_inner.load(Ordering::Relaxed) {
+            let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+            let sets: Vec<_> = inner.iter().filter_map(|(_, set)| set.upgrade()).collect();
+            drop(inner);
+            sets.iter().for_each(|set| set.show_outside());
+        }
     }
 
     fn members(&self) -> MutexGuard<'_, Members> {
@@ -92,6 +137,11 @@ impl EpollSet {
         description: &Arc<Description>,
         event: Option<epoll_event>,
     ) -> Result<usize, Errno> {
+        let wanted = event.map_or(0, |event| event.events);
+        let is_exclusive = wanted & EXCLUSIVE != 0;
+        if is_exclusive && (operation == libc::EPOLL_CTL_MOD || wanted & !WITH_EXCLUSIVE != 0) {
+            return Err(libc::EINVAL);
+        }
         let mut members = self.members();
         let is_member = members.by_fd.get(&fd).is_some_and(|member| {
             std::ptr::eq(member.description.as_ptr(), Arc::as_ptr(description))
@@ -100,6 +150,9 @@ impl EpollSet {
             (libc::EPOLL_CTL_ADD, true) => return Err(libc::EEXIST),
             (libc::EPOLL_CTL_ADD, false) => {}
             (_, false) => return Err(libc::ENOENT),
+            (libc::EPOLL_CTL_MOD, true) if members.by_fd[&fd].wanted & EXCLUSIVE != 0 => {
+                return Err(libc::EINVAL);
+            }
             (_, true) => members.remove(fd),
         }
         if operation == libc::EPOLL_CTL_DEL {
@@ -120,6 +173,29 @@ impl EpollSet {
         }
         members.by_fd.insert(fd, member);
         Ok(0)
+    }
+
+    /// Moves a connection that goes back to the kernel for good from this set to the kernel's instance, with the same events.
+    pub fn release(&self, description: &Arc<Description>) {
+        let mut members = self.members();
+        let is_it =
+            |member: &Member| std::ptr::eq(member.description.as_ptr(), Arc::as_ptr(description));
+        let all = members.by_fd.iter().filter(|(_, member)| is_it(member));
+        let left: Vec<(c_int, epoll_event)> = all
+            .map(|(&fd, member)| {
+                let (events, u64) = (member.wanted, member.data);
+                (fd, epoll_event { events, u64 })
+            })
+            .collect();
+        for (fd, mut event) in left {
+            members.remove(fd);
+            self.deregister(description);
+            if let Some(instance) = self.poll.beside_instance() {
+                let (instance, event) = (instance.as_raw_fd(), &raw mut event);
+                // SAFETY: the call reads an event. A descriptor that is closed was no longer in the set.
+                unsafe { call!(SYS_epoll_ctl, instance, libc::EPOLL_CTL_ADD, fd, event) };
+            }
+        }
     }
 
     fn register(&self, fd: c_int, socket: &Description, member: &mut Member) -> Result<(), Errno> {
@@ -239,6 +315,7 @@ impl EpollSet {
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let left = || deadline.map(|at| at.saturating_duration_since(Instant::now()));
         loop {
+            self.show_inner();
             let wait = || signals::sleep_by(|| kernel_events(fd, events, left(), mask));
             if let Some(found) = self.poll.wait_in_kernel(wait) {
                 match self.without_bell(&mut events[..found?]) {
@@ -414,6 +491,10 @@ impl Member {
 
 /// Creates the set of an epoll instance that gets its first socket of this library; returns `None` without an adapter.
 pub fn new_set(fd: c_int) -> Option<Arc<EpollSet>> {
+    // The kernel reports that this is no descriptor.
+    if fd < 0 {
+        return None;
+    }
     session::prepare();
     let set = EpollSet::new(fd, session::adapter()?);
     Some(Arc::new(set.ok()?))

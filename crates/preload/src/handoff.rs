@@ -37,8 +37,10 @@ pub fn takes_part(fd: c_int) -> bool {
 pub fn begin(fd: c_int, nonblocking: bool, origin: Origin) {
     let _hold = signals::hold();
     let before = table::remove(fd);
-    let is_local = |at: &SocketAddr| at.ip().to_canonical().is_loopback();
-    let Some(local) = address::local(fd).filter(|at| !is_local(at)) else {
+    if let Some(Entry::KernelOnly(reason)) = before {
+        return reason.count(format_args!("descriptor {fd}"));
+    }
+    let Some(local) = address::local(fd).filter(|at| session::may_move(*at)) else {
         return;
     };
     if !matches!(origin, Origin::Accepted(_, true)) && !takes_part(fd) {

@@ -1,9 +1,12 @@
 //! Socket options. The kernel's socket keeps those that the adapter does not know.
 
 use crate::description::{Description, Side};
+use crate::pointers;
+use crate::reason::Reason;
 use crate::session;
-use crate::sys::{Errno, call, errno_of};
+use crate::sys::{self, Errno, call, errno_of};
 use crate::timestamping;
+use baton_sockets::{SocketOption, TcpStream, Told};
 use libc::{c_int, c_void, socklen_t, timeval};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -51,6 +54,18 @@ pub unsafe fn set(
                     socket.set_timeout(Side::Write, time);
                 }
             }
+            (libc::SOL_SOCKET, libc::SO_KEEPALIVE | libc::SO_SNDBUF | libc::SO_RCVBUF)
+            | (
+                libc::IPPROTO_TCP,
+                libc::TCP_KEEPIDLE
+                | libc::TCP_KEEPINTVL
+                | libc::TCP_KEEPCNT
+                | libc::TCP_USER_TIMEOUT,
+            ) => {
+                if let Some(stream) = socket.stream().filter(|stream| !stream.is_direct()) {
+                    set_on_adapter(fd, stream, name, number(value, len).unwrap_or(0));
+                }
+            }
             (libc::SOL_SOCKET, libc::SO_LINGER) if len as usize >= size_of::<libc::linger>() => {
                 let linger = value.cast::<libc::linger>().read_unaligned();
                 if let Some(stream) = socket.stream() {
@@ -68,8 +83,31 @@ pub unsafe fn set(
     }
 }
 
-/// What setsockopt(2) does of times of bytes on a connection that the adapter has: the kernel's socket is not connected. None: it is not
-/// about that.
+/// Sends an option's value to the adapter. For any keepalive option, sends all of them as the kernel's socket has them.
+fn set_on_adapter(fd: c_int, stream: &TcpStream, name: c_int, value: c_int) {
+    let value = value.unsigned_abs();
+    let known = |level, name| sys::option(fd, level, name).map_or(0, c_int::unsigned_abs);
+    let of_tcp = |name| known(libc::IPPROTO_TCP, name);
+    match name {
+        libc::SO_SNDBUF => stream.set_on_adapter(&[(SocketOption::SendBuffer, value)]),
+        libc::SO_RCVBUF => stream.set_on_adapter(&[(SocketOption::ReceiveBuffer, value)]),
+        libc::TCP_USER_TIMEOUT => {
+            stream.set_on_adapter(&[(SocketOption::UserTimeout, value)]);
+        }
+        _ => stream.set_on_adapter(&[
+            (
+                SocketOption::KeepAlive,
+                known(libc::SOL_SOCKET, libc::SO_KEEPALIVE),
+            ),
+            (SocketOption::KeepIdle, of_tcp(libc::TCP_KEEPIDLE)),
+            (SocketOption::KeepInterval, of_tcp(libc::TCP_KEEPINTVL)),
+            (SocketOption::KeepProbes, of_tcp(libc::TCP_KEEPCNT)),
+        ]),
+    }
+}
+
+/// Applies setsockopt(2) for timestamps on a connection that does not begin in the kernel; its kernel socket is not connected. Returns
+/// `None` for other options and sockets.
 ///
 /// # Safety
 /// `value` is null or good for `len` bytes.
@@ -90,22 +128,89 @@ pub unsafe fn set_times(
     Some(value.and_then(|value| timestamping::set(socket, name, value)))
 }
 
-/// Whether times of packets are asked for (SO_TIMESTAMPING by either of its numbers).
+/// Returns whether the adapter honours the option, or the option has no effect on an open connection. Any other option changes what only
+/// the kernel does.
+fn is_honoured(level: c_int, name: c_int) -> bool {
+    match level {
+        libc::SOL_SOCKET => matches!(
+            name,
+            libc::SO_DEBUG
+                | libc::SO_REUSEADDR
+                | libc::SO_REUSEPORT
+                | libc::SO_BROADCAST
+                | libc::SO_SNDBUF
+                | libc::SO_RCVBUF
+                | libc::SO_SNDBUFFORCE
+                | libc::SO_RCVBUFFORCE
+                | libc::SO_KEEPALIVE
+                | libc::SO_OOBINLINE
+                | libc::SO_LINGER
+                | libc::SO_RCVTIMEO
+                | libc::SO_SNDTIMEO
+                | libc::SO_TIMESTAMP
+                | libc::SO_TIMESTAMPNS
+                | libc::SO_BUSY_POLL
+                | libc::SO_INCOMING_CPU
+        ),
+        libc::IPPROTO_TCP => matches!(
+            name,
+            libc::TCP_NODELAY
+                | libc::TCP_CORK
+                | libc::TCP_KEEPIDLE
+                | libc::TCP_KEEPINTVL
+                | libc::TCP_KEEPCNT
+                | libc::TCP_SYNCNT
+                | libc::TCP_DEFER_ACCEPT
+                | libc::TCP_QUICKACK
+                | libc::TCP_USER_TIMEOUT
+                | libc::TCP_FASTOPEN
+                | libc::TCP_FASTOPEN_CONNECT
+        ),
+        libc::IPPROTO_IPV6 => name == libc::IPV6_V6ONLY,
+        _ => false,
+    }
+}
+
+/// Reports whether setsockopt(2) changes something that only the kernel does.
 ///
 /// # Safety
 /// `value` is null or good for `len` bytes.
-pub unsafe fn asks_for_times(
+pub unsafe fn needs_kernel(
+    fd: c_int,
     level: c_int,
     name: c_int,
     value: *const c_void,
     len: socklen_t,
 ) -> bool {
-    let is_asked = level == libc::SOL_SOCKET && timestamping::is_timestamping(name);
+    if len == 0 || pointers::is_bad(value, len as usize) {
+        return false;
+    }
     // SAFETY: by this function's contract.
-    is_asked && unsafe { number(value, len) }.is_some_and(|flags| flags != 0)
+    let wanted = unsafe { std::slice::from_raw_parts(value.cast::<u8>(), len as usize) };
+    let waits_at_close = || wanted.get(..4) != Some(&[0; 4]) && wanted.get(4..8) != Some(&[0; 4]);
+    match (level, name) {
+        (libc::SOL_SOCKET, libc::SO_LINGER) => waits_at_close(),
+        _ if is_honoured(level, name) => false,
+        _ => {
+            let (mut found, mut len) = ([0_u8; 128], 128 as socklen_t);
+            let at = found.as_mut_ptr();
+            // SAFETY: the buffer has `len` bytes.
+            let told = unsafe { call!(SYS_getsockopt, fd, level, name, at, &raw mut len) };
+            let len = wanted.len().min(len as usize);
+            told != 0 || wanted[..len] != found[..len]
+        }
+    }
 }
 
-/// TCP_NODELAY. Where the adapter has no room for the request now, Nagle's algorithm stays on.
+/// Returns the reason why setting this option leaves a connection to the kernel.
+pub fn reason(level: c_int, name: c_int) -> Reason {
+    match level == libc::SOL_SOCKET && timestamping::is_timestamping(name) {
+        true => Reason::Timestamping,
+        false => Reason::Option,
+    }
+}
+
+/// Sets TCP_NODELAY. Nagle's algorithm stays on if the adapter's queue has no space for the request now.
 pub fn set_nodelay(socket: &Description, on: bool) {
     socket.nodelay.store(on, Ordering::Relaxed);
     if let Some(stream) = socket.stream() {
@@ -136,10 +241,16 @@ pub fn get(socket: &Description, level: c_int, name: c_int) -> Option<c_int> {
     Some(error.map_or(0, |error| errno_of(&error)))
 }
 
+/// Returns what the adapter reports about a connection that it has.
+pub fn told(socket: &Description) -> Option<Told> {
+    let stream = socket.stream().filter(|stream| !stream.is_direct())?;
+    stream.info().ok()
+}
+
 /// # Safety
 /// `value` is null or good for `len` bytes.
 unsafe fn number(value: *const c_void, len: socklen_t) -> Option<c_int> {
-    let is_there = !value.is_null() && len as usize >= size_of::<c_int>();
+    let is_there = len as usize >= size_of::<c_int>() && !pointers::is_bad(value, len as usize);
     // SAFETY: by this function's contract.
     is_there.then(|| unsafe { value.cast::<c_int>().read_unaligned() })
 }
@@ -147,7 +258,7 @@ unsafe fn number(value: *const c_void, len: socklen_t) -> Option<c_int> {
 /// # Safety
 /// `value` is null or good for `len` bytes.
 unsafe fn time(value: *const c_void, len: socklen_t) -> Option<Option<Duration>> {
-    if value.is_null() || (len as usize) < size_of::<timeval>() {
+    if (len as usize) < size_of::<timeval>() || pointers::is_bad(value, len as usize) {
         return None;
     }
     // SAFETY: by this function's contract.

@@ -25,8 +25,11 @@ enum Ours {
 impl Ours {
     fn new(fd: c_int) -> Option<Self> {
         match table::find(fd)? {
-            Entry::Epoll(set) => Some(Self::Epoll(set)),
-            Entry::Unconnected(_) | Entry::Listening => None,
+            Entry::Epoll(set) => {
+                set.show_outside();
+                Some(Self::Epoll(set))
+            }
+            Entry::Unconnected(_) | Entry::Listening | Entry::KernelOnly(_) => None,
             Entry::Socket(socket) => match socket.stream() {
                 Some(stream) => {
                     stream.end_direct(false);

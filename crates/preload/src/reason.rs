@@ -1,10 +1,9 @@
 //! Reasons why something is not on the adapter or was refused, with names and counters. Each occurrence is logged as `BATON_LOG` says.
 
 use crate::sys;
+use baton_iolib::log::{self, Level, Log, Target};
+use std::collections::BTreeMap;
 use std::fmt::Display;
-use std::fs::OpenOptions;
-use std::io::Write;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Names the variable for the log's destination: `stderr`, or a file to append to.
@@ -27,20 +26,30 @@ pub enum Reason {
     NotTakenIn,
     /// A connection stayed with the parent at fork(2).
     LeftWithParent,
+    /// Another process has the connection, too: a child, or a program that was started.
+    Shared,
+    /// A stream of the C library uses the connection.
+    Stream,
+    /// An option was set that only the kernel honours.
+    Option,
     /// A connection was to be passed to another process.
     Passed,
     /// The program wanted to use io_uring.
     Rings,
     /// splice(2) from or to a connection.
     Spliced,
-    /// Urgent data was to be sent or read: only the kernel has it.
+    /// Both directions were shut down, and the kernel answers arriving data with a reset.
+    ShutDown,
+    /// Urgent data was to be sent or read, which only the kernel supports.
     Urgent,
     /// The program asked for timestamps of a connection that begins in the kernel; only the kernel supports them there.
     Timestamping,
+    /// The process has started a program that runs without this library.
+    Unfit,
 }
 
 impl Reason {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 17] = [
         Self::NoAdapter,
         Self::AddressInUse,
         Self::AddressNotAvailable,
@@ -48,11 +57,16 @@ impl Reason {
         Self::TooManyDescriptors,
         Self::NotTakenIn,
         Self::LeftWithParent,
+        Self::Shared,
+        Self::Stream,
+        Self::Option,
         Self::Passed,
         Self::Rings,
         Self::Spliced,
+        Self::ShutDown,
         Self::Urgent,
         Self::Timestamping,
+        Self::Unfit,
     ];
 
     fn name(self) -> &'static str {
@@ -64,53 +78,70 @@ impl Reason {
             Self::TooManyDescriptors => "too_many_descriptors",
             Self::NotTakenIn => "not_taken_in",
             Self::LeftWithParent => "left_with_parent",
+            Self::Shared => "shared",
+            Self::Stream => "stream",
+            Self::Option => "option",
             Self::Passed => "passed",
             Self::Rings => "io_uring",
             Self::Spliced => "spliced",
+            Self::ShutDown => "shut_down",
             Self::Urgent => "urgent",
             Self::Timestamping => "timestamping",
+            Self::Unfit => "without_library",
         }
     }
 
     /// Counts an occurrence of the reason, and logs it with its subject.
     pub fn count(self, about: impl Display) {
         COUNTS[self as usize].fetch_add(1, Ordering::Relaxed);
-        tell(format_args!("{}: {about}", self.name()));
+        let name = self.name();
+        log::tell(
+            Level::Warn,
+            name,
+            format_args!("{}: {name}: {about}", sys::process()),
+        );
     }
 }
 
 static COUNTS: [AtomicU64; Reason::ALL.len()] = [const { AtomicU64::new(0) }; Reason::ALL.len()];
 
-static PLACE: OnceLock<Option<String>> = OnceLock::new();
-
-/// Reads the environment.
+/// Reads the environment, and opens the log.
 pub fn at_load() {
-    PLACE.get_or_init(|| std::env::var(LOG).ok());
-}
-
-/// Tells something, if it is wanted.
-pub fn tell(message: impl Display) {
-    let Some(Some(place)) = PLACE.get() else {
+    let Ok(place) = std::env::var(LOG) else {
         return;
     };
-    let line = format!("baton-preload: {}: {message}\n", sys::process());
-    // Nobody can be told that it cannot be told.
-    let _ = match place.as_str() {
-        "stderr" => std::io::stderr().write_all(line.as_bytes()),
-        path => OpenOptions::new()
-            .append(true)
-            .create(true)
-            .open(path)
-            .and_then(|mut file| file.write_all(line.as_bytes())),
+    let target = match place.as_str() {
+        "stderr" => Target::Stderr,
+        _ => Target::File(place),
     };
+    let level = std::env::var(log::LEVEL).ok();
+    let level = level.and_then(|level| level.parse().ok());
+    let level = level.unwrap_or_default();
+    log::set_global(Log::new("baton-preload", level, target));
 }
 
-/// Tells how often each reason was counted.
-pub fn tell_counts() {
-    for reason in Reason::ALL {
+/// Logs a message, if the log's level includes it.
+pub fn tell(message: impl Display) {
+    let kind = "what the library does";
+    log::tell(
+        Level::Info,
+        kind,
+        format_args!("{}: {message}", sys::process()),
+    );
+}
+
+/// Returns the number of occurrences of each reason that occurred.
+pub fn counts() -> BTreeMap<String, u64> {
+    let counts = Reason::ALL.map(|reason| {
         let count = COUNTS[reason as usize].load(Ordering::Relaxed);
-        if count > 0 {
-            tell(format_args!("{} {count} times", reason.name()));
-        }
+        (reason.name().to_owned(), count)
+    });
+    counts.into_iter().filter(|(_, count)| *count > 0).collect()
+}
+
+/// Logs how often each reason occurred.
+pub fn tell_counts() {
+    for (name, count) in counts() {
+        tell(format_args!("{name} {count} times"));
     }
 }

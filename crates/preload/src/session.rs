@@ -1,16 +1,19 @@
 //! The link of this process to the adapter: from the first socket that needs it, through fork(2), until exit.
 
-use crate::description::Description;
+use crate::leaving;
 use crate::memory;
 use crate::reason::{self, Reason};
 use crate::signals::{self, Hold};
+use crate::sys;
 use crate::table::{self, Entry, Held};
 use crate::threads;
 use baton_sockets::kernel::Handoff;
-use baton_sockets::{Adapter, AdapterAddress, DriverConfig, Forking, TcpStream};
-use libc::c_int;
+use baton_sockets::{Adapter, AdapterAddress, DriverConfig, Forking};
+use baton_wire::Span;
+use libc::c_long;
 use std::cell::RefCell;
 use std::io;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -21,6 +24,10 @@ const ADAPTER: &str = "BATON_ADAPTER";
 const BROKER: &str = "BATON_BROKER";
 /// Names the variable for the handoff policy, if the broker does not set it.
 const POLICY: &str = "BATON_HANDOFF";
+/// Names the variable for the minimum time that a connection stays in one place, ms.
+const LEAST_STAY: &str = "BATON_LEAST_STAY_MS";
+/// Names the variable that lets only connections over the loopback interface move.
+const LOOPBACK: &str = "BATON_LOOPBACK";
 
 /// The settings from the environment.
 #[derive(Debug)]
@@ -28,10 +35,14 @@ struct Surroundings {
     adapter: Option<PathBuf>,
     broker: Option<PathBuf>,
     policy: Option<String>,
+    least_stay: Option<Span>,
+    on_loopback: bool,
 }
 
 static SURROUNDINGS: OnceLock<Surroundings> = OnceLock::new();
-/// Between two attempts to attach.
+/// Minimum number of a link's buffers in a process with a small address space: 2 MiB.
+const LEAST_BUFFERS: u64 = 128;
+/// Time between two attempts to attach.
 pub const PAUSE: Duration = Duration::from_millis(250);
 
 #[derive(Clone, Copy, Debug)]
@@ -56,6 +67,10 @@ extern "C" fn at_load() {
         adapter: path(ADAPTER),
         broker: path(BROKER),
         policy: std::env::var(POLICY).ok(),
+        least_stay: std::env::var(LEAST_STAY)
+            .ok()
+            .and_then(|text| text.parse().ok().map(Span::from_ms)),
+        on_loopback: std::env::var_os(LOOPBACK).is_some(),
     });
     reason::at_load();
 }
@@ -109,25 +124,53 @@ pub fn begins_in_kernel() -> bool {
     SURROUNDINGS.get().is_some_and(|it| it.broker.is_some())
 }
 
+/// Returns whether connections with this local address may move: by setting, either those over the loopback interface or all others.
+pub fn may_move(local: SocketAddr) -> bool {
+    let on_loopback = SURROUNDINGS.get().is_some_and(|it| it.on_loopback);
+    local.ip().to_canonical().is_loopback() == on_loopback
+}
+
 impl Surroundings {
     fn attach(&self) -> Option<io::Result<Adapter>> {
         let adapter = self.adapter.as_ref()?;
         let Some(broker) = &self.broker else {
-            return Some(Adapter::connect(adapter));
+            let address = AdapterAddress::Unix(adapter.clone());
+            return Some(Adapter::open(address, config()));
         };
         let handoff = Handoff::named(broker, self.policy.as_deref());
         let address = AdapterAddress::Unix(adapter.clone());
-        Some(handoff.and_then(|handoff| {
-            Adapter::open_beside_kernel(address, DriverConfig::default(), handoff)
+        Some(handoff.and_then(|mut handoff| {
+            handoff.least_stay = self.least_stay.unwrap_or(handoff.least_stay);
+            handoff.kept = Some(reason::counts);
+            Adapter::open_beside_kernel(address, config(), handoff)
         }))
     }
 }
 
-/// What is held still while the process is copied.
+/// Returns the parameters of the link. If the address space is limited, buffers get only a part of it.
+fn config() -> DriverConfig {
+    let mut config = DriverConfig::default();
+    let mut limit = libc::rlimit {
+        rlim_cur: libc::RLIM_INFINITY,
+        rlim_max: libc::RLIM_INFINITY,
+    };
+    // SAFETY: the call fills in a limit.
+    unsafe { libc::getrlimit(libc::RLIMIT_AS, &raw mut limit) };
+    if limit.rlim_cur != libc::RLIM_INFINITY {
+        let pages = std::fs::read_to_string("/proc/self/statm").ok();
+        let pages = pages.and_then(|text| text.split(' ').next()?.parse::<u64>().ok());
+        let left = limit.rlim_cur.saturating_sub(pages.unwrap_or(0) * 4096);
+        let geometry = &mut config.geometry;
+        let most = left / 4 / u64::from(geometry.buffer_bytes);
+        let most = most.clamp(LEAST_BUFFERS, geometry.buffers.into()) as u32;
+        geometry.buffers = 1 << most.ilog2();
+    }
+    config
+}
+
+/// Locks that are held while the process is copied.
 struct Still {
     table: Held,
-    /// Connections with which the child can go on by itself.
-    kernels: Vec<c_int>,
     session: MutexGuard<'static, Session>,
     adapter: Option<Forking<'static>>,
     /// Last, so that it is dropped last.
@@ -142,25 +185,35 @@ extern "C" fn before_fork() {
     let hold = signals::hold();
     // The child would drop entries that are not its own.
     table::drop_retired();
-    let kernels = table::range(0, c_int::MAX)
-        .into_iter()
-        .filter(|&fd| table::socket(fd).is_some_and(|socket| is_kernels_alone(&socket)))
-        .collect();
+    // Only the kernel knows which of the processes is the last to use or close a connection.
+    leaving::leave_those(Reason::Shared, |_| true);
     let session = session();
     let adapter = session.adapter.map(Adapter::before_fork);
     let table = table::hold();
     STILL.set(Some(Still {
         table,
-        kernels,
         session,
         adapter,
         _hold: hold,
     }));
 }
 
-/// Whether it is a connection in the kernel, where it stays from now on.
-fn is_kernels_alone(socket: &Description) -> bool {
-    socket.stream().is_some_and(TcpStream::keep_in_kernel)
+/// Makes a system call that creates a child like fork(2) does, without the C library's knowledge.
+pub fn forking(make: impl FnOnce() -> c_long) -> c_long {
+    if !table::is_claimed() {
+        return make();
+    }
+    before_fork();
+    let child = make();
+    match child {
+        0 => in_child(),
+        _ => {
+            let errno = sys::last();
+            in_parent();
+            sys::set_errno(errno);
+        }
+    }
+    child
 }
 
 extern "C" fn in_parent() {
@@ -183,15 +236,22 @@ extern "C" fn in_child() {
     drop(still.session);
     table::claim();
     threads::forget();
-    still.table.replace(|fd, entry| match entry {
-        Entry::Socket(_) if still.kernels.binary_search(&fd).is_ok() => None,
+    still.table.replace(|entry| match entry {
         Entry::Socket(description) => Some(Entry::Socket(Arc::new(description.for_child()))),
         Entry::Epoll(_) => None,
-        Entry::Unconnected(_) | Entry::Listening => Some(entry.clone()),
+        Entry::Unconnected(_) | Entry::Listening | Entry::KernelOnly(_) => Some(entry.clone()),
     });
 }
 
-/// The kernel closes what a process leaves; here this does. What was written before goes out.
+/// Waits a short time until the adapter has fetched what the program wrote.
+pub fn flush() {
+    if table::is_claimed() {
+        let adapter = session().adapter;
+        adapter.into_iter().for_each(Adapter::flush);
+    }
+}
+
+/// Closes all sockets, as the kernel would at exit, after their data has been sent.
 pub extern "C" fn at_exit() {
     if !table::is_claimed() {
         return;
@@ -200,9 +260,6 @@ pub extern "C" fn at_exit() {
     for fd in table::range(0, i32::MAX) {
         table::remove(fd);
     }
-    let adapter = session().adapter;
-    if let Some(adapter) = adapter {
-        adapter.flush();
-    }
+    flush();
     reason::tell_counts();
 }

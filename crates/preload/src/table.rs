@@ -3,6 +3,7 @@
 
 use crate::description::{Description, Descriptors};
 use crate::epoll::EpollSet;
+use crate::reason::Reason;
 use crate::signals::{self, Hold};
 use crate::sys;
 use crate::unconnected::Unconnected;
@@ -35,6 +36,8 @@ pub enum Entry {
     Unconnected(Arc<Unconnected>),
     /// A kernel listener whose connections may move.
     Listening,
+    /// A kernel listener or unconnected socket whose connections stay in the kernel.
+    KernelOnly(Reason),
 }
 
 impl Entry {
@@ -99,9 +102,7 @@ fn find_ours(fd: c_int) -> Option<Entry> {
 #[inline]
 pub fn socket(fd: c_int) -> Option<Found<Description>> {
     match find(fd) {
-        Some(Entry::Socket(description)) if !description.is_given_back() => {
-            Some(Found::new(description))
-        }
+        Some(Entry::Socket(description)) => Some(Found::new(description)),
         _ => None,
     }
 }
@@ -115,7 +116,19 @@ pub fn epoll(fd: c_int) -> Option<Found<EpollSet>> {
     }
 }
 
-/// The set behind an epoll instance: `new` where there was none. None when the descriptor is beyond the table's end.
+/// Returns all epoll instances that contain sockets of ours.
+pub fn epolls() -> Vec<Arc<EpollSet>> {
+    let _hold = signals::hold();
+    let entries = ENTRIES.read().unwrap_or_else(PoisonError::into_inner);
+    let set = |entry: &Option<Entry>| match entry {
+        Some(Entry::Epoll(set)) => Some(Arc::clone(set)),
+        _ => None,
+    };
+    entries.iter().filter_map(set).collect()
+}
+
+/// Returns the set of an epoll instance, after entering `new` if there was none. Returns `None` if the descriptor does not fit into the
+/// table.
 pub fn epoll_or(fd: c_int, new: Arc<EpollSet>) -> Option<Found<EpollSet>> {
     let _hold = signals::hold();
     let index = usize::try_from(fd).ok().filter(|&index| index < MOST)?;
@@ -198,14 +211,7 @@ fn retired() -> MutexGuard<'static, Vec<Entry>> {
     RETIRED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A listener's connections move no more.
-pub fn remove_listening(fd: c_int) {
-    if matches!(find(fd), Some(Entry::Listening)) {
-        remove(fd);
-    }
-}
-
-/// `new` is a copy of `old`, whatever it was before.
+/// Makes `new` a duplicate of `old`, whatever `new` was before.
 pub fn copy(old: c_int, new: c_int) {
     if old == new || PROCESS.load(Ordering::Relaxed) != sys::process() {
         return;
@@ -285,12 +291,12 @@ pub fn hold() -> Held {
 }
 
 impl Held {
-    /// In the child: replaces every entry by what `change` makes of it. The entries of the parent are never dropped: they are of threads
-    /// and a link that are not the child's.
-    pub fn replace(mut self, change: impl Fn(c_int, &Entry) -> Option<Entry>) {
+    /// In the child, replaces every entry by what `change` returns for it. Never drops the parent's entries: they refer to threads and a
+    /// link that the child does not have.
+    pub fn replace(mut self, change: impl Fn(&Entry) -> Option<Entry>) {
         for (fd, place) in self.0.iter_mut().enumerate() {
             if let Some(entry) = place.take() {
-                *place = change(fd as c_int, &entry);
+                *place = change(&entry);
                 place.iter().for_each(|entry| entry.enter(fd as c_int));
                 OURS[fd].store(place.is_some(), Ordering::Release);
                 std::mem::forget(entry);

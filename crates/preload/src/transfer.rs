@@ -1,6 +1,7 @@
 //! Reads from and writes to connections of the adapter, as the kernel would.
 
 use crate::description::{Description, Side};
+use crate::pointers;
 use crate::reason::Reason;
 use crate::session;
 use crate::signals;
@@ -13,7 +14,7 @@ use libc::{c_int, c_long, c_void, iovec, msghdr, off64_t};
 use rustix::fd::BorrowedFd;
 use std::cell::{Cell, RefCell};
 use std::io::{ErrorKind, Write};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Maximum number of bytes gathered from small parts, or read from a file, at once.
@@ -81,8 +82,13 @@ impl<'a> Call<'a> {
         self.stream.directly(|| outcome(call(flags)))
     }
 
-    /// Waits for the connection, if the call may.
-    fn wait(&self, interest: Interest) -> Result<(), Errno> {
+    /// Waits for buffer space, if the call may wait.
+    fn wait_for_room(&self) -> Result<(), Errno> {
+        self.wait_for(Watched::Stream(self.stream, Interest::WRITABLE))
+    }
+
+    /// Waits, if the call may wait.
+    fn wait_for(&self, what: Watched<'_>) -> Result<(), Errno> {
         let left = self
             .deadline
             .map(|at| at.saturating_duration_since(Instant::now()));
@@ -90,8 +96,7 @@ impl<'a> Call<'a> {
             return Err(libc::EAGAIN);
         }
         let adapter = session::adapter().ok_or(libc::ENETDOWN)?;
-        let watched = [Watched::Stream(self.stream, interest)];
-        match signals::wait_beside(adapter, &watched, &[], left, None) {
+        match signals::wait_beside(adapter, &[what], &[], left, None) {
             Err(libc::EINTR) if self.deadline.is_none() && signals::restarts() => Ok(()),
             waited => waited,
         }
@@ -131,49 +136,118 @@ impl<'a> Call<'a> {
             }
             return received;
         }
-        let wants_all = self.flags & libc::MSG_WAITALL != 0;
+        pointers::check_parts(parts)?;
+        let writes = self.flags & libc::MSG_TRUNC == 0;
+        let (good, has_bad) = match writes {
+            true => pointers::good_parts(parts),
+            false => (parts, false),
+        };
+        let mut room = Room {
+            parts: good,
+            filled: 0,
+            writes,
+        };
+        let wanted = room.len();
+        if wanted == 0 && !has_bad {
+            return self.receive_nothing();
+        }
+        if wanted == 0 {
+            let seen = self.peek(1)?;
+            return if seen.is_empty() {
+                Ok(0)
+            } else {
+                Err(libc::EFAULT)
+            };
+        }
+        // SAFETY: by this function's contract.
+        unsafe {
+            match self.flags & libc::MSG_PEEK {
+                0 => self.receive_into(&mut room, wanted),
+                _ => self.peek(wanted).map(|data| {
+                    room.put(&data);
+                    data.len()
+                }),
+            }
+        }
+    }
+
+    /// Receives into an empty buffer: like the kernel, waits once for data, the end or an error.
+    fn receive_nothing(&self) -> Result<usize, Errno> {
+        match self.stream.peek_bytes(1) {
+            Ok(_) => Ok(0),
+            Err(error) if error.kind() != ErrorKind::WouldBlock => Err(errno_of(&error)),
+            Err(_) if !self.waits => Err(libc::EAGAIN),
+            Err(_) => {
+                let _ = self.wait_for(Watched::Unread(self.stream, 1));
+                Ok(0)
+            }
+        }
+    }
+
+    /// # Safety
+    /// The buffer is good for its length.
+    unsafe fn receive_into(&self, room: &mut Room<'_>, wanted: usize) -> Result<usize, Errno> {
+        let wants_all = self.flags & libc::MSG_WAITALL != 0 && self.waits;
         let mut received = 0;
-        for part in parts.iter().filter(|part| part.iov_len > 0) {
-            // SAFETY: by this function's contract.
-            let buffer =
-                unsafe { std::slice::from_raw_parts_mut(part.iov_base.cast::<u8>(), part.iov_len) };
-            let mut filled = 0;
-            while filled < buffer.len() {
-                match self.receive_some(&mut buffer[filled..]) {
-                    Ok(0) => return Ok(received),
-                    Ok(len) => {
-                        filled += len;
-                        received += len;
-                        if self.flags & libc::MSG_PEEK != 0 {
-                            return Ok(received);
-                        }
-                    }
-                    Err(libc::EAGAIN) if received == 0 || wants_all && self.waits => {
-                        match self.wait(Interest::READABLE) {
-                            Err(_) if received > 0 => return Ok(received),
-                            outcome => outcome?,
-                        }
-                    }
-                    Err(_) if received > 0 => return Ok(received),
-                    Err(errno) => return Err(errno),
+        while received < wanted {
+            let most = (wanted - received).min(PIECE);
+            let data = match received {
+                0 => self.stream.receive(most),
+                // The next call reports an error or the end.
+                _ => Ok(self.stream.receive_more(most)),
+            };
+            match data {
+                Ok(data) if !data.is_empty() => {
+                    received += data.len();
+                    // SAFETY: by this function's contract.
+                    unsafe { room.put(&data) };
+                    continue;
                 }
+                Ok(_) if !wants_all || received == 0 => break,
+                Err(error) if error.kind() != ErrorKind::WouldBlock => {
+                    return Err(errno_of(&error));
+                }
+                Ok(_) | Err(_) => {}
+            }
+            match self.wait_for_unread(1) {
+                Err(errno) if received == 0 => return Err(errno),
+                Ok(true) => {}
+                Ok(false) if received == 0 => {}
+                Ok(false) | Err(_) => break,
             }
         }
         Ok(received)
     }
 
-    fn receive_some(&self, buffer: &mut [u8]) -> Result<usize, Errno> {
-        let outcome = match self.flags & libc::MSG_PEEK {
-            0 => self.stream.receive(buffer.len()).map(|data| {
-                buffer[..data.len()].copy_from_slice(&data);
-                data.len()
-            }),
-            _ => self.stream.peek(buffer),
-        };
-        outcome.map_err(|error| errno_of(&error))
+    /// Returns up to `wanted` bytes without consuming them, or all of them if the call waits for all (MSG_WAITALL).
+    fn peek(&self, wanted: usize) -> Result<Bytes, Errno> {
+        let wants_all = self.flags & libc::MSG_WAITALL != 0 && self.waits;
+        loop {
+            let seen = match self.stream.peek_bytes(wanted) {
+                Ok(seen) if seen.len() == wanted || seen.is_empty() || !wants_all => {
+                    return Ok(seen);
+                }
+                Ok(seen) => seen,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => Bytes::new(),
+                Err(error) => return Err(errno_of(&error)),
+            };
+            match self.wait_for_unread(seen.len() + 1) {
+                Err(errno) if seen.is_empty() => return Err(errno),
+                Ok(false) if seen.is_empty() => {}
+                Ok(true) => {}
+                Ok(false) | Err(_) => return Ok(seen),
+            }
+        }
     }
 
-    /// send(2) of these parts.
+    /// Waits until `count` bytes can be read. Returns `false` if they do not come, or if a signal interrupts the wait and the call is
+    /// restarted.
+    fn wait_for_unread(&self, count: usize) -> Result<bool, Errno> {
+        self.wait_for(Watched::Unread(self.stream, count))?;
+        Ok(self.stream.readiness().unread >= count)
+    }
+
+    /// Carries out send(2) of these parts.
     ///
     /// # Safety
     /// Each part is good for its length.
@@ -201,6 +275,22 @@ impl<'a> Call<'a> {
             self.note_sent(sent, 1);
             return sent;
         }
+        pointers::check_parts(parts)?;
+        let (parts, has_bad) = pointers::good_parts(parts);
+        let total = pointers::len_of(parts);
+        let is_held_back = |by: &AtomicBool| by.load(Ordering::Relaxed);
+        if self.flags & libc::MSG_MORE != 0
+            || is_held_back(&self.description.corked)
+            || is_held_back(&self.description.more)
+        {
+            // If the connection is lost, this call must fail even if it would only hold the data back.
+            self.stream.readiness();
+        }
+        if total == 0 {
+            return self
+                .send_nothing(has_bad)
+                .inspect_err(|&errno| self.signal(errno));
+        }
         // SAFETY: by this function's contract.
         let slices = parts
             .iter()
@@ -208,7 +298,6 @@ impl<'a> Call<'a> {
             .map(|part| unsafe {
                 std::slice::from_raw_parts(part.iov_base.cast::<u8>(), part.iov_len)
             });
-        let total: usize = parts.iter().map(|part| part.iov_len).sum();
         self.cork();
         let outcome = if parts.len() > 1 && total <= PIECE {
             // Sends them as one: small parts would become small segments.
@@ -235,7 +324,24 @@ impl<'a> Call<'a> {
         outcome.inspect_err(|&errno| self.signal(errno))
     }
 
-    /// As much as there is room for, or all of it where the call waits.
+    /// Sends no bytes, or bytes that cannot be read: fails as a send with data would, and otherwise for the bad pointer.
+    fn send_nothing(&self, is_bad: bool) -> Result<usize, Errno> {
+        // Processes a reset that has arrived.
+        self.stream.readiness();
+        let sent = self
+            .stream
+            .send(&Bytes::new())
+            .map_err(|error| errno_of(&error))?;
+        if is_bad && self.stream.send_room().unwrap_or(1) == 0 {
+            self.wait_for_room()?;
+        }
+        match is_bad {
+            true => Err(libc::EFAULT),
+            false => Ok(sent),
+        }
+    }
+
+    /// Sends as much as there is buffer space for, or all of the data if the call waits.
     fn send_all(&self, data: &[u8], is_last: bool) -> Result<usize, Errno> {
         self.send_by(data.len(), |from| match self.times(is_last) {
             None => (&mut &*self.stream).write(&data[from..]),
@@ -261,9 +367,7 @@ impl<'a> Call<'a> {
                     sent += len;
                     continue;
                 }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    self.wait(Interest::WRITABLE)
-                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => self.wait_for_room(),
                 Err(error) => Err(errno_of(&error)),
             };
             match outcome {
@@ -332,7 +436,7 @@ impl<'a> Call<'a> {
                 break Ok(sent);
             }
             if most == 0 {
-                match self.wait(Interest::WRITABLE) {
+                match self.wait_for_room() {
                     Ok(()) => continue,
                     Err(errno) => break Err(errno),
                 }
@@ -370,6 +474,43 @@ impl<'a> Call<'a> {
         match outcome {
             Err(_) if sent > 0 => Ok(sent),
             outcome => outcome.inspect_err(|&errno| self.signal(errno)),
+        }
+    }
+}
+
+/// The buffer for received bytes.
+struct Room<'a> {
+    parts: &'a [iovec],
+    /// Number of bytes of the first part that are filled.
+    filled: usize,
+    /// Whether bytes are written, rather than discarded (MSG_TRUNC, tcp(7)).
+    writes: bool,
+}
+
+impl Room<'_> {
+    fn len(&self) -> usize {
+        // The kernel takes no more in one call, either.
+        pointers::len_of(self.parts).min(c_int::MAX as usize & !0xfff)
+    }
+
+    /// # Safety
+    /// The buffer has space for the data.
+    unsafe fn put(&mut self, mut data: &[u8]) {
+        while self.writes
+            && let [part, others @ ..] = self.parts
+            && !data.is_empty()
+        {
+            let len = data.len().min(part.iov_len - self.filled);
+            // SAFETY: by this function's contract.
+            unsafe {
+                let to = part.iov_base.cast::<u8>().add(self.filled);
+                std::ptr::copy_nonoverlapping(data.as_ptr(), to, len);
+            }
+            data = &data[len..];
+            self.filled += len;
+            if self.filled == part.iov_len {
+                (self.parts, self.filled) = (others, 0);
+            }
         }
     }
 }

@@ -43,9 +43,9 @@ pub fn note(instance: c_int, operation: c_int, fd: c_int, event: Option<epoll_ev
     }
 }
 
-/// Whether it is a TCP socket without a connection; a listener has a state of its own.
-fn is_unconnected(fd: c_int) -> bool {
-    // The state is the first byte of what TCP_INFO tells.
+/// Returns whether the descriptor is a TCP socket in the state CLOSED; a listener has a state of its own.
+pub fn is_unconnected(fd: c_int) -> bool {
+    // The state is the first byte of TCP_INFO.
     let state = sys::option(fd, libc::IPPROTO_TCP, libc::TCP_INFO);
     family(fd).is_some() && state.is_ok_and(|info| info.to_ne_bytes()[0] == CLOSED)
 }

@@ -432,7 +432,9 @@ impl Shared {
             if may_lead && core.needs_keeper() {
                 core.set_leader(&parker, true);
                 core.set_keeper_at_link(true);
-                core = self.lead(core, &parker, None, &mut Beside::nothing());
+                let pause = core.keepers_pause().map(Duration::from);
+                let until = pause.map(|pause| Instant::now() + pause);
+                core = self.lead(core, &parker, until, &mut Beside::nothing());
                 core.set_keeper_at_link(false);
                 if !core.is_led_by(&parker) {
                     // A thread that has to wait itself has become the leader, and may be asleep already.

@@ -29,7 +29,9 @@ pub struct Readiness {
     pub shut: bool,
     /// The connection is lost.
     pub failed: bool,
-    /// It is not known yet whether it can be opened.
+    /// The connection's error was not reported yet; `take_error` reports it.
+    pub untold: bool,
+    /// The connection is still being opened.
     pub opening: bool,
     /// Transmit times of sent bytes are available from [`TcpStream::take_transmit_time`].
     pub times: bool,
@@ -47,7 +49,9 @@ impl Readiness {
 pub enum Watched<'a> {
     /// The connection can be read or written, as the interest says.
     Stream(&'a TcpStream, Interest),
-    /// A listener, until there is a connection.
+    /// This many bytes of the connection can be read, or no more will arrive.
+    Unread(&'a TcpStream, usize),
+    /// The listener has a connection to accept.
     Listener(&'a TcpListener),
     /// The poll has an event.
     Poll(&'a Poll),
@@ -69,6 +73,13 @@ impl Watched<'_> {
                 interest.reads() && now.is_readable()
                     || interest.writes() && now.writable
                     || interest.wants_times() && now.times
+            }
+            Self::Unread(stream, count) => {
+                if let Some(waiter) = waiter {
+                    core.wait_until(stream.socket(), Side::Read, waiter);
+                }
+                let now = stream.readiness_in(core);
+                now.unread >= *count || now.ended
             }
             Self::Listener(listener) => {
                 if let Some(waiter) = waiter {

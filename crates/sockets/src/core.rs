@@ -147,15 +147,21 @@ impl Core {
             self.turn();
         }
         if self.host.closes_by_reset(socket) {
-            return self.abort(socket);
+            return self.abort(socket, direct);
+        }
+        if let Some(direct) = direct {
+            direct.retire();
         }
         self.host.close(socket);
         self.forget(socket);
         self.hold_if_held(socket);
     }
 
-    /// The application gives a socket up.
-    pub(crate) fn abort(&mut self, socket: SocketId) {
+    /// Closes a socket and resets its connection.
+    pub(crate) fn abort(&mut self, socket: SocketId, direct: Option<&Direct>) {
+        if let Some(direct) = direct {
+            direct.retire();
+        }
         self.host.abort(socket);
         self.forget(socket);
     }
@@ -178,21 +184,41 @@ impl Core {
         max: usize,
         waiter: Option<&Waiter>,
     ) -> Option<Result<Bytes, Error>> {
-        match self.host.receive(socket, max) {
-            Receive::Data(data) => Some(Ok(data)),
-            Receive::EndOfStream => Some(Ok(Bytes::new())),
-            Receive::Gone => Some(Err(self.error(socket))),
-            Receive::WouldBlock => self.wait_for(socket, Side::Read, waiter),
+        let received = match self.host.receive(socket, max) {
+            Receive::Data(data) => return Some(Ok(data)),
+            received => received,
+        };
+        let error = self.host.error_of(socket);
+        match (error, received) {
+            (Some(error), _) if error.kind() != ErrorKind::BrokenPipe => Some(Err(error)),
+            (Some(_), _) | (None, Receive::EndOfStream) => Some(Ok(Bytes::new())),
+            (None, Receive::Gone) => Some(Err(ErrorKind::BrokenPipe.into())),
+            (None, _) => self.wait_for(socket, Side::Read, waiter),
         }
     }
 
-    /// Gives data, or registers `waiter`.
+    /// Peeks at received data in the kernel. Returns `None` unless the kernel has the connection and the layer holds nothing of it.
+    pub(crate) fn peek_in_kernel(
+        &mut self,
+        socket: SocketId,
+        max: usize,
+    ) -> Option<Result<Bytes, Error>> {
+        let seen = self.host.peek_in_kernel(socket, max)?;
+        Some(seen.or_else(|error| match self.host.error_of(socket) {
+            Some(error) if error.kind() != ErrorKind::BrokenPipe => Err(error),
+            Some(_) => Ok(Bytes::new()),
+            None => Err(error),
+        }))
+    }
+
+    /// Sends data, or registers `waiter`.
     pub(crate) fn send(
         &mut self,
         socket: SocketId,
         data: &Bytes,
         waiter: Option<&Waiter>,
     ) -> Option<Result<usize, Error>> {
+        self.host.look_at_adapter(socket);
         match self.host.send(socket, data) {
             Err(_) => Some(Err(self.error(socket))),
             Ok(0) if !data.is_empty() => self.wait_for(socket, Side::Write, waiter),
@@ -320,6 +346,11 @@ impl Core {
 
     /// Wakes the waiters of sockets that have become ready.
     fn dispatch(&mut self) {
+        while let Some(direct) = self.host.poll_ended_direct() {
+            if let Some(socket) = direct.socket() {
+                self.follow_direct(socket, &direct);
+            }
+        }
         while let Some(ready) = self.host.next_ready() {
             match ready {
                 Ready::Acceptable => self.signal_listeners(),
@@ -367,8 +398,8 @@ impl Core {
         }
     }
 
-    /// A side of a socket has become ready.
-    fn signal(&mut self, socket: SocketId, side: Side) {
+    /// Notifies the waiters and polls of a socket that one of its sides has become ready.
+    pub(crate) fn signal(&mut self, socket: SocketId, side: Side) {
         self.wake(socket, side);
         let entry = self.entry(socket);
         let registrations = entry.into_iter().flat_map(|it| &mut it.registrations);
@@ -581,7 +612,10 @@ impl Core {
 
     /// Returns whether somebody has to wait for the adapter, or look for one, although no thread waits.
     pub(crate) fn needs_keeper(&self) -> bool {
-        self.tasks > 0 || !self.held.is_empty() || self.host.driver.retry_is_due()
+        let has_work = self.tasks > 0 || !self.held.is_empty() || self.polls.are_kept();
+        // Data of a moving connection can be read only after the move.
+        let has_work = has_work || self.host.are_moving();
+        has_work || self.host.driver.retry_is_due()
     }
 
     /// Records that the keeper goes to sleep, and returns until when. The keeper wakes up for the next deadline if there is no leader to do
@@ -589,16 +623,19 @@ impl Core {
     /// may now have buffer space for a closed one.
     pub(crate) fn keeper_goes_to_sleep(&mut self) -> Option<Time> {
         let host = &self.host;
-        let look = host
-            .is_on_kernel()
-            .then(|| host.driver.now() + KEEPERS_PAUSE);
+        let look = self.keepers_pause().map(|pause| host.driver.now() + pause);
         let due = host.poll_timeout().filter(|_| self.leader.is_none());
         let until = [due, look].into_iter().flatten().min();
         self.keeper_sleeps = Some(until);
         until
     }
 
-    /// The keeper has woken up.
+    /// Returns how long the keeper waits between two looks for events of connections in the kernel, which do not wake it.
+    pub(crate) fn keepers_pause(&self) -> Option<Span> {
+        self.host.is_on_kernel().then_some(KEEPERS_PAUSE)
+    }
+
+    /// Records that the keeper has woken up.
     pub(crate) fn keeper_is_awake(&mut self) {
         self.keeper_sleeps = None;
     }

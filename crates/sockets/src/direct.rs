@@ -8,15 +8,15 @@ use crate::Adapter;
 use crate::kernel::KernelSocket;
 use crate::poll::sealed::Sealed;
 use crate::stream::TcpStream;
-use baton_host::NextLook;
 use baton_host::layer::Used;
+use baton_host::{NextLook, SocketId};
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard, Weak};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockWriteGuard, Weak};
 
 /// What an application's epoll instance waits for, as the application specified it.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +32,8 @@ pub struct Watch {
 pub struct Direct {
     /// Each of the application's calls, which do not block, holds a read lock.
     gate: RwLock<Gate>,
+    /// The socket's ID, once it has one.
+    socket: OnceLock<SocketId>,
     corked: AtomicBool,
     /// Number of enqueues or of reads after which the counters below are reported to the policy, which may then have the connection move.
     least_enqueues: AtomicU32,
@@ -79,6 +81,7 @@ impl Direct {
                 is_shut: false,
                 watch: None,
             }),
+            socket: OnceLock::new(),
             corked: AtomicBool::new(false),
             least_enqueues: AtomicU32::new(0),
             least_receives: AtomicU32::new(0),
@@ -87,6 +90,16 @@ impl Direct {
             bytes: AtomicU64::new(0),
             receives: AtomicU32::new(0),
         }
+    }
+
+    /// Sets the ID of the connection's socket.
+    pub(crate) fn set_socket(&self, socket: SocketId) {
+        // The ID never changes.
+        let _ = self.socket.set(socket);
+    }
+
+    pub(crate) fn socket(&self) -> Option<SocketId> {
+        self.socket.get().copied()
     }
 
     fn gate(&self) -> RwLockWriteGuard<'_, Gate> {
@@ -126,6 +139,7 @@ impl Direct {
     pub(crate) fn open(&self) -> bool {
         let mut gate = self.gate();
         gate.is_open = match &gate.watch {
+            _ if gate.is_shut => false,
             Some((instance, watch)) => gate.tell(instance, Some(*watch), true).is_ok(),
             None => true,
         };
@@ -167,6 +181,12 @@ impl Direct {
     /// Keeps the gate from opening again.
     pub(crate) fn shut(&self) {
         self.gate().is_shut = true;
+    }
+
+    /// The application has closed the connection: removes it from the epoll instance, because other processes may still have the file open.
+    pub(crate) fn retire(&self) {
+        self.shut();
+        self.close();
     }
 
     pub(crate) fn is_corked(&self) -> bool {
@@ -271,5 +291,37 @@ impl TcpStream {
                 core.end_direct(socket, direct);
             });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+
+    /// The program may have freed what `data` points to, while this library still sends kept data.
+    #[test]
+    fn an_instance_hears_no_more_of_a_connection_that_was_shut() {
+        let (near, mut far) = UnixStream::pair().expect("room");
+        let near = Arc::new(OwnedFd::from(near));
+        let instance = epoll::create(epoll::CreateFlags::CLOEXEC).expect("room");
+        let instance = Arc::new(instance);
+        let direct = Direct::new(&near, true);
+        let events = libc::EPOLLIN as u32;
+        let is_told = direct.watch(&instance, Watch { events, data: 7 });
+        assert!(is_told.expect("it can wait"));
+        far.write_all(b"data").expect("room");
+        let tells = || {
+            let mut events = [const { std::mem::MaybeUninit::<epoll::Event>::uninit() }; 2];
+            let none = rustix::event::Timespec::default();
+            let told = epoll::wait(&instance, &mut events, Some(&none)).expect("it waits");
+            told.0.len()
+        };
+        assert_eq!(tells(), 1);
+        direct.close();
+        assert!(direct.open() && tells() == 1, "it may again");
+        direct.retire();
+        assert!(!direct.open() && tells() == 0);
     }
 }

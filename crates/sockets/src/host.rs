@@ -12,7 +12,7 @@ use baton_host::adapter::NotSubmitted;
 use baton_host::layer::{HostStack, Place, SocketState};
 use baton_host::{Gone, Ready, Receive, SocketId, Sockets, Unread};
 use baton_iolib::AdapterAddress;
-use baton_tcp::{CloseReason, ConnId, ListenerId};
+use baton_tcp::{CloseReason, ConnId, Info, ListenerId};
 use baton_wire::{Endpoint, Flow, Span, Time};
 use bytes::Bytes;
 use rustix::event::epoll;
@@ -40,7 +40,18 @@ pub(crate) struct Host {
     looks_at: Time,
 }
 
-/// A connection of the kernel's that was taken in.
+/// What is known of a connection that is on an adapter.
+#[derive(Clone, Debug)]
+pub struct Told {
+    /// State of TCP.
+    pub info: Info,
+    /// Bytes in TCP's send buffer that the peer has not acknowledged, sent or not.
+    pub unacknowledged: usize,
+    /// Bytes that were written and that TCP has not received yet.
+    pub unsent: usize,
+}
+
+/// A kernel connection that was taken in.
 #[derive(Debug)]
 pub(crate) struct TakenIn {
     pub socket: SocketId,
@@ -120,7 +131,26 @@ impl Host {
         moved || has_news
     }
 
-    /// When something has to be done even if nothing comes.
+    /// Processes waiting messages of the adapter, such as a reset by the peer, if the connection is on the adapter.
+    pub(crate) fn look_at_adapter(&mut self, socket: SocketId) {
+        if !self.is_on_kernel() || self.is_away(socket) {
+            let links_lost = self.driver.links_lost();
+            self.driver.turn_attached();
+            if self.driver.links_lost() != links_lost {
+                // Connections of the lost adapter are recovered before they are used.
+                self.turn();
+            }
+        }
+    }
+
+    /// Returns whether connections are moving to the adapter or back.
+    pub(crate) fn are_moving(&self) -> bool {
+        self.kernel
+            .as_ref()
+            .is_some_and(|kernel| kernel.layer().are_moving())
+    }
+
+    /// Returns when work is due even if nothing arrives.
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
         let of_kernel = self.kernel.as_ref().and_then(KernelLayer::poll_timeout);
         let of_driver = self.driver.poll_timeout();
@@ -219,14 +249,23 @@ impl Host {
         let flow = kernel.stack().flow(conn);
         let direct = kernel.stack().direct(conn).cloned();
         let socket = kernel.admit(now, &mut self.driver, conn);
+        let socket = socket.ok_or_else(too_many)?;
+        if let Some(direct) = &direct {
+            direct.set_socket(socket);
+        }
         Ok(TakenIn {
-            socket: socket.ok_or_else(too_many)?,
+            socket,
             flow,
             direct,
         })
     }
 
-    // --- what the application uses directly ---
+    // --- connections that the application uses directly ---
+
+    /// Returns a connection whose direct use has ended because it is to move.
+    pub(crate) fn poll_ended_direct(&mut self) -> Option<Arc<Direct>> {
+        self.kernel.as_mut()?.stack_mut().poll_ended_direct()
+    }
 
     /// Reports to the policy how the application has used a connection directly; the policy may have the connection move.
     pub(crate) fn consider_direct(&mut self, socket: SocketId, direct: &Direct) {
@@ -266,6 +305,11 @@ impl Host {
             let mut calls = kernel.calls(now, Some(&mut self.driver));
             calls.account(socket, &direct.take_used());
         }
+    }
+
+    /// Returns whether the connection is in the kernel.
+    pub(crate) fn is_in_stack(&mut self, socket: SocketId) -> bool {
+        self.in_stack(socket).is_some()
     }
 
     fn in_stack(&mut self, socket: SocketId) -> Option<(&mut KernelLayer, ConnId)> {
@@ -334,7 +378,14 @@ impl Host {
         match state.place {
             Place::Host(conn) => kernel.stack().error_of(conn).map(Error::from),
             Place::HandingOff(at) | Place::Adapter(at) | Place::Restoring(at) => {
-                self.driver.os().error_of(at).map(error_of)
+                let os = self.driver.os();
+                let error = os.error_of(at)?;
+                // As on Linux, a reset after the peer has ended its stream is reported as a broken pipe.
+                let is_late = error == Status::Reset && os.has_ended(at);
+                Some(match is_late {
+                    true => ErrorKind::BrokenPipe.into(),
+                    false => error_of(error),
+                })
             }
             Place::Ended(CloseReason::Normal) => None,
             Place::Ended(CloseReason::Reset) => Some(error_of(Status::Reset)),
@@ -342,7 +393,43 @@ impl Host {
         }
     }
 
-    /// Whether a socket is a connection that is open.
+    /// Fetches the connection's error, which the kernel reports only once, for the application.
+    pub(crate) fn fetch_error(&mut self, socket: SocketId) -> Option<Error> {
+        if let Some((kernel, conn)) = self.in_stack(socket) {
+            kernel.stack_mut().fetch_error(conn);
+        }
+        self.error_of(socket)
+    }
+
+    /// Returns whether the connection has failed.
+    pub(crate) fn is_failed(&self, socket: SocketId) -> bool {
+        match self.state_of(socket) {
+            Some((
+                kernel,
+                SocketState {
+                    place: Place::Host(conn),
+                    ..
+                },
+            )) => kernel.stack().is_failed(conn),
+            _ => self.error_of(socket).is_some(),
+        }
+    }
+
+    /// Returns whether a connection has ended in both directions, and its peer knows.
+    pub(crate) fn is_over(&self, socket: SocketId) -> bool {
+        match self
+            .state_of(socket)
+            .map(|(kernel, state)| (kernel, state.place))
+        {
+            Some((kernel, Place::Host(conn))) => kernel.stack().is_over(conn),
+            Some((_, Place::Adapter(at))) => self.driver.os().is_over(at),
+            Some((_, Place::Ended(_))) => true,
+            Some(_) => false,
+            None => self.driver.os().is_over(socket),
+        }
+    }
+
+    /// Returns whether a socket is an established connection.
     pub(crate) fn is_open(&self, socket: SocketId) -> bool {
         if self.kernel.is_none() {
             return self.driver.os().is_open(socket);
@@ -350,7 +437,7 @@ impl Host {
         self.state_of(socket)
             .is_some_and(|(kernel, state)| match state.place {
                 Place::Host(conn) => {
-                    !kernel.stack().is_opening(conn) && kernel.stack().error_of(conn).is_none()
+                    !kernel.stack().is_opening(conn) && !kernel.stack().is_failed(conn)
                 }
                 Place::Adapter(at) => self.driver.os().is_open(at),
                 Place::HandingOff(_) | Place::Restoring(_) => true,
@@ -358,7 +445,13 @@ impl Host {
             })
     }
 
-    /// Whether it is not known yet that a connection can be opened.
+    /// Returns whether a connection is not in the kernel.
+    pub(crate) fn is_away(&self, socket: SocketId) -> bool {
+        let state = self.state_of(socket);
+        !state.is_some_and(|(_, state)| matches!(state.place, Place::Host(_)))
+    }
+
+    /// Returns whether a connection is still being opened.
     pub(crate) fn is_opening(&self, socket: SocketId) -> bool {
         if self.kernel.is_none() {
             return self.driver.os().is_opening(socket);
@@ -403,7 +496,14 @@ impl Host {
         }
     }
 
-    /// What there is to receive.
+    /// Returns the number of bytes that the application has sent and that have not reached the kernel, which has the connection.
+    pub(crate) fn kept_from_kernel(&mut self, socket: SocketId) -> usize {
+        self.in_stack(socket).map_or(0, |(kernel, conn)| {
+            kernel.stack().unacknowledged(conn) + kernel.layer().unsent(socket)
+        })
+    }
+
+    /// Returns what can be received.
     pub(crate) fn unread(&mut self, socket: SocketId) -> Unread {
         let now = self.driver.now();
         match &mut self.kernel {
@@ -412,9 +512,25 @@ impl Host {
         }
     }
 
-    /// Bytes that a socket would take now. Where that is none it becomes writable later.
+    /// Requests an event when more data arrives, although the application leaves data unread.
+    pub(crate) fn expect_more(&mut self, socket: SocketId) {
+        let at = match self.state_of(socket).map(|(_, state)| state.place) {
+            Some(Place::Adapter(at)) => at,
+            None if self.kernel.is_none() => socket,
+            _ => return,
+        };
+        self.driver.os_mut().expect_more(at);
+    }
+
+    /// Returns how many bytes a socket would take now. If that is 0, the socket becomes writable later.
     pub(crate) fn send_room(&mut self, socket: SocketId) -> Result<usize, Gone> {
         let now = self.driver.now();
+        if let Some((kernel, conn)) = self.in_stack(socket) {
+            if kernel.stack().is_shut(conn) {
+                return Err(Gone);
+            }
+            kernel.stack_mut().ask_room(conn);
+        }
         match &mut self.kernel {
             Some(kernel) => {
                 let mut calls = kernel.calls(now, Some(&mut self.driver));
@@ -442,7 +558,20 @@ impl Host {
         self.with_calls(|calls| calls.receive(socket, max))
     }
 
-    /// Sends what of `data` there is room for; gives how many bytes.
+    /// Peeks at received data in the kernel. Returns `None` unless the kernel has the connection and the layer holds nothing of it.
+    pub(crate) fn peek_in_kernel(
+        &mut self,
+        socket: SocketId,
+        max: usize,
+    ) -> Option<io::Result<Bytes>> {
+        let (kernel, conn) = self.in_stack(socket)?;
+        match kernel.layer().has_early(socket) {
+            true => None,
+            false => kernel.stack_mut().peek(conn, max),
+        }
+    }
+
+    /// Sends as much of `data` as there is buffer space for. Returns how many bytes.
     pub(crate) fn send(&mut self, socket: SocketId, data: &Bytes) -> Result<usize, Gone> {
         match &mut self.kernel {
             Some(kernel) => {
@@ -479,11 +608,72 @@ impl Host {
         os.set_option(now, at, SocketOption::NoDelay, nodelay.into())
     }
 
-    /// A connection stays in the kernel; false where it is not there, or not wholly.
-    pub(crate) fn keep_in_kernel(&mut self, socket: SocketId) -> bool {
+    /// Sets an option of a connection on the adapter. In the kernel, the socket's options move with the connection.
+    pub(crate) fn set_option(&mut self, socket: SocketId, option: SocketOption, value: u32) {
+        if let Some((_, state)) = self.state_of(socket)
+            && let Place::Adapter(at) = state.place
+        {
+            let now = self.driver.now();
+            let os = self.driver.os_mut();
+            // Nobody waits for the adapter's answer.
+            while os.poll_completion().is_some() {}
+            let _ = os.set_option(now, at, option, value);
+        }
+    }
+
+    /// Returns whether a connection is moving.
+    pub(crate) fn is_moving(&self, socket: SocketId) -> bool {
+        let place = self.state_of(socket).map(|(_, state)| state.place);
+        matches!(place, Some(Place::HandingOff(_) | Place::Restoring(_)))
+    }
+
+    /// Moves a connection back to the kernel, where it stays; `unread` goes to the kernel, too.
+    pub(crate) fn go_home(&mut self, socket: SocketId, unread: Bytes) {
         let now = self.driver.now();
-        let kernel = self.kernel.as_mut();
-        kernel.is_some_and(|kernel| kernel.keep(now, &mut self.driver, socket))
+        if let Some(kernel) = &mut self.kernel {
+            kernel.go_home(now, &mut self.driver, socket, unread);
+        }
+    }
+
+    /// Returns whether the kernel alone has a connection; `None` while that may still change.
+    pub(crate) fn is_home(&self, socket: SocketId) -> Option<bool> {
+        let kernel = self.kernel.as_ref();
+        kernel.map_or(Some(false), |kernel| kernel.is_home(socket))
+    }
+
+    /// Shuts down reading in the kernel, if the connection is there.
+    pub(crate) fn shut_for_reading(&mut self, socket: SocketId) {
+        if let Some((kernel, conn)) = self.in_stack(socket) {
+            kernel.stack().shut_for_reading(conn);
+        }
+    }
+
+    /// Returns what TCP on the adapter knows of a connection. If the adapter has to be asked first, asks it and returns `None`. Returns an
+    /// error if the adapter does not have the connection.
+    pub(crate) fn info(&mut self, socket: SocketId) -> Option<io::Result<Told>> {
+        let not_there = || Some(Err(ErrorKind::NotConnected.into()));
+        let at = match self.state_of(socket).map(|(_, state)| state.place) {
+            Some(Place::Adapter(at)) => at,
+            Some(Place::HandingOff(_) | Place::Restoring(_)) => return None,
+            None if self.kernel.is_none() => socket,
+            _ => return not_there(),
+        };
+        let now = self.driver.now();
+        let os = self.driver.os_mut();
+        if let Some(bytes) = os.take_info(at) {
+            let Some((info, unacknowledged)) = Info::from_bytes(&bytes) else {
+                return not_there();
+            };
+            return Some(Ok(Told {
+                info,
+                unsent: os.unsent(at),
+                unacknowledged,
+            }));
+        }
+        match os.query_info(now, at) {
+            Err(NotSubmitted::NoSuchSocket) => not_there(),
+            _ => None,
+        }
     }
 
     /// Returns whether closing a connection must reset it, so that the peer learns that its data is not read any more (RFC 2525 2.17). The

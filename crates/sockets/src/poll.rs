@@ -210,6 +210,17 @@ impl Poll {
         }
     }
 
+    /// Makes the keeper process news for this poll even if no thread waits on it.
+    pub(crate) fn keep_looking(&self) {
+        let id = self.id;
+        self.handle.call(|core| core.polls.be_kept(id));
+    }
+
+    /// Returns the application's instance that the poll works [together with](Poll::beside), if there is one.
+    pub fn beside_instance(&self) -> Option<&OwnedFd> {
+        Some(&self.instance()?.epoll)
+    }
+
     pub(crate) fn instance(&self) -> Option<&Instance> {
         self.instance.as_deref()
     }
@@ -273,6 +284,10 @@ impl Poll {
         let registration = Registration::new(self.id, token, interest, in_kernel);
         core.add_registration(socket, registration);
         if !in_kernel {
+            if core.host.is_opening(socket) {
+                // The kernel may have established the connection by now, and the next wait must report that.
+                core.turn();
+            }
             core.signal_present(socket, source.is_listener());
         }
         Ok(())
@@ -326,6 +341,7 @@ impl Poll {
             {
                 if let Some(registration) = core.registration(socket, id) {
                     events.events.push(registration.take_event());
+                    core.host.expect_more(socket);
                 }
             }
             if events.events.is_empty() {
@@ -402,20 +418,25 @@ struct State {
     ready: VecDeque<SocketId>,
     waiters: Waiters,
     instance: Option<Arc<Instance>>,
+    /// The keeper processes news for this poll even if no thread waits on it.
+    is_kept: bool,
 }
 
 /// All polls.
 #[derive(Debug, Default)]
-pub(crate) struct Polls(Vec<Option<State>>);
+pub(crate) struct Polls {
+    states: Vec<Option<State>>,
+    kept: usize,
+}
 
 impl Polls {
     fn open(&mut self, instance: Option<Arc<Instance>>) -> usize {
-        let free = self.0.iter().position(Option::is_none);
+        let free = self.states.iter().position(Option::is_none);
         let id = free.unwrap_or_else(|| {
-            self.0.push(None);
-            self.0.len() - 1
+            self.states.push(None);
+            self.states.len() - 1
         });
-        self.0[id] = Some(State {
+        self.states[id] = Some(State {
             instance,
             ..State::default()
         });
@@ -423,14 +444,28 @@ impl Polls {
     }
 
     pub(crate) fn close(&mut self, id: usize) {
-        self.0[id] = None;
+        let closed = self.states[id].take();
+        self.kept -= usize::from(closed.is_some_and(|state| state.is_kept));
     }
 
     fn state(&mut self, id: usize) -> Option<&mut State> {
-        self.0.get_mut(id)?.as_mut()
+        self.states.get_mut(id)?.as_mut()
     }
 
-    /// A socket has something to tell; gives who waits for that.
+    fn be_kept(&mut self, id: usize) {
+        if let Some(state) = self.state(id)
+            && !std::mem::replace(&mut state.is_kept, true)
+        {
+            self.kept += 1;
+        }
+    }
+
+    /// Returns whether the keeper has to process news for a poll.
+    pub(crate) fn are_kept(&self) -> bool {
+        self.kept > 0
+    }
+
+    /// Adds a socket with an event, and returns the waiters to wake.
     pub(crate) fn push(
         &mut self,
         id: usize,
@@ -438,6 +473,9 @@ impl Polls {
     ) -> impl Iterator<Item = Waiter> + use<> {
         let waiters = self.state(id).map(|state| {
             state.ready.push_back(socket);
+            if let Some(instance) = state.instance.as_ref().filter(|_| state.is_kept) {
+                instance.raise();
+            }
             state.waiters.take()
         });
         waiters.into_iter().flatten()

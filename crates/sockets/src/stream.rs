@@ -5,10 +5,11 @@ use crate::adapter::{Handle, Timeout};
 use crate::beside::Readiness;
 use crate::core::{Core, Side};
 use crate::direct::Direct;
-use crate::host::Host;
+use crate::host::{Host, Told};
 use crate::kernel::{KernelSocket, KernelStack};
 use crate::poll::sealed::Sealed;
 use crate::waiter::Waiter;
+use baton_bus::descriptor::SocketOption;
 use baton_host::SocketId;
 use baton_host::adapter::NotSubmitted;
 use baton_iolib::Arena;
@@ -25,7 +26,12 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-/// One write takes no more than this, bytes.
+/// Number of attempts to ask the adapter before a call fails, and the time between two attempts.
+const MOST_ATTEMPTS: u32 = 100;
+const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(5);
+/// How long the application waits for a connection to return to the kernel.
+const LONGEST_RETURN: Duration = Duration::from_secs(1);
+/// Maximum number of bytes of one write.
 const LONGEST_WRITE: usize = 64 * 1024;
 
 thread_local! {
@@ -285,13 +291,32 @@ impl TcpStream {
         outcome.unwrap_or(Err(ErrorKind::WouldBlock.into()))
     }
 
+    /// Receives more data, as [`TcpStream::receive`] does, without waiting. Returns an empty result if there is none: errors and the end of
+    /// the stream are left to the next call.
+    pub fn receive_more(&self, max: usize) -> Bytes {
+        let received = self.inner.handle.block(Timeout::None, |core, waiter| {
+            self.take_received(core, max, waiter)
+        });
+        received.and_then(Result::ok).unwrap_or_default()
+    }
+
     pub(crate) fn try_receive(
         &self,
         core: &mut Core,
         max: usize,
         waiter: Option<&Waiter>,
     ) -> Option<Result<Bytes>> {
-        if max == 0 || self.inner.read_shut.load(Ordering::Relaxed) {
+        let received = self.take_received(core, max, waiter)?;
+        Some(received.or_else(|error| self.tell(error, Ok(Bytes::new()))))
+    }
+
+    fn take_received(
+        &self,
+        core: &mut Core,
+        max: usize,
+        waiter: Option<&Waiter>,
+    ) -> Option<Result<Bytes>> {
+        if max == 0 {
             return Some(Ok(Bytes::new()));
         }
         let mut peeked = lock(&self.inner.peeked);
@@ -299,13 +324,31 @@ impl TcpStream {
             let len = peeked.len().min(max);
             return Some(Ok(peeked.split_to(len)));
         }
+        let is_shut = self.inner.read_shut.load(Ordering::Relaxed);
+        let waiter = waiter.filter(|_| !is_shut);
+        if is_shut {
+            // Data may have arrived nevertheless, and no event reports it.
+            core.turn();
+        }
         let received = core.receive(self.inner.socket, max, waiter);
         drop(peeked);
+        if matches!(&received, Some(Ok(data)) if data.len() == max) {
+            core.host.expect_more(self.inner.socket);
+        }
         self.begin_direct(core);
-        received
+        // Data that arrived before the shutdown, or arrives in spite of it, can be read.
+        received.or_else(|| is_shut.then(|| Ok(Bytes::new())))
     }
 
-    /// Lets the application use it directly again, where it wants to and nothing of it is here.
+    /// Returns the error of the connection, or `then` if the error was reported before.
+    fn tell<T>(&self, error: Error, then: Result<T>) -> Result<T> {
+        match self.inner.error_taken.swap(true, Ordering::Relaxed) {
+            true => then,
+            false => Err(error),
+        }
+    }
+
+    /// Lets the application use the connection directly again, if it wants to and this library holds none of the connection's data.
     fn begin_direct(&self, core: &mut Core) {
         if let Some(direct) = &self.inner.direct
             && lock(&self.inner.peeked).is_empty()
@@ -319,30 +362,55 @@ impl TcpStream {
     /// # Errors
     /// The errors of [`Read::read`].
     pub fn peek(&self, buffer: &mut [u8]) -> Result<usize> {
+        let seen = self.peek_bytes(buffer.len())?;
+        buffer[..seen.len()].copy_from_slice(&seen);
+        Ok(seen.len())
+    }
+
+    /// Peeks at no more than `wanted` bytes, without copying them to a buffer.
+    ///
+    /// # Errors
+    /// The errors of [`Read::read`].
+    pub fn peek_bytes(&self, wanted: usize) -> Result<Bytes> {
         let timeout = self.timeout(self.timeouts().read);
-        let wanted = buffer.len();
         let outcome = self.inner.handle.block(timeout, |core, waiter| {
             let mut peeked = lock(&self.inner.peeked);
-            if !peeked.is_empty() && peeked.len() < wanted {
-                // Who looks again wants to see what has come since.
+            let is_shut = self.inner.read_shut.load(Ordering::Relaxed);
+            if is_shut || !peeked.is_empty() && peeked.len() < wanted {
+                // A caller that peeks again expects to see newly arrived data.
                 core.turn();
             }
-            while peeked.len() < wanted && !self.inner.read_shut.load(Ordering::Relaxed) {
-                let waiter = waiter.filter(|_| peeked.is_empty());
+            if peeked.is_empty()
+                && let Some(seen) = core.peek_in_kernel(self.inner.socket, wanted)
+            {
+                return match seen {
+                    Ok(seen) => Some(Ok(seen)),
+                    Err(error) if error.kind() != ErrorKind::WouldBlock => {
+                        Some(self.tell(error, Ok(Bytes::new())))
+                    }
+                    Err(_) if is_shut => Some(Ok(Bytes::new())),
+                    Err(_) => {
+                        if let Some(waiter) = waiter {
+                            core.wait_until(self.inner.socket, Side::Read, waiter);
+                        }
+                        None
+                    }
+                };
+            }
+            while peeked.len() < wanted {
+                let waiter = waiter.filter(|_| peeked.is_empty() && !is_shut);
                 match core.receive(self.inner.socket, wanted - peeked.len(), waiter) {
                     Some(Ok(more)) if !more.is_empty() => {
                         *peeked = [&peeked[..], &more[..]].concat().into();
                     }
                     // Return the data that has arrived before reporting an error.
                     None | Some(Err(_)) if !peeked.is_empty() => break,
-                    Some(Ok(_)) => break,
-                    None => return None,
-                    Some(Err(error)) => return Some(Err(error)),
+                    None if !is_shut => return None,
+                    None | Some(Ok(_)) => break,
+                    Some(Err(error)) => return Some(self.tell(error, Ok(Bytes::new()))),
                 }
             }
-            let len = peeked.len().min(wanted);
-            buffer[..len].copy_from_slice(&peeked[..len]);
-            Some(Ok(len))
+            Some(Ok(peeked.slice(..peeked.len().min(wanted))))
         });
         outcome.unwrap_or(Err(ErrorKind::WouldBlock.into()))
     }
@@ -360,14 +428,18 @@ impl TcpStream {
         let socket = inner.socket;
         let host = &mut core.host;
         let unread = host.unread(socket);
-        let (opening, failed) = (host.is_opening(socket), host.error_of(socket).is_some());
+        if unread.len > 0 {
+            host.expect_more(socket);
+        }
+        let (opening, failed) = (host.is_opening(socket), host.is_failed(socket));
         let room = host.send_room(socket);
         Readiness {
             unread: unread.len + lock(&inner.peeked).len(),
-            ended: unread.ended || inner.read_shut.load(Ordering::Relaxed),
+            ended: unread.ended || failed || inner.read_shut.load(Ordering::Relaxed),
             writable: room != Ok(0) || failed,
             shut: room.is_err(),
             failed,
+            untold: failed && !inner.error_taken.load(Ordering::Relaxed),
             opening,
             times: host.has_transmit_time(socket),
         }
@@ -423,7 +495,13 @@ impl TcpStream {
             self.begin_direct(core);
             sent
         });
-        outcome.unwrap_or(Err(ErrorKind::WouldBlock.into()))
+        let sent = outcome.unwrap_or(Err(ErrorKind::WouldBlock.into()));
+        sent.or_else(|error| match error.kind() {
+            ErrorKind::WouldBlock => Err(error),
+            // Like Linux, reports a pending error also after a shutdown of this side.
+            ErrorKind::BrokenPipe => Err(self.untold_error().unwrap_or(error)),
+            _ => self.tell(error, Err(ErrorKind::BrokenPipe.into())),
+        })
     }
 
     pub(crate) fn try_send(
@@ -435,13 +513,49 @@ impl TcpStream {
         core.send(self.inner.socket, data, waiter)
     }
 
-    /// Leaves a connection of the [kernel's](TcpStream::from_kernel) to the kernel from now on, since another process has its socket, too.
-    /// False where it cannot be: it is on the adapter, or something of it is here.
-    pub fn keep_in_kernel(&self) -> bool {
-        let has_peeked = !lock(&self.inner.peeked).is_empty();
+    /// Starts to move a [kernel](TcpStream::from_kernel) connection back to the kernel if it is away, and keeps it there from now on.
+    pub fn begin_return(&self) {
         let socket = self.inner.socket;
-        let keep = |core: &mut Core| core.host.keep_in_kernel(socket);
-        !has_peeked && self.inner.handle.call(keep)
+        self.end_direct(true);
+        self.inner.handle.call(|core| {
+            let unread = std::mem::take(&mut *lock(&self.inner.peeked));
+            core.host.go_home(socket, unread);
+        });
+    }
+
+    /// Waits briefly until a connection has [returned](TcpStream::begin_return) to the kernel, with all data that was written or not read.
+    /// Returns false if it has not: it has ended, the broker or the adapter does not answer, or the peer accepts no data. If true, the
+    /// application may keep using the kernel's socket alone: dropping the stream does not end the connection.
+    pub fn is_returned(&self) -> bool {
+        let socket = self.inner.socket;
+        let limit = Timeout::from(Some(LONGEST_RETURN));
+        let returned = self.inner.handle.block(limit, |core, waiter| {
+            let is_home = core.host.is_home(socket);
+            if let (None, Some(waiter)) = (is_home, waiter) {
+                core.wait_until(socket, Side::Read, waiter);
+                core.wait_until(socket, Side::Write, waiter);
+            }
+            is_home
+        });
+        // If this library has fetched an error while it sent corked data, the kernel does not report the error to the application any more.
+        let is_told = self.inner.error_taken.load(Ordering::Relaxed);
+        let knows_error = |core: &mut Core| core.host.error_of(socket).is_some();
+        let is_home = returned == Some(true) && (is_told || !self.inner.handle.call(knows_error));
+        if is_home {
+            // Closing this descriptor does not end the connection: the application has its own.
+            self.inner.given_up.store(false, Ordering::Relaxed);
+            if self.inner.read_shut.load(Ordering::Relaxed) {
+                let shut = |core: &mut Core| core.host.shut_for_reading(socket);
+                self.inner.handle.call(shut);
+            }
+        }
+        is_home
+    }
+
+    /// Returns whether the kernel's socket has no connection: it is on the adapter or moving, or has ended there.
+    pub fn is_away(&self) -> bool {
+        let socket = self.inner.socket;
+        self.inner.handle.call(|core| core.host.is_away(socket))
     }
 
     /// Shuts down one direction, or both. Data that was written before is sent, and data that still arrives can be read.
@@ -453,20 +567,37 @@ impl TcpStream {
             self.end_direct(true);
         }
         let socket = self.inner.socket;
+        if self.is_over() {
+            return Err(ErrorKind::NotConnected.into());
+        }
         self.inner.handle.call(|core| {
             if how != Shutdown::Read {
                 core.host.shutdown(socket);
-                core.wake(socket, Side::Write);
             }
             if how != Shutdown::Write {
                 self.inner.read_shut.store(true, Ordering::Relaxed);
-                core.wake(socket, Side::Read);
+            }
+            // Waiters have to check again. If the connection is in the kernel, the kernel reports a shutdown of sending itself.
+            if how != Shutdown::Write || !core.host.is_in_stack(socket) {
+                core.signal(socket, Side::Read);
+                core.signal(socket, Side::Write);
             }
         });
         Ok(())
     }
 
-    /// The other end.
+    /// Returns whether both directions have ended, and the peer knows.
+    pub fn is_over(&self) -> bool {
+        let socket = self.inner.socket;
+        self.inner.handle.call(|core| core.host.is_over(socket))
+    }
+
+    /// Returns whether [`TcpStream::shutdown`] has shut down reading.
+    pub fn is_shut_for_reading(&self) -> bool {
+        self.inner.read_shut.load(Ordering::Relaxed)
+    }
+
+    /// Returns the remote address.
     ///
     /// # Errors
     /// None.
@@ -490,7 +621,56 @@ impl TcpStream {
         Ok(*inner.local.get_or_init(|| local))
     }
 
-    /// Another hold on the same connection.
+    /// Sets options of the connection if it is on the adapter; in the kernel, its socket has options of its own. Skips options that do not
+    /// fit into the adapter's request queue or that the adapter refuses.
+    pub fn set_on_adapter(&self, options: &[(SocketOption, u32)]) {
+        let (handle, socket) = (&self.inner.handle, self.inner.socket);
+        let limit = Timeout::from(Some(LONGEST_RETURN));
+        handle.block(limit, |core, waiter| {
+            if core.host.is_moving(socket) {
+                if let Some(waiter) = waiter {
+                    core.wait_until(socket, Side::Write, waiter);
+                }
+                return None;
+            }
+            for &(option, value) in options {
+                core.host.set_option(socket, option, value);
+            }
+            Some(())
+        });
+    }
+
+    /// Returns the number of bytes that were written and that have not reached the kernel, which has the connection.
+    pub fn kept_from_kernel(&self) -> usize {
+        let socket = self.inner.socket;
+        self.inner
+            .handle
+            .call(|core| core.host.kept_from_kernel(socket))
+    }
+
+    /// Returns what TCP on the adapter knows of the connection.
+    ///
+    /// # Errors
+    /// The connection is not on the adapter (`NotConnected`), or the adapter does not answer (`WouldBlock`).
+    pub fn info(&self) -> Result<Told> {
+        let (handle, socket) = (&self.inner.handle, self.inner.socket);
+        for _ in 0..MOST_ATTEMPTS {
+            let told = handle.block(Timeout::from(Some(BETWEEN_ATTEMPTS)), |core, waiter| {
+                let told = core.host.info(socket);
+                if let (None, Some(waiter)) = (&told, waiter) {
+                    core.wait_until(socket, Side::Write, waiter);
+                }
+                told
+            });
+            // No event reports that the adapter's queue has space for the request.
+            if let Some(told) = told {
+                return told;
+            }
+        }
+        Err(ErrorKind::WouldBlock.into())
+    }
+
+    /// Returns another handle to the same connection.
     ///
     /// # Errors
     /// None.
@@ -573,12 +753,17 @@ impl TcpStream {
     /// # Errors
     /// None.
     pub fn take_error(&self) -> Result<Option<Error>> {
-        let error = self.inner.handle.call(|core| {
-            core.turn();
-            core.host.error_of(self.inner.socket)
-        });
-        let fresh = error.filter(|_| !self.inner.error_taken.swap(true, Ordering::Relaxed));
-        Ok(fresh)
+        self.inner.handle.call(Core::turn);
+        Ok(self.untold_error())
+    }
+
+    fn untold_error(&self) -> Option<Error> {
+        let socket = self.inner.socket;
+        if self.inner.error_taken.load(Ordering::Relaxed) {
+            return None;
+        }
+        let error = self.inner.handle.call(|core| core.host.fetch_error(socket));
+        error.filter(|_| !self.inner.error_taken.swap(true, Ordering::Relaxed))
     }
 
     pub(crate) fn handle(&self) -> &Arc<Handle> {
@@ -618,12 +803,10 @@ impl Drop for Inner {
     fn drop(&mut self) {
         let unread = !lock(&self.peeked).is_empty();
         let given_up = *self.given_up.get_mut() || unread;
-        self.handle.call(|core| {
-            if given_up {
-                core.abort(self.socket);
-            } else {
-                core.close(self.socket, self.direct.as_deref());
-            }
+        let direct = self.direct.as_deref();
+        self.handle.call(|core| match given_up {
+            true => core.abort(self.socket, direct),
+            false => core.close(self.socket, direct),
         });
     }
 }

@@ -2,19 +2,43 @@
 
 use super::give;
 use crate::handoff::{self, Origin};
+use crate::leaving;
+use crate::reason::Reason;
 use crate::session;
-use crate::sys::{Errno, call, outcome};
-use crate::{address, table};
+use crate::sys::{Errno, call, errno_of, outcome};
+use crate::{address, pointers, table};
 use baton_sockets::Readiness;
 use libc::{c_int, sockaddr, socklen_t};
 
 /// connect(2): the kernel opens every connection. If connections begin in the kernel, this library then lets it move.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn connect(fd: c_int, to: *const sockaddr, len: socklen_t) -> c_int {
+    let family_len = size_of::<libc::sa_family_t>();
+    if len as usize >= family_len && !pointers::is_bad(to, len as usize) {
+        // SAFETY: valid by the manual page.
+        let family = unsafe { to.cast::<libc::sa_family_t>().read_unaligned() };
+        if c_int::from(family) == libc::AF_UNSPEC {
+            // This disconnects the socket, which can then be connected again.
+            leaving::leave(
+                fd,
+                Reason::Option,
+                format_args!("descriptor {fd} is disconnected"),
+            );
+        }
+    }
     let socket = table::socket(fd);
     if let Some(stream) = socket.as_ref().and_then(|socket| socket.stream()) {
-        // While its connection is on the adapter the kernel's socket has none, and would open another.
-        return give!(Err(refusal(&stream.readiness())));
+        // Like the kernel, reports once why the connection could not be opened.
+        if stream.readiness().failed
+            && let Ok(Some(error)) = stream.take_error()
+        {
+            return give!(Err(errno_of(&error)));
+        }
+        // While the connection is on the adapter, the kernel's socket is unconnected and would open another one.
+        return give!(Err(match (len as usize) < family_len {
+            true => libc::EINVAL,
+            false => refusal(&stream.readiness()),
+        }));
     }
     drop(socket);
     // SAFETY: the kernel checks everything itself.

@@ -2,6 +2,10 @@
 
 use super::give;
 use crate::description::Description;
+use crate::leaving;
+use crate::options;
+use crate::pointers;
+use crate::reason::Reason;
 use crate::session;
 use crate::signals;
 use crate::sys::{call, outcome};
@@ -55,6 +59,10 @@ pub unsafe extern "C" fn closefrom(first: c_int) {
 fn copied(old: c_int, new: c_int) -> c_int {
     if new >= 0 {
         table::copy(old, new);
+    }
+    if (0..=libc::STDERR_FILENO).contains(&new) {
+        // The C library itself reads and writes these descriptors.
+        leaving::leave(new, Reason::Stream, format_args!("descriptor {new}"));
     }
     new
 }
@@ -135,12 +143,32 @@ pub unsafe extern "C" fn fcntl64(fd: c_int, command: c_int, argument: usize) -> 
     unsafe { fcntl(fd, command, argument) }
 }
 
-/// ioctl(2): FIONBIO and FIONREAD.
+/// From the kernel's `sockios.h`: asks for the number of bytes that are not sent yet.
+const SIOCOUTQNSD: c_ulong = 0x894b;
+
+/// ioctl(2): handles FIONBIO, and requests for the number of unread, unacknowledged or unsent bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_void) -> c_int {
+    let socket = table::socket(fd);
+    if let libc::TIOCOUTQ | SIOCOUTQNSD = request
+        && let Some(told) = socket.as_ref().and_then(|it| options::told(it))
+    {
+        if let Err(errno) = pointers::check(argument.cast::<c_int>()) {
+            return give!(Err(errno));
+        }
+        let not_sent = told.unsent + told.info.not_sent as usize;
+        let count = match request {
+            SIOCOUTQNSD => not_sent,
+            _ => told.unsent + told.unacknowledged,
+        };
+        let count = c_int::try_from(count).unwrap_or(c_int::MAX);
+        // SAFETY: the argument points to an integer, by the manual page.
+        unsafe { argument.cast::<c_int>().write_unaligned(count) };
+        return 0;
+    }
     // SAFETY: the kernel checks everything itself.
     let result = unsafe { call!(SYS_ioctl, fd, request, argument) as c_int };
-    let Some(socket) = table::socket(fd) else {
+    let Some(socket) = socket else {
         return result;
     };
     match request {
@@ -150,8 +178,18 @@ pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_voi
             set_nonblocking(fd, &socket, on);
             result
         }
+        libc::TIOCOUTQ | SIOCOUTQNSD if result == 0 => {
+            let kept = socket
+                .stream()
+                .map_or(0, |stream| stream.kept_from_kernel());
+            // SAFETY: the kernel has written the integer.
+            unsafe { *argument.cast::<c_int>() += kept as c_int };
+            result
+        }
         libc::FIONREAD => match socket.stream().filter(|stream| !stream.is_direct()) {
-            Some(_) if argument.is_null() => give!(Err(libc::EFAULT)),
+            Some(_) if pointers::check(argument.cast::<c_int>()).is_err() => {
+                give!(Err(libc::EFAULT))
+            }
             Some(stream) => {
                 let unread = c_int::try_from(stream.readiness().unread);
                 // SAFETY: the argument points to an integer, by the manual page.

@@ -3,6 +3,7 @@
 use super::{give, parts, without_urgent};
 use crate::controls::Controls;
 use crate::description::Side;
+use crate::pointers;
 use crate::sys::{Errno, call};
 use crate::table;
 use crate::timestamping;
@@ -32,7 +33,11 @@ fn one(buffer: *mut c_void, len: size_t) -> [iovec; 1] {
 /// read(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn read(fd: c_int, buffer: *mut c_void, len: size_t) -> ssize_t {
-    // SAFETY: by the manual page, and the kernel checks everything itself.
+    if len == 0 && table::socket(fd).is_some() {
+        // Unlike recv(2), read(2) of no bytes never waits.
+        return 0;
+    }
+    // SAFETY: valid by the manual page, and the kernel checks everything itself.
     unsafe {
         match receive(fd, &one(buffer, len), 0) {
             Some(received) => give!(received),
@@ -49,8 +54,11 @@ pub unsafe extern "C" fn readv(fd: c_int, buffers: *const iovec, count: c_int) -
         if table::socket(fd).is_none() {
             return call!(SYS_readv, fd, buffers, count) as ssize_t;
         }
-        let parts = parts(buffers, count as usize);
-        give!(parts.and_then(|parts| receive(fd, parts, 0).unwrap_or(Err(libc::EBADF))))
+        let parts = parts(buffers, count as usize, libc::EINVAL);
+        give!(parts.and_then(|parts| match pointers::len_of(parts) {
+            0 => Ok(0),
+            _ => receive(fd, parts, 0).unwrap_or(Err(libc::EBADF)),
+        }))
     }
 }
 
@@ -81,29 +89,44 @@ pub unsafe extern "C" fn recvfrom(
     unsafe {
         match receive(fd, &one(buffer, len), flags) {
             Some(received) => {
-                if !from.is_null() && !from_len.is_null() {
-                    *from_len = 0;
-                }
-                give!(received)
+                let told = match received.is_ok() && !from.is_null() {
+                    true => tell_nobody(from_len),
+                    false => Ok(()),
+                };
+                give!(received.and_then(|len| told.map(|()| len)))
             }
             None => call!(SYS_recvfrom, fd, buffer, len, flags, from, from_len) as ssize_t,
         }
     }
 }
 
-/// One message of a connection of the adapter's.
-unsafe fn receive_message(fd: c_int, message: &mut msghdr, flags: c_int) -> Result<usize, Errno> {
+/// Sets the length of the sender's address to zero, as the kernel does for a connection.
+unsafe fn tell_nobody(len: *mut socklen_t) -> Result<(), Errno> {
+    pointers::check(len)?;
+    // SAFETY: valid by the manual page of recvfrom(2).
+    let room = unsafe { len.replace(0) };
+    match room.cast_signed() < 0 {
+        true => Err(libc::EINVAL),
+        false => Ok(()),
+    }
+}
+
+/// Receives one message from a connection that this library handles.
+unsafe fn receive_message(fd: c_int, message: *mut msghdr, flags: c_int) -> Result<usize, Errno> {
     let socket = table::socket(fd).ok_or(libc::EBADF)?;
+    pointers::check(message)?;
+    // SAFETY: valid by the manual pages of the callers.
+    let message = unsafe { &mut *message };
     message.msg_namelen = 0;
     if flags & libc::MSG_ERRQUEUE != 0 {
         // SAFETY: valid by the manual pages of the callers.
         return unsafe { timestamping::receive_report(&socket, message) };
     }
     // SAFETY: as above.
-    let parts = unsafe { parts(message.msg_iov, message.msg_iovlen) }?;
+    let parts = unsafe { parts(message.msg_iov, message.msg_iovlen, libc::EMSGSIZE) }?;
     // SAFETY: as above.
     let received = unsafe { receive(fd, parts, flags) }.unwrap_or(Err(libc::EBADF))?;
-    message.msg_flags = 0;
+    message.msg_flags = flags & libc::MSG_CMSG_CLOEXEC;
     // SAFETY: as above.
     let mut controls = unsafe { Controls::new(message) };
     if received > 0 {
@@ -122,7 +145,7 @@ pub unsafe extern "C" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) 
             Ok(None) => return call!(SYS_recvmsg, fd, message, flags) as ssize_t,
             Err(errno) => return give!(Err(errno)),
         }
-        give!(receive_message(fd, &mut *message, flags))
+        give!(receive_message(fd, message, flags))
     }
 }
 
@@ -144,7 +167,7 @@ pub unsafe extern "C" fn recvmmsg(
         let start = Instant::now();
         let mut received = 0;
         while received < count as usize {
-            let message = &mut *messages.add(received);
+            let message = messages.wrapping_add(received);
             let is_late = matches!(limit, Ok(Some(limit)) if start.elapsed() >= limit);
             let for_one = flags & libc::MSG_WAITFORONE != 0;
             let dont_wait = received > 0 && (for_one || is_late);
@@ -153,13 +176,14 @@ pub unsafe extern "C" fn recvmmsg(
             } else {
                 flags
             };
-            match receive_message(fd, &mut message.msg_hdr, flags & !libc::MSG_WAITFORONE) {
-                Ok(len) => message.msg_len = len as c_uint,
+            let header = message.cast::<msghdr>();
+            match receive_message(fd, header, flags & !libc::MSG_WAITFORONE) {
+                Ok(len) => (*message).msg_len = len as c_uint,
                 Err(errno) if received == 0 => return give!(Err(errno)),
                 Err(_) => break,
             }
             received += 1;
-            if message.msg_len == 0 {
+            if (*message).msg_len == 0 {
                 break;
             }
         }

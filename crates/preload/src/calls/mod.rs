@@ -10,6 +10,7 @@ mod input;
 mod numbered;
 mod output;
 mod sockets;
+mod starting;
 mod threading;
 mod waiting;
 
@@ -17,10 +18,13 @@ pub use sockets::{family, timeout};
 pub use waiting::set_of;
 
 use crate::description::Description;
+use crate::leaving;
+use crate::pointers;
 use crate::reason::Reason;
 use crate::sys::Errno;
 use crate::table::{self, Found};
 use libc::{c_int, iovec, timespec};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Maximum number of parts of one readv or writev (UIO_MAXIOV).
@@ -35,10 +39,11 @@ fn without_urgent(
 ) -> Result<Option<Found<Description>>, Errno> {
     let socket = table::socket(fd);
     match socket {
-        Some(ours) if flags & libc::MSG_OOB != 0 => {
-            Reason::Urgent.count(format_args!("descriptor {fd}"));
-            match ours.give_back() {
+        Some(_) if flags & libc::MSG_OOB != 0 => {
+            match leaving::leave(fd, Reason::Urgent, format_args!("descriptor {fd}")) {
                 true => Ok(None),
+                // A send on a lost connection fails with or without urgent data.
+                false if refusal == libc::EOPNOTSUPP && is_lost(socket.as_deref()) => Ok(socket),
                 false => Err(refusal),
             }
         }
@@ -46,17 +51,31 @@ fn without_urgent(
     }
 }
 
-/// The parts of a scattered buffer.
+fn is_lost(socket: Option<&Arc<Description>>) -> bool {
+    let stream = socket.and_then(|socket| socket.stream());
+    stream.is_some_and(|stream| stream.readiness().failed)
+}
+
+/// Returns the parts of a scattered buffer; `too_many` is the error for more than the maximum.
 ///
 /// # Safety
-/// `parts` is good for `count` parts.
-unsafe fn parts<'a>(parts: *const iovec, count: usize) -> Result<&'a [iovec], c_int> {
+/// `parts` is valid for `count` parts, or [bad](pointers::is_bad).
+unsafe fn parts<'a>(
+    parts: *const iovec,
+    count: usize,
+    too_many: Errno,
+) -> Result<&'a [iovec], Errno> {
     match count {
-        0 => Ok(&[]),
-        _ if count > MOST_PARTS => Err(libc::EINVAL),
-        _ if parts.is_null() => Err(libc::EFAULT),
-        // SAFETY: by this function's contract.
-        _ => Ok(unsafe { std::slice::from_raw_parts(parts, count) }),
+        0 => return Ok(&[]),
+        _ if count > MOST_PARTS => return Err(too_many),
+        _ if pointers::is_bad(parts, count * size_of::<iovec>()) => return Err(libc::EFAULT),
+        _ => {}
+    }
+    // SAFETY: by this function's contract.
+    let parts = unsafe { std::slice::from_raw_parts(parts, count) };
+    match parts.iter().any(|part| part.iov_len.cast_signed() < 0) {
+        true => Err(libc::EINVAL),
+        false => Ok(parts),
     }
 }
 
@@ -71,7 +90,7 @@ fn milliseconds(timeout: c_int) -> Option<Duration> {
 /// `timeout` is null, valid, or [bad](pointers::is_bad).
 unsafe fn duration(timeout: *const timespec) -> Result<Option<Duration>, c_int> {
     // SAFETY: by this function's contract.
-    let Some(timeout) = (unsafe { timeout.as_ref() }) else {
+    let Some(timeout) = unsafe { pointers::read(timeout) }? else {
         return Ok(None);
     };
     match (

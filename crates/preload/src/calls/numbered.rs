@@ -23,6 +23,12 @@ pub unsafe extern "C" fn syscall(
     unsafe {
         match number {
             libc::SYS_close => close(a as c_int).into(),
+            // This creates a process, not a thread.
+            libc::SYS_clone if a & c_long::from(libc::CLONE_VM) == 0 => {
+                session::forking(|| sys::syscall()(number, a, b, c, d, e, f))
+            }
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_fork => session::forking(|| sys::syscall()(number, a, b, c, d, e, f)),
             libc::SYS_io_uring_setup if session::has_adapter() => {
                 Reason::Rings.count("io_uring_setup");
                 give!(Err(libc::ENOSYS))

@@ -2,6 +2,8 @@
 
 use super::{give, parts, without_urgent};
 use crate::description::Side;
+use crate::leaving;
+use crate::pointers;
 use crate::reason::Reason;
 use crate::sys::{Errno, call};
 use crate::table;
@@ -56,8 +58,11 @@ pub unsafe extern "C" fn writev(fd: c_int, data: *const iovec, count: c_int) -> 
         if table::socket(fd).is_none() {
             return call!(SYS_writev, fd, data, count) as ssize_t;
         }
-        let parts = parts(data, count as usize);
-        give!(parts.and_then(|parts| transmit(fd, parts, 0, None).unwrap_or(Err(libc::EBADF))))
+        let parts = parts(data, count as usize, libc::EINVAL);
+        give!(parts.and_then(|parts| match pointers::len_of(parts) {
+            0 => Ok(0),
+            _ => transmit(fd, parts, 0, None).unwrap_or(Err(libc::EBADF)),
+        }))
     }
 }
 
@@ -106,13 +111,8 @@ unsafe fn passes_ours(message: &msghdr) -> bool {
                     .cmsg_len
                     .saturating_sub(data.byte_offset_from_unsigned(header));
                 let mut fds = (0..len / size_of::<c_int>()).map(|at| data.add(at).read_unaligned());
-                // One in the kernel stays there from now on.
-                let stays = |fd| match table::socket(fd).as_ref().and_then(|it| it.stream()) {
-                    Some(stream) => stream.keep_in_kernel(),
-                    None => true,
-                };
-                if let Some(fd) = fds.find(|&fd| !stays(fd)) {
-                    Reason::Passed.count(format_args!("descriptor {fd}"));
+                let about = |fd| format!("descriptor {fd}");
+                if fds.any(|fd| !leaving::leave(fd, Reason::Passed, about(fd))) {
                     return true;
                 }
             }
@@ -120,6 +120,11 @@ unsafe fn passes_ours(message: &msghdr) -> bool {
         }
         false
     }
+}
+
+/// Returns whether the message has readable control data.
+fn has_controls(message: &msghdr) -> bool {
+    message.msg_controllen > 0 && !pointers::is_bad(message.msg_control, message.msg_controllen)
 }
 
 /// sendmsg(2).
@@ -132,19 +137,26 @@ pub unsafe extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int
             Err(errno) => return give!(Err(errno)),
         };
         if is_kernels {
-            let controls = message
-                .as_ref()
-                .filter(|message| !message.msg_control.is_null());
-            if controls.is_some_and(|message| passes_ours(message)) {
+            if pointers::check(message).is_ok() && has_controls(&*message) && passes_ours(&*message)
+            {
                 return give!(Err(libc::EOPNOTSUPP));
             }
             return call!(SYS_sendmsg, fd, message, flags) as ssize_t;
         }
-        let asks = match timestamping::asked_by(&*message) {
+        if let Err(errno) = pointers::check(message) {
+            return give!(Err(errno));
+        }
+        let message = &*message;
+        let asks = match has_controls(message) {
+            true => timestamping::asked_by(message),
+            false if message.msg_control.is_null() || message.msg_controllen == 0 => Ok(None),
+            false => Err(libc::EFAULT),
+        };
+        let asks = match asks {
             Ok(asks) => asks,
             Err(errno) => return give!(Err(errno)),
         };
-        let parts = parts((*message).msg_iov, (*message).msg_iovlen);
+        let parts = parts(message.msg_iov, message.msg_iovlen, libc::EMSGSIZE);
         give!(parts.and_then(|parts| {
             let sent = transmit(fd, parts, flags, asks);
             sent.unwrap_or(Err(libc::EBADF))
@@ -166,12 +178,12 @@ pub unsafe extern "C" fn sendmmsg(
             return call!(SYS_sendmmsg, fd, messages, count, flags) as c_int;
         }
         for sent in 0..count as usize {
-            let message = &mut *messages.add(sent);
-            let len = sendmsg(fd, &raw const message.msg_hdr, flags);
+            let message = messages.wrapping_add(sent);
+            let len = sendmsg(fd, message.cast(), flags);
             if len < 0 {
                 return if sent == 0 { -1 } else { sent as c_int };
             }
-            message.msg_len = len as c_uint;
+            (*message).msg_len = len as c_uint;
         }
         count as c_int
     }
@@ -190,6 +202,11 @@ pub unsafe extern "C" fn sendfile64(
         let Some(socket) = table::socket(to) else {
             return call!(SYS_sendfile, to, from, offset, count) as ssize_t;
         };
+        if !offset.is_null()
+            && let Err(errno) = pointers::check(offset)
+        {
+            return give!(Err(errno));
+        }
         let call = Call::new(to, &socket, Side::Write, 0);
         give!(call.and_then(|call| call.send_file(from, offset.as_mut(), count)))
     }
@@ -217,9 +234,9 @@ pub unsafe extern "C" fn splice(
     len: size_t,
     flags: c_uint,
 ) -> ssize_t {
-    let is_ours = |fd| table::socket(fd).is_some_and(|socket| socket.stream().is_some());
-    if is_ours(from) || is_ours(to) {
-        Reason::Spliced.count(format_args!("from descriptor {from} to {to}"));
+    let about = format_args!("from descriptor {from} to {to}");
+    let leave = |fd| leaving::leave(fd, Reason::Spliced, about);
+    if !leave(from) || !leave(to) {
         return give!(Err(libc::EINVAL));
     }
     // SAFETY: the kernel checks everything itself.

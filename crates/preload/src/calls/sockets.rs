@@ -4,14 +4,18 @@ use super::give;
 use crate::address;
 use crate::description::{Description, Side};
 use crate::handoff::{self, Origin};
+use crate::leaving;
 use crate::listener::Listener;
 use crate::options;
+use crate::pointers;
 use crate::reason::Reason;
 use crate::session;
 use crate::signals;
 use crate::sys::{self, Errno, call, errno_of, outcome};
 use crate::table::{self, Entry};
+use crate::tcp_info;
 use crate::timestamping;
+use crate::unconnected;
 use baton_sockets::{TcpListener, TcpStream, Watched};
 use libc::{c_int, c_void, sockaddr, socklen_t};
 use rustix::event::{PollFd, PollFlags};
@@ -20,7 +24,7 @@ use smallvec::SmallVec;
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Returns the address family of a TCP socket, or `None` if the descriptor is no TCP socket.
@@ -33,6 +37,9 @@ pub fn family(fd: c_int) -> Option<c_int> {
 /// bind(2). Binds to an address of the adapter even if the kernel does not have the address.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bind(fd: c_int, at: *const sockaddr, len: socklen_t) -> c_int {
+    if is_connection(fd) {
+        return give!(Err(libc::EINVAL));
+    }
     // SAFETY: the kernel checks everything itself.
     let bind = || unsafe { outcome(call!(SYS_bind, fd, at, len)) };
     let result = bind();
@@ -60,7 +67,13 @@ pub unsafe extern "C" fn bind(fd: c_int, at: *const sockaddr, len: socklen_t) ->
     give!(bind())
 }
 
-/// Whether the adapter can listen there: it says so of nothing but its own addresses.
+/// Returns whether this is a connection of this library. While it is away, its kernel socket is unconnected and could be used for another
+/// one.
+fn is_connection(fd: c_int) -> bool {
+    table::socket(fd).is_some_and(|socket| socket.stream().is_some())
+}
+
+/// Returns whether the adapter can listen at this address, which is true only for its own addresses.
 fn is_adapters(address: SocketAddr) -> bool {
     let _hold = signals::hold();
     session::prepare();
@@ -72,6 +85,9 @@ fn is_adapters(address: SocketAddr) -> bool {
 /// for connections.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn listen(fd: c_int, backlog: c_int) -> c_int {
+    if is_connection(fd) {
+        return give!(Err(libc::EINVAL));
+    }
     // SAFETY: the kernel checks everything itself.
     let result = unsafe { call!(SYS_listen, fd, backlog) as c_int };
     if result != 0 || fd < 0 {
@@ -134,23 +150,40 @@ pub fn timeout(fd: c_int, name: c_int) -> Option<Duration> {
     (got == 0 && !time.is_zero()).then_some(time)
 }
 
+type Accept4 = unsafe extern "C-unwind" fn(c_int, *mut sockaddr, *mut socklen_t, c_int) -> c_int;
+
+/// Returns the C library's accept4(2). Unlike the system call, it ends by unwinding when its thread is cancelled (pthreads(7)).
+fn next_accept4() -> Accept4 {
+    static REAL: AtomicUsize = AtomicUsize::new(0);
+    let real = sys::next(&REAL, c"accept4");
+    // SAFETY: the C library's function of this name has this type.
+    unsafe { std::mem::transmute::<usize, Accept4>(real) }
+}
+
 /// accept(2).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn accept(fd: c_int, peer: *mut sockaddr, len: *mut socklen_t) -> c_int {
-    // SAFETY: by the manual page.
+pub unsafe extern "C-unwind" fn accept(
+    fd: c_int,
+    peer: *mut sockaddr,
+    len: *mut socklen_t,
+) -> c_int {
+    // SAFETY: valid by the manual page.
     unsafe { accept4(fd, peer, len, 0) }
 }
 
 /// accept4(2): accepts a connection from the adapter, or else from the kernel.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn accept4(
+pub unsafe extern "C-unwind" fn accept4(
     fd: c_int,
     peer: *mut sockaddr,
     len: *mut socklen_t,
     flags: c_int,
 ) -> c_int {
     // SAFETY: the kernel checks everything itself.
-    let accept = || unsafe { outcome(call!(SYS_accept4, fd, peer, len, flags)) };
+    let accept = || unsafe { outcome(next_accept4()(fd, peer, len, flags).into()) };
+    if is_connection(fd) {
+        return give!(Err(libc::EINVAL));
+    }
     let socket = table::socket(fd);
     let Some((socket, listener)) = socket.and_then(|s| s.as_listener().map(|l| (s, l))) else {
         if session::begins_in_kernel() {
@@ -206,9 +239,14 @@ unsafe fn accept_in_kernel(
             false => (peer, len),
         };
         let given = if is_wanted { *len } else { room };
-        let accepted = outcome(call!(SYS_accept4, fd, at, len, flags))?;
+        let accepted = outcome(next_accept4()(fd, at, len, flags).into())?;
         let from = address::read(at.cast(), given.min(*len));
         let takes_part = matches!(table::find(fd), Some(Entry::Listening));
+        if let Some(Entry::KernelOnly(reason)) = table::find(fd) {
+            reason.count(format_args!("accepted at descriptor {fd}"));
+            table::remove(accepted as c_int);
+            return Ok(accepted);
+        }
         let origin = Origin::Accepted(from, takes_part);
         handoff::begin(accepted as c_int, flags & libc::SOCK_NONBLOCK != 0, origin);
         Ok(accepted)
@@ -290,17 +328,34 @@ pub unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
         // SAFETY: the kernel checks everything itself.
         return unsafe { call!(SYS_shutdown, fd, how) as c_int };
     };
+    let number = how;
     let how = match how {
         libc::SHUT_RD => Shutdown::Read,
         libc::SHUT_WR => Shutdown::Write,
         libc::SHUT_RDWR => Shutdown::Both,
         _ => return give!(Err(libc::EINVAL)),
     };
+    if session::begins_in_kernel()
+        && ends_both(stream, how)
+        && leaving::leave(fd, Reason::ShutDown, format_args!("descriptor {fd}"))
+    {
+        // SAFETY: this takes no pointers.
+        return unsafe { call!(SYS_shutdown, fd, number) as c_int };
+    }
     let done = stream.shutdown(how);
     give!(done.map(|()| 0).map_err(|error| errno_of(&error)))
 }
 
-/// One end of a connection, told as the system calls tell it; none: the kernel does.
+/// Returns whether this call leaves both directions shut down. The kernel then answers arriving data with a reset.
+fn ends_both(stream: &TcpStream, how: Shutdown) -> bool {
+    match how {
+        Shutdown::Both => true,
+        Shutdown::Read => stream.readiness().shut,
+        Shutdown::Write => stream.is_shut_for_reading(),
+    }
+}
+
+/// Writes the address of one end of a connection for a caller; `None` leaves the call to the kernel.
 unsafe fn name(
     fd: c_int,
     which: impl Fn(&TcpStream) -> std::io::Result<SocketAddr>,
@@ -329,16 +384,31 @@ pub unsafe extern "C" fn getsockname(fd: c_int, to: *mut sockaddr, len: *mut soc
 /// getpeername(2). Before the connection is open, and after it is lost, it has no peer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn getpeername(fd: c_int, to: *mut sockaddr, len: *mut socklen_t) -> c_int {
-    let peer = |stream: &TcpStream| match !stream.is_direct() && stream.readiness().opening {
-        true => Err(ErrorKind::NotConnected.into()),
-        false => stream.peer_addr(),
-    };
-    // SAFETY: by the manual page, and the kernel checks everything itself.
-    unsafe {
-        match name(fd, peer, to, len) {
-            Some(given) => give!(given),
-            None => call!(SYS_getpeername, fd, to, len) as c_int,
+    let has_peer = |stream: &TcpStream| {
+        stream.is_direct() || {
+            let now = stream.readiness();
+            !now.opening && !now.failed
         }
+    };
+    let peer = |stream: &TcpStream| match has_peer(stream) {
+        true => stream.peer_addr(),
+        false => Err(ErrorKind::NotConnected.into()),
+    };
+    // SAFETY: the kernel checks everything itself.
+    let ask = || outcome(unsafe { call!(SYS_getpeername, fd, to, len) });
+    let socket = table::socket(fd);
+    let direct = socket.as_ref().and_then(|socket| socket.stream());
+    if let Some(told) = direct.and_then(|stream| stream.directly(ask)) {
+        return give!(told);
+    }
+    // The kernel knows a connection that is in the kernel or has ended there.
+    if direct.is_some_and(|stream| !stream.is_away()) {
+        return give!(ask());
+    }
+    // SAFETY: valid by the manual page.
+    match unsafe { name(fd, peer, to, len) } {
+        Some(given) => give!(given),
+        None => give!(ask()),
     }
 }
 
@@ -359,26 +429,34 @@ pub unsafe extern "C" fn setsockopt(
     if let Some(done) = done {
         return give!(done);
     }
-    // SAFETY: by the manual page.
-    if unsafe { options::asks_for_times(level, option, value, len) } {
-        if let Some(ours) = socket.as_ref().filter(|it| it.stream().is_some()) {
-            Reason::Timestamping.count(format_args!("descriptor {fd}"));
-            if !ours.give_back() {
-                return give!(Err(libc::EOPNOTSUPP));
-            }
-            socket = None;
+    // SAFETY: valid by the manual page.
+    let needs_kernel = session::begins_in_kernel()
+        && unsafe { options::needs_kernel(fd, level, option, value, len) };
+    let needs_kernel = needs_kernel.then(|| options::reason(level, option));
+    if let Some(reason) = needs_kernel {
+        let about = format_args!("descriptor {fd}, option {option} of level {level}");
+        if !leaving::leave(fd, reason, about) {
+            // On an ended connection the option has no effect, so the kernel's answer stands.
+            let is_over = socket
+                .as_ref()
+                .and_then(|it| it.stream())
+                .is_none_or(TcpStream::is_over);
+            // SAFETY: the kernel checks everything itself.
+            let done = unsafe { outcome(call!(SYS_setsockopt, fd, level, option, value, len)) };
+            return give!(done.and_then(|done| if is_over {
+                Ok(done)
+            } else {
+                Err(libc::EOPNOTSUPP)
+            }));
         }
-        if socket.is_none() {
-            table::remove_listening(fd);
-        }
+        socket = None;
     }
     let is_here = socket
         .as_ref()
         .is_some_and(|socket| options::is_here(socket, level, option));
     let result = match is_here {
-        true if value.is_null() || (len as usize) < size_of::<c_int>() => {
-            return give!(Err(libc::EINVAL));
-        }
+        true if (len as usize) < size_of::<c_int>() => return give!(Err(libc::EINVAL)),
+        true if pointers::check(value.cast::<c_int>()).is_err() => return give!(Err(libc::EFAULT)),
         true => 0,
         false => {
             let _descriptors = socket.as_ref().map(|socket| socket.descriptors.list());
@@ -386,6 +464,10 @@ pub unsafe extern "C" fn setsockopt(
             unsafe { call!(SYS_setsockopt, fd, level, option, value, len) as c_int }
         }
     };
+    if let Some(reason) = needs_kernel.filter(|_| result == 0 && is_to_be_connected(fd)) {
+        session::prepare();
+        table::set(fd, Entry::KernelOnly(reason));
+    }
     if result == 0
         && let Some(socket) = socket
     {
@@ -393,6 +475,12 @@ pub unsafe extern "C" fn setsockopt(
         unsafe { options::set(fd, &socket, level, option, value, len) };
     }
     result
+}
+
+/// Returns whether a kernel socket can still produce connections.
+fn is_to_be_connected(fd: c_int) -> bool {
+    let is_listening = matches!(table::find(fd), Some(Entry::Listening));
+    is_listening || family(fd).is_some() && unconnected::is_unconnected(fd)
 }
 
 /// getsockopt(2).
@@ -405,20 +493,31 @@ pub unsafe extern "C" fn getsockopt(
     len: *mut socklen_t,
 ) -> c_int {
     let socket = table::socket(fd);
+    if (level, option) == (libc::IPPROTO_TCP, libc::TCP_INFO)
+        && let Some(told) = socket.as_ref().and_then(|it| options::told(it))
+    {
+        // SAFETY: valid by the manual page.
+        return give!(unsafe { tcp_info::give(fd, &told, value, len) });
+    }
     let told = socket.and_then(|socket| options::get(&socket, level, option));
     // SAFETY: valid by the manual page, and the kernel checks everything itself.
     unsafe {
         let Some(told) = told else {
             return call!(SYS_getsockopt, fd, level, option, value, len) as c_int;
         };
-        if value.is_null() || len.is_null() {
+        if let Err(errno) = pointers::check(len) {
+            return give!(Err(errno));
+        }
+        let Ok(room) = usize::try_from((*len).cast_signed()) else {
+            return give!(Err(libc::EINVAL));
+        };
+        let told = told.to_ne_bytes();
+        let given = room.min(told.len());
+        if pointers::is_bad(value, given) {
             return give!(Err(libc::EFAULT));
         }
-        if (*len as usize) < size_of::<c_int>() {
-            return give!(Err(libc::EINVAL));
-        }
-        value.cast::<c_int>().write_unaligned(told);
-        *len = size_of::<c_int>() as socklen_t;
+        std::ptr::copy_nonoverlapping(told.as_ptr(), value.cast(), given);
+        *len = given as socklen_t;
         0
     }
 }

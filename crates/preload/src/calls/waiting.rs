@@ -2,9 +2,10 @@
 
 use super::{duration, give, milliseconds};
 use crate::epoll::{EpollSet, new_set};
+use crate::pointers;
 use crate::polling;
 use crate::signals::SET_BYTES;
-use crate::sys::{Errno, call};
+use crate::sys::{Errno, call, outcome};
 use crate::table::{self, Found};
 use crate::{session, threads, unconnected};
 use libc::{c_int, epoll_event, fd_set, nfds_t, pollfd, sigset_t, size_t, timespec, timeval};
@@ -23,9 +24,10 @@ pub unsafe extern "C" fn epoll_ctl(
     let Some(socket) = table::socket(fd).filter(|socket| !socket.is_kernels()) else {
         let result = kernel();
         if result == 0 {
-            // SAFETY: null or an event, by the manual page.
-            let event = unsafe { event.as_ref() }.copied();
+            // SAFETY: the pointer is null or points to an event, by the manual page.
+            let event = unsafe { pointers::read(event) }.unwrap_or(None);
             unconnected::note(instance, operation, fd, event);
+            nest(instance, operation, fd);
         }
         return result;
     };
@@ -38,12 +40,41 @@ pub unsafe extern "C" fn epoll_ctl(
             return result;
         }
     }
-    // SAFETY: null or an event, by the manual page.
-    let event = unsafe { event.as_ref() }.copied();
+    // SAFETY: the pointer is null or points to an event, by the manual page.
+    let event = unsafe { pointers::read(event) }.unwrap_or(None);
+    if event.is_none() && operation != libc::EPOLL_CTL_DEL {
+        return give!(Err(libc::EFAULT));
+    }
     give!(set.control(operation, fd, &socket, event))
 }
 
-/// The set behind an epoll instance, made now if there is none. None without an adapter.
+/// Records that the kernel has carried out this epoll_ctl(2), whose descriptor may be an epoll instance.
+fn nest(outer: c_int, operation: c_int, fd: c_int) {
+    match operation {
+        libc::EPOLL_CTL_ADD if session::has_adapter() => {
+            let is_set = table::epoll(fd).is_some() || is_instance(fd, outer);
+            if let Some((outer, inner)) = is_set.then(|| set_of(outer).zip(set_of(fd))).flatten() {
+                outer.add_inner(fd, &inner);
+            }
+        }
+        libc::EPOLL_CTL_DEL => {
+            if let Some(outer) = table::epoll(outer) {
+                outer.remove_inner(fd);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Returns whether the descriptor is an epoll instance: deleting `other`, which is not one of its members, then fails with ENOENT.
+fn is_instance(fd: c_int, other: c_int) -> bool {
+    let nothing = std::ptr::null_mut::<epoll_event>();
+    // SAFETY: the kernel ignores the event of a deletion.
+    let deleted = unsafe { call!(SYS_epoll_ctl, fd, libc::EPOLL_CTL_DEL, other, nothing) };
+    outcome(deleted) == Err(libc::ENOENT)
+}
+
+/// Returns the set behind an epoll instance, and creates it if there is none. Returns `None` without an adapter.
 pub fn set_of(instance: c_int) -> Option<Found<EpollSet>> {
     if let Some(set) = table::epoll(instance) {
         return Some(set);
@@ -134,7 +165,10 @@ unsafe fn wait(
     let Ok(most @ 1..) = usize::try_from(most) else {
         return Some(Err(libc::EINVAL));
     };
-    // SAFETY: by the manual page.
+    if pointers::is_bad(events, most.saturating_mul(size_of::<epoll_event>())) {
+        return Some(Err(libc::EFAULT));
+    }
+    // SAFETY: valid by the manual page.
     let events = unsafe { std::slice::from_raw_parts_mut(events, most) };
     // SAFETY: the pointer is null or points to a mask, by the manual page.
     Some(set.wait(instance, events, timeout, unsafe { mask.as_ref() }))
@@ -144,7 +178,9 @@ unsafe fn wait(
 unsafe fn polled<'a>(fds: *mut pollfd, count: nfds_t) -> &'a mut [pollfd] {
     match count {
         0 => &mut [],
-        // SAFETY: by the manual pages of the callers.
+        // The kernel will fail with EFAULT.
+        _ if pointers::is_bad(fds, (count as usize).saturating_mul(size_of::<pollfd>())) => &mut [],
+        // SAFETY: valid by the manual pages of the callers.
         _ => unsafe { std::slice::from_raw_parts_mut(fds, count as usize) },
     }
 }
@@ -232,11 +268,14 @@ pub unsafe extern "C" fn select(
     except: *mut fd_set,
     timeout: *mut timeval,
 ) -> c_int {
-    // SAFETY: by the manual page.
-    let limit = unsafe { timeout.as_ref() }.map(|time| timespec {
-        tv_sec: time.tv_sec,
-        tv_nsec: time.tv_usec * 1000,
-    });
+    // SAFETY: valid by the manual page.
+    let limit = match unsafe { pointers::read(timeout) } {
+        Ok(time) => time.map(|time| timespec {
+            tv_sec: time.tv_sec,
+            tv_nsec: time.tv_usec.saturating_mul(1000),
+        }),
+        Err(errno) => return give!(Err(errno)),
+    };
     let start = std::time::Instant::now();
     let place = limit.as_ref().map_or(std::ptr::null(), |limit| limit);
     // SAFETY: valid by the manual page.
@@ -265,6 +304,11 @@ pub unsafe extern "C" fn pselect(
 ) -> c_int {
     // SAFETY: valid by the manual page, and the kernel checks everything itself.
     unsafe {
+        let bytes = (count.max(0) as usize).div_ceil(64) * 8;
+        let is_bad = |set: *mut fd_set| !set.is_null() && pointers::is_bad(set, bytes);
+        if [read, write, except].into_iter().any(is_bad) {
+            return give!(Err(libc::EFAULT));
+        }
         let mut sets = [
             words(read, count),
             words(write, count),

@@ -1,12 +1,12 @@
 //! The application's end of a connection to the broker.
 
-use super::Subscription;
 use super::messages::{
-    self, ADAPTER, COUNTERS, DONE, GIVE_BACK, KNOWS, Message, PLACES, POLICY, RECLAIM, RECOVER,
-    REFUSED, RESTORE_ALL, Recovery, TAKE,
+    self, ADAPTER, COUNTERS, DONE, GIVE_BACK, HISTORY, IS_LOOPBACK, KNOWS, Message, PLACES, POLICY,
+    RECLAIM, RECOVER, REFUSED, RESTORE_ALL, Recovery, TAKE, WAS_RESET, parts_of_returned, returned,
 };
+use super::{HistoryAnswer, HistoryQuery, Subscription};
 use crate::kernel::PlaceRow;
-use baton_host::SelectionConfig;
+use baton_host::{MoveReason, SelectionConfig};
 use baton_iolib::unix_socket;
 use baton_wire::Flow;
 use rustix::io::Errno;
@@ -33,6 +33,9 @@ pub enum BrokerError {
     /// The broker refuses, for this reason. The connection stays where it was.
     #[error("{0}")]
     Refused(String),
+    /// The peer has reset the connection in the meantime.
+    #[error("{0}")]
+    Reset(String),
     /// No broker listens.
     #[error("no broker is there: {0}")]
     Absent(io::Error),
@@ -48,7 +51,10 @@ pub struct ApplicationPlaces {
     pub pid: u32,
     /// One row for each connection.
     pub places: Vec<PlaceRow>,
-    /// Why it has not told them.
+    /// How often the application left a connection or a socket to the kernel for good, by reason.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub kept: BTreeMap<String, u64>,
+    /// Why the application has not reported its connections.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub silent: Option<String>,
 }
@@ -64,6 +70,8 @@ pub struct BrokerClient {
     is_other: bool,
     /// No broker appeared when the client waited for one.
     is_missed: bool,
+    /// Why the next connection moves.
+    why: MoveReason,
 }
 
 impl BrokerClient {
@@ -77,10 +85,26 @@ impl BrokerClient {
             stream: Some(connect(path)?),
             is_other: false,
             is_missed: false,
+            why: MoveReason::Unknown,
         })
     }
 
-    /// Has the broker ask this application.
+    /// Sets the reason of the next move, which the broker records.
+    pub fn set_why(&mut self, why: MoveReason) {
+        self.why = why;
+    }
+
+    /// Returns when and why connections moved: those of this user, or of all users for root and the user of the broker.
+    ///
+    /// # Errors
+    /// See [`BrokerError`].
+    pub fn history(&mut self, query: &HistoryQuery) -> Result<HistoryAnswer, BrokerError> {
+        let query = serde_json::to_vec(query).map_err(io::Error::from)?;
+        let text = self.ask(HISTORY, &query, None)?.body;
+        Ok(serde_json::from_slice(&text).map_err(io::Error::from)?)
+    }
+
+    /// Subscribes this application to the broker's questions.
     pub(crate) fn subscribe(&self) -> io::Result<Subscription> {
         Subscription::new(&self.path)
     }
@@ -124,7 +148,15 @@ impl BrokerClient {
         policy.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData).into())
     }
 
-    /// The process that is the adapter, if there is one.
+    /// Returns whether connections over the loopback interface are the ones that may move.
+    ///
+    /// # Errors
+    /// See [`BrokerError`].
+    pub fn is_loopback(&mut self) -> Result<bool, BrokerError> {
+        Ok(self.ask(IS_LOOPBACK, &[], None)?.body == b"true")
+    }
+
+    /// Returns the process ID of the adapter, if there is an adapter.
     ///
     /// # Errors
     /// See [`BrokerError`].
@@ -162,8 +194,11 @@ impl BrokerClient {
     ///
     /// # Errors
     /// See [`BrokerError`].
-    pub fn take(&mut self, socket: BorrowedFd<'_>) -> Result<Vec<u8>, BrokerError> {
-        Ok(self.ask(TAKE, &[], Some(socket))?.body)
+    pub fn take(&mut self, socket: BorrowedFd<'_>) -> Result<(Vec<u8>, Vec<u8>), BrokerError> {
+        let answer = self.ask(TAKE, &[], Some(socket))?.body;
+        let parts = parts_of_returned(&answer);
+        let (unread, state) = parts.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
+        Ok((unread.to_vec(), state.to_vec()))
     }
 
     /// Puts a connection with this state back into the kernel and returns its new socket.
@@ -171,7 +206,19 @@ impl BrokerClient {
     /// # Errors
     /// See [`BrokerError`]. The connection is lost then.
     pub fn give_back(&mut self, state: &[u8]) -> Result<OwnedFd, BrokerError> {
-        self.ask_for_socket(GIVE_BACK, state)
+        self.give_back_unread(&[], state)
+    }
+
+    /// Puts a connection back together with `unread`, data that was received before that state and not read.
+    ///
+    /// # Errors
+    /// See [`BrokerError`]. The connection is lost then.
+    pub fn give_back_unread(
+        &mut self,
+        unread: &[u8],
+        state: &[u8],
+    ) -> Result<OwnedFd, BrokerError> {
+        self.ask_for_socket(GIVE_BACK, &returned(unread, state))
     }
 
     /// Takes a connection back whose adapter disappeared during the handoff, provided that the adapter had not started to use it.
@@ -179,7 +226,7 @@ impl BrokerClient {
     /// # Errors
     /// See [`BrokerError`]. The connection is lost then.
     pub fn reclaim(&mut self, state: &[u8]) -> Result<OwnedFd, BrokerError> {
-        self.ask_for_socket(RECLAIM, state)
+        self.ask_for_socket(RECLAIM, &returned(&[], state))
     }
 
     /// Takes a connection back whose adapter is gone, in the state in which the adapter left it.
@@ -235,16 +282,21 @@ impl BrokerClient {
                 connect(&self.path).map_err(BrokerError::Absent)?
             }
         };
+        let why = match kind {
+            TAKE | GIVE_BACK => std::mem::take(&mut self.why).number(),
+            _ => 0,
+        };
+        let kind = messages::with_why(kind, why);
         messages::send(&stream, kind, body, socket.as_slice())?;
         let answer = messages::receive(&stream)?.ok_or(io::ErrorKind::UnexpectedEof);
         let answer = answer.map_err(io::Error::from)?;
         // Only a stream that has answered is used again.
         self.stream = Some(stream);
+        let text = || String::from_utf8_lossy(&answer.body).into_owned();
         match answer.kind {
             DONE => Ok(answer),
-            REFUSED => Err(BrokerError::Refused(
-                String::from_utf8_lossy(&answer.body).into_owned(),
-            )),
+            REFUSED => Err(BrokerError::Refused(text())),
+            WAS_RESET => Err(BrokerError::Reset(text())),
             _ => Err(io::Error::from(io::ErrorKind::InvalidData).into()),
         }
     }

@@ -15,9 +15,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// A connection leaves the kernel, if all that was sent on it is acknowledged. With its socket; the answer has its state.
-pub const TAKE: u32 = 1;
-/// A connection, whose state this is, comes back. The answer has its new socket.
+/// Takes a connection, whose socket comes with the request, out of the kernel if all sent data is acknowledged. The answer has the received
+/// data that was not read and the state without it, combined by [`returned`].
+pub const TAKE: u32 = 25;
+/// Puts a connection, encoded by [`returned`], back into the kernel. The answer has its new socket.
 pub const GIVE_BACK: u32 = 2;
 /// Asks for the policy that selects connections to hand off in applications without a policy of their own. The answer has its name.
 pub const POLICY: u32 = 5;
@@ -51,12 +52,19 @@ pub const ADOPT: u32 = 17;
 pub const TAKE_OVER: u32 = 18;
 /// Asks whether a connection, a flow as JSON, was taken out of the kernel for this application. The answer is `true` or `false`.
 pub const KNOWS: u32 = 19;
-/// How often each limit of the broker has acted. The answer is JSON: numbers by name.
+/// Asks when and why the connections moved that match a [`HistoryQuery`](super::HistoryQuery) as JSON. The answer is JSON:
+/// [`HistoryAnswer`](super::HistoryAnswer).
+pub const HISTORY: u32 = 23;
+/// Asks how often each limit of the broker took effect. The answer is JSON: numbers by name.
 pub const COUNTERS: u32 = 21;
-/// It is done.
+/// Asks whether the broker's interface is the loopback interface. The answer is `true` or `false`.
+pub const IS_LOOPBACK: u32 = 22;
+/// Answers that the request was carried out.
 pub const DONE: u32 = 3;
 /// Answers that the request was refused. The body is text that says why.
 pub const REFUSED: u32 = 4;
+/// Answers that the connection cannot come back because the peer has reset it meanwhile. The body is text.
+pub const WAS_RESET: u32 = 24;
 
 /// Maximum length of a broker's answer, in bytes.
 const LONGEST: usize = 64 << 20;
@@ -67,7 +75,12 @@ pub const MOST_SMALL_BYTES: usize = 4096;
 
 const HEADER_BYTES: usize = 8;
 
-/// Files that come with a message at most.
+/// Returns the first word of a header: the kind of the message in its lower half, the reason of a move in its upper half.
+pub(super) fn with_why(kind: u32, why: u16) -> u32 {
+    kind | u32::from(why) << 16
+}
+
+/// Maximum number of files with a message.
 const MOST_FILES: usize = 4;
 
 /// A message and its files.
@@ -75,6 +88,8 @@ const MOST_FILES: usize = 4;
 pub struct Message {
     /// One of the constants of this module.
     pub kind: u32,
+    /// In requests to move a connection, the reason: [`MoveReason::number`](baton_host::MoveReason::number).
+    pub why: u16,
     /// The bytes.
     pub body: Vec<u8>,
     /// The files.
@@ -88,7 +103,19 @@ impl Message {
     }
 }
 
-/// What an application knows of a connection that it had on an adapter which is gone.
+/// Returns the body of [`GIVE_BACK`]: the number of unread bytes, the bytes that the application has received and its program has not read,
+/// and the connection's state.
+pub fn returned(unread: &[u8], state: &[u8]) -> Vec<u8> {
+    [&(unread.len() as u32).to_le_bytes(), unread, state].concat()
+}
+
+/// Splits such a body into the unread bytes and the state. Returns `None` if the body is malformed.
+pub fn parts_of_returned(body: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (len, rest) = body.split_first_chunk()?;
+    rest.split_at_checked(u32::from_le_bytes(*len) as usize)
+}
+
+/// What an application knows of a connection whose adapter is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recovery {
     /// The connection.
@@ -317,7 +344,7 @@ impl Incoming {
         });
         let len = len as usize;
         if !self.is_announced {
-            let most = most(kind);
+            let most = most(kind & 0xffff);
             if self.files.len() > most.files {
                 return Err(Excess::Files { most: most.files }.into());
             }
@@ -330,6 +357,7 @@ impl Incoming {
         }
         // Announcing a large length costs little: memory beyond that of a short message is reserved only as the bytes arrive.
         let left = len - self.body.len();
+        self.body.reserve(left.min(MOST_SMALL_BYTES));
         if left > 0
             && let Err(error) = stream.take(left as u64).read_to_end(&mut self.body)
         {
@@ -339,7 +367,13 @@ impl Incoming {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         let Self { body, files, .. } = std::mem::take(self);
-        Ok(Progress::Whole(Message { kind, body, files }))
+        let (kind, why) = (kind & 0xffff, (kind >> 16) as u16);
+        Ok(Progress::Whole(Message {
+            kind,
+            why,
+            body,
+            files,
+        }))
     }
 
     /// Reads the first bytes together with the files.

@@ -2,8 +2,10 @@
 //! application's connections are.
 
 mod client;
+mod history;
 pub mod messages;
 mod subscription;
 
 pub use client::{ApplicationPlaces, BrokerClient, BrokerError};
+pub use history::{ConnectionHistory, Destination, HistoryAnswer, HistoryQuery, MoveRow};
 pub(crate) use subscription::Subscription;

@@ -1,7 +1,7 @@
 //! The stream on which a broker asks an application where its connections are.
 
 use super::messages::{self, DONE, SUBSCRIBE, TELL};
-use crate::kernel::PlaceRow;
+use crate::kernel::ApplicationAnswer;
 use baton_iolib::unix_socket;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
@@ -33,16 +33,16 @@ impl Subscription {
     /// Answers the broker's question, if there is one.
     ///
     /// # Errors
-    /// The broker is gone, or asks for what nobody knows.
-    pub(crate) fn answer(&self, rows: impl FnOnce() -> Vec<PlaceRow>) -> io::Result<()> {
-        // What woke the application may have been the broker before this one.
+    /// The broker is gone, or asks an unknown question.
+    pub(crate) fn answer(&self, with: impl FnOnce() -> ApplicationAnswer) -> io::Result<()> {
+        // The event that woke the application may stem from the previous broker.
         match recv(&self.0, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT) {
             Err(Errno::AGAIN) => return Ok(()),
             found => found?,
         };
         match messages::receive(&self.0)? {
             Some(question) if question.kind == TELL => {
-                let text = serde_json::to_vec(&rows())?;
+                let text = serde_json::to_vec(&with())?;
                 messages::send(&self.0, DONE, &text, &[])
             }
             _ => Err(io::ErrorKind::InvalidData.into()),

@@ -1,6 +1,6 @@
 //! The socket layer on kernel sockets, with or without an adapter.
 
-use super::places::PlaceRow;
+use super::places::{ApplicationAnswer, PlaceRow};
 use super::stack::KernelStack;
 use crate::broker::{BrokerClient, Subscription};
 use crate::driver::Driver;
@@ -11,6 +11,7 @@ use baton_host::{NotOffloaded, Selection, SelectionConfig, SocketId, Sockets, Un
 use baton_tcp::{ConnId, Event, ListenerId};
 use baton_wire::{Endpoint, Span, Time};
 use bytes::Bytes;
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -22,7 +23,11 @@ const ADAPTER: AdapterId = AdapterId(0);
 /// Several retransmission timeouts long, because each move discards the congestion window and the round-trip time.
 const LEAST_STAY: Span = Span::from_secs(1);
 
-/// An adapter that lives tells its limits sooner.
+/// Maximum number of bytes kept while a connection moves. The kernel would have buffer space for them, and non-blocking programs may not
+/// expect EAGAIN.
+const MOST_KEPT_BYTES: usize = 64 * 1024;
+
+/// A running adapter reports its limits sooner.
 const LONGEST_WAIT: Span = Span::from_ms(100);
 
 /// Interval between two looks for a broker, each of which costs a system call or two.
@@ -37,9 +42,14 @@ pub struct Handoff {
     pub selection: Box<dyn Selection>,
     /// Minimum time that a connection stays in one place between two moves.
     pub least_stay: Span,
+    /// Returns what the application has left to the kernel for good, if the application counts it.
+    pub kept: Option<Kept>,
 }
 
-/// Sockets whose connections are the kernel's, until they are handed off.
+/// Returns how often something was left to the kernel, by reason.
+pub type Kept = fn() -> BTreeMap<String, u64>;
+
+/// Sockets whose connections are in the kernel until they are handed off.
 #[derive(Debug)]
 pub struct KernelLayer {
     stack: KernelStack,
@@ -47,7 +57,8 @@ pub struct KernelLayer {
     links_lost: u64,
     /// The stream on which the broker asks, if there is a broker.
     subscription: Option<Subscription>,
-    /// When to look for a broker, if there is none.
+    kept: Option<Kept>,
+    /// When to look for a broker next, if there is none.
     looks_at: Time,
 }
 
@@ -66,6 +77,7 @@ impl Handoff {
             broker,
             selection,
             least_stay: LEAST_STAY,
+            kept: None,
         })
     }
 
@@ -89,15 +101,18 @@ impl KernelLayer {
     /// The system has no resources for another epoll instance.
     pub fn new(most_sockets: usize, handoff: Option<Handoff>) -> io::Result<Self> {
         let least_stay = handoff.as_ref().map(|handoff| handoff.least_stay);
+        let kept = handoff.as_ref().and_then(|handoff| handoff.kept);
         let parts = handoff.map(|handoff| (handoff.broker, handoff.selection));
         let (broker, selection) = parts.unzip();
         let mut layer = SocketLayer::new(most_sockets, selection);
         layer.set_least_stay(least_stay.unwrap_or_default());
+        layer.set_most_kept(MOST_KEPT_BYTES);
         Ok(Self {
             stack: KernelStack::new(broker)?,
             layer,
             links_lost: 0,
             subscription: None,
+            kept,
             looks_at: Time::ZERO,
         })
     }
@@ -227,18 +242,29 @@ impl KernelLayer {
         }
     }
 
-    /// A connection stays where it is, since another process has its socket, too. False where that is not the kernel alone.
-    pub(crate) fn keep(&mut self, now: Time, driver: &mut Driver, socket: SocketId) -> bool {
-        let has_all = match self.place_of(socket) {
-            Some(Place::Host(conn)) => self.stack.has_all(conn),
-            _ => false,
-        };
-        let is_kept = has_all && self.layer.is_wholly_in_stack(socket);
-        if is_kept {
-            self.calls(now, Some(driver))
-                .stay(socket, NotOffloaded::Shared);
+    /// Moves a connection back to the kernel, where it stays; `unread` goes to the kernel, too.
+    pub(crate) fn go_home(
+        &mut self,
+        now: Time,
+        driver: &mut Driver,
+        socket: SocketId,
+        unread: Bytes,
+    ) {
+        self.calls(now, Some(driver))
+            .go_home(socket, NotOffloaded::Shared, unread);
+    }
+
+    /// Returns whether the kernel alone has a connection; `None` while that may still change.
+    pub(crate) fn is_home(&self, socket: SocketId) -> Option<bool> {
+        match self.place_of(socket) {
+            Some(Place::Host(conn)) => {
+                let is_whole = self.layer.is_wholly_in_stack(socket);
+                (is_whole && self.stack.has_all(conn)).then_some(true)
+            }
+            Some(Place::Ended(_)) | None => Some(false),
+            Some(_) if !self.stack.takes_back() => Some(false),
+            Some(_) => None,
         }
-        is_kept
     }
 
     /// In the child of fork(2): closes its copies of all descriptors.
@@ -308,10 +334,13 @@ impl KernelLayer {
 
     fn answer_broker(&mut self, now: Time) {
         let states = || self.layer.states();
-        let rows = || states().map(|state| PlaceRow::new(now, &state)).collect();
-        // The next broker is looked for later.
+        let answer = || ApplicationAnswer {
+            places: states().map(|state| PlaceRow::new(now, &state)).collect(),
+            kept: self.kept.map_or_else(BTreeMap::new, |kept| kept()),
+        };
+        // A later turn looks for the next broker.
         self.subscription
-            .take_if(|broker| broker.answer(rows).is_err());
+            .take_if(|broker| broker.answer(answer).is_err());
     }
 
     /// Returns the socket calls.

@@ -9,6 +9,6 @@ mod socket;
 mod stack;
 
 pub use layer::{Handoff, KernelLayer};
-pub use places::PlaceRow;
+pub use places::{ApplicationAnswer, PlaceRow};
 pub use socket::KernelSocket;
 pub use stack::{KernelStack, KernelStats};

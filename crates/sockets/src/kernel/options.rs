@@ -25,6 +25,8 @@ const IPV6: c_int = libc::IPPROTO_IPV6;
 /// TCP_CORK, which the socket layer sets.
 const COPIED: &[(c_int, c_int, usize)] = &[
     (SOCKET, libc::SO_KEEPALIVE, INTEGER),
+    (SOCKET, libc::SO_REUSEADDR, INTEGER),
+    (SOCKET, libc::SO_REUSEPORT, INTEGER),
     (SOCKET, libc::SO_LINGER, mem::size_of::<libc::linger>()),
     (SOCKET, libc::SO_OOBINLINE, INTEGER),
     (SOCKET, libc::SO_DONTROUTE, INTEGER),
@@ -118,6 +120,14 @@ pub(super) fn unacknowledged(fd: BorrowedFd<'_>) -> Option<u32> {
     // SAFETY: the kernel writes an integer to `count`.
     let result = unsafe { libc::ioctl(fd.as_raw_fd(), libc::TIOCOUTQ, &raw mut count) };
     (result == 0).then(|| u32::try_from(count).ok()).flatten()
+}
+
+/// Returns whether TCP has closed the connection.
+pub(super) fn is_closed(fd: BorrowedFd<'_>) -> bool {
+    /// TCP_CLOSE of the kernel's `tcp_states.h`.
+    const CLOSED: u8 = 7;
+    // The state is the first byte.
+    get(fd, TCP, libc::TCP_INFO, 1).is_some_and(|info| info.bytes() == [CLOSED])
 }
 
 #[derive(PartialEq, Eq)]

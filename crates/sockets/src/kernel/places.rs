@@ -3,6 +3,18 @@
 use baton_host::layer::{Place, SocketState};
 use baton_wire::{Endpoint, Time};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// An application's answer to the broker.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ApplicationAnswer {
+    /// One row for each connection.
+    pub places: Vec<PlaceRow>,
+    /// How often the application left something to the kernel for good, by reason.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub kept: BTreeMap<String, u64>,
+}
 
 /// One connection.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

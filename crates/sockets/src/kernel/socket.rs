@@ -7,6 +7,7 @@ use baton_host::Unread;
 use baton_iolib::Arena;
 use baton_wire::Flow;
 use bytes::Bytes;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{
     self, AddressFamily, RecvFlags, SendFlags, SocketAddrAny, SocketFlags, SocketType, sockopt,
@@ -96,7 +97,9 @@ pub(super) struct Socket {
     over: bool,
     /// Whether Nagle's algorithm is off; `None` until that was set.
     nodelay: Option<bool>,
-    /// Why it is of no use any more.
+    /// The connection has failed. The kernel reports the error only once, so this library leaves it to the application.
+    failed: bool,
+    /// The error of the connection, once it was fetched.
     error: Option<Errno>,
     /// There may be something to receive.
     readable: bool,
@@ -131,6 +134,7 @@ impl Socket {
             settling: false,
             over: false,
             nodelay: None,
+            failed: false,
             error: None,
             readable: false,
             unread: None,
@@ -236,14 +240,57 @@ impl Socket {
         let _ = sockopt::set_tcp_cork(&self.fd, false);
     }
 
-    /// The kernel says that it is over in both directions.
+    /// Records that the connection has failed.
+    pub(super) fn handle_failed(&mut self) {
+        self.failed = true;
+    }
+
+    /// Returns whether the connection has failed.
+    pub(super) fn is_failed(&self) -> bool {
+        self.failed || self.error.is_some()
+    }
+
+    /// Fetches the error from the kernel, unless that was done before.
+    pub(super) fn fetch_error(&mut self) {
+        if self.failed
+            && self.error.is_none()
+            && let Ok(Err(errno)) = sockopt::socket_error(&self.fd)
+        {
+            self.note(Some(errno));
+        }
+    }
+
+    /// Asks the kernel whether there is buffer space. Returns true if there is for the first time since a send found none.
+    pub(super) fn ask_room(&mut self) -> bool {
+        if self.opening || !self.held.is_empty() {
+            return false;
+        }
+        let mut fds = [PollFd::new(&self.fd, PollFlags::OUT)];
+        if poll(&mut fds, Some(&Timespec::default())) == Ok(0) {
+            self.wants_room = true;
+            return false;
+        }
+        self.take_writable()
+    }
+
+    /// Returns whether nothing more can be sent.
+    pub(super) fn is_shut(&self) -> bool {
+        self.shut || self.over
+    }
+
+    /// Returns whether the kernel has closed the connection.
+    pub(super) fn is_over(&self) -> bool {
+        options::is_closed(self.fd.as_fd())
+    }
+
+    /// Records that both directions have ended.
     pub(super) fn handle_over(&mut self) {
         self.over = true;
     }
 
     /// Returns whether the connection may move: it is established and at least one direction is open, as far as is known.
     pub(super) fn may_move(&self) -> bool {
-        let is_over = self.over || self.shut && self.ended || self.error.is_some();
+        let is_over = self.over || self.shut && self.ended || self.is_failed();
         !self.opening && !self.closing && !is_over
     }
 
@@ -334,16 +381,39 @@ impl Socket {
         outcome
     }
 
-    /// Takes data for the kernel; gives how much.
+    /// Peeks at received data.
+    pub(super) fn peek(&mut self, arena: &mut Arena, max: usize) -> io::Result<Bytes> {
+        let flags = RecvFlags::DONTWAIT | RecvFlags::PEEK;
+        let seen = arena.fill(max, |room| {
+            let ((written, _), _) = net::recv(&self.fd, room, flags)?;
+            Ok(written)
+        });
+        if let Err(error) = &seen {
+            self.note(Errno::from_io_error(error));
+        }
+        seen
+    }
+
+    /// Takes data to send. Returns how many bytes.
     pub(super) fn send(&mut self, data: Bytes) -> io::Result<usize> {
-        if self.shut {
+        if self.shut || self.error.is_some() {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
         if self.settling {
             return Ok(0);
         }
         let len = data.len();
-        if self.corked && self.held_bytes + len <= MOST_HELD_BYTES && !self.wants_room {
+        if len == 0 {
+            let sent = net::send(&self.fd, &data, SEND_FLAGS);
+            return sent
+                .inspect_err(|&error| self.note(Some(error)))
+                .map_err(io::Error::from);
+        }
+        if self.corked
+            && !self.failed
+            && self.held_bytes + len <= MOST_HELD_BYTES
+            && !self.wants_room
+        {
             self.hold(data);
             return Ok(len);
         }
@@ -365,7 +435,12 @@ impl Socket {
 
     fn note(&mut self, error: Option<Errno>) {
         let passes = |errno| matches!(errno, Errno::AGAIN | Errno::INTR);
-        self.error = error.filter(|&errno| !passes(errno)).or(self.error);
+        let Some(error) = error.filter(|&errno| !passes(errno)) else {
+            return;
+        };
+        // Later errors only follow from the first one. Data may have arrived before it.
+        self.error = self.error.or(Some(error));
+        self.handle_readable(true);
     }
 
     pub(super) fn set_nodelay(&mut self, nodelay: bool) {

@@ -5,9 +5,10 @@ use crate::broker::messages::Recovery;
 use crate::broker::{BrokerClient, BrokerError, Subscription};
 use crate::direct::Direct;
 use baton_host::layer::{HostStack, Reached};
-use baton_host::{Gone, NextLook, Receive, Unread};
+use baton_host::{Gone, MoveReason, NextLook, Receive, Unread};
 use baton_iolib::Arena;
-use baton_tcp::{ConnId, Event, ListenerId, Moved, Portable};
+use baton_iolib::log::{self, Level};
+use baton_tcp::{CloseReason, ConnId, Event, ListenerId, Moved, Portable};
 use baton_wire::{Endpoint, Flow, Time};
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
@@ -16,6 +17,7 @@ use rustix::io::Errno;
 use rustix::net::{self, sockopt};
 use slab::Slab;
 use std::collections::VecDeque;
+use std::fmt::Display;
 use std::io;
 use std::mem::MaybeUninit;
 use std::net::SocketAddr;
@@ -71,9 +73,15 @@ pub struct KernelStack {
     /// Sockets whose connection is on an adapter.
     away: FxHashMap<Flow, Socket>,
     broker: Option<BrokerClient>,
+    /// Why the next connection moves.
+    why: MoveReason,
     /// The broker asks something.
     asked: bool,
     happened: VecDeque<(ConnId, Event)>,
+    /// Received data that was not read, of the connection that was exported last.
+    unread: Option<Bytes>,
+    /// Connections whose direct use has ended because they are to move.
+    ended_direct: Vec<Arc<Direct>>,
     arena: Arena,
     stats: KernelStats,
 }
@@ -91,8 +99,11 @@ impl KernelStack {
             watched: 0,
             away: FxHashMap::default(),
             broker,
+            why: MoveReason::Unknown,
             asked: false,
             happened: VecDeque::new(),
+            unread: None,
+            ended_direct: Vec::new(),
             arena: Arena::default(),
             stats: KernelStats::default(),
         })
@@ -219,7 +230,8 @@ impl KernelStack {
             return;
         }
         let failed = epoll::EventFlags::ERR | epoll::EventFlags::HUP;
-        if flags.intersects(epoll::EventFlags::OUT | failed) {
+        let may_have_room = flags.intersects(epoll::EventFlags::OUT | failed);
+        if may_have_room {
             self.flush(index);
         }
         let Some(socket) = self.open_mut(ConnId(index as u32)) else {
@@ -230,12 +242,15 @@ impl KernelStack {
         if flags.contains(epoll::EventFlags::HUP) {
             socket.handle_over();
         }
+        if flags.contains(epoll::EventFlags::ERR) {
+            socket.handle_failed();
+        }
         let ended = flags.intersects(epoll::EventFlags::RDHUP | failed);
         let has_news = ended || flags.contains(epoll::EventFlags::IN);
         if has_news {
             socket.handle_readable(ended);
         }
-        let has_room = socket.take_writable();
+        let has_room = may_have_room && socket.take_writable();
         if is_opened {
             self.happened.push_back((conn, Event::Connected));
         }
@@ -257,9 +272,9 @@ impl KernelStack {
     }
 
     fn remove(&mut self, index: usize) {
-        // Closing the descriptor takes it off the epoll instance.
-        let socket = self.sockets.remove(index);
-        self.watched -= usize::from(socket.watched);
+        // The application may keep a descriptor of its own open, and the next connection gets this number.
+        self.unwatch(ConnId(index as u32));
+        self.sockets.remove(index);
         self.offer_accept();
     }
 
@@ -324,12 +339,57 @@ impl KernelStack {
         self.open(conn).is_some_and(Socket::is_opening)
     }
 
-    /// Why a connection is of no use any more, if that is known.
+    /// Returns whether a connection has failed.
+    pub(crate) fn is_failed(&self, conn: ConnId) -> bool {
+        self.open(conn).is_some_and(Socket::is_failed)
+    }
+
+    /// Fetches the error of a failed connection, which the kernel reports only once.
+    pub(crate) fn fetch_error(&mut self, conn: ConnId) {
+        if let Some(socket) = self.open_mut(conn) {
+            socket.fetch_error();
+        }
+    }
+
+    /// Asks the kernel whether there is buffer space for data.
+    pub(crate) fn ask_room(&mut self, conn: ConnId) {
+        if self.open_mut(conn).is_some_and(Socket::ask_room) {
+            // The kernel's event that follows is no news to the socket, but the layer may hold data that waited for buffer space.
+            self.happened.push_back((conn, Event::Acknowledged(0)));
+        }
+    }
+
+    /// Returns the error of a connection, if known.
     pub(crate) fn error_of(&self, conn: ConnId) -> Option<Errno> {
         self.open(conn)?.error()
     }
 
-    /// Asks the kernel how much there is to receive, if that is not known.
+    /// Peeks at received data. Returns `None` if the connection is being closed.
+    pub(crate) fn peek(&mut self, conn: ConnId, max: usize) -> Option<io::Result<Bytes>> {
+        let socket = self.sockets.get_mut(conn.0 as usize);
+        let socket = socket.filter(|socket| !socket.is_closing())?;
+        Some(socket.peek(&mut self.arena, max))
+    }
+
+    /// Shuts down reading in the kernel.
+    pub(crate) fn shut_for_reading(&self, conn: ConnId) {
+        if let Some(socket) = self.open(conn) {
+            // On a connection that has ended, failure does not matter.
+            let _ = net::shutdown(socket, net::Shutdown::Read);
+        }
+    }
+
+    /// Returns whether nothing more can be sent.
+    pub(crate) fn is_shut(&self, conn: ConnId) -> bool {
+        self.open(conn).is_none_or(Socket::is_shut)
+    }
+
+    /// Returns whether the kernel has closed the connection.
+    pub(crate) fn is_over(&self, conn: ConnId) -> bool {
+        self.open(conn).is_none_or(Socket::is_over)
+    }
+
+    /// Asks the kernel how many bytes can be received, unless that is known.
     pub(crate) fn ask_unread(&mut self, conn: ConnId) {
         if let Some(socket) = self.open_mut(conn) {
             socket.ask_unread();
@@ -367,14 +427,25 @@ impl KernelStack {
         &mut self,
         flow: &Flow,
         put_back: impl FnOnce(&mut BrokerClient) -> Result<OwnedFd, BrokerError>,
-    ) -> Option<ConnId> {
-        let (broker, mut socket) = (self.broker.as_mut()?, self.away.remove(flow)?);
-        let Ok(fd) = put_back(broker) else {
-            self.stats.not_given_back += 1;
-            return None;
+    ) -> Result<ConnId, CloseReason> {
+        let lost = CloseReason::Aborted;
+        let broker = self.broker.as_mut().ok_or(lost)?;
+        let mut socket = self.away.remove(flow).ok_or(lost)?;
+        let why = std::mem::take(&mut self.why).name();
+        let fd = match put_back(broker) {
+            Ok(fd) => fd,
+            Err(error) => {
+                self.stats.not_given_back += 1;
+                told(Level::Warn, flow, "is lost on its way back", &error);
+                return Err(match error {
+                    BrokerError::Reset(_) => CloseReason::Reset,
+                    _ => lost,
+                });
+            }
         };
+        told(Level::Info, flow, "is back in the kernel", &why);
         self.stats.options_not_kept += socket.handle_restored(fd);
-        self.adopt(socket).ok()
+        self.adopt(socket).map_err(|_| lost)
     }
 
     fn adopt(&mut self, socket: Socket) -> io::Result<ConnId> {
@@ -409,7 +480,12 @@ impl KernelStack {
 
     // --- connections that the application uses directly ---
 
-    /// What is shared with an application that may use a connection directly.
+    /// Returns a connection whose direct use has ended because it is to move.
+    pub(crate) fn poll_ended_direct(&mut self) -> Option<Arc<Direct>> {
+        self.ended_direct.pop()
+    }
+
+    /// Returns the state shared with an application that may use a connection directly.
     pub(crate) fn direct(&self, conn: ConnId) -> Option<&Arc<Direct>> {
         self.open(conn)?.direct()
     }
@@ -569,21 +645,25 @@ impl HostStack<Bytes> for KernelStack {
         self.broker.is_some() && self.open(conn).is_some_and(Socket::may_move)
     }
 
+    fn is_at_rest(&self, conn: ConnId) -> bool {
+        self.open(conn).is_none_or(Socket::is_at_rest)
+    }
+
     fn settle(&mut self, conn: ConnId) -> bool {
         let Some(socket) = self.open_mut(conn) else {
             return true;
         };
+        // The application's calls in progress end, so that none sees the kernel's socket without its connection.
+        let direct = socket.direct().filter(|direct| direct.close()).cloned();
+        // These calls may have sent something.
         let is_at_rest = socket.is_at_rest();
-        // The application's calls that are under way end, and nobody sees the kernel's socket without its connection.
-        let was_direct = socket.direct().is_some_and(|direct| direct.close());
-        // They may have sent something.
-        if is_at_rest && (!was_direct || socket.is_at_rest()) {
-            return true;
+        if !is_at_rest {
+            socket.push();
+            socket.set_settling(true);
+            self.watch_again(conn);
         }
-        socket.push();
-        socket.set_settling(true);
-        self.watch_again(conn);
-        false
+        self.ended_direct.extend(direct);
+        is_at_rest
     }
 
     fn unsettle(&mut self, conn: ConnId) {
@@ -601,25 +681,69 @@ impl HostStack<Bytes> for KernelStack {
     fn export(&mut self, _now: Time, conn: ConnId) -> Option<Portable<Bytes>> {
         let socket = self.sockets.get(conn.0 as usize)?;
         let broker = self.broker.as_mut()?;
+        // The socket loses this option together with its connection.
+        let reuses = sockopt::socket_reuseaddr(socket).unwrap_or_default();
         let taken = broker.take(socket.as_fd());
+        if reuses {
+            let _ = sockopt::set_socket_reuseaddr(socket, true);
+        }
         if matches!(taken, Err(BrokerError::NoAnswer(_))) && !broker.wait_for_next() {
             // The kernel may still have the connection, whose packets go to the adapter. Without a broker the kernel cannot get them back.
             let _ = net::connect_unspec(socket);
         }
-        let Some(state) = taken.ok().and_then(|bytes| Moved::from_bytes(&bytes).ok()) else {
+        let why = std::mem::take(&mut self.why).name();
+        if let Err(error) = &taken {
+            told(Level::Info, &socket.flow(), "stays in the kernel", error);
+        }
+        let taken = taken.ok().and_then(|(unread, state)| {
+            self.unread = (!unread.is_empty()).then(|| unread.into());
+            Moved::from_bytes(&state).ok()
+        });
+        let Some(state) = taken else {
             self.stats.not_taken += 1;
             return None;
         };
+        told(
+            Level::Info,
+            &state.state.flow,
+            "leaves for the adapter",
+            &why,
+        );
         self.unwatch(conn);
         let socket = self.sockets.remove(conn.0 as usize);
         self.away.insert(state.state.flow, socket);
         Some(state.state)
     }
 
-    fn import(&mut self, _now: Time, state: Portable<Bytes>) -> Option<ConnId> {
+    fn keeps_unread(&self) -> bool {
+        true
+    }
+
+    fn take_unread(&mut self) -> Option<Bytes> {
+        self.unread.take()
+    }
+
+    fn import(&mut self, now: Time, state: Portable<Bytes>) -> Result<ConnId, CloseReason> {
+        self.import_unread(now, state, &mut VecDeque::new())
+    }
+
+    fn import_unread(
+        &mut self,
+        _now: Time,
+        state: Portable<Bytes>,
+        unread: &mut VecDeque<Bytes>,
+    ) -> Result<ConnId, CloseReason> {
         let flow = state.flow;
+        let unread = unread.drain(..).collect::<Vec<_>>().concat();
         let state = Moved::new(state).to_bytes();
-        self.bring_back(&flow, |broker| broker.give_back(&state))
+        self.bring_back(&flow, |broker| broker.give_back_unread(&unread, &state))
+    }
+
+    fn say_why(&mut self, why: MoveReason) {
+        self.why = why;
+        if let Some(broker) = &mut self.broker {
+            broker.set_why(why);
+        }
     }
 
     fn takes_back(&self) -> bool {
@@ -629,7 +753,7 @@ impl HostStack<Bytes> for KernelStack {
     fn reclaim(&mut self, _now: Time, state: Portable<Bytes>) -> Option<ConnId> {
         let flow = state.flow;
         let state = Moved::new(state).to_bytes();
-        self.bring_back(&flow, |broker| broker.reclaim(&state))
+        self.bring_back(&flow, |broker| broker.reclaim(&state)).ok()
     }
 
     fn recover(&mut self, _now: Time, flow: &Flow, reached: Reached) -> Option<ConnId> {
@@ -640,11 +764,23 @@ impl HostStack<Bytes> for KernelStack {
             received,
         };
         self.bring_back(flow, |broker| broker.recover(&recovery))
+            .ok()
     }
 
     fn forget(&mut self, flow: &Flow) {
         self.away.remove(flow);
     }
+}
+
+/// Logs what happens to a connection, and why.
+fn told(level: Level, flow: &Flow, what: &'static str, why: &dyn Display) {
+    let Flow { local, remote } = flow;
+    let pid = std::process::id();
+    log::tell(
+        level,
+        what,
+        format_args!("{pid}: {local} to {remote} {what}: {why}"),
+    );
 }
 
 fn flow(local: SocketAddr, remote: SocketAddr) -> Flow {
@@ -657,4 +793,39 @@ fn flow(local: SocketAddr, remote: SocketAddr) -> Flow {
 /// Converts a socket address to an endpoint, with the canonical form of an IPv4-mapped IPv6 address.
 pub(crate) fn endpoint(address: SocketAddr) -> Endpoint {
     Endpoint::new(address.ip().to_canonical(), address.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::net::{TcpListener, TcpStream};
+
+    /// The layer may hold data of a connection that came back to a full send buffer. It sends the data when buffer space is reported.
+    #[test]
+    fn a_question_for_space_does_not_hide_the_event() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("room");
+        let near = TcpStream::connect(listener.local_addr().expect("bound")).expect("it listens");
+        let (mut far, _) = listener.accept().expect("it is there");
+        let mut stack = KernelStack::new(None).expect("room");
+        let conn = (stack.take_in(OwnedFd::from(near).into())).expect("it is connected");
+        let data = Bytes::from_static(&[7; 64 * 1024]);
+        let mut sent = 0;
+        while let taken = stack.send(conn, data.clone()).expect("it is open")
+            && taken == data.len()
+        {
+            sent += taken;
+        }
+        far.set_nonblocking(true).expect("a socket");
+        while stack.send_space(conn) == 0 {
+            let mut room = [0; 64 * 1024];
+            let _ = far.read(&mut room);
+            stack.ask_room(conn);
+        }
+        let events: Vec<_> = std::iter::from_fn(|| stack.poll_event()).collect();
+        assert!(
+            sent > 0 && events.contains(&(conn, Event::Acknowledged(0))),
+            "{events:?}"
+        );
+    }
 }

@@ -329,18 +329,32 @@ fn refusals_have_the_kinds_of_the_standard_library() {
 }
 
 #[test]
-fn a_reset_is_told_once_by_take_error() {
-    let network = Network::start();
-    let (mut client, mut server) = pair(&network);
-    client.write_all(b"never read").expect("sent");
-    server.read_exact(&mut [0]).expect("it has come");
-    // What was not read is lost: the peer is told by a reset (RFC 2525 2.17).
-    drop(server);
-    let error = client.read(&mut [0; 10]).expect_err("reset");
-    assert_eq!(error.kind(), ErrorKind::ConnectionReset);
-    let taken = client.take_error().expect("no failure").expect("an error");
-    assert_eq!(taken.kind(), ErrorKind::ConnectionReset);
-    assert!(client.take_error().expect("no failure").is_none());
+fn a_reset_is_told_once() {
+    for by_reading in [true, false] {
+        let network = Network::start();
+        let (mut client, mut server) = pair(&network);
+        client.write_all(b"never read").expect("sent");
+        server.read_exact(&mut [0]).expect("it has come");
+        // Unread data is discarded, and the peer gets a reset (RFC 2525 2.17).
+        drop(server);
+        let start = Instant::now();
+        while !client.readiness().failed {
+            assert!(start.elapsed() < LONG, "it is reset");
+        }
+        assert!(client.readiness().untold);
+        let error = match by_reading {
+            true => client.read(&mut [0; 10]).expect_err("reset"),
+            false => client.take_error().expect("no failure").expect("an error"),
+        };
+        assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+        assert!(client.readiness().failed && !client.readiness().untold);
+        assert!(client.take_error().expect("no failure").is_none());
+        for _ in 0..2 {
+            assert_eq!(client.read(&mut [0; 10]).expect("the end"), 0);
+            let error = client.write(b"x").expect_err("it is over");
+            assert_eq!(error.kind(), ErrorKind::BrokenPipe);
+        }
+    }
 }
 
 #[test]
