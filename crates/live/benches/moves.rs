@@ -115,8 +115,9 @@ fn broker(listener: &TcpListener) {
     let mut client = BrokerClient::connect(&path).expect("it listens");
     let (mut near, far) = connect(listener);
     let mut there_and_back = || {
-        let state = at_rest(|| client.take(near.as_fd()).ok());
-        near = client.give_back(&state).expect("it is back").into();
+        let (unread, state) = at_rest(|| client.take(near.as_fd()).ok());
+        let back = client.give_back_unread(&unread, &state);
+        near = back.expect("it is back").into();
     };
     report("broker, idle, there and back", &mut there_and_back);
     (&far).write_all(&[7; UNREAD]).expect("there is room");

@@ -1,9 +1,11 @@
 //! The loop: receive frames, run timers, run the application, send frames, wait.
 
+use crate::capture::Captures;
 use crate::clock::Clock;
 use crate::port::{Batch, CounterSink, Port};
 use baton_inet::Host;
 use baton_iolib::sleep;
+use baton_timeline::Way;
 use baton_wire::{Span, Time};
 use bytes::Bytes;
 use rustix::event::{PollFd, PollFlags};
@@ -46,7 +48,12 @@ pub trait Application {
         host.poll_frames(now, most, frames, end);
     }
 
-    /// When it must next be called even if nothing comes in, if ever.
+    /// Returns the path that a frame took, with the reason, for captures.
+    fn path_of(&self, _host: &Host, _way: Way, _frame: &[u8]) -> Option<&'static str> {
+        None
+    }
+
+    /// Returns the time at which the application must be called even if no frame arrives, or `None`.
     fn poll_timeout(&self) -> Option<Time> {
         None
     }
@@ -76,6 +83,7 @@ pub struct Engine<T> {
     host: Host,
     port: T,
     clock: Clock,
+    captures: Captures,
     received: Vec<Bytes>,
     batch: Batch,
     /// Whether frames were received or sent in the last turn.
@@ -89,6 +97,7 @@ impl<T: Port> Engine<T> {
         Self {
             host,
             port,
+            captures: Captures::new(clock.epoch()),
             clock,
             received: Vec::new(),
             batch: Batch::default(),
@@ -122,9 +131,9 @@ impl<T: Port> Engine<T> {
         &self.port
     }
 
-    /// The port, to flush it.
-    pub fn port_mut(&mut self) -> &mut T {
-        &mut self.port
+    /// Returns the captures.
+    pub fn captures_mut(&mut self) -> &mut Captures {
+        &mut self.captures
     }
 
     /// Returns whether frames were received or sent in the last turn.
@@ -142,6 +151,7 @@ impl<T: Port> Engine<T> {
         sink.counter("engine.turns", self.stats.turns);
         sink.counter("engine.waits", self.stats.waits);
         sink.counter("engine.port_full", self.stats.port_full);
+        self.captures.counters(sink);
         self.port.counters(sink);
     }
 
@@ -164,10 +174,19 @@ impl<T: Port> Engine<T> {
             .interface_mut()
             .handle_link_mtu(self.port.link().mtu);
         self.busy = !self.received.is_empty();
+        if self.captures.is_active() {
+            for frame in &self.received {
+                let path = application.path_of(&self.host, Way::In, frame);
+                self.captures.frame(now, Way::In, frame, path);
+            }
+        }
         let full = self.received.len() >= crate::port::RECEIVE_BATCH;
         application.receive(now, &mut self.host, self.received.drain(..));
         application.handle(now, &mut self.host);
         let more = self.transmit(now, application)?;
+        if self.captures.is_active() {
+            self.captures.serve(now);
+        }
         Ok(full || more)
     }
 
@@ -182,6 +201,12 @@ impl<T: Port> Engine<T> {
             let waiting = self.batch.len();
             self.port.send(now, &mut self.batch)?;
             self.busy |= self.batch.len() < waiting;
+            if self.captures.is_active() {
+                for frame in self.batch.last_sent(waiting - self.batch.len()) {
+                    let path = application.path_of(&self.host, Way::Out, frame);
+                    self.captures.frame(now, Way::Out, frame, path);
+                }
+            }
             if !self.batch.is_empty() {
                 self.stats.port_full += 1;
                 return Ok(false);

@@ -13,10 +13,11 @@ use baton_bus::descriptor::Status;
 use baton_host::layer::{AdapterEnd, AdapterId, Fate, LayerCalls, SocketLayer};
 use baton_host::{Ready, Selection, SocketId};
 use baton_inet::{Cidr, Host, InterfaceConfig, Medium};
+use baton_iolib::Arena;
 use baton_sockets::kernel::PlaceRow;
 use baton_sockets::{Driver, HostEnd};
 use baton_tcp::Config;
-use baton_wire::{Endpoint, Flow, FramePool, Time};
+use baton_wire::{Endpoint, Flow, Time};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::io;
@@ -27,8 +28,6 @@ use std::slice;
 const MTU: u16 = 1500;
 /// The host has a single adapter.
 const ADAPTER: AdapterId = AdapterId(0);
-/// Memory for packets to send: so many buffers of so many bytes, each of which holds dozens.
-const PACKET_BUFFERS: (usize, usize) = (4, 64 * 1024);
 
 /// Configuration of a host with an adapter.
 #[derive(Debug)]
@@ -54,7 +53,8 @@ pub struct HandoffSockets<N> {
     layer: SocketLayer<Bytes>,
     /// Packet sockets, one per IP version.
     packets: Vec<SocketId>,
-    pool: FramePool,
+    /// Memory for packets that are sent.
+    arena: Arena,
     watch: LinkWatch<N>,
 }
 
@@ -93,13 +93,12 @@ impl<N: FnMut(&LinkNews)> HandoffSockets<N> {
             let listener = host.stack_mut().listen(at, config.backlog);
             layer.add_listener(listener, ADAPTER);
         }
-        let (buffers, bytes) = PACKET_BUFFERS;
         Ok(Self {
             driver,
             host,
             layer,
             packets,
-            pool: FramePool::new(buffers, bytes),
+            arena: Arena::default(),
             watch: LinkWatch::new(tell),
         })
     }
@@ -159,13 +158,11 @@ impl<N: FnMut(&LinkNews)> HandoffSockets<N> {
             if !packets.all(|&socket| os.has_room_for_packet(link, socket, 1)) {
                 return os.unmask_lazy();
             }
-            let host = &mut self.host;
-            let packet = self
-                .pool
-                .append_with(MTU.into(), |buffer| host.poll_frame(now, buffer));
-            let Some(packet) = packet else {
+            let memory = self.arena.memory(MTU.into());
+            if !self.host.poll_frame(now, memory) {
                 return;
-            };
+            }
+            let packet = memory.split().freeze();
             self.send(now, packet, false);
         }
     }

@@ -5,7 +5,6 @@ use crate::namespace::{Namespace, ip, within};
 use crate::port::{
     InterfaceError, LinkInfo, Offload, Offloads, Opened, Port, PortConfig, Tap, interface_exists,
 };
-use crate::xdp::Steering;
 use baton_inet::Cidr;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 
@@ -76,14 +75,6 @@ impl Link {
     /// # Errors
     /// The process lacks the permission, an interface is absent or busy, or the kernel has one of the engine's addresses.
     pub fn up(spec: &LinkSpec) -> Result<Self, LiveError> {
-        Self::up_behind(spec, None)
-    }
-
-    /// The same where a program may see frames first; see [`PortConfig::open_behind`].
-    ///
-    /// # Errors
-    /// As [`Link::up`].
-    pub fn up_behind(spec: &LinkSpec, steering: Option<&Steering>) -> Result<Self, LiveError> {
         let mut made = Made::default();
         if let Some(name) = &spec.namespace {
             made.namespace = Some(Namespace::enter_or_make(name)?);
@@ -103,7 +94,7 @@ impl Link {
             Attachment::Veth(name) => made.veth(namespace, name, spec)?,
             Attachment::Interface(name) => {
                 made.configure_existing(namespace, name, &spec.host_addresses)?;
-                within(namespace, || spec.port.open_behind(name, steering))??
+                within(namespace, || spec.port.open(name))??
             }
         };
         check_addresses(namespace, &spec.engine_addresses)?;

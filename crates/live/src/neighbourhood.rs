@@ -8,15 +8,13 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::OwnedFd;
 
-// Of linux/rtnetlink.h, linux/if_addr.h and linux/neighbour.h.
-const DONE: u16 = 3;
+// From linux/rtnetlink.h, linux/if_addr.h and linux/neighbour.h.
 const NEW_ADDRESS: u16 = 20;
 const GET_ADDRESS: u16 = 22;
 const NEW_ROUTE: u16 = 24;
 const GET_ROUTE: u16 = 26;
 const NEW_NEIGHBOUR: u16 = 28;
 const GET_NEIGHBOUR: u16 = 30;
-const DUMP: u16 = 0x300;
 const ACKNOWLEDGE: u16 = 4;
 const CREATE: u16 = 0x400;
 const ADDRESS_BYTES: usize = 8;
@@ -25,6 +23,7 @@ const NEIGHBOUR_BYTES: usize = 12;
 const ADDRESS: u16 = 1;
 const LOCAL: u16 = 2;
 const ROUTE_DESTINATION: u16 = 1;
+const ROUTE_SOURCE: u16 = 2;
 const ROUTE_INTERFACE: u16 = 4;
 const ROUTE_GATEWAY: u16 = 5;
 const NEIGHBOUR_ADDRESS: u16 = 1;
@@ -64,13 +63,13 @@ impl Neighbourhood {
     /// The kernel refuses.
     pub fn addresses(&mut self) -> io::Result<Vec<IpAddr>> {
         let mut found = Vec::new();
-        self.send(GET_ADDRESS, DUMP, &[0; ADDRESS_BYTES])?;
+        self.send(GET_ADDRESS, netlink::DUMP, &[0; ADDRESS_BYTES])?;
         loop {
             let interface = self.interface.to_ne_bytes();
             let (mut rest, mut is_last) = (self.receive()?, false);
-            while let Some((message, behind)) = split(rest) {
+            while let Some((message, behind)) = netlink::split(rest) {
                 rest = behind;
-                is_last |= netlink::kind(message) == Some(DONE);
+                is_last |= netlink::kind(message) == Some(netlink::DONE);
                 let Some(body) = body_of(message, NEW_ADDRESS) else {
                     continue;
                 };
@@ -109,21 +108,38 @@ impl Neighbourhood {
         Ok(None)
     }
 
+    /// Returns whether the kernel sends packets from `local` to `remote` through this interface. Link-local addresses, which exist on every
+    /// link, count as reachable through it.
+    ///
+    /// # Errors
+    /// There is no route.
+    pub fn is_way_to(&mut self, local: IpAddr, remote: IpAddr) -> io::Result<bool> {
+        if matches!(remote, IpAddr::V6(remote) if remote.is_unicast_link_local()) {
+            return Ok(true);
+        }
+        let (_, source) = parts(local);
+        let ask = Attributes::default().with(ROUTE_SOURCE, &source);
+        let interface = self.interface.to_ne_bytes();
+        let route = self.route(remote, source.len() as u8 * 8, ask)?;
+        Ok(netlink::attribute(route, ROUTE_INTERFACE) == Some(&interface))
+    }
+
     fn next_hop(&mut self, remote: IpAddr) -> io::Result<IpAddr> {
+        let interface = self.interface.to_ne_bytes();
+        let ask = Attributes::default().with(ROUTE_INTERFACE, &interface);
+        let gateway = netlink::attribute(self.route(remote, 0, ask)?, ROUTE_GATEWAY);
+        Ok(gateway.and_then(address).unwrap_or(remote))
+    }
+
+    /// Returns the attributes of the route to `remote`. `ask` narrows the query; it has a source address of `source_bits` bits.
+    fn route(&mut self, remote: IpAddr, source_bits: u8, ask: Attributes) -> io::Result<&[u8]> {
         let (family, bytes) = parts(remote);
         let mut body = vec![0; ROUTE_BYTES];
-        body[0] = family;
-        body[1] = bytes.len() as u8 * 8;
-        let attributes = Attributes::default()
-            .with(ROUTE_DESTINATION, &bytes)
-            .with(ROUTE_INTERFACE, &self.interface.to_ne_bytes());
-        body.extend(&attributes.0);
+        body[..3].copy_from_slice(&[family, bytes.len() as u8 * 8, source_bits]);
+        body.extend(&ask.with(ROUTE_DESTINATION, &bytes).0);
         self.send(GET_ROUTE, 0, &body)?;
-        let answer = self.receive()?;
-        let body = body_of(answer, NEW_ROUTE).ok_or(io::ErrorKind::InvalidData)?;
-        let attributes = body.get(ROUTE_BYTES..).unwrap_or_default();
-        let gateway = netlink::attribute(attributes, ROUTE_GATEWAY);
-        Ok(gateway.and_then(address).unwrap_or(remote))
+        let body = body_of(self.receive()?, NEW_ROUTE).ok_or(io::ErrorKind::InvalidData)?;
+        Ok(body.get(ROUTE_BYTES..).unwrap_or_default())
     }
 
     fn mac_of(&mut self, hop: IpAddr) -> io::Result<Option<[u8; 6]>> {
@@ -163,15 +179,7 @@ impl Neighbourhood {
     }
 }
 
-/// The first message of several, and those behind it.
-fn split(messages: &[u8]) -> Option<(&[u8], &[u8])> {
-    let len = u32::from_ne_bytes(*messages.first_chunk()?) as usize;
-    let message = messages.get(..len).filter(|_| len >= HEADER_BYTES)?;
-    let behind = messages.get(len.next_multiple_of(4)..);
-    Some((message, behind.unwrap_or_default()))
-}
-
-/// What a message of this kind says.
+/// Returns the body of a message if it has this kind.
 fn body_of(message: &[u8], kind: u16) -> Option<&[u8]> {
     let is_it = netlink::kind(message) == Some(kind);
     message.get(HEADER_BYTES..).filter(|_| is_it)
@@ -207,7 +215,7 @@ mod tests {
     #[test]
     fn cut_off_messages_are_no_messages() {
         for bytes in [&[][..], &[16, 0, 0], &[16, 0, 0, 0], &[0; 16], &[255; 40]] {
-            assert!(split(bytes).is_none(), "{bytes:?}");
+            assert!(netlink::split(bytes).is_none(), "{bytes:?}");
         }
         assert!(address(&[1, 2, 3]).is_none());
     }

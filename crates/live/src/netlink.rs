@@ -10,7 +10,12 @@ pub(crate) const HEADER_BYTES: usize = 16;
 /// Flag of a request to the kernel (NLM_F_REQUEST).
 const REQUEST: u16 = 1;
 
-/// Bytes of an attribute's header (`struct nlattr`).
+/// Flag that requests all entries (NLM_F_DUMP).
+pub(crate) const DUMP: u16 = 0x300;
+/// Kind of the message that follows the last entry of a dump (NLMSG_DONE).
+pub(crate) const DONE: u16 = 3;
+
+/// Length of an attribute's header, bytes (`struct nlattr`).
 const ATTRIBUTE_BYTES: usize = 4;
 
 /// Kind of an answer that reports success or an error (NLMSG_ERROR).
@@ -28,9 +33,9 @@ pub(crate) fn socket() -> io::Result<OwnedFd> {
 /// Opens a socket for questions about sockets (NETLINK_SOCK_DIAG).
 ///
 /// # Errors
-/// Those of the call.
-pub(crate) fn generic_socket() -> io::Result<OwnedFd> {
-    socket_for(Some(netlink::GENERIC))
+/// Errors of the system call.
+pub(crate) fn diagnosis_socket() -> io::Result<OwnedFd> {
+    socket_for(Some(netlink::SOCK_DIAG))
 }
 
 fn socket_for(protocol: Option<Protocol>) -> io::Result<OwnedFd> {
@@ -49,7 +54,15 @@ pub(crate) fn request(kind: u16, flags: u16, body: &[u8]) -> Vec<u8> {
     message
 }
 
-/// The kind of an answer; `None` if it is cut off.
+/// Returns the first of several messages and those after it, or `None` if no complete message is left.
+pub(crate) fn split(messages: &[u8]) -> Option<(&[u8], &[u8])> {
+    let len = u32::from_ne_bytes(*messages.first_chunk()?) as usize;
+    let message = messages.get(..len).filter(|_| len >= HEADER_BYTES)?;
+    let behind = messages.get(len.next_multiple_of(4)..);
+    Some((message, behind.unwrap_or_default()))
+}
+
+/// Returns the kind of an answer, or `None` if the answer is cut off.
 pub(crate) fn kind(answer: &[u8]) -> Option<u16> {
     let bytes = answer.get(4..6)?.first_chunk()?;
     Some(u16::from_ne_bytes(*bytes))

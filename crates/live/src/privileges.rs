@@ -6,7 +6,7 @@ mod filter;
 mod user;
 
 pub use filter::{Confinement, confine};
-pub use user::{ServiceUser, ServiceUserError};
+pub use user::{ServiceUser, ServiceUserError, user_name, user_number};
 
 use crate::error::LiveError;
 use rustix::io::Errno;

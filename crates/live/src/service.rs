@@ -1,6 +1,6 @@
 //! The web server on an engine.
 
-use crate::control::ControlSocket;
+use crate::control::{self, ControlSocket};
 use crate::ending::{Stop, Waiting};
 use crate::engine::{Application, Engine};
 use crate::error::LiveError;
@@ -15,6 +15,7 @@ use baton_inet::Host;
 use baton_sockets::HostEnd;
 use baton_wire::{Endpoint, Time};
 use bytes::Bytes;
+use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -139,7 +140,7 @@ pub fn serve<T: Port>(
         if let Some(control) = &mut control
             && throttle.is_due(engine.now())
         {
-            control.serve(|| Snapshot::take(engine, service).to_line());
+            control.serve(|_| Snapshot::take(engine, service).to_line());
         }
         let now = engine.now();
         if service.handle_stop(now, engine.host_mut(), stop()) {
@@ -152,16 +153,20 @@ pub fn serve<T: Port>(
         if service.has_ended(engine.host()) || service.web.is_overdue(now) {
             engine.reset_all(service).map_err(gone())?;
             return engine
-                .port_mut()
+                .captures_mut()
                 .flush()
                 .map_err(LiveError::failed("the capture file cannot be written"));
         }
         if !more {
-            let fds = control.as_ref().map(|control| control.fds());
-            let asked = engine
-                .wait(service.poll_timeout(), &fds.unwrap_or_default())
-                .map_err(LiveError::failed("cannot wait for frames"))?;
-            throttle.handle_wait(engine.now(), asked.contains(&true));
+            let due = service.poll_timeout();
+            control::wait(
+                engine,
+                due,
+                SmallVec::new(),
+                control.as_deref(),
+                &mut throttle,
+            )
+            .map_err(LiveError::failed("cannot wait for frames"))?;
         }
     }
 }

@@ -1,13 +1,14 @@
 //! The state of an engine, for people and programs.
 
 use crate::adapter::ApplicationRow;
+use crate::control::Asker;
 use crate::engine::Engine;
 use crate::port::Port;
 use baton_host::layer::SocketLayer;
 use baton_inet::{Host, Neighbour};
 use baton_sockets::kernel::PlaceRow;
-use baton_tcp::{ConnId, Info, Stack};
-use baton_wire::{Endpoint, Time};
+use baton_tcp::{ConnId, Info, Limit, Stack};
+use baton_wire::{Endpoint, Span, Time};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -64,7 +65,22 @@ pub struct ConnectionRow {
     pub info: Info,
 }
 
-/// One listener.
+/// A connection with data to send counts as stalled if it has received nothing for this long.
+const LONGEST_SILENCE: Span = Span::from_secs(5);
+
+impl ConnectionRow {
+    /// Returns whether the connection has data to send but makes no progress: retransmissions failed, probes are not answered, or for five
+    /// seconds the peer's window has been closed or nothing has arrived from the peer.
+    pub fn is_stalled(&self) -> bool {
+        let info = &self.info;
+        let is_closed = info.limited_by == Some(Limit::PeerWindow);
+        let is_silent = info.last_ack_received >= LONGEST_SILENCE
+            || is_closed && info.last_data_sent >= LONGEST_SILENCE;
+        self.send_queue > 0 && (info.retransmits > 1 || info.probes > 1 || is_silent)
+    }
+}
+
+/// A listener.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ListenerRow {
     /// Local endpoint.
@@ -112,15 +128,18 @@ impl Snapshot {
     pub fn take<T: Port>(engine: &Engine<T>, source: &impl SnapshotSource) -> Self {
         let (now, host) = (engine.now(), engine.host());
         let link = engine.port().link();
-        let counters = Self::counters(engine, source);
+        let mut counters = Self::counters(engine, source);
         let stack = host.stack();
+        let connections = connections(now, stack, source);
+        let stalled = connections.iter().filter(|row| row.is_stalled()).count();
+        counters.insert("tcp.stalled".to_owned(), stalled as u64);
         Self {
             pid: std::process::id(),
             uptime_ms: now.as_ms(),
             interface: link.name.clone(),
             mac: mac_text(link.mac),
             mtu: link.mtu,
-            connections: connections(now, stack, source),
+            connections,
             time_wait: stack.time_waits(now).count() as u64,
             listeners: listeners(stack),
             neighbours: host.interface().neighbours().map(neighbour).collect(),
@@ -164,7 +183,20 @@ impl Snapshot {
         }
     }
 
-    /// As it goes over the control socket.
+    /// Returns the part of the snapshot that `asker` may see: only operators see connections and applications of other users.
+    #[must_use]
+    pub fn seen_by(mut self, asker: Asker) -> Self {
+        if !asker.is_operator {
+            self.applications.retain(|row| row.uid == Some(asker.uid));
+            let own = &self.applications;
+            let is_own = |number| own.iter().any(|row| row.number == number);
+            self.connections
+                .retain(|row| row.application.is_some_and(is_own));
+        }
+        self
+    }
+
+    /// Returns the line that is sent over the control socket.
     pub fn to_line(&self) -> Vec<u8> {
         let mut text = serde_json::to_vec(self).unwrap_or_default();
         text.push(b'\n');
@@ -257,6 +289,15 @@ pub(crate) fn add_host_counters(host: &Host, counters: &mut BTreeMap<String, u64
     }
     let tcp = host.stack().stats();
     add_fields("tcp", tcp, counters);
+    if let Some(memory) = host.stack().memory() {
+        for (name, bytes) in [
+            ("limit", memory.limit),
+            ("held", memory.held),
+            ("largest_user", memory.largest_user),
+        ] {
+            counters.insert(format!("tcp.memory.{name}"), bytes);
+        }
+    }
     for reason in baton_tcp::Refusal::ALL {
         let name = format!("tcp.refused.{}", snake_case(reason));
         counters.insert(name, tcp.refused.get(reason));
@@ -310,4 +351,80 @@ pub(crate) fn snake_case(variant: impl Debug) -> String {
 
 fn mac_text(mac: [u8; 6]) -> String {
     mac.map(|byte| format!("{byte:02x}")).join(":")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use baton_tcp::Config;
+    use baton_wire::Flow;
+
+    fn connection(application: Option<u32>) -> ConnectionRow {
+        let end = |last, port| Endpoint::new([10, 0, 0, last].into(), port);
+        let (local, remote) = (end(1, 5000), end(2, 80));
+        let mut stack = Stack::<Bytes>::new(Config::default(), 1);
+        let conn = stack.connect(Time::ZERO, Flow { local, remote });
+        ConnectionRow {
+            local,
+            remote,
+            receive_queue: 0,
+            send_queue: 0,
+            congestion: "cubic".to_owned(),
+            application,
+            info: stack.info(Time::ZERO, conn.expect("a free flow")),
+        }
+    }
+
+    #[test]
+    fn users_see_their_own_connections_and_operators_all() {
+        let text = r#"{"pid":7,"uptime_ms":1,"interface":"eth0","mac":"","mtu":1500,"connections":[],"time_wait":0,
+            "listeners":[],"neighbours":[],"counters":{}}"#;
+        let application = |number, uid| ApplicationRow {
+            number,
+            pid: Some(number),
+            uid,
+            name: "web".to_owned(),
+            link: "shared_memory".to_owned(),
+            attached_ms: 0,
+            sockets: 1,
+            listeners: 0,
+            connections: 1,
+            bus: Default::default(),
+        };
+        let mut snapshot: Snapshot = serde_json::from_str(text).expect("a snapshot");
+        // The last application is attached over TCP: its user is unknown.
+        snapshot.applications = vec![
+            application(0, Some(33)),
+            application(1, Some(1000)),
+            application(2, None),
+        ];
+        let owners = [Some(0), Some(1), Some(2), None];
+        snapshot.connections = owners.map(connection).into();
+        let seen = |uid, is_operator| {
+            let seen = snapshot.clone().seen_by(Asker { uid, is_operator });
+            let rows = seen.connections.iter().map(|row| row.application);
+            (seen.applications.len(), rows.collect::<Vec<_>>())
+        };
+        assert_eq!(seen(1000, false), (1, vec![Some(1)]));
+        assert_eq!(seen(65_534, false), (0, vec![]));
+        assert_eq!(seen(1000, true), (3, owners.to_vec()));
+    }
+
+    #[test]
+    fn who_has_nothing_to_send_is_not_stalled() {
+        let mut row = connection(None);
+        row.info.retransmits = 3;
+        assert!(!row.is_stalled());
+        row.send_queue = 1;
+        assert!(row.is_stalled(), "it was sent again in vain");
+        row.info.retransmits = 1;
+        assert!(!row.is_stalled(), "once may be");
+        row.info.last_ack_received = LONGEST_SILENCE;
+        assert!(row.is_stalled(), "nothing came");
+        row.info.last_ack_received = Span::ZERO;
+        row.info.last_data_sent = LONGEST_SILENCE;
+        assert!(!row.is_stalled());
+        row.info.limited_by = Some(Limit::PeerWindow);
+        assert!(row.is_stalled(), "the peer does not read");
+    }
 }

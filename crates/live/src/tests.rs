@@ -1,7 +1,7 @@
 //! A server and a client, both on the engine, connected by in-memory ports.
 
 use crate::http::HttpConfig;
-use crate::port::{Capture, Faults, MemoryPort, Port, memory_pair};
+use crate::port::{Faults, MemoryPort, Port, memory_pair};
 use crate::{Application, Clock, Engine, Fetch, ServiceConfig, Snapshot, Stop, WebService};
 use baton_inet::{Host, InterfaceConfig};
 use baton_tcp::Config;
@@ -126,17 +126,18 @@ fn a_capture_has_all_frames_and_the_time_of_day() {
     let content = pattern(100_000);
     let root = root_with("data.bin", &content);
     let (left, right) = ports();
-    let epoch = std::time::Duration::from_secs(1_700_000_000);
     let file = root.path().join("capture.pcapng");
     let writer = fs::File::create(&file).expect("a file");
-    let Ok(left) = Capture::new(left, writer, epoch) else {
-        panic!("the file can be written");
-    };
     let mut world = World::new(root.path(), left, right);
+    let epoch = world.server.clock().epoch();
+    let captures = world.server.captures_mut();
+    captures
+        .capture_to(writer, "left")
+        .expect("the file can be written");
     assert!(world.fetch("http://10.9.0.2/data.bin") == Ok(content));
     world
         .server
-        .port_mut()
+        .captures_mut()
         .flush()
         .expect("the file is written");
     let stats = world.server.host().interface().stats().clone();

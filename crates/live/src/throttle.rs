@@ -2,9 +2,9 @@
 
 use baton_wire::{Span, Time};
 
-/// While nothing is waited for, it is looked at so often.
-const INTERVAL: Span = Span::from_ms(1);
-/// It is looked at so often whatever waits have seen: whoever asks may give up.
+/// Interval between checks while the loop never waits.
+const INTERVAL: Span = Span::from_ms(5);
+/// Maximum interval between checks, even if waits see nothing: a client may give up.
 const LONGEST: Span = Span::from_ms(100);
 
 /// Schedules checks for something that is rare and costs system calls to check: after a wait has seen it, and at intervals while the loop
@@ -13,8 +13,8 @@ const LONGEST: Span = Span::from_ms(100);
 pub(crate) struct Throttle {
     /// Time of the next check.
     at: Time,
-    /// When it is looked at whatever waits have seen.
-    latest: Time,
+    /// Time of the last check.
+    checked: Time,
 }
 
 impl Throttle {
@@ -23,16 +23,22 @@ impl Throttle {
         let is_due = now >= self.at;
         if is_due {
             self.at = now + INTERVAL;
-            self.latest = now + LONGEST;
+            self.checked = now;
         }
         is_due
     }
 
-    /// A wait has ended at `now`, and has seen something or not.
+    /// Returns the time until which waits ignore clients, if they do so now. A client that asks again and again would otherwise keep the
+    /// loop busy.
+    pub(crate) fn pauses_until(&self, now: Time) -> Option<Time> {
+        Some(self.checked + INTERVAL).filter(|&until| until > now)
+    }
+
+    /// Takes note that a wait has ended at `now`, and of whether it has seen anything.
     pub(crate) fn handle_wait(&mut self, now: Time, seen: bool) {
         self.at = match seen {
             true => now,
-            false => self.latest.min(now + INTERVAL),
+            false => (self.checked + LONGEST).min(now + INTERVAL),
         };
     }
 }
@@ -51,7 +57,9 @@ mod tests {
         assert!(throttle.is_due(now), "now and then");
         throttle.handle_wait(now, true);
         assert!(throttle.is_due(now), "it was seen");
+        assert_eq!(throttle.pauses_until(now), Some(now + INTERVAL));
         now += INTERVAL;
+        assert_eq!(throttle.pauses_until(now), None);
         throttle.handle_wait(now, false);
         assert!(!throttle.is_due(now), "it would have been seen");
         now += LONGEST;

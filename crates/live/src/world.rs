@@ -123,7 +123,7 @@ impl<W: SocketWorld> WorldService<W> {
             if now >= heard_at {
                 heard_at = now + CONTROL_INTERVAL;
                 if let Some(control) = &mut control {
-                    control.serve(|| self.snapshot().to_line());
+                    control.serve(|_| self.snapshot().to_line());
                 }
                 if self.web.handle_stop(now, stop()) {
                     self.world.unlisten();

@@ -4,7 +4,7 @@ use super::ledger::{Keeper, Ledger, Remains, lock};
 use crate::broker::{BrokerLink, CapturedStats, question};
 use crate::error::LiveError;
 use crate::neighbourhood::Neighbourhood;
-use crate::port::{AfXdp, AfXdpConfig, Port};
+use crate::port::{AfXdp, AfXdpConfig, Port, link_info_or_loopback};
 use baton_inet::{Cidr, Host, InterfaceConfig, Unclaimed};
 use baton_nic::adapter::{Adapter, Custody};
 use baton_wire::{Flow, Span, Time};
@@ -42,6 +42,7 @@ impl BesideKernel {
             mtu: port.link().mtu,
             announce: false,
             finds_neighbours: false,
+            is_loopback: link_info_or_loopback(name)?.1,
             ..InterfaceConfig::new(port.link().mac, addresses)
         };
         let beside = Beside {
@@ -50,6 +51,7 @@ impl BesideKernel {
             ledger: Arc::default(),
             neighbourhood,
             held: VecDeque::new(),
+            held_bytes: 0,
             swept: Time::ZERO,
             closed: false,
             is_alone: false,
@@ -65,7 +67,9 @@ impl BesideKernel {
 
 /// Maximum number of packets held for connections that are being moved: a few windows' worth.
 const MOST_HELD: usize = 4096;
-/// For so long; what is lost then the peer sends again.
+/// Maximum total size of these packets in bytes.
+const MOST_HELD_BYTES: usize = 16 << 20;
+/// Longest time to hold a packet. The peer retransmits a packet that is dropped after it.
 const LONGEST_HOLD: Span = Span::from_secs(1);
 /// Time within which the next broker, after one was killed, must bring back connections that were being moved, or they are given up.
 const LONGEST_RETURN_MS: u32 = 1800;
@@ -96,6 +100,7 @@ pub struct Beside {
     ledger: Arc<Mutex<Ledger>>,
     neighbourhood: Neighbourhood,
     held: VecDeque<Held>,
+    held_bytes: usize,
     swept: Time,
     /// Whether the adapter knows that it must give back all connections.
     closed: bool,
@@ -123,7 +128,17 @@ impl Beside {
         self.link.stats()
     }
 
-    /// Connections that an application has still to hand over.
+    /// Announces that the adapter is shutting down: all connections go back.
+    pub(super) fn end(&self) {
+        self.link.close();
+    }
+
+    /// Returns whether, as far as the adapter knows, packets of `flow` come to it.
+    pub(super) fn has(&self, flow: &Flow) -> bool {
+        lock(&self.ledger).has(self.link.table(), flow)
+    }
+
+    /// Returns the number of connections that applications have yet to hand over.
     pub(super) fn with_applications(&self) -> usize {
         lock(&self.ledger).with_applications(self.link.table())
     }
@@ -144,8 +159,12 @@ impl Beside {
         let mut count = 0;
         while let Some(Unclaimed { flow, packet }) = host.poll_unclaimed() {
             count += 1;
-            if self.held.len() == MOST_HELD {
-                self.held.pop_front();
+            self.held_bytes += packet.len();
+            while self.held.len() >= MOST_HELD || self.held_bytes > MOST_HELD_BYTES {
+                let Some(oldest) = self.held.pop_front() else {
+                    break;
+                };
+                self.held_bytes -= oldest.packet.len();
                 self.stats.dropped += 1;
             }
             self.stats.held += 1;
@@ -230,12 +249,16 @@ impl Beside {
             let Some(held) = self.held.pop_front() else {
                 break;
             };
+            self.held_bytes -= held.packet.len();
             if host.stack().find(&held.flow).is_some() {
                 self.stats.delivered += 1;
                 host.handle_packet(now, held.packet);
             } else if lock(&self.ledger).has(self.link.table(), &held.flow) {
                 match now.saturating_since(held.since) < LONGEST_HOLD {
-                    true => self.held.push_back(held),
+                    true => {
+                        self.held_bytes += held.packet.len();
+                        self.held.push_back(held);
+                    }
                     false => self.stats.dropped += 1,
                 }
             } else if self.is_alone {

@@ -12,7 +12,9 @@ pub struct AdapterServiceConfig {
     /// Scheduler, queue lengths and segment burst of the firmware, for an adapter that does one piece of work at a time. With `None`, the
     /// adapter does all pending work at once. Everything else is in `adapter`.
     pub firmware: Option<Config>,
-    /// The most that one application gets of rings and buffers.
+    /// Memory for connections and their data in bytes, or `None` for no limit.
+    pub memory: Option<u64>,
+    /// Limits on the rings and buffers of one application.
     pub limits: Limits,
     /// What happens to the connections of an application that has exited.
     pub on_exit: Ending,
@@ -33,6 +35,7 @@ impl Default for AdapterServiceConfig {
             },
             adapter,
             firmware: None,
+            memory: None,
             on_exit: Ending::Reset,
         }
     }

@@ -3,6 +3,7 @@
 use super::application::About;
 use crate::ending::Waiting;
 use baton_bus::link::Violation;
+use baton_iolib::log::Level;
 use baton_nic::adapter::Ending;
 use std::fmt::{self, Display};
 
@@ -38,7 +39,15 @@ pub enum Notice {
 }
 
 impl Notice {
-    /// What it is about, and which user: of each so many are told.
+    /// Returns the severity of the notice.
+    pub fn level(&self) -> Level {
+        match self {
+            Self::CutOff { .. } | Self::Alone => Level::Warn,
+            _ => Level::Info,
+        }
+    }
+
+    /// Returns the kind of the notice and its user. The rate of notices is limited per such pair.
     pub(super) fn key(&self) -> (&'static str, Option<u32>) {
         match self {
             Self::Attached(about) => ("applications attach", about.uid),

@@ -2,7 +2,8 @@
 
 use super::notice::Notice;
 use super::service::AdapterService;
-use crate::control::ControlSocket;
+use crate::capture::CaptureSpec;
+use crate::control::{self, Asker, ControlSocket, Question, Refused};
 use crate::ending::Stop;
 use crate::engine::{Application, Engine};
 use crate::error::LiveError;
@@ -11,6 +12,7 @@ use crate::snapshot::Snapshot;
 use crate::throttle::Throttle;
 use baton_iolib::Spin;
 use std::io;
+use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 /// Longest time to spin before sleeping: about the cost of sleeping, being woken and getting going again.
@@ -44,7 +46,10 @@ pub fn run_adapter<T: Port>(
             return finish(engine, service);
         }
         if throttle.is_due(now) {
-            control.serve(|| Snapshot::take(engine, service).to_line());
+            control.serve_questions(|asker, question, stream| match question {
+                Question::Stat => Some(Snapshot::take(engine, service).seen_by(asker).to_line()),
+                Question::Capture(spec) => begin_capture(engine, asker, spec, stream).err(),
+            });
         }
         if more || service.was_busy() || engine.was_busy() {
             spin.came();
@@ -52,14 +57,34 @@ pub fn run_adapter<T: Port>(
             // If the adapter shares its core with the application that it just woke, the application can answer now without a doorbell.
             rustix::thread::sched_yield();
         } else if !spin.goes_on(Instant::now(), None) && service.prepare_to_sleep() {
-            let asked = sleep(engine, service, control)
+            sleep(engine, service, control, &mut throttle)
                 .map_err(LiveError::failed("cannot wait for frames and applications"))?;
-            throttle.handle_wait(engine.now(), asked);
         }
     }
 }
 
-/// A turn of the engine, of which the timeline is told.
+/// Starts sending captured frames through a duplicate of `stream`.
+///
+/// # Errors
+/// The line to answer with: `asker` lacks permission, or no further capture is possible.
+fn begin_capture<T: Port>(
+    engine: &mut Engine<T>,
+    asker: Asker,
+    spec: CaptureSpec,
+    stream: &UnixStream,
+) -> Result<(), Vec<u8>> {
+    if !asker.is_operator {
+        let why = "only root and the user of the adapter may see frames";
+        return Err(Refused::line(why));
+    }
+    let interface = engine.port().link().name.clone();
+    let stream = stream.try_clone().map_err(|error| error.to_string());
+    stream
+        .and_then(|stream| engine.captures_mut().send_to(stream, spec, &interface))
+        .map_err(Refused::line)
+}
+
+/// Runs one turn of the engine and records it in the timeline.
 pub(super) fn turn<T: Port>(
     engine: &mut Engine<T>,
     service: &mut AdapterService,
@@ -78,15 +103,11 @@ fn sleep<T: Port>(
     engine: &mut Engine<T>,
     service: &mut AdapterService,
     control: &ControlSocket,
-) -> io::Result<bool> {
-    let mut fds = service.fds();
-    let of_service = fds.len();
-    fds.extend(control.fds());
-    let ready = engine.wait(service.poll_timeout(), &fds)?;
-    drop(fds);
-    let (of_service, of_control) = ready.split_at(of_service);
-    service.awake(engine.now(), of_service)?;
-    Ok(of_control.contains(&true))
+    throttle: &mut Throttle,
+) -> io::Result<()> {
+    let due = service.poll_timeout();
+    let ready = control::wait(engine, due, service.fds(), Some(control), throttle)?;
+    service.awake(engine.now(), &ready)
 }
 
 /// Resets the remaining connections and flushes the captures.
@@ -95,7 +116,7 @@ fn finish<T: Port>(engine: &mut Engine<T>, service: &mut AdapterService) -> Resu
         .reset_all(service)
         .map_err(LiveError::failed("the interface can no longer be used"))?;
     engine
-        .port_mut()
+        .captures_mut()
         .flush()
         .map_err(LiveError::failed("the capture file cannot be written"))
 }

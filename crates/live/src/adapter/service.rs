@@ -10,16 +10,16 @@ use super::one_by_one::{OneByOne, Parts};
 use super::passing;
 use super::timeline::AdapterTimeline;
 use super::wakeups::Wakeups;
+use crate::capture::flow_of;
 use crate::clock::Clock;
 use crate::ending::{End, Stop};
 use crate::engine::{Application, take_in};
 use crate::error::LiveError;
-use crate::lines::Lines;
 use crate::throttle::Throttle;
 use baton_bus::link::LinkError;
 use baton_bus::{Batching, BatchingRule};
 use baton_inet::Host;
-use baton_iolib::AnyAdapterLink;
+use baton_iolib::{AnyAdapterLink, Lines};
 use baton_nic::adapter::{Adapter, AdapterConfig, Ending, SessionId, pump};
 use baton_nic::{Config, Governor, Schedule};
 use baton_tcp::Stack;
@@ -115,6 +115,9 @@ impl AdapterService {
         host: &mut Host,
     ) -> Result<Self, LiveError> {
         host.pass_unclaimed(true);
+        if let Some(bytes) = config.memory {
+            host.stack_mut().limit_memory(bytes);
+        }
         let addresses = &host.interface().config().addresses;
         let adapter = AdapterConfig {
             addresses: addresses.iter().map(|address| address.addr()).collect(),
@@ -460,7 +463,10 @@ impl AdapterService {
 
     fn begin_end(&mut self, now: Time, host: &mut Host) {
         self.listeners = None;
-        // Hosts take their connections back; after that, or when that takes too long, all part.
+        // Hosts take back their connections. After that, or after a time limit, all applications are detached.
+        if let Some(beside) = &self.beside {
+            beside.end();
+        }
         self.adapter.stop_imports(now);
         self.relief_ends_at = Some(now + LONGEST_RELIEF);
         self.part_with_relieved(now, host.stack_mut());
@@ -592,6 +598,24 @@ impl Application for AdapterService {
             start = frames.len();
         });
         self.timeline = Some(timeline);
+    }
+
+    fn path_of(&self, host: &Host, way: Way, frame: &[u8]) -> Option<&'static str> {
+        let flow = flow_of(way, frame)?;
+        let is_here = host.stack().find(&flow).is_some();
+        Some(match (way, &self.beside) {
+            (Way::Out, _) if is_here => "sent by the adapter, which has the connection",
+            (Way::Out, _) => "sent by the adapter, of no connection that it has",
+            (Way::In, _) if is_here => "taken by the adapter, which has the connection",
+            (Way::In, Some(beside)) if beside.has(&flow) => {
+                "kept by the adapter: the connection is on its way"
+            }
+            (Way::In, Some(_)) => "given to the kernel: the connection has left the adapter",
+            (Way::In, None) if self.adapter.host_for(flow.local).is_some() => {
+                "passed to the host that wants packets of no connection here"
+            }
+            (Way::In, None) => "taken by the adapter, of no connection that it has",
+        })
     }
 
     fn poll_timeout(&self) -> Option<Time> {

@@ -4,7 +4,7 @@ use super::limits::{Limit, Limits, Resources, Share};
 use baton_sockets::broker::messages::{
     self, DONE, Incoming, MOST_SMALL_BYTES, Most, Progress, TELL,
 };
-use baton_sockets::kernel::PlaceRow;
+use baton_sockets::kernel::{ApplicationAnswer, PlaceRow};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::fmt::Write;
 use std::io;
@@ -26,7 +26,9 @@ const LONGEST_LOOK: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 20_000_000,
 };
-/// Longest answer of one application, bytes.
+/// Maximum number of reasons in one answer.
+const MOST_REASONS: usize = 64;
+/// Maximum length of an application's answer in bytes.
 const MOST_ANSWER_BYTES: usize = 4 << 20;
 
 /// The applications that can be asked.
@@ -263,11 +265,17 @@ fn wait(questions: &[Question]) {
 
 /// Returns the fields of an answer, if it is valid JSON without control characters that a terminal would interpret.
 fn checked(body: Vec<u8>) -> Option<String> {
-    let rows: Vec<PlaceRow> = serde_json::from_slice(&body).ok()?;
+    let answer: ApplicationAnswer = serde_json::from_slice(&body).ok()?;
     let is_plain = |text: &str| !text.contains(char::is_control);
     let is_shown = |row: &PlaceRow| is_plain(&row.place) && row.why.as_deref().is_none_or(is_plain);
-    let is_good = rows.iter().all(is_shown);
-    is_good.then(|| String::from_utf8(body).ok()).flatten()
+    let is_good = answer.places.iter().all(is_shown)
+        && answer.kept.len() <= MOST_REASONS
+        && answer.kept.keys().all(|why| is_plain(why));
+    let mut text = String::from_utf8(body).ok().filter(|_| is_good)?;
+    let (start, end) = (text.find('{')?, text.rfind('}')?);
+    text.truncate(end);
+    text.drain(..=start);
+    Some(text)
 }
 
 /// Combines the answers to JSON. They are copied as they came, because a parsed form takes more memory than their bytes.
@@ -278,7 +286,7 @@ fn written(questions: &[Question]) -> String {
         let separator = if text.len() > 1 { "," } else { "" };
         let silent = |why: &str| format!(r#""places":[],"silent":"{why}""#);
         let told = match &question.outcome {
-            Outcome::Told { places, .. } => format!(r#""places":{places}"#),
+            Outcome::Told { places, .. } => places.clone(),
             Outcome::Silent(why) => silent(why),
             Outcome::Busy | Outcome::Asked(..) => silent("another asks it"),
             Outcome::Gone => continue,
@@ -288,4 +296,25 @@ fn written(questions: &[Question]) -> String {
     }
     text.push(']');
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_passed_on_only_if_they_make_sense() {
+        let checked = |text: &str| checked(text.as_bytes().to_vec());
+        let good = r#" {"places":[],"kept":{"shared":2}} "#;
+        let expected = r#""places":[],"kept":{"shared":2}"#;
+        assert_eq!(checked(good).as_deref(), Some(expected));
+        for bad in [
+            r#"{"places":[],"pid":1}"#,
+            "{\"places\":[],\"kept\":{\"\\u001b[2J\":1}}",
+            r#"{"kept":{}}"#,
+            "[]",
+        ] {
+            assert_eq!(checked(bad), None, "{bad}");
+        }
+    }
 }

@@ -11,14 +11,18 @@ pub(super) use gone::NotRecovered;
 pub(super) use returning::Returning;
 pub use stats::CapturedStats;
 
-use super::memory::Owner;
+use super::history::History;
+use super::memory::{CLOSED_BY_ADAPTER, Owner};
 use super::namespace::own_namespace;
 use super::notice::{BrokerNotice, Loss};
 use super::probe::Prober;
 use super::record::WORDS;
 use super::seal::Ticket;
 use super::session::Session;
+use crate::port::link_info_or_loopback;
 use crate::xdp::{Injector, Lookup, LookupConfig, SequenceReader, XdpError};
+use baton_host::MoveReason;
+use baton_sockets::broker::Destination;
 use baton_tcp::Essentials;
 use baton_wire::{Endpoint, Flow};
 use bytes::Bytes;
@@ -66,7 +70,10 @@ pub enum CaptureError {
     /// The connection's packets do not arrive at this interface.
     #[error("{0} is no address of the adapter's interface")]
     Address(IpAddr),
-    /// All connections go back to the kernel.
+    /// The kernel sends the connection's packets through another interface or keeps them in the machine.
+    #[error("the way to {0} does not lead by the adapter's interface")]
+    Route(IpAddr),
+    /// All connections are going back to the kernel.
     #[error("the adapter takes no more connections")]
     Closed,
     /// There is no adapter.
@@ -93,9 +100,13 @@ pub(super) struct Captured {
     prober: Prober,
     questions: Mutex<VecDeque<Question>>,
     addresses: Vec<IpAddr>,
+    /// If true, all of 127.0.0.0/8 and ::1 belong to the interface.
+    is_loopback: bool,
     namespace: u64,
     flows: Mutex<Flows>,
-    /// An adapter was killed, or has come.
+    /// Locked only briefly, possibly while the flows are locked.
+    history: Mutex<History>,
+    /// Signalled when an adapter was killed or adopted.
     changed: Condvar,
     /// When this broker started.
     began: Instant,
@@ -146,8 +157,10 @@ impl Captured {
             questions: Mutex::default(),
             prober: Prober::new().map_err(XdpError::of("send packets"))?,
             addresses,
+            is_loopback: link_info_or_loopback(name)?.1,
             namespace,
             flows: Mutex::default(),
+            history: Mutex::default(),
             changed: Condvar::new(),
             began: Instant::now(),
         })
@@ -181,9 +194,33 @@ impl Captured {
         self.namespace
     }
 
-    /// The next thing to tell the operator.
+    /// Returns whether the interface is the loopback interface.
+    pub(super) fn is_loopback(&self) -> bool {
+        self.is_loopback
+    }
+
+    /// Returns the next notice for the operator.
     pub(super) fn poll_notice(&self) -> Option<BrokerNotice> {
-        self.lock().notices.pop_front()
+        let notice = self.lock().notices.pop_front();
+        notice.or_else(|| self.history().poll_notice())
+    }
+
+    /// Returns the history of moves.
+    pub(super) fn history(&self) -> MutexGuard<'_, History> {
+        self.history.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Handles a connection that is about to go back to the kernel. Returns the time since which the adapter has not had it, and the reason
+    /// why the adapter is giving back all connections, if it is.
+    pub(super) fn returning(&self, flow: &Flow) -> Option<(u32, Option<MoveReason>)> {
+        let flows = self.lock();
+        let entry = flows.entries.get(flow)?;
+        let of_all = match entry.session.memory.closed.load(Ordering::Relaxed) {
+            0 => None,
+            CLOSED_BY_ADAPTER => Some(MoveReason::AdapterEnds),
+            _ => Some(MoveReason::Command),
+        };
+        Some((self.history().returning(flow, entry.place()), of_all))
     }
 
     /// Returns whether there is neither an adapter nor a connection of a former one.
@@ -202,7 +239,9 @@ impl Captured {
         taker: Taker,
         is_wide: bool,
     ) -> Result<(Arc<Session>, Ticket), CaptureError> {
-        if !self.addresses.contains(&flow.local.addr) {
+        let addr = &flow.local.addr;
+        let is_looped = self.is_loopback && addr.is_loopback();
+        if !is_looped && !self.addresses.contains(addr) {
             return Err(CaptureError::Address(flow.local.addr));
         }
         let mut flows = self.lock();
@@ -267,6 +306,7 @@ impl Captured {
     /// adapter that has disappeared.
     pub(super) fn abandon(&self, taker: Taker) {
         let mut flows = self.lock();
+        self.history().forget_program(taker);
         let mut lost = Vec::new();
         for (flow, entry) in &mut flows.entries {
             if entry.taker.number == taker.number {
@@ -312,6 +352,8 @@ impl Captured {
             self.end(&mut flows, &flow);
         }
         self.give_up(&mut flows, lost);
+        self.history()
+            .look(|flow| flows.entries.get(flow).map(Entry::place));
         let stats = CapturedStats {
             flows: flows.entries.len() as u64,
             ..flows.stats
@@ -410,6 +452,8 @@ impl Captured {
     fn end(&self, flows: &mut Flows, flow: &Flow) {
         if self.forget(flows, flow) {
             flows.stats.ended += 1;
+            let why = "closed".to_owned();
+            self.history().ended(flow, Destination::Ended, why);
         }
     }
 

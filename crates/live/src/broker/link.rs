@@ -1,7 +1,7 @@
 //! The adapter's end of the connection to its broker.
 
 use super::captured::CapturedStats;
-use super::memory::{Memory, Table};
+use super::memory::{CLOSED_BY_ADAPTER, Memory, Table};
 use super::session::{Arrival, Return, Welcome};
 use crate::error::LiveError;
 use crate::places::own_number;
@@ -185,7 +185,14 @@ impl BrokerLink {
         self.memory.closed.load(Ordering::Relaxed) != 0
     }
 
-    /// After that: connections of applications that are on the adapter. Departures come before.
+    /// Announces that the adapter is shutting down: it accepts no more connections, and gives back those it has.
+    pub(crate) fn close(&self) {
+        let closed = &self.memory.closed;
+        let _ = closed.compare_exchange(0, CLOSED_BY_ADAPTER, Ordering::AcqRel, Ordering::Relaxed);
+    }
+
+    /// After [`BrokerLink::close`], sets the number of connections of applications that are still on the adapter. Connections that have
+    /// left must have changed their owner before.
     pub(crate) fn set_on_adapter(&self, connections: u64) {
         self.memory.on_adapter.store(connections, Ordering::Release);
     }

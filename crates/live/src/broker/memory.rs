@@ -23,7 +23,10 @@ const SEALS: SealFlags = SealFlags::SHRINK
     .union(SealFlags::GROW)
     .union(SealFlags::SEAL);
 
-/// More than there are kinds of owners.
+/// Value of `closed` when the adapter is shutting down.
+pub(super) const CLOSED_BY_ADAPTER: u32 = 2;
+
+/// An upper bound for the number of owners.
 const OWNERS: u32 = 8;
 
 /// Two addresses of four words each, and a word with both ports.
@@ -81,16 +84,20 @@ pub(crate) enum Stage {
 pub(crate) struct Place {
     /// The owner in the low bits, and above it the number of the connection among all that have had this place.
     owner: AtomicU32,
-    /// When the application got it, by the system's clock.
-    since_ms: AtomicU32,
-    /// Whose application it was that took it out of the kernel.
+    /// When the application got the connection, by the system's clock.
+    since_us: AtomicU32,
+    /// User of the application that took the connection out of the kernel.
     user: AtomicU32,
-    /// Not 0: the application's socket is one of IPv6.
-    is_wide: AtomicU32,
+    /// When the adapter got the connection, by the same clock.
+    arrived_us: AtomicU32,
+    /// The stage, with [`IS_WIDE`] if the application's socket is an IPv6 socket.
     stage: AtomicU32,
     flow: [AtomicU32; FLOW_WORDS],
     pub(crate) record: Record,
 }
+
+/// Bit of a place's stage: the application's socket is an IPv6 socket.
+const IS_WIDE: u32 = 1 << 8;
 
 impl Place {
     /// Returns the connection's number among those that have had the place, and its owner.
@@ -122,10 +129,11 @@ impl Place {
             place.store(word(at), Ordering::Relaxed);
         }
         self.user.store(user, Ordering::Relaxed);
-        self.is_wide.store(is_wide.into(), Ordering::Relaxed);
-        self.set_stage(Stage::Taken);
+        let is_wide = if is_wide { IS_WIDE } else { 0 };
+        let stage = Stage::Taken as u32 | is_wide;
+        self.stage.store(stage, Ordering::Release);
         self.record.reset(None);
-        self.since_ms.store(now_ms(), Ordering::Relaxed);
+        self.since_us.store(now_us(), Ordering::Relaxed);
         let (number, _) = self.owner();
         self.set(number, Owner::Application);
         number
@@ -142,8 +150,10 @@ impl Place {
 
     /// Changes the owner of the connection. Returns false if the connection has left the place, or `from` does not own it.
     pub(crate) fn pass(&self, number: u32, from: Owner, to: Owner) -> bool {
-        if to == Owner::Application {
-            self.since_ms.store(now_ms(), Ordering::Relaxed);
+        match to {
+            Owner::Application => self.since_us.store(now_us(), Ordering::Relaxed),
+            Owner::Adapter => self.arrived_us.store(now_us(), Ordering::Relaxed),
+            _ => {}
         }
         let (before, after) = (word_of(number, from), word_of(number, to));
         let passed =
@@ -154,22 +164,32 @@ impl Place {
 
     /// Returns how long the application has had the connection in ms; meaningless after an hour.
     pub(crate) fn age_ms(&self) -> u32 {
-        now_ms().wrapping_sub(self.since_ms.load(Ordering::Relaxed))
+        self.age_us() / 1000
     }
 
-    /// Whose application took it out of the kernel.
+    /// Returns how long the application has had the connection in microseconds.
+    pub(super) fn age_us(&self) -> u32 {
+        now_us().wrapping_sub(self.since_us.load(Ordering::Relaxed))
+    }
+
+    /// Returns when the adapter got the connection, on the clock of [`now_us`].
+    pub(super) fn arrived_us(&self) -> u32 {
+        self.arrived_us.load(Ordering::Relaxed)
+    }
+
+    /// Returns the user of the application that took the connection out of the kernel.
     pub(crate) fn user(&self) -> u32 {
         self.user.load(Ordering::Relaxed)
     }
 
     /// Returns whether the application's socket is an IPv6 socket.
     pub(super) fn is_wide(&self) -> bool {
-        self.is_wide.load(Ordering::Relaxed) != 0
+        self.stage.load(Ordering::Relaxed) & IS_WIDE != 0
     }
 
     /// Returns the stage of the connection.
     pub(crate) fn stage(&self) -> Stage {
-        match self.stage.load(Ordering::Acquire) {
+        match self.stage.load(Ordering::Acquire) & !IS_WIDE {
             0 => Stage::Taken,
             1 => Stage::Released,
             _ => Stage::Finished,
@@ -177,7 +197,8 @@ impl Place {
     }
 
     pub(crate) fn set_stage(&self, stage: Stage) {
-        self.stage.store(stage as u32, Ordering::Release);
+        let is_wide = self.stage.load(Ordering::Relaxed) & IS_WIDE;
+        self.stage.store(stage as u32 | is_wide, Ordering::Release);
     }
 
     /// Returns the flow of the connection.
@@ -298,7 +319,13 @@ impl AsFd for Memory {
     }
 }
 
-/// The system's clock, which all processes read: ms.
+/// Returns the system's monotonic clock, which all processes share, in microseconds. Wraps around after 71 minutes.
+pub(super) fn now_us() -> u32 {
+    let now = clock_gettime(ClockId::Monotonic);
+    (now.tv_sec.wrapping_mul(1_000_000) + now.tv_nsec / 1000) as u32
+}
+
+/// Returns the same clock in ms.
 pub(crate) fn now_ms() -> u32 {
     let now = clock_gettime(ClockId::Monotonic);
     (now.tv_sec.wrapping_mul(1000) + now.tv_nsec / 1_000_000) as u32

@@ -13,6 +13,7 @@
 mod applications;
 mod captured;
 mod fin;
+mod history;
 mod limits;
 mod link;
 mod memory;

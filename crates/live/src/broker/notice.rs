@@ -1,6 +1,9 @@
 //! Notices of a broker for its operator.
 
+use baton_iolib::log::Level;
+use baton_sockets::broker::Destination;
 use baton_wire::Flow;
+use std::borrow::Cow;
 use std::fmt::{self, Display};
 
 /// An event in the life of an adapter or of a connection.
@@ -28,7 +31,20 @@ pub enum BrokerNotice {
         /// Number of connections that are reset.
         reset: usize,
     },
-    /// A connection is lost: its peer is to be told by a reset.
+    /// A connection has moved, or has failed to move.
+    Moved {
+        /// The connection.
+        flow: Flow,
+        /// Where the connection is now.
+        to: Destination,
+        /// Name of the reason.
+        why: Cow<'static, str>,
+        /// Time in microseconds during which neither side had the connection, if known.
+        took_us: Option<u32>,
+    },
+    /// Number of connections that have moved since the last such notice, by destination and reason.
+    Moves(Vec<((Destination, Cow<'static, str>), u64)>),
+    /// A connection is lost, and its peer is made to receive a reset.
     Lost(Flow, Loss),
     /// Number of notices of a kind (its name) that were suppressed because they came too fast.
     Hidden(&'static str, u64),
@@ -59,12 +75,23 @@ impl Display for Loss {
 }
 
 impl BrokerNotice {
-    /// What it is about: each kind has its share of what is told.
+    /// Returns the severity of the notice.
+    pub fn level(&self) -> Level {
+        match self {
+            Self::Killed { .. } | Self::Lost(..) => Level::Warn,
+            Self::Moved { .. } => Level::Debug,
+            _ => Level::Info,
+        }
+    }
+
+    /// Returns the kind of the notice. The rate of notices is limited per kind.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Attached(_) | Self::Adopted { .. } => "an adapter has come",
             Self::Left(_) | Self::Killed { .. } => "an adapter has gone",
             Self::Lost(..) => "a connection is reset",
+            Self::Moved { .. } => "a connection moves",
+            Self::Moves(_) => "connections have moved",
             Self::Hidden(kind, _) => kind,
         }
     }
@@ -91,6 +118,26 @@ impl Display for BrokerNotice {
             ),
             Self::Lost(Flow { local, remote }, loss) => {
                 write!(out, "reset: {local} to {remote}: {loss}")
+            }
+            Self::Moved {
+                flow: Flow { local, remote },
+                to,
+                why,
+                took_us,
+            } => {
+                write!(out, "{local} to {remote}: {}, {why}", to.name())?;
+                match took_us {
+                    Some(took_us) => write!(out, ", in {:.2} ms", f64::from(*took_us) / 1000.0),
+                    None => Ok(()),
+                }
+            }
+            Self::Moves(moved) => {
+                out.write_str("connections that moved lately:")?;
+                for (index, ((to, why), count)) in moved.iter().enumerate() {
+                    let separator = if index == 0 { "" } else { "," };
+                    write!(out, "{separator} {count} {} ({why})", to.name())?;
+                }
+                Ok(())
             }
             Self::Hidden(kind, count) => {
                 write!(out, "{count} more lines like these were not shown: {kind}")

@@ -248,6 +248,8 @@ pub fn decode(
             (us(round_trip_us), us(variance_us))
         }),
         congestion_window: has(CONGESTION_WINDOW).then_some(congestion_window),
+        // The kernel, which will continue the connection, cannot be given a threshold.
+        slow_start_threshold: None,
     })
 }
 
@@ -305,6 +307,7 @@ mod tests {
                 (us[0], us[1])
             }),
             congestion_window: random.random_bool(0.5).then(|| random.random()),
+            slow_start_threshold: None,
         }
     }
 

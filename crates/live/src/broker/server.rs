@@ -10,11 +10,13 @@ use super::captured::Captured;
 use super::limits::{Limit, Limits, Resources, Share};
 use super::notice::BrokerNotice;
 use crate::error::LiveError;
-use crate::lines::Lines;
+use crate::loopback::Loopback;
 use crate::neighbourhood::Neighbourhood;
+use crate::port::link_info_or_loopback;
 use crate::xdp::{LookupConfig, Mode, XdpError};
+use baton_iolib::Lines;
 use baton_iolib::unix_socket::SocketFile;
-use baton_sockets::broker::messages::{self, REFUSED};
+use baton_sockets::broker::messages::{self, REFUSED, WAS_RESET};
 use client::Serving;
 use made::Made;
 use requests::Refusal;
@@ -54,9 +56,13 @@ pub struct Broker {
 #[derive(Debug)]
 struct Shared {
     captured: Captured,
+    /// Restores the settings of `lo` when dropped.
+    _loopback: Option<Loopback>,
     applications: Applications,
     made: Made,
-    /// The user that has started the broker, whose own is another if it has dropped root.
+    /// Asks the kernel which routes use the interface.
+    ways: Mutex<Neighbourhood>,
+    /// User that has started the broker. It differs from the broker's own user if the broker has dropped root.
     starter: u32,
     limits: Arc<Limits>,
     lines: Mutex<Lines<&'static str>>,
@@ -103,11 +109,9 @@ impl Broker {
         mode: Option<Mode>,
         starter: u32,
     ) -> Result<Self, LiveError> {
-        let addresses = Neighbourhood::of(name)
-            .and_then(|mut neighbourhood| neighbourhood.addresses())
-            .map_err(LiveError::failed(
-                "cannot ask the kernel about the interface",
-            ))?;
+        let unknown = || LiveError::failed("cannot ask the kernel about the interface");
+        let mut ways = Neighbourhood::of(name).map_err(unknown())?;
+        let addresses = ways.addresses().map_err(unknown())?;
         if addresses.is_empty() {
             let text = format!("--iface {name}: it has no address; expected one of the kernel's");
             return Err(LiveError::BadInput(text));
@@ -116,13 +120,16 @@ impl Broker {
             mode,
             ..LookupConfig::default()
         };
+        let (_, is_loopback) = link_info_or_loopback(name).map_err(XdpError::from)?;
         let limits = Limits::new();
         let shared = Arc::new(Shared {
             captured: Captured::new(name, addresses, lookup)?,
+            _loopback: is_loopback.then(Loopback::prepare).transpose()?,
             applications: Applications::new(Arc::clone(&limits)),
             limits,
             lines: Mutex::default(),
             made: Made::default(),
+            ways: Mutex::new(ways),
             starter,
             clients: AtomicU64::new(0),
             ends: AtomicBool::new(false),
@@ -160,7 +167,12 @@ impl Broker {
         Some(BrokerNotice::Hidden(kind, count))
     }
 
-    /// Whether there is neither an adapter nor anything left of one.
+    /// Makes [`Broker::poll_notice`] report each connection that moves.
+    pub fn tell_all_moves(&self) {
+        self.shared.captured.history().tell_all();
+    }
+
+    /// Returns whether there is neither an adapter nor a connection of a former one.
     pub fn is_unused(&self) -> bool {
         self.shared.captured.is_unused()
     }
@@ -260,5 +272,10 @@ impl Shared {
 }
 
 fn refuse(stream: &UnixStream, refusal: &Refusal) -> io::Result<()> {
-    messages::send(stream, REFUSED, refusal.to_string().as_bytes(), &[])
+    let kind = if refusal.is_reset() {
+        WAS_RESET
+    } else {
+        REFUSED
+    };
+    messages::send(stream, kind, refusal.to_string().as_bytes(), &[])
 }

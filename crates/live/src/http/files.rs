@@ -62,8 +62,6 @@ pub(super) enum Found {
     File(Rc<ServedFile>),
     /// A folder that was requested without the slash at the end.
     FolderWithoutSlash,
-    /// A folder without index.html.
-    Folder(PathBuf),
 }
 
 struct Entry {
@@ -135,7 +133,7 @@ impl FileCache {
                 let metadata = index.metadata().map_err(|error| status_of(&error))?;
                 self.open(target, index, &metadata, now_s).map(Found::File)
             }
-            Err(_) => Ok(Found::Folder(path)),
+            Err(_) => Err(Status::Forbidden),
         }
     }
 

@@ -6,7 +6,6 @@
 mod body;
 mod files;
 mod head;
-mod listing;
 mod path;
 mod range;
 mod request;
@@ -50,8 +49,6 @@ pub struct HttpConfig {
     pub root: PathBuf,
     /// The folder that PUT and POST write to; `None` refuses them.
     pub upload: Option<PathBuf>,
-    /// Show folders that have no index.html as lists of their files.
-    pub listing: bool,
     /// Largest file that a client may send, bytes.
     pub upload_limit_bytes: u64,
     /// Files up to this size are kept in memory, bytes.
@@ -66,7 +63,6 @@ impl HttpConfig {
         Self {
             root: root.into(),
             upload: None,
-            listing: false,
             upload_limit_bytes: 64 << 30,
             cached_file_bytes: 256 << 10,
             cache_bytes: 64 << 20,
@@ -232,7 +228,6 @@ impl FileHttp {
     fn serve(&mut self, head: &RequestHead<'_>, after: After, len: u32) -> Request {
         // A body that is not wanted is not read: it could have any length.
         let after = after.last(head);
-        let with_content = head.method == Method::Get;
         match self.files.find(head.target, self.now_s) {
             Err(status) => self.refuse(status, after, len),
             Ok(Found::File(file)) => self.serve_file(&file, head, after, len),
@@ -242,24 +237,6 @@ impl FileHttp {
                 let head = Head::new(Status::MovedPermanently, after).field(&location);
                 self.answer(head, 0, Content::None, len)
             }
-            Ok(Found::Folder(_)) if !self.config.listing => {
-                self.refuse(Status::Forbidden, after, len)
-            }
-            Ok(Found::Folder(path)) => match listing::page(&path) {
-                Err(status) => self.refuse(status, after, len),
-                Ok(page) => {
-                    let page = Bytes::from(page);
-                    let head = Head::new(Status::Ok, after)
-                        .field("Content-Type: text/html; charset=utf-8\r\n");
-                    let page_len = page.len() as u64;
-                    let content = if with_content {
-                        Content::Memory(page)
-                    } else {
-                        Content::None
-                    };
-                    self.answer(head, page_len, content, len)
-                }
-            },
         }
     }
 

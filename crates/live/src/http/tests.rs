@@ -517,25 +517,6 @@ fn a_file_that_shrinks_while_it_is_sent_ends_the_connection() {
 }
 
 #[test]
-fn a_folder_is_listed_where_that_is_wanted() {
-    let mut world = World::with(|config| config.listing = true);
-    fs::write(world.root.path().join("a <b> & c"), "x").expect("a file");
-    fs::write(world.root.path().join(".hidden"), "x").expect("a file");
-    let (head, content) = world.get("/");
-    assert_eq!(
-        field(&head, "Content-Type"),
-        Some("text/html; charset=utf-8")
-    );
-    let page = String::from_utf8(content).expect("text");
-    assert!(
-        page.contains("<li><a href=\"./a%20%3Cb%3E%20%26%20c\">a &lt;b&gt; &amp; c</a>"),
-        "{page}"
-    );
-    assert!(page.contains("./folder/") && !page.contains("hidden"));
-    assert_eq!(world.get("/a%20%3Cb%3E%20%26%20c").1, b"x");
-}
-
-#[test]
 fn idle_connections_are_closed_each_in_its_way() {
     // A connection on which nothing was sent.
     let mut world = World::new();

@@ -73,7 +73,13 @@ impl Batch {
             .map(|index| &self.bytes[self.start_of(index)..self.ends[index]])
     }
 
-    /// The oldest `count` frames have been sent.
+    /// Returns the last `count` frames that were sent. They are available until the next frame is appended.
+    pub fn last_sent(&self, count: usize) -> impl Iterator<Item = &[u8]> + '_ {
+        let first = self.sent.saturating_sub(count);
+        (first..self.sent).map(|index| &self.bytes[self.start_of(index)..self.ends[index]])
+    }
+
+    /// Marks the oldest `count` frames as sent.
     pub fn sent(&mut self, count: usize) {
         debug_assert!(count <= self.len(), "no more is sent than waits");
         self.sent += count;
@@ -122,6 +128,8 @@ mod tests {
             assert_eq!(batch.iter().next(), Some(&[round; 20][..]));
             batch.sent(1);
             assert!(batch.is_empty());
+            let sent: Vec<_> = batch.last_sent(2).map(<[u8]>::len).collect();
+            assert_eq!(sent, [10, 20]);
         }
         assert!(batch.bytes.capacity() < 100);
     }

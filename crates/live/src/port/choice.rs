@@ -3,7 +3,7 @@
 use super::{
     AfXdp, AfXdpConfig, InterfaceError, Offload, Offloads, PacketConfig, PacketSocket, Port,
 };
-use crate::xdp::{Steering, XdpError};
+use crate::xdp::XdpError;
 
 /// The kind of port that receives and sends frames on an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,14 +29,6 @@ impl PortConfig {
     /// # Errors
     /// The interface does not exist, the process lacks the permission, or XDP cannot be used; see [`XdpError`].
     pub fn open(&self, name: &str) -> Result<Opened, XdpError> {
-        self.open_behind(name, None)
-    }
-
-    /// The same where a program may see frames first: AF_XDP sockets have those that it gives them.
-    ///
-    /// # Errors
-    /// As [`PortConfig::open`].
-    pub fn open_behind(&self, name: &str, steering: Option<&Steering>) -> Result<Opened, XdpError> {
         let mut notes = Vec::new();
         if switch_gro_off(name)? {
             let advice = match self {
@@ -50,10 +42,7 @@ impl PortConfig {
         let port: Box<dyn Port + Send> = match self {
             Self::Packet(config) => Box::new(PacketSocket::open(name, config)?),
             Self::AfXdp(config) => {
-                let port = match steering {
-                    Some(steering) => AfXdp::on(name, config, steering)?,
-                    None => AfXdp::open(name, config)?,
-                };
+                let port = AfXdp::open(name, config)?;
                 notes.push(told(name, &port));
                 Box::new(port)
             }

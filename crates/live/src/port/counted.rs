@@ -83,10 +83,6 @@ impl<T: Port> Port for Counted<T> {
         sink.counter("port.sent.bytes", self.sent.bytes);
         self.inner.counters(sink);
     }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.inner.flush()
-    }
 }
 
 fn waiting(batch: &Batch) -> Traffic {

@@ -155,9 +155,17 @@ pub fn bring(name: &str, up: bool) -> Result<(), InterfaceError> {
     set().map_err(|error| InterfaceError::of(what, name, error))
 }
 
-/// The interface's own Ethernet address and MTU.
-#[allow(unsafe_code)]
+/// Returns the Ethernet address and MTU of an Ethernet interface.
 pub(crate) fn link_info(name: &str) -> Result<LinkInfo, InterfaceError> {
+    match link_info_or_loopback(name)? {
+        (_, true) => Err(InterfaceError::NotEthernet(name.to_owned())),
+        (link, false) => Ok(link),
+    }
+}
+
+/// Returns the address and MTU of an Ethernet or loopback interface, and whether it is loopback, whose frames have the address zero.
+#[allow(unsafe_code)]
+pub(crate) fn link_info_or_loopback(name: &str) -> Result<(LinkInfo, bool), InterfaceError> {
     let what = "ask for the address of";
     let ask = || {
         let mut request = request_for(name)?;
@@ -170,16 +178,19 @@ pub(crate) fn link_info(name: &str) -> Result<LinkInfo, InterfaceError> {
         Ok(unsafe { request.ifr_ifru.ifru_hwaddr })
     };
     let address = ask().map_err(|error| InterfaceError::of(what, name, error))?;
-    if address.sa_family != libc::ARPHRD_ETHER {
-        return Err(InterfaceError::NotEthernet(name.to_owned()));
-    }
+    let is_loopback = match address.sa_family {
+        libc::ARPHRD_ETHER => false,
+        libc::ARPHRD_LOOPBACK => true,
+        _ => return Err(InterfaceError::NotEthernet(name.to_owned())),
+    };
     let mut mac = [0; 6];
     for (target, byte) in mac.iter_mut().zip(address.sa_data) {
         *target = byte as u8;
     }
-    Ok(LinkInfo {
+    let link = LinkInfo {
         name: name.to_owned(),
         mac,
         mtu: mtu(name)?,
-    })
+    };
+    Ok((link, is_loopback))
 }

@@ -4,7 +4,6 @@
 mod af_xdp;
 mod any;
 mod batch;
-mod capture;
 mod choice;
 mod counted;
 mod driver;
@@ -16,6 +15,7 @@ mod link_state;
 mod mapping;
 mod memory;
 mod merge;
+mod overheard;
 mod packet;
 mod sys;
 mod tap;
@@ -24,7 +24,6 @@ mod watched;
 pub use af_xdp::{AfXdp, AfXdpConfig};
 pub use batch::Batch;
 pub use baton_iolib::Arena;
-pub use capture::Capture;
 pub use choice::{Opened, PortConfig};
 pub use counted::{Counted, Traffic};
 pub use driver::{Driver, DriverCounter};
@@ -35,11 +34,13 @@ pub use faults::{
     BurstLoss, FaultCounts, FaultKind, FaultProfile, FaultSpec, FaultSpecError, Faults, Share,
 };
 pub use interface::{InterfaceError, bring, interface_exists, ipv4_address};
-pub(crate) use interface::{index as interface_index, link_info};
+pub(crate) use interface::{index as interface_index, link_info_or_loopback};
 pub use link_state::{LinkCounters, LinkState, LinkWatch};
 pub(crate) use mapping::Mapping;
 pub use memory::{MemoryPort, memory_pair};
+pub use overheard::Overheard;
 pub use packet::{PacketConfig, PacketSocket, RingKind};
+pub use sys::Stamped;
 pub(crate) use sys::{check, set_option};
 pub use tap::Tap;
 
@@ -158,14 +159,6 @@ pub trait Port {
 
     /// Reports the counters of the port and of the ports that it wraps.
     fn counters(&self, sink: &mut dyn CounterSink);
-
-    /// Writes out what it keeps for others, such as a capture file.
-    ///
-    /// # Errors
-    /// It cannot be written.
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 /// Implements [`Port`] for references and boxes.
@@ -189,9 +182,6 @@ impl<T: Port + ?Sized> Port for $port {
     }
     fn counters(&self, sink: &mut dyn CounterSink) {
         (**self).counters(sink);
-    }
-    fn flush(&mut self) -> io::Result<()> {
-        (**self).flush()
     }
 }
     )*};

@@ -4,6 +4,7 @@
 use std::io;
 use std::mem;
 use std::os::fd::{AsRawFd, BorrowedFd};
+use std::time::Duration;
 
 /// Creates an interface request for `name`.
 ///
@@ -107,7 +108,72 @@ pub fn bind_packet(fd: BorrowedFd<'_>, interface_index: u32, protocol: u16) -> i
     check(unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), len) })
 }
 
-/// The error of a call that gives a negative number where it fails.
+/// Metadata of a frame that a packet socket has received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamped {
+    /// When the frame passed, since the start of 1970.
+    pub at: Duration,
+    /// Whether this host sent the frame.
+    pub is_outgoing: bool,
+    /// Number of bytes that fit into the buffer.
+    pub kept: usize,
+    /// Length of the frame, bytes.
+    pub len: usize,
+}
+
+/// Receives a frame from a packet socket with SO_TIMESTAMPNS.
+///
+/// # Errors
+/// Errors of the system call.
+pub fn receive_stamped(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<Stamped> {
+    /// Buffer for a control message with a `timespec`, aligned like its header.
+    #[repr(C, align(8))]
+    struct Control([u8; 64]);
+    let mut control = Control([0; 64]);
+    // SAFETY: both are plain data, for which zeros are valid.
+    let (mut from, mut message): (libc::sockaddr_ll, libc::msghdr) =
+        unsafe { (mem::zeroed(), mem::zeroed()) };
+    let mut part = libc::iovec {
+        iov_base: buffer.as_mut_ptr().cast(),
+        iov_len: buffer.len(),
+    };
+    message.msg_name = (&raw mut from).cast();
+    message.msg_namelen = mem::size_of_val(&from) as libc::socklen_t;
+    message.msg_iov = &raw mut part;
+    message.msg_iovlen = 1;
+    message.msg_control = control.0.as_mut_ptr().cast();
+    message.msg_controllen = control.0.len() as _;
+    // SAFETY: the kernel writes at most the given lengths to the name, the buffer and the control message, and all of them outlive the
+    // call.
+    let len = unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut message, libc::MSG_TRUNC) };
+    if len < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let mut at = Duration::ZERO;
+    // SAFETY: the header describes the buffer for control messages, which the kernel has filled; the macros stay within it.
+    unsafe {
+        let mut header = libc::CMSG_FIRSTHDR(&raw const message);
+        while !header.is_null() {
+            let is_stamp = (*header).cmsg_level == libc::SOL_SOCKET
+                && (*header).cmsg_type == libc::SCM_TIMESTAMPNS;
+            if is_stamp {
+                let stamp = libc::CMSG_DATA(header).cast::<libc::timespec>();
+                let stamp = stamp.read_unaligned();
+                at = Duration::new(stamp.tv_sec as u64, stamp.tv_nsec as u32);
+            }
+            header = libc::CMSG_NXTHDR(&raw const message, header);
+        }
+    }
+    let len = len as usize;
+    Ok(Stamped {
+        at,
+        is_outgoing: from.sll_pkttype == libc::PACKET_OUTGOING,
+        kept: len.min(buffer.len()),
+        len,
+    })
+}
+
+/// Converts the result of a call that returns a negative number on failure.
 ///
 /// # Errors
 /// The call failed.

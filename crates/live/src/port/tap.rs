@@ -123,6 +123,7 @@ impl Port for Tap {
 
     fn counters(&self, sink: &mut dyn CounterSink) {
         sink.counter("port.arena.chunks", self.arena.allocated());
+        sink.counter("port.arena.alone", self.arena.alone());
         sink.counter("port.writes", self.writes);
         tell_drops(&self.drops, sink);
     }

@@ -52,6 +52,18 @@ impl FromStr for ServiceUser {
     }
 }
 
+/// Returns the name of a user's account, if there is one.
+pub fn user_name(uid: u32) -> Option<String> {
+    let user = User::from_uid(Uid::from_raw(uid)).ok().flatten();
+    user.map(|user| user.name)
+}
+
+/// Returns the number of the user with this name, if there is one.
+pub fn user_number(name: &str) -> Option<u32> {
+    let user = User::from_name(name).ok().flatten();
+    user.map(|user| user.uid.as_raw())
+}
+
 impl ServiceUser {
     /// Returns the user that a daemon becomes if none is named: the account `baton`, or a number that no account and no group has. Returns
     /// `None` if the process is not root's and keeps its user, or if it is root in a user namespace that does not have the user.

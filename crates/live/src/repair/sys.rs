@@ -62,8 +62,9 @@ pub struct Info {
     pub round_trip_us: u32,
     /// Variance of the round-trip time, microseconds.
     pub variance_us: u32,
-    slow_start_threshold: u32,
-    /// The congestion window, segments.
+    /// Slow start threshold, segments; larger than any window until the kernel has set it.
+    pub slow_start_threshold: u32,
+    /// Congestion window, segments.
     pub congestion_window: u32,
     more: [[u32; 12]; 3],
     /// SND.WND, bytes.
@@ -185,6 +186,7 @@ mod tests {
         assert_eq!(mem::offset_of!(Info, scaling), 6);
         assert_eq!(mem::offset_of!(Info, send_mss), 16);
         assert_eq!(mem::offset_of!(Info, round_trip_us), 68);
+        assert_eq!(mem::offset_of!(Info, slow_start_threshold), 76);
         assert_eq!(mem::offset_of!(Info, congestion_window), 80);
         assert_eq!(mem::offset_of!(Info, send_window), 228);
         assert_eq!(mem::offset_of!(Info, receive_window), 232);

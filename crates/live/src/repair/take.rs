@@ -7,7 +7,7 @@ use baton_tcp::{Essentials, State, WindowScaling};
 use baton_wire::{Endpoint, Flow, Span};
 use bytes::{Bytes, BytesMut};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SocketAddrAny, getpeername, getsockname, recv};
+use rustix::net::{RecvFlags, SocketAddrAny, bind, getpeername, getsockname, recv};
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 
@@ -116,16 +116,22 @@ fn essentials(
         round_trip: (info.round_trip_us > 0)
             .then(|| (us(info.round_trip_us), us(info.variance_us))),
         congestion_window: info.congestion_window.checked_mul(info.send_mss),
+        slow_start_threshold: info.slow_start_threshold.checked_mul(info.send_mss),
     })
 }
 
 /// Makes the kernel forget the connection. The kernel sends a reset, which must leave by `interface` to be dropped there.
 fn forget(fd: BorrowedFd<'_>, interface: &str) -> Result<(), RepairError> {
+    let own = getsockname(fd);
     let before = sys::bound_device(fd)?;
     sys::bind_to_device(fd, interface.as_bytes())?;
     let forgotten = sys::disconnect(fd).map_err(RepairError::at("connect to no address"));
     sys::bind_to_device(fd, &before)?;
-    forgotten
+    forgotten?;
+    // The local port of a connection that was opened actively is free now, so that another connection to the same peer could get it. A
+    // listener keeps its own port, and the kernel refuses the call here.
+    let _ = own.and_then(|own| bind(fd, &own));
+    Ok(())
 }
 
 /// Returns the addresses and ports of a socket's connection.

@@ -37,7 +37,6 @@ pub(super) enum Arithmetic {
     Add = 0x00,
     And = 0x50,
     ShiftLeft = 0x60,
-    ShiftRight = 0x70,
     Move = 0xb0,
 }
 
@@ -56,13 +55,10 @@ pub(super) enum Condition {
 #[repr(i32)]
 pub(super) enum Helper {
     MapLookup = 1,
-    Redirect = 23,
     RedirectMap = 51,
     LookUpTcp = 84,
     ReleaseSocket = 86,
     TcpSocket = 96,
-    /// Bytes of a frame (Linux 5.18 and later).
-    BufferLength = 188,
 }
 
 /// The second operand of an instruction.

@@ -45,13 +45,7 @@ pub enum XdpError {
         /// The error that the driver reported.
         error: io::Error,
     },
-    /// A device sends no frames that programs in drivers redirect.
-    #[error(
-        "{0} sends no frames that an XDP program in native mode redirects to it; one of a veth pair does while gro is on at the other end \
-         (`ethtool -K PEER gro on`), and the generic mode does without"
-    )]
-    NoRedirect(String),
-    /// A queue of the interface has a socket of another program.
+    /// Another program has a socket on a queue of the interface.
     #[error(
         "queue {queue} of {name} is taken by another AF_XDP socket; end the process that has it"
     )]

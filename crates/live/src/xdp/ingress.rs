@@ -8,7 +8,6 @@ use super::programs::Counter;
 /// The program on one interface. Dropping this detaches the program, and so does any end of the process.
 #[derive(Debug)]
 pub(super) struct Ingress {
-    pub(super) program: Program,
     counters: Map,
     _link: Link,
 }
@@ -40,7 +39,6 @@ impl Ingress {
                 "attach a program by a link of traffic control",
             ))?;
         Ok(Self {
-            program,
             counters,
             _link: link,
         })

@@ -3,7 +3,7 @@
 use super::bpf::{Program, ProgramKind};
 use super::error::XdpError;
 use super::programs;
-use crate::port::{interface_index, link_info};
+use crate::port::{interface_index, link_info_or_loopback};
 use std::io;
 
 /// Length of an Ethernet header, bytes.
@@ -28,7 +28,7 @@ impl Injector {
         Ok(Self {
             program,
             interface: interface_index(name)?,
-            mac: link_info(name)?.mac,
+            mac: link_info_or_loopback(name)?.0.mac,
         })
     }
 

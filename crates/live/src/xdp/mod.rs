@@ -24,9 +24,6 @@ mod assembler;
 mod bpf;
 mod clsact;
 mod error;
-mod fast_path;
-mod features;
-mod forward;
 mod guard;
 mod ingress;
 mod injector;
@@ -38,7 +35,6 @@ mod steering;
 mod withhold;
 
 pub use error::XdpError;
-pub use fast_path::{FastPath, FastPathConfig, FastPathKind};
 pub use guard::GuardKind;
 pub use injector::Injector;
 pub use lookup::{Lookup, LookupConfig, LookupCounters, Verdict};

@@ -27,12 +27,10 @@ pub(super) enum Counter {
     Passed,
     Guarded,
     Discarded,
-    /// The interface by which it was to leave is gone.
-    NoDevice,
 }
 
 impl Counter {
-    pub(super) const COUNT: u32 = 5;
+    pub(super) const COUNT: u32 = 4;
 }
 
 /// The maps that programs use.
@@ -63,36 +61,34 @@ impl Way {
 
 /// Offset of the packet's start in a context of traffic control (`struct __sk_buff`).
 pub(super) const SKB_DATA: i16 = 76;
-/// Where it has the size at which a packet is to be cut into segments; zero if it is not.
-pub(super) const SKB_SEGMENT_SIZE: i16 = 176;
-/// Where a program's context has the receive queue (`struct xdp_md`).
+/// Offset of the receive queue in the context (`struct xdp_md`).
 const RECEIVE_QUEUE: i16 = 16;
-/// Where it says whether a packet has a VLAN tag beside its bytes (`struct __sk_buff`).
-pub(super) const VLAN_PRESENT: i16 = 20;
+/// Offset of the field that says whether a packet has a VLAN tag outside of its bytes (`struct __sk_buff`).
+const VLAN_PRESENT: i16 = 20;
 
 pub(super) const ETHERNET_BYTES: i32 = 14;
 pub(super) const ETHERNET_TYPE: i16 = 12;
 pub(super) const TYPE_IPV4: u16 = 0x0800;
-pub(super) const TYPE_IPV6: u16 = 0x86dd;
+const TYPE_IPV6: u16 = 0x86dd;
 pub(super) const IPV4_LEAST_BYTES: i32 = 20;
 const IPV4_MOST_BYTES: i32 = 60;
-pub(super) const IPV6_BYTES: i32 = 40;
+const IPV6_BYTES: i32 = 40;
 pub(super) const TCP: i32 = 6;
-pub(super) const TCP_LEAST_BYTES: i32 = 20;
-/// More fragments, and the offset: both are zero in a whole packet.
+const TCP_LEAST_BYTES: i32 = 20;
+/// The flag for more fragments, and the offset: both are zero in a complete packet.
 const FRAGMENT_BITS: u16 = 0x3fff;
-/// Places in the headers.
-pub(super) const IPV4_LENGTH: i16 = ETHERNET_BYTES as i16 + 2;
+/// Offsets of header fields in a frame.
+const IPV4_LENGTH: i16 = ETHERNET_BYTES as i16 + 2;
 const IPV4_FRAGMENT: i16 = ETHERNET_BYTES as i16 + 6;
-pub(super) const IPV4_PROTOCOL: i16 = ETHERNET_BYTES as i16 + 9;
+const IPV4_PROTOCOL: i16 = ETHERNET_BYTES as i16 + 9;
 pub(super) const IPV4_SOURCE: i16 = ETHERNET_BYTES as i16 + 12;
-pub(super) const IPV6_LENGTH: i16 = ETHERNET_BYTES as i16 + 4;
-pub(super) const IPV6_NEXT_HEADER: i16 = ETHERNET_BYTES as i16 + 6;
-pub(super) const IPV6_SOURCE: i16 = ETHERNET_BYTES as i16 + 8;
+const IPV6_LENGTH: i16 = ETHERNET_BYTES as i16 + 4;
+const IPV6_NEXT_HEADER: i16 = ETHERNET_BYTES as i16 + 6;
+const IPV6_SOURCE: i16 = ETHERNET_BYTES as i16 + 8;
 
 /// Offsets on the stack: the key, and below it the index of a counter or a queue.
 const KEY: i16 = -(Key::BYTES as i16);
-pub(super) const INDEX: i16 = KEY - 8;
+const INDEX: i16 = KEY - 8;
 
 /// Passes every frame.
 pub(super) fn nothing() -> Vec<Instruction> {
@@ -150,8 +146,8 @@ pub(super) fn guard(flows: &Map, maps: &Maps<'_>) -> Vec<Instruction> {
     a.finish()
 }
 
-/// Ends with the frame at the socket of its queue, if there is one, otherwise with another result. R6 is the context.
-pub(super) fn redirect(a: &mut Assembler, maps: &Maps<'_>, otherwise: i32, counter: Counter) {
+/// Redirects the frame to the socket of its queue and ends; without a socket, ends with the result `otherwise`. R6 is the context.
+fn redirect(a: &mut Assembler, maps: &Maps<'_>, otherwise: i32, counter: Counter) {
     let other = a.label();
     a.load(Word, R2, R6, RECEIVE_QUEUE);
     a.load_map(R1, maps.sockets);
@@ -210,8 +206,8 @@ fn find(a: &mut Assembler, way: Way, flows: &Map, pass: Label) {
     a.jump_if(R0, Equal, 0, pass);
 }
 
-/// R0 becomes the entry of a map whose key is at this place of the stack, or zero.
-pub(super) fn look_up(a: &mut Assembler, map: &Map, key: i16) {
+/// Sets R0 to the entry of a map whose key is at this offset of the stack, or to zero.
+fn look_up(a: &mut Assembler, map: &Map, key: i16) {
     a.load_map(R1, map);
     a.compute(Move, R2, R10);
     a.compute(Add, R2, i32::from(key));

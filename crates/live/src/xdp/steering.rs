@@ -1,6 +1,6 @@
 //! A program on an interface that redirects frames to sockets.
 
-use super::bpf::{AttachPoint, Instruction, Link, LoadError, Map, MapKind, Program, ProgramKind};
+use super::bpf::{AttachPoint, Instruction, Link, LoadError, Map, MapKind, Program};
 use super::error::XdpError;
 use super::programs::{self, Counter, Maps};
 use crate::port::{interface_index, receive_queues};
@@ -61,22 +61,7 @@ impl Steering {
         Ok(steering)
     }
 
-    /// Steers what a program says, which `write` writes.
-    pub(super) fn attach(
-        name: &str,
-        mode: Option<Mode>,
-        program_name: &'static str,
-        write: impl FnOnce(&Maps<'_>) -> Vec<Instruction>,
-    ) -> Result<Self, XdpError> {
-        let load = |name: &str, instructions: &[Instruction]| {
-            Program::load(name, ProgramKind::Xdp, instructions)
-        };
-        let steering = Self::detached(name, program_name, load, write)?;
-        steering.attach_to(name, mode)?;
-        Ok(steering)
-    }
-
-    /// The same of a program that is not at the interface yet, and how to `load` it.
+    /// Steers by a program that `write` creates and `load` loads, without attaching it to the interface.
     pub(super) fn detached(
         name: &str,
         program_name: &'static str,

@@ -57,27 +57,36 @@ pub fn with_application_to(
     mode: Option<Mode>,
     work: impl FnOnce(&Adapter, &[std::net::TcpListener], &Path),
 ) {
+    with_application_at(NEAR, mode, |adapter, path| work(adapter, listeners, path));
+}
+
+/// Runs `work` with an adapter, a broker and an application at the interface `name`.
+pub fn with_application_at(name: &str, mode: Option<Mode>, work: impl FnOnce(&Adapter, &Path)) {
     let folder = tempfile::tempdir().expect("a folder");
     let (stop, path) = (AtomicBool::new(false), folder.path());
-    let broker = Broker::start(&path.join("broker"), NEAR, mode).expect("XDP");
-    let opened = open(path);
+    let broker = Broker::start(&path.join("broker"), name, mode).expect("XDP");
+    let opened = open_at(path, name);
     let listeners_at = Listeners::open(&path.join("adapter"), None, Default::default());
     let attach_at = listeners_at.expect("a free path");
     let faults = FaultSpec::default();
     thread::scope(|scope| {
         scope.spawn(|| serve(opened, &faults, attach_at, path, &stop));
         let _stop = StopOnDrop(&stop);
-        work(&attach(path), listeners, path);
+        work(&attach(path), path);
     });
     drop(broker);
 }
 
 /// Attaches to the running broker as its adapter.
 pub fn open(path: &Path) -> BesideKernel {
+    open_at(path, NEAR)
+}
+
+fn open_at(path: &Path, name: &str) -> BesideKernel {
     let policy = SelectionConfig::default();
-    let link = BrokerLink::attach(&path.join("broker"), NEAR, &Config::default(), &policy);
+    let link = BrokerLink::attach(&path.join("broker"), name, &Config::default(), &policy);
     let link = link.expect("it lets it in").expect("it listens");
-    BesideKernel::open(NEAR, &AfXdpConfig::default(), link).expect("sockets")
+    BesideKernel::open(name, &AfXdpConfig::default(), link).expect("sockets")
 }
 
 /// Sets a flag when dropped, to stop other threads when a test has finished or failed.
@@ -125,6 +134,7 @@ pub fn attach_with(
         broker: BrokerClient::connect(&path.join("broker")).expect("it listens"),
         selection: Box::new(selection),
         least_stay: Span::ZERO,
+        kept: None,
     };
     let address = AdapterAddress::Unix(path.join("adapter"));
     let adapter = Adapter::open_beside_kernel(address, config, handoff);

@@ -66,11 +66,12 @@ fn with_broker(
     });
 }
 
-/// Takes a connection out of the kernel as soon as all that it has sent is acknowledged.
-fn take_at_rest(client: &mut BrokerClient, near: &TcpStream) -> Vec<u8> {
+/// Takes a connection out of the kernel as soon as all sent data is acknowledged. Returns the received data that has not been read, and the
+/// state.
+fn take_at_rest(client: &mut BrokerClient, near: &TcpStream) -> (Vec<u8>, Vec<u8>) {
     loop {
         match client.take(near.as_fd()) {
-            Ok(state) => return state,
+            Ok(taken) => return taken,
             Err(BrokerError::Refused(why)) if why.contains("acknowledged") => {
                 thread::sleep(Duration::from_millis(1));
             }
@@ -88,10 +89,13 @@ fn connections_leave_the_kernel_and_come_back_by_the_broker() {
         for listener in listeners {
             let (mut near, far) = connect(listener);
             for _ in 0..50 {
-                let state = take_at_rest(client, &near);
+                let (unread, state) = take_at_rest(client, &near);
                 let again = client.take(near.as_fd()).expect_err("it is away");
                 assert!(matches!(again, BrokerError::Refused(_)), "{again}");
-                near = client.give_back(&state).expect("it is back").into();
+                near = client
+                    .give_back_unread(&unread, &state)
+                    .expect("it is back")
+                    .into();
                 transfer(&near, &far, 10_000);
                 transfer(&far, &near, 10_000);
             }
@@ -138,7 +142,7 @@ fn the_end_of_a_stream_that_came_meanwhile_is_told_to_the_kernel() {
     with_broker(|listeners, client, custody| {
         for listener in listeners {
             let (near, far) = connect(listener);
-            let state = client.take(near.as_fd()).expect("it leaves");
+            let (_, state) = client.take(near.as_fd()).expect("it leaves");
             far.shutdown(Shutdown::Write).expect("it is open");
             let state = with_fin(custody, &state);
             let mut near: TcpStream = client.give_back(&state).expect("it is back").into();
@@ -154,13 +158,17 @@ fn round(
     custody: &mut dyn Custody<Bytes>,
     near: &mut TcpStream,
 ) -> State {
-    let state = state_of(&take_at_rest(client, near)).state;
+    let (unread, state) = take_at_rest(client, near);
+    let state = state_of(&state).state;
     let is_in = state.state;
     custody.claim(Some(0), &state).expect("it was taken out");
     let mut stack = Stack::new(Config::default(), 1);
     let conn = stack.import(Time::ZERO, state).expect("its flow is free");
     let back = Moved::new(custody.release(stack.export(Time::ZERO, conn))).to_bytes();
-    *near = client.give_back(&back).expect("it is back").into();
+    *near = client
+        .give_back_unread(&unread, &back)
+        .expect("it is back")
+        .into();
     is_in
 }
 
@@ -231,8 +239,8 @@ fn the_broker_refuses_what_is_not_the_applications() {
         let why = refused(client.give_back(b"nothing").map(drop));
         assert!(why.contains("state"), "{why}");
 
-        // A state that was changed is nobody's.
-        let taken = client.take(near.as_fd()).expect("it leaves");
+        // A modified state belongs to no connection.
+        let (_, taken) = client.take(near.as_fd()).expect("it leaves");
         let mut changed = state_of(&taken);
         changed.state.receive_buffer = vec![Bytes::from_static(b"made up")];
         let why = refused(client.give_back(&changed.to_bytes()).map(drop));
@@ -258,6 +266,16 @@ fn the_broker_refuses_what_is_not_the_applications() {
         let local = TcpStream::connect(listener.local_addr().expect("one")).expect("connected");
         let why = refused(client.take(local.as_fd()).map(drop));
         assert!(why.contains("127.0.0.1"), "{why}");
+        // A connection to an address of the interface itself does not leave through the interface either.
+        let own = near.local_addr().expect("one").ip();
+        let listener = TcpListener::bind((own, 0)).expect("a free port");
+        let local = TcpStream::connect(listener.local_addr().expect("one")).expect("connected");
+        let why = refused(client.take(local.as_fd()).map(drop));
+        assert!(
+            why.contains("does not lead by the adapter's interface"),
+            "{why}"
+        );
+        transfer(&local, &listener.accept().expect("it is there").0, 10_000);
         transfer(&near, &far, 10_000);
     });
 }
@@ -285,9 +303,12 @@ fn no_socket_of_an_application_is_ever_in_repair_mode() {
             for _ in 0..200 {
                 let near = current.lock().expect("no panic").try_clone();
                 let near = near.expect("a descriptor");
-                let state = take_at_rest(client, &near);
+                let (unread, state) = take_at_rest(client, &near);
                 assert_eq!(repair(&near), 0);
-                let back = client.give_back(&state).expect("it is back").into();
+                let back = client
+                    .give_back_unread(&unread, &state)
+                    .expect("it is back")
+                    .into();
                 assert_eq!(repair(&back), 0);
                 *current.lock().expect("no panic") = back;
                 // A state without a connection and a wrong state are refused too.
@@ -304,8 +325,11 @@ fn what_has_come_back_may_leave_again() {
     with_broker(|listeners, client, _| {
         let (mut near, far) = connect(&listeners[1]);
         for _ in 0..3 {
-            let state = take_at_rest(client, &near);
-            near = client.give_back(&state).expect("it is back").into();
+            let (unread, state) = take_at_rest(client, &near);
+            near = client
+                .give_back_unread(&unread, &state)
+                .expect("it is back")
+                .into();
         }
         transfer(&far, &near, 10_000);
     });

@@ -12,12 +12,13 @@ mod hostile;
 mod killed;
 mod links;
 mod lookup;
+mod loopback;
 mod moving;
+mod observing;
 mod offloads;
 mod peers;
 mod ports;
 mod repair;
-mod routing;
 mod wire;
 mod withheld;
 
@@ -36,9 +37,10 @@ fn main() {
         broker::ALL,
         hostile::ALL,
         moving::ALL,
+        observing::ALL,
         offloads::ALL,
         killed::ALL,
-        routing::ALL,
+        loopback::ALL,
         withheld::ALL,
     ];
     let tests = tests.concat();

@@ -63,6 +63,10 @@ pub const ALL: &[(&str, fn())] = &[
         a_connection_that_ends_before_it_moves_ends_as_ever,
     ),
     (
+        "a_connection_comes_back_with_what_was_not_read",
+        a_connection_comes_back_with_what_was_not_read,
+    ),
+    (
         "a_connection_comes_back_on_a_new_socket_with_its_options",
         a_connection_comes_back_on_a_new_socket_with_its_options,
     ),
@@ -81,6 +85,10 @@ pub const ALL: &[(&str, fn())] = &[
     (
         "connections_are_told_and_given_back",
         connections_are_told_and_given_back,
+    ),
+    (
+        "who_does_not_wait_has_room_while_a_connection_moves",
+        who_does_not_wait_has_room_while_a_connection_moves,
     ),
     (
         "a_stream_is_the_kernels_when_another_process_has_it",
@@ -103,8 +111,8 @@ pub fn moves(adapter: &Adapter) -> (u64, u64, u64) {
     adapter.with_kernel(of).expect("it is beside the kernel")
 }
 
-/// Sends back what comes, until its end.
-fn echo(mut far: &std::net::TcpStream) {
+/// Echoes received data until the peer's end.
+pub fn echo(mut far: &std::net::TcpStream) {
     let mut buffer = [0; 4096];
     loop {
         match far.read(&mut buffer).expect("it is open") {
@@ -121,8 +129,8 @@ fn piece(number: usize) -> Vec<u8> {
     (0..len).map(|at| (at * 7 + number) as u8).collect()
 }
 
-/// Writes a piece to whom echoes it.
-fn sees_it_back(mut near: &TcpStream, number: usize) {
+/// Writes a piece to a peer that echoes it, and checks the echo.
+pub fn sees_it_back(mut near: &TcpStream, number: usize) {
     let data = piece(number);
     near.write_all(&data).expect("it is open");
     let mut back = vec![0; data.len()];
@@ -199,6 +207,68 @@ fn the_peer_sees_no_number_go_back() {
                 "{seen:?}, {most}"
             );
         }
+    });
+}
+
+/// Programs that never fill a buffer are not prepared for a write without buffer space.
+fn who_does_not_wait_has_room_while_a_connection_moves() {
+    with_application(|adapter, listeners, _| {
+        for listener in listeners {
+            let peer = listener.local_addr().expect("it has one");
+            let mut near = TcpStream::connect(adapter, peer).expect("it is open");
+            let (far, _) = listener.accept().expect("it comes");
+            thread::scope(|scope| {
+                scope.spawn(|| echo(&far));
+                near.set_nonblocking(true).expect("it can");
+                let sent: Vec<u8> = (0..MOVES)
+                    .flat_map(|number| {
+                        let data = [number as u8; 700];
+                        assert_eq!(near.write(&data).expect("there is room"), data.len());
+                        data
+                    })
+                    .collect();
+                near.set_nonblocking(false).expect("it can");
+                near.shutdown(Shutdown::Write).expect("it is open");
+                let mut back = Vec::new();
+                near.read_to_end(&mut back).expect("it is open");
+                assert!(back == sent, "what comes back is what was sent");
+            });
+        }
+        let (there, _, bad) = moves(adapter);
+        assert!(there >= listeners.len() as u64, "{there} there");
+        assert_eq!(bad, 0);
+    });
+}
+
+/// Data that the adapter has received and that has not been read moves to the kernel with the connection.
+fn a_connection_comes_back_with_what_was_not_read() {
+    const UNREAD: usize = 3000;
+    with_application(|adapter, listeners, _| {
+        for listener in listeners {
+            let (near, mut far) = connect(listener);
+            let copy = near.try_clone().expect("a descriptor");
+            let stream = TcpStream::from_kernel(adapter, OwnedFd::from(copy)).expect("it is open");
+            (&mut &stream).write_all(b"go").expect("it is open");
+            far.read_exact(&mut [0; 2]).expect("it is open");
+            let data: Vec<u8> = (0..UNREAD).map(|at| (at % 251) as u8).collect();
+            far.write_all(&data).expect("it is open");
+            let late = Instant::now() + crate::peers::PATIENCE;
+            while stream.readiness().unread == 0 && Instant::now() < late {
+                thread::sleep(Duration::from_millis(1));
+            }
+            stream.begin_return();
+            assert!(stream.is_returned(), "it comes back");
+            let mut back = vec![0; UNREAD];
+            (&mut &stream).read_exact(&mut back).expect("it is open");
+            assert!(back == data, "what is read is what was sent");
+        }
+        let (there, back, bad) = moves(adapter);
+        let connections = listeners.len() as u64;
+        assert!(
+            there >= connections && back >= connections,
+            "{there} there, {back} back"
+        );
+        assert_eq!(bad, 0);
     });
 }
 
@@ -468,8 +538,14 @@ fn count_of(adapter: &Adapter, wanted: NotOffloaded) -> u64 {
 /// More than the receive buffer of a peer that reads nothing, but less than that plus the send buffer, bytes.
 const FULL: usize = 200_000;
 
-/// A connection that is to move whenever something was read, and has bytes under way that do not arrive.
-fn with_closed_window(work: impl Fn(&Adapter, TcpStream, std::net::TcpStream) + Send + Sync) {
+/// How long a connection that was selected for a move still accepts data.
+const GRACE: Duration = Duration::from_millis(50);
+
+/// Runs `work` with a connection that the policy has selected for a move and whose peer reads nothing, and with the number of bytes written
+/// so far.
+fn with_closed_window(
+    work: impl Fn(&Adapter, TcpStream, std::net::TcpStream, usize) + Send + Sync,
+) {
     with_application(|_, listeners, path| {
         for listener in listeners {
             let adapter = attach_with(path, DriverConfig::default(), WhenRead);
@@ -480,20 +556,29 @@ fn with_closed_window(work: impl Fn(&Adapter, TcpStream, std::net::TcpStream) + 
             sockopt::set_socket_send_buffer_size(&own, FULL).expect("it can");
             let mut near = TcpStream::from_kernel(&adapter, OwnedFd::from(own)).expect("open");
             near.write_all(&vec![7; FULL]).expect("there is room");
-            assert_ne!(near.send_room().expect("it is open"), 0);
+            let mut written = FULL;
+            let room = near.send_room().expect("it is open");
+            assert_ne!(room, 0);
             far.write_all(b"ab").expect("it is open");
+            let began = Instant::now();
             near.read_exact(&mut [0; 1]).expect("it came");
-            // It is to move now. Reads go on, and there is no more room.
-            assert_eq!(near.send_room().expect("it is open"), 0);
+            // The connection is waiting to move. Reads continue, and so do writes for a while. New data is buffered, which leaves less
+            // space; in the kernel, the reported space is all or nothing.
+            while near.send_room().expect("it is open") == room {
+                near.write_all(&[7]).expect("there is room");
+                written += 1;
+                thread::sleep(Duration::from_millis(1));
+            }
+            assert!(began.elapsed() > GRACE, "it goes on for a while");
             near.read_exact(&mut [0; 1]).expect("it came");
-            work(&adapter, near, far);
+            work(&adapter, near, far, written);
             assert_eq!(moves(&adapter), (0, 0, 0));
         }
     });
 }
 
 fn a_connection_whose_bytes_do_not_arrive_goes_on_in_the_kernel() {
-    with_closed_window(|adapter, mut near, mut far| {
+    with_closed_window(|adapter, mut near, mut far, written| {
         thread::scope(|scope| {
             let arrived = scope.spawn(|| {
                 while count_of(adapter, NotOffloaded::UnderWay) == 0 {
@@ -503,32 +588,36 @@ fn a_connection_whose_bytes_do_not_arrive_goes_on_in_the_kernel() {
                 far.read_to_end(&mut all).expect("its end");
                 all
             });
-            // It waits, and is woken when the connection stays.
+            // The buffer has a limit. Beyond it a write waits, and wakes up when the connection stays.
+            let room = near.send_room().expect("it is open");
+            near.write_all(&vec![7; room]).expect("there is room");
+            assert_eq!(near.send_room().expect("it is open"), 0);
+            assert_eq!(count_of(adapter, NotOffloaded::UnderWay), 0);
             near.write_all(b"end").expect("it is open");
             assert_eq!(count_of(adapter, NotOffloaded::UnderWay), 1);
             drop(near);
             let arrived = arrived.join().expect("no panic");
-            assert!(arrived.len() == FULL + 3 && arrived.ends_with(b"\x07end"));
+            assert!(arrived.len() == written + room + 3 && arrived.ends_with(b"\x07end"));
         });
     });
 }
 
 /// Neither shutdown nor close waits for the peer's window.
 fn a_connection_that_ends_before_it_moves_ends_as_ever() {
-    with_closed_window(|adapter, mut near, mut far| {
+    with_closed_window(|adapter, mut near, mut far, written| {
         near.shutdown(Shutdown::Write).expect("it is open");
         let error = near.write(b"more").expect_err("it is shut");
         assert_eq!(error.kind(), ErrorKind::BrokenPipe);
         let mut all = Vec::new();
         far.read_to_end(&mut all).expect("its end");
-        assert_eq!(all.len(), FULL);
+        assert_eq!(all.len(), written);
         assert_eq!(count_of(adapter, NotOffloaded::UnderWay), 0);
     });
-    with_closed_window(|_, near, mut far| {
+    with_closed_window(|_, near, mut far, written| {
         drop(near);
         let mut all = Vec::new();
         far.read_to_end(&mut all).expect("its end");
-        assert_eq!(all.len(), FULL);
+        assert_eq!(all.len(), written);
     });
 }
 
@@ -594,7 +683,7 @@ fn a_connection_comes_back_when_its_application_gets_to_it() {
         let mut broker = BrokerClient::connect(&path.join("broker")).expect("it listens");
         let (near, far) = connect(&listeners[0]);
         let peer = near.peer_addr().expect("it has one");
-        let state = broker.take(near.as_fd()).expect("it leaves");
+        let (_, state) = broker.take(near.as_fd()).expect("it leaves");
         let (now, peer) = (driver.now(), Endpoint::new(peer.ip(), peer.port()));
         let socket = driver
             .os_mut()
@@ -650,7 +739,8 @@ fn a_stream_is_the_kernels_when_another_process_has_it() {
         let (mut far, _) = listeners[0].accept().expect("it comes");
         let copy = own.try_clone().expect("a descriptor");
         let mut near = TcpStream::from_kernel(adapter, OwnedFd::from(copy)).expect("it is open");
-        assert!(near.keep_in_kernel());
+        near.begin_return();
+        assert!(near.is_returned());
         for number in 0..MOVES {
             let data = piece(number);
             let mut arrived = vec![0; data.len()];

@@ -8,9 +8,10 @@ use baton_live::xdp::{Lookup, LookupConfig, SequenceReader};
 use baton_tcp::{Config, Essentials, Stack, State};
 use baton_wire::Time;
 use bytes::Bytes;
-use rustix::net::sockopt;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketType, bind, socket, sockopt};
 use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::thread;
 use std::time::Duration;
@@ -96,6 +97,16 @@ impl Bench {
     }
 }
 
+/// Binds a new socket without sharing its address.
+fn bind_to(local: SocketAddr) -> Result<(), Errno> {
+    let family = match local {
+        SocketAddr::V4(_) => AddressFamily::INET,
+        SocketAddr::V6(_) => AddressFamily::INET6,
+    };
+    let socket = socket(family, SocketType::STREAM, None).expect("a socket");
+    bind(socket, &local)
+}
+
 fn an_idle_connection_goes_round() {
     with_bench(|bench, listener| {
         let (mut near, far) = connect(listener);
@@ -103,6 +114,12 @@ fn an_idle_connection_goes_round() {
         let mut before = None;
         for _ in 0..50 {
             let essentials = bench.take(&near);
+            let local = *local.as_ref().expect("it is connected");
+            assert_eq!(
+                bind_to(local),
+                Err(Errno::ADDRINUSE),
+                "nobody gets its port"
+            );
             let is_later = |earlier: u32| {
                 let ahead = essentials.timestamp.map(|now| now.wrapping_sub(earlier));
                 ahead.is_some_and(|ahead| ahead < 60_000)

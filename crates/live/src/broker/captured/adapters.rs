@@ -1,7 +1,7 @@
 //! Adapters that attach, and end in order.
 
 use super::entry::{Entry, Taker};
-use super::{Captured, CapturedStats, LISTEN};
+use super::{Captured, CapturedStats, LISTEN, LONGEST_MOVE};
 use crate::broker::memory::Owner;
 use crate::broker::notice::BrokerNotice;
 use crate::broker::session::{FreePlaces, Session};
@@ -10,7 +10,10 @@ use baton_wire::Flow;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// Minimum time that an application has to ask the next broker for a connection whose state it has.
+const LEAST_GRACE: Duration = Duration::from_millis(250);
 
 impl Captured {
     /// Returns the adapter, if there is one.
@@ -37,7 +40,7 @@ impl Captured {
         if let Some(other) = &flows.adapter {
             return Err(other.pid);
         }
-        let memory = &session.memory;
+        let (memory, now) = (&session.memory, Instant::now());
         let (mut adopted, mut lost) = (0, 0);
         for (place, at) in (0..).zip(&memory.places) {
             let ((number, owner), flow) = (at.owner(), at.flow());
@@ -67,9 +70,10 @@ impl Captured {
                 place,
                 number,
                 taker: Taker::unknown(at.user()),
-                // Whoever has it has this long to say so.
-                orphan: (owner == Owner::Application).then(Instant::now),
+                orphan: (owner == Owner::Application)
+                    .then(|| now.checked_sub(waited(at.age_ms())).unwrap_or(now)),
             };
+            self.history().found(&flow, entry.taker);
             flows.insert(flow, entry);
             adopted += 1;
         }
@@ -141,5 +145,23 @@ impl Captured {
         let entries = flows.entries.values();
         let away = entries.filter(|entry| entry.place().owner().1 == Owner::Application);
         on_adapter.saturating_add(away.count() as u64)
+    }
+}
+
+/// Returns how long a connection that an application has had for `age_ms` counts as orphaned when its broker is replaced. The time under
+/// previous brokers counts, or the peer would wait for as long as brokers are killed in quick succession.
+fn waited(age_ms: u32) -> Duration {
+    Duration::from_millis(age_ms.into()).min(LONGEST_MOVE - LEAST_GRACE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_under_previous_brokers_counts() {
+        assert_eq!(waited(0), Duration::ZERO);
+        assert_eq!(waited(1_000), Duration::from_secs(1));
+        assert_eq!(waited(60_000) + LEAST_GRACE, LONGEST_MOVE);
     }
 }

@@ -72,6 +72,8 @@ pub(in crate::broker) struct Taker {
     pub(in crate::broker) number: u64,
     /// User of the client.
     pub(in crate::broker) user: u32,
+    /// Process ID of the client.
+    pub(in crate::broker) pid: u32,
 }
 
 /// Number that no client has.
@@ -81,7 +83,8 @@ impl Taker {
     /// Returns a client of this user that has not asked for anything yet.
     pub(super) fn unknown(user: u32) -> Self {
         let number = NOBODY;
-        Self { number, user }
+        let pid = 0;
+        Self { number, user, pid }
     }
 }
 

@@ -6,6 +6,7 @@ use crate::broker::memory::{Owner, Stage, now_ms};
 use crate::broker::notice::{BrokerNotice, Loss};
 use crate::broker::record::{Said, WORDS, decode, without_data};
 use crate::broker::session::Session;
+use baton_sockets::broker::Destination;
 use baton_wire::Flow;
 use bytes::Bytes;
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -124,6 +125,8 @@ impl Captured {
             self.ask(&flow, &entry.place().record.last());
             if self.forget(flows, &flow) {
                 flows.stats.reset += 1;
+                let why = loss.to_string();
+                self.history().ended(&flow, Destination::Reset, why);
                 flows.tell(BrokerNotice::Lost(flow, loss));
             }
         }

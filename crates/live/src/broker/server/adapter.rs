@@ -5,7 +5,7 @@ use super::{Shared, refuse};
 use crate::broker::memory::Memory;
 use crate::broker::session::{Arrival, Return, Session, Welcome};
 use crate::places::own_number;
-use crate::port::link_info;
+use crate::port::link_info_or_loopback;
 use crate::xdp::Mode;
 use baton_sockets::broker::messages::{
     self, DETACH, DONE, GIVE_SOCKET, INJECT, Message, Most, TAKE_OVER,
@@ -16,14 +16,37 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 /// IPv4 and TCP headers without options, bytes.
 const HEADERS_BYTES: u16 = 40;
+
+/// Longest time until the broker notices that an adapter was killed, even on a busy machine.
+const NOTICED: Duration = Duration::from_secs(2);
 
 /// What an adapter has kept at the interface after its broker was killed.
 pub(super) struct Programs {
     links: Vec<OwnedFd>,
     mode: Mode,
+}
+
+/// Calls `attach`, which fails with the process ID of the adapter that is attached. If that process was killed, tries again until the
+/// broker has noticed: a supervisor may start the next adapter before that.
+fn once_free(mut attach: impl FnMut() -> Result<(), u32>) -> Result<(), Refusal> {
+    let limit = Instant::now() + NOTICED;
+    loop {
+        match attach() {
+            Err(other) if has_ended(other) && Instant::now() < limit => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            outcome => return outcome.map_err(Refusal::Occupied),
+        }
+    }
+}
+
+/// Returns whether a process has exited or is a zombie, whose command line is empty.
+fn has_ended(process: u32) -> bool {
+    std::fs::read(format!("/proc/{process}/cmdline")).map_or(true, |line| line.is_empty())
 }
 
 impl Shared {
@@ -38,9 +61,7 @@ impl Shared {
         self.check_adapter(user)?;
         let arrival = serde_json::from_slice(body)?;
         let session = Arc::new(self.session(Memory::create()?, arrival, pid)?);
-        self.captured
-            .attach(Arc::clone(&session))
-            .map_err(Refusal::Occupied)?;
+        once_free(|| self.captured.attach(Arc::clone(&session)))?;
         let mut files = vec![session.memory.as_fd()];
         files.extend(self.captured.lookup().links());
         let mode = self.captured.lookup().steering().mode();
@@ -66,7 +87,7 @@ impl Shared {
         let mut files = message.files.into_iter();
         let memory = Memory::open(files.next().ok_or(Refusal::Unknown)?)?;
         let session = Arc::new(self.session(memory, arrival, pid)?);
-        self.captured.adopt(&session).map_err(Refusal::Occupied)?;
+        once_free(|| self.captured.adopt(&session))?;
         let _ = self.welcome_adapter(stream, mode, &[]);
         let links = files.collect();
         Ok((session, Programs { links, mode }))
@@ -108,9 +129,9 @@ impl Shared {
             });
         }
         let policy = policy.parse().map_err(|_| Refusal::Unknown)?;
-        let mtu = link_info(expected).map_err(io::Error::other)?.mtu;
+        let (link, _) = link_info_or_loopback(expected).map_err(io::Error::other)?;
         let tcp = Config {
-            mss: mtu.saturating_sub(HEADERS_BYTES),
+            mss: link.mtu.saturating_sub(HEADERS_BYTES),
             ..tcp
         };
         Ok(Session::new(memory, pid.unsigned_abs(), tcp, policy))
@@ -173,5 +194,35 @@ impl Shared {
         let queue = message.body.first_chunk().ok_or(Refusal::Unknown)?;
         let steering = self.captured.lookup().steering();
         Ok(steering.set_socket(u32::from_ne_bytes(*queue), socket)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn an_adapter_waits_for_one_that_was_killed_only() {
+        let sleep = || Command::new("sleep").arg("60").stdin(Stdio::null()).spawn();
+        let mut other = sleep().expect("it starts");
+        let occupied = once_free(|| Err(other.id()));
+        assert!(matches!(occupied, Err(Refusal::Occupied(_))));
+        let mut attempts = 0;
+        other.kill().expect("it runs");
+        while !has_ended(other.id()) {
+            std::thread::yield_now();
+        }
+        let attached = once_free(|| {
+            attempts += 1;
+            if attempts < 3 {
+                Err(other.id())
+            } else {
+                Ok(())
+            }
+        });
+        assert!(attached.is_ok() && attempts == 3);
+        other.wait().expect("it was killed");
+        assert!(has_ended(other.id()));
     }
 }

@@ -3,10 +3,10 @@
 use super::requests::{Answer, Refusal};
 use super::{Shared, refuse};
 use crate::broker::captured::Taker;
-use crate::broker::limits::{Limit, Resources, Share};
+use crate::broker::limits::{Limit, Resources, Share, is_operator};
 use baton_sockets::broker::messages::{
-    self, ADOPT, ATTACH, DONE, Excess, GIVE_BACK, Incoming, KNOWS, MOST_SMALL_BYTES, Message, Most,
-    PLACES, Progress, RECLAIM, RECOVER, RESTORE_ALL, SUBSCRIBE, TAKE,
+    self, ADOPT, ATTACH, DONE, Excess, GIVE_BACK, HISTORY, Incoming, KNOWS, MOST_SMALL_BYTES,
+    Message, Most, PLACES, Progress, RECLAIM, RECOVER, RESTORE_ALL, SUBSCRIBE, TAKE,
 };
 use rustix::event::PollFlags;
 use std::io;
@@ -18,7 +18,9 @@ use std::time::{Duration, Instant};
 
 /// Maximum time from the first byte of a message to its last, and to send an answer, however slowly the bytes trickle.
 const LONGEST_MESSAGE: Duration = Duration::from_secs(5);
-/// Between two looks whether there is memory again.
+/// Minimum time between two answers that go through all connections.
+const BETWEEN_QUESTIONS: Duration = Duration::from_millis(50);
+/// Interval at which to check for free memory.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
 /// Serves a client, which is not trusted.
@@ -58,7 +60,11 @@ impl<'a> Serving<'a> {
             shared,
             stream,
             pid,
-            taker: Taker { number, user },
+            taker: Taker {
+                number,
+                user,
+                pid: pid.unsigned_abs(),
+            },
             has_asked: false,
         }
     }
@@ -166,7 +172,7 @@ impl<'a> Serving<'a> {
         let (shared, user) = (self.shared, self.taker.user);
         self.has_asked |= matches!(message.kind, TAKE | GIVE_BACK | RECLAIM | RECOVER | KNOWS);
         let turn = match message.kind {
-            PLACES | RESTORE_ALL => {
+            PLACES | RESTORE_ALL | HISTORY => {
                 drop(turn);
                 None
             }
@@ -179,6 +185,16 @@ impl<'a> Serving<'a> {
             }
             _ => Some(turn),
         };
+        let question = match message.kind {
+            // This goes through all connections, so users that are not operators are slowed down.
+            HISTORY => Some(shared.limits.take(user, Resources::Questions, 1)),
+            _ => None,
+        };
+        if let Some(Err(limit)) = &question {
+            shared.limits.count(*limit);
+            return Ok(refuse(&self.stream, &Refusal::Asked)?);
+        }
+        let began = Instant::now();
         let answer = match message.kind {
             PLACES => match shared.applications.places(user) {
                 Ok((text, share)) => Ok((text.into(), share)),
@@ -193,7 +209,11 @@ impl<'a> Serving<'a> {
                 (answer, share)
             }),
         };
-        drop((memory, turn));
+        if question.is_some() && !is_operator(user) {
+            // Moves wait during the question, so questions may take a tenth of the time at most.
+            thread::sleep(BETWEEN_QUESTIONS.max(began.elapsed() * 10));
+        }
+        drop((memory, turn, question));
         let limit = Instant::now() + LONGEST_MESSAGE;
         let sent = match answer {
             Ok((Answer { body, socket }, _share)) => {

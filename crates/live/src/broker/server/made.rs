@@ -52,6 +52,7 @@ impl Made {
     }
 }
 
-fn cookie_of(socket: BorrowedFd<'_>) -> io::Result<u64> {
+/// Returns the kernel's number of a socket, which is never reused.
+pub(super) fn cookie_of(socket: BorrowedFd<'_>) -> io::Result<u64> {
     option(socket, libc::SOL_SOCKET, libc::SO_COOKIE)
 }

@@ -1,26 +1,32 @@
 //! Requests of applications.
 
 use super::Shared;
+use super::made::cookie_of;
 use crate::broker::captured::{CaptureError, NotRecovered, Returning, Taker};
 use crate::broker::fin::without_fin;
-use crate::broker::memory::{Stage, now_ms};
+use crate::broker::memory::{Stage, now_ms, now_us};
 use crate::broker::namespace::namespace_of;
 use crate::broker::notice::Loss;
 use crate::broker::record::{self, Said};
 use crate::broker::seal::seal;
 use crate::repair::{RepairError, even_timestamp, flow_of, give_back, take};
 use crate::xdp::XdpError;
+use baton_host::MoveReason;
 use baton_sockets::broker::messages::{
-    ADAPTER, COUNTERS, Excess, GIVE_BACK, KNOWS, MOST_SMALL_BYTES, MOST_STATE_BYTES, Message,
-    POLICY, RECLAIM, RECOVER, RESTORE_ALL, Recovery, TAKE,
+    ADAPTER, COUNTERS, Excess, GIVE_BACK, HISTORY, IS_LOOPBACK, KNOWS, MOST_SMALL_BYTES,
+    MOST_STATE_BYTES, Message, POLICY, RECLAIM, RECOVER, RESTORE_ALL, Recovery, TAKE,
+    parts_of_returned, returned,
 };
-use baton_tcp::{Config, DecodeError, Essentials, Moved, NotEssential};
+use baton_tcp::{Config, DecodeError, Essentials, Keepalive, Moved, NotEssential};
 use baton_wire::Flow;
 use bytes::Bytes;
 use rustix::fs::fstat;
 use rustix::net::{AddressFamily, SocketType, sockopt};
+use std::fmt::Display;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::PoisonError;
+use std::time::Duration;
 
 /// Maximum unread data of a connection that can move: its state must fit into a message on the way back.
 const MOST_UNREAD_BYTES: usize = MOST_STATE_BYTES - MOST_SMALL_BYTES;
@@ -96,6 +102,8 @@ pub(super) enum Refusal {
     Xdp(#[from] XdpError),
     #[error(transparent)]
     Repair(#[from] RepairError),
+    #[error("the request is cut short; expected a length, bytes and a state")]
+    Malformed,
     #[error(transparent)]
     Decode(#[from] DecodeError),
     #[error(transparent)]
@@ -104,14 +112,47 @@ pub(super) enum Refusal {
     System(#[from] rustix::io::Errno),
 }
 
+impl Refusal {
+    /// Returns whether a connection could not be restored because its peer has reset it.
+    pub(super) fn is_reset(&self) -> bool {
+        let is_reset = |source: &io::Error| source.kind() == io::ErrorKind::ConnectionReset;
+        matches!(self, Self::Repair(RepairError::Step { source, .. }) if is_reset(source))
+    }
+}
+
+/// Returns the parameters of a connection: `tcp`, with the options that its program has set on the socket.
+fn with_options(socket: BorrowedFd<'_>, tcp: &Config) -> Config {
+    let ms = |time: Duration| u32::try_from(time.as_millis()).unwrap_or(u32::MAX);
+    let keepalive = || {
+        Some(Keepalive {
+            idle_ms: ms(sockopt::tcp_keepidle(socket).ok()?),
+            interval_ms: ms(sockopt::tcp_keepintvl(socket).ok()?),
+            probes: sockopt::tcp_keepcnt(socket).ok()?,
+        })
+    };
+    let is_kept = sockopt::socket_keepalive(socket).unwrap_or_default();
+    let timeout = sockopt::tcp_user_timeout(socket).unwrap_or_default();
+    Config {
+        nagle: !sockopt::tcp_nodelay(socket).unwrap_or_default(),
+        keepalive: is_kept.then(keepalive).flatten().or(tcp.keepalive),
+        user_timeout_ms: (timeout > 0).then_some(timeout).or(tcp.user_timeout_ms),
+        ..tcp.clone()
+    }
+}
+
 impl Shared {
     /// Carries out a request of an application and returns the answer.
     pub(super) fn handle(&self, message: Message, taker: Taker) -> Result<Answer, Refusal> {
         let user = taker.user;
+        let why = MoveReason::of_number(message.why);
         match message.kind {
-            GIVE_BACK | RECLAIM => {
-                let waits = message.kind == RECLAIM;
-                return Ok(self.give_back(&message.body, taker, waits)?.into());
+            GIVE_BACK => return Ok(self.give_back(&message.body, taker, Some(why))?.into()),
+            RECLAIM => return Ok(self.give_back(&message.body, taker, None)?.into()),
+            HISTORY => {
+                let query = serde_json::from_slice(&message.body)?;
+                let user = self.check_operator(user).err().map(|_| user);
+                let answer = self.captured.history().tell(&query, user);
+                return Ok(serde_json::to_vec(&answer)?.into());
             }
             RECOVER => return Ok(self.recover(&message.body, taker)?.into()),
             POLICY => {
@@ -135,12 +176,16 @@ impl Shared {
                 let pid = self.captured.adapter().map_or(0, |adapter| adapter.pid);
                 return Ok(pid.to_string().into_bytes().into());
             }
+            IS_LOOPBACK => {
+                let is_loopback = self.captured.is_loopback();
+                return Ok(is_loopback.to_string().into_bytes().into());
+            }
             TAKE => {}
             _ => return Err(Refusal::Unknown),
         }
         let socket = message.socket().ok_or(Refusal::NoSocket)?;
         let is_wide = self.check(socket, user)?;
-        Ok(self.take(socket, is_wide, taker)?.into())
+        Ok(self.take(socket, is_wide, taker, why)?.into())
     }
 
     /// Checks that this user is an operator.
@@ -184,32 +229,74 @@ impl Shared {
         socket: BorrowedFd<'_>,
         is_wide: bool,
         taker: Taker,
+        why: MoveReason,
     ) -> Result<Vec<u8>, Refusal> {
+        let began_us = now_us();
         let flow = flow_of(socket)?;
-        let (session, ticket) = self.captured.capture(&flow, taker, is_wide)?;
+        let cookie = cookie_of(socket)?;
+        let stays = |why: &dyn Display| {
+            let mut history = self.captured.history();
+            history.stayed(&flow, taker, cookie, why.to_string());
+        };
+        let (local, remote) = (flow.local.addr, flow.remote.addr);
+        let mut ways = self.ways.lock().unwrap_or_else(PoisonError::into_inner);
+        if !ways.is_way_to(local, remote)? {
+            let error = CaptureError::Route(remote);
+            stays(&error);
+            return Err(error.into());
+        }
+        drop(ways);
+        let captured = self.captured.capture(&flow, taker, is_wide);
+        let (session, ticket) = captured.inspect_err(|error| {
+            // The history of a connection that is on the adapter already says more.
+            if !matches!(error, CaptureError::Captured) {
+                stays(error);
+            }
+        })?;
         let (interface, reader) = (&self.captured.interface, self.captured.reader());
-        let essentials = take(socket, &flow, interface, reader, MOST_UNREAD_BYTES)
-            .inspect_err(|_| self.captured.let_go(&flow))?;
+        let mut essentials = take(socket, &flow, interface, reader, MOST_UNREAD_BYTES)
+            .inspect_err(|error| {
+                self.captured.let_go(&flow);
+                stays(error);
+            })?;
+        self.captured
+            .history()
+            .left(&flow, taker, cookie, why, began_us);
         self.captured
             .note(&flow, &record::encode(&essentials, 0, now_ms()));
+        // IPv6 headers are longer than the IPv4 headers for which the session's MSS leaves space.
+        let longer = if flow.local.addr.is_ipv6() { 20 } else { 0 };
         let tcp = Config {
-            nagle: !sockopt::tcp_nodelay(socket).unwrap_or_default(),
-            ..session.tcp.clone()
+            mss: session.tcp.mss.saturating_sub(longer),
+            ..with_options(socket, &session.tcp)
         };
+        let unread = std::mem::take(&mut essentials.receive_buffer).concat();
         let state = essentials.into_portable(&tcp);
         let state = seal(&session.memory, Stage::Taken, ticket, state);
-        Ok(Moved::new(state).to_bytes())
+        Ok(returned(&unread, &Moved::new(state).to_bytes()))
     }
 
-    /// A connection comes back in the state in which the application was given it: by this broker, if the adapter has done nothing with it, or by
-    /// the adapter.
-    fn give_back(&self, state: &[u8], taker: Taker, waits: bool) -> Result<OwnedFd, Refusal> {
+    /// Puts a connection back in the state that the application was given: by this broker, if the adapter has done nothing with the
+    /// connection, or by the adapter. Without a reason the connection comes back because the adapter has disappeared.
+    fn give_back(
+        &self,
+        body: &[u8],
+        taker: Taker,
+        why: Option<MoveReason>,
+    ) -> Result<OwnedFd, Refusal> {
+        let (unread, state) = parts_of_returned(body).ok_or(Refusal::Malformed)?;
+        let waits = why.is_none();
         let moved = Moved::<Bytes>::from_bytes(state)?;
         let Returning { is_wide } = self.captured.begin_return(&moved.state, taker, waits)?;
         let flow = moved.state.flow;
         let essentials = moved.state.essentials();
-        let essentials = essentials.inspect_err(|_| drop(self.lose(&flow, Loss::NotTaken)))?;
-        let socket = self.put_back(&essentials, is_wide, taker)?;
+        let mut essentials = essentials.inspect_err(|_| drop(self.lose(&flow, Loss::NotTaken)))?;
+        if !unread.is_empty() {
+            let unread = Bytes::copy_from_slice(unread);
+            essentials.receive_buffer.insert(0, unread);
+        }
+        let why = why.unwrap_or(MoveReason::AdapterKilled);
+        let socket = self.put_back(&essentials, is_wide, taker, why)?;
         if waits {
             self.captured.count_recovered();
         }
@@ -221,8 +308,10 @@ impl Shared {
         essentials: &Essentials<Bytes>,
         is_wide: bool,
         taker: Taker,
+        why: MoveReason,
     ) -> Result<OwnedFd, Refusal> {
         let flow = essentials.flow;
+        let returning = self.captured.returning(&flow);
         let (mut essentials, fin) = without_fin(essentials.clone());
         essentials.timestamp = essentials.timestamp.map(even_timestamp);
         let let_go = || {
@@ -231,6 +320,15 @@ impl Shared {
         };
         let socket = give_back(&essentials, is_wide, let_go)
             .inspect_err(|_| drop(self.lose(&flow, Loss::NotTaken)))?;
+        if let Some((began_us, of_all)) = returning {
+            let cookie = cookie_of(socket.as_fd()).unwrap_or_default();
+            let why = match why {
+                MoveReason::Relief => of_all.unwrap_or(why),
+                _ => why,
+            };
+            let mut history = self.captured.history();
+            history.returned(&flow, began_us, cookie, why);
+        }
         self.made.add(socket.as_fd(), taker.user)?;
         if let Some(fin) = fin {
             // If this fails, the application waits for an end that the peer has sent long ago; nothing better can be done.
@@ -260,7 +358,8 @@ impl Shared {
         if (written_to, left.receive_next) != (sent, received) {
             return Err(self.lose(&flow, Loss::Mismatch));
         }
-        let socket = self.put_back(&left, is_wide, taker)?;
+        let why = MoveReason::AdapterKilled;
+        let socket = self.put_back(&left, is_wide, taker, why)?;
         self.captured.count_recovered();
         Ok(socket)
     }

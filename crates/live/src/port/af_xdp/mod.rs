@@ -127,7 +127,7 @@ impl AfXdp {
         // Refuse an unsuitable interface before changing anything.
         check_mtu(&interface::link_info(name)?)?;
         let steering = Steering::of_everything(name, config.mode)?;
-        let mut port = Self::on(name, config, &steering)?;
+        let mut port = Self::from_taps(name, config, &Taps::of(&steering))?;
         port.steering = Some(steering);
         Ok(port)
     }
@@ -141,6 +141,7 @@ impl AfXdp {
         config: &AfXdpConfig,
         lookup: &Lookup,
     ) -> Result<Self, XdpError> {
+        interface::link_info(name)?;
         Self::from_taps(name, config, &Taps::of(lookup.steering()))?.beside_kernel(name)
     }
 
@@ -180,17 +181,8 @@ impl AfXdp {
         Ok(self)
     }
 
-    /// Takes those frames of the interface `name` that another program on it gives to sockets.
-    ///
-    /// # Errors
-    /// See [`XdpError`].
-    pub fn on(name: &str, config: &AfXdpConfig, steering: &Steering) -> Result<Self, XdpError> {
-        check_mtu(&interface::link_info(name)?)?;
-        Self::from_taps(name, config, &Taps::of(steering))
-    }
-
     fn from_taps(name: &str, config: &AfXdpConfig, taps: &Taps<'_>) -> Result<Self, XdpError> {
-        let link = interface::link_info(name)?;
+        let (link, _) = interface::link_info_or_loopback(name)?;
         let interface = interface::index(name)?;
         let fits = |chunk: &usize| longest_frame(&link) + HEADROOM <= *chunk;
         let chunk = CHUNKS.into_iter().find(fits);
@@ -363,6 +355,7 @@ impl Port for AfXdp {
         let by_socket = self.transmit.as_ref().map_or(0, Transmit::writes);
         sink.counter("port.writes", self.writes + by_socket);
         sink.counter("port.arena.chunks", self.arena.allocated());
+        sink.counter("port.arena.alone", self.arena.alone());
         let wakeups = self.queues.iter().map(Queue::wakeups).sum();
         sink.counter("port.xdp.wakeups", wakeups);
         sink.counter("port.xdp.checksums_finished", self.finished);

@@ -117,8 +117,4 @@ impl<T: Port> Port for Faults<T> {
         }
         self.inner.counters(sink);
     }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.inner.flush()
-    }
 }

@@ -7,7 +7,6 @@ mod transmit;
 
 pub(super) use transmit::Transmit;
 
-use super::any::Any;
 use super::interface::{self, InterfaceError};
 use super::sys::{bind_packet, packet_statistics, set_option};
 use super::watched::Watched;
@@ -46,9 +45,8 @@ pub struct PacketConfig {
     pub retire_ms: u32,
     /// Whether to receive all frames, not only those to the interface's address.
     pub promiscuous: bool,
-    /// Take only what programs of traffic control have let pass: of IP and ARP alone.
-    pub after_classifiers: bool,
-    /// Give runs of segments to the kernel as one packet, for the device to cut. Not where the other end takes single frames only.
+    /// Whether to pass runs of segments to the kernel as one packet, for the device to cut. Not possible if the other end accepts single
+    /// frames only.
     pub merges: bool,
 }
 
@@ -60,7 +58,6 @@ impl Default for PacketConfig {
             block_bytes: 64 * 1024,
             retire_ms: 1,
             promiscuous: false,
-            after_classifiers: false,
             merges: true,
         }
     }
@@ -70,10 +67,9 @@ impl Default for PacketConfig {
 /// to the kernel as one packet, which the device cuts if the receiver does not accept it whole.
 #[derive(Debug)]
 pub struct PacketSocket {
-    /// One, or one for each protocol.
-    inputs: Vec<Input>,
-    /// Ready when one of several sockets is.
-    any: Option<Any>,
+    ring: Ring,
+    /// The socket that owns the ring.
+    fd: OwnedFd,
     transmit: Transmit,
     watched: Watched,
     longest: usize,
@@ -85,14 +81,6 @@ pub struct PacketSocket {
     ring_full: Cell<u64>,
 }
 
-/// A socket that receives.
-#[derive(Debug)]
-struct Input {
-    ring: Ring,
-    /// What the ring belongs to.
-    fd: OwnedFd,
-}
-
 impl PacketSocket {
     /// Attaches to the interface `name` in this thread's network namespace.
     ///
@@ -102,19 +90,11 @@ impl PacketSocket {
         let link = interface::link_info(name)?;
         let index = interface::index(name)?;
         let refuse = |error| InterfaceError::of("attach to", name, error);
-        let protocols: &[libc::c_int] = match config.after_classifiers {
-            true => &[libc::ETH_P_IP, libc::ETH_P_IPV6, libc::ETH_P_ARP],
-            false => &[libc::ETH_P_ALL],
-        };
-        let open = |&protocol| Input::open(&link, index, config, protocol);
-        let inputs: io::Result<Vec<Input>> = protocols.iter().map(open).collect();
-        let inputs = inputs.map_err(refuse)?;
-        let sockets = inputs.iter().map(|input| input.fd.as_fd());
-        let any = Any::of(sockets).map_err(refuse)?;
+        let (ring, fd) = open_ring(&link, index, config).map_err(refuse)?;
         let transmit = Transmit::open(name, index, config.merges).map_err(refuse)?;
         Ok(Self {
-            inputs,
-            any,
+            ring,
+            fd,
             transmit,
             longest: longest_frame(&link),
             watched: Watched::new(link)?,
@@ -131,77 +111,64 @@ impl PacketSocket {
             return;
         }
         self.errors_at = now + BETWEEN_ERRORS;
-        for Input { fd, .. } in &self.inputs {
-            // What it is shows when frames are sent, or the interface is gone.
-            let _ = sockopt::socket_error(fd);
-        }
+        // The next send, or the end of the interface, reports the error.
+        let _ = sockopt::socket_error(&self.fd);
     }
 }
 
-impl Input {
-    fn open(
-        link: &LinkInfo,
-        index: u32,
-        config: &PacketConfig,
-        protocol: libc::c_int,
-    ) -> io::Result<Self> {
-        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        // Protocol 0: nothing is received before everything is set up.
-        let fd = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)?;
-        let set = |option, value: i32| set_option(fd.as_fd(), libc::SOL_PACKET, option, &[value]);
-        let version = match config.ring {
-            RingKind::Blocks => libc::tpacket_versions::TPACKET_V3,
-            RingKind::Slots => libc::tpacket_versions::TPACKET_V2,
+/// Opens a socket that receives into a ring; returns both.
+fn open_ring(link: &LinkInfo, index: u32, config: &PacketConfig) -> io::Result<(Ring, OwnedFd)> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    // Protocol 0: the socket receives nothing until it is set up completely.
+    let fd = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)?;
+    let set = |option, value: i32| set_option(fd.as_fd(), libc::SOL_PACKET, option, &[value]);
+    let version = match config.ring {
+        RingKind::Blocks => libc::tpacket_versions::TPACKET_V3,
+        RingKind::Slots => libc::tpacket_versions::TPACKET_V2,
+    };
+    set(libc::PACKET_VERSION, version as i32)?;
+    let ring = Ring::new(fd.as_fd(), config, longest_frame(link))?;
+    set(libc::PACKET_IGNORE_OUTGOING, 1)?;
+    if config.promiscuous {
+        let request = libc::packet_mreq {
+            mr_ifindex: index as i32,
+            mr_type: libc::PACKET_MR_PROMISC as u16,
+            mr_alen: 0,
+            mr_address: [0; 8],
         };
-        set(libc::PACKET_VERSION, version as i32)?;
-        let ring = Ring::new(fd.as_fd(), config, longest_frame(link))?;
-        set(libc::PACKET_IGNORE_OUTGOING, 1)?;
-        if config.promiscuous {
-            let request = libc::packet_mreq {
-                mr_ifindex: index as i32,
-                mr_type: libc::PACKET_MR_PROMISC as u16,
-                mr_alen: 0,
-                mr_address: [0; 8],
-            };
-            set_option(
-                fd.as_fd(),
-                libc::SOL_PACKET,
-                libc::PACKET_ADD_MEMBERSHIP,
-                &[request],
-            )?;
-        }
-        bind_packet(fd.as_fd(), index, protocol as u16)?;
-        Ok(Self { ring, fd })
+        set_option(
+            fd.as_fd(),
+            libc::SOL_PACKET,
+            libc::PACKET_ADD_MEMBERSHIP,
+            &[request],
+        )?;
     }
+    bind_packet(fd.as_fd(), index, libc::ETH_P_ALL as u16)?;
+    Ok((ring, fd))
 }
 
 impl Port for PacketSocket {
     fn receive(&mut self, now: Time, frames: &mut Vec<Bytes>) -> io::Result<()> {
         self.watched.look(now)?;
         let Self {
-            inputs,
-            arena,
-            drops,
-            ..
+            ring, arena, drops, ..
         } = self;
         let (start, limit) = (frames.len(), self.longest);
         let end = start + RECEIVE_BATCH;
-        for Input { ring, .. } in inputs {
-            while frames.len() < end {
-                let taken = ring.take(|received| match received {
-                    Received::Truncated => drops.add(PortDrop::SuperFrame, 1),
-                    Received::Frame { bytes, .. } if bytes.len() > limit => {
-                        drops.add(PortDrop::SuperFrame, 1);
-                    }
-                    Received::Frame {
-                        checksum_ready: false,
-                        ..
-                    } => drops.add(PortDrop::ChecksumNotReady, 1),
-                    Received::Frame { bytes, .. } => frames.push(arena.copy(bytes)),
-                });
-                if !taken {
-                    break;
+        while frames.len() < end {
+            let taken = ring.take(|received| match received {
+                Received::Truncated => drops.add(PortDrop::SuperFrame, 1),
+                Received::Frame { bytes, .. } if bytes.len() > limit => {
+                    drops.add(PortDrop::SuperFrame, 1);
                 }
+                Received::Frame {
+                    checksum_ready: false,
+                    ..
+                } => drops.add(PortDrop::ChecksumNotReady, 1),
+                Received::Frame { bytes, .. } => frames.push(arena.copy(bytes)),
+            });
+            if !taken {
+                break;
             }
         }
         if frames.len() == start {
@@ -211,16 +178,11 @@ impl Port for PacketSocket {
     }
 
     fn send(&mut self, _now: Time, batch: &mut Batch) -> io::Result<()> {
-        self.transmit.send(batch, &mut self.drops)?;
-        match &mut self.any {
-            Some(any) => any.wait_for_room(self.inputs[0].fd.as_fd(), !batch.is_empty()),
-            None => Ok(()),
-        }
+        self.transmit.send(batch, &mut self.drops)
     }
 
     fn fd(&self) -> Option<BorrowedFd<'_>> {
-        let any = self.any.as_ref().map(Any::fd);
-        Some(any.unwrap_or_else(|| self.inputs[0].fd.as_fd()))
+        Some(self.fd.as_fd())
     }
 
     fn link(&self) -> &LinkInfo {
@@ -229,15 +191,14 @@ impl Port for PacketSocket {
 
     fn counters(&self, sink: &mut dyn CounterSink) {
         let mut drops = self.drops;
-        for Input { fd, .. } in &self.inputs {
-            if let Ok((_, dropped)) = packet_statistics(fd.as_fd()) {
-                self.ring_full
-                    .set(self.ring_full.get() + u64::from(dropped));
-            }
+        if let Ok((_, dropped)) = packet_statistics(self.fd.as_fd()) {
+            self.ring_full
+                .set(self.ring_full.get() + u64::from(dropped));
         }
         drops.add(PortDrop::ReceiveRingFull, self.ring_full.get());
         sink.counter("port.writes", self.transmit.writes());
         sink.counter("port.arena.chunks", self.arena.allocated());
+        sink.counter("port.arena.alone", self.arena.alone());
         tell_drops(&drops, sink);
     }
 }

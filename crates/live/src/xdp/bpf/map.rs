@@ -11,11 +11,7 @@ use super::{Command, NAME_BYTES, address_of, bpf, kernel_name, owned};
 pub(in crate::xdp) enum MapKind {
     Hash = 1,
     PerCpuArray = 6,
-    /// Of prefixes, of which the longest that fits is found.
-    LongestPrefix = 11,
-    /// Of interfaces (DEVMAP).
-    Devices = 14,
-    /// Of AF_XDP sockets (XSKMAP).
+    /// A map of AF_XDP sockets (XSKMAP).
     Sockets = 17,
 }
 
@@ -62,11 +58,7 @@ impl Map {
             key_bytes: key_bytes as u32,
             value_bytes: value_bytes as u32,
             entries,
-            flags: match kind {
-                // The kernel makes these on demand only (BPF_F_NO_PREALLOC).
-                MapKind::LongestPrefix => 1,
-                _ => 0,
-            },
+            flags: 0,
             inner_map: 0,
             numa_node: 0,
             name: kernel_name(name),

@@ -1,0 +1,120 @@
+//! Connections on the loopback interface move, at one end or at both.
+
+use crate::application::with_application_at;
+use crate::moving::{echo, moves, sees_it_back};
+use crate::wire::{apart, run};
+use baton_sockets::{Adapter, TcpListener, TcpStream};
+use std::io::{Read, Write};
+use std::net::{IpAddr, Shutdown};
+use std::thread;
+
+pub const ALL: &[(&str, fn())] = &[
+    (
+        "one_end_of_a_loopback_connection_moves",
+        one_end_of_a_loopback_connection_moves,
+    ),
+    (
+        "both_ends_of_a_loopback_connection_move",
+        both_ends_of_a_loopback_connection_move,
+    ),
+    (
+        "settings_of_the_loopback_interface_are_restored",
+        settings_of_the_loopback_interface_are_restored,
+    ),
+];
+
+const NAME: &str = "lo";
+/// All addresses in 127.0.0.0/8 belong to the interface.
+const ADDRESSES: [&str; 3] = ["127.0.0.1", "127.1.2.3", "::1"];
+const MOVES: usize = 60;
+/// Longer than a super-frame of the loopback interface, bytes.
+const LONG: usize = 1 << 20;
+
+fn addresses() -> impl Iterator<Item = IpAddr> {
+    ADDRESSES
+        .iter()
+        .map(|address| address.parse().expect("an address"))
+}
+
+fn with_loopback(work: impl FnOnce(&Adapter) + Send) {
+    apart(|| with_application_at(NAME, None, |adapter, _| work(adapter)));
+}
+
+/// Writes pieces, which move the connection, and more data at once than fits into a super-frame.
+fn talks(near: &TcpStream) {
+    for number in 0..MOVES {
+        sees_it_back(near, number);
+    }
+    let data: Vec<u8> = (0..LONG).map(|at| (at % 251) as u8).collect();
+    thread::scope(|scope| {
+        scope.spawn(|| (&mut &*near).write_all(&data).expect("it is open"));
+        let mut back = vec![0; LONG];
+        (&mut &*near).read_exact(&mut back).expect("it is open");
+        assert!(back == data, "what comes back is what was sent");
+    });
+    near.shutdown(Shutdown::Write).expect("it is open");
+    assert_eq!((&mut &*near).read(&mut [0; 8]).expect("an end"), 0);
+}
+
+fn have_moved(adapter: &Adapter, least: u64) {
+    let (there, back, bad) = moves(adapter);
+    assert!(
+        there >= least && back >= least,
+        "{there} there, {back} back"
+    );
+    assert_eq!(bad, 0);
+}
+
+fn one_end_of_a_loopback_connection_moves() {
+    with_loopback(|adapter| {
+        for address in addresses() {
+            let listener = std::net::TcpListener::bind((address, 0)).expect("it listens");
+            let peer = listener.local_addr().expect("it has one");
+            let near = TcpStream::connect(adapter, peer).expect("it is open");
+            let (far, _) = listener.accept().expect("it comes");
+            thread::scope(|scope| {
+                scope.spawn(|| echo(&far));
+                talks(&near);
+            });
+        }
+        have_moved(adapter, 30);
+    });
+}
+
+fn both_ends_of_a_loopback_connection_move() {
+    with_loopback(|adapter| {
+        for address in addresses() {
+            let listener = TcpListener::bind(adapter, (address, 0).into()).expect("it listens");
+            let peer = listener.local_addr().expect("it has one");
+            let near = TcpStream::connect(adapter, peer).expect("it is open");
+            let (far, _) = listener.accept().expect("it comes");
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    let mut buffer = [0; 4096];
+                    while let Ok(len @ 1..) = (&mut &far).read(&mut buffer) {
+                        (&mut &far).write_all(&buffer[..len]).expect("it is open");
+                    }
+                    far.shutdown(Shutdown::Write).expect("it is open");
+                });
+                talks(&near);
+            });
+        }
+        have_moved(adapter, 60);
+    });
+}
+
+fn setting(name: &str) -> String {
+    run("sysctl", &["-n", &format!("net.ipv4.conf.lo.{name}")])
+}
+
+fn settings_of_the_loopback_interface_are_restored() {
+    apart(|| {
+        run("sysctl", &["-qw", "net.ipv4.conf.lo.route_localnet=1"]);
+        with_application_at(NAME, None, |_, _| {
+            assert_eq!(setting("accept_local").trim(), "1");
+            assert_eq!(setting("route_localnet").trim(), "1");
+        });
+        assert_eq!(setting("accept_local").trim(), "0");
+        assert_eq!(setting("route_localnet").trim(), "1", "as it was before");
+    });
+}
