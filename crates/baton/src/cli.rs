@@ -42,12 +42,12 @@ pub use descriptors::{BatchingName, DescriptorArgs};
 pub use explore::ExploreArgs;
 pub use figure::FigureArgs;
 #[cfg(live)]
-pub use filter::FilterArgs;
+pub use filter::{EndFilter, FilterArgs};
 pub use found::{Group, KeysArgs, ListArgs};
 #[cfg(live)]
 pub use live::{
-    FastPathName, GetArgs, LinkArgs, LiveCommand, RestoreArgs, RouteArgs, RunOnAdapterArgs,
-    ServeArgs, StatArgs,
+    CaptureArgs, CaptureTarget, GetArgs, HistoryArgs, LinkArgs, LiveCommand, RestoreArgs,
+    RouteArgs, RunOnAdapterArgs, ServeArgs, SsArgs, StatArgs,
 };
 pub use load::LoadArgs;
 

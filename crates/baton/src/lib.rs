@@ -21,14 +21,14 @@ pub use failure::Failure;
 use runner::Interrupt;
 use std::process::ExitCode;
 
-/// Does what the process's arguments say.
-pub fn run() -> ExitCode {
-    // A shell that asks for completions is answered, and that is all.
+/// Runs the command that the process's arguments specify. `library` is the library that `baton live run` preloads into other programs.
+pub fn run(library: &[u8]) -> ExitCode {
+    // A shell that asks for completions gets these, and nothing else happens.
     CompleteEnv::with_factory(Cli::command).complete();
     let cli = Cli::try_parse().unwrap_or_else(|error| cli::explain(error).exit());
     output::set_quiet(cli.quiet);
     baton_report::set_width(output::width(&console::Term::stdout()));
-    match dispatch(cli.command) {
+    match dispatch(cli.command, library) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             output::tell(&format!("{failure}\n"));
@@ -37,7 +37,11 @@ pub fn run() -> ExitCode {
     }
 }
 
-fn dispatch(command: Command) -> Result<(), Failure> {
+#[cfg_attr(
+    not(live),
+    expect(unused_variables, reason = "there is nothing to preload")
+)]
+fn dispatch(command: Command, library: &[u8]) -> Result<(), Failure> {
     let interrupt = Interrupt::new();
     #[cfg(live)]
     let listens_later = matches!(&command, Command::Live(live) if live.drops_privileges());
@@ -61,7 +65,7 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Trace(arguments) => commands::trace::execute(&arguments, &interrupt),
         Command::Generate(arguments) => commands::generate::execute(&arguments, &interrupt),
         #[cfg(live)]
-        Command::Live(command) => commands::live::execute(&command, &interrupt),
+        Command::Live(command) => commands::live::execute(&command, &interrupt, library),
         Command::List(arguments) => commands::list::execute(&arguments),
         Command::Keys(arguments) => commands::keys::execute(&arguments),
         Command::Completions { shell } => commands::shell::completions(shell),

@@ -2,7 +2,7 @@
 
 mod figure;
 mod part;
-#[cfg(feature = "figures")]
+#[cfg(feature = "print")]
 mod picture;
 
 pub use figure::PendingFigure;

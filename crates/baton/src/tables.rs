@@ -1,5 +1,6 @@
 //! Formats results as tables.
 
+mod cycles;
 mod delays;
 mod metrics;
 mod server;
@@ -7,10 +8,9 @@ pub mod steadiness;
 
 use crate::summary::Summary;
 use baton_bus::Category;
-use baton_host::LAYERS;
 use baton_report as report;
 use baton_sim::config::{EstablishedBy, Length};
-use baton_sim::results::{Cycles, Ended, PerPacket, Results, Sample};
+use baton_sim::results::{Ended, Results, Sample};
 use baton_sim::{Fact, WARNINGS};
 pub use metrics::runs_table;
 use std::collections::BTreeMap;
@@ -55,10 +55,7 @@ pub fn describe(groups: &[&[Results]], summaries: &[Summary], details: bool) -> 
         }
     } else {
         text.push('\n');
-        text.push_str(&report::layer_shares_table(
-            &results.iter().map(layer_shares).collect::<Vec<_>>(),
-            ELSEWHERE,
-        ));
+        text.push_str(&cycles::by_layer(results, ELSEWHERE));
     }
     text
 }
@@ -68,11 +65,7 @@ fn differences(summaries: &[Summary]) -> String {
     let Some(first) = summaries.first() else {
         return String::new();
     };
-    let mut table = report::Table::new(vec![
-        report::Column::words(format!("against {}", first.name)),
-        report::Column::numbers("requests/s"),
-        report::Column::numbers("Mb/s"),
-    ]);
+    let mut table = report::Table::of(format!("against {}", first.name), &["requests/s", "Mb/s"]);
     let others = summaries
         .iter()
         .filter_map(|other| Some((other, other.against_first?)));
@@ -183,23 +176,20 @@ fn why_nothing(result: &Results) -> String {
 fn details_of(result: &Results) -> String {
     let mut parts = vec![
         report::facts_table(&result.experiment.name, &facts(result)),
-        report::cycles_table(&cycles(result), result.host.idle_cycles),
-        report::packet_costs_table(&[
-            packet_costs("host connections", &result.host.host_packets),
-            packet_costs("offloaded connections", &result.host.nic_packets),
+        cycles::by_cause(result),
+        cycles::per_packet(&[
+            ("host connections", result.host.host_packets),
+            ("offloaded connections", result.host.nic_packets),
         ]),
-        report::tasks_table(&tasks(result)),
-        handoffs_text(result),
+        cycles::tasks(result),
+        handoffs(result),
         server::descriptors(result),
         bus(result),
         server::interconnect(result),
         server::nics(result),
-        report::counts_table("NIC dropped frames because", &counts(&result.nic.drops)),
-        report::counts_table("host dropped because", &counts(&result.host.drops)),
-        report::counts_table(
-            "connections failed because",
-            &counts(&result.clients.failed),
-        ),
+        counts_table("NIC dropped frames because", &result.nic.drops),
+        counts_table("host dropped because", &result.host.drops),
+        counts_table("connections failed because", &result.clients.failed),
         series(result),
     ];
     parts.retain(|part| !part.is_empty());
@@ -299,8 +289,10 @@ fn fact_text(fact: &Fact) -> String {
         Fact::Number(number) => report::grouped(*number),
         Fact::Words(words) => words.clone(),
         Fact::Counts(by_reason) => {
-            let counted = counts(by_reason).into_iter().filter(|c| c.count > 0);
-            let counted = counted.map(|c| format!("{} {}", report::grouped(c.count), c.name));
+            let counted = by_reason.iter().filter(|(_, count)| **count > 0);
+            let counted = counted.map(|(name, count)| {
+                format!("{} {}", report::grouped(*count), name.replace('_', " "))
+            });
             match counted.collect::<Vec<_>>() {
                 none if none.is_empty() => "none".to_owned(),
                 some => some.join(", "),
@@ -309,129 +301,46 @@ fn fact_text(fact: &Fact) -> String {
     }
 }
 
-fn cycles(result: &Results) -> Vec<report::CyclesRow> {
-    layers(result)
-        .into_iter()
-        .map(
-            |(
-                layer,
-                Cycles {
-                    execute,
-                    l2,
-                    memory,
-                    ..
-                },
-            )| report::CyclesRow {
-                layer,
-                execute,
-                l2,
-                memory,
-            },
-        )
-        .collect()
-}
-
-/// The host's layers from the wire up.
-fn layers(result: &Results) -> Vec<(String, Cycles)> {
-    let mut layers: Vec<(String, Cycles)> = result
-        .host
-        .layers
-        .iter()
-        .map(|(layer, cycles)| (layer.clone(), *cycles))
-        .collect();
-    let height = |name: &str| {
-        LAYERS
-            .iter()
-            .position(|layer| format!("{layer:?}").eq_ignore_ascii_case(name))
-    };
-    layers.sort_by_key(|(name, _)| height(name));
-    layers
-}
-
-fn layer_shares(result: &Results) -> report::LayerShares {
-    let mut layers: Vec<(String, u64)> = layers(result)
-        .into_iter()
-        .map(|(layer, cycles)| (layer, cycles.total()))
-        .collect();
-    layers.push(("idle".to_owned(), result.host.idle_cycles));
-    let all = layers.iter().map(|(_, cycles)| cycles).sum::<u64>().max(1) as f64;
-    let percent = layers
-        .into_iter()
-        .map(|(layer, cycles)| (layer, 100.0 * cycles as f64 / all))
-        .collect();
-    report::LayerShares {
-        run: result.experiment.name.clone(),
-        percent,
+/// Returns the outcomes of handoffs, and the reasons why other connections were not offloaded. Empty where adapters establish all connections.
+fn handoffs(result: &Results) -> String {
+    if result.experiment.offload.established_by == EstablishedBy::Adapter {
+        return String::new();
     }
-}
-
-fn packet_costs(kind: &str, costs: &PerPacket) -> report::PacketCosts {
-    let PerPacket {
-        packets,
-        cycles,
-        instructions,
-        l2_misses,
-    } = *costs;
-    report::PacketCosts {
-        kind: kind.to_owned(),
-        packets,
-        cycles,
-        instructions,
-        l2_misses,
-    }
-}
-
-fn tasks(result: &Results) -> Vec<report::TaskRow> {
-    let row = |(task, done): (&String, &baton_sim::results::TaskResults)| report::TaskRow {
-        task: task.replace('_', " "),
-        count: done.count,
-        instructions: done.instructions,
-    };
-    let done = result.nic.tasks.iter().filter(|(_, done)| done.count > 0);
-    let mut rows: Vec<report::TaskRow> = done.map(row).collect();
-    rows.sort_by_key(|row| std::cmp::Reverse(row.instructions));
-    rows
-}
-
-/// What became of handoffs, where connections can be handed off.
-fn handoffs_text(result: &Results) -> String {
-    match result.experiment.offload.established_by {
-        EstablishedBy::Host => report::handoffs_text(&handoffs(result)),
-        EstablishedBy::Adapter => String::new(),
-    }
-}
-
-fn handoffs(result: &Results) -> report::Handoffs {
     let handoff = &result.handoff;
-    report::Handoffs {
-        attempted: handoff.attempted,
-        accepted: handoff.accepted,
-        restored: handoff.restored,
-        forwarded: handoff.forwarded,
-        offloaded_percent: handoff.offloaded_packets_percent,
-        connections_mean: result.nic.connections_mean,
-        not_offloaded: counts(&handoff.not_offloaded),
+    let text = format!(
+        "Handoffs: {} attempted, {} accepted, {} restored, {} packets forwarded.\n\
+         On the NIC: {} connections on average, with {} of all packets.\n",
+        report::grouped(handoff.attempted),
+        report::grouped(handoff.accepted),
+        report::grouped(handoff.restored),
+        report::grouped(handoff.forwarded),
+        report::significant(result.nic.connections_mean),
+        report::percent(handoff.offloaded_packets_percent),
+    );
+    let lines = text
+        .lines()
+        .map(|line| report::wrapped(line, report::width(), 0));
+    lines.collect::<String>() + &counts_table("not offloaded because", &handoff.not_offloaded)
+}
+
+/// Returns counts by name with their shares, or an empty table if all are zero. `head` names the first column.
+fn counts_table(head: &str, counts: &BTreeMap<String, u64>) -> String {
+    let all: u64 = counts.values().sum();
+    let mut table = report::Table::of(head, &["count", "share"]);
+    for (name, &count) in counts.iter().filter(|(_, count)| **count > 0) {
+        let share = report::percent(100.0 * count as f64 / all as f64);
+        table.row(vec![name.replace('_', " "), report::grouped(count), share]);
+    }
+    match table.is_empty() {
+        true => String::new(),
+        false => table.render(),
     }
 }
 
-fn counts(counts: &BTreeMap<String, u64>) -> Vec<report::Count> {
-    counts
-        .iter()
-        .map(|(name, count)| report::Count {
-            name: name.replace('_', " "),
-            count: *count,
-        })
-        .collect()
-}
-
-/// What crossed between host and NIC.
+/// Describes the traffic between host and NIC.
 fn bus(result: &Results) -> String {
     let (to_nic, to_host) = (&result.bus.to_nic, &result.bus.to_host);
-    let mut table = report::Table::new(vec![
-        report::Column::words("bus"),
-        report::Column::numbers("to the NIC"),
-        report::Column::numbers("to the host"),
-    ]);
+    let mut table = report::Table::of("bus", &["to the NIC", "to the host"]);
     table.row(vec![
         "crossings (DMA)".to_owned(),
         report::grouped(to_nic.crossings),

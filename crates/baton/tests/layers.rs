@@ -9,7 +9,7 @@ use std::process::Command;
 
 /// Every crate of the workspace with all that it depends on, from below: each depends on earlier ones only. Tests of a crate may use
 /// later ones.
-const LAYERS: [(&str, &[&str]); 28] = [
+const LAYERS: [(&str, &[&str]); 29] = [
     ("wire", &[]),
     ("timeline", &["wire"]),
     ("testkit", &["timeline", "wire"]),
@@ -48,7 +48,7 @@ const LAYERS: [(&str, &[&str]); 28] = [
     ),
     ("tester", &["inet", "live", "microbench", "tcp", "wire"]),
     ("packetdrill", &["tcp", "wire"]),
-    ("preload", &["iolib", "sockets"]),
+    ("preload", &["iolib", "sockets", "wire"]),
     // Files, their locks and threads, of any system.
     ("study", &["sim", "stats"]),
     ("config", &["sim", "study", "workload"]),
@@ -68,6 +68,7 @@ const LAYERS: [(&str, &[&str]); 28] = [
             "live",
             "microbench",
             "nic",
+            "preload",
             "report",
             "sim",
             "sockets",
@@ -91,6 +92,7 @@ const LAYERS: [(&str, &[&str]); 28] = [
             "wire", "workload",
         ],
     ),
+    ("sequences", &["testkit"]),
 ];
 
 /// What a crate must not bring with it, however far down.

@@ -83,7 +83,17 @@ impl Table {
         }
     }
 
-    /// Puts a line above the table.
+    /// Creates an empty table with one column of words, followed by columns of numbers.
+    pub fn of(words: impl Into<String>, numbers: &[&str]) -> Self {
+        let numbers = numbers.iter().map(|head| Column::numbers(*head));
+        Self::new(
+            std::iter::once(Column::words(words))
+                .chain(numbers)
+                .collect(),
+        )
+    }
+
+    /// Puts a title above the table.
     #[must_use]
     pub fn titled(mut self, title: impl Into<String>) -> Self {
         self.title = Some(title.into());

@@ -1,9 +1,10 @@
 //! Arguments of `baton live adapter` and `baton live broker`.
 
 use super::port::ModeName;
-use super::size::parse_size;
+use super::size::{parse_memory, parse_size};
 use super::{DescriptorArgs, LinkArgs, TimelineArgs};
 use baton_host::SelectionConfig;
+use baton_live::bus::log::Level;
 use baton_live::{Admission, ServiceUser};
 use clap::{Args, ValueEnum, ValueHint};
 use std::net::SocketAddr;
@@ -47,8 +48,13 @@ pub struct AdapterArgs {
     /// Options for the link.
     #[command(flatten)]
     pub link: LinkArgs,
-    /// Where applications attach over shared memory: a Unix socket [default: /run/baton/adapter.sock; in a network namespace N other than that
-    /// of process 1, /run/baton-N/adapter.sock, and so for the others. Beside the kernel the interface's namespace counts]
+    /// Log lines of this level and of more severe levels: error, warn, info or debug, which reports each connection that moves [default:
+    /// BATON_LOG_LEVEL, or info; with --quiet warn]
+    #[arg(long, value_name = "LEVEL")]
+    pub log_level: Option<Level>,
+    /// Where applications attach over shared memory: a Unix socket [default: /run/baton/adapter.sock; in a network namespace N other than
+    /// that of process 1, /run/baton-N/adapter.sock, and likewise for the other sockets. Beside the kernel, the interface's namespace
+    /// counts]
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub listen: Option<PathBuf>,
     /// Where applications attach over the kernel's TCP. Clients are not authenticated, so only loopback addresses are allowed, to which a
@@ -99,7 +105,12 @@ pub struct AdapterArgs {
     /// Hard_Limit: the most connections that hosts may hand to the adapter at a time
     #[arg(long, value_name = "N", default_value_t = 65_536, value_parser = clap::value_parser!(u32).range(..=1 << 24))]
     pub hard_limit: u32,
-    /// Data cache for each application that uses one (see `baton live serve --nic-cache`), bytes, as in 64M or 1G; 0 is none
+    /// Maximum memory for connections and their data, bytes, as in 64M or 1G; rings, shared memory and data caches are not part of it. One
+    /// user gets at most half of it, two users get a third each. When memory runs short, windows close, and later connections stay where
+    /// they are [default: a quarter of the memory of the machine or of the control group]
+    #[arg(long, value_name = "SIZE", value_parser = parse_memory)]
+    pub memory: Option<u64>,
+    /// Data cache for each application that uses one (see `baton live serve --nic-cache`), bytes, as in 64M or 1G; 0: no cache
     #[arg(long, value_name = "SIZE", default_value = "0", value_parser = parse_size)]
     pub nic_cache: u32,
     /// Do one piece of work at a time, in this order, as the firmware of the handoff papers does. Waiting work is in queues, and work that
@@ -181,7 +192,11 @@ pub struct BrokerArgs {
     /// Let members of this group use the broker, besides its own user: they may hand over their own connections, and see where these are
     #[arg(long, value_name = "NAME")]
     pub group: Option<Admission>,
-    /// Confinement.
+    /// Log lines of this level and of more severe levels: error, warn, info or debug, which reports each connection that moves [default:
+    /// BATON_LOG_LEVEL, or info; with --quiet warn]
+    #[arg(long, value_name = "LEVEL")]
+    pub log_level: Option<Level>,
+    /// Options for confinement.
     #[command(flatten)]
     pub confinement: ConfinementArgs,
     /// End when there is no adapter and none of its connections is left

@@ -3,7 +3,8 @@
 use baton_inet::Cidr;
 use baton_tcp::State;
 use clap::{Args, ValueEnum};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::str::FromStr;
 
 /// A connection must match every option that is given; of an option given several times, it must match one value.
 #[derive(Debug, Default, Args)]
@@ -25,7 +26,38 @@ pub struct FilterArgs {
     pub dport: Vec<u16>,
 }
 
-/// States by the names that `ss` gives them.
+/// One end of a connection: an address, a port or both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EndFilter {
+    /// The address.
+    pub addr: Option<IpAddr>,
+    /// The port.
+    pub port: Option<u16>,
+}
+
+impl FromStr for EndFilter {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let expected = "expected an address, a port or both, such as 10.9.0.1, :443, 10.9.0.1:443 or [fd00::1]:443";
+        if let Ok(end) = text.parse::<SocketAddr>() {
+            let (addr, port) = (Some(end.ip()), Some(end.port()));
+            return Ok(Self { addr, port });
+        }
+        match text.strip_prefix(':').map(str::parse) {
+            Some(Ok(port)) => Ok(Self {
+                addr: None,
+                port: Some(port),
+            }),
+            _ => Ok(Self {
+                addr: Some(text.parse().map_err(|_| expected)?),
+                port: None,
+            }),
+        }
+    }
+}
+
+/// TCP states by the names that `ss` gives them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[allow(missing_docs)]
 pub enum StateName {
@@ -69,4 +101,24 @@ fn parse_network(text: &str) -> Result<Cidr, String> {
     text.parse()
         .or_else(|_| address())
         .map_err(|_| expected.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_is_an_address_a_port_or_both() {
+        let end = |text: &str| text.parse::<EndFilter>().map(|end| (end.addr, end.port));
+        let addr: IpAddr = [10, 9, 0, 1].into();
+        let wide: IpAddr = "fd00::1".parse().expect("an address");
+        assert_eq!(end("10.9.0.1"), Ok((Some(addr), None)));
+        assert_eq!(end(":443"), Ok((None, Some(443))));
+        assert_eq!(end("10.9.0.1:443"), Ok((Some(addr), Some(443))));
+        assert_eq!(end("[fd00::1]:443"), Ok((Some(wide), Some(443))));
+        assert_eq!(end("fd00::1"), Ok((Some(wide), None)));
+        for bad in ["", ":", ":70000", "example.org", "10.9.0.1:", "443"] {
+            assert!(end(bad).is_err(), "{bad}");
+        }
+    }
 }

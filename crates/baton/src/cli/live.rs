@@ -1,6 +1,6 @@
 //! Arguments of `baton live`.
 
-use super::{DescriptorArgs, FilterArgs, PortArgs};
+use super::{DescriptorArgs, EndFilter, FilterArgs, PortArgs};
 use crate::config::keys;
 use baton_cache::ReplacementConfig;
 use baton_host::SelectionConfig;
@@ -10,7 +10,7 @@ use baton_live::{Places, Url};
 use baton_sockets::AdapterAddress;
 use baton_tcp::Congestion;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use clap::{Args, Subcommand, ValueHint, value_parser};
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::{Error as ValueError, StrDeserializer};
@@ -45,6 +45,12 @@ pub enum LiveCommand {
     Restore(RestoreArgs),
     /// Show the connections and counters of a running `baton live serve` or `baton live adapter`
     Stat(StatArgs),
+    /// Write the frames of a running adapter to a file
+    Capture(CaptureArgs),
+    /// Show when and why connections moved between the kernel and an adapter beside it
+    History(HistoryArgs),
+    /// Show the connections of the kernel and of an adapter beside it in one table, as `ss -tinp` does
+    Ss(SsArgs),
 }
 
 impl LiveCommand {
@@ -67,7 +73,7 @@ Example:
   baton live run --adapter /run/baton/adapter.sock -- nginx -g 'daemon off;' &
   ip netns exec demo curl http://10.9.0.2/
 
-A library is preloaded into it: libbaton_preload.so, which stands beside baton. BATON_LOG=stderr, or the name of a file, tells what is
+A library is preloaded into it, which is kept in /var/cache/baton for root and in ~/.cache/baton for others. BATON_LOG=stderr, or the name of a file, tells what is
 on the adapter and what is not.")]
 pub struct RunOnAdapterArgs {
     /// Where the adapter listens [default: /run/baton/adapter.sock; in a network namespace N other than that of process 1,
@@ -81,6 +87,10 @@ pub struct RunOnAdapterArgs {
     /// Hand over the connections that this policy chooses, as `baton live serve --handoff` [default: the broker's policy]
     #[arg(long, value_name = "POLICY")]
     pub handoff: Option<SelectionConfig>,
+    /// Time that a connection stays where it is before the policy moves it again, milliseconds: each move forgets the congestion window and
+    /// the round trip [default: 1000]
+    #[arg(long, value_name = "MS")]
+    pub least_stay: Option<u32>,
     /// The program and its arguments, after --
     #[arg(last = true, required = true, num_args = 1.., value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
@@ -237,10 +247,7 @@ pub struct ServeArgs {
     /// Let clients PUT and POST files into this folder
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub upload: Option<PathBuf>,
-    /// Show folders without index.html as lists of their files
-    #[arg(long)]
-    pub listing: bool,
-    /// Close a connection on which nothing happens for so long, seconds
+    /// Close a connection after this time without activity, seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..))]
     pub idle_timeout: u32,
     /// Maximum number of connections
@@ -282,8 +289,7 @@ Example, between two interfaces whose other ends have the addresses .2:
 
 The addresses of an interface are the router's and must not be the
 kernel's, and the kernel must not forward what arrives there. It runs until it is interrupted, and
-then says what it has counted. With XDP, packet sockets such as tcpdump's do not
-see what is forwarded; --fast-path none lets all come to this process.")]
+then says what it has counted.")]
 pub struct RouteArgs {
     /// An interface and the router's addresses on it; given once for each interface
     #[arg(long, value_name = "NAME=ADDR/LEN,...", required = true)]
@@ -300,23 +306,6 @@ pub struct RouteArgs {
     /// Accept IP checksums of received frames without verifying them
     #[arg(long)]
     pub no_verify: bool,
-    /// Have a program in the kernel forward what needs no more than a look into the table. XDP has the mode that --xdp-mode says [default of
-    /// that: in drivers if all of them send what is redirected, otherwise in the kernel's receive path]
-    #[arg(long, value_name = "KIND", default_value = "auto")]
-    pub fast_path: FastPathName,
-}
-
-/// Kinds of fast paths of a router by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum FastPathName {
-    /// The fastest that can be had, if any.
-    Auto,
-    /// Where a packet arrives, before the kernel looks at it.
-    Xdp,
-    /// Where traffic control sees what is received.
-    Tc,
-    /// All packets go through this process.
-    None,
 }
 
 /// Interface of a router.
@@ -391,7 +380,10 @@ pub struct StatArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
-    /// Show it again every second until interrupted
+    /// Print the counters in the text format of OpenMetrics, which Prometheus reads
+    #[arg(long, conflicts_with_all = ["json", "watch", "why", "state", "peer", "port", "sport", "dport"])]
+    pub metrics: bool,
+    /// Show everything again each second until interrupted
     #[arg(long, conflicts_with = "json")]
     pub watch: bool,
     /// Also show counters that are 0
@@ -406,6 +398,119 @@ pub struct StatArgs {
     /// Show the meanings of the counters' names, without asking a process
     #[arg(long, exclusive = true)]
     pub glossary: bool,
+}
+
+/// `baton live capture`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  baton live capture 10.9.0.1:443 -w trouble.pcapng --seconds 10
+
+Only root and the user of the adapter may. The file is in the format pcapng; the comment of each packet says which way it took. Beside a
+kernel the frames are in it that the kernel receives and sends at the interface, too. Frames that the command does not take in time are
+counted, and the adapter does not wait for it.")]
+pub struct CaptureArgs {
+    /// Segments with this address, port or both at one end: 10.9.0.1, :443, 10.9.0.1:443 or [fd00::1]:443; or all frames of the adapter's
+    /// interface [default: all frames]
+    #[arg(value_name = "ADDR:PORT|IFACE")]
+    pub of: Option<CaptureTarget>,
+    /// Write to this file; - for stdout
+    #[arg(long, short = 'w', value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub write: PathBuf,
+    /// End after this many frames [default: when interrupted]
+    #[arg(long, short = 'c', value_name = "N", value_parser = value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+    /// End after this many seconds [default: when interrupted]
+    #[arg(long, value_name = "S", value_parser = value_parser!(u64).range(1..=u32::MAX.into()))]
+    pub seconds: Option<u64>,
+    /// Keep this many bytes of each frame [default: all]
+    #[arg(long, short = 's', value_name = "BYTES", value_parser = value_parser!(u32).range(1..))]
+    pub snap: Option<u32>,
+    /// Leave out frames that the kernel receives and sends
+    #[arg(long)]
+    pub adapter_only: bool,
+    /// Where the adapter answers [default: /run/baton/control.sock; in a network namespace N other than that of process 1,
+    /// /run/baton-N/control.sock]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub control: Option<PathBuf>,
+}
+
+/// Frames to capture.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CaptureTarget {
+    /// Segments from and to this end.
+    End(EndFilter),
+    /// All frames of an interface.
+    Interface(String),
+}
+
+impl FromStr for CaptureTarget {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.parse() {
+            Ok(end) => Ok(Self::End(end)),
+            Err(expected) if text.is_empty() || text.contains([':', '/', ' ']) => Err(expected),
+            Err(_) => Ok(Self::Interface(text.to_owned())),
+        }
+    }
+}
+
+/// `baton live history`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  baton live history 10.9.0.1:443
+
+Users other than root see the connections of their own programs. The broker keeps what it knows of a connection that is out of the kernel,
+and of the last 16,384 others, until it ends.")]
+pub struct HistoryArgs {
+    /// Connections with this address, port or both at one end: 10.9.0.1, :443, 10.9.0.1:443 or [fd00::1]:443 [default: all]
+    #[arg(value_name = "ADDR:PORT")]
+    pub of: Option<EndFilter>,
+    /// Only connections that are not in the kernel now
+    #[arg(long)]
+    pub away: bool,
+    /// Where the broker listens [default: /run/baton/broker.sock; in a network namespace N other than that of process 1,
+    /// /run/baton-N/broker.sock]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub broker: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Maximum number of connections to show, those that moved last; JSON has all
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub rows: u32,
+}
+
+/// `baton live ss`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  baton live ss --state established --port 443
+
+Users other than root see on the adapter the connections of their own programs only, and in the kernel what ss(8) shows them. Times are
+milliseconds, sizes bytes, cwnd and ssthresh segments.")]
+pub struct SsArgs {
+    /// Where the adapter answers [default: /run/baton/control.sock; in a network namespace N other than that of process 1,
+    /// /run/baton-N/control.sock]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub control: Option<PathBuf>,
+    /// Where the broker answers, which knows when connections moved [default: /run/baton/broker.sock, or /run/baton-N/broker.sock]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub broker: Option<PathBuf>,
+    /// Only connections of this user, by name or number
+    #[arg(long, value_name = "USER")]
+    pub user: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Maximum number of connections to show; JSON has all
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    pub rows: usize,
+    /// Options that choose connections.
+    #[command(flatten)]
+    pub filter: FilterArgs,
 }
 
 impl StatArgs {

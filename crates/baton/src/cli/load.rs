@@ -10,7 +10,7 @@ use std::path::PathBuf;
 #[command(after_help = "\
 Examples:
   baton load W-0-N-N-FCFS-400 W-4096-P-L-FCFS-400 --log access.log.xz
-  baton load experiments/handoff-table1.toml --goal p99=20ms --figure load.pdf --size \"84mm x 80mm\"
+  baton load experiments/handoff-table1.toml --goal p99=20ms --figure load.svg --size \"84mm x 80mm\"
   baton load W-1024-P-N-FCFS-400 --points 5000/s,10000/s,15000/s --json load.json
 
 What each configuration serves in a closed loop, where its clients ask as soon as they can, is its capacity. Then it is run in open

@@ -2,6 +2,18 @@
 
 /// Parses a number of bytes, with or without a unit.
 pub(super) fn parse_size(text: &str) -> Result<u32, String> {
+    let bytes = parse_bytes(text).and_then(|bytes| u32::try_from(bytes).ok());
+    bytes.ok_or_else(|| "expected bytes below 4G, as in 65536, 64K, 64M or 1G".to_owned())
+}
+
+/// Parses an amount of memory of a machine: 1 MiB or more.
+#[cfg(live)]
+pub(super) fn parse_memory(text: &str) -> Result<u64, String> {
+    let bytes = parse_bytes(text).filter(|&bytes| bytes >= 1 << 20);
+    bytes.ok_or_else(|| "expected 1M or more, as in 64M, 1G or 1073741824".to_owned())
+}
+
+fn parse_bytes(text: &str) -> Option<u64> {
     let (digits, unit) = match text.strip_suffix(['K', 'M', 'G']) {
         Some(digits) => (digits, &text[digits.len()..]),
         None => (text, ""),
@@ -12,9 +24,7 @@ pub(super) fn parse_size(text: &str) -> Result<u32, String> {
         "G" => 30,
         _ => 0,
     };
-    let bytes = digits.parse::<u64>().ok();
-    let bytes = bytes.and_then(|number| u32::try_from(number.checked_mul(1 << shift)?).ok());
-    bytes.ok_or_else(|| "expected bytes below 4G, as in 65536, 64K, 64M or 1G".to_owned())
+    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
 }
 
 #[cfg(test)]
@@ -29,5 +39,12 @@ mod tests {
         for text in ["", "M", "4G", "-1", "1.5M", "64k", "99999999999G"] {
             assert!(parse_size(text).is_err(), "{text}");
         }
+    }
+
+    #[cfg(live)]
+    #[test]
+    fn memory_has_a_least_size() {
+        assert_eq!(parse_memory("64G"), Ok(64 << 30));
+        assert!(parse_memory("1023K").is_err());
     }
 }

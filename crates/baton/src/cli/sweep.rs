@@ -15,7 +15,7 @@ Examples:
   baton sweep study.toml --out results --shard 1/4
   baton sweep study.toml --out results --measured mine.csv
   baton sweep study.toml --out results --fit
-  baton sweep study.toml --out results --figure paper.pdf --size \"84mm x 100mm\"
+  baton sweep study.toml --out results --figure paper.svg --size \"84mm x 100mm\"
   baton sweep study.toml --set clients.connections=512 --plan
   baton sweep status results
 
@@ -27,7 +27,7 @@ A study is an experiment file with a table [sweep], whose keys have lists of val
   seeds = 5
 
 The result of each run is kept in the folder when it ends. Started again, or on several machines that share the folder, it goes on with
-what is missing. The tables are in results/study.csv and results/study.parquet.")]
+what is missing. The tables are in results/study.csv and, where the program has the feature `parquet`, in results/study.parquet.")]
 pub struct SweepArgs {
     /// What to do with results instead of computing them
     #[command(subcommand)]

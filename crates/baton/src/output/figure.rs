@@ -54,6 +54,13 @@ impl PendingFigure {
                 path.display()
             ))
         })?;
+        if format != Format::Svg && !cfg!(feature = "print") {
+            return Err(Failure::BadInput(format!(
+                "--figure {}: this program was built without the feature `print`; expected a name that ends in .svg, or a program from \
+                 `cargo build --release --features print`",
+                path.display()
+            )));
+        }
         let paths = [
             path.to_owned(),
             beside(path, "csv"),
@@ -78,11 +85,11 @@ impl PendingFigure {
         let svg = svg.map_err(|error| Failure::Failed(error.to_string()))?;
         let picture = match self.format {
             Format::Svg => svg.into_bytes(),
-            #[cfg(feature = "figures")]
+            #[cfg(feature = "print")]
             Format::Pdf => super::picture::pdf(&svg, self.size)?,
-            #[cfg(feature = "figures")]
+            #[cfg(feature = "print")]
             Format::Png => super::picture::png(&svg, self.size)?,
-            #[cfg(not(feature = "figures"))]
+            #[cfg(not(feature = "print"))]
             Format::Pdf | Format::Png => Vec::new(),
         };
         self.csv.write(figure.csv().as_bytes())?;

@@ -9,13 +9,8 @@ pub(super) fn interconnect(result: &Results) -> String {
     let Some(used) = &result.interconnect else {
         return String::new();
     };
-    let mut table = report::Table::new(vec![
-        report::Column::words("interconnect"),
-        report::Column::numbers("of its time"),
-        report::Column::numbers("of the traffic"),
-        report::Column::numbers("bytes"),
-    ])
-    .titled(title(used));
+    let mut table = report::Table::of("interconnect", &["of its time", "of the traffic", "bytes"])
+        .titled(title(used));
     let bytes = used.usage.total().bytes;
     for (name, category) in CATEGORIES {
         table.row(vec![
@@ -46,13 +41,10 @@ pub(super) fn descriptors(result: &Results) -> String {
         "Between host and NICs: {} crossings for each response",
         report::significant(result.crossings_per_response())
     );
-    let mut table = report::Table::new(vec![
-        report::Column::words("transfers of descriptors"),
-        report::Column::numbers("transfers"),
-        report::Column::numbers("descriptors"),
-        report::Column::numbers("in each"),
-        report::Column::numbers("at most"),
-    ])
+    let mut table = report::Table::of(
+        "transfers of descriptors",
+        &["transfers", "descriptors", "in each", "at most"],
+    )
     .titled(title);
     for (side, transfers) in [
         ("host", &crossed.host_transfers),
@@ -75,17 +67,9 @@ pub(super) fn nics(result: &Results) -> String {
     if result.nics.is_empty() {
         return String::new();
     }
-    let mut table = report::Table::new(vec![
-        report::Column::words("NIC"),
-        report::Column::numbers("Mb/s"),
-        report::Column::numbers("idle"),
-        report::Column::numbers("cache hits"),
-        report::Column::numbers("bytes hit"),
-        report::Column::numbers("bytes inserted"),
-        report::Column::numbers("blocks"),
-        report::Column::numbers("evictions"),
-        report::Column::numbers("stale"),
-    ]);
+    let heads = "Mb/s|idle|cache hits|bytes hit|bytes inserted|blocks|evictions|stale";
+    let heads: Vec<&str> = heads.split('|').collect();
+    let mut table = report::Table::of("NIC", &heads);
     for (number, port) in result.nics.iter().enumerate() {
         table.row(nic_row(number, port));
     }

@@ -152,6 +152,7 @@ fn results_do_not_depend_on_threads() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "print"), ignore = "needs the feature `print`")]
 fn a_bitmap_is_drawn_too() {
     let bench = bench();
     bench

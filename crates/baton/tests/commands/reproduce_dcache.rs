@@ -80,7 +80,7 @@ fn the_bus_is_told_by_category_beside_what_is_published() {
 #[test]
 fn traffic_with_caches_is_relative_to_none() {
     let bench = Workbench::new();
-    reproduce(&bench, "dcache-traffic", &["--figure", "traffic.png"]).ok();
+    reproduce(&bench, "dcache-traffic", &["--figure", "traffic.svg"]).ok();
     let drawn = bench.read("traffic.figure.csv");
     let bars: Vec<&str> = drawn.lines().skip(1).collect();
     assert_eq!(bars.len(), 5 * 4 * 5, "logs, caches, parts");

@@ -1,6 +1,7 @@
 //! `baton live adapter`: runs the engine for applications of other processes.
 
 use super::descriptors::batching;
+use super::log::daemon_log;
 use super::{admit, broker, confine_to, control_at, engine, service_user, stop};
 use crate::cli::{AdapterArgs, LoadMeasureName, OnExit, QueueArgs, ReliefName, SchedulerName};
 use crate::failure::Failure;
@@ -10,10 +11,11 @@ use baton_live::adapter::{
     AdapterService, AdapterServiceConfig, AdapterTimeline, Listeners, run_adapter,
 };
 use baton_live::broker::end_predecessor;
+use baton_live::bus::log::{Level, Log};
 use baton_live::port::Port;
 use baton_live::{
     Confinement, ControlSocket, Engine, Places, ServiceUser, Snapshot, keep_no_privileges,
-    pin_to_core,
+    pin_to_core, usable_memory,
 };
 use baton_nic::adapter::{AdapterConfig, Ending};
 use baton_nic::{Config, LoadControl, LoadMeasure, Relief, Scheduler};
@@ -70,6 +72,7 @@ fn config(arguments: &AdapterArgs) -> Result<AdapterServiceConfig, Failure> {
         firmware: arguments
             .scheduler
             .map(|name| firmware(name, arguments.queues)),
+        memory: Some(arguments.memory.unwrap_or_else(|| usable_memory() / 4)),
         limits,
         on_exit: match arguments.on_exit {
             OnExit::Reset => Ending::Reset,
@@ -150,6 +153,7 @@ fn run(
     mut config: AdapterServiceConfig,
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
+    let log = daemon_log("adapter", arguments.log_level)?;
     let core = pin_to_core(arguments.core)?;
     if arguments.replace {
         let text = "--replace: expected --handoff or --broker: nobody else gives connections back";
@@ -169,15 +173,16 @@ fn run(
         .iter()
         .map(|address| address.addr().to_string())
         .collect();
-    tell(&format!(
-        "offloading TCP of {} on core {core}; attach a server: baton live serve --adapter {} --root .\n",
+    let text = format!(
+        "offloading TCP of {} on core {core}; attach a server: baton live serve --adapter {} --root .",
         addresses.join(", "),
         sockets.listen.display()
-    ));
+    );
+    log.write(Level::Info, text);
     if let Some(timeline) = timeline(arguments)? {
         service.set_timeline(timeline);
     }
-    work(engine, &mut service, &mut control, interrupt)
+    work(engine, &mut service, &mut control, &log, interrupt)
 }
 
 fn run_beside_kernel(
@@ -189,7 +194,7 @@ fn run_beside_kernel(
         let text = "--broker: expected --iface with it";
         return Err(Failure::BadInput(text.to_owned()));
     };
-    let core = pin_to_core(arguments.core)?;
+    let log = daemon_log("adapter", arguments.log_level)?;
     let user = service_user(&arguments.confinement)?;
     let places = Places::of(arguments.link.netns.as_deref())?;
     let given = arguments.broker.clone().flatten();
@@ -200,7 +205,9 @@ fn run_beside_kernel(
     let sockets = Sockets::of(arguments, places, user.as_ref());
     let mut control = sockets.control()?;
     let link = broker::attach(arguments, &path, name)?;
-    // Who finds the adapter's socket finds the broker's, too.
+    // A broker that was just started may use all cores.
+    let core = pin_to_core(arguments.core)?;
+    // Applications that find the adapter's socket find the broker's too.
     let listeners = sockets.listen(&config)?;
     let (mut running, beside) = engine::start_beside_kernel(&arguments.link, name, link)?;
     let engine = &mut running.engine;
@@ -216,12 +223,13 @@ fn run_beside_kernel(
     interrupt.listen()?;
     warn_of_unreachable(&path, user.as_ref());
     confine_to(Confinement::Adapter, &arguments.confinement)?;
-    tell(&format!(
-        "taking over connections of the kernel on core {core}; attach a server: baton live serve --adapter {} --broker={} --root .\n",
+    let text = format!(
+        "taking over connections of the kernel on core {core}; attach a server: baton live serve --adapter {} --broker={} --root .",
         sockets.listen.display(),
         path.display()
-    ));
-    work(engine, &mut service, &mut control, interrupt)
+    );
+    log.write(Level::Info, text);
+    work(engine, &mut service, &mut control, &log, interrupt)
 }
 
 /// Warns if `user` cannot reach the broker's socket: after the broker is killed, the adapter looks for the next broker as this user.
@@ -306,10 +314,11 @@ fn work(
     engine: &mut Engine<Box<dyn Port>>,
     service: &mut AdapterService,
     control: &mut ControlSocket,
+    log: &Log,
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
     let ended = run_adapter(engine, service, control, stop(interrupt), |notice| {
-        tell(&format!("{notice}\n"));
+        log.write(notice.level(), notice);
     });
     if let Some(timeline) = service.take_timeline() {
         let summary = timeline.finish(engine.now()).map_err(|error| {

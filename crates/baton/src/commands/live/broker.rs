@@ -1,11 +1,12 @@
 //! `baton live broker`: takes connections out of the kernel for an adapter, and outlives the adapter.
 
+use super::log::daemon_log;
 use super::{admit, confine_to, service_user};
 use crate::cli::{AdapterArgs, BrokerArgs};
 use crate::failure::Failure;
-use crate::output::note;
 use crate::runner::Interrupt;
 use baton_live::broker::{Broker, BrokerLink};
+use baton_live::bus::log::{Level, Log};
 use baton_live::{
     Confinement, Places, enter, keep_privileges_of_broker, within, without_capabilities,
 };
@@ -34,6 +35,7 @@ pub fn execute(arguments: &BrokerArgs, interrupt: &Interrupt) -> Result<(), Fail
     let (places, starter) = (Places::here(), rustix::process::getuid().as_raw());
     let path = arguments.broker.clone();
     let path = path.unwrap_or_else(|| places.broker());
+    let log = daemon_log("broker", arguments.log_level)?;
     let user = service_user(&arguments.confinement)?;
     places.make_for(&path, user.as_ref())?;
     let socket = Broker::bind(&path)?;
@@ -42,16 +44,24 @@ pub fn execute(arguments: &BrokerArgs, interrupt: &Interrupt) -> Result<(), Fail
     without_capabilities(|| interrupt.listen())??;
     let mode = arguments.xdp_mode.map(|mode| mode.mode());
     let broker = Broker::start_at(socket, &arguments.iface, mode, starter)?;
+    if log.shows(Level::Debug) {
+        broker.tell_all_moves();
+    }
     confine_to(Confinement::Broker, &arguments.confinement)?;
-    run(arguments, &broker, interrupt)
+    run(arguments, &broker, &log, interrupt)
 }
 
-fn run(arguments: &BrokerArgs, broker: &Broker, interrupt: &Interrupt) -> Result<(), Failure> {
+fn run(
+    arguments: &BrokerArgs,
+    broker: &Broker,
+    log: &Log,
+    interrupt: &Interrupt,
+) -> Result<(), Failure> {
     let mut used_at = Instant::now();
     let mut was_used = false;
     loop {
         while let Some(notice) = broker.poll_notice() {
-            note(&format!("broker: {notice}"));
+            log.write(notice.level(), notice);
         }
         if interrupt.count() > 0 {
             return end(broker);
@@ -135,6 +145,9 @@ fn start(arguments: &AdapterArgs, path: &Path, name: &str) -> Result<Child, Fail
         .arg(path);
     if let Some(mode) = arguments.link.frames.xdp_mode {
         command.args(["--xdp-mode", &mode.mode().to_string()]);
+    }
+    if let Some(level) = arguments.log_level {
+        command.args(["--log-level", level.name()]);
     }
     if let Some(user) = &arguments.confinement.user {
         command.args(["--user", user.name()]);

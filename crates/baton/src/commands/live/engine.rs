@@ -6,16 +6,13 @@ use crate::output::tell;
 use baton_inet::{Host, InterfaceConfig, Route};
 use baton_live::adapter::{Beside, BesideKernel};
 use baton_live::broker::BrokerLink;
-use baton_live::port::{Capture, Counted, Faults, Port};
+use baton_live::port::{Counted, Faults, Port};
 use baton_live::{Attachment, Clock, Engine, Link, LinkSpec, within};
 use baton_tcp::Config;
 use std::collections::hash_map::RandomState;
 use std::fs::File;
 use std::hash::BuildHasher;
-use std::io::BufWriter;
 
-/// Frames are gathered to so many bytes before they are written to a capture file.
-const CAPTURE_BUFFER_BYTES: usize = 1 << 20;
 /// IPv4 and TCP headers without options, bytes.
 const HEADERS_BYTES: u16 = 40;
 
@@ -75,9 +72,10 @@ fn running<Kept>(
     let tcp = tcp_config(arguments);
     let host = Host::new(interface, Config { mss, ..tcp }, seed)
         .map_err(|error| Failure::BadInput(format!("{option}: {error}")))?;
-    let port = with_middleware(port, arguments, clock, seed)?;
+    let mut engine = Engine::new(host, with_faults(port, arguments, seed), clock);
+    capture_to_file(&mut engine, arguments)?;
     Ok(Running {
-        engine: Engine::new(host, port, clock),
+        engine,
         seed,
         _kept: kept,
     })
@@ -136,33 +134,32 @@ pub fn tcp_config(arguments: &LinkArgs) -> Config {
     }
 }
 
-/// Faults happen between the wire and the capture, which shows what the engine sees.
-fn with_middleware(
-    port: Box<dyn Port>,
-    arguments: &LinkArgs,
-    clock: Clock,
-    seed: u64,
-) -> Result<Box<dyn Port>, Failure> {
+/// Adds faults between the wire and captures, so that captures show the frames that the engine sees.
+fn with_faults(port: Box<dyn Port>, arguments: &LinkArgs, seed: u64) -> Box<dyn Port> {
     let counted = Box::new(Counted::new(port));
-    let port: Box<dyn Port> = match &arguments.fault {
+    match &arguments.fault {
         None => counted,
         Some(spec) => Box::new(Faults::new(counted, spec, seed)),
-    };
-    let Some(path) = &arguments.pcap else {
-        return Ok(port);
-    };
-    let refuse = |error| {
-        let path = path.display();
-        Failure::BadInput(format!(
-            "--pcap {path}: {error}; expected a path that can be written"
-        ))
-    };
-    let file = File::create(path).map_err(refuse)?;
-    let writer = BufWriter::with_capacity(CAPTURE_BUFFER_BYTES, file);
-    match Capture::new(port, writer, clock.epoch()) {
-        Ok(capture) => Ok(Box::new(capture)),
-        Err((error, _)) => Err(refuse(error)),
     }
+}
+
+fn capture_to_file(
+    engine: &mut Engine<Box<dyn Port>>,
+    arguments: &LinkArgs,
+) -> Result<(), Failure> {
+    let Some(path) = &arguments.pcap else {
+        return Ok(());
+    };
+    let interface = engine.port().link().name.clone();
+    let captures = engine.captures_mut();
+    File::create(path)
+        .and_then(|file| captures.capture_to(file, &interface))
+        .map_err(|error| {
+            let path = path.display();
+            Failure::BadInput(format!(
+                "--pcap {path}: {error}; expected a path that can be written"
+            ))
+        })
 }
 
 /// Returns an unpredictable number, from the system's entropy.

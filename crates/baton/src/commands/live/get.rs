@@ -87,7 +87,7 @@ fn run<T: Port, W: Write>(
         {
             bar.finish_and_clear();
             engine
-                .port_mut()
+                .captures_mut()
                 .flush()
                 .map_err(|error| Failure::Failed(format!("--pcap: cannot write: {error}")))?;
             return Ok(end);

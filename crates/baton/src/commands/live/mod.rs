@@ -2,13 +2,17 @@
 
 mod adapter;
 mod broker;
+mod capture;
 mod descriptors;
 mod engine;
 mod get;
+mod history;
+mod log;
 mod restore;
 mod route;
 mod run;
 mod serve;
+mod ss;
 mod stat;
 
 use crate::cli::{ConfinementArgs, LiveCommand};
@@ -33,16 +37,23 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 /// Runs the command; `library` is the library that `baton live run` preloads.
 ///
 /// # Errors
-/// Bad input, an interface that fails, an interrupt.
-pub fn execute(command: &LiveCommand, interrupt: &Interrupt) -> Result<(), Failure> {
+/// Fails on bad input, if an interface fails, or if the user interrupts.
+pub fn execute(
+    command: &LiveCommand,
+    interrupt: &Interrupt,
+    library: &[u8],
+) -> Result<(), Failure> {
     match command {
         LiveCommand::Adapter(arguments) => adapter::execute(arguments, interrupt),
         LiveCommand::Broker(arguments) => broker::execute(arguments, interrupt),
         LiveCommand::Serve(arguments) => serve::execute(arguments, interrupt),
         LiveCommand::Get(arguments) => get::execute(arguments, interrupt),
         LiveCommand::Route(arguments) => route::execute(arguments, interrupt),
-        LiveCommand::Run(arguments) => run::execute(arguments),
+        LiveCommand::Run(arguments) => run::execute(arguments, library),
         LiveCommand::Restore(arguments) => restore::execute(arguments, interrupt),
+        LiveCommand::History(arguments) => history::execute(arguments, interrupt),
+        LiveCommand::Capture(arguments) => capture::execute(arguments, interrupt),
+        LiveCommand::Ss(arguments) => ss::execute(arguments, interrupt),
         LiveCommand::Stat(arguments) => stat::execute(arguments, interrupt),
     }
 }

@@ -258,7 +258,6 @@ fn config(arguments: &ServeArgs) -> ServiceConfig {
         most_connections: arguments.max_connections,
         ..ServiceConfig::new(HttpConfig {
             upload: arguments.upload.clone(),
-            listing: arguments.listing,
             ..HttpConfig::new(&arguments.root)
         })
     }

@@ -18,10 +18,9 @@ use crate::config::{Setting, suggest};
 use crate::failure::Failure;
 use crate::output::{JsonOutput, PendingFigure, print, print_text, spare};
 use crate::runner::Interrupt;
-use baton_report::{
-    self as report,
-    figure::{Figure, Size},
-};
+use crate::tables::number;
+use baton_report::figure::{Figure, Size};
+use baton_report::{Column, Scale, Table, significant};
 use serde::Serialize;
 use std::path::Path;
 
@@ -157,8 +156,8 @@ impl<'a> MeasuredRow<'a> {
 pub(super) struct Shown {
     /// The metric in words.
     pub(super) name: &'static str,
-    /// How its error is told.
-    pub(super) scale: report::Scale,
+    /// How its error is expressed.
+    pub(super) scale: Scale,
 }
 
 /// Runs the command.
@@ -284,12 +283,28 @@ fn refuse_what_it_has_not(
 
 /// Renders published values next to simulated ones, with the error. A configuration is named in its first row only.
 pub(super) fn table(title: &str, rows: &[Row]) -> String {
-    let row = |row: &Row| report::Comparison {
-        config: row.config.clone(),
-        metric: row.shown.name.to_owned(),
-        published: row.published,
-        simulated: row.simulated,
-        scale: row.shown.scale,
-    };
-    report::comparison_table(title, &rows.iter().map(row).collect::<Vec<_>>())
+    let mut table = Table::new(vec![
+        Column::words("configuration"),
+        Column::words("metric"),
+        Column::numbers("published"),
+        Column::numbers("simulated"),
+        Column::numbers("error"),
+    ])
+    .titled(title);
+    let mut last = "";
+    for row in rows {
+        let config = match std::mem::replace(&mut last, &row.config) == row.config {
+            true => String::new(),
+            false => row.config.clone(),
+        };
+        let error = |published| row.shown.scale.error(published, row.simulated);
+        table.row(vec![
+            config,
+            row.shown.name.to_owned(),
+            number(row.published),
+            significant(row.simulated),
+            row.published.map(error).unwrap_or_default(),
+        ]);
+    }
+    table.render()
 }

@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::logs::LOGS;
 use crate::runner::{Interrupt, for_all};
 use baton_cache::Simulation;
-use baton_report::{self as report, Column, Table};
+use baton_report::{self as report, Table};
 use baton_sim::config::WorkloadConfig;
 use baton_sim::results::{PortResults, Results};
 use baton_sim::{ReplayedLog, load_workload, replayed_log};
@@ -209,14 +209,8 @@ pub fn table(rows: &[KeptOff]) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let mut table = Table::new(vec![
-        Column::words("run"),
-        Column::numbers("log once"),
-        Column::numbers("replayed"),
-        Column::numbers("whole blocks"),
-        Column::numbers("kept off"),
-    ])
-    .titled("Content that data caches on NICs keep off the bus:");
+    let mut table = Table::of("run", &["log once", "replayed", "whole blocks", "kept off"])
+        .titled("Content that data caches on NICs keep off the bus:");
     for row in rows {
         let percents = [
             row.log_percent,

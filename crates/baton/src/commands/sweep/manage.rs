@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::output::{print, print_text, to_json};
-use baton_report::{Column, Table, grouped};
+use baton_report::{Table, grouped};
 use baton_study::{
     Patience, Status, Store, Study, StudyStatus, WorkerStatus, collect_garbage, table,
 };
@@ -17,13 +17,7 @@ pub fn status(folder: &Path, json: bool) -> Result<(), Failure> {
     if json {
         return print(&to_json(&status)?);
     }
-    let mut table = Table::new(vec![
-        Column::words("study"),
-        Column::numbers("runs"),
-        Column::numbers("done"),
-        Column::numbers("failed"),
-        Column::numbers("hours of threads"),
-    ]);
+    let mut table = Table::of("study", &["runs", "done", "failed", "hours of threads"]);
     for study in &status.studies {
         table.row(row(study));
     }

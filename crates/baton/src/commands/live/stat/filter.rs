@@ -31,14 +31,14 @@ pub fn is_given(filter: &FilterArgs) -> bool {
     !state.is_empty() || !peer.is_empty() || ports.iter().any(|ports| !ports.is_empty())
 }
 
-/// Whether a connection in this state is asked for; a listener has none.
-fn is_in(filter: &FilterArgs, state: Option<State>) -> bool {
+/// Returns whether the filter accepts a connection in this state; `None` stands for a listener.
+pub fn is_in(filter: &FilterArgs, state: Option<State>) -> bool {
     let mut states = filter.state.iter();
     filter.state.is_empty() || states.any(|name| name.of_connection() == state)
 }
 
-/// Whether a connection between these is asked for; a listener has no peer.
-fn is_between(filter: &FilterArgs, local: Endpoint, remote: Option<Endpoint>) -> bool {
+/// Returns whether the filter accepts a connection between these endpoints; a listener has no peer.
+pub fn is_between(filter: &FilterArgs, local: Endpoint, remote: Option<Endpoint>) -> bool {
     let FilterArgs {
         peer,
         port,

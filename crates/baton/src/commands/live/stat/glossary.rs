@@ -3,6 +3,17 @@
 /// The text for people, with a line for each counter that begins with its name.
 pub const TEXT: &str = include_str!("glossary.txt");
 
+/// Returns the line of a counter or of a pattern: the name in the glossary, where `*` stands for any one part, and the meaning.
+pub fn entry_of(counter: &str) -> Option<(&'static str, &'static str)> {
+    let entries = TEXT.lines().filter_map(|line| line.split_once("  "));
+    let mut entries = entries.map(|(name, meaning)| (name, meaning.trim_start()));
+    entries.find(|(name, _)| {
+        let parts = name.split('.').zip(counter.split('.'));
+        let is_as_long = name.split('.').count() == counter.split('.').count();
+        is_as_long && parts.clone().all(|(part, is)| part == "*" || part == is)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -23,12 +34,7 @@ mod tests {
     }
 
     fn is_explained(counter: &str) -> bool {
-        names().iter().any(|name| {
-            let (name, counter): (Vec<_>, Vec<_>) =
-                (name.split('.').collect(), counter.split('.').collect());
-            let mut parts = name.iter().zip(&counter);
-            name.len() == counter.len() && parts.all(|(part, is)| *part == "*" || part == is)
-        })
+        entry_of(counter).is_some()
     }
 
     fn engine() -> Engine<Counted<Faults<MemoryPort>>> {

@@ -1,10 +1,12 @@
 //! `baton live stat`: shows the state of a running engine.
 
 mod applications;
-mod filter;
+pub mod filter;
 mod glossary;
+mod metrics;
 mod rates;
 mod sockets;
+mod without;
 
 use super::ask_broker;
 use crate::cli::StatArgs;
@@ -13,8 +15,11 @@ use crate::output::print;
 use crate::runner::Interrupt;
 use baton_live::{Places, Snapshot, ask};
 use baton_report::{Column, Table, counted, grouped};
+use baton_sockets::broker::ApplicationPlaces;
 use baton_sockets::kernel::PlaceRow;
 use rates::Rates;
+pub use sockets::state_name;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::thread;
 use std::time::Duration;
@@ -47,6 +52,9 @@ pub fn execute(arguments: &StatArgs, interrupt: &Interrupt) -> Result<(), Failur
                 control.display()
             ))
         })?;
+        if arguments.metrics {
+            return print(&metrics::render(&snapshot));
+        }
         let rates = before
             .as_ref()
             .and_then(|before| Rates::between(before, &snapshot));
@@ -74,8 +82,15 @@ pub fn execute(arguments: &StatArgs, interrupt: &Interrupt) -> Result<(), Failur
 fn why(arguments: &StatArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let broker = arguments.broker.clone();
     let broker = broker.unwrap_or_else(|| Places::here().broker());
-    let applications = ask_broker(&broker, interrupt, |broker| broker.places())?;
+    let mut applications = ask_broker(&broker, interrupt, |broker| broker.places())?;
+    let without = without::find(&broker);
     if arguments.json {
+        applications.extend(without.iter().map(|one| ApplicationPlaces {
+            pid: one.pid,
+            places: Vec::new(),
+            kept: BTreeMap::new(),
+            silent: Some(format!("without Baton: {}", one.why)),
+        }));
         let text = serde_json::to_string(&applications);
         let text = text.map_err(|error| Failure::Failed(error.to_string()))?;
         return print(&format!("{text}\n"));
@@ -90,10 +105,25 @@ fn why(arguments: &StatArgs, interrupt: &Interrupt) -> Result<(), Failure> {
             continue;
         }
         let count = counted(application.places.len() as u64, "connection");
-        let _ = writeln!(text, "process {}: {count}", application.pid);
+        let kept = application.kept.iter();
+        let kept: Vec<String> = kept
+            .map(|(why, count)| format!("{} {}", why.replace('_', " "), grouped(*count)))
+            .collect();
+        let kept = match kept.is_empty() {
+            true => String::new(),
+            false => format!("; left to the kernel: {}", kept.join(", ")),
+        };
+        let _ = writeln!(text, "process {}: {count}{kept}", application.pid);
         text.push_str(&places(&application.places, arguments.rows));
     }
-    // Only root and the broker's user are told how often its limits have acted.
+    for one in without {
+        let _ = writeln!(
+            text,
+            "process {} ({}) runs without Baton: {}",
+            one.pid, one.name, one.why
+        );
+    }
+    // Only root and the broker's user may see how often its limits have acted.
     let counters = ask_broker(&broker, interrupt, |broker| broker.counters());
     for (name, count) in counters.unwrap_or_default() {
         if count > 0 {

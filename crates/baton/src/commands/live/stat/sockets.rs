@@ -125,8 +125,8 @@ fn connection_row(connection: &ConnectionRow, rates: Option<&Rates<'_>>) -> Vec<
     row
 }
 
-/// As `ss` and RFC 9293 write it.
-const fn state_name(state: State) -> &'static str {
+/// Returns the name of a state in `ss` and RFC 9293.
+pub const fn state_name(state: State) -> &'static str {
     match state {
         State::SynSent => "SYN-SENT",
         State::SynReceived => "SYN-RECEIVED",
