@@ -4,8 +4,8 @@ use baton_workload::Log;
 use baton_workload::log::{Format, FormatSpec, ReadOptions};
 use std::path::Path;
 
-/// The first byte of an input whose first line is the format, as `--format` has it.
-pub const SPELLED: u8 = 0xfe;
+/// First byte of inputs whose first line is the format, in the notation of `--format`.
+const SPELLED: u8 = 0xfe;
 
 /// Reads the input as a log in the format that the first byte selects, in the format of its first line, or in the detected format.
 pub fn access_log(data: &[u8]) {

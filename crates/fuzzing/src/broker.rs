@@ -3,10 +3,10 @@
 use arbitrary::{Arbitrary, Unstructured};
 use baton_host::SelectionConfig;
 use baton_live::broker::{WORDS, decode};
-use baton_sockets::broker::ApplicationPlaces;
 use baton_sockets::broker::messages::{
-    self, GIVE_BACK, Message, PLACES, POLICY, RECLAIM, RECOVER, Recovery,
+    self, GIVE_BACK, HISTORY, Message, PLACES, POLICY, RECLAIM, RECOVER, Recovery,
 };
+use baton_sockets::broker::{ApplicationPlaces, HistoryAnswer, HistoryQuery};
 use baton_tcp::{Config, Moved};
 use baton_wire::{Endpoint, Flow, SeqNr};
 use bytes::Bytes;
@@ -92,6 +92,10 @@ fn read(message: &Message) {
         }
         PLACES => {
             let _ = serde_json::from_slice::<Vec<ApplicationPlaces>>(body);
+        }
+        HISTORY => {
+            let _ = serde_json::from_slice::<HistoryQuery>(body);
+            let _ = serde_json::from_slice::<HistoryAnswer>(body);
         }
         _ => {}
     }

@@ -7,6 +7,7 @@ mod access_log;
 mod application;
 mod broker;
 mod capture;
+mod control;
 mod conversation;
 mod descriptors;
 mod experiment;
@@ -17,10 +18,11 @@ mod portable;
 mod shared_memory;
 mod stream;
 
-pub use access_log::{SPELLED, access_log};
+pub use access_log::access_log;
 pub use application::application;
 pub use broker::broker;
 pub use capture::capture;
+pub use control::control;
 pub use conversation::segments;
 pub use descriptors::descriptors;
 pub use experiment::experiment;
@@ -42,6 +44,7 @@ pub const TARGETS: &[Target] = &[
     ("portable", portable),
     ("application", application),
     ("broker", broker),
+    ("control", control),
     ("descriptors", descriptors),
     ("access_log", access_log),
     ("capture", capture),

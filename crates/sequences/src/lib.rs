@@ -1,0 +1,10 @@
+//! Differential tests of socket calls. A [`Sequence`] of calls runs on the kernel's TCP, with the preloaded library and no moves, and with
+//! the preloaded library and moves. Its peer, in the kernel, does what the sequence says. The results of the calls must be equal.
+
+pub mod compare;
+pub mod peer;
+#[allow(unsafe_code)]
+pub mod play;
+pub mod sequence;
+
+pub use sequence::{Call, Sequence};
