@@ -22,12 +22,15 @@ mod repair;
 mod wire;
 mod withheld;
 
+use baton_live::bus::log::{self, Level, Log, Target};
 use libtest_mimic::Arguments;
 use needs::Need;
 
 fn main() {
     links::serve_parent();
     killed::serve_parent();
+    // A connection that is lost says why.
+    log::set_global(Log::new("xdp", Level::Warn, Target::Stderr));
     let tests = [
         lookup::ALL,
         links::ALL,
