@@ -94,6 +94,15 @@ struct Client {
     sent: usize,
 }
 
+/// How often a limit of the control socket took effect.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ControlStats {
+    /// Clients that were refused because their user had the maximum number of clients.
+    pub refused: u64,
+    /// Clients that were disconnected because they asked or read too slowly.
+    pub late: u64,
+}
+
 /// The control socket; dropping it removes the socket file.
 #[derive(Debug)]
 pub struct ControlSocket {
@@ -101,6 +110,7 @@ pub struct ControlSocket {
     /// The user who started this process.
     starter: u32,
     clients: Vec<Client>,
+    stats: ControlStats,
 }
 
 impl ControlSocket {
@@ -116,7 +126,13 @@ impl ControlSocket {
             socket,
             starter: rustix::process::getuid().as_raw(),
             clients: Vec::new(),
+            stats: ControlStats::default(),
         })
+    }
+
+    /// Returns how often a limit took effect.
+    pub fn stats(&self) -> ControlStats {
+        self.stats
     }
 
     /// Answers clients that ask for the state.
@@ -144,15 +160,21 @@ impl ControlSocket {
         }
         self.clients
             .retain_mut(|client| client.hear(&mut answer) && client.go_on());
+        let late = self.clients.extract_if(.., |client| client.is_late());
+        self.stats.late += late.count() as u64;
     }
 
-    fn welcome(&self, stream: UnixStream) -> Option<Client> {
+    fn welcome(&mut self, stream: UnixStream) -> Option<Client> {
         stream.set_nonblocking(true).ok()?;
         let uid = sockopt::socket_peercred(&stream).ok()?.uid.as_raw();
         let of_user = self.clients.iter().filter(|other| other.asker.uid == uid);
         let own = rustix::process::getuid().as_raw();
         let is_operator = uid == 0 || uid == own || uid == self.starter;
-        (is_operator || of_user.count() < MOST_OF_USER).then(|| Client {
+        if !is_operator && of_user.count() >= MOST_OF_USER {
+            self.stats.refused += 1;
+            return None;
+        }
+        Some(Client {
             stream,
             asker: Asker { uid, is_operator },
             since: Instant::now(),
@@ -202,13 +224,22 @@ pub(crate) fn wait<'a, T: Port>(
 }
 
 impl Client {
-    /// Reads the question. Returns false if the client is gone, is too late, or is served elsewhere from now on.
+    /// Returns whether the client has not sent its question, or not read its answer, in time.
+    fn is_late(&self) -> bool {
+        let longest = match self.answer {
+            Some(_) => LONGEST_ANSWER,
+            None => LONGEST_QUESTION,
+        };
+        self.since.elapsed() >= longest
+    }
+
+    /// Reads the question. Returns false if the client is gone, or is served elsewhere from now on.
     fn hear(
         &mut self,
         answer: &mut impl FnMut(Asker, Question, &UnixStream) -> Option<Vec<u8>>,
     ) -> bool {
         if self.answer.is_some() {
-            return self.since.elapsed() < LONGEST_ANSWER;
+            return true;
         }
         let is_whole = loop {
             let mut bytes = [0; MOST_QUESTION_BYTES];
@@ -224,7 +255,7 @@ impl Client {
             }
         };
         if !is_whole {
-            return self.since.elapsed() < LONGEST_QUESTION;
+            return true;
         }
         let line = self.question.split(|byte| *byte == b'\n').next();
         let line = line.filter(|line| line.len() <= MOST_QUESTION_BYTES);
@@ -386,6 +417,7 @@ mod tests {
         }
         socket.serve(|_| served());
         assert_eq!(socket.clients.len(), 0);
+        assert_eq!(socket.stats().late, MOST_CLIENTS as u64);
         assert_eq!(silent[0].read(&mut [0; 1]).expect("an end"), 0);
         assert_eq!(heard(&mut socket, &path, b"\n"), "what goes on");
     }

@@ -50,7 +50,9 @@ pub use affinity::{allowed_cores, pin_to_core};
 pub use baton_iolib as bus;
 pub use capture::{CaptureBlock, CaptureSpec, Captures, Merge};
 pub use clock::Clock;
-pub use control::{Asker, ControlSocket, LONGEST_ANSWER, Question, Refused, ask, ask_for};
+pub use control::{
+    Asker, ControlSocket, ControlStats, LONGEST_ANSWER, Question, Refused, ask, ask_for,
+};
 pub use ending::{Stop, Waiting};
 pub use engine::{Application, Engine, EngineStats};
 pub use error::LiveError;

@@ -1,7 +1,7 @@
 //! The state of an engine, for people and programs.
 
 use crate::adapter::ApplicationRow;
-use crate::control::Asker;
+use crate::control::{Asker, ControlStats};
 use crate::engine::Engine;
 use crate::port::Port;
 use baton_host::layer::SocketLayer;
@@ -181,6 +181,16 @@ impl Snapshot {
             places: source.places(now),
             counters,
         }
+    }
+
+    /// Adds how often a limit of the control socket took effect.
+    #[must_use]
+    pub fn with_control(mut self, stats: ControlStats) -> Self {
+        let ControlStats { refused, late } = stats;
+        for (name, value) in [("control.refused", refused), ("control.late", late)] {
+            self.counters.insert(name.to_owned(), value);
+        }
+        self
     }
 
     /// Returns the part of the snapshot that `asker` may see: only operators see connections and applications of other users.

@@ -46,8 +46,12 @@ pub fn run_adapter<T: Port>(
             return finish(engine, service);
         }
         if throttle.is_due(now) {
+            let limits = control.stats();
             control.serve_questions(|asker, question, stream| match question {
-                Question::Stat => Some(Snapshot::take(engine, service).seen_by(asker).to_line()),
+                Question::Stat => {
+                    let snapshot = Snapshot::take(engine, service).with_control(limits);
+                    Some(snapshot.seen_by(asker).to_line())
+                }
                 Question::Capture(spec) => begin_capture(engine, asker, spec, stream).err(),
             });
         }
