@@ -200,14 +200,8 @@ impl Beside {
             self.swept = now;
             self.find_broker();
             self.give_up(host);
-            lock(&self.ledger).sweep(self.link.table(), |flow| {
-                let stack = host.stack();
-                match stack.find(flow) {
-                    Some(_) => Remains::Connection,
-                    None if stack.in_time_wait(now, flow) => Remains::TimeWait,
-                    None => Remains::Nothing,
-                }
-            });
+            let stack = host.stack();
+            lock(&self.ledger).sweep(self.link.table(), |flow| Remains::of(now, stack, flow));
         }
     }
 
@@ -250,10 +244,21 @@ impl Beside {
                 break;
             };
             self.held_bytes -= held.packet.len();
-            if host.stack().find(&held.flow).is_some() {
+            let (table, remains) = (
+                self.link.table(),
+                Remains::of(now, host.stack(), &held.flow),
+            );
+            if remains == Remains::Connection {
                 self.stats.delivered += 1;
                 host.handle_packet(now, held.packet);
-            } else if lock(&self.ledger).has(self.link.table(), &held.flow) {
+                continue;
+            }
+            let mut ledger = lock(&self.ledger);
+            // A SYN may just have ended the connection's TIME-WAIT: it is for the kernel's listener.
+            ledger.sweep_one(table, &held.flow, remains);
+            let is_coming = ledger.has(table, &held.flow);
+            drop(ledger);
+            if is_coming {
                 match now.saturating_since(held.since) < LONGEST_HOLD {
                     true => {
                         self.held_bytes += held.packet.len();

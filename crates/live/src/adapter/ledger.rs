@@ -134,27 +134,35 @@ impl Ledger {
     /// Marks connections that have ended; `remains` returns what the adapter has of each. An export must have
     /// changed the owner before, or it would look like an end.
     pub(super) fn sweep(&mut self, table: &Table, remains: impl Fn(&Flow) -> Remains) {
-        self.held.retain(|flow, held| {
-            let Some(owner) = owner(table, *held) else {
-                return false;
-            };
-            let Some(at) = table.place(held.place) else {
-                return false;
-            };
-            let remains = remains(flow);
-            if remains == Remains::TimeWait && owner == Owner::Adapter {
-                at.set_stage(Stage::Finished);
-            }
-            match (remains, owner) {
-                (Remains::Connection | Remains::TimeWait, _) => true,
-                (Remains::Nothing, Owner::Adapter) => {
-                    !at.pass(held.number, Owner::Adapter, Owner::Over)
-                }
-                (Remains::Nothing, owner) => {
-                    matches!(owner, Owner::Application | Owner::Broker)
-                }
-            }
-        });
+        self.held
+            .retain(|flow, held| is_kept(table, *held, remains(flow)));
+    }
+
+    /// Does what [`Ledger::sweep`] does for one connection.
+    pub(super) fn sweep_one(&mut self, table: &Table, flow: &Flow, remains: Remains) {
+        if let Some(held) = self.held.get(flow)
+            && !is_kept(table, *held, remains)
+        {
+            self.held.remove(flow);
+        }
+    }
+}
+
+/// Marks a connection if it has ended. Returns whether the ledger keeps it.
+fn is_kept(table: &Table, held: Ticket, remains: Remains) -> bool {
+    let Some(owner) = owner(table, held) else {
+        return false;
+    };
+    let Some(at) = table.place(held.place) else {
+        return false;
+    };
+    if remains == Remains::TimeWait && owner == Owner::Adapter {
+        at.set_stage(Stage::Finished);
+    }
+    match (remains, owner) {
+        (Remains::Connection | Remains::TimeWait, _) => true,
+        (Remains::Nothing, Owner::Adapter) => !at.pass(held.number, Owner::Adapter, Owner::Over),
+        (Remains::Nothing, owner) => matches!(owner, Owner::Application | Owner::Broker),
     }
 }
 
@@ -223,6 +231,17 @@ pub(super) enum Remains {
     Nothing,
     Connection,
     TimeWait,
+}
+
+impl Remains {
+    /// Returns what `stack` has of the connection `flow`.
+    pub(super) fn of(now: Time, stack: &Stack<Bytes>, flow: &Flow) -> Self {
+        match stack.find(flow) {
+            Some(_) => Self::Connection,
+            None if stack.in_time_wait(now, flow) => Self::TimeWait,
+            None => Self::Nothing,
+        }
+    }
 }
 
 /// Returns the owner of a connection, if the connection still has its place.

@@ -338,14 +338,10 @@ impl Captured {
                     .orphan
                     .is_some_and(|since| since.elapsed() > LONGEST_MOVE)
             };
-            match place.owner() {
-                (number, _) if number != entry.number => over.push(*flow),
-                (_, Owner::Adapter | Owner::Broker) => {}
-                (_, Owner::Application) if is_late() || is_orphan() => {
-                    lost.push((*flow, Loss::Abandoned));
-                }
-                (_, Owner::Application) => {}
-                (_, Owner::Over | Owner::Nobody) => over.push(*flow),
+            if entry.is_over() {
+                over.push(*flow);
+            } else if place.owner().1 == Owner::Application && (is_late() || is_orphan()) {
+                lost.push((*flow, Loss::Abandoned));
             }
         }
         for flow in over {
@@ -365,13 +361,19 @@ impl Captured {
         }
     }
 
-    /// Passes an IP packet that the adapter has received to the kernel, but only if the kernel has the connection back.
+    /// Passes an IP packet that the adapter has received to the kernel, but only if the kernel has the connection back, or the connection
+    /// has ended: a SYN then opens another one, and the kernel's answers and the peer's next packets must pass.
     ///
     /// # Errors
     /// The packet belongs to no such connection, or the kernel does not accept it.
     pub(super) fn inject_stray(&self, packet: &[u8]) -> io::Result<()> {
         let flow = flow_of_received(packet).ok_or(io::ErrorKind::InvalidData)?;
-        let is_known = self.lock().knows(&flow);
+        let mut flows = self.lock();
+        if flows.entries.get(&flow).is_some_and(Entry::is_over) {
+            self.end(&mut flows, &flow);
+        }
+        let is_known = flows.knows(&flow);
+        drop(flows);
         match is_known {
             true => self.inject(packet),
             false => Err(io::ErrorKind::PermissionDenied.into()),
@@ -452,6 +454,7 @@ impl Captured {
     fn end(&self, flows: &mut Flows, flow: &Flow) {
         if self.forget(flows, flow) {
             flows.stats.ended += 1;
+            flows.note_returned(flow);
             let why = "closed".to_owned();
             self.history().ended(flow, Destination::Ended, why);
         }

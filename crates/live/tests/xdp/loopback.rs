@@ -4,8 +4,11 @@ use crate::application::with_application_at;
 use crate::moving::{echo, moves, sees_it_back};
 use crate::wire::{apart, run};
 use baton_sockets::{Adapter, TcpListener, TcpStream};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketType, bind, connect, socket, sockopt};
+use std::fs;
 use std::io::{Read, Write};
-use std::net::{IpAddr, Shutdown};
+use std::net::{IpAddr, Shutdown, SocketAddr};
 use std::thread;
 
 pub const ALL: &[(&str, fn())] = &[
@@ -18,6 +21,10 @@ pub const ALL: &[(&str, fn())] = &[
         both_ends_of_a_loopback_connection_move,
     ),
     (
+        "a_client_connects_again_from_the_port_of_a_connection_that_ended_on_the_adapter",
+        a_client_connects_again_from_the_port_of_a_connection_that_ended_on_the_adapter,
+    ),
+    (
         "settings_of_the_loopback_interface_are_restored",
         settings_of_the_loopback_interface_are_restored,
     ),
@@ -27,6 +34,8 @@ const NAME: &str = "lo";
 /// All addresses in 127.0.0.0/8 belong to the interface.
 const ADDRESSES: [&str; 3] = ["127.0.0.1", "127.1.2.3", "::1"];
 const MOVES: usize = 60;
+/// Connections in a row from the same port.
+const CONNECTIONS: u8 = 5;
 /// Longer than a super-frame of the loopback interface, bytes.
 const LONG: usize = 1 << 20;
 
@@ -100,6 +109,68 @@ fn both_ends_of_a_loopback_connection_move() {
             });
         }
         have_moved(adapter, 60);
+    });
+}
+
+/// Connects to `peer` from a local port, or from any port if it is 0. Waits until the previous connection from the port is closed.
+fn connect_from(port: u16, peer: SocketAddr) -> std::net::TcpStream {
+    let family = match peer {
+        SocketAddr::V4(_) => AddressFamily::INET,
+        SocketAddr::V6(_) => AddressFamily::INET6,
+    };
+    loop {
+        let socket = socket(family, SocketType::STREAM, None).expect("a socket");
+        sockopt::set_socket_reuseaddr(&socket, true).expect("an option");
+        bind(&socket, &SocketAddr::new(peer.ip(), port)).expect("the port is free");
+        match connect(&socket, &peer) {
+            Err(Errno::ADDRNOTAVAIL) => thread::yield_now(),
+            connected => {
+                connected.expect("it listens");
+                return socket.into();
+            }
+        }
+    }
+}
+
+/// Returns how many SYNs and SYN-ACKs were sent again in this thread's network namespace.
+fn repeated_syns() -> u64 {
+    let text = fs::read_to_string("/proc/thread-self/net/netstat").expect("a file");
+    let mut rows = text.lines().filter(|line| line.starts_with("TcpExt:"));
+    let (names, values) = (rows.next().expect("names"), rows.next().expect("values"));
+    let mut pairs = names.split(' ').zip(values.split(' '));
+    let (_, value) = (pairs.find(|(name, _)| *name == "TCPSynRetrans")).expect("a counter");
+    value.parse().expect("a number")
+}
+
+fn a_client_connects_again_from_the_port_of_a_connection_that_ended_on_the_adapter() {
+    with_loopback(|adapter| {
+        for address in addresses() {
+            let listener = TcpListener::bind(adapter, (address, 0).into()).expect("it listens");
+            let peer = listener.local_addr().expect("it has one");
+            let mut port = 0;
+            for number in 0..CONNECTIONS {
+                let mut near = connect_from(port, peer);
+                port = near.local_addr().expect("it has one").port();
+                let (mut far, _) = listener.accept().expect("it comes");
+                // Each write moves the connection to the adapter or back.
+                loop {
+                    far.write_all(&[number]).expect("it is open");
+                    near.read_exact(&mut [0]).expect("it is open");
+                    let (there, back, _) = moves(adapter);
+                    if there > back {
+                        break;
+                    }
+                }
+                // The server closes first: the adapter has the connection in TIME-WAIT.
+                drop(far);
+                assert_eq!(near.read(&mut [0]).expect("an end"), 0);
+            }
+        }
+        assert_eq!(
+            repeated_syns(),
+            0,
+            "a SYN was lost, and was sent again after a second"
+        );
     });
 }
 

@@ -1,7 +1,7 @@
 //! A captured flow, and the set of all of them.
 
 use super::stats::CapturedStats;
-use crate::broker::memory::{CAPACITY, Place};
+use crate::broker::memory::{CAPACITY, Owner, Place};
 use crate::broker::notice::BrokerNotice;
 use crate::broker::record::{Said, data_len};
 use crate::broker::seal::Ticket;
@@ -40,6 +40,12 @@ impl Entry {
 
     pub(super) fn place(&self) -> &Place {
         &self.session.memory.places[self.place as usize]
+    }
+
+    /// Returns whether the connection has ended.
+    pub(super) fn is_over(&self) -> bool {
+        let (number, owner) = self.place().owner();
+        number != self.number || matches!(owner, Owner::Over | Owner::Nobody)
     }
 
     /// Returns what the adapter has recorded of the connection, with its data.
@@ -98,7 +104,7 @@ pub(super) struct Flows {
     pub(super) free: FreePlaces,
     pub(super) notices: VecDeque<BrokerNotice>,
     pub(super) stats: CapturedStats,
-    /// Flows that went back to the kernel recently, oldest first: the adapter may still have packets of them.
+    /// Flows that went back to the kernel or ended recently, oldest first: the adapter may still have packets of them.
     pub(super) returned: VecDeque<(Instant, Flow)>,
 }
 
@@ -132,7 +138,7 @@ impl Flows {
         user != 0 && count.is_some_and(|count| *count >= MOST_OF_USER)
     }
 
-    /// Records that a connection has gone back to the kernel.
+    /// Records that a connection has gone back to the kernel or has ended.
     pub(super) fn note_returned(&mut self, flow: &Flow) {
         let is_old = |(since, _): &(Instant, Flow)| since.elapsed() > LONGEST_STRAY;
         while self.returned.len() >= MOST_RETURNED || self.returned.front().is_some_and(is_old) {
