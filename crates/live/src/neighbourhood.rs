@@ -3,10 +3,12 @@
 
 use crate::netlink::{self, Attributes, HEADER_BYTES};
 use crate::port::interface_index;
+use rustc_hash::FxHashMap;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
 
 // From linux/rtnetlink.h, linux/if_addr.h and linux/neighbour.h.
 const NEW_ADDRESS: u16 = 20;
@@ -33,6 +35,11 @@ const USE: u8 = 1;
 const FAMILY_IPV4: u8 = libc::AF_INET as u8;
 const FAMILY_IPV6: u8 = libc::AF_INET6 as u8;
 
+/// How long the way between two addresses counts as known. Many connections with one peer may move in that time.
+const LONGEST_KNOWN: Duration = Duration::from_millis(100);
+/// Maximum number of ways that are known.
+const MOST_KNOWN: usize = 1024;
+
 /// Buffer size, bytes: an answer fits, and so does each part of a long one.
 const ANSWER_BYTES: usize = 32 * 1024;
 
@@ -42,6 +49,8 @@ pub struct Neighbourhood {
     socket: OwnedFd,
     interface: u32,
     answer: Vec<u8>,
+    /// Whether the way from one address to another leads through the interface, and when the kernel said so.
+    known: FxHashMap<(IpAddr, IpAddr), (Instant, bool)>,
 }
 
 impl Neighbourhood {
@@ -54,6 +63,7 @@ impl Neighbourhood {
             socket: netlink::socket()?,
             interface: interface_index(name).map_err(io::Error::other)?,
             answer: vec![0; ANSWER_BYTES],
+            known: FxHashMap::default(),
         })
     }
 
@@ -108,8 +118,8 @@ impl Neighbourhood {
         Ok(None)
     }
 
-    /// Returns whether the kernel sends packets from `local` to `remote` through this interface. Link-local addresses, which exist on every
-    /// link, count as reachable through it.
+    /// Returns whether the kernel sends packets from `local` to `remote` through this interface, as of a tenth of a second ago at most.
+    /// Link-local addresses, which exist on every link, count as reachable through it.
     ///
     /// # Errors
     /// There is no route.
@@ -117,11 +127,22 @@ impl Neighbourhood {
         if matches!(remote, IpAddr::V6(remote) if remote.is_unicast_link_local()) {
             return Ok(true);
         }
+        let now = Instant::now();
+        if let Some((since, is_way)) = self.known.get(&(local, remote))
+            && now - *since < LONGEST_KNOWN
+        {
+            return Ok(*is_way);
+        }
         let (_, source) = parts(local);
         let ask = Attributes::default().with(ROUTE_SOURCE, &source);
         let interface = self.interface.to_ne_bytes();
         let route = self.route(remote, source.len() as u8 * 8, ask)?;
-        Ok(netlink::attribute(route, ROUTE_INTERFACE) == Some(&interface))
+        let is_way = netlink::attribute(route, ROUTE_INTERFACE) == Some(&interface);
+        if self.known.len() >= MOST_KNOWN {
+            self.known.clear();
+        }
+        self.known.insert((local, remote), (now, is_way));
+        Ok(is_way)
     }
 
     fn next_hop(&mut self, remote: IpAddr) -> io::Result<IpAddr> {

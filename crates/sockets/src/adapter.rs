@@ -205,7 +205,7 @@ pub fn is_inside() -> bool {
     INSIDE.get()
 }
 
-/// The held lock. Wakes tasks only after it has released the lock, because an executor may run them at once.
+/// The held lock. Wakes threads and tasks only after it has released the lock.
 pub(crate) struct Guard<'a> {
     core: Option<MutexGuard<'a, Core>>,
 }
@@ -232,8 +232,8 @@ impl Drop for Guard<'_> {
         };
         self.core = None;
         INSIDE.set(false);
-        for waker in to_wake {
-            waker.wake();
+        for one in to_wake {
+            one.wake();
         }
     }
 }

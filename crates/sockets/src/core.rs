@@ -3,7 +3,7 @@
 use crate::direct::Direct;
 use crate::host::{FIRST_LISTENER, Host};
 use crate::poll::{Polls, Registration};
-use crate::waiter::{Parker, Waiter, Waiters};
+use crate::waiter::{Parker, Waiter, Waiters, Wake};
 use baton_host::{Ready, Receive, SocketId};
 use baton_wire::{Endpoint, Span, Time};
 use bytes::Bytes;
@@ -11,7 +11,6 @@ use rustix::fd::OwnedFd;
 use smallvec::SmallVec;
 use std::io::{Error, ErrorKind};
 use std::sync::Arc;
-use std::task::Waker;
 
 /// How often a thread processes news that keeps the leader from going back to sleep, before it wakes the leader.
 const MOST_ROUNDS: u32 = 8;
@@ -77,8 +76,8 @@ pub(crate) struct Core {
     keeper_at_link: bool,
     /// Wakes a sleeping leader.
     kick: Arc<OwnedFd>,
-    /// Tasks to wake once the lock is released.
-    to_wake: SmallVec<[Waker; 4]>,
+    /// Whom to wake once the lock is released.
+    to_wake: SmallVec<[Wake; 4]>,
     links_lost: u64,
     /// Nobody uses the adapter any more.
     pub closed: bool,
@@ -424,7 +423,7 @@ impl Core {
         match waiter {
             Waiter::Task(waker) => {
                 self.tasks -= 1;
-                self.to_wake.push(waker);
+                self.to_wake.push(Wake::Task(waker));
             }
             Waiter::Thread(parker) if parker.notify() => match &self.leader {
                 Some(leader) if Arc::ptr_eq(&leader.parker, &parker) => {
@@ -432,14 +431,14 @@ impl Core {
                         self.kick();
                     }
                 }
-                _ => parker.unpark(),
+                _ => self.to_wake.push(Wake::Thread(parker)),
             },
             Waiter::Thread(_) => {}
         }
     }
 
-    /// Takes the tasks to wake once the lock is released.
-    pub(crate) fn take_to_wake(&mut self) -> SmallVec<[Waker; 4]> {
+    /// Takes those to wake once the lock is released.
+    pub(crate) fn take_to_wake(&mut self) -> SmallVec<[Wake; 4]> {
         std::mem::take(&mut self.to_wake)
     }
 
@@ -585,11 +584,11 @@ impl Core {
     }
 
     /// Wakes one of the followers, which checks whether it still has to wait and becomes the leader if so.
-    fn promote(&self) {
+    fn promote(&mut self) {
         if let Some(next) = self.followers.first()
             && next.notify()
         {
-            next.unpark();
+            self.to_wake.push(Wake::Thread(Arc::clone(next)));
         }
     }
 
@@ -676,10 +675,10 @@ impl Core {
         }
     }
 
-    pub(crate) fn wake_keeper(&self) {
+    pub(crate) fn wake_keeper(&mut self) {
         if let Some(keeper) = &self.keeper {
             keeper.notify();
-            keeper.unpark();
+            self.to_wake.push(Wake::Thread(Arc::clone(keeper)));
             if self.keeper_at_link {
                 // A thread that took over from the keeper and has left may have announced to the adapter that this side is awake: without
                 // the kick, the keeper might sleep forever.
@@ -688,9 +687,9 @@ impl Core {
         }
     }
 
-    pub(crate) fn kick(&self) {
-        // If the counter is full, the leader is woken anyway.
-        let _ = rustix::io::write(&*self.kick, &1_u64.to_ne_bytes());
+    /// Wakes a sleeping leader.
+    pub(crate) fn kick(&mut self) {
+        self.to_wake.push(Wake::Leader(Arc::clone(&self.kick)));
     }
 
     /// Resets the kick after the leader has seen it.

@@ -106,6 +106,27 @@ impl Waiter {
     }
 }
 
+/// Somebody to wake once the lock is released. A thread that is woken earlier only waits for the lock, which costs two more switches between
+/// threads; an executor may run a task at once.
+#[derive(Debug)]
+pub(crate) enum Wake {
+    Task(Waker),
+    Thread(Arc<Parker>),
+    /// The leader, by the descriptor that it waits for.
+    Leader(Arc<OwnedFd>),
+}
+
+impl Wake {
+    pub(crate) fn wake(self) {
+        match self {
+            Self::Task(waker) => waker.wake(),
+            Self::Thread(parker) => parker.unpark(),
+            // If the counter is full, the leader is woken anyway.
+            Self::Leader(kick) => drop(rustix::io::write(&*kick, &1_u64.to_ne_bytes())),
+        }
+    }
+}
+
 /// All waiters for the same event.
 #[derive(Debug, Default)]
 pub(crate) struct Waiters(SmallVec<[Waiter; 1]>);

@@ -9,6 +9,7 @@ use crate::kernel::PlaceRow;
 use baton_host::{MoveReason, SelectionConfig};
 use baton_iolib::unix_socket;
 use baton_wire::Flow;
+use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv, sockopt};
 use serde::{Deserialize, Serialize};
@@ -288,6 +289,8 @@ impl BrokerClient {
         };
         let kind = messages::with_why(kind, why);
         messages::send(&stream, kind, body, socket.as_slice())?;
+        // A thread that waits in recv(2) is also woken when the broker has read the request.
+        messages::wait(&stream, PollFlags::IN, Some(Instant::now() + LONGEST_WAIT))?;
         let answer = messages::receive(&stream)?.ok_or(io::ErrorKind::UnexpectedEof);
         let answer = answer.map_err(io::Error::from)?;
         // Only a stream that has answered is used again.
