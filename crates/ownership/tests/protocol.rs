@@ -187,7 +187,7 @@ fn each_rule_is_needed() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// The table in `docs/src/live.md`.
+/// The table in `docs/src/live/failures.md`.
 #[test]
 fn what_becomes_of_connections() {
     let bounds = Bounds {

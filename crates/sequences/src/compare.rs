@@ -25,7 +25,7 @@ pub enum Way {
 /// The ways that are compared with the kernel.
 pub const WAYS: [Way; 2] = [Way::Never, Way::Moves];
 
-/// A difference by design: its name, how to recognise it, and the words of `docs/src/live.md` that document it.
+/// A difference by design: its name, how to recognise it, and the words of `docs/src/live/differences.md` that document it.
 pub struct Documented {
     /// Name under which the difference is counted.
     pub name: &'static str,
@@ -542,7 +542,7 @@ mod tests {
 
     #[test]
     fn what_is_documented_is_in_the_documents() {
-        let text = include_str!("../../../docs/src/live.md");
+        let text = include_str!("../../../docs/src/live/differences.md");
         for documented in DOCUMENTED {
             assert!(text.contains(documented.words), "{}", documented.name);
         }

@@ -7,8 +7,8 @@ use std::fs;
 /// Pages with rows of `docs/src/handoff_cost.txt` about a server, and how many they have.
 const TABLES: [(&str, &str, usize); 3] = [
     ("README.md", "nginx", 10),
-    ("docs/src/live.md", "nginx", 16),
-    ("docs/src/live.md", "baton", 16),
+    ("docs/src/live/performance.md", "nginx", 16),
+    ("docs/src/live/performance.md", "baton", 16),
 ];
 
 /// How a server's table begins, but for its name.
