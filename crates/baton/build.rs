@@ -17,7 +17,7 @@ fn main() {
 
 /// Makes an empty file where the library will be: it is not built where programs are only checked.
 fn provide_library() {
-    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets this variable"));
     let library = out.join("../../../deps/libbaton_preload.so");
     let made = OpenOptions::new().append(true).create(true).open(&library);
     made.unwrap_or_else(|error| panic!("{}: {error}", library.display()));

@@ -34,8 +34,8 @@ const SIMULATOR: [&str; 10] = [
 /// Of all files of these crates, and of the versions of those that they are built with. It tells programs apart whose commit is the same
 /// or unknown, and knows when another commit changes no result.
 fn digest_of_sources() -> String {
-    let root =
-        PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../..");
+    let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets this variable"))
+        .join("../..");
     let mut files = vec![root.join("Cargo.lock")];
     for name in SIMULATOR {
         let folder = root.join("crates").join(name);
@@ -48,7 +48,7 @@ fn digest_of_sources() -> String {
         println!("cargo::rerun-if-changed={}", file.display());
         let name = file
             .strip_prefix(&root)
-            .expect("it is below")
+            .expect("the file is below the folder")
             .to_string_lossy();
         let content = fs::read(&file).unwrap_or_default();
         for part in [name.as_bytes(), &content] {
@@ -79,7 +79,7 @@ fn git(arguments: &[&str]) -> Option<String> {
 
 /// Writes a list of the TOML files of each folder at the root of the repository, with what is in them.
 fn ship(folders: &[&str]) {
-    let variable = |name| PathBuf::from(env::var_os(name).expect("cargo sets it"));
+    let variable = |name| PathBuf::from(env::var_os(name).expect("cargo sets this variable"));
     let root = variable("CARGO_MANIFEST_DIR").join("../..");
     let mut code = String::new();
     for folder in folders {
@@ -99,14 +99,14 @@ fn ship(folders: &[&str]) {
             code,
             "/// All files of `{folder}/`.\npub const {list}: &[Shipped] = &["
         )
-        .expect("a string takes it");
+        .expect("writing to a string does not fail");
         for file in files {
             let name = file.file_stem().unwrap_or_default().to_string_lossy();
             writeln!(
                 code,
                 "Shipped {{ name: {name:?}, text: include_str!({file:?}) }},"
             )
-            .expect("a string takes it");
+            .expect("writing to a string does not fail");
         }
         code.push_str("];\n");
     }

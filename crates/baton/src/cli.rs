@@ -131,7 +131,7 @@ pub enum Command {
     Keys(KeysArgs),
     /// Print a completion script for a shell
     #[command(
-        after_help = "Example:\n  baton completions bash > /etc/bash_completion.d/baton\n\nThe script asks baton itself: for names, keys of --set and files."
+        after_help = "Example:\n  baton completions bash > /etc/bash_completion.d/baton\n\nThe script calls baton to complete names, keys for --set and files."
     )]
     Completions {
         /// The shell
@@ -203,7 +203,7 @@ Examples:
   baton advise --log access.log.gz --machine dcache-2002 --json verdict.json
   baton advise --log access.log.gz --set clients.connections=512 --set nic.mips=800
 
-The ways that are compared are those of experiments/advise.toml.")]
+The ways that are compared are the variants in experiments/advise.toml.")]
 pub struct AdviseArgs {
     /// The access log
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -521,10 +521,11 @@ Examples:
   baton calibrate dcache-2002
   baton calibrate batching
 
-The fitted constants start from neutral values, whatever the profile says, and come as near as they can to the published numbers that were
-given. The table [fit] of a study says which, and from where to where: handoff-table1 for servers that hand connections off, dcache-bus for those
-with an interconnect that takes time, batching-maximal for those with all of TCP on an adapter. A round runs the study some nine times; rounds
-end when they bring nothing new. No file is changed: copy the lines that are printed last into the profile.")]
+The fitted constants start at neutral values, whatever the profile says, and are moved so that results come as near as possible to the \
+published numbers with the status `given`. The table [fit] of a study says which constants are fitted, and within which bounds: \
+handoff-table1 for machines that hand off connections, dcache-bus for machines with an interconnect whose transfers take time, \
+batching-maximal for machines with all of TCP on an adapter. A round runs the study about nine times; rounds end when they bring no \
+improvement. No file is changed: copy the lines that are printed last into the profile.")]
 pub struct CalibrateArgs {
     /// Name or path of the machine
     #[arg(default_value = "handoff-2006", add = ArgValueCompleter::new(complete::profiles))]
@@ -570,8 +571,8 @@ Examples:
   baton trace locality nasa_http_19950701_first9999.tsv.xz --figure nasa.svg
   baton trace lifetimes capture.pcapng
 
-The format (Combined, JSON lines, CSV, Squid, HAProxy, W3C and others) and the compression (bzip2, gzip, xz, Zstandard) are told by
-content."
+The format (Combined, JSON lines, CSV, Squid, HAProxy, W3C and others) and the compression (bzip2, gzip, xz, Zstandard) are detected from \
+the content."
 )]
 pub struct TraceArgs {
     /// The access log; `-` for stdin
@@ -607,7 +608,8 @@ Examples:
   baton trace lifetimes capture.pcapng
   baton trace lifetimes link.erf.xz --json lifetimes.json
 
-Reads pcap, pcapng and ERF, also compressed. Headers are enough, and so is one direction: what cannot be known then is said.")]
+Reads pcap, pcapng and ERF files, also compressed ones. Packet headers are enough, and so is one direction; the output says what cannot be \
+known then.")]
 pub struct LifetimesArgs {
     /// The capture; `-` for stdin
     #[arg(value_hint = ValueHint::FilePath)]
@@ -625,8 +627,8 @@ Examples:
   baton trace locality access.log.xz --policies lru,sieve,min --sizes 1M,4M,16M --caches 2
   baton trace locality access.log.xz --admission second-request --json curves.json --figure curves.png
 
-Policies: lru, lfu, fifo, sieve, s3-fifo, w-tinylfu, gdsf; `min` hits the most blocks that a cache which knows the future can
-hit, `bound` is more than any policy can hit in bytes. Two caches are two NICs: connections are dealt out in turn.")]
+Policies: lru, lfu, fifo, sieve, s3-fifo, w-tinylfu, gdsf; `min` knows all future requests and hits as many blocks as a cache can, `bound` \
+is an upper bound on the bytes that any policy can hit. Two caches stand for two NICs, to which connections are assigned in turn.")]
 pub struct LocalityArgs {
     /// The access log; `-` for stdin
     #[arg(value_hint = ValueHint::FilePath)]

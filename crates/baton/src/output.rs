@@ -97,7 +97,7 @@ pub fn spare(input: &Path, flag: &str, output: Option<&Path>) -> Result<(), Fail
         return Ok(());
     }
     Err(Failure::BadInput(format!(
-        "{flag} {}: would overwrite what is read; expected another path",
+        "{flag} {}: would overwrite an input file; expected another path",
         output.display()
     )))
 }
@@ -131,7 +131,7 @@ impl Pending {
             ))
         };
         if target == Path::new("-") {
-            return Err(refuse("only --json goes to stdout".to_owned()));
+            return Err(refuse("only --json can write to stdout".to_owned()));
         }
         // A link is followed: its target is replaced, not the link.
         let resolved = fs::canonicalize(target).unwrap_or_else(|_| target.to_owned());
@@ -288,10 +288,10 @@ fn beside(target: &Path) -> io::Result<NamedTempFile> {
     let folder = match target.parent() {
         Some(folder) if folder.as_os_str().is_empty() => Path::new("."),
         Some(folder) => folder,
-        None => return Err(io::Error::other("has no folder")),
+        None => return Err(io::Error::other("is in no folder")),
     };
     if target.file_name().is_none() {
-        return Err(io::Error::other("names no file"));
+        return Err(io::Error::other("does not name a file"));
     }
     if !folder.is_dir() {
         return Err(io::Error::other(format!(

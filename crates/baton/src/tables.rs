@@ -34,7 +34,7 @@ const SERIES_WIDTH: usize = 60;
 const SERIES_NUMBERS: usize = "    mean 1,000,000, most 1,000,000".len();
 
 /// Where to find values that do not fit into a table.
-const ELSEWHERE: &str = "--details shows each run whole, --json all numbers";
+const ELSEWHERE: &str = "--details shows each run in full, --json all numbers";
 
 /// Describes all configurations next to each other, each with all its seeds. For a single run, or if `details` are wanted, the text
 /// includes all details.
@@ -120,13 +120,13 @@ fn ended_note(result: &Results) -> String {
     let why = match result.ended {
         Ended::Complete => return String::new(),
         Ended::TimeLimit => format!(
-            "its limit of {} simulated seconds (run.limit_s) came first",
+            "it reached its limit of {} simulated seconds (run.limit_s)",
             experiment.run.limit_s
         ),
-        Ended::Quiet => "nothing more could happen".to_owned(),
+        Ended::Quiet => "no more events were pending".to_owned(),
     };
     let note = format!(
-        "note: {} measured {} packets and {} responses of {}: {why}",
+        "note: {} measured only {} packets and {} responses, not {}: {why}",
         experiment.name,
         report::grouped(result.packets),
         report::grouped(result.clients.responses),
@@ -141,8 +141,7 @@ fn few_note(results: &[Results]) -> String {
     if !results.iter().any(is_few) {
         return String::new();
     }
-    let note =
-        "note: a 99th percentile needs 100 responses, the 99.9th 1,000; with fewer there is none";
+    let note = "note: the 99th percentile needs at least 100 responses and the 99.9th 1,000; a run had fewer";
     report::wrapped(note, report::width(), 2)
 }
 
@@ -160,15 +159,15 @@ fn why_nothing(result: &Results) -> String {
     let name = &result.experiment.name;
     let ended = match result.ended {
         Ended::TimeLimit => format!(
-            "its {} simulated seconds (run.limit_s) went by",
+            "its {} simulated seconds (run.limit_s) passed",
             result.experiment.run.limit_s
         ),
-        Ended::Quiet => "nothing more could happen".to_owned(),
-        Ended::Complete => format!("{} packets had passed", report::grouped(result.packets)),
+        Ended::Quiet => "no more events were pending".to_owned(),
+        Ended::Complete => format!("{} packets passed", report::grouped(result.packets)),
     };
     let before = match result.measured_s {
-        0.0 => "before measurement began; look at wire.loss and --warmup",
-        _ => "before a client had received anything; measure longer",
+        0.0 => "before measurement began; check wire.loss and --warmup",
+        _ => "before a client had received a complete response; measure longer",
     };
     format!("{name} measured nothing: {ended} {before}")
 }
@@ -226,7 +225,7 @@ fn facts(result: &Results) -> Vec<(String, String)> {
     fact(
         "network stack",
         format!(
-            "{} of host cycles, below the system calls",
+            "{} of host cycles, in the layers below system calls",
             report::percent(host.network_stack_percent)
         ),
     );

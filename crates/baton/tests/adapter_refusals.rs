@@ -49,7 +49,7 @@ fn batching_that_cannot_work() {
     }
     adapter(&bench, &["--batching", "clever"]).refused(&["--batching", "fixed", "adaptive"]);
     adapter(&bench, &["--batching", "adaptive", "--level", "8"])
-        .refused(&["--batching adaptive finds level and timer itself; leave --level"]);
+        .refused(&["--batching adaptive finds level and timer itself; leave out --level"]);
     adapter(&bench, &["--timer-us", "1000001"]).refused(&["--timer-us", "0..=1000000"]);
     adapter(&bench, &["--most-applications", "0"]).refused(&["--most-applications", "1..=4096"]);
 }
@@ -81,7 +81,7 @@ fn batching_of_descriptors_without_an_adapter() {
         let arguments = [&serve[..], &option].concat();
         bench
             .run(&arguments)
-            .refused(&["there are descriptors only with --adapter"]);
+            .refused(&["descriptors are used only with --adapter"]);
     }
     adapter(&bench, &["--max-descriptors", "0"])
         .refused(&["--max-descriptors: max_descriptors = 0: expected 1 or more"]);

@@ -95,7 +95,7 @@ impl Replacement for Gdsf {
             assert_eq!((block.priority, block.last_use), (priority, last_use));
             assert!(
                 priority >= self.inflation,
-                "nothing is older than the last victim"
+                "no priority is below that of the last victim"
             );
         }
     }

@@ -60,7 +60,7 @@ impl Ghosts {
         assert!(self.queue.len() <= self.limit, "too many ghosts");
         assert!(
             self.arrivals.len() <= self.queue.len(),
-            "a ghost without a place"
+            "a ghost entry has no place in the queue"
         );
     }
 }

@@ -141,9 +141,9 @@ impl List {
             assert_eq!(link.older, previous, "slot {slot} follows another");
             previous = slot;
             len += 1;
-            assert!(len <= self.len, "the list is longer than it says");
+            assert!(len <= self.len, "the list is longer than its length says");
         }
         assert_eq!(previous, self.newest, "the last slot is the newest");
-        assert_eq!(len, self.len, "the list is as long as it says");
+        assert_eq!(len, self.len, "the list is as long as its length says");
     }
 }

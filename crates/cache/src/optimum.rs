@@ -35,7 +35,7 @@ impl Optimum {
     /// Processes reference `now` to a block whose previous reference was `previous`. References are numbered from 0 and must come in
     /// ascending order; the first reference to each block may be omitted. Returns whether the reference is a hit.
     pub fn reference(&mut self, previous: u32, now: u32) -> bool {
-        debug_assert!(previous < now, "time goes forward");
+        debug_assert!(previous < now, "references come in the order of time");
         if let Some(fall) = self.falls.below(previous as usize) {
             self.falls.remove(fall);
         } else if self.overlap < self.slots {

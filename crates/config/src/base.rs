@@ -133,8 +133,8 @@ fn read_shorthand(
     })?;
     if request.log.is_some() && !shorthand.workload.is_log() {
         return Err(Failure::BadInput(format!(
-            "--log: {name} replays no log: {} is SPECweb99-like load; expected a shorthand that starts with W or I, \
-             or an experiment file",
+            "--log: {name} replays no log, because {} stands for SPECweb99-like load; expected a shorthand that starts \
+             with W or I, or an experiment file",
             shorthand.workload
         )));
     }
@@ -156,7 +156,7 @@ fn unknown(name: &str) -> String {
     let meant = suggest::name(name, EXPERIMENTS.iter().map(|shipped| shipped.name));
     let meant = meant.map_or(String::new(), |meant| format!("; did you mean `{meant}`?"));
     format!(
-        "{name}: no experiment, file or shorthand is called that{meant}\n\
+        "{name}: there is no experiment, file or shorthand of this name{meant}\n\
          Expected a file (TOML), a name that `baton list experiments` shows, or \
          WORKLOAD-CONNECTIONS-PRIORITY-LOADCONTROL-SELECTION-MIPS, as in W-1024-P-N-FCFS-400"
     )

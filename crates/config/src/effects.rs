@@ -57,7 +57,7 @@ impl Effects {
         let in_effect = self.in_effect;
         self.without.retain(|place, _| !in_effect.contains(place));
         let said = self.without.iter().map(|((path, place), condition)| {
-            format!("{place}: {path} has no effect, for that needs {condition}")
+            format!("{place}: {path} has no effect, because it needs {condition}")
         });
         said.collect()
     }

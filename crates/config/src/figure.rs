@@ -69,8 +69,7 @@ impl FigurePlan {
             (None, _) => node.get("x").and_then(Node::string),
             (Some(_), None) => Some(VARIANTS),
             (Some(parts), Some(_)) => {
-                let message =
-                    "figure.parts: is drawn for each point; expected neither x nor y beside it";
+                let message = "figure.parts: parts are drawn for each point; expected neither x nor y with them";
                 return Err(sources.diagnose(&parts.origin, message));
             }
         };

@@ -56,8 +56,9 @@ pub fn load(
     document: &Node,
     folder: &Path,
 ) -> Result<(String, Node), Failure> {
-    let defaults = toml::Value::try_from(Experiment::default())
-        .map_err(|error| Failure::Failed(format!("the built-in defaults are no TOML: {error}")))?;
+    let defaults = toml::Value::try_from(Experiment::default()).map_err(|error| {
+        Failure::Failed(format!("the built-in defaults are not valid TOML: {error}"))
+    })?;
     let mut machine = Node::from_default(&defaults);
     let (mut name, origin, folder) = match (&request.profile, profile) {
         (Some(name), _) => {
@@ -129,7 +130,9 @@ fn load_layers(
             return Err(bad(NOT_A_NAME));
         };
         if layers.len() == MOST_LAYERS {
-            return Err(bad("profile: too many profiles, each laid over the next"));
+            return Err(bad(&format!(
+                "profile: too many profiles that refer to each other; expected at most {MOST_LAYERS}"
+            )));
         }
         name = next.to_owned();
     }

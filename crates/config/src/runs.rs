@@ -54,7 +54,7 @@ pub fn attempt(
         Err(_) => {
             let seed = experiment.run.seed;
             Err(Failure::Failed(format!(
-                "{name}: the simulator broke one of its rules (seed {seed}, see above)\n{again}"
+                "{name}: an internal check of the simulator failed (seed {seed}, see above)\n{again}"
             )))
         }
     }
@@ -135,7 +135,7 @@ impl StudyPlan {
         let mut points = self.points.iter();
         match points.any(|point| reads_standard_input(&point.experiment)) {
             true => Err(Failure::BadInput(
-                "workload.path: found -, standard input; expected a file, for a study is started again"
+                "workload.path: found -, standard input; expected a file, because a study that is started again must find the same log"
                     .to_owned(),
             )),
             false => Ok(()),

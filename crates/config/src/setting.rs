@@ -73,7 +73,7 @@ impl FromStr for Setting {
             .ok_or_else(|| format!("there is no `=`; {expected}"))?;
         let (path, value) = (path.trim(), value.trim());
         if path.split('.').any(str::is_empty) {
-            return Err(format!("{path:?} is no key; {expected}"));
+            return Err(format!("{path:?} is not a key; {expected}"));
         }
         if value.is_empty() {
             return Err(format!("there is no value; {expected}"));

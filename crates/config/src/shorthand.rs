@@ -63,7 +63,7 @@ const PARTS: [(&str, &str); 6] = [
     ("selection", "FCFS or Tn, n the threshold, as in T4"),
     (
         "MIPS",
-        "the NIC's instruction rate in millions a second, as in 400",
+        "the NIC's instruction rate in millions per second, as in 400",
     ),
 ];
 
@@ -221,7 +221,7 @@ impl Shorthand {
         };
         let mut text = String::new();
         let mut section = |head: &str, body: &str| {
-            writeln!(text, "\n[{head}]\n{body}").expect("a string takes everything");
+            writeln!(text, "\n[{head}]\n{body}").expect("writing to a string does not fail");
         };
         section("workload", self.workload.section());
         section(

@@ -99,7 +99,7 @@ pub fn study(request: &Request, threads: usize) -> Result<StudyPlan, Failure> {
     let left_out = wanted - points.len();
     if points.is_empty() {
         return Err(Failure::BadInput(format!(
-            "{}: [[sweep.except]] leaves out all {wanted} points; expected some to be left",
+            "{}: [[sweep.except]] leaves out all {wanted} points; expected at least one to remain",
             request.experiment
         )));
     }
@@ -120,7 +120,7 @@ pub fn study(request: &Request, threads: usize) -> Result<StudyPlan, Failure> {
         .map_err(bad)?;
     if homeless > 0 {
         notes.push(format!(
-            "{homeless} published numbers are of no run of this study as it was asked for, and left out."
+            "{homeless} published numbers are left out, because they belong to no run of the study as it was requested."
         ));
     }
     Ok(StudyPlan {
@@ -196,7 +196,8 @@ impl Planner<'_> {
             for layer in layers {
                 if let Some(node) = layer.get(path) {
                     let swept = self.sources.place(key);
-                    let message = format!("{path}: is swept, {swept}; expected another key here");
+                    let message =
+                        format!("{path}: is already swept, {swept}; expected another key here");
                     return Err(self.sources.diagnose(&node.origin, message));
                 }
             }

@@ -407,7 +407,7 @@ fn from_value(source: usize, value: &Spanned<DeValue<'_>>) -> Result<Node, Misre
             i64::from_str_radix(number.as_str(), number.radix()).map_err(|_| {
                 (
                     span.clone(),
-                    format!("{number} is out of range; expected a number of 64 bits"),
+                    format!("{number} is out of range; expected a number that fits into 64 bits"),
                 )
             })?,
         ),

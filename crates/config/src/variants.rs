@@ -91,7 +91,7 @@ pub fn choose(variants: Vec<Variant>, request: &Request) -> Result<Vec<Variant>,
         .find(|wanted| !names.contains(wanted))
     {
         let expected = if names.is_empty() {
-            "no --variant, as the experiment has none".to_owned()
+            "no --variant, because the experiment has no variants".to_owned()
         } else {
             format!("one of {}", names.join(", "))
         };

@@ -71,7 +71,9 @@ struct Document<'a> {
 /// Runs the experiment of a question in JSON. Returns JSON, too: the results, or the reason why there are none.
 pub fn answer(question: &[u8], logs: &Logs, observer: &mut dyn Observer) -> String {
     let question = serde_json::from_slice(question);
-    let question = question.map_err(|error| Failure::BadInput(format!("the question: {error}")));
+    let question = question.map_err(|error| {
+        Failure::BadInput(format!("cannot read the request of the page: {error}"))
+    });
     let ran = question.and_then(|question| ran(&question, logs, observer));
     let answer = match ran {
         Ok(ran) => Answer::Ran(Box::new(ran)),
@@ -134,7 +136,7 @@ fn name_log(planned: &mut Planned, name: &str) {
 fn verdict(results: &Results) -> String {
     let mut parts = vec![format!("{} requests/s", estimated(results.request_rate()))];
     let response = results.mean_response_ms();
-    parts.extend(response.map(|ms| format!("a response takes {} ms in the mean", estimated(ms))));
+    parts.extend(response.map(|ms| format!("a response takes {} ms on average", estimated(ms))));
     parts.push(Limit::told(&Limit::all_of(results)));
     parts.join("; ") + "."
 }

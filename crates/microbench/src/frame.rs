@@ -112,7 +112,7 @@ pub fn udp_frame(ends: &Ends, payload_len: u16) -> Vec<u8> {
     let mut frame = Vec::with_capacity(builder.size(payload.len()).max(LEAST));
     builder
         .write(&mut frame, &payload)
-        .expect("a datagram of this length fits and memory takes it");
+        .expect("a datagram of this length fits, and writing to a vector does not fail");
     frame.resize(frame.len().max(LEAST), 0);
     frame
 }

@@ -37,7 +37,7 @@ pub fn rfc2544<P: Port>(
 ) -> Result<Rfc2544, P::Error> {
     assert!(
         test.sends_datagrams() || test.receives_datagrams(),
-        "RFC 2544 counts frames"
+        "RFC 2544 applies only to tests that count frames"
     );
     let settings = Settings {
         goals: vec![Goal::deterministic(0.0)],

@@ -159,7 +159,9 @@ fn source(
         WorkloadConfig::Fixed(spec) => (Box::new(Fixed::new(*spec)), Facts::new()),
         WorkloadConfig::Log { .. }
         | WorkloadConfig::Generated { .. }
-        | WorkloadConfig::Generator { .. } => unreachable!("it replays a log"),
+        | WorkloadConfig::Generator { .. } => {
+            unreachable!("a workload that replays a log is handled elsewhere")
+        }
     };
     Ok((vec![load], None, facts))
 }
@@ -258,7 +260,7 @@ fn named(preset: &str) -> Result<Preset, RunError> {
     Preset::from_name(preset).ok_or_else(|| {
         let names = Preset::ALL.map(Preset::name).join(", ");
         RunError::Workload(format!(
-            "workload.preset: no generator is called {preset:?}; expected one of {names}"
+            "workload.preset: there is no generator {preset:?}; expected one of {names}"
         ))
     })
 }
@@ -285,7 +287,7 @@ fn without_giants(log: Arc<Log>) -> Result<(Arc<Log>, usize), RunError> {
 
 fn specweb_facts(spec: &SpecWebSpec) -> Facts {
     let throttle = spec.throttle.map_or("none".to_owned(), |throttle| {
-        format!("at most {} kb/s a client", throttle.max_bps / 1000)
+        format!("at most {} kb/s per client", throttle.max_bps / 1000)
     });
     BTreeMap::from([
         (
@@ -341,7 +343,7 @@ fn facts(workload: &WorkloadConfig, replayed: &ReplayedLog) -> Facts {
         WorkloadConfig::Log { path, .. } => {
             fact("format", log.format.to_string().into());
             if log.forwarded > 0 {
-                let of = format!("{} by X-Forwarded-For", log.forwarded);
+                let of = format!("{} from X-Forwarded-For", log.forwarded);
                 fact("clients_of_requests", of.into());
             }
             let warnings = log.warnings();

@@ -23,7 +23,7 @@ impl Correlation {
     /// # Panics
     /// If `x` and `y` differ in length.
     pub fn of(x: &[f64], y: &[f64]) -> Self {
-        assert_eq!(x.len(), y.len(), "two measures of each");
+        assert_eq!(x.len(), y.len(), "both lists have the same length");
         let says_something =
             x.len() > 2 && [x, y].iter().all(|values| spread(values) >= LEAST_SPREAD);
         let when = |r: fn(&[f64], &[f64]) -> f64| says_something.then(|| r(x, y));

@@ -123,7 +123,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_other_coefficients_come_nearer(
+        fn no_other_coefficients_have_a_smaller_error(
             rows in prop::collection::vec((prop::array::uniform3(0.1_f64..10.0), -5.0_f64..20.0), 4..30),
             other in prop::array::uniform3(0.0_f64..4.0),
         ) {

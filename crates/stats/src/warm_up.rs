@@ -55,7 +55,7 @@ mod tests {
     proptest! {
         /// Compares with the definition.
         #[test]
-        fn the_error_of_what_is_left_is_least(series in prop::collection::vec(-9_i32..9, 1..60)) {
+        fn the_cut_minimises_the_error_of_the_rest(series in prop::collection::vec(-9_i32..9, 1..60)) {
             let series: Vec<f64> = series.into_iter().map(f64::from).collect();
             let error = |cut: usize| {
                 let left = &series[cut..];

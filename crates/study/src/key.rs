@@ -36,7 +36,7 @@ impl From<Key> for String {
 
 /// A text is not a [`Key`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no key of a run; expected 32 hexadecimal digits")]
+#[error("{0:?} is not the key of a run; expected 32 hexadecimal digits")]
 pub struct NoKey(String);
 
 impl FromStr for Key {

@@ -113,7 +113,7 @@ impl Study {
             1 => Ok((root.to_owned(), studies.remove(0))),
             _ if names.is_empty() => Err(other("has no study".to_owned())),
             0 => Err(other(format!(
-                "there is no such study, but {}",
+                "there is no such study; there are {}",
                 names.join(", ")
             ))),
             _ => Err(other(format!("has several studies: {}", names.join(", ")))),

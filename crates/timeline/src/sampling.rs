@@ -107,7 +107,7 @@ impl FromStr for Connections {
                 (Some(step), _) if step > 0 => Ok(Self::Every(step)),
                 (None, Ok(client)) => Ok(Self::Of(client)),
                 _ => Err(
-                    "expected every:N, all, none, moved (to a NIC, or meant to be), lossy, or a client's ADDRESS:PORT"
+                    "expected every:N, all, none, moved (to a NIC, or attempted), lossy, or a client's ADDRESS:PORT"
                         .to_owned(),
                 ),
             },

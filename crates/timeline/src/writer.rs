@@ -327,7 +327,7 @@ impl<W: Write> Writer<W> {
         let before = self.buffer.len();
         self.buffer.push(PACKET);
         let encoded = packet.encode_length_delimited(&mut self.buffer);
-        debug_assert!(encoded.is_ok(), "a vector grows");
+        debug_assert!(encoded.is_ok(), "writing to a vector does not fail");
         self.written += (self.buffer.len() - before) as u64;
         if self.buffer.len() >= BUFFER_BYTES {
             self.pass_on();

@@ -124,7 +124,7 @@ impl OnDemand {
                 sizes.extend(chunk_sizes(class.bytes, spec.chunk_bytes.into()));
             }
         }
-        let weights = "non-empty and positive";
+        let weights = "the weights are not empty and positive";
         let viewers = spec.classes.iter().map(|class| class.viewers).collect();
         let title = |class: &TitleClass| WeightedAliasIndex::new(zipf(class.titles));
         Self {

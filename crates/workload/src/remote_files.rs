@@ -67,12 +67,13 @@ impl RemoteFiles {
     pub fn new(spec: RemoteFilesSpec, seed: u64) -> Self {
         assert!(
             spec.ranges > 0 && spec.operations > 0 && spec.bytes > 0 && spec.write_percent <= 100,
-            "{spec:?} makes no load"
+            "{spec:?} describes no load"
         );
         Self {
             spec,
             files: FileSet::new(vec![spec.bytes.into(); spec.ranges as usize]),
-            range: WeightedAliasIndex::new(zipf(spec.ranges)).expect("non-empty and positive"),
+            range: WeightedAliasIndex::new(zipf(spec.ranges))
+                .expect("the weights are not empty and positive"),
             random: Pcg64::seed_from_u64(seed),
         }
     }

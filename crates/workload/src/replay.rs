@@ -127,7 +127,7 @@ impl Replay {
     /// # Panics
     /// If `parts` is 0.
     pub fn split(self, parts: usize) -> Vec<Self> {
-        assert!(parts > 0, "somebody replays the log");
+        assert!(parts > 0, "the log is split into at least one part");
         let mut shares = vec![(0_u32, Vec::new()); parts];
         for (number, script) in self.scripts.iter().enumerate() {
             let (requests, share) = shares

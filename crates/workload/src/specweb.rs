@@ -131,7 +131,7 @@ impl SpecWeb {
             spec.dynamic_percent <= 100 && spec.persistent_percent <= 100,
             "a percentage over 100"
         );
-        let weights = "non-empty and positive";
+        let weights = "the weights are not empty and positive";
         Self {
             spec,
             files: file_set(spec.directories()),

@@ -444,13 +444,13 @@ fn formats_spelled_as_nginx_s_log_format() {
 #[test]
 fn spelled_formats_that_cannot_be_are_refused() {
     let message = |format: &str| format.parse::<FormatSpec>().unwrap_err().to_string();
-    assert!(message("%h %u%r %t").contains("nothing is between %r and the field before it"));
+    assert!(message("%h %u%r %t").contains("there is nothing between %r and the field before it"));
     assert!(message(r#"%h "%r" %b"#).contains("has no time (%t"));
     assert!(message(r#"%t "%r" %b"#).contains("has no client (%h"));
     assert!(message("%h %t %b").contains("has no request (%r"));
-    assert!(message("%h %t %r %{Referer").contains("is no directive"));
-    assert!(message("%h %t %r %").contains("is no directive"));
-    assert!(message("%h %t %r $").contains("is no directive"));
+    assert!(message("%h %t %r %{Referer").contains("is not a directive"));
+    assert!(message("%h %t %r %").contains("is not a directive"));
+    assert!(message("%h %t %r $").contains("is not a directive"));
 }
 
 #[test]

@@ -87,7 +87,7 @@ fn request_text(exchange: Exchange) -> Vec<u8> {
     if form_len > 0 {
         written = written.and_then(|()| write!(text, "Content-Length: {form_len}\r\n"));
     }
-    debug_assert!(written.is_ok(), "memory takes what is written");
+    debug_assert!(written.is_ok(), "writing to a vector does not fail");
     pad_header(&mut text, exchange.request_len() as usize - form_len);
     text.resize(exchange.request_len() as usize, b'f');
     text
@@ -108,7 +108,7 @@ fn head_text(exchange: Exchange) -> Vec<u8> {
         text,
         "HTTP/1.1 200 OK\r\nServer: baton\r\nContent-Type: {kind}\r\nContent-Length: {content_len}\r\nConnection: keep-alive\r\n"
     );
-    debug_assert!(written.is_ok(), "memory takes what is written");
+    debug_assert!(written.is_ok(), "writing to a vector does not fail");
     pad_header(&mut text, HEAD_BYTES as usize);
     text
 }
@@ -116,7 +116,7 @@ fn head_text(exchange: Exchange) -> Vec<u8> {
 /// Extends a header to exactly `len` bytes with a meaningless field.
 fn pad_header(text: &mut Vec<u8>, len: usize) {
     text.extend_from_slice(b"X-Padding: ");
-    debug_assert!(text.len() + 4 <= len, "there is room for the end");
+    debug_assert!(text.len() + 4 <= len, "the header has space for its end");
     text.resize(len - 4, b'x');
     text.extend_from_slice(b"\r\n\r\n");
 }

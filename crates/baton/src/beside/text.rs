@@ -197,7 +197,7 @@ fn summary(outcome: &Outcome<'_>) -> String {
     say(wrong, "with the wrong sign (!)");
     say(count(Verdict::Outside), "outside (*)");
     say(untold, "without a tolerance (?)");
-    say(missing, "did not come out");
+    say(missing, "without a simulated value");
     text += ".";
     wrapped(&text, width(), 0)
 }

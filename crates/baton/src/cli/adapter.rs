@@ -35,14 +35,14 @@ Examples:
   baton live adapter --iface eth1 --addr 192.0.2.7/24 --scheduler host-first --hiwat 1024 --lowat 256
   baton live adapter --iface eth1 --addr 192.0.2.7/24 --timeline adapter.pftrace --timeline-connections moved
 
-Beside the kernel, which keeps eth1 and its addresses, for single connections of a server:
+Beside the kernel, which keeps eth1 and its addresses; the adapter takes over single connections of a server:
   baton live adapter --iface eth1 --handoff t4 &
   baton live serve --adapter /run/baton/adapter.sock --broker --root /srv/www
   baton live run -- nginx -g 'daemon off;'
   baton live adapter --iface eth1 --handoff t4 --replace
-  baton live adapter --iface eth1 --handoff t4 --group www-data    # for nginx whose workers are of that user
+  baton live adapter --iface eth1 --handoff t4 --group www-data    # user of nginx's workers
 
-It runs until it is interrupted, and then takes away what it has made.")]
+It runs until it is interrupted, and then removes what it has created.")]
 #[command(group = clap::ArgGroup::new("link").required(true))]
 pub struct AdapterArgs {
     /// Options for the link.
@@ -173,8 +173,8 @@ Example:
   baton live adapter --iface eth1 --handoff t4 &
   baton live run -- nginx -c my.conf
 
-`baton live adapter` starts one by itself, which ends after it. When the adapter is killed, the broker has connections that are idle go on in
-the kernel, and resets the others.")]
+`baton live adapter` starts a broker if there is none, which ends after the last adapter. If the adapter is killed, the broker returns \
+idle connections to the kernel and resets the others.")]
 pub struct BrokerArgs {
     /// The interface
     #[arg(long, value_name = "NAME")]

@@ -22,25 +22,25 @@ pub enum BenchCommand {
 /// `baton bench nic`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Examples, of simulated NICs:
+Examples with simulated NICs:
   baton bench nic nic-3com
   baton bench nic nic-ace --partner nic-intel-server --test tcp-send --test udp-three-way-18
   baton bench nic nic-e810 --cores 4 --flows 16 --test udp-receive-18 --latency
   baton bench nic my-nic.toml --search bisection --rfc2544 --json my-nic.json
 
-A profile that ships with the program, ideal (only the wire limits it), or a file like those in profiles/nics. Frames are given to the
-driver of the modelled host, below sockets. A rate is searched for losses of 0 and 0.5 %; the best result is the most that any trial
-counted.
+A simulated NIC is a profile that ships with the program, `ideal` (limited only by the wire), or a file like those in profiles/nics. \
+Frames are passed to the driver of the modelled host, below sockets. The highest rates with losses of 0 and of 0.5 % are searched for; the \
+best result is the highest that any trial counted.
 
-Examples, of interfaces, as root:
+Examples with interfaces of this machine, as root:
   baton bench nic eth1 --partner eth2 --report eth1.md
   baton bench nic eth1 --partner eth2 --test udp-send-18 --rate 100000 --trial 10
   baton bench nic eth1 --partner 02:00:00:00:00:01 --csv eth1.csv
 
-An interface is tested when its partner is another interface of this machine, or the Ethernet address of one where `baton bench reflect`
-runs. A name that may be both an interface and a profile is refused. Tests load the link as far as they can, with addresses of
-198.18.0.0/15. An interface that is down, or on which the kernel has an address, is refused (--up, --force). All that is changed is put
-back at the end, or by the next `baton bench` if this one is killed.")]
+An interface is tested if its partner is another interface of this machine, or the Ethernet address of an interface on which `baton bench \
+reflect` runs. A name that is both an interface and a profile is refused. Tests load the link as much as they can, with addresses in \
+198.18.0.0/15. An interface that is down is refused without --up, and one on which the kernel has an address without --force. All changed \
+settings are restored at the end, or by the next `baton bench` if this one is killed.")]
 pub struct BenchNicArgs {
     /// Name or file of the NIC under test, or an interface
     #[arg(value_name = "NIC", value_hint = ValueHint::FilePath)]

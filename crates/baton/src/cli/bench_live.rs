@@ -99,8 +99,8 @@ Example:
 On the other machine, with the address that this one prints:
   baton bench nic eth2 --partner 02:00:00:00:00:01
 
-It takes part in what a tester on the same Ethernet asks for, by frames of ethertype 0x88b5: it receives and checks, sends, and is a host
-with TCP. Tests load the link as far as they can. It runs until it is interrupted.")]
+The reflector does what a tester on the same Ethernet requests with frames of ethertype 0x88b5: it receives and checks frames, sends \
+frames, and acts as a host with TCP. Tests load the link as much as they can. It runs until it is interrupted.")]
 pub struct BenchReflectArgs {
     /// The interface
     #[arg(long, value_name = "IFACE")]
@@ -217,5 +217,5 @@ fn seconds(text: &str) -> Result<f64, String> {
 fn rate(text: &str) -> Result<f64, String> {
     let rate = text.parse::<f64>().ok();
     let rate = rate.filter(|rate| (1.0..=1e9).contains(rate));
-    rate.ok_or_else(|| "expected 1 to 1000000000 a second".to_owned())
+    rate.ok_or_else(|| "expected a rate of 1 to 1000000000 a second".to_owned())
 }

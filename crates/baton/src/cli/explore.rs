@@ -12,8 +12,8 @@ Examples:
   baton explore --out explorer.html
   baton explore dcache-2002 --set nic.firmware.cache.kib=8192 --out cache.html
 
-The page is one file that needs no network. The simulator itself runs in it, as WebAssembly, and gives the same numbers as `baton run`; an
-access log that is dropped on it stays in the browser. Runs are short unless the experiment or a flag says how long they are.")]
+The page is one file that needs no network. It contains the simulator as WebAssembly, which gives the same numbers as `baton run`; an \
+access log that you drop on the page stays in the browser. Runs are short unless the experiment or a flag sets their length.")]
 pub struct ExploreArgs {
     /// The experiment to start with: a name that `baton list experiments` shows, a file (TOML), or a shorthand
     #[arg(default_value = "W-1024-P-N-FCFS-400", add = ArgValueCompleter::new(complete::experiments))]

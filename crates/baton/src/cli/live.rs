@@ -73,8 +73,8 @@ Example:
   baton live run --adapter /run/baton/adapter.sock -- nginx -g 'daemon off;' &
   ip netns exec demo curl http://10.9.0.2/
 
-A library is preloaded into it, which is kept in /var/cache/baton for root and in ~/.cache/baton for others. BATON_LOG=stderr, or the name of a file, tells what is
-on the adapter and what is not.")]
+The library that is preloaded into the program is kept in /var/cache/baton for root and in ~/.cache/baton for other users. It reports what \
+is on the adapter and what is not to the file that BATON_LOG names, or with BATON_LOG=stderr to standard error.")]
 pub struct RunOnAdapterArgs {
     /// Where the adapter listens [default: /run/baton/adapter.sock; in a network namespace N other than that of process 1,
     /// /run/baton-N/adapter.sock]
@@ -101,7 +101,7 @@ pub struct RunOnAdapterArgs {
 #[command(after_help = "\
 Example:
   baton live restore --all
-  kill %1        # the adapter may go now")]
+  kill %1        # the adapter is no longer needed")]
 pub struct RestoreArgs {
     /// Move all connections back to the kernel, and let no further connection leave it
     #[arg(long, required = true)]
@@ -190,16 +190,16 @@ Example:
     --netns demo --host-addr 10.9.0.1/24 --host-addr fd00:9::1/64 --root /srv/www
   ip netns exec demo curl http://10.9.0.2/
 
-Through an adapter that runs already, with all of TCP on the adapter, or with a stack of its own from which it hands connections off:
+Through a running adapter: with all of TCP on the adapter, or with a TCP stack in the server, which hands off connections to the adapter:
   baton live serve --adapter /run/baton/adapter.sock --control /run/baton-web.sock --root /srv/www
   baton live serve --adapter /run/baton/adapter.sock --nic-cache --control /run/baton-web.sock --root /srv/www
   baton live serve --adapter /run/baton/adapter.sock --handoff t4 --control /run/baton-web.sock --root /srv/www
   baton live serve --adapter /run/baton/adapter.sock --broker --control /run/baton-web.sock --root /srv/www
 
-The same server on the kernel's TCP, to compare with:
+The same server on the kernel's TCP, for comparison:
   baton live serve --kernel --port 8080 --root /srv/www
 
-It runs until it is interrupted, and then takes away what it has made.")]
+It runs until it is interrupted, and then removes what it has created.")]
 #[command(group = clap::ArgGroup::new("link").required(true))]
 pub struct ServeArgs {
     /// Options for the link.
@@ -267,7 +267,7 @@ Example, from a server on the kernel's TCP in the same namespace:
   ip netns exec demo python3 -m http.server 8000 &
   baton live get http://10.9.1.1:8000/file --tap baton1 --addr 10.9.1.2/24 --netns demo --host-addr 10.9.1.1/24 -o file
 
-The server is named by its address; names are not looked up.")]
+Give the address of the server; names are not looked up.")]
 #[command(group = clap::ArgGroup::new("link").required(true))]
 pub struct GetArgs {
     /// What to fetch, as in http://10.9.0.1:8080/file
@@ -287,9 +287,8 @@ Example, between two interfaces whose other ends have the addresses .2:
   baton live route --iface eth1=10.9.1.1/24,fd00:9:1::1/64 --iface eth2=10.9.2.1/24 \\
     --route 0.0.0.0/0=10.9.2.2
 
-The addresses of an interface are the router's and must not be the
-kernel's, and the kernel must not forward what arrives there. It runs until it is interrupted, and
-then says what it has counted.")]
+The addresses of an interface belong to the router: the kernel must not have them, and must not forward what arrives on the interface. It \
+runs until it is interrupted, and then prints its counters.")]
 pub struct RouteArgs {
     /// An interface and the router's addresses on it; given once for each interface
     #[arg(long, value_name = "NAME=ADDR/LEN,...", required = true)]
@@ -325,7 +324,7 @@ impl FromStr for RoutedInterface {
         let (name, list) = text.split_once('=').ok_or(expected)?;
         let address = |text: &str| {
             text.parse()
-                .map_err(|_| format!("{text} is no address with a length: {expected}"))
+                .map_err(|_| format!("{text} is not an address with a prefix length; {expected}"))
         };
         Ok(Self {
             name: name.to_owned(),
@@ -344,7 +343,7 @@ impl FromStr for GivenRoute {
     fn from_str(text: &str) -> Result<Self, String> {
         let expected = "expected NET/LEN=ADDR, as in 0.0.0.0/0=10.9.2.2";
         let (destination, gateway) = text.split_once('=').ok_or(expected)?;
-        let bad = |part: &str| format!("{part} is wrong: {expected}");
+        let bad = |part: &str| format!("{part} is invalid; {expected}");
         Ok(Self(Route {
             destination: destination.parse().map_err(|_| bad(destination))?,
             gateway: Some(gateway.parse().map_err(|_| bad(gateway))?),
@@ -362,10 +361,10 @@ Examples:
   baton live stat --control /run/baton/control.sock --json | jq .applications
   baton live stat --glossary | less
 
-Columns as in `ss -ti`: cwnd in segments, rtt and rto in milliseconds, send-q, acked and received in bytes. `limited by` is what keeps a
-connection from sending more at this moment: the application (all it wrote is sent), the peer's window, the congestion window, pacing, or
-coalescing (a partial segment waits for more). With --watch what counts is shown per second. In JSON names end in their unit; sizes without
-one are bytes.")]
+The columns are those of `ss -ti`: cwnd in segments, rtt and rto in milliseconds, send-q, acked and received in bytes. `limited by` is \
+what keeps a connection from sending more at this moment: the application (all that it wrote has been sent), the peer's window, the \
+congestion window, pacing, or coalescing (a partial segment waits for more data). With --watch, counters are shown per second. In JSON, \
+names end in their unit; sizes without a unit are bytes.")]
 pub struct StatArgs {
     /// Where the process answers [default: the socket of `baton live serve` in this network namespace or, if it does not exist, that of
     /// `baton live adapter`]
@@ -406,9 +405,9 @@ pub struct StatArgs {
 Example:
   baton live capture 10.9.0.1:443 -w trouble.pcapng --seconds 10
 
-Only root and the user of the adapter may. The file is in the format pcapng; the comment of each packet says which way it took. Beside a
-kernel the frames are in it that the kernel receives and sends at the interface, too. Frames that the command does not take in time are
-counted, and the adapter does not wait for it.")]
+Only root and the user of the adapter may capture. The file has the format pcapng; the comment of each packet says which path the packet \
+took. Beside a kernel, the file also contains the frames that the kernel receives and sends on the interface. Frames that the command does \
+not read in time are lost and counted, because the adapter does not wait for it.")]
 pub struct CaptureArgs {
     /// Segments with this address, port or both at one end: 10.9.0.1, :443, 10.9.0.1:443 or [fd00::1]:443; or all frames of the adapter's
     /// interface [default: all frames]
@@ -462,8 +461,8 @@ impl FromStr for CaptureTarget {
 Example:
   baton live history 10.9.0.1:443
 
-Users other than root see the connections of their own programs. The broker keeps what it knows of a connection that is out of the kernel,
-and of the last 16,384 others, until it ends.")]
+Users other than root see only the connections of their own programs. The broker keeps the history of each connection that is out of the \
+kernel, and of the last 16,384 others, until the broker ends.")]
 pub struct HistoryArgs {
     /// Connections with this address, port or both at one end: 10.9.0.1, :443, 10.9.0.1:443 or [fd00::1]:443 [default: all]
     #[arg(value_name = "ADDR:PORT")]
@@ -489,8 +488,8 @@ pub struct HistoryArgs {
 Example:
   baton live ss --state established --port 443
 
-Users other than root see on the adapter the connections of their own programs only, and in the kernel what ss(8) shows them. Times are
-milliseconds, sizes bytes, cwnd and ssthresh segments.")]
+Users other than root see on the adapter only the connections of their own programs, and in the kernel what ss(8) shows them. Times are in \
+milliseconds, sizes in bytes, cwnd and ssthresh in segments.")]
 pub struct SsArgs {
     /// Where the adapter answers [default: /run/baton/control.sock; in a network namespace N other than that of process 1,
     /// /run/baton-N/control.sock]
@@ -536,9 +535,9 @@ fn parse_address(text: &str) -> Result<Cidr, String> {
         let most = match address {
             Some(Ok(IpAddr::V4(_))) => 32,
             Some(Ok(IpAddr::V6(_))) => 128,
-            _ => return "expected an address with a length, as in 10.9.0.2/24".to_owned(),
+            _ => return "expected an address with a prefix length, as in 10.9.0.2/24".to_owned(),
         };
-        format!("expected a length of 0 to {most} behind the address")
+        format!("expected a prefix length of 0 to {most} after the address")
     })
 }
 
@@ -569,8 +568,8 @@ mod tests {
         assert!(parse_address("10.9.0.2/24").is_ok());
         assert!(parse_address("fd00::1/64").is_ok());
         for (text, expected) in [
-            ("10.9.0.2/33", "a length of 0 to 32"),
-            ("fd00::1/x", "a length of 0 to 128"),
+            ("10.9.0.2/33", "a prefix length of 0 to 32"),
+            ("fd00::1/x", "a prefix length of 0 to 128"),
             ("10.9.0.2", "as in 10.9.0.2/24"),
             ("10.9.0/24", "as in 10.9.0.2/24"),
         ] {

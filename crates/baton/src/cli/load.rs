@@ -13,10 +13,10 @@ Examples:
   baton load experiments/handoff-table1.toml --goal p99=20ms --figure load.svg --size \"84mm x 80mm\"
   baton load W-1024-P-N-FCFS-400 --points 5000/s,10000/s,15000/s --json load.json
 
-What each configuration serves in a closed loop, where its clients ask as soon as they can, is its capacity. Then it is run in open
-loops, with connections that come as a Poisson process (or as --arrivals says) at shares of that. Response times count from when a
-request was due. The knee is the load at which load divided by mean response time is largest (Kleinrock's power). Each run measures
-100,000 responses, unless a length is given, after a fifth as many.")]
+The capacity of a configuration is the request rate that it serves in a closed loop, in which clients send their next request as soon as \
+they can. The configuration is then run in open loops at shares of its capacity, with connections that arrive as a Poisson process (or as \
+--arrivals says). Response times count from when a request was due. The knee is the load at which load divided by mean response time is \
+largest (Kleinrock's power). Unless a length is given, each run measures 100,000 responses, after a warm-up of a fifth as many.")]
 pub struct LoadArgs {
     /// Experiment files (TOML) or shorthands
     #[arg(required = true, value_name = "EXPERIMENT", value_hint = ValueHint::FilePath)]

@@ -15,7 +15,7 @@ pub fn explain(error: Error) -> Error {
         let number: &ParseIntError = source.downcast_ref()?;
         Some(match number.kind() {
             IntErrorKind::Zero => "expected a whole number of at least 1",
-            IntErrorKind::PosOverflow => "it is too large",
+            IntErrorKind::PosOverflow => "the number is too large",
             _ => "expected a whole number of at least 0",
         })
     });
@@ -60,7 +60,10 @@ mod tests {
                 "expected a whole number of at least 0",
             ),
             ("baton run x --seconds long", "expected a number"),
-            ("baton demo --seed 99999999999999999999", "it is too large"),
+            (
+                "baton demo --seed 99999999999999999999",
+                "the number is too large",
+            ),
         ] {
             let message = refused(line);
             assert!(message.contains(expected), "{line}: {message}");

@@ -26,8 +26,9 @@ A study is an experiment file with a table [sweep], whose keys have lists of val
   clients.connections = { from = 16, to = 4096, factor = 4 }
   seeds = 5
 
-The result of each run is kept in the folder when it ends. Started again, or on several machines that share the folder, it goes on with
-what is missing. The tables are in results/study.csv and, where the program has the feature `parquet`, in results/study.parquet.")]
+The result of each run is stored in the folder when the run ends. Started again, or on several machines that share the folder, the command \
+does only the runs that are missing. The tables are in results/study.csv and, if the program has the feature `parquet`, in \
+results/study.parquet.")]
 pub struct SweepArgs {
     /// What to do with results instead of computing them
     #[command(subcommand)]
@@ -108,9 +109,9 @@ Examples:
   baton compare before after
   baton compare results/mips results/mips-with-cache --json difference.json
 
-Runs of the same variant, seed and values of swept keys are compared with each other. A metric differs if the mean of these differences
-would be so large by chance once in twenty comparisons at most (Student's test of pairs, corrected for the number of metrics by Holm's
-method); where there is one pair only, if it is not equal. The exit code is 0 if none differs and 1 if any does.")]
+Runs with the same variant, seed and values of swept keys are compared with each other. A metric differs if a mean difference as large \
+would occur by chance at most once in twenty comparisons (Student's t-test of pairs, corrected for the number of metrics by Holm's \
+method); with a single pair, if its two values are not equal. The exit code is 0 if no metric differs and 1 if one does.")]
 pub struct CompareArgs {
     /// A folder of `baton sweep` with one study, or FOLDER/STUDY
     #[arg(value_name = "A", value_hint = ValueHint::AnyPath)]

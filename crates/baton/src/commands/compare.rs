@@ -19,7 +19,7 @@ pub fn execute(arguments: &CompareArgs) -> Result<(), Failure> {
     let [one, other] = [&arguments.one, &arguments.other].map(|path| path.display().to_string());
     if comparison.pairs == 0 {
         return Err(Failure::BadInput(format!(
-            "{one} and {other}: have no runs in common; expected some of the same variant, seed and values of swept keys"
+            "{one} and {other}: have no runs in common; expected runs with the same variant, seed and values of swept keys"
         )));
     }
     let text = describe(&comparison, &one, &other);
@@ -80,12 +80,12 @@ fn describe(comparison: &Comparison, one: &str, other: &str) -> String {
         .count();
     let (of_one, of_other) = comparison.unpaired;
     text += &format!(
-        "{} pairs of runs, {equal} metrics without a difference that is more than chance\n",
+        "{} pairs of runs; {equal} metrics without a significant difference\n",
         grouped(comparison.pairs as u64),
     );
     if of_one + of_other > 0 {
         text += &format!(
-            "not compared: {of_one} runs of {one} and {of_other} of {other} without a counterpart\n"
+            "not compared, without a counterpart: {of_one} runs of {one} and {of_other} of {other}\n"
         );
     }
     text

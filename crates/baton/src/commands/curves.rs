@@ -169,7 +169,7 @@ fn table(caches: u8, curves: &[&Curve]) -> String {
     let title = match caches {
         1 => "Share of content bytes that one cache keeps off the bus:".to_owned(),
         _ => format!(
-            "The same with {caches} caches of that size each, connections dealt out in turn:"
+            "The same with {caches} caches of that size each, with connections assigned in turn:"
         ),
     };
     let mut columns = vec![Column::numbers("cache")];

@@ -9,8 +9,9 @@ use crate::tables;
 use baton_report as report;
 use baton_sim::results::{Results, Sample};
 
-const INTRODUCTION: &str = "A web server of 2006, 2048 clients that replay a generated log, and a NIC of 400 MIPS that can take over connections.";
-const NEXT: &str = "Next: baton run W-1024-P-N-FCFS-400, or the same on a log of yours: --log FILE";
+const INTRODUCTION: &str = "A web server of 2006 with 2048 clients that replay a generated log, and a NIC of 400 MIPS that can take over connections.";
+const NEXT: &str =
+    "Next: baton run W-1024-P-N-FCFS-400, or the same with a log of yours: add --log FILE";
 
 /// Runs the command.
 ///
@@ -22,7 +23,7 @@ pub fn execute(arguments: &DemoArgs, interrupt: &Interrupt) -> Result<(), Failur
     let groups: Vec<&[Results]> = results.chunks(1).collect();
     let [none, in_order, host_first, too_many, load_control] = results.as_slice() else {
         return Err(Failure::Failed(
-            "the demo gave not one result for each of its runs".to_owned(),
+            "the number of results is not the number of runs in the demo".to_owned(),
         ));
     };
     let story = [
@@ -55,7 +56,7 @@ fn jobs(seed: u64) -> Result<Vec<Job>, Failure> {
 
 fn without(none: &Results) -> String {
     format!(
-        "- Without handoff the server answers {}. Its processor is {}; {} of its cycles go into the network stack.",
+        "- Without handoff the server serves {}. Its processor is {}; {} of its cycles are spent in the network stack.",
         rate(none),
         busy(none.host.idle_percent),
         report::percent(none.host.network_stack_percent),
@@ -66,7 +67,7 @@ fn with_nic_in_order(none: &Results, in_order: &Results) -> String {
     let mut text = format!("- Handing off 1024 connections {}.", change(none, in_order));
     if in_order.nic.idle_percent < 10.0 {
         text.push_str(&format!(
-            " The NIC is the bottleneck: its processor is {}, and packets of connections that stayed on the host wait {} us on it (median, received ones), where it was {} us before; meanwhile the host is {}.",
+            " The NIC is the bottleneck: its processor is {}, and received packets of connections that stayed on the host wait {} us on it (median), compared with {} us without handoff; meanwhile the host is {}.",
             busy(in_order.nic.idle_percent),
             tables::number(in_order.nic.receive_delay_us.p50),
             tables::number(none.nic.receive_delay_us.p50),
@@ -79,7 +80,7 @@ fn with_nic_in_order(none: &Results, in_order: &Results) -> String {
 
 fn with_host_first(none: &Results, in_order: &Results, host_first: &Results) -> String {
     format!(
-        "- Serving host packets first on the NIC takes their wait from {} to {} us and {}.",
+        "- Serving host packets first on the NIC changes their wait from {} to {} us and {}.",
         tables::number(in_order.nic.receive_delay_us.p50),
         tables::number(host_first.nic.receive_delay_us.p50),
         change(none, host_first),
@@ -88,8 +89,8 @@ fn with_host_first(none: &Results, in_order: &Results, host_first: &Results) -> 
 
 fn with_too_many(none: &Results, too_many: &Results) -> String {
     format!(
-        "- Room for all connections is no gift: allowed 4096, the NIC gets {} of all packets to process and is {}, the host is {}, \
-         and that {}.{}",
+        "- More connections on the NIC need not be better: if it may hold 4096, the NIC processes {} of all packets and is {}, the host \
+         is {}, and that {}.{}",
         report::percent(too_many.handoff.offloaded_packets_percent),
         busy(too_many.nic.idle_percent),
         busy(too_many.host.idle_percent),
@@ -100,7 +101,7 @@ fn with_too_many(none: &Results, too_many: &Results) -> String {
 
 fn with_load_control(none: &Results, load_control: &Results) -> String {
     format!(
-        "- With load control the NIC allows itself {} connections on average; that {}.{}",
+        "- With load control the NIC limits itself to {} connections on average; that {}.{}",
         report::significant(load_control.nic.connections_mean),
         change(none, load_control),
         losses(load_control),
@@ -114,11 +115,11 @@ fn losses(result: &Results) -> String {
         return String::new();
     }
     let clients = f64::from(result.experiment.clients.connections);
-    let mut text = format!(" It dropped {} frames", report::grouped(drops));
+    let mut text = format!(" The NIC dropped {} frames", report::grouped(drops));
     let open = open_connections(result);
     if open < 0.9 * clients {
         text.push_str(&format!(
-            "; on average {} of {} clients had a connection, the others waited to try again",
+            "; on average {} of {} clients had a connection, while the others waited to try again",
             report::significant(open),
             report::grouped(clients as u64),
         ));
@@ -154,9 +155,9 @@ fn change(from: &Results, to: &Results) -> String {
 
 fn change_in_words(percent: f64) -> String {
     match percent {
-        p if p >= 1.0 => format!("takes the request rate {p:.0} % above no handoff, to"),
-        p if p <= -1.0 => format!("takes the request rate {:.0} % below no handoff, to", -p),
-        _ => "leaves the request rate as without handoff, at".to_owned(),
+        p if p >= 1.0 => format!("raises the request rate by {p:.0} % over no handoff, to"),
+        p if p <= -1.0 => format!("lowers the request rate by {:.0} % from no handoff, to", -p),
+        _ => "leaves the request rate about the same as without handoff, at".to_owned(),
     }
 }
 
@@ -177,15 +178,15 @@ mod tests {
     fn words_follow_the_numbers() {
         assert_eq!(
             change_in_words(15.8),
-            "takes the request rate 16 % above no handoff, to"
+            "raises the request rate by 16 % over no handoff, to"
         );
         assert_eq!(
             change_in_words(-30.0),
-            "takes the request rate 30 % below no handoff, to"
+            "lowers the request rate by 30 % from no handoff, to"
         );
         assert_eq!(
             change_in_words(0.3),
-            "leaves the request rate as without handoff, at"
+            "leaves the request rate about the same as without handoff, at"
         );
         assert_eq!(busy(0.0), "always busy");
         assert_eq!(busy(62.0), "idle 62 % of the time");

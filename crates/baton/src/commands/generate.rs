@@ -53,11 +53,11 @@ fn fitted(
     let requests = match arguments.requests {
         Some(requests) => requests,
         None => u32::try_from(original.requests.len())
-            .map_err(|_| bad("has 2^32 requests or more".to_owned()))?,
+            .map_err(|_| bad("has 2^32 requests or more; expected fewer".to_owned()))?,
     };
     let impossible = |error| {
         Failure::Failed(format!(
-            "the fit to {} makes no sense: {error}",
+            "the generator fitted to {} is not valid: {error}",
             model.display()
         ))
     };
@@ -79,7 +79,7 @@ fn of_preset(arguments: &GenerateArgs, name: &str) -> Result<(Log, String), Fail
         ))
     })?;
     let requests = arguments.requests.unwrap_or_else(|| preset.requests());
-    let impossible = |error| Failure::Failed(format!("the preset {name} makes no sense: {error}"));
+    let impossible = |error| Failure::Failed(format!("the preset {name} is not valid: {error}"));
     let log = preset
         .spec()
         .generate(arguments.seed.get(), requests)

@@ -57,7 +57,7 @@ fn unknown(prefix: &str) -> Failure {
     let meant = same_name().or_else(|| suggest::name(prefix, paths()));
     let meant = meant.map_or(String::new(), |meant| format!(" did you mean `{meant}`?"));
     Failure::BadInput(format!(
-        "keys {prefix}: no key begins so;{meant} `baton keys` lists all"
+        "keys {prefix}: no key begins with this;{meant} `baton keys` lists all keys"
     ))
 }
 
@@ -74,7 +74,7 @@ fn text(described: &Described<'_>) -> String {
         let hanging = if line.starts_with("- ") { 2 } else { 0 };
         let lines = wrapped(line, width() - INDENT, hanging);
         for line in lines.lines() {
-            writeln!(text, "{:INDENT$}{line}", "").expect("a string takes everything");
+            writeln!(text, "{:INDENT$}{line}", "").expect("writing to a string does not fail");
         }
     };
     say(&key.meaning);

@@ -12,13 +12,17 @@ use clap_complete::env::Shells;
 /// Fails if stdout cannot be written.
 pub fn completions(shell: clap_complete::Shell) -> Result<(), Failure> {
     let shells = Shells::builtins();
-    let completer = shells
-        .completer(&shell.to_string())
-        .ok_or_else(|| Failure::Failed(format!("completions {shell}: there are none")))?;
+    let completer = shells.completer(&shell.to_string()).ok_or_else(|| {
+        Failure::Failed(format!(
+            "completions {shell}: there are none for this shell"
+        ))
+    })?;
     let mut script = Vec::new();
     completer
         .write_registration("COMPLETE", "baton", "baton", "baton", &mut script)
-        .map_err(|error| Failure::Failed(format!("cannot make the script: {error}")))?;
+        .map_err(|error| {
+            Failure::Failed(format!("cannot generate the completion script: {error}"))
+        })?;
     print(&String::from_utf8_lossy(&script))
 }
 
@@ -36,7 +40,7 @@ pub fn man(names: &[String]) -> Result<(), Failure> {
     let mut page = Vec::new();
     clap_mangen::Man::new(command)
         .render(&mut page)
-        .map_err(|error| Failure::Failed(format!("cannot make the manual page: {error}")))?;
+        .map_err(|error| Failure::Failed(format!("cannot generate the manual page: {error}")))?;
     print(&String::from_utf8_lossy(&page))
 }
 
@@ -48,7 +52,7 @@ fn within(command: &clap::Command, name: &str) -> Result<clap::Command, Failure>
             .map(clap::Command::get_name)
             .collect();
         let expected = match known.is_empty() {
-            true => format!("{} has none", command.get_name()),
+            true => format!("{} has no subcommands", command.get_name()),
             false => format!("expected one of {}", known.join(", ")),
         };
         Failure::BadInput(format!("man {name}: no such command; {expected}"))

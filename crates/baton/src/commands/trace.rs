@@ -102,7 +102,7 @@ fn facts(analysis: &Analysis) -> Vec<(String, String)> {
         match totals.forwarded {
             0 => clients,
             forwarded => format!(
-                "{clients}, those of {} requests by X-Forwarded-For",
+                "{clients}; for {} requests, the client is taken from X-Forwarded-For",
                 report::grouped(forwarded)
             ),
         },
@@ -130,7 +130,7 @@ fn facts(analysis: &Analysis) -> Vec<(String, String)> {
             fact(
                 "bytes of 304, 204 and 1xx",
                 format!(
-                    "{}, not counted: these have no body",
+                    "{}, not counted, as these responses have no body",
                     report::grouped(totals.bodiless_bytes)
                 ),
             );
@@ -147,7 +147,7 @@ fn facts(analysis: &Analysis) -> Vec<(String, String)> {
     if totals.resorted {
         fact(
             "order",
-            "lines were not in order of time; sorted".to_owned(),
+            "lines were not in chronological order and were sorted".to_owned(),
         );
     }
     let statuses = analysis.statuses.iter().map(|s| match s.status {
@@ -289,7 +289,7 @@ fn lru_locality(locality: &Locality) -> String {
 
 fn connections(connections: &Connections) -> String {
     let title = format!(
-        "Connections, if requests of a client share one unless they are more than {} s apart:\n",
+        "Connections, if requests of one client that are at most {} s apart share a connection:\n",
         connections.rule.persistent_s
     );
     title + &distribution("per connection", &[("requests", &connections.requests)])

@@ -50,7 +50,7 @@ impl PendingFigure {
         }
         let format = Format::of_path(path).ok_or_else(|| {
             Failure::BadInput(format!(
-                "--figure {}: no kind of picture; expected a name that ends in .svg, .pdf or .png",
+                "--figure {}: unknown format; expected a name that ends in .svg, .pdf or .png",
                 path.display()
             ))
         })?;

@@ -37,7 +37,10 @@ impl Part {
     /// # Errors
     /// Fails if the target cannot be replaced; the file is then removed.
     pub fn persist(mut self, target: &Path) -> Result<File, PersistError> {
-        let file = self.file.take().expect("it is put in place once");
+        let file = self
+            .file
+            .take()
+            .expect("the file is put in place only once");
         file.persist(target)
     }
 }

@@ -183,7 +183,7 @@ mod tests {
         /// For jobs that are all alike and advance evenly, the estimate is exact to the second, whatever precedes the first progress
         /// report.
         #[test]
-        fn even_jobs_are_told_exactly(count in 1usize..20, threads in 1usize..5, start in 0.0..5.0f64, each in 1.0..50.0f64, at in 0.1..0.9f64) {
+        fn jobs_of_equal_length_are_estimated_exactly(count in 1usize..20, threads in 1usize..5, start in 0.0..5.0f64, each in 1.0..50.0f64, at in 0.1..0.9f64) {
             let mut jobs = Estimate::new(count, threads);
             let running = threads.min(count);
             for job in 0..running {

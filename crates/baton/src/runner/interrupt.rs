@@ -86,7 +86,9 @@ impl Interrupt {
                 Ok(result) => return Ok(result),
                 Err(RecvTimeoutError::Timeout) => self.check()?,
                 Err(RecvTimeoutError::Disconnected) => {
-                    let panic = worker.join().expect_err("it would have sent its result");
+                    let panic = worker
+                        .join()
+                        .expect_err("a worker that did not panic has sent its result");
                     panic::resume_unwind(panic);
                 }
             }

@@ -10,7 +10,7 @@ pub(super) fn facts(result: &Results) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     if let Some(open) = &clients.open_loop {
         let offered = format!(
-            "{} requests/s, of which {} served; {} under way at the end, {} lost",
+            "{} requests/s, of which {} were served; {} were in progress at the end, {} were lost",
             report::significant(open.offered_rate),
             report::significant(clients.request_rate),
             report::grouped(open.unanswered),
@@ -18,7 +18,7 @@ pub(super) fn facts(result: &Results) -> Vec<(&'static str, String)> {
         );
         facts.push(("offered", offered));
         facts.push(("response time since due, ms", text(&open.response_ms)));
-        facts.push(("of that before it was sent, ms", text(&open.wait_ms)));
+        facts.push(("of which before it was sent, ms", text(&open.wait_ms)));
     }
     facts.push(("response time, ms", text(&clients.response_ms)));
     facts.push(("to its first byte, ms", text(&clients.first_byte_ms)));

@@ -60,7 +60,7 @@ const fn percent(rank: u8, head: &'static str, means: &'static str) -> report::M
     }
 }
 
-const TIME: &str = "ms: response time, since a request was due where it comes by itself";
+const TIME: &str = "ms: response time; in an open loop, since the request was due";
 const DELAY: &str = "send, receive: median time of a host packet on the NIC";
 
 /// Columns from left to right; columns of a higher rank are left out first.

@@ -113,7 +113,7 @@ pub(super) fn facts(result: &Results) -> Vec<(String, String)> {
     if let Some(cache) = &result.file_cache {
         let looked_up = (cache.hits + cache.misses) as f64;
         let text = format!(
-            "{} of pages in memory, {} read",
+            "{} of pages were in memory, {} were read",
             report::percent(100.0 * cache.hits as f64 / looked_up),
             report::grouped(cache.pages_read)
         );

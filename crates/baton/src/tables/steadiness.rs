@@ -58,10 +58,10 @@ fn remedy(why: NotSteady, run: &RunConfig) -> Option<&'static str> {
     Some(match why {
         NotSteady::Saturated => return None,
         NotSteady::ClientsStarting | NotSteady::CachesFilling | NotSteady::StillWarmingUp => {
-            "warm up longer (--warmup), where a run began too early"
+            "where measurement began too early, warm up longer (--warmup)"
         }
         NotSteady::OtherSizes => {
-            "where sizes differ, estimates with \u{b1} are corrected and counts are not; --passes 1 replays the whole log"
+            "where mean sizes differ, estimates with \u{b1} are corrected and counts are not; --passes 1 replays the whole log"
         }
         NotSteady::TooShort | NotSteady::Trend | NotSteady::BatchesDepend => {
             match run.until_ci_percent {
@@ -106,10 +106,13 @@ pub(super) fn sizes(result: &Results) -> String {
 pub(super) fn passes(passes: f64) -> String {
     match passes {
         passes if passes < 1.0 => {
-            format!("{}, the rest was not replayed", report::significant(passes))
+            format!(
+                "{}; the rest of the log was not replayed",
+                report::significant(passes)
+            )
         }
         passes => format!(
-            "{}, from its beginning again after each",
+            "{}; each pass starts again at the beginning",
             report::significant(passes)
         ),
     }

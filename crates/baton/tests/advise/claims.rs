@@ -71,8 +71,8 @@ impl Claims {
         let begin = match (gain, saved) {
             (1, _) => "faster, ",
             (-1, _) => "slower, ",
-            (_, 1) => "as fast, as far as can be told",
-            _ => "no difference that can be told from chance",
+            (_, 1) => "no significant difference in speed (",
+            _ => "no significant difference (",
         };
         if !sentence.starts_with(begin) {
             return Err(format!("{} is no {begin}: {sentence}", way["gain_percent"]).into());
@@ -115,7 +115,7 @@ impl Claims {
         if faster.is_empty() {
             let saved = |way: &Value| number(&way["host_time_saved_percent"]["mean"]);
             assert!(freeing().all(|way| saved(way) <= saved(advised)));
-            return says(headline, "less for it");
+            return says(headline, "less time on each response");
         }
         assert!(faster.iter().all(|way| mean(way) <= mean(advised)));
         says(headline, "faster than no handoff")?;
@@ -141,7 +141,7 @@ impl Claims {
         for load in loads {
             let (before, after) = rest.split_once(" requests/s (").ok_or(sentence)?;
             says(before, &grouped(&load["offered_per_s"]))?;
-            let unserved = before.matches("more than can be served").count();
+            let unserved = before.matches("overload").count();
             let is_none = |way: &str| usize::from(load[way].is_null());
             let expected = is_none("baseline_ms") + is_none("way_ms");
             if unserved != expected {
@@ -171,20 +171,20 @@ impl Claims {
             .map(|point| sign(&point["gain_percent"]) > 0)
             .collect();
         let begin = match (pays.iter().any(|&pays| pays), pays.iter().all(|&pays| pays)) {
-            (false, _) => "at no value that was tried",
+            (false, _) => "it is not faster than no handoff at any value tried",
             (true, true) => "it is faster than no handoff at all",
             (true, false) => "it is faster than no handoff",
         };
         says(sentence, begin)?;
         let first = pays.iter().position(|&pays| pays);
-        if let (Some(first), true) = (first, sentence.contains(" on (")) {
+        if let (Some(first), true) = (first, sentence.contains(" upwards (")) {
             let is_suffix = pays[first..].iter().all(|&pays| pays);
             assert!(is_suffix && first > 0, "{sentence}");
             // The values stand behind the gains in the order of the values.
             let from = sentence
                 .split(" from ")
                 .nth(1)
-                .and_then(|rest| rest.split(" on (").next());
+                .and_then(|rest| rest.split(" upwards (").next());
             says(
                 sentence,
                 &format!(

@@ -279,10 +279,10 @@ fn outputs_that_cannot_be_written_are_refused_before_the_run() {
     run("x.toml", "--json", "none/out.json").refused(&["--json none/out.json:", "no folder none"]);
     run("x.toml", "--json", ".").refused(&["--json .:", "directory"]);
     run("x.toml", "--pcap", "none/out.pcapng").refused(&["--pcap none/out.pcapng:"]);
-    run("x.toml", "--pcap", "-").refused(&["--pcap -:", "only --json goes to stdout"]);
+    run("x.toml", "--pcap", "-").refused(&["--pcap -:", "only --json can write to stdout"]);
     bench
         .baton("generate demo --out -")
-        .refused(&["--out -:", "only --json goes to stdout"]);
+        .refused(&["--out -:", "only --json can write to stdout"]);
     run("two.toml", "--pcap", "out.pcapng")
         .refused(&["--pcap: two.toml has 2 variants", "--variant"]);
     let same = [
@@ -325,7 +325,7 @@ fn timelines_that_cannot_be_are_refused_and_nothing_is_left() {
     let run = |line: &str| bench.baton(&format!("run {line}"));
     let long = "x.toml --packets 100000000000 --timeline";
     run(&format!("{long} none/out")).refused(&["--timeline none/out:", "no folder none"]);
-    run(&format!("{long} x.toml")).refused(&["--timeline x.toml:", "overwrite what is read"]);
+    run(&format!("{long} x.toml")).refused(&["--timeline x.toml:", "overwrite an input file"]);
     run(&format!("{long} out --seeds 2")).refused(&["--timeline: there are several seeds"]);
     run("two.toml --timeline out").refused(&["--timeline: two.toml has 2 variants", "--variant"]);
     run(&format!("{long} out --pcap ./out")).refused(&["--pcap and --timeline name the same file"]);

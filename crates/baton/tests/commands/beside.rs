@@ -62,11 +62,11 @@ fn what_belongs_nowhere_is_refused_with_its_place() {
         ),
         (
             published("values = { request_rate_per_s = \"+5 %\" }"),
-            &["x.toml:23:", "expected `against` to say from what"],
+            &["x.toml:23:", "expected `against`, which says from what"],
         ),
         (
             published(&format!("against = {{ name = \"many\" }}\n{values}")),
-            &["x.toml:24:", "is a value of its own", "\"+12 %\""],
+            &["x.toml:24:", "is an absolute value", "\"+12 %\""],
         ),
         (
             published(&format!("{values}\ntolerance = \"x 0.5\"")),
@@ -74,7 +74,7 @@ fn what_belongs_nowhere_is_refused_with_its_place() {
         ),
         (
             published(values).replace(", nic.mips = 800", ""),
-            &["x.toml:23:", "`at` holds at 2 points", "swept: nic.mips"],
+            &["x.toml:23:", "`at` matches 2 points", "swept: nic.mips"],
         ),
         (
             published(values).replace(
@@ -85,7 +85,7 @@ fn what_belongs_nowhere_is_refused_with_its_place() {
         ),
         (
             published(values).replace("few", "fewer"),
-            &["x.toml:23:", "`at` holds at 0 points"],
+            &["x.toml:23:", "`at` matches 0 points"],
         ),
         (
             published("against = { nic.mips = 400 }\nvalues = { packets = \"+5\" }"),
@@ -215,7 +215,7 @@ fn what_the_user_measured_is_compared_in_the_same_way() {
             Some("metric,number\n"),
             &["has the columns metric, number"],
         ),
-        ("x.csv", Some("metric,value\n"), &["has no line"]),
+        ("x.csv", Some("metric,value\n"), &["has no rows"]),
         (
             "x.csv",
             Some("metric,value,variant,nic.mips\nresponses,7,few,800\nresponse,7,few,800\n"),
@@ -224,7 +224,7 @@ fn what_the_user_measured_is_compared_in_the_same_way() {
         (
             "x.csv",
             Some("metric,value,variant\nresponses,7,few\n"),
-            &["x.csv:2:1", "`at` holds at 2 points"],
+            &["x.csv:2:1", "`at` matches 2 points"],
         ),
     ] {
         let bench = Workbench::new();
@@ -303,7 +303,7 @@ fn constants_are_fitted_to_what_is_given_and_to_nothing_else() {
         ("", &["x.toml has no table [fit]"][..]),
         (
             fit,
-            &["x.toml: nothing to fit to", "numbers that are given"],
+            &["x.toml: nothing to fit to", "numbers with the status given"],
         ),
         (
             "[fit]\nhost.clock_mzh = { from = 1, to = 2, start = 1 }\n",
@@ -311,11 +311,11 @@ fn constants_are_fitted_to_what_is_given_and_to_nothing_else() {
         ),
         (
             "[fit]\nhost.clock_mhz = { from = 1, to = 2 }\n",
-            &["expected what it may be and where to begin"],
+            &["expected bounds and a start"],
         ),
         (
             "[fit]\nhost.clock_mhz = { from = 1, to = 2, start = 3 }\n",
-            &["do not lie from 1 to 2"],
+            &["is not between 1 and 2"],
         ),
         (
             "[fit]\ntargets = \"predicted\"\n",
@@ -368,7 +368,7 @@ fn steps_have_names_and_logs_stand_beside_variants() {
                 "compared = \"request_rate_per_s\"",
                 "compared = \"packets\"",
             ),
-            &["packets is none of `metrics`"],
+            &["packets is not in `metrics`"],
         ),
         (
             more.replace("parts =", "x = \"name\"\nparts ="),

@@ -99,7 +99,7 @@ fn keys_are_told_with_meaning_range_default_and_source() {
     assert_eq!(block["needs"][0], "nic.firmware.cache.kib above 0");
     bench
         .baton("keys hard_limit")
-        .refused(&["no key begins so", "nic.firmware.hard_limit"]);
+        .refused(&["no key begins with this", "nic.firmware.hard_limit"]);
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn what_has_no_effect_is_said() {
     };
     let cache = ["--set", "nic.firmware.cache.kib=4096"];
     let said = run(&cache);
-    let expected = "warning: --set nic.firmware.cache.kib=4096: nic.firmware.cache.kib has no effect, for that needs \
+    let expected = "warning: --set nic.firmware.cache.kib=4096: nic.firmware.cache.kib has no effect, because it needs \
                     host.kernel.nic_cache.enabled = true";
     assert!(said.contains(expected), "{said}");
     let enabled = ["--set", "host.kernel.nic_cache.enabled=true"];

@@ -33,7 +33,7 @@ fn response_times_grow_with_the_load_until_it_is_too_much() {
         "large: capacity",
         "small: capacity",
         "knee: ",
-        "* 150 %: offered more than it can serve",
+        "* 150 %: more requests were offered than it can serve",
     ]);
     for curve in curves(&bench) {
         let capacity = number(&curve["capacity"]["mean"]);
@@ -60,7 +60,7 @@ fn a_goal_is_met_up_to_some_load() {
     bench
         .baton(line)
         .ok()
-        .says(&["p99 of at most 4 ms: up to "]);
+        .says(&["p99 of at most 4 ms: met up to "]);
     let curve = &curves(&bench)[0];
     let rate = number(&curve["goal"]["rate"]);
     assert!(number(&curve["goal"]["least"]) <= rate && rate <= number(&curve["goal"]["most"]));
@@ -83,7 +83,7 @@ fn what_is_no_load_is_refused() {
         bench.baton(&format!("load x.toml {flags}")).refused(parts);
     };
     refused("--points 5000/m", &["--points", "80%", "5000/s"]);
-    refused("--from 80 --to 20", &["--from 80%", "below that of --to"]);
+    refused("--from 80 --to 20", &["--from 80%", "smaller than --to"]);
     refused("--capacity 80%", &["--capacity 80%", "20000/s"]);
     refused("--goal p98=1ms", &["--goal", "p99=20ms"]);
     refused("--rate 5/s", &["--rate", "--points"]);

@@ -122,10 +122,10 @@ fn every_command_that_takes_a_log_takes_its_format() {
     );
     bench
         .run_short("y.toml", &[])
-        .refused(&["y.toml:", "\"comon\" is no format; expected one of"]);
+        .refused(&["y.toml:", "\"comon\" is not a format; expected one of"]);
     bench
         .baton("trace x.log --format comon")
-        .refused(&["--format", "\"comon\" is no format"]);
+        .refused(&["--format", "\"comon\" is not a format"]);
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn doubtful_logs_are_told_with_what_is_made_of_them() {
         format!("{line} \"-\" \"agent\" \"203.0.113.{}, 10.0.0.2\"", i % 200)
     });
     let traced = bench.baton("trace forwarded.log").ok();
-    traced.says(&["200, those of 600 requests by X-Forwarded-For"]);
+    traced.says(&["200; for 600 requests, the client is taken from X-Forwarded-For"]);
     assert!(!traced.stdout.contains("WARNING"));
 }
 
@@ -236,14 +236,14 @@ fn what_is_no_log_is_named_and_never_printed() {
     file("x.esc", b"\x1b[31mred\n");
     bench
         .baton("trace x.zip")
-        .refused(&["x.zip: is a zip archive, which is not read; unpack it first"]);
+        .refused(&["x.zip: is a zip archive, which cannot be read; unpack it first"]);
     bench
         .baton("trace x.bin")
         .refused(&["x.bin: is a binary file"]);
     bench.baton("trace x.esc").refused(&[r"\u{1b}[31mred"]);
     bench
         .baton("trace lifetimes demo.log")
-        .refused(&["demo.log: is no packet capture; expected pcap, pcapng or ERF"]);
+        .refused(&["demo.log: is not a packet capture; expected pcap, pcapng or ERF"]);
 }
 
 #[test]

@@ -223,7 +223,7 @@ fn interfaces_and_profiles_are_told_apart() {
     );
     refused(
         "bench nic nic-3com --csv out.csv",
-        &["--csv is for interfaces", "nic-3com is simulated"],
+        &["--csv works only with interfaces", "nic-3com is simulated"],
     );
     refused(
         "bench nic lo --partner lo --rate 1000 --test tcp-send",

@@ -45,7 +45,7 @@ fn a_page_takes_no_table_s_place() {
     let table = bench.read("results/x.csv");
     bench
         .baton("report results --out results/x.csv")
-        .refused(&["--out results/x.csv", "no page"]);
+        .refused(&["--out results/x.csv", "not a report"]);
     assert_eq!(bench.read("results/x.csv"), table);
     // A page may be made again.
     bench.baton("report results --out results/x.html").ok();
@@ -62,7 +62,7 @@ fn loads_are_no_contest() {
     bench.baton("report load.json --out page.html").ok();
     let html = bench.read("page.html");
     assert!(html.contains("requests/s were offered"));
-    for words in ["serves most", "against the first"] {
+    for words in ["serves most", "compared with the first"] {
         assert!(!html.contains(words), "{words}");
     }
 }
@@ -97,7 +97,7 @@ fn a_study_becomes_a_page() {
     );
     for words in [
         "plain, nic.firmware.hard_limit = 1024, nic.mips = 200: ",
-        " against the first",
+        " compared with the first",
         "serves most:",
         "Of 4 configurations,",
         "&lt;/script&gt;&lt;b id=x&gt;",
@@ -183,7 +183,7 @@ fn what_has_no_results_is_refused_and_leaves_nothing() {
         (
             "report other.json --out page.html",
             &[
-                "other.json: has no results of this version",
+                "other.json: has no results that this version can read",
                 "baton run --json",
             ],
         ),
@@ -197,7 +197,7 @@ fn what_has_no_results_is_refused_and_leaves_nothing() {
         ),
         (
             "report other.json --out other.json",
-            &["would overwrite what is read"],
+            &["would overwrite an input file"],
         ),
         (
             "report . --out page.html",

@@ -322,7 +322,7 @@ fn a_trace_counts_what_it_skips_and_shows_the_first() {
         "lines skipped because",
         "too few fields",
         "nonsense",
-        "no time, or an unreadable one",
+        "no time, or an invalid one",
         "connections",
     ]);
     let analysis = json(&bench, "out.json");

@@ -108,7 +108,7 @@ fn what_is_no_study_is_refused_with_its_place() {
         ),
         (
             "[sweep]\nnic.mips = [1]\n[[sweep.zip]]\nnic.mips = [1]\nhost.clock_mhz = [1]\n",
-            &["x.toml:14:", "nic.mips is swept already, x.toml:12:"],
+            &["x.toml:14:", "nic.mips is already swept, x.toml:12:"],
         ),
         (
             "[sweep]\nnic.mips = [1, 2]\n[[sweep.except]]\nnic.mips = { over = 1 }\n",
@@ -139,7 +139,7 @@ fn what_is_no_study_is_refused_with_its_place() {
         .refused(&["x.toml:11:", "`baton sweep x.toml --out DIR`"]);
     bench
         .baton("sweep x.toml --out results --set nic.mips=5")
-        .refused(&["--set nic.mips=5", "is swept, x.toml:12:"]);
+        .refused(&["--set nic.mips=5", "is already swept, x.toml:12:"]);
     bench
         .baton("sweep x.toml --out results --shard 3/2")
         .refused(&["--shard", "K from 1 to N"]);
@@ -297,7 +297,7 @@ fn parts_come_together() {
     bench
         .baton("sweep x.toml --out a --shard 1/2")
         .ok()
-        .says(&["10 of 20 runs done", "once all are done"]);
+        .says(&["10 of 20 runs done", "when all runs are done"]);
     bench.baton("sweep x.toml --out b --shard 2/2").ok();
     bench
         .baton("sweep merge a b --out c")
@@ -312,7 +312,7 @@ fn parts_come_together() {
     bench
         .baton("sweep merge c --out results")
         .ok()
-        .says(&["0 runs are new, 20 were there"]);
+        .says(&["0 runs are new, 20 were already there"]);
 }
 
 #[test]
@@ -343,10 +343,10 @@ fn what_differs_is_told_from_what_does_not() {
     study(&bench, "x.toml", sweep);
     bench.baton("sweep x.toml --out a").ok();
     bench.baton("sweep x.toml --out b").ok();
-    bench
-        .baton("compare a b")
-        .ok()
-        .says(&["6 pairs of runs", "metrics without a difference"]);
+    bench.baton("compare a b").ok().says(&[
+        "6 pairs of runs",
+        "metrics without a significant difference",
+    ]);
     bench
         .baton("sweep x.toml --out c --set host.clock_mhz=100")
         .ok();
@@ -377,7 +377,7 @@ fn what_differs_is_told_from_what_does_not() {
         .refused(&["has several studies: x, y", "FOLDER/STUDY"]);
     bench
         .baton("compare a b/z")
-        .refused(&["no such study, but x, y"]);
+        .refused(&["no such study; there are x, y"]);
     bench.baton("compare a b/y").refused(&["no runs in common"]);
     bench
         .baton("compare nosuch a")

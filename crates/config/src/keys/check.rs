@@ -85,7 +85,7 @@ pub fn of_another_kind(tree: &Node) -> Option<Mismatch> {
                     Wrong::UnknownKey { key, known }
                 }
                 kinds => Wrong::Other(format!(
-                    "is a key of {tag} = {}; found {tag} = {kind:?}",
+                    "is allowed only with {tag} = {}; found {tag} = {kind:?}",
                     quoted(kinds)
                 )),
             };

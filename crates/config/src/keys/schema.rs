@@ -147,12 +147,12 @@ impl Reader {
             return self.add(schema, place, Allowed::OneOf(names));
         }
         if let Some(names) = named(|variant| tag(variant).map(|(_, name)| name)) {
-            let (tag_name, _) = tag(&variants[0]).expect("all have one");
+            let (tag_name, _) = tag(&variants[0]).expect("each variant has a tag");
             let mut of_tag = place.key(tag_name, &variants[0]);
             of_tag.meaning.clone_from(&place.meaning);
             self.add(schema, &of_tag, Allowed::OneOf(names));
             for variant in variants {
-                let (tag_name, name) = tag(variant).expect("all have one");
+                let (tag_name, name) = tag(variant).expect("each variant has a tag");
                 let inside = place.where_is(tag_name, &name);
                 for (name, property) in properties(variant).filter(|(name, _)| *name != tag_name) {
                     self.read(property, &inside.key(name, variant));

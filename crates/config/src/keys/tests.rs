@@ -313,15 +313,15 @@ fn keys_of_kinds_that_were_not_chosen_are_refused() {
     for (text, message) in [
         (
             "host.kernel.selection = { policy = 'fcfs', enqueues = 4 }",
-            "host.kernel.selection.enqueues: is a key of policy = \"alternate\" or \"benefit\" or \"oracle\" or \"threshold\"; found policy = \"fcfs\"",
+            "host.kernel.selection.enqueues: is allowed only with policy = \"alternate\" or \"benefit\" or \"oracle\" or \"threshold\"; found policy = \"fcfs\"",
         ),
         (
             "interconnect = { kind = 'ideal', width_bits = 64 }",
-            "interconnect.width_bits: is a key of kind = \"pci\" or \"pci-x\"; found kind = \"ideal\"",
+            "interconnect.width_bits: is allowed only with kind = \"pci\" or \"pci-x\"; found kind = \"ideal\"",
         ),
         (
             "interconnect = { kind = 'pci', credits.posted_data = 64 }",
-            "interconnect.credits: is a key of kind = \"pci-express\"; found kind = \"pci\"",
+            "interconnect.credits: is allowed only with kind = \"pci-express\"; found kind = \"pci\"",
         ),
         (
             "host.kernel.selection = { policy = 'fcfs', replacement = 'lru' }",

@@ -38,8 +38,8 @@ pub struct Constant {
 }
 
 const KEYS: [&str; 5] = ["from", "to", "start", "step", "multiple_of"];
-const EXPECTED: &str = "expected what it may be and where to begin, as in { from = 10, to = 1000, start = 100 }; `step` says by how much to \
-                        change it to see what it does, without it a tenth of `start`; `multiple_of` keeps it to multiples";
+const EXPECTED: &str = "expected bounds and a start, as in { from = 10, to = 1000, start = 100 }; `step` is the change by which the fit \
+                        explores the key's influence, by default a tenth of `start`; `multiple_of` allows only multiples";
 
 /// Number of rounds if the file has none.
 const ROUNDS: i64 = 6;
@@ -129,7 +129,7 @@ impl Constant {
         let (fewest, most) = within(from, to, least);
         if !(from < to && fewest <= most && (from..=to).contains(&start) && step <= to - from) {
             let message = format!(
-                "{path}: `start` and a `step` from there do not lie from {from} to {to}; {EXPECTED}"
+                "{path}: `start`, or a `step` from there, is not between {from} and {to}; {EXPECTED}"
             );
             return Err(wrong(message));
         }

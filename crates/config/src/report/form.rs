@@ -27,7 +27,7 @@ pub enum Tolerance {
     Points(f64),
 }
 
-const VALUE: &str = "expected a number or, with `against`, how it differs from there: \"+12 %\", \"x 2.2\" or \"+5\"";
+const VALUE: &str = "expected a number or, with `against`, the difference from that point: \"+12 %\", \"x 2.2\" or \"+5\"";
 const TOLERANCE: &str =
     "expected a share of the number, as \"7 %\", a factor, as \"x 2\", or a number in its unit";
 
@@ -43,11 +43,11 @@ pub fn value(sources: &Sources, node: &Node, is_relative: bool) -> Result<(Form,
     match found {
         Some(found) if (found.0 == Form::Absolute) != is_relative => Ok(found),
         Some((Form::Absolute, _)) => {
-            let message = "is a value of its own; expected how it differs from the point of `against`: \"+12 %\", \"x 2.2\" or \"+5\"";
+            let message = "is an absolute value; expected the difference from the point of `against`: \"+12 %\", \"x 2.2\" or \"+5\"";
             Err(sources.diagnose(&node.origin, message))
         }
         Some(_) => {
-            let message = "differs from something; expected `against` to say from what, as in against = { name = \"none\" }";
+            let message = "is a difference; expected `against`, which says from what, as in against = { name = \"none\" }";
             Err(sources.diagnose(&node.origin, message))
         }
         None => Err(sources.diagnose(&node.origin, VALUE)),

@@ -7,8 +7,8 @@ use crate::tree::{Node, Value};
 use std::fs;
 use std::path::Path;
 
-const EXPECTED: &str = "expected a table (CSV) with the columns `metric` and `value`, and for each further thing that tells a point \
-                        of the study a column: `variant`, and keys that are swept";
+const EXPECTED: &str = "expected a table (CSV) with the columns `metric` and `value`, and a column for everything else that identifies \
+                        a point of the study: `variant`, and keys that are swept";
 
 /// Reads the file. Besides `metric` and `value`, it may have the columns `tolerance`, `source`, `variant`, `against` (another variant) and
 /// keys, with or without the prefix `config.`.
@@ -85,7 +85,7 @@ pub fn read(
         drafts.extend(read.map_err(|diagnostic| Failure::BadInput(diagnostic.to_string()))?);
     }
     match drafts.is_empty() {
-        true => Err(bad(format!("has no line; {EXPECTED}"))),
+        true => Err(bad(format!("has no rows; {EXPECTED}"))),
         false => Ok(drafts),
     }
 }

@@ -280,7 +280,7 @@ impl Finder<'_> {
             let keys = self.told_by.0.iter().flat_map(|axis| &axis.keys);
             let keys: Vec<&str> = keys.map(|(path, _)| path.as_str()).collect();
             return wrong(format!(
-                "`at` holds at {} points of the study; expected one, told by `name` (the variant) and the keys that are swept: {}",
+                "`at` matches {} points of the study; expected one, identified by `name` (the variant) and the keys that are swept: {}",
                 at.len(),
                 keys.join(", ")
             ));
@@ -291,7 +291,7 @@ impl Finder<'_> {
         });
         if against == Some(None) {
             return wrong(
-                "no single point differs from that of `at` only in what `against` says; expected one"
+                "no single point differs from that of `at` only in what `against` says; expected exactly one"
                     .to_owned(),
             );
         }
@@ -323,7 +323,7 @@ fn each<'a>(
             Ok(items.iter().collect())
         }
         _ => {
-            let message = format!("expected [{name}], or [[{name}]] as often as you like");
+            let message = format!("expected a table [{name}], or one or more tables [[{name}]]");
             Err(sources.diagnose(&node.origin, message))
         }
     }

@@ -112,7 +112,7 @@ pub fn read(
     let status = status.or_else(named).ok_or_else(|| {
         wrong(
             "status",
-            "\"given\" (fitted to), \"predicted\" or \"predicted-before\" (before it was known)",
+            "\"given\" (fitted to), \"predicted\" or \"predicted-before\" (predicted before it was known)",
         )
     })?;
     let at = match node.get("at").map(|node| &node.value) {

@@ -69,7 +69,7 @@ impl TablePlan {
         if let Some(other) = compared.iter().find(|one| !is_shown(one)) {
             let place = node.get("compared").unwrap_or(node);
             let message = format!(
-                "table.compared: {} is none of `metrics`; expected some of them",
+                "table.compared: {} is not in `metrics`; expected metrics that are",
                 other.name
             );
             return Err(sources.diagnose(&place.origin, message));

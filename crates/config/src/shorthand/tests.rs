@@ -34,12 +34,12 @@ fn shorthands() -> impl Strategy<Value = Shorthand> {
 
 proptest! {
     #[test]
-    fn what_is_printed_is_read_back(shorthand in shorthands()) {
+    fn a_printed_shorthand_is_parsed_back(shorthand in shorthands()) {
         prop_assert_eq!(shorthand.to_string().parse(), Ok(shorthand));
     }
 
     #[test]
-    fn its_toml_is_toml(shorthand in shorthands()) {
+    fn the_toml_of_a_shorthand_is_valid(shorthand in shorthands()) {
         let table: toml::Table = shorthand.to_toml().parse().expect("TOML");
         let name = shorthand.to_string();
         prop_assert_eq!(table["name"].as_str(), Some(name.as_str()));
@@ -47,7 +47,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_makes_it_panic(text in "[WIDSPNLTFC0-9-]{0,30}") {
+    fn no_text_makes_the_parser_panic(text in "[WIDSPNLTFC0-9-]{0,30}") {
         let _ = text.parse::<Shorthand>();
     }
 }

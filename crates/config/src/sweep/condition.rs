@@ -51,7 +51,7 @@ impl Condition {
         match tests.is_empty() {
             true => Err(sources.diagnose(
                 &node.origin,
-                "expected conditions, each a key and what it is",
+                "expected conditions, each a key with its value",
             )),
             false => Ok(Self(tests)),
         }

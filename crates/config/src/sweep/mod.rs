@@ -85,7 +85,7 @@ impl Sweep {
         let logs = node.take("logs").map(|entry| entry.node);
         if let Some(node) = logs.as_ref().filter(|node| node.string() != Some("beside")) {
             let message =
-                "sweep.logs: expected \"beside\": each log that is given is a variant of its own";
+                "sweep.logs: expected \"beside\", which makes each given log a variant of its own";
             return Err(sources.diagnose(&node.origin, message));
         }
         let zips = tables(sources, &mut node, "zip")?;
@@ -217,7 +217,7 @@ impl Axis {
             } else if steps.len() != values.len() {
                 let (first, _) = &keys[0];
                 let message = format!(
-                    "{}: has {} values; expected {}, as {first} has, with which it is zipped",
+                    "{}: has {} values; expected {}, as many as {first}, with which it is zipped",
                     leaf.path,
                     values.len(),
                     steps.len()
@@ -287,7 +287,7 @@ fn values(sources: &Sources, leaf: &Leaf<'_>) -> Result<(Vec<Node>, bool), Diagn
         }
         _ => {
             return refuse(
-                "expected a list of values, as in [200, 400], or a range; a single value stands outside of [sweep]",
+                "expected a list of values, as in [200, 400], or a range; write a single value outside of [sweep]",
             );
         }
     };
@@ -311,7 +311,7 @@ fn twice(sources: &Sources, axes: &[Axis]) -> Result<(), Diagnostic> {
         None => Ok(()),
         Some(pair) => {
             let message = format!(
-                "{} is swept already, {}",
+                "{} is already swept, {}",
                 pair[1].0,
                 sources.place(&pair[0].1)
             );
@@ -331,7 +331,7 @@ fn tables(sources: &Sources, sweep: &mut Node, name: &str) -> Result<Vec<Node>, 
             Ok(items.into_iter().map(Node::expand_dots).collect())
         }
         _ => {
-            let message = format!("expected [[sweep.{name}]], a table for each");
+            let message = format!("expected one or more tables [[sweep.{name}]]");
             Err(sources.diagnose(&entry.node.origin, message))
         }
     }
@@ -353,7 +353,10 @@ pub fn leaves<'a>(
             };
             match entry.node.table() {
                 Some(table) if table.is_empty() => {
-                    return Err(sources.diagnose(&entry.key, format!("{path}: says nothing")));
+                    return Err(sources.diagnose(
+                        &entry.key,
+                        format!("{path}: is an empty table; expected keys in it"),
+                    ));
                 }
                 Some(_) if !is_value(&entry.node) => tables.push((path, &entry.node)),
                 _ => found.push(Leaf {

@@ -87,7 +87,7 @@ fn spread(from: f64, to: f64, spacing: Spacing) -> Result<Vec<f64>, String> {
     let by_factors = matches!(spacing, Spacing::LogCount(_) | Spacing::Factor(_));
     if by_factors && !(from > 0.0 && to > 0.0) {
         return Err(format!(
-            "from {from} to {to}: no factor leads from one to the other; expected two numbers above 0"
+            "from {from} to {to}: no factor leads from the first to the last value; expected two numbers above 0"
         ));
     }
     // The logarithms of values with equal ratios are evenly spaced.
@@ -99,7 +99,7 @@ fn spread(from: f64, to: f64, spacing: Spacing) -> Result<Vec<f64>, String> {
         Spacing::Count(count) | Spacing::LogCount(count) => {
             if count < 2.0 || count.fract() != 0.0 {
                 return Err(format!(
-                    "count: found {count}; expected a whole number from 2 on"
+                    "count: found {count}; expected a whole number of at least 2"
                 ));
             }
             count - 1.0
@@ -109,7 +109,7 @@ fn spread(from: f64, to: f64, spacing: Spacing) -> Result<Vec<f64>, String> {
     };
     if from == to || !(steps.is_finite() && steps > 0.0) {
         return Err(format!(
-            "from {from} to {to}: no step leads from one to the other; expected one that does"
+            "from {from} to {to}: this spacing does not lead from the first to the last value; expected one that does"
         ));
     }
     if steps >= MOST {

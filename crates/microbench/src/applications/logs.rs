@@ -42,7 +42,7 @@ impl StandInLog {
     /// Never: the parameters are valid.
     pub fn generate(self, seed: u64) -> Log {
         let log = self.spec().generate(seed, REQUESTS);
-        log.expect("its parameters are sound, as a test sees")
+        log.expect("the parameters are valid, which a test checks")
     }
 
     /// Returns the parameters of the generator. Except for the World Cup, everything that the type's description does not mention is

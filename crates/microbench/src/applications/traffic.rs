@@ -119,7 +119,11 @@ impl RouterTraffic {
                 routes: self.networks[number].iter().map(route).collect(),
                 ..InterfaceConfig::new(
                     router_mac(number),
-                    vec![address.parse().expect("an address and a network")],
+                    vec![
+                        address
+                            .parse()
+                            .expect("the address and the network are valid"),
+                    ],
                 )
             }
         };

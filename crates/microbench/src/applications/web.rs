@@ -99,7 +99,7 @@ pub fn measure_web(
     let trials = trials.collect::<Result<Vec<_>, _>>()?;
     let best = trials.iter().max_by(|a, b| a.mbps().total_cmp(&b.mbps()));
     Ok(WebMeasurement {
-        best: best.cloned().expect("some were made"),
+        best: best.cloned().expect("at least one trial was made"),
         trials,
     })
 }

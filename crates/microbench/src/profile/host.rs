@@ -71,7 +71,9 @@ impl HostProfile {
 
     /// Returns a profile that ships with the program.
     pub fn shipped(name: &str) -> Option<Self> {
-        find(&HOSTS, name).map(|text| Self::parse(text).expect("it is sound, as a test sees"))
+        find(&HOSTS, name).map(|text| {
+            Self::parse(text).expect("the shipped profile is valid, which a test checks")
+        })
     }
 
     /// Parses a profile from TOML.

@@ -287,7 +287,9 @@ impl NicProfile {
 
     /// Returns a profile that ships with the program.
     pub fn shipped(name: &str) -> Option<Self> {
-        find(&NICS, name).map(|text| Self::parse(text).expect("it is sound, as a test sees"))
+        find(&NICS, name).map(|text| {
+            Self::parse(text).expect("the shipped profile is valid, which a test checks")
+        })
     }
 
     /// Parses a profile from TOML.

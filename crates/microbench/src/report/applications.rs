@@ -88,12 +88,12 @@ impl ApplicationLaboratory {
     /// # Panics
     /// Never: the profiles ship with the program.
     pub fn of_report(logs: Vec<WebLoad>, traces: Vec<RouterTraffic>) -> Self {
-        let host = |name| HostProfile::shipped(name).expect("it ships with the program");
+        let host = |name| HostProfile::shipped(name).expect("the profile ships with the program");
         let of_clients = NicProfile::shipped("nic-intel-desktop");
         Self {
             nics: NicProfile::of_report(),
             host: host("athlon-2600"),
-            client_nic: of_clients.expect("it ships with the program"),
+            client_nic: of_clients.expect("the profile ships with the program"),
             client_host: host("athlon-2000"),
             logs,
             traces,
@@ -230,7 +230,7 @@ impl ApplicationResults {
     /// # Panics
     /// When the point was not measured.
     pub fn get(&self, point: &ApplicationPoint) -> &ApplicationMeasurement {
-        self.0.get(point).expect("it was measured")
+        self.0.get(point).expect("the point was measured")
     }
 
     /// Returns the values of a workload, in the order of its NICs.

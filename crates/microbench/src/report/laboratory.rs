@@ -81,7 +81,7 @@ impl Laboratory {
         let host = HostProfile::shipped("athlon-2000");
         Self {
             nics: NicProfile::of_report(),
-            host: host.expect("it ships with the program"),
+            host: host.expect("the profile ships with the program"),
             settings: Settings::simulated(),
         }
     }
@@ -135,7 +135,7 @@ impl Results {
     /// # Panics
     /// When the point was not measured.
     pub fn best(&self, point: &Point) -> f64 {
-        self.get(point).expect("it was measured").best
+        self.get(point).expect("the point was measured").best
     }
 
     /// Returns the number of trials made.

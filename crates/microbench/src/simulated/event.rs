@@ -69,7 +69,7 @@ impl Context<'_> {
     /// Schedules `event` at `time`, which must not be in the past.
     #[inline]
     pub(super) fn at(&mut self, time: Time, event: Event) {
-        debug_assert!(time >= self.now, "{event:?} comes too late");
+        debug_assert!(time >= self.now, "{event:?} is scheduled in the past");
         self.events.push(time, event);
     }
 }

@@ -57,7 +57,7 @@ pub enum SimulationError {
     #[error(transparent)]
     Hardware(#[from] ConfigError),
     /// The host's profile does not give the costs of applications.
-    #[error("host {0}: has no table `applications`; expected what applications cost there")]
+    #[error("host {0}: has no table `applications`; expected one with the costs of applications")]
     NoCosts(String),
 }
 

@@ -70,7 +70,7 @@ fn world(
 ) -> Result<World, SimulationError> {
     let costs = machines.host.applications.as_ref();
     let costs = costs.ok_or_else(|| SimulationError::NoCosts(machines.host.name.clone()))?;
-    let mut router = Router::new(traffic.interfaces()).expect("its addresses are sound");
+    let mut router = Router::new(traffic.interfaces()).expect("the router's addresses are valid");
     for (interface, mut greeting) in traffic.greetings().into_iter().enumerate() {
         router.handle_frame(Time::ZERO, interface, &mut greeting);
         // Discard the answer.

@@ -77,9 +77,7 @@ impl Size {
 
 /// The size is not allowed for a figure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error(
-    "expected sides from 25.4 mm to 2540 mm; pixels are parts of an inch, of which --dpi says how many there are"
-)]
+#[error("expected sides from 25.4 mm to 2540 mm; --dpi says how many pixels an inch has")]
 pub struct BadSize;
 
 /// Width and height, as in `84mm x 60mm` or `1200x800`.

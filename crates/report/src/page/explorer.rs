@@ -108,10 +108,10 @@ impl Explorer {
             a.skip href="#results" { "To the results" }
             header {
                 h1 { (self.title) }
-                p { "The simulator runs in this page: nothing is sent anywhere, your log neither." }
+                p { "The simulator runs in this page. Nothing is sent anywhere, not even your log." }
             }
             main {
-                noscript { p { "The simulator needs scripts, which are switched off." } }
+                noscript { p { "The simulator needs JavaScript, which is switched off." } }
                 (self.form())
                 div {
                     (results())
@@ -136,14 +136,14 @@ impl Explorer {
                             div.control {
                                 label for="log" { "Your own access log" }
                                 input #log type="file" aria-describedby="log-help";
-                                p #log-help.help { "Plain or gzip; or drop it on the page. It stays in the browser." }
+                                p #log-help.help { "Plain or gzip; you can also drop it on the page. It stays in the browser." }
                             }
                         }
                     }
                 }
                 details {
                     summary { "Any other key" }
-                    label for="more" { "A line each, as in " code { "wire.rate_mbps = 1000" } }
+                    label for="more" { "One per line, as in " code { "wire.rate_mbps = 1000" } }
                     textarea #more rows="4" spellcheck="false" {}
                 }
             }
@@ -197,10 +197,10 @@ fn results() -> Markup {
                 button #run.plain type="submit" form="form" { "Run" }
                 button #cancel.plain type="button" disabled { "Cancel" }
                 button #pin.plain type="button" disabled { "Pin for comparison" }
-                button.plain type="reset" form="form" { "As at the start" }
+                button.plain type="reset" form="form" { "Reset" }
                 span { input #auto type="checkbox" checked form="form"; " " label for="auto" { "Run on every change" } }
             }
-            progress #progress aria-label="Share of the run that is simulated" max="1" value="0" hidden {}
+            progress #progress aria-label="Progress of the run" max="1" value="0" hidden {}
             div aria-live="polite" {
                 p #state { "The simulator is being loaded." }
                 p #verdict.headline {}
@@ -222,8 +222,8 @@ fn results() -> Markup {
 fn configuration() -> Markup {
     html! {
         section #configuration aria-labelledby="configuration-title" hidden {
-            h2 #configuration-title { "The same outside of the browser" }
-            p { "Saved as " code #file {} ", this gives the same numbers by " code #command {} ":" }
+            h2 #configuration-title { "The same run outside the browser" }
+            p { "If you save this as " code #file {} ", the command " code #command {} " gives the same numbers:" }
             pre #toml tabindex="0" role="region" aria-label="The experiment file" {}
             div.choices {
                 button #copy.plain type="button" { "Copy" }

@@ -92,7 +92,7 @@ pub(super) fn scripts(data: &impl Serialize, scripts: &[&str]) -> Markup {
 pub(super) fn provenance(lines: &[(String, String)]) -> Markup {
     html! {
         section aria-labelledby="provenance" {
-            h2 #provenance { "Where this comes from" }
+            h2 #provenance { "Origin of the data" }
             table {
                 caption.unseen { "Program, files and dates" }
                 tbody {
@@ -123,7 +123,7 @@ fn runs(runs: &Runs) -> Markup {
         section aria-labelledby="runs" {
             h2 #runs tabindex="-1" { "Runs" }
             div #tools hidden {
-                label for="filter" { "Only runs with" }
+                label for="filter" { "Show only runs with" }
                 input #filter type="search" aria-describedby="filter-help" autocomplete="off";
                 p #filter-help.help {
                     "Words, or comparisons such as " code { "seed=1" } " and " code { "request_rate_per_s>20000" } ", separated by spaces. Press a "
@@ -134,7 +134,7 @@ fn runs(runs: &Runs) -> Markup {
             }
             div.scroll tabindex="0" role="region" aria-label="Table of runs" {
                 table #table {
-                    caption { "One row for each run" @if runs.runs.len() > ROWS { ", of " (runs.runs.len()) " the first " (ROWS) } }
+                    caption { "One row for each run" @if runs.runs.len() > ROWS { "; the first " (ROWS) " of " (runs.runs.len()) } }
                     thead {
                         tr {
                             @if has_sources { th scope="col" { "from" } }
@@ -174,7 +174,7 @@ fn row(run: &Run, shown: &[usize], has_sources: bool) -> Markup {
 /// Returns the elements into which scripts draw.
 fn figures(runs: &Runs) -> Markup {
     html! {
-        noscript { p { "Figures and all but the first runs need scripts, which are switched off." } }
+        noscript { p { "Figures, and all but the first runs, need JavaScript, which is switched off." } }
         @if !runs.keys.is_empty() {
             section #over-keys aria-labelledby="over-keys-title" hidden {
                 h2 #over-keys-title { "Over a key" }

@@ -40,7 +40,7 @@ pub(super) fn blocks(
     let (names, others) = shown.split_at(words.max(1).min(shown.len()));
     let mut blocks = vec![names.to_vec()];
     for column in others {
-        let block = blocks.last_mut().expect("there is one");
+        let block = blocks.last_mut().expect("there is at least one block");
         block.push(*column);
         if block.len() > names.len() + 1 && least_width(columns, rows, block) > width {
             block.pop();

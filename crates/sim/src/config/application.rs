@@ -94,22 +94,22 @@ impl ApplicationConfig {
                 positive("application.interval_us", live.interval_us.into())?;
                 if fixed.bytes != u64::from(live.block_bytes) || fixed.dynamic {
                     let expected =
-                        format!("{}, what application.block_bytes says", live.block_bytes);
+                        format!("{}, the value of application.block_bytes", live.block_bytes);
                     return Err(Invalid::new("workload.bytes", fixed.bytes, &expected));
                 }
                 Ok(())
             }
             (Self::Live(_), other) => {
-                let expected = "\"fixed\", where application.kind is \"live\"";
+                let expected = "\"fixed\", because application.kind is \"live\"";
                 Err(Invalid::new(kind, quoted(other), expected))
             }
             (Self::RemoteFiles, WorkloadConfig::RemoteFiles(_)) => Ok(()),
             (Self::RemoteFiles, other) => {
-                let expected = "\"remote-files\", where application.kind is that";
+                let expected = "\"remote-files\", because application.kind is \"remote-files\"";
                 Err(Invalid::new(kind, quoted(other), expected))
             }
             (Self::Web(_), WorkloadConfig::RemoteFiles(_)) => {
-                let expected = "\"remote-files\", where workload.kind is that";
+                let expected = "\"remote-files\", because workload.kind is \"remote-files\"";
                 Err(Invalid::new("application.kind", "\"web\"", expected))
             }
             (Self::Web(web), _) => {
@@ -117,7 +117,7 @@ impl ApplicationConfig {
                 positive("application.turn_bytes", turn)
             }
             (Self::Pages(_), WorkloadConfig::RemoteFiles(_)) => {
-                let expected = "\"remote-files\", where workload.kind is that";
+                let expected = "\"remote-files\", because workload.kind is \"remote-files\"";
                 Err(Invalid::new("application.kind", "\"pages\"", expected))
             }
             (Self::Pages(pages), _) => {

@@ -162,7 +162,7 @@ impl OffloadConfig {
         if on_adapters && kernel.affinity != AffinityConfig::Arrival {
             let path = "host.kernel.affinity";
             let expected =
-                "arrival, where adapters establish connections: each answers what came on it";
+                "arrival, because adapters establish connections and each answers what it receives";
             return Err(Invalid::new(path, kernel.affinity.name(), expected));
         }
         self.adapter.interface.validate().map_err(|error| {

@@ -131,8 +131,9 @@ impl WorkloadConfig {
                 ..
             } => {
                 positive("workload.persistent_s", u64::from(*persistent_s))?;
-                spec.check()
-                    .map_err(|error| Invalid::new("workload.spec", error, "a log that can be"))?;
+                spec.check().map_err(|error| {
+                    Invalid::new("workload.spec", error, "parameters of a possible log")
+                })?;
                 one_to(MOST_REQUESTS, "workload.requests", *requests)
             }
             Self::Specweb(spec) => {

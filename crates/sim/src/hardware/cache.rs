@@ -196,15 +196,15 @@ impl Cache {
                 .iter()
                 .position(|&entry| entry == FREE)
                 .unwrap_or(set.len());
-            assert!(used <= self.ways, "a line beyond the ways of its set");
+            assert!(used <= self.ways, "a set holds more lines than it has ways");
             assert!(
                 set[used..].iter().all(|&entry| entry == FREE),
-                "a line behind a free way"
+                "a set has a line after a free way"
             );
             for (way, entry) in set[..used].iter().enumerate() {
                 assert!(
                     set[..way].iter().all(|other| (other ^ entry) & !DIRTY != 0),
-                    "a line held twice"
+                    "a set holds a line twice"
                 );
             }
         }

@@ -19,7 +19,7 @@ pub(super) struct Pace {
 impl Pace {
     /// `millions_per_second` is MHz, MIPS or Mb/s; not 0.
     pub(super) fn new(millions_per_second: u64) -> Self {
-        assert!(millions_per_second > 0, "a rate of nothing never ends");
+        assert!(millions_per_second > 0, "the rate is above 0");
         let whole_ps = PS_PER_US
             .is_multiple_of(millions_per_second)
             .then_some(PS_PER_US / millions_per_second);
@@ -34,7 +34,7 @@ impl Pace {
     pub(super) fn span(&mut self, units: u64) -> Span {
         debug_assert!(
             units < u64::MAX / PS_PER_US / 2,
-            "months of work in one piece"
+            "a piece of work is far below the largest time"
         );
         if let Some(whole_ps) = self.whole_ps {
             return Span::from_ps(units * whole_ps);

@@ -33,7 +33,7 @@ impl Delays {
             whole
                 .histogram
                 .add(&part.histogram)
-                .expect("all have the same bounds");
+                .expect("all histograms have the same bounds");
         }
         whole
     }

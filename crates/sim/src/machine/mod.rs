@@ -97,7 +97,7 @@ pub enum RunError {
     #[error("cannot write the timeline: {0}")]
     Timeline(std::io::Error),
     /// The run ended before the timeline's window opened.
-    #[error("the timeline has nothing to show: expected a window that begins before the run ends, at {:.6} s", ended.as_secs_f64())]
+    #[error("the timeline is empty; expected a window that begins before the run ends, at {:.6} s", ended.as_secs_f64())]
     #[allow(missing_docs)]
     Unreached { ended: Time },
     /// The observer cancelled the run.
@@ -167,7 +167,7 @@ impl Machine {
         if let (Length::Passes(passes), None) =
             (machine.experiment.run.measured(), machine.clients.log)
         {
-            let expected = "another length: this workload is no log";
+            let expected = "another length, because this workload is not a log";
             return Err(Invalid::new("run.measured_passes", passes, expected).into());
         }
         if machine.taps.recorder().is_some() {

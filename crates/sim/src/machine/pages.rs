@@ -48,7 +48,7 @@ impl Pages {
     /// Writes the pieces that are ready by `now`.
     pub(super) fn handle_timeouts(&mut self, now: Time, sockets: &mut impl Sockets<Symbolic>) {
         while self.pieces.peek_time().is_some_and(|due| due <= now) {
-            let (_, socket) = self.pieces.pop().expect("a piece was seen");
+            let (_, socket) = self.pieces.pop().expect("a piece is due");
             sockets.work(Op::AppLoop, 1);
             self.write(now, sockets, socket);
         }

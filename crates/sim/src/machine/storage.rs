@@ -52,7 +52,10 @@ impl Storage {
     /// Submits a read of pages of a file.
     pub(super) fn submit(&mut self, now: Time, read: DiskRead) {
         let (disk, start) = self.place(read.file);
-        debug_assert!(read.pages < 1 << PAGES_BITS, "reads are short");
+        debug_assert!(
+            read.pages < 1 << PAGES_BITS,
+            "a read has fewer pages than the counter can hold"
+        );
         let request = DiskRequest {
             position: start + u64::from(read.first_page) * PAGE_BYTES,
             bytes: u64::from(read.pages) * PAGE_BYTES,

@@ -7,11 +7,11 @@ use baton_wire::Symbolic;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
     /// A client received data that is not the next of its response.
-    #[error("a client received {data:?} where {expected:?} was next")]
+    #[error("a client received {data:?} instead of {expected:?}")]
     #[allow(missing_docs)]
     WrongData { data: Symbolic, expected: Symbolic },
     /// A client received data that it had not asked for.
-    #[error("a client received {data:?} that it had not asked for")]
+    #[error("a client received {data:?}, which it had not requested")]
     #[allow(missing_docs)]
     UnexpectedData { data: Symbolic },
     /// A connection ended in an orderly way before its last response was complete.
@@ -20,7 +20,7 @@ pub enum Violation {
     ShortResponse { client: u32 },
     /// A client received content of a file that was not current at any time between its request and the delivery.
     #[error(
-        "a client received revisions {oldest} to {newest} of file {file}, of {present}, outside of the time in which it waited"
+        "a client received revisions {oldest} to {newest} of file {file} (now at {present}), which were not current while it waited"
     )]
     #[allow(missing_docs)]
     OutOfDate {

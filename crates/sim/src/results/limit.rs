@@ -62,7 +62,7 @@ impl Limit {
     pub fn told(limits: &[Self]) -> String {
         let names: Vec<String> = limits.iter().map(ToString::to_string).collect();
         match names.as_slice() {
-            [] => "nothing is always busy: the clients ask for no more".to_owned(),
+            [] => "there is no bottleneck, because the clients do not request more".to_owned(),
             [name] => format!("{name} is the limit"),
             names => format!("{} are the limits", names.join(" and ")),
         }

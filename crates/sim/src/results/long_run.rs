@@ -102,15 +102,17 @@ impl NotSteady {
     /// Returns the reason as text.
     const fn text(self) -> &'static str {
         match self {
-            Self::TooShort => "too few responses to tell",
-            Self::Saturated => "offered more than it can serve",
-            Self::ClientsStarting => "clients were still starting",
-            Self::CachesFilling => "caches on NICs were still filling",
-            Self::StillWarmingUp => "still warming up",
-            Self::Trend => "still getting slower or faster",
-            Self::OtherSizes => "responses served are not like the log's in the mean",
+            Self::TooShort => "too few responses for an interval",
+            Self::Saturated => "more requests were offered than it can serve",
+            Self::ClientsStarting => "clients were still starting when measurement began",
+            Self::CachesFilling => "caches on NICs were still filling when measurement began",
+            Self::StillWarmingUp => "more than half of the measured part was still warm-up",
+            Self::Trend => "the time per request was still rising or falling",
+            Self::OtherSizes => {
+                "the mean size of the responses served differs from the log's by more than 10 %"
+            }
             Self::BatchesDepend => {
-                "parts of the run depend on each other: intervals are too narrow"
+                "neighbouring parts of the run are correlated, so that intervals are too narrow"
             }
         }
     }

@@ -323,12 +323,12 @@ fn clients_that_ask_for_something_else_are_refused() {
     experiment.workload = WorkloadConfig::Fixed(FixedSpec::httperf(7, 1, None));
     assert_eq!(
         refused(&experiment),
-        "workload.bytes: 7; expected 20000, what application.block_bytes says"
+        "workload.bytes: 7; expected 20000, the value of application.block_bytes"
     );
     let mut experiment = remote_files(10);
     experiment.application = ApplicationConfig::default();
     assert_eq!(
         refused(&experiment),
-        "application.kind: \"web\"; expected \"remote-files\", where workload.kind is that"
+        "application.kind: \"web\"; expected \"remote-files\", because workload.kind is \"remote-files\""
     );
 }

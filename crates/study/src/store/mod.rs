@@ -79,7 +79,7 @@ impl Store {
         Err(StoreError::Other {
             path: root.to_owned(),
             found,
-            expected: "a folder that `baton sweep --out` of this version has made",
+            expected: "a folder that `baton sweep --out` of this version created",
         })
     }
 
@@ -252,5 +252,5 @@ fn make(root: &Path) -> Result<(), StoreError> {
 }
 
 fn make_folder(folder: &Path) -> Result<(), StoreError> {
-    fs::create_dir_all(folder).map_err(StoreError::io("make the folder", folder))
+    fs::create_dir_all(folder).map_err(StoreError::io("create the folder", folder))
 }

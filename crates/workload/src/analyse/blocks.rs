@@ -22,7 +22,7 @@ pub struct Blocks {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum BlocksError {
     /// The size of a block must be a power of two, at least 512 bytes and at most a gigabyte.
-    #[error("found {0}; expected a power of two of 512 to 1073741824")]
+    #[error("found {0}; expected a power of two from 512 to 1073741824")]
     BlockBytes(u64),
     /// The files have too many blocks.
     #[error("the files have {0} blocks; expected at most {MAX_BLOCKS}")]

@@ -45,7 +45,7 @@ impl Policy {
             }
             (Self::Min, Some(bound)) => min_hit_bytes(string, bound, slots),
             (Self::Bound, Some(bound)) => most_hit_bytes(string, bound, slots),
-            (Self::Min | Self::Bound, None) => panic!("no bound was made"),
+            (Self::Min | Self::Bound, None) => panic!("`min` and `bound` need a bound"),
         };
         slots.iter().map(hits).collect()
     }

@@ -108,41 +108,47 @@ fn limits(packets: &PacketCounts, counts: &ConnectionCounts, cut_off: bool) -> V
         limit(
             *begun_before > 0,
             format!(
-                "{begun_before} of {all} connections were there when the capture begins: they lived and carried at least what is said here, \
-                 and which end is the server is told by the lesser port"
+                "{begun_before} of {all} connections began before the capture: their lifetimes and bytes are lower bounds, and the end \
+                 with the lower port is taken for the server"
             ),
         ),
         limit(
             *not_ended > 0,
             format!(
-                "{not_ended} of {all} connections had not ended when the capture ends, or their end was not captured: they lived at least so long"
+                "{not_ended} of {all} connections had not ended when the capture ended, or their end was not captured: their lifetimes are \
+                 lower bounds"
             ),
         ),
         limit(
             *one_way > 0,
             format!(
-                "{one_way} of {all} connections were captured in one direction only: what the other end sent is taken from the \
-                 acknowledgments and may be a byte more, its packets are not counted, and it may have gone on after the last segment seen"
+                "{one_way} of {all} connections were captured in one direction only: the bytes of the other end are taken from the \
+                 acknowledgments and may be one too many, its packets are not counted, and it may have sent more after the last captured segment"
             ),
         ),
         limit(
             *truncated > 0,
             format!(
-                "{truncated} packets were captured in part: what segments carry is taken from the lengths in their headers, and what is in \
-                 them is unknown, requests among it"
+                "{truncated} packets were captured in part: the sizes of segments are taken from their headers, and their content, such as \
+                 requests, is unknown"
             ),
         ),
         limit(
             *headers_cut > 0,
-            format!("{headers_cut} segments are left out, whose TCP flags were not captured"),
+            format!(
+                "{headers_cut} segments are left out, because their TCP flags were not captured"
+            ),
         ),
         limit(
             *fragments > 0,
             format!(
-                "{fragments} fragments are left out, of which only the first says to which connection they belong"
+                "{fragments} fragments are left out, because only the first fragment of a packet says to which connection it belongs"
             ),
         ),
-        limit(cut_off, "the capture ends within a packet".to_owned()),
+        limit(
+            cut_off,
+            "the capture ends within a packet, which is left out".to_owned(),
+        ),
     ];
     limits.into_iter().flatten().collect()
 }

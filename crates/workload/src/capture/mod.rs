@@ -92,7 +92,7 @@ pub enum CaptureError {
     },
     /// The file is not a packet capture.
     #[error(
-        "{}: is no packet capture; expected pcap, pcapng or ERF (an access log is read by `baton trace`)",
+        "{}: is not a packet capture; expected pcap, pcapng or ERF (an access log is read by `baton trace`)",
         path.display()
     )]
     NotACapture {
@@ -111,7 +111,7 @@ pub enum CaptureError {
     },
     /// The link layer is not supported.
     #[error(
-        "{}: packet {packet} is of link type {link_type}, which is not read; expected Ethernet, raw IP, Linux cooked, loopback, PPP, HDLC or \
+        "{}: packet {packet} has the link type {link_type}, which is not supported; expected Ethernet, raw IP, Linux cooked, loopback, PPP, HDLC or \
          LLC over ATM",
         path.display()
     )]

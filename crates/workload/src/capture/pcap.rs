@@ -98,7 +98,7 @@ impl<R: Read> Packets for Pcapng<R> {
         };
         let interface = self.reader.interfaces().get(number);
         let interface = interface
-            .ok_or_else(|| Problem::Damaged(format!("interface {number} is not described")))?;
+            .ok_or_else(|| Problem::Damaged(format!("interface {number} has no description")))?;
         Ok(Some(Captured {
             time_us: units_us(time, resolution(interface)),
             link: link(interface.linktype.into())?,

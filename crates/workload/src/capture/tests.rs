@@ -246,9 +246,9 @@ fn files_that_end_early_count_as_far_as_they_go() {
 fn what_is_no_capture_or_has_no_tcp_is_refused() {
     assert!(
         refused(b"10.0.0.1 - - [24/Nov/2024:08:17:57 +0000] \"GET / HTTP/1.0\" 200 5\n")
-            .contains("is no packet capture")
+            .contains("is not a packet capture")
     );
-    assert!(refused(b"").contains("is no packet capture"));
+    assert!(refused(b"").contains("is not a packet capture"));
     let header = PcapHeader {
         datalink: DataLink::IEEE802_11,
         ..PcapHeader::default()
@@ -256,7 +256,7 @@ fn what_is_no_capture_or_has_no_tcp_is_refused() {
     let mut wireless = PcapWriter::with_header(Vec::new(), header).expect("a header");
     let packet = PcapPacket::new(Duration::from_secs(1), 4, &[1, 2, 3, 4]);
     wireless.write_packet(&packet).expect("a packet");
-    assert!(refused(&wireless.into_writer()).contains("packet 1 is of link type 105"));
+    assert!(refused(&wireless.into_writer()).contains("packet 1 has the link type 105"));
     let mut udp = Vec::new();
     PacketBuilder::ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64)
         .udp(1, 2)
@@ -267,7 +267,7 @@ fn what_is_no_capture_or_has_no_tcp_is_refused() {
     assert!(refused(&record).contains("no TCP segment among its 1 packets"));
     let mut damaged = erf(&WHOLE);
     damaged[88] = 77;
-    assert!(refused(&damaged).contains("is no packet capture"));
+    assert!(refused(&damaged).contains("is not a packet capture"));
     let mut damaged = erf(&WHOLE);
     damaged[3 * 80 + 8] = 77;
     assert!(refused(&damaged).contains("damaged after packet 3: a record of type 77"));

@@ -68,7 +68,7 @@ impl ConnectionSpec {
             ok,
             || "connections.requests_per_s".into(),
             rate,
-            "a number over 0",
+            "a number above 0",
         )
     }
 }

@@ -77,7 +77,7 @@ impl Distribution {
     pub(super) fn check(&self, field: &str) -> Result<(), SpecError> {
         let positive = |name: &str, value: f64| {
             let ok = value.is_finite() && value > 0.0;
-            SpecError::unless(ok, || format!("{field}.{name}"), value, "a number over 0")
+            SpecError::unless(ok, || format!("{field}.{name}"), value, "a number above 0")
         };
         let not_negative = |name: &str, value: f64| {
             let ok = value.is_finite() && value >= 0.0;
@@ -115,7 +115,7 @@ impl Distribution {
                 not_negative("log-normal-pareto.sigma", *sigma)?;
                 let ok = *tail_share > 0.0 && *tail_share < 1.0;
                 let name = || format!("{field}.log-normal-pareto.tail_share");
-                SpecError::unless(ok, name, *tail_share, "a number over 0 and under 1")?;
+                SpecError::unless(ok, name, *tail_share, "a number between 0 and 1")?;
                 positive("log-normal-pareto.tail_exponent", *tail_exponent)?;
                 positive("log-normal-pareto.max", *max)
             }
@@ -280,7 +280,7 @@ mod tests {
         let error = bad.check("files.size").unwrap_err().to_string();
         assert_eq!(
             error,
-            "files.size.log-normal.median is -1, expected a number over 0"
+            "files.size.log-normal.median is -1; expected a number above 0"
         );
         assert!(
             Distribution::Steps(vec![Step {

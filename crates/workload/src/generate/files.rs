@@ -83,7 +83,7 @@ impl Files {
                     check_count("files.classes.count", class.count)?;
                     let ok = class.requests.is_finite() && class.requests > 0.0;
                     let name = || "files.classes.requests".into();
-                    SpecError::unless(ok, name, class.requests, "a number over 0")?;
+                    SpecError::unless(ok, name, class.requests, "a number above 0")?;
                     check_share("files.classes.not_modified", class.not_modified)?;
                     class.size.check("files.classes.size")?;
                 }
@@ -98,7 +98,7 @@ fn check_share(field: &'static str, value: f64) -> Result<(), SpecError> {
         (0.0..=1.0).contains(&value),
         || field.into(),
         value,
-        "a share of 0 to 1",
+        "a share from 0 to 1",
     )
 }
 

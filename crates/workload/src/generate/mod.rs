@@ -53,7 +53,7 @@ pub struct GeneratorSpec {
 
 /// An invalid parameter of a [`GeneratorSpec`].
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
-#[error("{field} is {value}, expected {expected}")]
+#[error("{field} is {value}; expected {expected}")]
 pub struct SpecError {
     /// Path of the field.
     pub field: String,

@@ -34,7 +34,7 @@ impl LocalitySpec {
             ok,
             || "locality.burst_share".into(),
             self.burst_share,
-            "a share of 0 to 1",
+            "a share from 0 to 1",
         )?;
         self.gap.check("locality.gap")
     }

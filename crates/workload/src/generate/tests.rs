@@ -142,25 +142,26 @@ fn slips_are_named() {
     assert!(error("per_client = 3", "per_clinet = 3").contains("unknown field `per_clinet`"));
     assert_eq!(
         error("per_client = 3", "per_client = 0.5"),
-        "connections.per_client is 0.5, expected a number of at least 1"
+        "connections.per_client is 0.5; expected a number of at least 1"
     );
     assert_eq!(
         error("count = 10", "count = 0"),
-        "files.classes.count is 0, expected 1 to 10,000,000"
+        "files.classes.count is 0; expected 1 to 10,000,000"
     );
     assert_eq!(
         error("burst_share = 0.3", "burst_share = 3"),
-        "locality.burst_share is 3, expected a share of 0 to 1"
+        "locality.burst_share is 3; expected a share from 0 to 1"
     );
     assert_eq!(
         error("share = 0.5", "share = 0.4"),
-        "sum of locality.gap.steps.share is 0.9, expected 1"
+        "sum of locality.gap.steps.share is 0.9; expected 1"
     );
-    let pareto = "files.classes.size.log-normal-pareto.tail_share is 2, expected a number over 0 and under 1";
+    let pareto =
+        "files.classes.size.log-normal-pareto.tail_share is 2; expected a number between 0 and 1";
     assert_eq!(error("tail_share = 0.1", "tail_share = 2"), pareto);
     assert_eq!(
         error("requests_per_s = 20", "requests_per_s = -1"),
-        "connections.requests_per_s is -1, expected a number over 0"
+        "connections.requests_per_s is -1; expected a number above 0"
     );
 }
 

@@ -125,7 +125,7 @@ impl OnOff {
 
     /// Returns the time from the last arrival to the next, picoseconds.
     pub(super) fn next_wait(&mut self) -> u64 {
-        let Reverse((time, number)) = self.next.pop().expect("there are sources");
+        let Reverse((time, number)) = self.next.pop().expect("there is at least one source");
         self.plan(number);
         let wait = time - self.now;
         self.now = time;

@@ -37,7 +37,7 @@ impl<W: Workload> Paced<W> {
     /// If [`LoadSpec::check`] refuses `spec`, or the rate of the log is needed and missing.
     pub fn new(load: W, spec: &LoadSpec, pace: Pace) -> Self {
         let is_log = pace.log_requests_per_s.is_some();
-        let of_log = || pace.log_requests_per_s.expect("a log with a rate");
+        let of_log = || pace.log_requests_per_s.expect("the log has a rate");
         let rate = spec.rate.map(|rate| match rate {
             Rate::Times(times) => times * of_log(),
             Rate::PerSecond(rate) => rate,

@@ -68,24 +68,25 @@ impl LoadSpec {
         };
         if !is_log {
             if let Some(rate @ Rate::Times(_)) = self.rate {
-                let expected = "requests a second, as in 5000/s: this workload is no log";
+                let expected =
+                    "requests a second, as in 5000/s, because this workload is not a log";
                 return refuse("rate", rate.to_string(), expected);
             }
             if self.arrivals == Some(Arrivals::Log) {
-                let expected = "even, poisson or on-off: this workload is no log";
+                let expected = "even, poisson or on-off, because this workload is not a log";
                 return refuse("arrivals", "log".to_owned(), expected);
             }
             if self.think == Some(Think::Log) {
-                let expected = "a time: this workload is no log";
+                let expected = "a time, because this workload is not a log";
                 return refuse("think", "log".to_owned(), expected);
             }
         }
         if let (None, Some(arrivals)) = (self.rate, self.arrivals) {
-            let expected = "a rate beside it";
+            let expected = "a rate with it (load.rate, --rate)";
             return refuse("arrivals", format!("{arrivals:?}"), expected);
         }
         if let (Some(Arrivals::Log), Some(think)) = (self.arrivals(is_log), self.think) {
-            let expected = "none where requests come at the log's times";
+            let expected = "no think time, because requests come at the times of the log";
             return refuse("think", think.to_string(), expected);
         }
         self.on_off.check()

@@ -307,7 +307,7 @@ fn what_cannot_be_is_named() {
 proptest! {
     /// The remainder of a period at a random moment has the mean of renewal theory (Kleinrock 5.2): E[x^2] / 2 E[x].
     #[test]
-    fn rests_of_periods_have_the_mean_of_renewal_theory(seed in 0_u64..20) {
+    fn remaining_periods_have_the_mean_of_renewal_theory(seed in 0_u64..20) {
         let pareto = pareto::Pareto::new(3.0, 4.5);
         let mut random = <Pcg64 as rand::SeedableRng>::seed_from_u64(seed);
         let rests: Vec<f64> = (0..50_000).map(|_| pareto.sample_rest(&mut random)).collect();

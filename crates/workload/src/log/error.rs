@@ -20,7 +20,7 @@ pub enum LogError {
         source: io::Error,
     },
     /// The file does not consist of lines of text.
-    #[error("{}: is {what}, which is not read; {remedy}", path.display())]
+    #[error("{}: is {what}, which cannot be read; {remedy}", path.display())]
     Other {
         /// The file.
         path: PathBuf,
@@ -42,7 +42,7 @@ pub enum LogError {
         best: Option<Fitting>,
     },
     /// No line could be parsed.
-    #[error("{}: no line parses as {format}, expected lines like `{}`; {skipped}", path.display(), format.example())]
+    #[error("{}: no line is in the format {format}; expected lines like `{}`; {skipped}", path.display(), format.example())]
     NoRequests {
         /// The file.
         path: PathBuf,
@@ -54,7 +54,7 @@ pub enum LogError {
     /// More lines were skipped than parsed.
     #[error(
         "{}: over half of the log would be skipped as {format}: {skipped}; expected another --format, or --allow-skipped \
-         (workload.allow_skipped) to go on with what is left",
+         (workload.allow_skipped) to skip such lines",
         path.display()
     )]
     MostlySkipped {
@@ -66,7 +66,7 @@ pub enum LogError {
         skipped: Box<Skipped>,
     },
     /// The file is empty.
-    #[error("{}: the file is empty, expected an access log", path.display())]
+    #[error("{}: the file is empty; expected an access log", path.display())]
     Empty {
         /// The file.
         path: PathBuf,
@@ -103,7 +103,7 @@ fn unknown(line: u64, text: &str, best: Option<&Fitting>) -> String {
     match best {
         Some(Fitting { format, lines, of }) => format!(
             "only {lines} of the first {of} lines are in a known access log format ({format}); line {line} is the first that is not: \
-             \"{text}\"; expected another --format, or --allow-skipped (workload.allow_skipped) to go on with what is left"
+             \"{text}\"; expected another --format, or --allow-skipped (workload.allow_skipped) to skip such lines"
         ),
         None => format!(
             "line {line}: \"{text}\" is in no known access log format; expected one of {}; or the format as --format '%h %t \"%r\" %>s %b', \
@@ -118,7 +118,7 @@ fn unknown(line: u64, text: &str, best: Option<&Fitting>) -> String {
 pub enum NotReplayable {
     /// The log has no response sizes.
     #[error(
-        "the log ({format}) has no response sizes, so nobody knows how much the server has to send; \
+        "the log ({format}) has no response sizes, so that it is unknown how much the server has to send; \
          expected a log with a byte count per request (its order and popularity can still be analysed)"
     )]
     NoSizes {

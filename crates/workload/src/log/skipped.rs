@@ -58,12 +58,12 @@ impl fmt::Display for SkipReason {
             Self::MissingFields => "too few fields",
             Self::ExtraFields => "too many fields",
             Self::Client => "no client",
-            Self::Time => "no time, or an unreadable one",
+            Self::Time => "no time, or an invalid one",
             Self::Request => "no request or no URL in it",
             Self::Status => "status is neither three digits nor `-`",
             Self::Bytes => "size is neither a number nor `-`",
             Self::NoFields => "no #Fields or header before it that names time, client and URL",
-            Self::NotJson => "no JSON object",
+            Self::NotJson => "not a JSON object",
         })
     }
 }

@@ -32,27 +32,27 @@ pub(super) enum Kind {
 pub enum SpecError {
     /// There is no format with this name.
     #[error(
-        "{0:?} is no format; expected one of {known}, or json:client=NAME,time=NAME,..., csv:client=NAME,..., or a format as in '%h %t \"%r\" \
+        "{0:?} is not a format; expected one of {known}, or json:client=NAME,time=NAME,..., csv:client=NAME,..., or a format as in '%h %t \"%r\" \
          %>s %b' or '$remote_addr [$time_local] \"$request\" $status $body_bytes_sent'",
         known = Format::list()
     )]
     Unknown(String),
     /// The format must be given by its description instead of its name.
-    #[error("log-format is given by itself; expected it as in '%h %t \"%r\" %>s %b'")]
+    #[error("log-format is not a name; expected the format itself, as in '%h %t \"%r\" %>s %b'")]
     NotSpelled,
     /// A part of a mapping is not of the form `FIELD=NAME`.
-    #[error("{0:?} maps nothing; expected FIELD=NAME, as in client=remote_addr")]
+    #[error("{0:?} is not a mapping; expected FIELD=NAME, as in client=remote_addr")]
     NoMapping(String),
     /// There is no field with this name.
     #[error("there is no field {0:?}; expected one of {known}", known = fields())]
     UnknownField(String),
     /// There is no text between two fields.
     #[error(
-        "nothing is between {0} and the field before it; expected a character that tells where one ends"
+        "there is nothing between {0} and the field before it; expected a character that separates them"
     )]
     NothingBetween(String),
     /// A directive is incomplete or unknown.
-    #[error("{0:?} is no directive; expected one as in %h, %>s or %{{Referer}}i")]
+    #[error("{0:?} is not a directive; expected one as in %h, %>s or %{{Referer}}i")]
     NoDirective(String),
     /// A required field is missing.
     #[error("the format has no {0}")]
@@ -163,7 +163,7 @@ mod tests {
     fn what_is_no_format_is_refused_with_what_is() {
         let message = |text: &str| text.parse::<FormatSpec>().unwrap_err().to_string();
         assert!(message("comined").contains("expected one of vhost-combined, common"));
-        assert!(message("log-format").contains("given by itself"));
+        assert!(message("log-format").contains("expected the format itself"));
         assert!(message("json:visitor=ip").contains("expected one of time, date, client"));
         assert!(message("json:").contains("expected FIELD=NAME"));
     }

@@ -198,7 +198,7 @@ fn other_files_are_named() {
     let error = |bytes: &[u8]| read(bytes).unwrap_err().to_string();
     assert_eq!(
         error(b"PK\x03\x04\x14\x00\x00\x00"),
-        "some.log: is a zip archive, which is not read; unpack it first"
+        "some.log: is a zip archive, which cannot be read; unpack it first"
     );
     assert!(error(b"\xd4\xc3\xb2\xa1\x02\x00\x04\x00").contains("baton trace lifetimes"));
     let mut tar = b"access.log\0".repeat(24)[..257].to_vec();
@@ -206,7 +206,7 @@ fn other_files_are_named() {
     assert!(error(&tar).contains("is a tar archive"));
     assert_eq!(
         error(&(0..=255).collect::<Vec<u8>>()),
-        "some.log: is a binary file, which is not read; expected an access log"
+        "some.log: is a binary file, which cannot be read; expected an access log"
     );
     let binary = error(&[0x80; 300]);
     assert!(binary.contains(r"\x80\x80"), "{binary}");
@@ -249,9 +249,12 @@ fn unknown_and_empty_files_are_refused() {
     let forced = Log::from_reader(Path::new("x"), &b"a b c\n"[..], &common)
         .unwrap_err()
         .to_string();
-    assert!(forced.contains("no line parses as common"), "{forced}");
     assert!(
-        forced.contains("1 no time, or an unreadable one (as line 1: \"a b c\")"),
+        forced.contains("no line is in the format common"),
+        "{forced}"
+    );
+    assert!(
+        forced.contains("1 no time, or an invalid one (as line 1: \"a b c\")"),
         "{forced}"
     );
     let missing = Log::read(Path::new("/nonexistent/log"))

@@ -36,9 +36,9 @@ impl Log {
             return None;
         }
         Some(format!(
-            "one client, {}, has {:.1} % of the requests: a proxy or a load balancer, it seems. Requests of one client share connections, so \
-             connections here are fewer and far longer than users' own. What results say of persistence, of handoff and of caches holds for \
-             the proxy's connections only. Use the log of the proxy, or have X-Forwarded-For logged, which is then taken for the client",
+            "one client, {}, has {:.1} % of the requests, so that it is probably a proxy or a load balancer. Requests of one client share \
+             connections, so there are fewer and far longer connections than those of the users. Results on persistence, handoff and caches \
+             hold only for the proxy's connections. Use the log of the proxy, or log X-Forwarded-For, which is then taken as the client",
             excerpt(self.clients.get(client)),
             100.0 * share
         ))

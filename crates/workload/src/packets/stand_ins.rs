@@ -104,10 +104,10 @@ impl StandIn {
     /// # Panics
     /// If `packets` is 0.
     pub fn generate(self, seed: u64, packets: u32) -> PacketTrace {
-        assert!(packets > 0, "a trace has packets");
+        assert!(packets > 0, "a trace has at least one packet");
         let mut random = Pcg64::seed_from_u64(seed);
         let ranks = rand_distr::Zipf::new(f64::from(HOSTS), POPULARITY);
-        let ranks = ranks.expect("there are hosts, and their popularity falls");
+        let ranks = ranks.expect("the number of hosts and the exponent are positive");
         let host = |random: &mut Pcg64| ranks.sample(random) as u32;
         let packet = |_| TracePacket {
             len: length(self.sizes(), &mut random),

@@ -103,7 +103,9 @@ impl Adviser<'_> {
             )));
         }
         let [baseline, others @ ..] = results.as_slice() else {
-            return Err(Failure::Failed("no way was run".to_owned()));
+            return Err(Failure::Failed(
+                "none of the ways to compare was run".to_owned(),
+            ));
         };
         let others = others.iter().map(|result| Way::of(result, Some(baseline)));
         let ways: Vec<Way> = std::iter::once(Way::of(baseline, None))

@@ -29,7 +29,7 @@ pub fn of(verdict: &Verdict) -> String {
     if !verdict.left_out.is_empty() {
         let left_out = verdict.left_out.join("; ");
         text += &paragraph(&format!(
-            "- Left out, as the time was over (--seconds): {left_out}."
+            "- Left out, because the time limit (--seconds) had passed: {left_out}."
         ));
     }
     text += "\nWhat was assumed:\n";
@@ -53,8 +53,8 @@ fn headline(verdict: &Verdict) -> String {
             change(way)
         ),
         Some(way) => format!(
-            "Verdict: nothing that was tried serves more of this traffic; {}. `{}` serves as much, as far as can be told, and the host works \
-             {} less for it.",
+            "Verdict: none of the ways tried serves more of this traffic; {}. `{}` serves as much (no significant difference), and the host \
+             spends {} less time on each response.",
             limited(baseline),
             way.name,
             way.host_time_saved_percent
@@ -62,7 +62,7 @@ fn headline(verdict: &Verdict) -> String {
                 .unwrap_or_default()
         ),
         None => format!(
-            "Verdict: keep this traffic on the host. Nothing that was tried serves more of it or frees the host; {}.",
+            "Verdict: keep this traffic on the host. None of the ways tried serves more of it or takes work off the host; {}.",
             limited(baseline)
         ),
     };
@@ -78,7 +78,7 @@ fn caution(verdict: &Verdict) -> String {
     };
     match verdict.under_load.iter().find(|load| is_slower(load)) {
         Some(load) => paragraph(&format!(
-            "But a server that is not saturated answers later with `{}`, at {} of that load already: see below.",
+            "But a server that is not saturated responds more slowly with `{}`, even at {} of the rate without handoff: see below.",
             load.way,
             report::percent(load.share_percent)
         )),
@@ -94,8 +94,8 @@ pub fn limited(way: &Way) -> String {
 fn log(verdict: &Verdict) -> String {
     let log = &verdict.log;
     let mut text = format!(
-        "The log {} ({}) has {} requests of {} clients on {} connections; {} a response in the mean, {} the largest; {} of content from \
-         {} of files.",
+        "The log {} ({}) has {} requests from {} clients on {} connections. The mean response has {}, the largest {}; all responses together \
+         have {} of content, from files of {}.",
         log.path.display(),
         log.format,
         report::grouped(log.requests),
@@ -120,7 +120,7 @@ fn log(verdict: &Verdict) -> String {
     if let Some(point) = cache.or(log.lru_hits.last()) {
         let _ = write!(
             text,
-            " A cache of {} that sees its requests in order finds {} of the content (LRU).",
+            " An LRU cache of {} would contain {} of the content when it is requested, if requests came in the order of the log.",
             report::bytes(point.cache_bytes),
             report::percent(point.hit_percent)
         );
@@ -135,8 +135,8 @@ fn machine(verdict: &Verdict) -> String {
         nics => format!("{nics} NICs"),
     };
     format!(
-        "It was replayed by {} clients, each asking as soon as it has its answer, on the machine `{}`: a host of {} MHz, {nics} of {} MIPS and \
-         {} Mb/s.",
+        "It was replayed by {} clients, each of which sends its next request as soon as it has the response to the last one, on the machine \
+         `{}`: a host of {} MHz, {nics} of {} MIPS and {} Mb/s.",
         report::grouped(u64::from(machine.clients)),
         machine.profile,
         report::grouped(u64::from(machine.host_mhz)),
@@ -191,7 +191,7 @@ fn sentence(verdict: &Verdict, way: &Way) -> String {
         Effect::Faster => format!("faster, {}; {}", change(way), next_limit(verdict, way)),
         Effect::Slower => format!("slower, {}; {}", change(way), next_limit(verdict, way)),
         Effect::FreesHost => format!(
-            "as fast, as far as can be told ({}), and the host works {} less for a response; {}",
+            "no significant difference in speed ({}), but the host spends {} less time on each response; {}",
             change(way),
             way.host_time_saved_percent
                 .map(report::difference_size)
@@ -199,7 +199,7 @@ fn sentence(verdict: &Verdict, way: &Way) -> String {
             limited(way)
         ),
         Effect::None => format!(
-            "no difference that can be told from chance ({}); {}",
+            "no significant difference ({}); {}",
             change(way),
             limited(way)
         ),
@@ -207,7 +207,7 @@ fn sentence(verdict: &Verdict, way: &Way) -> String {
     if way.connections_on_nic > 0.0 {
         let _ = write!(
             text,
-            "; {} connections on the NIC in the mean",
+            "; {} connections on the NIC on average",
             report::significant(way.connections_on_nic)
         );
     }
@@ -241,7 +241,7 @@ fn next_limit(verdict: &Verdict, way: &Way) -> String {
     let is_same = way.limits == verdict.ways[0].limits;
     limited(way)
         + if is_same {
-            " as without handoff"
+            ", as without handoff"
         } else {
             " now"
         }
@@ -282,7 +282,7 @@ fn value(question: Question, value: f64) -> String {
 fn under_load(loads: &[UnderLoad]) -> String {
     let time = |ms: Option<Estimate>| match ms {
         Some(ms) => format!("{} ms", report::estimated(ms)),
-        None => "more than can be served".to_owned(),
+        None => "overload".to_owned(),
     };
     let way = loads.first().map_or("", |load| &load.way);
     let points: Vec<String> = loads
@@ -298,8 +298,8 @@ fn under_load(loads: &[UnderLoad]) -> String {
         })
         .collect();
     format!(
-        "- {} (`{way}`): the mean response takes, without handoff and with it, {}; per cent are of what is served without handoff, and \
-         requests come as a Poisson process.",
+        "- {} (`{way}`): mean response time without handoff and with it: {}. Percentages are of the request rate without handoff, and \
+         requests arrive as a Poisson process.",
         subject(Question::Load),
         points.join("; ")
     )
@@ -320,9 +320,9 @@ fn break_even(found: &BreakEven) -> String {
         })
         .collect();
     let pays = match pays(found) {
-        Pays::Nowhere => "at no value that was tried is it faster than no handoff".to_owned(),
-        Pays::Everywhere => "it is faster than no handoff at all that were tried".to_owned(),
-        Pays::From(from) => format!("it is faster than no handoff from {} on", value(from)),
+        Pays::Nowhere => "it is not faster than no handoff at any value tried".to_owned(),
+        Pays::Everywhere => "it is faster than no handoff at all values tried".to_owned(),
+        Pays::From(from) => format!("it is faster than no handoff from {} upwards", value(from)),
         Pays::Between(from, to) => {
             format!(
                 "it is faster than no handoff from {} to {}",
@@ -375,22 +375,24 @@ pub fn assumed(baseline: &Results) -> Vec<String> {
     let passes = baseline.long_run.passes.unwrap_or(0.0);
     let replayed = (passes > 1.0).then(|| {
         format!(
-            "the log is replayed {} times, as it goes on for ever: caches find what an earlier pass left in them",
+            "the run makes {} passes over the log, so that caches already hold content from earlier passes",
             report::significant(passes)
         )
     });
     let mut assumed = vec![
-        "the machine is the profile's, with the constants that were fitted to its paper; another host, NIC or operating system differs"
+        "the machine is that of the profile, with constants that were fitted to a paper's results; results for another host, NIC or operating \
+         system differ"
             .to_owned(),
         format!(
-            "demand is infinite: {} clients, each asking as soon as it has its answer, so that rates are what the server can do and response \
-             times only follow from them",
+            "demand is unlimited: each of {} clients sends its next request as soon as it has the response to the last one, so that rates show \
+             the server's capacity and response times merely follow from the rates",
             report::grouped(u64::from(experiment.clients.connections))
         ),
-        "requests of one client within 15 s share a connection; all content is static and its size is the one that the log gives".to_owned(),
+        "requests of one client that are at most 15 s apart share a connection; all content is static and has the size that the log gives"
+            .to_owned(),
         format!(
-            "connections come in blocks of the log in an order that the seed draws ({}); intervals are for 95 %, from batch means of one run, \
-             for responses of the log's mean size on connections of its mean length",
+            "blocks of the log's connections are replayed in random order (seed {}); intervals are 95 % confidence intervals, from batch means \
+             of one run, for responses of the log's mean size on connections of its mean length",
             experiment.run.seed
         ),
     ];

@@ -165,7 +165,7 @@ fn latency(results: &[(Test, &[UnderLoad])]) -> String {
     let mut columns = vec![Column::words("test")];
     columns.extend(SHARES.map(|share| Column::numbers(format!("{:.0} %", 100.0 * share))));
     let mut table = Table::new(columns)
-        .titled("Latency, mean and most, us, at shares of the highest rate without loss:");
+        .titled("Mean and maximum latency, us, at shares of the highest rate without loss:");
     for (test, found) in results {
         let us = |one: &UnderLoad| match one.latency {
             Some(latency) => format!("{:.1} {:.1}", latency.mean_us, latency.most_us),

@@ -171,9 +171,9 @@ fn check_log(arguments: &CalibrateArgs, by: &FittedBy) -> Result<(), Failure> {
 
 fn how_it_ended(settled: bool) -> &'static str {
     match settled {
-        true => "settled: the last round brought the numbers nearer by less than a hundredth",
+        true => "converged: the last round reduced the distance to the numbers by less than 1 %",
         false => {
-            "not settled: the last round still brought them nearer; allow more with --rounds N"
+            "not converged: the last round still reduced the distance to the numbers; allow more with --rounds N"
         }
     }
 }
@@ -225,7 +225,7 @@ impl Bench<'_> {
 /// Creates a folder for the results of runs, which is removed when the calibration ends.
 fn scratch() -> Result<tempfile::TempDir, Failure> {
     tempfile::tempdir()
-        .map_err(|error| Failure::Failed(format!("no folder for results can be made: {error}")))
+        .map_err(|error| Failure::Failed(format!("cannot create a folder for results: {error}")))
 }
 
 /// Returns the part of the request that all runs share.
@@ -256,8 +256,8 @@ fn introduction(arguments: &CalibrateArgs, by: &FittedBy, experiment: &Experimen
     let run = &experiment.run;
     let log = match (&arguments.log, by.takes_log) {
         (Some(path), _) => format!(", with the log {}", path.display()),
-        (None, true) => ", with a generated log (preset `worldcup-lifetimes`), as no --log FILE was given and the World Cup log is not \
-                         part of Baton:\nconstants derived from it are those of the generated log"
+        (None, true) => ", with a generated log (preset `worldcup-lifetimes`), because no --log FILE was given and the World Cup log is not \
+                         part of Baton:\nthe derived constants hold for the generated log"
             .to_owned(),
         (None, false) => String::new(),
     };
@@ -269,7 +269,7 @@ fn introduction(arguments: &CalibrateArgs, by: &FittedBy, experiment: &Experimen
     };
     let (measured, before) = (length(run.measured()), length(run.warmup()));
     format!(
-        "Deriving the fitted constants of {} from {},\nfrom neutral values on{log}.\nEach run: {measured} measured after {before} of warm-up, seed {}.\n",
+        "Deriving the fitted constants of {} from {},\nstarting at neutral values{log}.\nEach run: {measured} measured after {before} of warm-up, seed {}.\n",
         arguments.profile, by.published, run.seed,
     )
 }

@@ -108,7 +108,7 @@ const RUN: &[Wanted] = &[
     },
     Wanted {
         key: "run.warmup_packets",
-        label: "Packets before that",
+        label: "Packets of warm-up",
         kind: Number(&[
             0, 10_000, 20_000, 50_000, 100_000, 200_000, 400_000, 1_000_000,
         ]),
@@ -186,7 +186,7 @@ fn workload() -> Control {
     Control {
         key: "workload".to_owned(),
         label: "Workload".to_owned(),
-        meaning: "What the clients ask for. Logs are not part of Baton: those named here are generated to be like them.".to_owned(),
+        meaning: "What the clients request. Logs are not part of Baton: those named here are generated with similar properties.".to_owned(),
         value: String::new(),
         kind: Kind::Choice(options.map(own).collect()),
         only_where: None,

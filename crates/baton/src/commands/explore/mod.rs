@@ -78,7 +78,7 @@ fn one(request: &Request) -> Result<Planned, Failure> {
     }
     let names: Vec<&str> = runs.iter().map(|run| &*run.experiment.name).collect();
     Err(Failure::BadInput(format!(
-        "{}: has {} variants; expected one: choose it with --variant NAME, of {}",
+        "{}: has {} variants; expected a single one: choose it with --variant NAME, from {}",
         request.experiment,
         runs.len(),
         names.join(", ")

@@ -22,7 +22,9 @@ const BUILD: &str = "rustup target add wasm32-unknown-unknown && \
 /// Fails if there is none, or if it cannot be read.
 pub fn find() -> Result<Vec<u8>, Failure> {
     let own = std::env::current_exe();
-    let own = own.map_err(|error| Failure::Failed(format!("where this program is: {error}")))?;
+    let own = own.map_err(|error| {
+        Failure::Failed(format!("cannot find the path of this program: {error}"))
+    })?;
     find_for(&own)
 }
 
@@ -53,11 +55,13 @@ fn find_for(program: &Path) -> Result<Vec<u8>, Failure> {
     let message = match places.last() {
         None => format!("{}: no such file", beside.display()),
         Some(other) => format!(
-            "{}: it is another version of the simulator than this program",
+            "{}: contains another version of the simulator than this program",
             other.display()
         ),
     };
-    Err(Failure::BadInput(format!("{message}; build it: {BUILD}")))
+    Err(Failure::BadInput(format!(
+        "{message}; build it with: {BUILD}"
+    )))
 }
 
 /// Returns the modules of all profiles in the Cargo target folder that contains the program.

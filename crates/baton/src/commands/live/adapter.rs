@@ -86,8 +86,8 @@ fn refuse_strangers(arguments: &AdapterArgs) -> Result<(), Failure> {
     match arguments.listen_tcp {
         Some(address) if !address.ip().is_loopback() && !arguments.trust_network => {
             Err(Failure::BadInput(format!(
-                "--listen-tcp {address}: nobody who comes there is asked who he is; expected an address of loopback, to which a tunnel may lead, \
-                 or --trust-network"
+                "--listen-tcp {address}: clients that connect over TCP are not authenticated; expected a loopback address, which a tunnel can \
+                 lead to, or --trust-network if everyone on the network is trusted"
             )))
         }
         _ => Ok(()),
@@ -156,7 +156,7 @@ fn run(
     let log = daemon_log("adapter", arguments.log_level)?;
     let core = pin_to_core(arguments.core)?;
     if arguments.replace {
-        let text = "--replace: expected --handoff or --broker: nobody else gives connections back";
+        let text = "--replace: expected --handoff or --broker, because only an adapter beside the kernel can give its connections back";
         return Err(Failure::BadInput(text.to_owned()));
     }
     let sockets = Sockets::of(arguments, Places::here(), None);
@@ -191,7 +191,7 @@ fn run_beside_kernel(
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
     let Some(name) = &arguments.link.iface else {
-        let text = "--broker: expected --iface with it";
+        let text = "--broker, --handoff: an adapter beside the kernel needs an interface; expected --iface";
         return Err(Failure::BadInput(text.to_owned()));
     };
     let log = daemon_log("adapter", arguments.log_level)?;
@@ -302,9 +302,12 @@ fn timeline(arguments: &AdapterArgs) -> Result<Option<AdapterTimeline>, Failure>
 fn replace(path: &Path) -> Result<(), Failure> {
     match end_predecessor(path)? {
         Some(process) => tell(&format!(
-            "process {process} has given its connections back and ended\n"
+            "process {process} has given its connections back to the kernel and ended\n"
         )),
-        None => tell(&format!("nobody to replace at {}\n", path.display())),
+        None => tell(&format!(
+            "there is no adapter to replace at {}\n",
+            path.display()
+        )),
     }
     Ok(())
 }
@@ -327,7 +330,7 @@ fn work(
         })?;
         match summary {
             Some(summary) => note(&format!("timeline: {summary}")),
-            None => note("timeline: the adapter ended before it was to begin"),
+            None => note("timeline: empty, because the adapter ended before the timeline began"),
         }
     }
     ended?;
@@ -339,15 +342,15 @@ fn totals(snapshot: &Snapshot) -> String {
     let count = |name: &str| grouped(snapshot.counters.get(name).copied().unwrap_or_default());
     let captured = snapshot.counters.get("captured.captured").map(|_| {
         format!(
-            "{} connections taken over from hosts, {} given back\n",
+            "{} connections taken over from hosts, {} given back to them\n",
             count("adapter.imported"),
             count("adapter.exported"),
         )
     });
     format!(
-        "{} applications, {} cut off; {} connections accepted, {} opened\n\
+        "{} applications, {} disconnected for breaking the protocol; {} connections accepted, {} opened\n\
          {} requests, {} responses; {} bytes sent, {} received\n\
-         {} frames received, {} sent; {} segments sent again\n",
+         {} frames received, {} sent; {} segments retransmitted\n",
         count("applications.attached"),
         count("applications.cut_off"),
         count("adapter.accepted"),

@@ -85,7 +85,7 @@ fn end(broker: &Broker) -> Result<(), Failure> {
     match broker.restore_all() {
         0 => Ok(()),
         left => Err(Failure::Failed(format!(
-            "{} connections are not the kernel's again, and are reset",
+            "{} connections could not be given back to the kernel and are reset",
             grouped(left)
         ))),
     }
@@ -111,7 +111,7 @@ pub fn attach(arguments: &AdapterArgs, path: &Path, name: &str) -> Result<Broker
                 let failed =
                     |error| Failure::Failed(format!("cannot wait for the broker: {error}"));
                 if let Some(status) = child.try_wait().map_err(failed)? {
-                    let text = "the broker has not started; it says why";
+                    let text = "the broker could not be started; its own message says why";
                     return Err(match status.code() {
                         Some(2) => Failure::BadInput(text.to_owned()),
                         _ => Failure::Failed(text.to_owned()),
@@ -121,7 +121,8 @@ pub fn attach(arguments: &AdapterArgs, path: &Path, name: &str) -> Result<Broker
         }
         if Instant::now() > limit {
             let path = path.display();
-            let text = format!("--broker {path}: the broker does not answer");
+            let wait = LONGEST_START.as_secs();
+            let text = format!("--broker {path}: the broker did not answer within {wait} s");
             return Err(Failure::Failed(text));
         }
         thread::sleep(BETWEEN_LOOKS);

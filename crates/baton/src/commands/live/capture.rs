@@ -65,7 +65,7 @@ pub fn execute(arguments: &CaptureArgs, interrupt: &Interrupt) -> Result<(), Fai
         is_over: false,
     };
     tell(&format!(
-        "capturing at {}; interrupt to end\n",
+        "capturing on {}; interrupt to end\n",
         snapshot.interface
     ));
     let end = arguments
@@ -95,7 +95,7 @@ fn plan(
     let answer = interrupt.during(move || ask(&asked, SERVER))??;
     let snapshot: Snapshot = serde_json::from_slice(&answer).map_err(|error| {
         Failure::Failed(format!(
-            "--control {}: the answer is no snapshot of this version of baton: {error}",
+            "--control {}: cannot read the answer; the process there may be another version of baton: {error}",
             control.display()
         ))
     })?;
@@ -105,7 +105,7 @@ fn plan(
         Some(CaptureTarget::Interface(name)) if *name == snapshot.interface => EndFilter::default(),
         Some(CaptureTarget::Interface(name)) => {
             return Err(Failure::BadInput(format!(
-                "{name}: the adapter is at {}; expected that, or an address, a port or both, such as 10.9.0.1:443",
+                "{name}: the adapter uses the interface {}; expected that name, or an address, a port or both, such as 10.9.0.1:443",
                 snapshot.interface
             )));
         }
@@ -140,7 +140,7 @@ fn kernel(arguments: &CaptureArgs, snapshot: &Snapshot) -> Option<Kernel> {
             })
         }
         (Err(why), _) => {
-            note(&format!("without the kernel's frames: {why}"));
+            note(&format!("the kernel's frames are not captured: {why}"));
             None
         }
         (_, Err(_)) => None,
@@ -166,7 +166,7 @@ impl Kernel {
                 is_inbound: Some(!stamped.is_outgoing),
                 comment: Some(match stamped.is_outgoing {
                     true => "sent by the kernel",
-                    false => "taken by the kernel: no flow of the adapter",
+                    false => "received by the kernel: the connection is not on the adapter",
                 }),
                 lost_before: 0,
             };

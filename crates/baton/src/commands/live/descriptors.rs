@@ -20,7 +20,7 @@ pub(super) fn batching(
     let set = arguments.level.or(arguments.timer_us);
     if policy == BatchingPolicy::Adaptive && set.is_some() {
         let message =
-            "--batching adaptive finds level and timer itself; leave --level and --timer-us out";
+            "--batching adaptive finds level and timer itself; leave out --level and --timer-us";
         return Err(Failure::BadInput(message.to_owned()));
     }
     let batching = Batching {

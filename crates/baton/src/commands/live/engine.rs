@@ -32,7 +32,7 @@ pub struct Running<Kept> {
 /// Fails if a requested resource is not available.
 pub fn start(arguments: &LinkArgs) -> Result<Running<impl Sized + use<>>, Failure> {
     if arguments.addr.is_empty() {
-        let expected = "--addr is missing: expected the engine's own address, such as 10.9.0.2/24";
+        let expected = "--addr is missing; expected the engine's own address, such as 10.9.0.2/24";
         return Err(Failure::BadInput(expected.to_owned()));
     }
     let mut link = Link::up(&link_spec(arguments)?)?;
@@ -102,7 +102,7 @@ pub fn start_beside_kernel(
 fn link_spec(arguments: &LinkArgs) -> Result<LinkSpec, Failure> {
     if arguments.tap.is_some() && arguments.frames.port_kind == PortKind::AfXdp {
         let expected =
-            "--port-kind af-xdp is for interfaces: expected --veth or --iface in place of --tap";
+            "--port-kind af-xdp does not work with --tap; expected --veth or --iface instead";
         return Err(Failure::BadInput(expected.to_owned()));
     }
     let attachment = match (&arguments.tap, &arguments.veth, &arguments.iface) {
@@ -110,7 +110,7 @@ fn link_spec(arguments: &LinkArgs) -> Result<LinkSpec, Failure> {
         (_, Some(name), _) => Attachment::Veth(name.clone()),
         (_, _, Some(name)) => Attachment::Interface(name.clone()),
         (None, None, None) => {
-            let expected = "expected one of --tap, --veth and --iface";
+            let expected = "no interface is given; expected one of --tap, --veth and --iface";
             return Err(Failure::BadInput(expected.to_owned()));
         }
     };

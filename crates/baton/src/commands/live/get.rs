@@ -71,7 +71,7 @@ fn run<T: Port, W: Write>(
     fetch: &mut Fetch<W>,
     interrupt: &Interrupt,
 ) -> Result<Result<(), FetchError>, Failure> {
-    let gone = |error| Failure::Failed(format!("the interface can no longer be used: {error}"));
+    let gone = |error| Failure::Failed(format!("the interface has failed: {error}"));
     let bar = ProgressBar::new_spinner();
     let mut outcome = None;
     let mut until = None;

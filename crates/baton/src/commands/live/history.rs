@@ -51,7 +51,7 @@ fn render(answer: &HistoryAnswer) -> String {
             earlier_moves,
         } = connection;
         let process = match pid {
-            0 => "a process of another broker's time".to_owned(),
+            0 => "an unknown process (from before this broker started)".to_owned(),
             pid => format!("{} ({pid})", plain(program)),
         };
         let user = user_text(*uid);
@@ -64,17 +64,17 @@ fn render(answer: &HistoryAnswer) -> String {
         }
     }
     if answer.connections.is_empty() {
-        text.push_str("no such connection has moved\n");
+        text.push_str("no connection that matches has moved\n");
     }
     if answer.left_out > 0 {
         let left = grouped(answer.left_out);
-        let _ = writeln!(text, "... and {left} more; --rows shows more");
+        let _ = writeln!(text, "... and {left} more; --rows N shows more");
     }
     if answer.forgotten > 0 {
         let forgotten = grouped(answer.forgotten);
         let _ = writeln!(
             text,
-            "the broker has forgotten {forgotten} others, to make room"
+            "the broker has discarded the histories of {forgotten} others to limit its memory"
         );
     }
     text
@@ -87,7 +87,7 @@ pub fn move_text(one: &MoveRow) -> String {
         let _ = write!(text, ", in {}", duration(Span::from_us(took_us.into())));
     }
     if one.times > 1 {
-        let _ = write!(text, ", {} times, then last", one.times);
+        let _ = write!(text, ", the last of {} times", one.times);
     }
     text
 }
@@ -136,11 +136,11 @@ mod tests {
             \x20 1 move before\n\
             \x20 2023-11-14T22:13:20.123Z to the adapter (policy), in 0.31 ms\n\
             \x20 2023-11-14T22:13:20.123Z back to the kernel (adapter ends), in 12 ms\n\
-            \x20 2023-11-14T22:13:20.123Z stayed in the kernel (the adapter takes no more), 3 times, then last\n\
-            ... and 2 more; --rows shows more\n\
-            the broker has forgotten 1,000 others, to make room\n";
+            \x20 2023-11-14T22:13:20.123Z stayed in the kernel (the adapter takes no more), the last of 3 times\n\
+            ... and 2 more; --rows N shows more\n\
+            the broker has discarded the histories of 1,000 others to limit its memory\n";
         assert_eq!(render(&answer), expected);
         answer = HistoryAnswer::default();
-        assert_eq!(render(&answer), "no such connection has moved\n");
+        assert_eq!(render(&answer), "no connection that matches has moved\n");
     }
 }

@@ -93,7 +93,7 @@ fn admit(
         };
         let path = path.display();
         Failure::BadInput(format!(
-            "{option}: cannot give it {path}: {error}; expected a group of this user, or root"
+            "{option}: cannot change the owner or group of {path}: {error}; expected a group of this user, or run as root"
         ))
     })
 }
@@ -116,7 +116,7 @@ fn service_user(arguments: &ConfinementArgs) -> Result<Option<ServiceUser>, Fail
     let is_root = rustix::process::geteuid().is_root();
     match &arguments.user {
         Some(user) if !is_root => Err(Failure::BadInput(format!(
-            "--user {}: only root can become another user",
+            "--user {}: only root can change to another user; run as root or leave out --user",
             user.name()
         ))),
         Some(user) => Ok(Some(user.clone())),
@@ -124,7 +124,7 @@ fn service_user(arguments: &ConfinementArgs) -> Result<Option<ServiceUser>, Fail
             let user = ServiceUser::usual();
             if is_root && user.is_none() {
                 note(
-                    "this user namespace has no user without privileges: the user stays root in it",
+                    "this process stays root, because its user namespace has no unprivileged user to change to",
                 );
             }
             Ok(user)
@@ -162,7 +162,7 @@ fn ask_broker<T: Send + 'static>(
 /// Returns the message that no answer came within the maximum time.
 fn no_answer() -> String {
     let waited = baton_live::LONGEST_ANSWER.as_secs();
-    format!("no answer within {waited} s; see whether the process that listens there is stopped")
+    format!("no answer within {waited} s; check whether the process that listens there is stopped")
 }
 
 /// Returns the error for a broker that does not answer.

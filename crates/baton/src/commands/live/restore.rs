@@ -18,9 +18,9 @@ pub fn execute(arguments: &RestoreArgs, interrupt: &Interrupt) -> Result<(), Fai
     let broker = arguments.broker.clone();
     let broker = broker.unwrap_or_else(|| Places::here().broker());
     match ask_broker(&broker, interrupt, ask)? {
-        0 => print("all connections are the kernel's; the adapter takes no more\n"),
+        0 => print("all connections are in the kernel; the adapter takes over no more\n"),
         left => Err(Failure::Failed(format!(
-            "{} connections are not the kernel's again: their applications do not bring them back; the adapter takes no more",
+            "{} connections are still on the adapter, because their applications did not take them back; the adapter takes over no more",
             grouped(left)
         ))),
     }

@@ -72,7 +72,7 @@ fn interface_of(arguments: &RouteArgs, route: &Route) -> Result<usize, Failure> 
         .ok_or_else(|| {
             let destination = route.destination;
             Failure::BadInput(format!(
-                "--route {destination}={gateway}: {gateway} is on no link of the router; expected a neighbour of one of its addresses"
+                "--route {destination}={gateway}: {gateway} is in no network of the router's interfaces; expected a gateway in one of them"
             ))
         })
 }

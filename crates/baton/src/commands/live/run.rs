@@ -45,12 +45,15 @@ pub fn execute(arguments: &RunOnAdapterArgs, library: &[u8]) -> Result<(), Failu
         let hint = places.hint(&adapter);
         let adapter = adapter.display();
         let message = format!(
-            "--adapter {adapter}: no such file; start one: baton live adapter --listen {adapter} ...{hint}"
+            "--adapter {adapter}: no adapter listens there; start one: baton live adapter --listen {adapter} ...{hint}"
         );
         return Err(Failure::BadInput(message));
     }
     let Some((name, rest)) = arguments.command.split_first() else {
-        return Err(Failure::BadInput("no command is given".to_owned()));
+        return Err(Failure::BadInput(
+            "no command is given; expected a program to run, as in baton live run -- nginx"
+                .to_owned(),
+        ));
     };
     let shown = Path::new(name).display();
     let unfit = |why: Unfit| Failure::BadInput(format!("{shown}: {why}"));
@@ -132,7 +135,7 @@ fn broker(arguments: &RunOnAdapterArgs, places: &Places) -> Result<Option<PathBu
         Err(error) if is_given => Err(bad_broker(&path, &error)),
         Err(_) if arguments.handoff.is_some() => {
             let message = format!(
-                "--handoff: nobody listens at {}; start an adapter beside the kernel: baton live adapter --iface NAME --handoff t4{}",
+                "--handoff: no broker listens at {}; start an adapter beside the kernel: baton live adapter --iface NAME --handoff t4{}",
                 path.display(),
                 places.hint(&path)
             );

@@ -37,7 +37,7 @@ pub fn execute(arguments: &ServeArgs, interrupt: &Interrupt) -> Result<(), Failu
         check_folder("--upload", folder)?;
     }
     if arguments.adapter.is_none() && arguments.descriptors != DescriptorArgs::default() {
-        let message = "--batching, --level, --timer-us, --max-descriptors: there are descriptors only with --adapter";
+        let message = "--batching, --level, --timer-us, --max-descriptors: descriptors are used only with --adapter; expected --adapter";
         return Err(Failure::BadInput(message.to_owned()));
     }
     if let Some(AdapterAddress::Unix(path)) = &arguments.adapter {
@@ -157,8 +157,8 @@ fn bad_adapter(address: &AdapterAddress, error: &dyn Display) -> Failure {
 fn tell_news(address: &AdapterAddress) -> impl FnMut(&LinkNews) + use<> {
     let named = address.to_string();
     move |news| match news {
-        LinkNews::Lost(why) => tell(&format!("{why}; looking for another at {named}\n")),
-        LinkNews::Attached => tell(&format!("attached to the adapter at {named} again\n")),
+        LinkNews::Lost(why) => tell(&format!("{why}; waiting for another adapter at {named}\n")),
+        LinkNews::Attached => tell(&format!("attached to an adapter at {named} again\n")),
     }
 }
 
@@ -171,9 +171,9 @@ fn tell_wait(waiting: &Waiting) {
 fn with_advice(refused: &CannotListen) -> String {
     let advice = match refused.status {
         Status::AddressInUse => {
-            "; end the application that listens there or give another port by --port"
+            "; end the application that listens there or give another port with --port"
         }
-        Status::Aborted => "; see whether it is alive",
+        Status::Aborted => "; check whether the adapter is running",
         _ => "",
     };
     format!("{refused}{advice}")
@@ -277,7 +277,7 @@ fn bad_root(arguments: &ServeArgs, error: &io::Error) -> Failure {
 fn bad_port(port: u16, error: &io::Error) -> Failure {
     let advice = match error.kind() {
         ErrorKind::AddrInUse => "end the process that listens there or give another port",
-        ErrorKind::PermissionDenied => "run as root or give a port from 1024 on",
+        ErrorKind::PermissionDenied => "run as root or give a port of at least 1024",
         _ => "give another port",
     };
     Failure::BadInput(format!("--port {port}: {error}; {advice}"))
@@ -291,7 +291,7 @@ fn totals(snapshot: &Snapshot) -> String {
         .filter_map(|&name| snapshot.counters.get(name))
         .sum();
     format!(
-        "{} connections, {} responses with {} bytes of content, {} uploads; {} connections ended early\n",
+        "{} connections, {} responses with {} bytes of content, {} uploads; {} connections aborted\n",
         count("web.accepted"),
         count("web.responses"),
         count("web.content_bytes"),
@@ -307,7 +307,7 @@ fn handoff_totals(snapshot: &Snapshot) -> String {
         grouped(snapshot.counters.get(&name).copied().unwrap_or_default())
     };
     format!(
-        "{} connections handed to the adapter, {} refused; {} taken back, {} lost with the adapter\n",
+        "{} connections handed off to the adapter, {} refused by it; {} taken back, {} lost when an adapter ended\n",
         count("handoffs_accepted"),
         count("handoffs_refused"),
         count("restored"),
@@ -319,7 +319,7 @@ fn handoff_totals(snapshot: &Snapshot) -> String {
 fn link_totals(snapshot: &Snapshot) -> String {
     let count = |name: &str| grouped(snapshot.counters.get(name).copied().unwrap_or_default());
     format!(
-        "{} frames received, {} sent; {} segments sent again\n",
+        "{} frames received, {} sent; {} segments retransmitted\n",
         count("inet.frames_received"),
         count("inet.frames_sent"),
         count("tcp.retransmissions"),
@@ -331,7 +331,7 @@ fn check_folder(flag: &str, path: &Path) -> Result<(), Failure> {
         return Ok(());
     }
     let reason = if path.exists() {
-        "is no folder"
+        "is not a folder"
     } else {
         "does not exist"
     };

@@ -63,8 +63,8 @@ pub fn execute(arguments: &LoadArgs, interrupt: &Interrupt) -> Result<(), Failur
 fn subjects(arguments: &LoadArgs) -> Result<Vec<Subject>, Failure> {
     let changes = &arguments.changes;
     if changes.arrivals.rate.is_some() {
-        let expected = "no rate: `baton load` sets it; say --points 5000/s,10000/s";
-        return Err(Failure::BadInput(format!("--rate: expected {expected}")));
+        let why = "`baton load` sets the rates itself; expected --points instead, as in --points 5000/s,10000/s";
+        return Err(Failure::BadInput(format!("--rate: {why}")));
     }
     let mut subjects = Vec::new();
     for experiment in &arguments.experiments {

@@ -82,9 +82,11 @@ pub fn chosen(arguments: &LoadArgs) -> Result<Vec<Point>, Failure> {
                 .map(|n| Point::Share(from + step * f64::from(n)))
                 .collect())
         }
-        (Some(from), Some(_)) => {
-            refuse("--from", from, "a share of the capacity below that of --to")
-        }
+        (Some(from), Some(_)) => refuse(
+            "--from",
+            from,
+            "a share of the capacity that is smaller than --to",
+        ),
         _ if arguments.points.is_empty() => Ok(USUAL.map(Point::Share).to_vec()),
         _ => Ok(arguments.points.clone()),
     }

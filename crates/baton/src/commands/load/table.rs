@@ -13,7 +13,7 @@ pub fn describe(curves: &[Curve]) -> String {
 }
 
 const LEGEND: &str =
-    "\nms since a request was due; ±: 95 % interval; load: share of the capacity\n";
+    "\nms: time since the request was due; ±: 95 % interval; load: share of the capacity\n";
 
 fn of_one(curve: &Curve) -> String {
     let mut columns = vec![
@@ -90,18 +90,21 @@ fn load(curve: &Curve, rate: f64) -> String {
 
 fn goal(curve: &Curve, met: &Met) -> String {
     let Some(rate) = met.rate else {
-        return format!("{}: met at no load that was tried\n", met.goal);
+        return format!("{}: not met at any load tried\n", met.goal);
     };
     let surely = match met.least {
-        Some(least) => format!("surely up to {}", report::significant(least)),
-        None => "surely at no load that was tried".to_owned(),
+        Some(least) => format!("certainly met up to {}", report::significant(least)),
+        None => "not certainly met at any load tried".to_owned(),
     };
     let missed = match met.most {
-        Some(most) => format!("surely missed from {} on", report::significant(most)),
-        None => "surely missed at none".to_owned(),
+        Some(most) => format!(
+            "certainly missed from {} upwards",
+            report::significant(most)
+        ),
+        None => "not certainly missed at any load tried".to_owned(),
     };
     format!(
-        "{}: up to {}; {surely}; {missed}\n",
+        "{}: met up to {}; {surely}; {missed}\n",
         met.goal,
         load(curve, rate)
     )

@@ -73,7 +73,7 @@ impl Gathering {
                 source: source.to_owned(),
                 name: name.to_owned(),
                 seed,
-                doubt: format!("failed: {}", error.unwrap_or("nobody knows why")),
+                doubt: format!("failed: {}", error.unwrap_or("the reason is unknown")),
                 ..Run::default()
             },
             differs: BTreeMap::new(),

@@ -84,7 +84,7 @@ fn spare_what_is_no_page(out: &Path) -> Result<(), Failure> {
     match is_page {
         true => Ok(()),
         false => Err(Failure::BadInput(format!(
-            "--out {}: would overwrite a file that is no page; expected another path",
+            "--out {}: would overwrite a file that is not a report; expected another path",
             out.display()
         ))),
     }

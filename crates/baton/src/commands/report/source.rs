@@ -72,7 +72,7 @@ impl Source {
         }
         let text = fs::read(path).map_err(|error| bad(&reason(&error)))?;
         let document: Result<Document, _> = serde_json::from_slice(&text);
-        let runs = match document.map_err(|_| bad("has no results of this version"))? {
+        let runs = match document.map_err(|_| bad("has no results that this version can read"))? {
             Document::Runs { runs } => runs,
             Document::Curves { curves } => {
                 let measured = curves.into_iter().flat_map(|curve| curve.measured);
@@ -182,7 +182,7 @@ fn of_study(
     }
     if done == 0 {
         return Err(Failure::BadInput(format!(
-            "{}: none of its runs has been done; expected some: baton sweep status {} says how far they are",
+            "{}: none of its runs has been done; expected at least one (baton sweep status {} shows the progress)",
             root.join(&study.name).display(),
             root.display()
         )));

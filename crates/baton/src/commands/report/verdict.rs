@@ -134,11 +134,10 @@ impl Configuration {
         let way = &run.way;
         let mut parts = vec![format!("{} requests/s", estimated(rate))];
         let gain = first.and_then(|first| self.gain(first));
-        parts.extend(gain.map(|gain| format!("{} against the first", difference(gain))));
+        parts.extend(gain.map(|gain| format!("{} compared with the first", difference(gain))));
         let response = over_seeds(self.measured.iter().filter_map(|run| run.response_ms));
-        parts.extend(
-            response.map(|ms| format!("a response takes {} ms in the mean", estimated(ms))),
-        );
+        parts
+            .extend(response.map(|ms| format!("a response takes {} ms on average", estimated(ms))));
         parts.push(limited(way));
         parts.push(format!(
             "the network stack takes {} of the host's cycles",
@@ -146,7 +145,7 @@ impl Configuration {
         ));
         if way.connections_on_nic > 0.0 {
             parts.push(format!(
-                "{} connections on the NIC in the mean",
+                "{} connections on the NIC on average",
                 significant(way.connections_on_nic)
             ));
         }
@@ -157,7 +156,7 @@ impl Configuration {
             ));
         }
         if self.doubtful > 0 {
-            parts.push("not steady, so that it may not be so".to_owned());
+            parts.push("not steady, so that these numbers may not hold".to_owned());
         }
         format!("{title}: {}", parts.join("; "))
     }
@@ -204,7 +203,7 @@ fn headline(all: &[Configuration]) -> String {
     {
         None => "All runs failed.".to_owned(),
         Some((least, most)) => format!(
-            "From {} to {} requests/s were offered: response times tell the configurations apart.",
+            "From {} to {} requests/s were offered, so that configurations differ in their response times.",
             significant(least),
             significant(most)
         ),
@@ -223,11 +222,11 @@ pub fn of(all: &[Configuration]) -> (String, Vec<String>) {
     for (count, what) in [
         (
             of_runs(|one| one.failed),
-            "failed: the simulator broke one of its rules",
+            "failed an internal check of the simulator",
         ),
         (
             of_runs(|one| one.doubtful),
-            "are not steady, so that their numbers may not hold: the table says why",
+            "were not steady, so that their numbers may not hold; the table says why",
         ),
     ] {
         if count > 0 {
@@ -257,7 +256,7 @@ fn by_limit(all: &[Configuration]) -> String {
     let free = count(&|one| one.limits().is_empty() && !one.measured.is_empty());
     if free > 0 {
         parts.push(format!(
-            "nothing is always busy in {}",
+            "there is no bottleneck in {}",
             grouped(free as u64)
         ));
     }

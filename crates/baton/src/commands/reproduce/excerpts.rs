@@ -100,9 +100,9 @@ pub(super) fn given_in(folder: &Path) -> Result<Vec<GivenLog>, Failure> {
 /// Returns a note that says which logs are real.
 pub(super) fn note(context: &Context<'_>) -> &'static str {
     if context.data.is_some() {
-        "Excerpts are taken as they are, nothing is fitted to them; they are not the whole traces that the paper used.\n"
+        "Excerpts are replayed unchanged, and nothing is fitted to them; they are only parts of the traces that the paper used.\n"
     } else {
-        "No --data FOLDER with the public excerpts of the NASA and World Cup logs was given: generated logs only.\n"
+        "These are generated logs only, because no --data FOLDER with the public excerpts of the NASA and World Cup logs was given.\n"
     }
 }
 

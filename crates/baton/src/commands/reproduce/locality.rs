@@ -59,7 +59,7 @@ fn run(context: &Context<'_>) -> Result<Outcome, Failure> {
         "{}\n{}\n{}\n{}\n{}",
         sizes_table("one LRU cache", &measured, 1),
         sizes_table(
-            "two LRU caches of that size, connections dealt out in turn,",
+            "two LRU caches of that size, with connections assigned in turn,",
             &measured,
             2
         ),
@@ -164,7 +164,7 @@ fn policies_table(measured: &[Measured]) -> String {
     let policies = request().policies;
     let mut columns = vec![Column::words("log")];
     columns.extend(policies.iter().map(|p| Column::numbers(p.name())));
-    let title = "The same for other policies, two caches of 8 MiB (min: the most blocks, knowing the future):";
+    let title = "The same for other policies, two caches of 8 MiB (min: the most block hits, with knowledge of all future requests):";
     let mut table = Table::new(columns).titled(title);
     for log in measured {
         let mut cells = vec![log.source.name()];
@@ -176,8 +176,8 @@ fn policies_table(measured: &[Measured]) -> String {
 
 /// Note on policies by frequency with generated logs.
 const BURSTS: &str = "\
-The generated NASA and Berkeley logs, fitted to LRU's curve, have bursts of requests for files that are about equally popular.
-LFU never forgets a burst that is over, so it does far worse there than published (slightly better than LRU).
+The generated NASA and Berkeley logs are fitted to LRU's curve and have bursts of requests for files that are about equally popular.
+LFU never forgets a burst that is over, so its results are far worse than the published ones (slightly better than LRU).
 ";
 
 fn published_table(rows: &[Row]) -> String {
@@ -186,7 +186,7 @@ fn published_table(rows: &[Row]) -> String {
         .filter(|row| row.published.is_some())
         .cloned()
         .collect();
-    let title = "Published, and what the generated logs give, which were fitted to it:";
+    let title = "Published values, and those of the generated logs, which were fitted to them:";
     table(title, &published)
 }
 

@@ -231,8 +231,7 @@ fn refuse_what_it_has_not(
     }
     let studies = &arguments.batching.study;
     if arguments.figure.is_some() && (studies.len() > 1 || studies.iter().any(|one| one == "all")) {
-        let message =
-            "--figure: each study has a figure of its own; expected one --study, or --out FOLDER";
+        let message = "--figure: each study has its own figure; expected a single --study, or --out FOLDER for all figures";
         return Err(Failure::BadInput(message.to_owned()));
     }
     let is_batching = name == batching::REPRODUCTION.name;

@@ -30,7 +30,7 @@ pub const HANDOFF_TABLE1: Reproduction = Reproduction {
 /// Policies that the handoff-policies paper leaves open.
 pub const HANDOFF_POLICIES: Reproduction = Reproduction {
     name: "handoff-policies",
-    about: "selection by rate, benefit, an oracle; load by time worked and packets; relief: what beats FCFS? (no publication)",
+    about: "what beats FCFS? selection by rate, benefit or an oracle; load control by working time or packets; relief (no publication)",
     figure: true,
     run: |context| run(context, "handoff-policies", Logs::ForLoad),
 };
@@ -38,7 +38,7 @@ pub const HANDOFF_POLICIES: Reproduction = Reproduction {
 /// Cycles that handoff saves the host.
 pub const HANDOFF_INTERFACE: Reproduction = Reproduction {
     name: "handoff-interface",
-    about: "host's cycles for a packet with no connection on the NIC and with all; predictions (EuroSys 2006, abstract)",
+    about: "the host's cycles per packet with no connection on the NIC and with all; predictions (EuroSys 2006, abstract)",
     figure: true,
     run: |context| run(context, "handoff-interface", Logs::Never),
 };

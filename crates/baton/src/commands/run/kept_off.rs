@@ -227,9 +227,9 @@ pub fn table(rows: &[KeptOff]) -> String {
             .concat(),
         );
     }
-    let legend = "log once: what caches that begin empty find, as `baton trace locality` says; replayed: what they find after the warm-up, in \
-                  the order of the replay; whole blocks: less what is fetched of blocks and not asked for; kept off: in the run, with many \
-                  connections at a time, and content sent again or in vain";
+    let legend = "log once: hits of initially empty caches in one pass over the log, as in `baton trace locality`; replayed: hits after the \
+                  warm-up, in the order of the replay; whole blocks: the same, less the parts of blocks that are fetched but not requested; \
+                  kept off: in the run itself, with many connections at a time and content that is retransmitted or sent in vain";
     format!(
         "\n{}{}",
         table.render(),

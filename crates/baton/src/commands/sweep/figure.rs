@@ -36,7 +36,7 @@ impl Drawings {
         let (wanted, figures) = (&arguments.path, &report.figures);
         if let (Some(path), true) = (wanted, figures.is_empty()) {
             return Err(Failure::BadInput(format!(
-                "--figure {}: the study has no table [figure]; expected one, which says what to draw",
+                "--figure {}: the study has no table [figure], which says what to draw; expected a study with one",
                 path.display()
             )));
         }

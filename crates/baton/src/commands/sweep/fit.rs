@@ -104,7 +104,7 @@ impl Fitter<'_> {
         if first.distances.is_empty() {
             let kinds: Vec<&str> = self.plan.targets.iter().map(|kind| kind.name()).collect();
             return Err(Failure::BadInput(format!(
-                "{}: nothing to fit to; expected numbers that are {}, with a tolerance",
+                "{}: nothing to fit to; expected numbers with the status {} and a tolerance",
                 self.request.experiment,
                 kinds.join(" or ")
             )));
@@ -116,7 +116,7 @@ impl Fitter<'_> {
     fn check_length(report: &ReportPlan, point: usize, run: &Metrics) -> Result<(), Failure> {
         match run.get(RESPONSES) {
             Some(Cell::Integer(0)) => Err(Failure::BadInput(format!(
-                "{}: no response was complete in a run; expected more packets that are measured: run.measured_packets, --packets N",
+                "{}: a run had no complete response; measure more packets (run.measured_packets, --packets N)",
                 label(report, point)
             ))),
             _ => Ok(()),
@@ -260,7 +260,7 @@ impl Fitter<'_> {
         let within = within.filter(|distance| distance.abs() <= 1.0).count();
         wrapped(
             &format!(
-                "{when}: {:.2} tolerances off, {within} of {} numbers within; {}",
+                "{when}: {:.2} tolerances off, {within} of {} numbers within their tolerance; {}",
                 trial.distance(),
                 trial.distances.len(),
                 constants.join(", ")
@@ -280,7 +280,7 @@ impl Fitted {
             let (above, key) = path.rsplit_once('.').unwrap_or(("", path));
             for part in above.split('.').filter(|part| !part.is_empty()) {
                 let entry = table.entry(part).or_insert(Value::Table(Table::new()));
-                table = entry.as_table_mut().expect("keys are told apart by tables");
+                table = entry.as_table_mut().expect("a key is not also a table");
             }
             let whole = value.fract() == 0.0;
             let value = if whole {

@@ -48,9 +48,9 @@ fn describe(worker: &WorkerStatus) -> String {
     let WorkerStatus { note, lives, runs } = worker;
     let (process, host, runs) = (note.process, &note.host, runs.len());
     match lives {
-        true => format!("process {process} on {host} works on {runs} of them\n"),
+        true => format!("process {process} on {host} is working on {runs} runs\n"),
         false => format!(
-            "process {process} on {host} died; {runs} of its runs are taken over by whoever comes next\n"
+            "process {process} on {host} has died; the next process takes over its {runs} unfinished runs\n"
         ),
     }
 }
@@ -68,7 +68,7 @@ pub fn merge(from: &[PathBuf], out: &Path) -> Result<(), Failure> {
         let merged = baton_study::merge(from, &store)?;
         let (new, same) = (grouped(merged.new as u64), grouped(merged.same as u64));
         text += &format!(
-            "{}: {new} runs are new, {same} were there\n",
+            "{}: {new} runs are new, {same} were already there\n",
             from.display()
         );
         different.extend(merged.different);
@@ -90,7 +90,7 @@ pub fn merge(from: &[PathBuf], out: &Path) -> Result<(), Failure> {
     match different.as_slice() {
         [] => Ok(()),
         [key, ..] => Err(Failure::Failed(format!(
-            "{} runs have other results in {}, which were left as they are: the first is {key}; \
+            "{} runs have different results in {}, which were not changed: the first is {key}; \
              equal configurations, logs and programs should give equal results",
             different.len(),
             out.display()
@@ -110,7 +110,7 @@ pub fn collect(folder: &Path, dry_run: bool) -> Result<(), Failure> {
         "removed"
     };
     print_text(&format!(
-        "{verb}: {} runs that no study asks for ({}), {} unfinished runs of {} dead processes\n",
+        "{verb}: {} runs that no study uses ({}), {} unfinished runs of {} dead processes\n",
         grouped(found.runs as u64),
         baton_report::bytes(found.bytes),
         found.leases,

@@ -57,8 +57,9 @@ fn sweep(arguments: &SweepArgs, interrupt: &Interrupt) -> Result<(), Failure> {
         (false, _) => None,
         (true, Some(fit)) => Some(fit.clone()),
         (true, None) => {
-            let message =
-                format!("--fit: {study} has no table [fit]; expected one that says what to fit");
+            let message = format!(
+                "--fit: {study} has no table [fit], which says what to fit; expected a study with one"
+            );
             return Err(Failure::BadInput(message));
         }
     };
@@ -116,7 +117,7 @@ pub(super) fn this_command() -> String {
 fn paused(failure: Failure, kept: &str, out: &Path) -> Failure {
     match failure {
         Failure::Interrupted => Failure::Paused(format!(
-            "{kept} runs are kept in {}; the same command goes on with the rest",
+            "{kept} runs are kept in {}; the same command does the rest",
             out.display()
         )),
         failure => failure,
@@ -145,7 +146,7 @@ fn finish(
     let status = StudyStatus::of(store.root(), study)?;
     if status.not_steady > 0 {
         text += &format!(
-            "* {} of these runs were not steady: the column `not_steady` says why\n",
+            "* {} of these runs were not steady; the column `not_steady` says why\n",
             grouped(status.not_steady as u64)
         );
     }
@@ -167,14 +168,14 @@ fn finish(
         text.extend(files);
         failed
     } else {
-        text += "tables are written once all are done\n";
+        text += "tables are written when all runs are done\n";
         status.failed
     };
     print_text(&text)?;
     match failed {
         0 => Ok(()),
         _ => Err(Failure::Failed(format!(
-            "{failed} runs failed: the simulator broke one of its rules; the column `error` says which, and {} has their experiment files",
+            "{failed} runs failed an internal check of the simulator; the column `error` says which, and {} has their experiment files",
             store.root().join("failed").display()
         ))),
     }

@@ -60,7 +60,7 @@ fn describe(path: &Path, analysis: &CaptureAnalysis) -> String {
         ("segments seen", &lifetimes.packets),
     ];
     let lives = [
-        ("of whole ones", lifetime_ms),
+        ("of complete connections", lifetime_ms),
         ("of others, at least", at_least_ms),
     ];
     let limits = analysis.limits.iter();
@@ -95,7 +95,7 @@ fn facts(analysis: &CaptureAnalysis) -> Vec<(String, String)> {
         fact(
             "packets",
             format!(
-                "{}: {} of TCP, {} of other IP, {} of none",
+                "{}: {} are TCP, {} other IP, {} not IP",
                 report::grouped(all),
                 report::grouped(tcp),
                 report::grouped(other_ip),
@@ -106,7 +106,7 @@ fn facts(analysis: &CaptureAnalysis) -> Vec<(String, String)> {
         fact(
             "connections",
             format!(
-                "{}, of which {} are here from their first to their last segment",
+                "{}, of which {} were captured from their first to their last segment",
                 report::grouped(connections),
                 report::grouped(whole)
             ),

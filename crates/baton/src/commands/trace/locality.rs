@@ -188,7 +188,7 @@ fn size(flag: &str, text: &str) -> Result<u64, Failure> {
         .and_then(|number| number.checked_mul(unit))
         .ok_or_else(|| {
             Failure::BadInput(format!(
-                "{flag} {text}: no number of bytes; expected one as in 4096, 64K, 16M or 1G"
+                "{flag} {text}: not a number of bytes; expected a size such as 4096, 64K, 16M or 1G"
             ))
         })
 }

@@ -85,7 +85,7 @@ impl Tcp {
     fn machine(address: std::net::IpAddr) -> u8 {
         match address {
             std::net::IpAddr::V4(address) => address.octets()[3] - 1,
-            std::net::IpAddr::V6(_) => unreachable!("machines have addresses of IPv4"),
+            std::net::IpAddr::V6(_) => unreachable!("machines have IPv4 addresses"),
         }
     }
 

@@ -126,7 +126,8 @@ impl Host {
 
     /// Returns the address of a frame received into this slot of a ring.
     pub(super) fn received_at(nic: u8, slot: u32) -> NonZeroU64 {
-        let first = const { NonZeroU64::new(address::RECEIVE_BUFFERS).expect("not at 0") };
+        let first =
+            const { NonZeroU64::new(address::RECEIVE_BUFFERS).expect("the address is not 0") };
         first.saturating_add(address::of_nic(nic) + u64::from(slot) * BUFFER_STRIDE)
     }
 

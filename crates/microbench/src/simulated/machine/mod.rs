@@ -90,7 +90,7 @@ impl Machine {
             Event::Delivered(id) => self.handle_delivered(cx, id.nic),
             Event::Timer(id) => self.interfaces[nic(id)].nic.handle_timer(cx),
             Event::Arrival(_) | Event::FromSwitch(_) => {
-                unreachable!("frames are given to `receive`")
+                unreachable!("frames are passed to `receive`")
             }
         }
         self.advance(cx);

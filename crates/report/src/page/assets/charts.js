@@ -4,7 +4,7 @@ const charts = [];
 // A chart of lines over x: series are { label, values, low, high } with values at the places of x.
 function chart(place, title, xLabel, x, series, options = {}) {
   const plot = element("div", { class: "plot", tabindex: 0, role: "img",
-    "aria-label": `${title} over ${xLabel}: ${series.map(one => summary(one)).join("; ")}. Left and right move along, plus and minus zoom, 0 shows all.` });
+    "aria-label": `${title} over ${xLabel}: ${series.map(one => summary(one)).join("; ")}. Left and right move the cursor, plus and minus zoom, 0 shows everything.` });
   const reset = element("button", { type: "button", class: "plain", onclick: () => zoom(made, 0) }, "Show all");
   const details = element("details", {}, element("summary", {}, "As a table"));
   details.addEventListener("toggle", () => { if (details.open && details.childElementCount === 1) details.append(valueTable(title, xLabel, x, series)); });
@@ -163,7 +163,7 @@ function overKeys(place, key, measure) {
     places.add(x);
   }
   const x = [...places].sort((a, b) => a - b);
-  if (x.length === 0) { place.append(element("p", {}, "No run has both.")); return; }
+  if (x.length === 0) { place.append(element("p", {}, "No run has both values.")); return; }
   const all = [...lines].slice(0, MOST_LINES).map(([label, line]) => {
     const estimates = x.map(value => estimate(line.get(value) ?? []));
     const has = estimates.some(one => one[1] !== null);

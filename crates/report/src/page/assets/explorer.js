@@ -33,7 +33,7 @@ function dismiss() {
 
 function fail(why) {
   dismiss();
-  say(`The simulator broke one of its rules: ${why}`);
+  say(`An internal check of the simulator failed: ${why}`);
 }
 
 function run() {
@@ -55,7 +55,7 @@ function run() {
 let later;
 function changed() {
   clearTimeout(later);
-  if (byId("auto").checked) later = setTimeout(run, 250); else say("Not run since it was changed.");
+  if (byId("auto").checked) later = setTimeout(run, 250); else say("Changed since the last run.");
 }
 
 function show({ ran, refused }) {
@@ -103,7 +103,7 @@ function whatDiffers(present, other, name) {
   const keys = [...new Set([...present.asked.keys(), ...other.asked.keys()])].filter(key => key !== "workload");
   const parts = keys.filter(key => said(present.asked, key) !== said(other.asked, key)).map(key => `${key} = ${said(present.asked, key)}, not ${said(other.asked, key)}`);
   if (present.workload !== other.workload) parts.push(`workload ${present.workload}, not ${other.workload}`);
-  return parts.length ? `Other than in the ${name}: ${parts.join("; ")}.` : `As the ${name}.`;
+  return parts.length ? `Different from the ${name}: ${parts.join("; ")}.` : `The same as the ${name}.`;
 }
 
 function difference(measure, now, before) {
@@ -135,7 +135,7 @@ async function takeLog(file) {
     const stream = isGzip ? file.stream().pipeThrough(new DecompressionStream("gzip")) : file.stream();
     state.log = { name: file.name, bytes: new Uint8Array(await new Response(stream).arrayBuffer()) };
   } catch (error) {
-    return say(`${file.name}: ${error.message}; expected an access log, plain or whole in gzip`);
+    return say(`${file.name}: ${error.message}; expected an access log, plain or compressed completely with gzip`);
   }
   const { input } = controlOf("workload");
   input.querySelector(`[value=${OWN_LOG}]`)?.remove();

@@ -21,7 +21,7 @@ const QUANTITIES = [
   ["Connections", run => [["open", run.samples.open], ["on the NIC", run.samples.on_nic], ["soft limit", run.samples.soft_limit]]],
   ["Packets that wait on the NIC", run => [["queue", run.samples.queue]]],
   ["Responses, 1/s", run => [["responses", rates(run.samples)]]],
-  ["Requests without an answer yet", run => run.samples.unanswered.length ? [["unanswered", run.samples.unanswered]] : []],
+  ["Requests not answered yet", run => run.samples.unanswered.length ? [["unanswered", run.samples.unanswered]] : []],
 ];
 
 function rates({ time_us: time, responses }) {
@@ -54,7 +54,7 @@ function showKeys(place) {
       element("td", { class: "wide" }, shown(one.keys[i])), element("td", { class: "wide" }, shown(other.keys[i])));
   };
   const head = element("tr", {}, ...["key", runTitle(one), runTitle(other)].map(text => element("th", { scope: "col" }, text)));
-  const caption = element("caption", {}, "Keys that differ between any runs; marked is what differs between these two.");
+  const caption = element("caption", {}, "Keys that differ between any runs; those that differ between these two are marked.");
   place.replaceChildren(data.keys.length === 0 ? element("p", {}, "All runs have the same configuration.")
     : element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Keys that differ" },
       element("table", {}, caption, element("thead", {}, head), element("tbody", {}, ...data.keys.map(row)))));

@@ -31,6 +31,6 @@ onmessage = ({ data: { module, log, question } }) => {
     const bytes = wasm.ask();
     postMessage({ answer: text(wasm.buffer(bytes), bytes) });
   } catch (error) {
-    postMessage({ broken: broken || `${error}, perhaps for want of memory` });
+    postMessage({ broken: broken || `${error}; perhaps there is not enough memory` });
   }
 };

@@ -161,7 +161,10 @@ impl Client {
                 measured.received(self.nic, u64::from(before.len - data.len));
             }
             if first.reader.is_complete() {
-                let response = self.outstanding.pop_front().expect("it was just read");
+                let response = self
+                    .outstanding
+                    .pop_front()
+                    .expect("the value was just read");
                 if let Some(revisions) = response.reader.revisions() {
                     changes.check(response.file, revisions, response.sent)?;
                 }

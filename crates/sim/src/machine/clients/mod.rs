@@ -200,7 +200,7 @@ impl Clients {
             self.stack.handle_timeouts(now);
         }
         while self.wakeups.peek_time().is_some_and(|due| due <= now) {
-            let (_, number) = self.wakeups.pop().expect("a wake-up was seen");
+            let (_, number) = self.wakeups.pop().expect("a wake-up is due");
             match self.clients[number as usize].waiting_to.take() {
                 Some(WaitingTo::Proceed) => self.proceed(now, number),
                 Some(WaitingTo::Send) => self.send_requests(now, number),

@@ -56,7 +56,7 @@ impl Sections {
         {
             self.begin();
         }
-        let last = self.sections.last_mut().expect("one was begun");
+        let last = self.sections.last_mut().expect("a section was begun");
         last.delays.record(delay);
         last.count += 1;
         last.sum += delay.as_secs_f64();

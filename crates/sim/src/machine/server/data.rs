@@ -191,7 +191,7 @@ impl Payload for LinkData {
             Self::State(bytes) => Self::State(Payload::slice(bytes, start, len)),
             Self::Part(content) => Self::Part(content.slice(start, len)),
             Self::Packet(_) => {
-                assert_eq!((start, len), (0, self.len()), "packets stay whole");
+                assert_eq!((start, len), (0, self.len()), "packets are not split");
                 self.clone()
             }
         }
@@ -224,7 +224,9 @@ impl Inline for LinkData {
             | Self::Part(content) => {
                 content.to_inline(room);
             }
-            Self::State(_) | Self::Packet(_) => unreachable!("states and packets stand in buffers"),
+            Self::State(_) | Self::Packet(_) => {
+                unreachable!("states and packets are in buffers, not in descriptors")
+            }
         }
     }
 

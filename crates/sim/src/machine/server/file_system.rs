@@ -59,7 +59,7 @@ impl FileSockets for AdapterCalls<'_> {
     }
 
     fn answer_elsewhere(&mut self, _id: SocketId) {
-        unreachable!("no socket is in a stack");
+        unreachable!("this host has no stack of its own");
     }
 
     fn borrowers(&mut self, id: SocketId) -> Borrowers {

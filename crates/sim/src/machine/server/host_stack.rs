@@ -316,5 +316,6 @@ impl HostStack {
 }
 
 fn packet_of(data: LinkData) -> Segment<LinkData> {
-    data.into_packet().expect("packet sockets get packets")
+    data.into_packet()
+        .expect("a packet socket receives only packets")
 }

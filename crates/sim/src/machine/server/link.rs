@@ -362,7 +362,7 @@ impl Channel {
     fn put(&mut self, entries: &[Descriptor]) -> u32 {
         let taken = entries_within(entries, self.ring.free());
         let pushed = self.ring.try_extend(&entries[..taken]);
-        debug_assert!(pushed, "there was room");
+        debug_assert!(pushed, "the ring has space for these entries");
         taken as u32
     }
 

@@ -89,7 +89,9 @@ impl Parser {
             Format::Csv => Self::Csv(Box::new(csv::Csv::new(FieldMap::default()))),
             Format::Epa => Self::Epa(epa::Epa::default()),
             Format::Sdsc => Self::Sdsc,
-            Format::LogFormat => unreachable!("is given by its directives, never by name"),
+            Format::LogFormat => {
+                unreachable!("this format is given by its directives, not by its name")
+            }
         }
     }
 

@@ -79,7 +79,7 @@ pub(in crate::commands::bench) fn choose(arguments: &BenchNicArgs) -> Result<Cho
 fn without_partner(arguments: &BenchNicArgs, nic: Meaning) -> Result<Choice, Failure> {
     if nic.interface && !nic.profile {
         return Err(Failure::BadInput(format!(
-            "{} is an interface; give it a partner: --partner and another interface, or the Ethernet address of a reflector",
+            "{} is an interface and needs a partner; expected --partner with another interface, or the Ethernet address of a reflector",
             arguments.nic
         )));
     }
@@ -90,7 +90,7 @@ fn without_partner(arguments: &BenchNicArgs, nic: Meaning) -> Result<Choice, Fai
 fn simulated(arguments: &BenchNicArgs) -> Result<Choice, Failure> {
     match arguments.live.given() {
         Some(option) => Err(Failure::BadInput(format!(
-            "{option} is for interfaces, and {} is simulated: expected an interface or a reflector at --partner",
+            "{option} works only with interfaces, and {} is simulated; expected an interface, with another one or a reflector as --partner",
             arguments.nic
         ))),
         None => Ok(Choice::Simulated),
@@ -112,7 +112,7 @@ fn of_interface(
             interface: true, ..
         } => Ok(Choice::Interface(partner)),
         Meaning { .. } => Err(Failure::BadInput(format!(
-            "there is no interface {name}{}; expected one, since its partner is one: `ip link` lists those that there are",
+            "there is no interface {name}{}; expected an interface, because its partner is one (`ip link` lists them)",
             place(arguments.live.netns.as_deref())
         ))),
     }
@@ -120,7 +120,7 @@ fn of_interface(
 
 fn ambiguous(what: &str, name: &str) -> Failure {
     Failure::BadInput(format!(
-        "{what} {name}: there is both an interface {name} and a profile {name}; rename one of them, or write a file's path as ./{name}"
+        "{what} {name}: there is both an interface {name} and a profile {name}; rename one of them, or write the path of a profile as ./{name}"
     ))
 }
 

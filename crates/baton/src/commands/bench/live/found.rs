@@ -60,7 +60,7 @@ impl Method {
     pub(super) fn of(arguments: &BenchNicArgs) -> Self {
         let live = &arguments.live;
         let search = match (live.rate, arguments.search) {
-            (Some(rate), _) => format!("none: {rate} a second"),
+            (Some(rate), _) => format!("none, {rate} a second"),
             (None, SearchName::Multiple) => "multiple (MLRsearch)".to_owned(),
             (None, SearchName::Bisection) => "bisection".to_owned(),
         };
@@ -68,7 +68,7 @@ impl Method {
             search,
             trial_s: live.trial,
             trials: live.trials,
-            pacing: "busy wait on the monotonic clock",
+            pacing: "busy waiting on the monotonic clock",
         }
     }
 

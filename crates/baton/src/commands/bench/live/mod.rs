@@ -67,7 +67,7 @@ fn check(live: &LiveBenchArgs, tests: &[Test]) -> Result<(), Failure> {
     let with_connections = tests.iter().find(|test| test.has_connections());
     match with_connections {
         Some(test) if live.rate.is_some() => Err(Failure::BadInput(format!(
-            "--rate: {} varies the number of connections, not a rate; expected other tests, by --test",
+            "--rate: {} varies the number of connections, not a rate; expected no --rate, or other tests with --test",
             test.name()
         ))),
         _ => Ok(()),

@@ -25,9 +25,10 @@ pub(super) fn text(found: &Found) -> String {
     );
     let _ = write!(
         text,
-        "\n\"Best\" is the most that any trial counted. The rates are the conditional throughput at the highest load that half of its trials \
-         met, with the share of frames that they might lose. \"Full\" is what had no time or room left in the best trial. A loss is \
-         \"unplaced\" that neither kernel nor driver nor socket has counted. Frames carry sequence numbers, and each byte of them is compared.\n"
+        "\n\"Best\" is the highest result that any trial counted. The rates are the conditional throughput at the highest load at which half of \
+         the trials met the goal, with the share of frames that they may lose. \"Full\" names what had no time or space left in the best trial. \
+         A loss is \"unplaced\" if neither kernel nor driver nor socket has counted it. Frames carry sequence numbers, and each byte of them is \
+         compared.\n"
     );
     for test in &found.tests {
         let _ = write!(

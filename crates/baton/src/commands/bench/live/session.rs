@@ -43,7 +43,9 @@ pub(super) fn open(
     let names = names.map(|spec| (spec.namespace.clone(), spec.interface.clone()));
     let mut changes = Changes::begin(Path::new(FOLDER), names.collect())?;
     for mended in &changes.mended {
-        note(&format!("put back what an earlier test left: {mended}"));
+        note(&format!(
+            "restored what an earlier test had left changed: {mended}"
+        ));
     }
     let cores = cores(cpus)?;
     let (mut stations, mut interfaces) = (Vec::new(), Vec::new());
@@ -80,7 +82,7 @@ fn cores(asked: &[usize]) -> Result<Vec<usize>, TesterError> {
     let allowed = allowed_cores()?;
     if let Some(other) = asked.iter().find(|core| !allowed.contains(core)) {
         return Err(TesterError::BadInput(format!(
-            "--cpus {other}: there is no such processor, or this process may not use it; expected some of {allowed:?}"
+            "--cpus {other}: there is no such processor, or this process may not use it; expected processors from {allowed:?}"
         )));
     }
     Ok(if asked.is_empty() {
@@ -176,7 +178,7 @@ fn check_mtu(partner: &Interface, longest: usize) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::BadInput(format!(
-        "{} of the partner has an MTU of {} bytes; expected {longest} for these tests",
+        "the partner's interface {} has an MTU of {} bytes; these tests need at least {longest}",
         partner.name, partner.mtu
     )))
 }
@@ -215,7 +217,7 @@ fn probe(
             }
             if start.elapsed() > LONGEST_PROBE {
                 return Err(TesterError::BadInput(format!(
-                    "nothing that {} sends arrives at {} ({}): expected a wire, a switch or a bridge between them, or a router at --gateway",
+                    "nothing that {} sends arrives at {} ({}); expected a wire, a switch or a bridge between them, or a router at --gateway",
                     from.name, to.name, to.mac
                 )));
             }

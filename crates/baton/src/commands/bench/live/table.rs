@@ -128,7 +128,7 @@ fn senders(found: &Found) -> Table {
         Column::words("late, us:\np50, p99, most"),
     ])
     .titled(
-        "The senders themselves, at the highest load without any loss, or else in the best trial:",
+        "Timing of the senders, at the highest load without any loss, or else in the best trial:",
     );
     for test in &found.tests {
         let trial = clean(test).unwrap_or(test.search.best_trial);

@@ -19,7 +19,8 @@ const OF_ROOT: &str = "/var/cache/baton";
 /// Fails if the folder belongs to another user, or cannot be written.
 pub(super) fn place(library: &[u8]) -> Result<PathBuf, Failure> {
     if library.is_empty() {
-        let message = "this program was built without its library; build it by `cargo build`";
+        let message =
+            "this program was built without the library to preload; build it with `cargo build`";
         return Err(Failure::Failed(message.to_owned()));
     }
     let mut refusal = None;
@@ -32,7 +33,7 @@ pub(super) fn place(library: &[u8]) -> Result<PathBuf, Failure> {
     let (folder, error) = refusal.expect("there is a folder to try");
     let folder = folder.display();
     Err(Failure::Failed(format!(
-        "cannot keep the library to preload in {folder}: {error}"
+        "cannot write the library to preload to {folder}: {error}"
     )))
 }
 
@@ -80,7 +81,7 @@ fn check_owner(found: &Metadata) -> io::Result<()> {
     match is_own && found.mode() & 0o022 == 0 && !found.is_symlink() {
         true => Ok(()),
         false => Err(io::Error::other(
-            "others may write to it; expected a folder and a file of one's own",
+            "other users may write to it; expected a folder and a file that only this user or root may write to",
         )),
     }
 }

@@ -15,8 +15,8 @@ pub fn tell_of_refusals(sockets: &[&Path]) {
     let may_not = |path: &&&Path| path.exists() && access(**path, Access::WRITE_OK).is_err();
     if let Some(path) = sockets.iter().find(may_not) {
         tell(&format!(
-            "warning: no permission to connect to {}: the program's connections stay in the kernel; run it as the user of the adapter, or \
-             start that with --group and a group of this user\n",
+            "warning: no permission to connect to {}, so that the program's connections stay in the kernel; run the program as the user of \
+             the adapter, or start the adapter with --group and a group of this user\n",
             path.display()
         ));
         return;

@@ -60,9 +60,8 @@ struct Row {
 pub fn execute(arguments: &SsArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let user = arguments.user.as_deref().map(user_of).transpose()?;
     let snapshot = snapshot(arguments, interrupt)?;
-    let sockets = kernel_sockets().map_err(|error| {
-        Failure::Failed(format!("the kernel does not tell its sockets: {error}"))
-    })?;
+    let sockets = kernel_sockets()
+        .map_err(|error| Failure::Failed(format!("cannot list the kernel's sockets: {error}")))?;
     let mut rows = snapshot.as_ref().map_or_else(Vec::new, of_adapter);
     let on_adapter: BTreeSet<_> = rows.iter().map(|row| (row.local, row.remote)).collect();
     let processes = by_inode();
@@ -104,7 +103,7 @@ fn add_moves(rows: &mut [Row], arguments: &SsArgs, interrupt: &Interrupt) {
     let answer = ask_broker(&broker, interrupt, move |broker| broker.history(&query));
     let answer = match answer {
         Ok(answer) => answer,
-        Err(error) => return tell(&format!("note: without moves: {error}\n")),
+        Err(error) => return tell(&format!("note: moves are not shown: {error}\n")),
     };
     let known: BTreeMap<_, _> = (answer.connections.into_iter())
         .map(|known| ((known.local, Some(known.remote)), known))
@@ -124,7 +123,7 @@ fn snapshot(arguments: &SsArgs, interrupt: &Interrupt) -> Result<Option<Snapshot
     let given = arguments.control.clone();
     let control = given.clone().unwrap_or_else(|| Places::here().control());
     if given.is_none() && !control.exists() {
-        tell("note: no adapter is there: these are the kernel's connections\n");
+        tell("note: no adapter is running; only the kernel's connections are shown\n");
         return Ok(None);
     }
     let asked = control.clone();
@@ -133,7 +132,7 @@ fn snapshot(arguments: &SsArgs, interrupt: &Interrupt) -> Result<Option<Snapshot
         Ok(answer) => answer,
         Err(error) if given.is_none() => {
             tell(&format!(
-                "note: without the adapter's connections: {error}\n"
+                "note: the adapter's connections are not shown: {error}\n"
             ));
             return Ok(None);
         }
@@ -141,7 +140,7 @@ fn snapshot(arguments: &SsArgs, interrupt: &Interrupt) -> Result<Option<Snapshot
     };
     let snapshot = serde_json::from_slice(&answer).map_err(|error| {
         Failure::Failed(format!(
-            "--control {}: the answer is no snapshot of this version of baton: {error}",
+            "--control {}: cannot read the answer; the process there may be another version of baton: {error}",
             control.display()
         ))
     })?;

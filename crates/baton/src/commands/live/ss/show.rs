@@ -47,7 +47,7 @@ pub fn render(rows: &[Row], arguments: &SsArgs) -> String {
     }
     if shown.len() > arguments.rows {
         let left = grouped((shown.len() - arguments.rows) as u64);
-        let _ = writeln!(text, "... and {left} more; --rows shows more, --json all");
+        let _ = writeln!(text, "... and {left} more; --rows N shows more, --json all");
     }
     let hidden = |state| {
         let of_state = rows.iter().filter(|row| row.state == Some(state)).count();

@@ -7,21 +7,21 @@ use baton_wire::Span;
 pub fn waits_for(state: State, receive_queue: u64, send_queue: u64, info: &Info) -> Vec<String> {
     let mut waits = Vec::new();
     if receive_queue > 0 {
-        waits.push("application to read".to_owned());
+        waits.push("the application to read".to_owned());
     }
     let again = fires(info, &[TimerKind::Retransmission, TimerKind::Loss]);
-    let again = again.map_or_else(String::new, |after| format!(", sends again in {after}"));
+    let again = again.map_or_else(String::new, |after| format!("; retransmits in {after}"));
     match state {
         State::SynSent | State::SynReceived => {
-            waits.push(format!("peer to complete the handshake{again}"));
+            waits.push(format!("the peer to complete the handshake{again}"));
             return waits;
         }
-        State::FinWait2 => waits.push("peer to close".to_owned()),
+        State::FinWait2 => waits.push("the peer to close".to_owned()),
         State::TimeWait => {
             let left = fires(info, &[TimerKind::TimeWait]);
             waits.push(left.map_or_else(
                 || "old segments to expire".to_owned(),
-                |left| format!("old segments to expire, {left}"),
+                |left| format!("old segments to expire, in {left}"),
             ));
             return waits;
         }
@@ -32,21 +32,23 @@ pub fn waits_for(state: State, receive_queue: u64, send_queue: u64, info: &Info)
     let is_closed = info.limited_by == Some(Limit::PeerWindow) || probe.is_some();
     if is_closed {
         waits.push(match probe {
-            Some(after) => format!("peer's window, probes it in {after}"),
-            None => "peer's window".to_owned(),
+            Some(after) => format!("the peer's window to open; probes it in {after}"),
+            None => "the peer's window to open".to_owned(),
         });
     }
     match info.limited_by {
-        Some(Limit::Coalescing) => waits.push("more data for a whole segment".to_owned()),
-        Some(Limit::Pacing) => waits.push("time to send, by its pacing".to_owned()),
-        Some(Limit::CongestionWindow) => waits.push(format!("congestion window{again}")),
+        Some(Limit::Coalescing) => waits.push("more data to fill a segment".to_owned()),
+        Some(Limit::Pacing) => waits.push("its pacing to let it send".to_owned()),
+        Some(Limit::CongestionWindow) => {
+            waits.push(format!("the congestion window to open{again}"));
+        }
         _ if in_flight || send_queue > u64::from(info.not_sent) => {
-            waits.push(format!("peer to acknowledge{again}"));
+            waits.push(format!("the peer to acknowledge{again}"));
         }
         _ => {}
     }
     if state == State::CloseWait {
-        waits.push("application to close".to_owned());
+        waits.push("the application to close".to_owned());
     }
     waits
 }
@@ -119,33 +121,38 @@ mod tests {
             timer: timer(TimerKind::WindowProbe, 1500),
             ..idle()
         };
-        let (open, rest) = (State::Established, "peer to close");
+        let (open, rest) = (State::Established, "the peer to close");
         for (state, queues, info, expected) in [
-            (open, (9, 0), &idle(), &["application to read"][..]),
+            (open, (9, 0), &idle(), &["the application to read"][..]),
             (
                 open,
                 (0, 9),
                 &sent,
-                &["peer to acknowledge, sends again in 300 ms"],
+                &["the peer to acknowledge; retransmits in 300 ms"],
             ),
             (
                 open,
                 (0, 100),
                 &closed,
-                &["peer's window, probes it in 1.5 s"],
+                &["the peer's window to open; probes it in 1.5 s"],
             ),
-            (State::CloseWait, (0, 0), &idle(), &["application to close"]),
+            (
+                State::CloseWait,
+                (0, 0),
+                &idle(),
+                &["the application to close"],
+            ),
             (
                 State::FinWait2,
                 (3, 0),
                 &idle(),
-                &["application to read", rest],
+                &["the application to read", rest],
             ),
             (
                 State::SynSent,
                 (0, 0),
                 &sent,
-                &["peer to complete the handshake, sends again in 300 ms"],
+                &["the peer to complete the handshake; retransmits in 300 ms"],
             ),
         ] {
             let waits = waits_for(state, queues.0, queues.1, info);

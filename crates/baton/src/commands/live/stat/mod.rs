@@ -48,7 +48,7 @@ pub fn execute(arguments: &StatArgs, interrupt: &Interrupt) -> Result<(), Failur
         }
         let snapshot: Snapshot = serde_json::from_slice(&answer).map_err(|error| {
             Failure::Failed(format!(
-                "--control {}: the answer is no snapshot of this version of baton: {error}",
+                "--control {}: cannot read the answer; the process there may be another version of baton: {error}",
                 control.display()
             ))
         })?;
@@ -97,11 +97,15 @@ fn why(arguments: &StatArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     }
     let mut text = String::new();
     if applications.is_empty() {
-        text.push_str("no application has attached\n");
+        text.push_str("no application is attached to the broker\n");
     }
     for application in &applications {
         if let Some(why) = &application.silent {
-            let _ = writeln!(text, "process {}: left out, {why}", application.pid);
+            let _ = writeln!(
+                text,
+                "process {}: its connections are not shown: {why}",
+                application.pid
+            );
             continue;
         }
         let count = counted(application.places.len() as u64, "connection");
@@ -127,7 +131,11 @@ fn why(arguments: &StatArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let counters = ask_broker(&broker, interrupt, |broker| broker.counters());
     for (name, count) in counters.unwrap_or_default() {
         if count > 0 {
-            let _ = writeln!(text, "limit of the broker, {name}: {}", grouped(count));
+            let _ = writeln!(
+                text,
+                "limit of the broker reached, {name}: {}",
+                grouped(count)
+            );
         }
     }
     print(&text)
@@ -190,7 +198,7 @@ fn places(rows: &[PlaceRow], most: usize) -> String {
     let mut text = table.render();
     if rows.len() > most {
         let left = grouped((rows.len() - most) as u64);
-        let _ = writeln!(text, "... and {left} more; --rows shows more, --json all");
+        let _ = writeln!(text, "... and {left} more; --rows N shows more, --json all");
     }
     text
 }
@@ -229,10 +237,11 @@ fn counters(snapshot: &Snapshot, all: bool, rates: Option<&Rates<'_>>) -> String
     let is_unfinished = |name: &String| snapshot.counters.get(name).is_some_and(|&count| count > 0);
     let advice = match unfinished.iter().any(is_unfinished) {
         true => {
-            "frames were dropped whose checksum or segmentation was left to hardware: at the other end of a virtual link run `ethtool -K PEER tx off`\n"
+            "frames were dropped because their checksum or segmentation was left to the hardware; at the other end of a virtual link run \
+             `ethtool -K PEER tx off`\n"
         }
         false => "",
     };
-    let hint = "what the names mean: baton live stat --glossary\n";
+    let hint = "for the meaning of these counters: baton live stat --glossary\n";
     [table.render().as_str(), advice, hint].concat()
 }

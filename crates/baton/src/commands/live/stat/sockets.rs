@@ -56,7 +56,7 @@ pub fn table(
     let mut text = table.render();
     if shown.len() > most {
         let left = grouped((shown.len() - most) as u64);
-        let _ = writeln!(text, "... and {left} more; --rows shows more, --json all");
+        let _ = writeln!(text, "... and {left} more; --rows N shows more, --json all");
     }
     let hidden = snapshot.connections.len() - shown.len();
     if hidden > 0 {
@@ -194,7 +194,7 @@ mod tests {
         let text = table(&snapshot, 20, false, None);
         assert_eq!(lines(&text, "ESTAB"), 20, "{text}");
         assert_eq!(lines(&text, "SYN-RECEIVED"), 0, "{text}");
-        let rest = "... and 10 more; --rows shows more, --json all\n\
+        let rest = "... and 10 more; --rows N shows more, --json all\n\
                     ... and 40 half open; --state syn-received shows them\n";
         assert!(text.ends_with(rest), "{text}");
         let text = table(&snapshot, 100, true, None);

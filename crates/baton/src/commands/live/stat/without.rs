@@ -77,12 +77,12 @@ fn why(place: &Path) -> Option<String> {
     let mut files = descriptors.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
     match names_library(&maps) {
         true if files.any(|file| file.as_os_str() == OsStr::new(RING)) => Some(String::from(
-            "it has an io_uring, whose calls the library does not see",
+            "it uses io_uring, and the library does not see operations that go through io_uring",
         )),
         true => None,
         false if is_secure(place) => Some(Unfit::Privileged.to_string()),
         false => Some(String::from(
-            "the library is not loaded: the program was started without LD_PRELOAD",
+            "the library is not loaded, because the program was started without LD_PRELOAD",
         )),
     }
 }

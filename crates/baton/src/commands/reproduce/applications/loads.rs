@@ -57,7 +57,7 @@ pub(super) fn traces(context: &Context<'_>) -> Result<Vec<RouterTraffic>, Failur
     let left_out = trace.left_out;
     if left_out.total() > 0 {
         logs::warn([format!(
-            "--trace {}: of {} packets {} are not replayed: {} no IPv4, {} longer than 1500 bytes, {} with addresses that no router forwards",
+            "--trace {}: of {} packets, {} are not replayed: {} are not IPv4, {} are longer than 1500 bytes, {} have addresses that no router forwards",
             path.display(),
             trace.packets.len() as u64 + left_out.total(),
             left_out.total(),

@@ -11,10 +11,10 @@ pub(super) fn note(study: &Study) -> String {
     let settings = &study.laboratory.web;
     let users: Vec<String> = settings.users.iter().map(u32::to_string).collect();
     format!(
-        "\nAll values are predictions: nothing was fitted to what the report says of applications, and of its bars only these words are known. \
-         Web servers\nhave {} client machines with {} users together, none of whom pauses: the number with more content is shown. Stand-ins are \
-         generated; the report's\nown traces cannot be had (of two of its logs, excerpts: --data). It has three traces, ADV, AIX and MEM, which \
-         NLANR gave it.\n",
+        "\nAll values are predictions: nothing was fitted to what the report says about applications, and its bars have no numbers to compare \
+         with.\nWeb servers have {} client machines with {} users in total, none of whom pauses; the number of users with more content is \
+         shown.\nStand-ins are generated, because the report's own traces are not available (excerpts of two of its logs are: --data). The \
+         report\nuses three traces of NLANR: ADV, AIX and MEM.\n",
         settings.machines,
         users.join(" or "),
     )

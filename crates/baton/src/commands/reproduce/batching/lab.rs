@@ -49,8 +49,8 @@ impl<'a> Lab<'a> {
         let mut machine = config::profile(name)?;
         if machine.offload.established_by == EstablishedBy::Host {
             return Err(Failure::BadInput(format!(
-                "--profile {name}: its host establishes connections; expected one with all of TCP on its adapter (offload), \
-                 as batching or offload-pcie"
+                "--profile {name}: in this profile the host establishes connections; expected one with all of TCP on the adapter \
+                 (offload), such as batching or offload-pcie"
             )));
         }
         if let Some(responses) = context.batching.responses {
@@ -129,14 +129,14 @@ impl Bench for Lab<'_> {
 
     fn spread_is(&self) -> &'static str {
         match self.seeds {
-            1 => "of a run each",
+            1 => "one run each",
             _ => "with 95 % intervals over the runs",
         }
     }
 
     fn note(&self) -> String {
         format!(
-            "Machine {}; {} seeds from {} on, {} replies measured in each run.\n",
+            "Machine {}; {} seeds, beginning with {}; {} replies measured in each run.\n",
             self.machine_name,
             self.seeds,
             self.context.seed,
@@ -191,7 +191,7 @@ pub(super) fn run_one(point: &Point) -> Result<Results, Failure> {
         Ok(Err(RunError::Invalid(invalid))) => Err(Failure::BadInput(format!("{name}: {invalid}"))),
         Ok(Err(error)) => Err(Failure::Failed(format!("{name}: {error}"))),
         Err(_) => Err(Failure::Failed(format!(
-            "{name}: the simulator broke one of its rules (seed {seed}, see above)"
+            "{name}: an internal check of the simulator failed (seed {seed}, see above)"
         ))),
     }
 }

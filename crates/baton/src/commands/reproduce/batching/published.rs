@@ -49,5 +49,5 @@ pub(super) fn best(sides: Sides, file: usize) -> Cell {
 
 fn of(table: &[(Sides, [Cell; 3]); 3], sides: Sides, file: usize) -> Cell {
     let row = table.iter().find(|(of, _)| *of == sides);
-    row.expect("all sides are in both tables").1[file]
+    row.expect("both published tables contain all sides").1[file]
 }

@@ -317,7 +317,7 @@ fn baseline_table(bench: &dyn Bench, all: &[Measurements]) -> String {
         Column::numbers("host\nbusy"),
         Column::numbers("adapter\nbusy"),
     ])
-    .titled(format!("What the baselines are, {}:", bench.spread_is()));
+    .titled(format!("Baselines, {}:", bench.spread_is()));
     for m in all {
         let baseline = &m.load.baseline;
         let with = |e: Estimate| match e.half_width {
@@ -376,7 +376,7 @@ fn histogram_table(all: &[Measurements]) -> String {
 
 fn note(bench: &dyn Bench) -> String {
     format!(
-        "RT: response time, first byte of the request to first byte of the reply; TT: transfer time, the rest; Xing: DMA operations for a reply.\n{}",
+        "RT: response time, from the first byte of the request to the first byte of the reply; TT: transfer time, the rest; Xing: DMA operations per reply.\n{}",
         bench.note()
     )
 }

@@ -14,7 +14,7 @@ use baton_stats::Correlation;
 /// The entry in the list.
 pub const REPRODUCTION: Reproduction = Reproduction {
     name: "nic-correlation",
-    about: "how ten microbenchmarks go together with web server and router, over the NICs (Rice TR EE0401, Table 2)",
+    about: "how ten microbenchmarks correlate with a web server and a router, over the NICs (Rice TR EE0401, Table 2)",
     figure: false,
     run,
 };

@@ -20,9 +20,10 @@ pub(super) fn text(columns: &[Found], study: &Study) -> String {
     }
     let least = 100.0 * LEAST_SPREAD;
     text.push_str(&format!(
-        "Each is Pearson's r, with Spearman's rho in parentheses, of the NICs' best results with the best partners (Figures 6 and 8 to 11) and \
-         what they give\nto the application. \"-\": one of the two differs by less than {least} % over the NICs, and its coefficient says \
-         nothing. Of so few NICs (n) no coefficient is\nstatistically strong. The report's own coefficients are not compared here.\n\n"
+        "Each value is Pearson's r, with Spearman's rho in parentheses, between the NICs' best results with the best partners (Figures 6 and \
+         8 to 11)\nand their results in the application. \"-\": one of the two differs by less than {least} % over the NICs, so that a \
+         coefficient would say nothing.\nWith so few NICs (n), no coefficient is strong evidence. The report's own coefficients are not compared \
+         here.\n\n"
     ));
     text.push_str(&predictions(columns, study));
     text
@@ -60,7 +61,7 @@ fn predictions(columns: &[Found], study: &Study) -> String {
         Column::numbers("mean of the\nother NICs"),
         Column::words("furthest off with one coefficient"),
     ])
-    .titled("Predicted from the vector of a NIC's microbenchmarks; mean size of the error, %:");
+    .titled("Predictions from the microbenchmarks of a NIC; mean absolute error, %:");
     for one in columns {
         let [plain, fitted, others] = errors(one).map(|error| format!("{error:.0}"));
         let off = |predicted: f64, measured: f64| 100.0 * (predicted / measured - 1.0);
@@ -82,9 +83,9 @@ fn predictions(columns: &[Found], study: &Study) -> String {
         ]);
     }
     format!(
-        "{}\nPredicted is 1 / (sum over frames sent and received, small and large, of their number for a request or packet x the time that the NIC \
-         takes for\none in its microbenchmark). The coefficient is fitted on the other NICs each time; so is their mean, the prediction of who knows \
-         no microbenchmark.\nA prediction is of use where its error is the smaller one.\n",
+        "{}\nA prediction is 1 / (sum over frames sent and received, small and large, of their number for a request or packet x the time that the \
+         NIC takes for\none in its microbenchmark). The coefficient is fitted to the other NICs each time. Their mean is the prediction without any \
+         microbenchmark:\na prediction from microbenchmarks is useful where its error is smaller.\n",
         table.render()
     )
 }

@@ -16,8 +16,9 @@ pub(super) fn text(study: &Study) -> String {
     text.push('\n');
     text.push_str(&statement_table(&study.statements));
     text.push_str(&format!(
-        "\n{} of {} statements hold. The report prints its bars without numbers, so that only its words can be compared. Of each NIC the \
-         times for a\nframe, those to start a DMA, and memory bandwidth were fitted to these statements (profiles/nics).\n{} trials in all.\n",
+        "\n{} of {} statements hold. The report prints its bars without numbers, so that only its statements can be compared. For each NIC, \
+         the times for\na frame and to start a DMA, and the memory bandwidth, were fitted to these statements (profiles/nics).\n{} trials in \
+         all.\n",
         study.holding(),
         study.statements.len(),
         study.results.trials(),

@@ -172,11 +172,11 @@ impl Clients {
             stack.consume(connection, data.len());
             while data.len > 0 {
                 let reader = user.outstanding.front_mut();
-                let reader = reader.expect("nothing comes that was not asked for");
+                let reader = reader.expect("a client receives only what it requested");
                 let before = data;
                 reader
                     .take(&mut data)
-                    .expect("what comes is what was asked for");
+                    .expect("a client receives the data that it requested");
                 if symbolic::kind(&before).is_content() {
                     self.counts.content_bytes += u64::from(before.len - data.len);
                 }

@@ -226,7 +226,7 @@ impl Engine {
             any = true;
             let mut parts = parts.into_iter();
             let Some(LinkData::Packet(packet)) = parts.next() else {
-                debug_assert!(false, "packet sockets get packets");
+                debug_assert!(false, "a packet socket receives only packets");
                 continue;
             };
             if to_wire {

@@ -67,7 +67,7 @@ impl Load {
             }
             interrupt.check()?;
             if Instant::now() > until {
-                return Err(failed(&format!("not done within {LONGEST_RUN:?}")));
+                return Err(failed(&format!("did not end within {LONGEST_RUN:?}")));
             }
             thread::sleep(LOOK_AGAIN);
         };

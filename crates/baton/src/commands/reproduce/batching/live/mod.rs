@@ -155,8 +155,8 @@ impl Bench for LiveBench<'_> {
     fn note(&self) -> String {
         let replies = FILES.map(|(bytes, size)| format!("{} of {size}", self.replies(bytes)));
         format!(
-            "httperf through a TAP device, each way {FAULT}, to `baton live serve` on `baton live adapter`; of {} runs of {} replies the one with\n\
-             the shortest response time. httperf tells times to 0.1 ms.\n",
+            "httperf through a TAP device with {FAULT} in each direction, to `baton live serve` on `baton live adapter`. Of {} runs with {}\n\
+             replies, the one with the shortest response time is shown. httperf reports times to 0.1 ms.\n",
             self.runs,
             replies.join(", "),
         )

@@ -44,7 +44,7 @@ impl Stage {
         interrupt: &Interrupt,
     ) -> Result<Self, Failure> {
         let folder = tempfile::tempdir()
-            .map_err(|error| Failure::Failed(format!("cannot make a folder: {error}")))?;
+            .map_err(|error| Failure::Failed(format!("cannot create a folder: {error}")))?;
         let number = std::process::id();
         let namespace = format!("baton-batching-{number}");
         let [attach, control, web] =
@@ -103,7 +103,7 @@ impl Stage {
             }
             before = now;
         }
-        let message = "something crosses all the time though nobody asks for anything";
+        let message = "crossings between the web server and the adapter do not end although no request is in progress";
         Err(Failure::Failed(message.to_owned()))
     }
 
@@ -145,9 +145,11 @@ fn batching(setting: Setting) -> [String; 4] {
 /// Returns the adapter's information about its application, the web server.
 fn application(control: &Path) -> Result<ApplicationRow, Failure> {
     let snapshot: Snapshot = serde_json::from_slice(&ask(control, SERVER)?)
-        .map_err(|error| Failure::Failed(format!("the adapter's answer: {error}")))?;
+        .map_err(|error| Failure::Failed(format!("cannot read the adapter's answer: {error}")))?;
     let application = snapshot.applications.into_iter().next();
-    application.ok_or_else(|| Failure::Failed("the web server has left the adapter".to_owned()))
+    application.ok_or_else(|| {
+        Failure::Failed("the web server is no longer attached to the adapter".to_owned())
+    })
 }
 
 /// Waits until `ready` is true, as long as `process` runs.

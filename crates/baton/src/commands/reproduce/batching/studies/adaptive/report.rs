@@ -60,9 +60,9 @@ pub(super) fn text(lab: &Lab<'_>, all: &[Compared]) -> String {
         .iter()
         .map(|compared| compared.fixed.len() + compared.combined.len() + 1);
     format!(
-        "{}Each load was tried with {} to {} fixed settings: levels {LEVELS:?}, timers of {TIMERS_PERCENT:?} % of the machine's and exact, \
-         on host, adapter and both,\nthe best of the host with the best of the adapter, and none. Response times within {:.0} % are equal.\n\
-         Crossings of data no batching saves: of 1, 64 and 512 KB they are more and more of all.\n\n{}{}",
+        "{}Each load was tried with {} to {} fixed settings: levels {LEVELS:?} with exact timers of {TIMERS_PERCENT:?} % of the machine's, \
+         on host, adapter and both,\nthe best of the host with the best of the adapter, and none. Response times within {:.0} % count as equal.\n\
+         Batching saves no crossings of data, whose share of all crossings grows from 1 KB to 64 KB and 512 KB.\n\n{}{}",
         by_load(lab, all),
         tried.clone().min().unwrap_or_default(),
         tried.max().unwrap_or_default(),
@@ -88,7 +88,7 @@ fn by_load(lab: &Lab<'_>, all: &[Compared]) -> String {
         Column::words("fewer\ncrossings"),
     ])
     .titled(format!(
-        "Adaptive batching on both sides, and the fixed setting with the fewest crossings at no more response time ({}):",
+        "Adaptive batching on both sides, and the fixed setting with the fewest crossings at no longer response time ({}):",
         lab.machine_name
     ));
     for compared in all {
@@ -192,8 +192,8 @@ fn one_for_all(all: &[Compared]) -> String {
         Column::numbers("mean\nXing ratio"),
     ])
     .titled(
-        "The same setting for all loads (geometric means): adaptive, and the fixed ones with the fewest crossings\n\
-         whose response time is nowhere more than the adaptive one's worst, 1.5 or 3 times the baseline's:",
+        "The same setting for all loads (geometric means): adaptive batching, and the fixed settings with the fewest crossings\n\
+         whose response time never exceeds the worst of adaptive batching, 1.5 times or 3 times the baseline's:",
     );
     let bounds = [EQUAL * adaptive.worst_response, 1.5, 3.0];
     let chosen = bounds.into_iter().filter_map(fewest);
@@ -221,8 +221,8 @@ fn conclusions(all: &[Compared]) -> String {
         })
         .max_by(|a, b| a.0.total_cmp(&b.0));
     let mut text = format!(
-        "Beside the fixed setting that was searched for each load, adaptive batching has fewer crossings in {} of {} loads, \
-         as many in {}, more in {}",
+        "Compared with the best fixed setting for each load, adaptive batching has fewer crossings in {} of {} loads, as many \
+         in {}, more in {}",
         count(Winner::Adaptive),
         all.len(),
         count(Winner::Neither),
@@ -231,7 +231,7 @@ fn conclusions(all: &[Compared]) -> String {
     match behind {
         Some((share, name)) if share > SAME_CROSSINGS => {
             text += &format!(
-                " (at most {} of the baseline's, {name}).\n",
+                " (by at most {} of the baseline's, for {name}).\n",
                 percent(100.0 * share)
             );
         }
@@ -250,7 +250,7 @@ pub(super) fn figure(all: &[Compared]) -> Panels {
     let ways: [(&str, Chosen); 3] = [
         ("baseline", |compared| &compared.baseline),
         ("adaptive", |compared| &compared.adaptive),
-        ("best fixed at no more response time", |compared| {
+        ("best fixed at no longer response time", |compared| {
             compared.best_fixed().1
         }),
     ];
