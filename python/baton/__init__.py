@@ -1,7 +1,7 @@
-"""TCP offload studied in a simulator: runs, studies, access logs, and policies of one's own.
+"""Study TCP offload in a simulator: runs, studies, access logs, and your own policies.
 
-The same simulator, the same keys and the same store of results as the command `baton`, in process. All tables are Arrow tables
-(`__arrow_c_stream__`), which pyarrow, polars, pandas, DuckDB and others read without a copy.
+The package runs the simulator of the command `baton` in process, with the same keys and the same store of results. All tables are Arrow
+tables (`__arrow_c_stream__`), which pyarrow, polars, pandas, DuckDB and others read without copying them.
 """
 
 from ._baton import (

@@ -7,14 +7,14 @@ __version__: str
 sources: str
 
 class InputError(ValueError):
-    """What was given cannot be used; the message says what, where, and what was expected."""
+    """The input cannot be used; the message says what is wrong, where, and what was expected."""
 
 class RunError(RuntimeError):
-    """Something failed on the way: a broken rule of the simulator, or a file that cannot be written."""
+    """An operation failed: an internal check of the simulator, or writing a file."""
 
 @final
 class Table:
-    """A table in memory, which other libraries read where it is."""
+    """A table in memory, which other libraries read without copying it."""
 
     @property
     def column_names(self) -> list[str]: ...
@@ -27,7 +27,7 @@ class Table:
 
 @final
 class Result:
-    """What a run measured."""
+    """The results of a run."""
 
     @property
     def name(self) -> str: ...
@@ -52,7 +52,7 @@ class Result:
 
 @final
 class StudyTables:
-    """The tables of a study, and where they lie."""
+    """The tables of a study, and the paths of their files."""
 
     @staticmethod
     def find(path: str | PathLike[str]) -> StudyTables: ...
@@ -73,7 +73,7 @@ class StudyTables:
 
 @final
 class Log:
-    """An access log in memory: a table of its requests by time."""
+    """An access log in memory: a table of its requests in order of time."""
 
     @property
     def format(self) -> str: ...
@@ -100,7 +100,7 @@ class Log:
 
 @final
 class Connection:
-    """What the host can see of a connection and its NIC when it must decide."""
+    """What the host knows about a connection and its NIC when a policy decides."""
 
     @property
     def local(self) -> str: ...
@@ -133,7 +133,7 @@ class Connection:
 
 @final
 class ClosedConnection:
-    """What a connection has been, when its socket is gone."""
+    """A summary of a connection whose socket has been closed."""
 
     @property
     def local(self) -> str: ...
@@ -148,7 +148,7 @@ class ClosedConnection:
 
 @final
 class NicLoad:
-    """What a NIC has to do. Counts are totals from the start on."""
+    """The load of a NIC. Counts are totals since the start of the run."""
 
     @property
     def now_s(self) -> float: ...
@@ -163,7 +163,7 @@ class NicLoad:
 
 @final
 class Study:
-    """A study that is planned, and the folder that its results are kept in."""
+    """A planned study, and the folder for its results."""
 
     def __new__(cls, asked: Asked, folder: str) -> Study: ...
     @property

@@ -1,4 +1,4 @@
-"""What a caller gives as an experiment or a study, as the extension takes it."""
+"""Converts an experiment or a study that a caller passes to the form that the extension takes."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any, Union
 
 from ._baton import InputError
 
-#: A path, the name of an experiment that ships, a shorthand, the text of a file, or its content.
+#: A path, the name of an experiment that ships with Baton, a shorthand, the text of a file, or its content as a mapping.
 Config = Union[str, "os.PathLike[str]", Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
 class Asked:
-    """An experiment or a study: where it is or what it says, and what is changed of it."""
+    """An experiment or a study, by location or by text, and changes to it."""
 
     name: str
     text: str | None
@@ -35,7 +35,7 @@ def ask(
     log: str | os.PathLike[str] | None,
     variants: Iterable[str],
 ) -> Asked:
-    """Tells the forms of a configuration apart; errors call it `what` where it is no file."""
+    """Distinguish the forms of a configuration. Errors call the configuration `what` if it is not a file."""
     name, text = what, None
     if isinstance(config, Mapping):
         lines = (f"{_key(key)} = {_toml(value)}\n" for key, value in _nested(config).items())
@@ -55,12 +55,12 @@ def ask(
 
 
 def is_text(config: Config) -> bool:
-    """Whether it is what a file says, and not where it is: no name of an experiment has an equals sign."""
+    """Return whether it is the text of a file rather than its location: names of experiments have no equals sign."""
     return isinstance(config, str) and ("\n" in config or "=" in config)
 
 
 def _nested(config: Mapping[str, Any]) -> dict[str, Any]:
-    """With tables in place of keys with dots, as TOML reads them."""
+    """Replace keys with dots by tables, as TOML reads them."""
     tables: dict[str, Any] = {}
     for path, value in config.items():
         *folders, key = path.split(".")
@@ -79,19 +79,19 @@ def _key(key: str) -> str:
 
 
 def _toml(value: Any) -> str:
-    """A value on one line, tables in the order of their keys: a study varies the last of them fastest."""
-    if hasattr(value, "tolist"):  # of NumPy
+    """Format a value on one line. Tables keep the order of their keys, because a study varies the last key fastest."""
+    if hasattr(value, "tolist"):  # a value of NumPy
         value = value.tolist()
     if isinstance(value, os.PathLike):
         value = os.fspath(value)
     if isinstance(value, (bool, int, float)):
         return str(value).lower()
     if isinstance(value, str):
-        # Of JSON's escapes TOML has those that are used here.
+        # TOML has the escapes of JSON that are used here.
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, Mapping):
         inside = ", ".join(f"{_key(key)} = {_toml(inner)}" for key, inner in value.items())
         return f"{{ {inside} }}"
     if isinstance(value, Iterable):
         return f"[{', '.join(map(_toml, value))}]"
-    raise InputError(f"found {value!r}; expected numbers, truths, texts, lists and dicts")
+    raise InputError(f"found {value!r}; expected a number, a bool, a string, a list or a dict")

@@ -1,4 +1,4 @@
-"""Access logs: read, generated, analysed."""
+"""Read, generate and analyse access logs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from . import _baton
 
-#: 64 KB to 1 GB, each twice the one before.
+#: 64 KB to 1 GB; each size is twice the previous one.
 SIZES = tuple(1 << power for power in range(16, 31))
 
 
@@ -21,21 +21,21 @@ def read_log(
     Parameters
     ----------
     path
-        The log. Compression (bzip2, gzip, xz, Zstandard) is told by content.
+        Path of the log. Compression (bzip2, gzip, xz, Zstandard) is detected from the content.
     format
-        The format as `baton trace --format` takes it; by default that which the first lines fit.
+        The format, as in `baton trace --format`; by default it is detected from the first lines.
     allow_skipped
-        Whether a log is read of which more than half is not understood.
+        Whether to accept a log of which more than half of the lines must be skipped.
 
     Returns
     -------
     Log
-        The requests by time: an Arrow table with the columns ``time``, ``client``, ``method``, ``url``, ``status`` and ``bytes``.
+        The requests in order of time: an Arrow table with the columns ``time``, ``client``, ``method``, ``url``, ``status`` and ``bytes``.
 
     Raises
     ------
     InputError
-        It cannot be read, or is no log.
+        The file cannot be read, or is not an access log.
     """
     return _baton.read_log(os.fspath(path), format, allow_skipped)
 
@@ -43,26 +43,26 @@ def read_log(
 def generate_log(
     generator: str | Mapping[str, Any] = "demo", *, requests: int | None = None, seed: int = 1
 ) -> _baton.Log:
-    """Generate an access log. The same generator, number and seed give the same log.
+    """Generate an access log. The same generator, number of requests and seed give the same log.
 
     Parameters
     ----------
     generator
-        A preset (`presets` has their names), or parameters as `Log.fit` finds them.
+        The name of a preset (`presets` lists them), or parameters such as those that `Log.fit` returns.
     requests
-        How many; by default as many as the preset was made for.
+        Number of requests; by default the number that the preset was made for.
     seed
-        Of all that is drawn.
+        Seed of all random numbers.
 
     Returns
     -------
     Log
-        As one that was read.
+        The log, as `read_log` returns one.
 
     Raises
     ------
     InputError
-        There is no such preset, or a parameter makes no sense.
+        There is no such preset, or a parameter is not valid.
     """
     if isinstance(generator, str):
         return _baton.generate_log(generator, None, requests, seed)
@@ -79,24 +79,24 @@ def locality(
     admission: str = "all",
     persistent_s: int = 15,
 ) -> _baton.Table:
-    """Compute which share of a log's content caches of these sizes would have.
+    """Compute the share of a log's content that caches of these sizes would hit.
 
     Parameters
     ----------
     log
         The log.
     policies
-        Names of replacement policies, or ``"min"`` and ``"bound"``, which know the future.
+        Names of replacement policies, or ``"min"`` and ``"bound"``, which know all future requests.
     sizes
-        Sizes of a cache, bytes.
+        Sizes of a cache in bytes.
     block_bytes
-        Bytes of a block, a power of two.
+        Size of a block in bytes, a power of two.
     caches
-        Independent caches, over which connections are dealt out in turn.
+        Number of independent caches, to which connections are assigned in turn.
     admission
         ``"all"``, ``"second-request"`` or ``"tinylfu"``.
     persistent_s
-        A client's request goes over the same connection for so many seconds after its last.
+        A request uses the same connection as the previous one of its client if at most this many seconds lie between them.
 
     Returns
     -------
@@ -106,6 +106,6 @@ def locality(
     Raises
     ------
     InputError
-        There is no such policy, a size is below a block, or the log has no sizes.
+        There is no such policy, a size is smaller than a block, or the log has no sizes.
     """
     return log._locality((list(policies), admission), list(sizes), block_bytes, caches, persistent_s)

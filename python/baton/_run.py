@@ -25,45 +25,45 @@ def run(
 ) -> _baton.Result:
     """Simulate one experiment in this process.
 
-    The interpreter's lock is not held while the simulator works, so other threads go on and several runs may go at once.
-    Equal experiments give equal bits, those of `baton run` included.
+    The simulator does not hold the interpreter's lock, so that other threads continue and several runs may run at once.
+    Equal experiments give results that are equal bit by bit, also those of `baton run`.
 
     Parameters
     ----------
     config
-        The path of an experiment file, the name of one that ships (`baton list experiments`) or a shorthand as
-        ``"W-1024-P-N-FCFS-400"``; the text of such a file; or its content as a dict, where keys may have dots.
+        The path of an experiment file, the name of an experiment that ships with Baton (`baton list experiments`) or a shorthand such as
+        ``"W-1024-P-N-FCFS-400"``; the text of an experiment file; or its content as a dict, in which keys may have dots.
     set
-        Values for single keys, as ``{"nic.mips": 600}``, over all else.
+        Values of single keys, such as ``{"nic.mips": 600}``, which override all others.
     profile
-        The machine, in place of the experiment's own.
+        The machine to use instead of that of the experiment.
     log
-        An access log to replay, in place of the experiment's own workload.
+        An access log to replay instead of the workload of the experiment.
     variant
-        Which of the experiment's variants, if it has several.
+        The variant to run, if the experiment has several.
     selection
-        A policy that says which connections are handed off.
+        A policy that selects the connections to hand off.
     replacement
-        Makes, for a number of blocks, the policy that says which block makes room in a NIC's cache.
+        Returns the policy that selects the block to evict from a NIC's cache with the given number of blocks.
     load_control
-        Makes, for a Hard_Limit, the rule that says how many connections may be on a NIC.
+        Returns the rule that sets how many connections may be on a NIC with the given Hard_Limit.
 
     Returns
     -------
     Result
-        All that was measured.
+        The results.
 
     Raises
     ------
     InputError
         The configuration or the log cannot be used.
     RunError
-        The simulator broke one of its rules.
+        An internal check of the simulator failed.
 
     Warns
     -----
     UserWarning
-        A key has no effect, a generated log took the place of one that is not part of Baton, or a log is doubtful.
+        A key has no effect, a generated log replaces one that is not part of Baton, or results with a log may be misleading.
     """
     asked = ask(config, "experiment", set, profile, log, [] if variant is None else [variant])
     result = _baton.run(asked, selection, replacement, load_control)

@@ -1,4 +1,4 @@
-"""Studies of many runs, over whatever executor."""
+"""Studies of many runs, with any executor."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .executors import Slurm
 
 
 class WorkersLost(RuntimeError):
-    """Workers died and nobody does their runs any more. What was done is kept: the same call goes on with the rest."""
+    """Workers died, and no others do their runs. Results are kept; the same call does the missing runs."""
 
 
 def sweep(
@@ -29,41 +29,41 @@ def sweep(
     threads: int | None = None,
     batch: int = 1,
 ) -> _baton.StudyTables:
-    """Do all runs of a study that are not in a folder yet, and make its tables.
+    """Do all runs of a study whose results are not in the folder yet, and write the tables of the study.
 
-    The folder is that of ``baton sweep --out``: a run that either has done is not done again, several may work there at once, and what
-    one leaves that dies is taken over.
+    The folder is the same as that of ``baton sweep --out``: a run that either has done is not done again, several processes may work on it
+    at once, and the runs of a process that dies are taken over by the others.
 
     Parameters
     ----------
     study
-        An experiment with a table ``sweep``, in the forms that `run` takes.
+        An experiment with a table ``sweep``, in any form that `run` takes.
     out
-        The folder. All workers must see it at the same path.
+        The folder for the results. All workers must see it at the same path.
     executor
-        Who does the runs: threads of this process by default; any `concurrent.futures.Executor`, as those of Dask's clients
-        (``client.get_executor()``) and `RayExecutor`; a function that makes one, which is called again when its workers died; or
+        What does the runs: by default threads of this process; any `concurrent.futures.Executor`, such as that of a Dask client
+        (``client.get_executor()``) or `RayExecutor`; a function that returns one, which is called again if its workers die; or
         `Slurm`.
     set, profile, log, variants
-        As `run` has them; several variants may be chosen.
+        As in `run`; several variants may be chosen.
     threads
-        Threads of this process, without an executor; by default one for each core.
+        Number of threads of this process, if there is no executor; by default one per core.
     batch
-        Runs in one task of an executor.
+        Number of runs in one task of an executor.
 
     Returns
     -------
     StudyTables
-        Its tables.
+        The tables of the study.
 
     Raises
     ------
     InputError
         The study cannot be used.
     RunError
-        A result cannot be kept.
+        A result cannot be stored.
     WorkersLost
-        Workers died, and `executor` makes no others.
+        Workers died, and `executor` does not start others.
     """
     asked = ask(study, "study", set, profile, log, variants)
     plan = _baton.Study(asked, os.fspath(out))
@@ -87,7 +87,7 @@ def open_study(path: str | os.PathLike[str]) -> _baton.StudyTables:
     Parameters
     ----------
     path
-        A folder of ``baton sweep`` with one study, or FOLDER/STUDY.
+        A folder of ``baton sweep`` with a single study, or FOLDER/STUDY.
 
     Returns
     -------
@@ -103,7 +103,7 @@ def open_study(path: str | os.PathLike[str]) -> _baton.StudyTables:
 
 
 def _work(folder: str, sources: str, tasks: list[tuple[str, str]]) -> int:
-    """What a worker does: a function that can be pickled by its name."""
+    """Do the work of a worker. This is a function that can be pickled by its name."""
     return _baton.work(folder, sources, tasks)
 
 
@@ -120,14 +120,14 @@ def _carry_out(plan: _baton.Study, executor: Executor, batch: int) -> None:
     except BrokenExecutor as error:
         left = len(plan.missing())
         kept = f"{len(plan) - left} of {len(plan)} runs are kept in {folder}"
-        raise WorkersLost(f"a worker died; {kept}, and the same call goes on with the rest") from error
+        raise WorkersLost(f"a worker died; {kept}, and the same call does the rest") from error
     finally:
         for future in futures:
             future.cancel()
 
 
 def _carry_out_again(plan: _baton.Study, make: Callable[[], Executor], batch: int) -> None:
-    """As long as each executor does something before its workers die."""
+    """Continue with new executors as long as each does some runs before its workers die."""
     while True:
         before = len(plan.missing())
         try:

@@ -1,4 +1,4 @@
-"""Those who do a study's runs, where there is no `concurrent.futures.Executor` for them."""
+"""Executors for systems that have no `concurrent.futures.Executor` of their own."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 class RayExecutor(Executor):
-    """Tasks of Ray as an executor. Ray does again what a worker had begun that died.
+    """Executor that runs its calls as tasks of Ray. Ray repeats the tasks of a worker that died.
 
     Parameters
     ----------
     **options
-        What `ray.remote` takes, as ``num_cpus=1``.
+        Options of `ray.remote`, such as ``num_cpus=1``.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -34,7 +34,7 @@ class RayExecutor(Executor):
         self._options = options
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Have Ray call `fn`."""
+        """Call `fn` in a task of Ray."""
         remote = self._ray.remote(fn)
         future: Future[Any] = remote.options(**self._options).remote(*args, **kwargs).future()
         return future
@@ -42,18 +42,18 @@ class RayExecutor(Executor):
 
 @dataclass(frozen=True)
 class Slurm:
-    """An array of Slurm's jobs, each of which does a part of a study by ``baton sweep --shard``.
+    """An array of Slurm jobs, each of which does a part of a study with ``baton sweep --shard``.
 
     Parameters
     ----------
     tasks
-        Jobs in the array.
+        Number of jobs in the array.
     options
-        More options of ``sbatch``, as ``["--partition=short", "--mem=2G"]``.
+        More options of ``sbatch``, such as ``["--partition=short", "--mem=2G"]``.
     command
         The command ``baton`` on the nodes, of the same version as this package.
     threads
-        Threads of each job.
+        Number of threads of each job.
     """
 
     tasks: int
@@ -66,7 +66,7 @@ class Slurm:
         if not plan.missing():
             return
         if asked.text is not None:
-            raise InputError("study: is no file; expected one, which the jobs of Slurm read themselves")
+            raise InputError("study: is not a file; expected the path of a file, because the Slurm jobs read it themselves")
         words = [self.command, "sweep", asked.name, "--out", os.fspath(plan.folder)]
         for key, value in asked.settings:
             words += ["--set", f"{key}={value}"]
@@ -81,8 +81,8 @@ class Slurm:
         self._submit(script, logs)
         if plan.missing():
             raise RunError(
-                f"{len(plan.missing())} runs are missing after the jobs have ended; {logs} has what they said: "
-                f"is {self.command} of the same version as this package?"
+                f"{len(plan.missing())} runs are missing after the jobs have ended; {logs} has their output; "
+                f"check that {self.command} is of the same version as this package"
             )
 
     def _submit(self, script: str, logs: Path) -> None:

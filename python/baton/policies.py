@@ -1,4 +1,4 @@
-"""What policies written in Python look like. Any object with these methods will do; those that are missing are not asked for."""
+"""Protocols of policies written in Python. Any object with these methods works; methods that are missing are not called."""
 
 from __future__ import annotations
 
@@ -8,36 +8,36 @@ from ._baton import Connection, NicLoad
 
 
 class Selection(Protocol):
-    """Says which connections are handed off.
+    """Selects the connections to hand off.
 
-    The host asks when a connection is established, when the application sends, and when it has read, as far as the policy has
-    ``on_established(connection)``, ``on_send(connection)`` and ``on_receive(connection)``; an answer that is true attempts a handoff.
-    ``reconsiders(connection)`` says whether one that failed is considered again, ``takes_back(connection)`` whether the host is to
-    have one back, and ``on_closed(connection)`` is told what a connection has been (`ClosedConnection`).
+    The host calls ``on_established(connection)`` when a connection is established, ``on_send(connection)`` when the application sends, and
+    ``on_receive(connection)`` when it has read data, if the policy has these methods; if one returns true, a handoff is attempted.
+    ``reconsiders(connection)`` returns whether a connection whose handoff failed is considered again, ``takes_back(connection)`` whether
+    the host takes a connection back, and ``on_closed(connection)`` receives a summary of a closed connection (`ClosedConnection`).
     """
 
     def on_send(self, connection: Connection) -> bool:
-        """Say whether this connection is to be handed off now."""
+        """Return whether to hand off this connection now."""
 
 
 class Replacement(Protocol):
-    """Says which block makes room in a cache of numbered slots."""
+    """Selects the block to evict from a cache of numbered slots."""
 
     def inserted(self, slot: int, key: int, bytes: int) -> object:
-        """Note that the block `key` was put into an empty slot; `bytes` are what a hit saves."""
+        """Record that the block `key` was inserted into an empty slot; a hit saves `bytes`."""
 
     def used(self, slot: int) -> object:
-        """Note a hit."""
+        """Record a hit."""
 
     def removed(self, slot: int) -> object:
-        """Note that the slot was emptied for other reasons."""
+        """Record that the slot was emptied for another reason."""
 
     def victim(self) -> int:
-        """Choose a slot that is in use; it is empty from then on."""
+        """Return a slot that is in use; it is empty from then on."""
 
 
 class LoadControl(Protocol):
-    """Says how many connections may be on a NIC: Soft_Limit."""
+    """Sets how many connections may be on a NIC (Soft_Limit)."""
 
     def __call__(self, load: NicLoad, connections: int) -> int:
-        """Look at the load and at the connections on the NIC, and say Soft_Limit from now on."""
+        """Return the new Soft_Limit, given the load and the number of connections on the NIC."""

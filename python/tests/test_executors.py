@@ -159,7 +159,7 @@ def test_slurm(slurm, study_file, expected, command, tmp_path):  # noqa: F811
     before = times_of_runs(out)
     baton.sweep(study_file, out=out, executor=baton.Slurm(tasks=3, command=command))
     assert times_of_runs(out) == before
-    with pytest.raises(baton.InputError, match="is no file"):
+    with pytest.raises(baton.InputError, match="is not a file"):
         baton.sweep(STUDY, out=tmp_path / "other", executor=baton.Slurm(tasks=3, command=command))
     with pytest.raises(baton.RunError, match="of the same version"):
         baton.sweep(study_file, out=tmp_path / "other", executor=baton.Slurm(tasks=1, command="/bin/true"))

@@ -63,8 +63,8 @@ def test_results_can_be_pickled(small):
     [
         ("no-such-experiment", "no experiment, file or shorthand"),
         ("profile = 'handoff-2006'\nnic.mops = 3\n", r"(?s)experiment:2:.*did you mean `mips`"),
-        ({"profile": "handoff-2006", "nic.mips": None}, "found None; expected numbers"),
-        ({"profile": "handoff-2006", "nic.mips": object()}, "expected numbers, truths"),
+        ({"profile": "handoff-2006", "nic.mips": None}, "found None; expected a number"),
+        ({"profile": "handoff-2006", "nic.mips": object()}, "expected a number, a bool"),
         ({"profile": "handoff-2006", "sweep": {"nic.mips": [1, 2]}}, "study of many runs"),
         ({"profile": "handoff-2006", "workload": {"kind": "log", "path": "-"}}, "standard input"),
         ("handoff-table1", "variants"),

@@ -11,13 +11,13 @@ create_exception!(
     baton,
     InputError,
     PyValueError,
-    "What was given cannot be used; the message says what, where, and what was expected."
+    "The input cannot be used; the message says what is wrong, where, and what was expected."
 );
 create_exception!(
     baton,
     RunError,
     PyRuntimeError,
-    "Something failed on the way: a broken rule of the simulator, or a file that cannot be written."
+    "An operation failed: an internal check of the simulator, or writing a file."
 );
 
 /// Returns the exception for a failure.

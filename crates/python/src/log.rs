@@ -54,7 +54,7 @@ pub fn read_log(
     log.map_err(bad_input)
 }
 
-/// Makes a log of so many requests, by the name of a preset or by what a generator's file says, as JSON.
+/// Generates a log with a number of requests, from the name of a preset or from the parameters of a generator as JSON.
 #[pyfunction]
 pub fn generate_log(
     py: Python<'_>,
@@ -77,12 +77,13 @@ pub fn generate_log(
         }
     };
     let requests = requests.or(preset.map(Preset::requests));
-    let requests = requests.ok_or_else(|| bad_input("requests: expected how many"))?;
+    let requests =
+        requests.ok_or_else(|| bad_input("requests: expected the number of requests"))?;
     let log = unlocked(py, |_| spec.generate(seed, requests))?;
     log.map(Log::new).map_err(bad_input)
 }
 
-/// Names of the generators that are part of Baton.
+/// Returns the names of the generators that ship with Baton.
 #[pyfunction]
 pub fn presets() -> Vec<&'static str> {
     Preset::ALL.map(Preset::name).to_vec()
@@ -104,24 +105,24 @@ impl Log {
         )
     }
 
-    /// The format it was read as.
+    /// The format as which the log was read.
     #[getter]
     fn format(&self) -> &'static str {
         self.log.format.name()
     }
 
-    /// What makes results with it doubtful.
+    /// Warnings: why results with this log may be misleading.
     #[getter]
     fn warnings(&self) -> Vec<String> {
         self.log.warnings()
     }
 
-    /// The types of its columns, by the Arrow C data interface.
+    /// Exports the types of the columns through the Arrow C data interface.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         schema_capsule(py, self.batch())
     }
 
-    /// Its requests, by the Arrow C stream interface, without a copy.
+    /// Exports the requests through the Arrow C stream interface, without copying them.
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -133,22 +134,22 @@ impl Log {
         stream_capsule(py, self.batch())
     }
 
-    /// As a `pyarrow.Table`.
+    /// Returns the log as a `pyarrow.Table`.
     fn to_arrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("pyarrow")?.call_method1("table", (slf,))
     }
 
-    /// As a `polars.DataFrame`.
+    /// Returns the log as a `polars.DataFrame`.
     fn to_polars<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("polars")?.call_method1("DataFrame", (slf,))
     }
 
-    /// As a `pandas.DataFrame` with columns of Arrow's types.
+    /// Returns the log as a `pandas.DataFrame` whose columns have Arrow types.
     fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         to_pandas(&Self::to_arrow(slf)?)
     }
 
-    /// Each file's name and size.
+    /// Returns a table with the name and size of each file.
     fn files(&self) -> PyResult<Table> {
         let bytes = self.log.files.sizes().iter().map(|bytes| *bytes as i64);
         Table::new(vec![
@@ -157,7 +158,7 @@ impl Log {
         ])
     }
 
-    /// What `baton trace --json` says.
+    /// Returns the analysis that `baton trace --json` writes.
     #[pyo3(signature = (persistent_s = 15))]
     fn analysis<'py>(&self, py: Python<'py>, persistent_s: u32) -> PyResult<Bound<'py, PyAny>> {
         let analysis = unlocked(py, |_| Analysis::of(&self.log, rule(persistent_s)))?;
@@ -165,7 +166,7 @@ impl Log {
         py.import("json")?.call_method1("loads", (json,))
     }
 
-    /// A generator's parameters that make a log like this one.
+    /// Returns the parameters of a generator for logs that are similar to this one.
     #[pyo3(signature = (persistent_s = 15))]
     fn fit<'py>(&self, py: Python<'py>, persistent_s: u32) -> PyResult<Bound<'py, PyAny>> {
         let fit = unlocked(py, |_| Fit::of(&self.log, rule(persistent_s)))?;
@@ -174,7 +175,7 @@ impl Log {
         py.import("json")?.call_method1("loads", (json,))
     }
 
-    /// Hits of caches over their sizes, of policies and what all of them admit.
+    /// Returns the hits of caches by size and policy; all policies use the same admission policy.
     #[pyo3(signature = (policies, sizes, block_bytes, caches, persistent_s))]
     fn _locality(
         &self,
@@ -191,7 +192,7 @@ impl Log {
         curves.map_err(raise)?.table()
     }
 
-    /// Writes it in Common Log Format, or in Combined.
+    /// Writes the log to a file in Common Log Format, or in Combined Log Format.
     #[pyo3(signature = (path, combined = false))]
     fn write(&self, py: Python<'_>, path: PathBuf, combined: bool) -> PyResult<()> {
         let layout = match combined {

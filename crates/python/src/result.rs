@@ -10,14 +10,14 @@ use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// What a run measured.
+/// The results of a run.
 #[pyclass(frozen, module = "baton")]
 pub struct Result {
     results: Results,
-    /// What the user should know.
+    /// Notes for the user.
     #[pyo3(get)]
     notes: Vec<String>,
-    /// What the run took, seconds, without planning it.
+    /// Duration of the run in seconds, without the time for planning.
     #[pyo3(get)]
     took_s: f64,
 }
@@ -38,25 +38,25 @@ impl Result {
 
 #[pymethods]
 impl Result {
-    /// The experiment's name.
+    /// The name of the experiment.
     #[getter]
     fn name(&self) -> &str {
         &self.results.experiment.name
     }
 
-    /// Seed of everything that was drawn.
+    /// Seed of all random numbers.
     #[getter]
     fn seed(&self) -> u64 {
         self.results.experiment.run.seed
     }
 
-    /// Why it ended: `complete`, `time_limit` or `quiet`.
+    /// Why the run ended: `complete`, `time_limit` or `quiet`.
     #[getter]
     fn ended(&self) -> &'static str {
         self.results.ended.name()
     }
 
-    /// All metrics by their names, which are those of `baton list columns`; `None` where there was nothing to measure.
+    /// All metrics by the names that `baton list columns` shows; `None` if there was nothing to measure.
     #[getter]
     fn metrics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let values = metrics::of(&self.results);
@@ -67,23 +67,23 @@ impl Result {
         Ok(all)
     }
 
-    /// Why the run says little about the long run; `None` if it was steady.
+    /// Why the run was not steady, so that its results may not hold; `None` if it was steady.
     #[getter]
     fn not_steady<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         value(py, &metrics::of(&self.results)[metrics::NOT_STEADY])
     }
 
-    /// A metric by its name.
+    /// Returns a metric by its name.
     fn __getitem__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         match metrics::of(&self.results).get(name) {
             Some(cell) => value(py, cell),
             None => Err(PyKeyError::new_err(format!(
-                "{name}: no metric is called that; `baton.metrics()` has all"
+                "{name}: no metric has this name; `baton.metrics()` lists all"
             ))),
         }
     }
 
-    /// A row with all metrics.
+    /// Returns a table with one row that contains all metrics.
     ///
     /// Returns
     /// -------
@@ -114,7 +114,7 @@ impl Result {
         rows.table()
     }
 
-    /// Quantities that have parts: cycles by layer, drops by reason, bytes by category.
+    /// Returns quantities that consist of parts: cycles by layer, drops by reason, bytes by category.
     ///
     /// Returns
     /// -------
@@ -128,12 +128,12 @@ impl Result {
         rows.table()
     }
 
-    /// What was counted over time, warm-up included.
+    /// Returns the samples that were taken during the run, including the warm-up.
     ///
     /// Returns
     /// -------
     /// Table
-    ///     A row for each sample, by ``time_us``.
+    ///     One row per sample, in order of ``time_us``.
     fn series(&self) -> PyResult<Table> {
         let mut rows = Rows::new(series::columns());
         let samples = self.results.series.iter();
@@ -141,22 +141,22 @@ impl Result {
         rows.table()
     }
 
-    /// All results as JSON, as `baton run --json` has them.
+    /// Returns all results as JSON, as in the output of `baton run --json`.
     ///
     /// Returns
     /// -------
     /// str
-    ///     An object.
+    ///     A JSON object.
     fn to_json(&self) -> String {
         serde_json::to_string(&self.results).expect("results are JSON")
     }
 
-    /// All results.
+    /// Returns all results as a dictionary.
     ///
     /// Returns
     /// -------
     /// dict
-    ///     What `to_json` says.
+    ///     The content of `to_json`.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         py.import("json")?.call_method1("loads", (self.to_json(),))
     }

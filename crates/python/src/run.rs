@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant, SystemTime};
 
-/// Runs an experiment, without the interpreter's lock but for what policies do.
+/// Runs an experiment. The interpreter's lock is held only while policies run.
 #[pyfunction]
 #[pyo3(signature = (asked, selection = None, replacement = None, load_control = None))]
 pub fn run(

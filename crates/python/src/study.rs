@@ -15,21 +15,21 @@ use std::path::{Path, PathBuf, absolute};
 use std::sync::atomic::Ordering;
 use std::thread::available_parallelism;
 
-/// A study that is planned, and the folder that its results are kept in.
+/// A planned study, and the folder for its results.
 #[pyclass(frozen, module = "baton")]
 pub struct Study {
     study: baton_study::Study,
     runs: Vec<(Key, Experiment)>,
     #[pyo3(get)]
     folder: PathBuf,
-    /// What the user should know.
+    /// Notes for the user.
     #[pyo3(get)]
     notes: Vec<String>,
 }
 
 #[pymethods]
 impl Study {
-    /// Plans it, and notes it in the folder.
+    /// Plans the study, and writes the plan to the folder.
     #[new]
     fn new(py: Python<'_>, asked: Asked, folder: PathBuf) -> PyResult<Self> {
         let request = asked.request();
@@ -53,7 +53,7 @@ impl Study {
         })
     }
 
-    /// Its name, by which its tables are called.
+    /// The name of the study, which is also the name of its tables.
     #[getter]
     fn name(&self) -> &str {
         &self.study.name
@@ -63,7 +63,7 @@ impl Study {
         self.runs.len()
     }
 
-    /// Numbers of the runs that have not been done, equal ones once.
+    /// Returns the numbers of the runs that have not been done; of equal runs, only the first.
     fn missing(&self) -> PyResult<Vec<usize>> {
         let store = open(&self.folder).map_err(raise)?;
         let mut seen = BTreeSet::new();
@@ -75,7 +75,7 @@ impl Study {
             .collect())
     }
 
-    /// Runs as [`work`] takes them, in this process or another.
+    /// Returns runs in the form that [`work`] takes, in this process or another.
     fn tasks(&self, numbers: Vec<usize>) -> PyResult<Vec<(String, String)>> {
         let task = |number: usize| {
             let (key, experiment) = &self.runs[number];
@@ -90,19 +90,19 @@ impl Study {
         numbers.into_iter().map(task).collect()
     }
 
-    /// Does what is missing on so many threads of this process.
+    /// Does the missing runs on this number of threads of this process. Returns how many runs it did.
     fn carry_out(&self, py: Python<'_>, threads: usize) -> PyResult<usize> {
         let missing = self.missing()?.into_iter();
         let runs: Vec<_> = missing.map(|number| self.runs[number].clone()).collect();
         do_runs(py, &self.folder, &runs, threads)
     }
 
-    /// Writes the tables, once all has been done; `computed` of the runs now.
+    /// Writes the tables when all runs have been done. `computed` is the number of runs that were done now.
     fn finish(&self, computed: usize) -> PyResult<StudyTables> {
         let missing = self.missing()?.len();
         if missing > 0 {
             return Err(RunError::new_err(format!(
-                "{missing} of {} runs have not been done; what was is kept in {}, and the same call goes on with the rest",
+                "{missing} of {} runs have not been done; the results of the others are kept in {}, and the same call does the rest",
                 self.runs.len(),
                 self.folder.display()
             )));
@@ -119,7 +119,8 @@ impl Study {
     }
 }
 
-/// Does runs that [`Study::tasks`] gave, and keeps their results; what somebody else is at is waited for. Returns how many were done here.
+/// Does the runs that [`Study::tasks`] returned and stores their results. Waits for runs that other processes are doing. Returns the number of
+/// runs that were done here.
 #[pyfunction]
 pub fn work(
     py: Python<'_>,
@@ -175,23 +176,23 @@ fn open(folder: &Path) -> Result<Store, Failure> {
 #[pyclass(frozen, module = "baton")]
 pub struct StudyTables {
     study: baton_study::Study,
-    /// Where the results are kept.
+    /// The folder of the results.
     #[pyo3(get)]
     folder: PathBuf,
-    /// Where the tables lie as files.
+    /// The paths of the tables.
     #[pyo3(get)]
     files: Vec<PathBuf>,
-    /// Runs that broke a rule of the simulator.
+    /// Number of runs that failed an internal check of the simulator.
     #[pyo3(get)]
     failed: usize,
-    /// Runs that were not there before.
+    /// Number of runs that were done now.
     #[pyo3(get)]
     computed: usize,
 }
 
 #[pymethods]
 impl StudyTables {
-    /// Those of the study in a folder, or of FOLDER/STUDY.
+    /// Returns the tables of the only study in a folder, or of the study FOLDER/STUDY.
     #[staticmethod]
     fn find(path: PathBuf) -> PyResult<Self> {
         let (folder, study) = baton_study::Study::find(&path).map_err(raise_of_store)?;
@@ -206,7 +207,7 @@ impl StudyTables {
         })
     }
 
-    /// Its name, by which its tables are called.
+    /// The name of the study, which is also the name of its tables.
     #[getter]
     fn name(&self) -> &str {
         &self.study.name
@@ -226,17 +227,17 @@ impl StudyTables {
         )
     }
 
-    /// The table of runs.
+    /// Returns the table of runs.
     ///
     /// Returns
     /// -------
     /// Table
-    ///     A row for each run that has been done, with its keys and all metrics.
+    ///     One row per run that has been done, with its keys and all metrics.
     fn table(&self, py: Python<'_>) -> PyResult<Table> {
         self.rows(py, table::Table::Runs)
     }
 
-    /// Quantities of runs that have parts.
+    /// Returns the quantities of runs that consist of parts.
     ///
     /// Returns
     /// -------
@@ -246,12 +247,12 @@ impl StudyTables {
         self.rows(py, table::Table::Parts)
     }
 
-    /// What was counted over time.
+    /// Returns the samples that were taken during the runs.
     ///
     /// Returns
     /// -------
     /// Table
-    ///     A row for each sample of each run, by ``run`` and ``time_us``.
+    ///     One row per sample of each run, in order of ``run`` and ``time_us``.
     fn series(&self, py: Python<'_>) -> PyResult<Table> {
         self.rows(py, table::Table::Series)
     }
@@ -276,7 +277,7 @@ impl StudyTables {
     }
 }
 
-/// All metrics: name and meaning.
+/// Returns all metrics with their names and meanings.
 #[pyfunction]
 pub fn metrics() -> PyResult<Table> {
     let columns = ["name", "meaning"].map(|name| Column::new(name, Kind::Text));

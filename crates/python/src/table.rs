@@ -38,12 +38,12 @@ impl Table {
         names.collect()
     }
 
-    /// The types of its columns, by the Arrow C data interface.
+    /// Exports the types of the columns through the Arrow C data interface.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         schema_capsule(py, &self.0)
     }
 
-    /// Its content, by the Arrow C stream interface, without a copy.
+    /// Exports the content through the Arrow C stream interface, without copying it.
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -55,18 +55,18 @@ impl Table {
         stream_capsule(py, &self.0)
     }
 
-    /// As a `pyarrow.Table`.
+    /// Returns the table as a `pyarrow.Table`.
     fn to_arrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("pyarrow")?.call_method1("table", (slf,))
     }
 
-    /// As a `polars.DataFrame`.
+    /// Returns the table as a `polars.DataFrame`.
     fn to_polars<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let polars = slf.py().import("polars")?;
         polars.call_method1("DataFrame", (slf,))
     }
 
-    /// As a `pandas.DataFrame` with columns of Arrow's types.
+    /// Returns the table as a `pandas.DataFrame` whose columns have Arrow types.
     fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         to_pandas(&Self::to_arrow(slf)?)
     }

@@ -37,7 +37,7 @@ impl Governor for LoadControl {
     }
 }
 
-/// What a NIC has to do. Counts are totals from the start on.
+/// The load of a NIC. Counts are totals since the start of the run.
 #[pyclass(frozen, module = "baton")]
 pub struct NicLoad(Load);
 
@@ -48,12 +48,12 @@ impl NicLoad {
     fn now_s(&self) -> f64 {
         self.0.now.as_secs_f64()
     }
-    /// Packets of connections on the NIC that wait.
+    /// Packets of connections on the NIC that are waiting.
     #[getter]
     fn qlen(&self) -> u32 {
         self.0.qlen
     }
-    /// Packets of connections on hosts, both ways.
+    /// Packets of connections on hosts, in both directions.
     #[getter]
     fn host_packets(&self) -> u64 {
         self.0.host_packets
@@ -63,7 +63,7 @@ impl NicLoad {
     fn nic_packets(&self) -> u64 {
         self.0.nic_packets
     }
-    /// Seconds that its processor has worked, where that is known.
+    /// Seconds for which the NIC's processor has worked, if that is known.
     #[getter]
     fn busy_s(&self) -> Option<f64> {
         self.0.busy.map(|busy| busy.as_secs_f64())

@@ -56,7 +56,7 @@ impl Replacement {
             slot.filter(is_used).ok_or_else(|| {
                 let found = answer.bind(py).repr().map_or_else(|_| "?".to_owned(), |text| text.to_string());
                 PyValueError::new_err(format!(
-                    "replacement: victim() gave {found}; expected the number of a slot that is in use"
+                    "replacement: victim() returned {found}; expected the number of a slot that is in use"
                 ))
             })
         })

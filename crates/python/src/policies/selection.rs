@@ -84,23 +84,23 @@ impl baton_host::Selection for Selection {
     }
 }
 
-/// What the host can see of a connection and its NIC when it must decide.
+/// What the host knows about a connection and its NIC when a policy decides.
 #[pyclass(frozen, module = "baton")]
 pub struct Connection(View);
 
 #[pymethods]
 impl Connection {
-    /// This end.
+    /// Address of this end.
     #[getter]
     fn local(&self) -> String {
         self.0.local.to_string()
     }
-    /// The other end.
+    /// Address of the other end.
     #[getter]
     fn remote(&self) -> String {
         self.0.remote.to_string()
     }
-    /// Seconds since it was established.
+    /// Seconds since the connection was established.
     #[getter]
     fn age_s(&self) -> f64 {
         self.0.age.as_secs_f64()
@@ -110,17 +110,17 @@ impl Connection {
     fn requests(&self) -> u32 {
         self.0.requests
     }
-    /// Enqueues to its send buffer before this request.
+    /// Enqueues to the send buffer before this request.
     #[getter]
     fn enqueues_before(&self) -> u32 {
         self.0.enqueues_before
     }
-    /// Enqueues to its send buffer.
+    /// Enqueues to the send buffer.
     #[getter]
     fn enqueues(&self) -> u32 {
         self.0.enqueues
     }
-    /// Bytes enqueued to its send buffer.
+    /// Bytes enqueued to the send buffer.
     #[getter]
     fn bytes_sent(&self) -> u64 {
         self.0.bytes_sent
@@ -130,50 +130,50 @@ impl Connection {
     fn bytes_in_send_buffer(&self) -> u32 {
         self.0.bytes_in_send_buffer
     }
-    /// Times that the application has read data from it, this one included.
+    /// Times that the application has read data, including this time.
     #[getter]
     fn receives(&self) -> u32 {
         self.0.receives
     }
-    /// Enqueues in all its life, about: only a replayed log can tell.
+    /// Approximate number of enqueues in the whole life of the connection; known only when a log is replayed.
     #[getter]
     fn foreseen_enqueues(&self) -> Option<u32> {
         self.0.foreseen_enqueues
     }
-    /// Attempts to hand it off that failed.
+    /// Failed attempts to hand off the connection.
     #[getter]
     fn failures(&self) -> u32 {
         self.0.failures
     }
-    /// Whether it was on the NIC before and came back.
+    /// Whether the connection was on the NIC before and came back.
     #[getter]
     fn was_offloaded(&self) -> bool {
         self.0.was_offloaded
     }
-    /// Connections that are on the NIC or on their way.
+    /// Connections that are on the NIC or moving to it.
     #[getter]
     fn nic_connections(&self) -> u32 {
         self.0.nic_connections
     }
-    /// Soft_Limit, as the NIC told it last.
+    /// Soft_Limit that the NIC reported last.
     #[getter]
     fn nic_soft_limit(&self) -> u32 {
         self.0.nic_soft_limit
     }
 }
 
-/// What a connection has been, when its socket is gone.
+/// A summary of a connection whose socket has been closed.
 #[pyclass(frozen, module = "baton")]
 pub struct ClosedConnection(Life);
 
 #[pymethods]
 impl ClosedConnection {
-    /// This end.
+    /// Address of this end.
     #[getter]
     fn local(&self) -> String {
         self.0.local.to_string()
     }
-    /// The other end.
+    /// Address of the other end.
     #[getter]
     fn remote(&self) -> String {
         self.0.remote.to_string()
@@ -183,12 +183,12 @@ impl ClosedConnection {
     fn requests(&self) -> u32 {
         self.0.requests
     }
-    /// Enqueues to its send buffer.
+    /// Enqueues to the send buffer.
     #[getter]
     fn enqueues(&self) -> u32 {
         self.0.enqueues
     }
-    /// Bytes enqueued to its send buffer.
+    /// Bytes enqueued to the send buffer.
     #[getter]
     fn bytes_sent(&self) -> u64 {
         self.0.bytes_sent
