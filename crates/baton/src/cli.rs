@@ -702,7 +702,7 @@ mod tests {
     use clap::CommandFactory;
 
     #[test]
-    fn the_command_line_is_sound() {
+    fn the_command_line_definition_is_valid() {
         Cli::command().debug_assert();
     }
 
@@ -722,7 +722,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_the_server_s_or_a_client_s() {
+    fn a_link_is_that_of_the_server_or_of_a_client() {
         assert_eq!(parse_link("server"), Ok(Link::Server));
         assert_eq!(parse_link("client:12"), Ok(Link::Client(12)));
         for text in ["client", "client:", "client:-1", "client:x", "nic"] {

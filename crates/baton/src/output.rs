@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_dropped_leaves_nothing() {
+    fn a_dropped_output_leaves_no_file() {
         let folder = folder();
         let target = folder.path().join("out.json");
         fs::write(&target, "before").expect("a file");
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_replaces_the_target() {
+    fn a_written_output_replaces_the_target() {
         let folder = folder();
         let target = folder.path().join("out.json");
         fs::write(&target, "something longer").expect("a file");

@@ -107,7 +107,7 @@ fn a_core_that_does_not_exist() {
 }
 
 #[test]
-fn a_path_that_is_no_socket() {
+fn a_path_that_is_not_a_socket() {
     let bench = Workbench::new();
     for flag in ["--listen", "--control"] {
         bench.write("text", "text");
@@ -128,7 +128,7 @@ fn a_group_that_does_not_exist() {
 
 /// One that is started just before has its socket a moment later.
 #[test]
-fn an_adapter_that_comes_late() {
+fn an_adapter_that_starts_late() {
     let bench = Workbench::new();
     let serve = [
         "live",
@@ -201,7 +201,7 @@ fn a_program_that_cannot_be_executed() {
 
 /// What a program may not connect to is told of before it runs.
 #[test]
-fn sockets_that_are_another_users() {
+fn sockets_of_another_user() {
     let bench = Workbench::new();
     let _adapter = UnixListener::bind(bench.path("baton.sock")).expect("a socket");
     let folder = bench.path(".");
@@ -229,7 +229,7 @@ fn sockets_that_are_another_users() {
 }
 
 #[test]
-fn a_socket_that_another_process_answers_at() {
+fn a_socket_on_which_another_process_answers() {
     let bench = Workbench::new();
     for flag in ["--listen", "--control"] {
         let path = format!("{}.sock", &flag[2..]);

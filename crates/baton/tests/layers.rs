@@ -149,7 +149,7 @@ fn folder(name: &str) -> &str {
 }
 
 #[test]
-fn crates_depend_on_what_is_listed() {
+fn crates_depend_only_on_listed_crates() {
     let metadata = cargo(&["metadata", "--no-deps", "--format-version", "1"]);
     let metadata: Value = serde_json::from_str(&metadata).expect("metadata is JSON");
     let packages = metadata["packages"].as_array().expect("packages");
@@ -171,7 +171,7 @@ fn crates_depend_on_what_is_listed() {
 }
 
 #[test]
-fn crates_depend_on_earlier_ones_only() {
+fn crates_depend_only_on_earlier_crates() {
     for (place, (name, below)) in LAYERS.iter().enumerate() {
         for lower in *below {
             assert!(
@@ -183,7 +183,7 @@ fn crates_depend_on_earlier_ones_only() {
 }
 
 #[test]
-fn what_is_kept_out_is_not_there() {
+fn excluded_dependencies_are_absent() {
     for (name, kept_out) in KEPT_OUT {
         let tree = [
             "tree", "-p", name, "-e", "no-dev", "--prefix", "none", "-f", "{p}",

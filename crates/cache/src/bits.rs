@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn the_greatest_below_the_end_of_full_words_is_found() {
+    fn the_greatest_number_below_a_word_boundary_is_found() {
         let mut set = OrderedSet::new(128);
         assert_eq!(set.below(128), None);
         set.insert(127);

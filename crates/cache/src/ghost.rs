@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oldest_name_is_forgotten_first() {
+    fn the_oldest_ghost_is_forgotten_first() {
         let mut ghosts = Ghosts::new(2);
         for key in [1, 2, 3] {
             ghosts.add(key);
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_comes_again_becomes_the_newest() {
+    fn a_ghost_that_is_added_again_becomes_the_newest() {
         let mut ghosts = Ghosts::new(3);
         for key in [1, 2, 1, 3] {
             ghosts.add(key);
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn no_room_means_no_names() {
+    fn a_ghost_list_without_space_remembers_nothing() {
         let mut ghosts = Ghosts::new(0);
         ghosts.add(1);
         assert!(!ghosts.take(1));

@@ -56,7 +56,7 @@ mod tests {
     use crate::Setting;
 
     #[test]
-    fn words_with_blanks_are_quoted() {
+    fn words_with_spaces_are_quoted() {
         assert_eq!(quoted("nic.mips=600"), "nic.mips=600");
         assert_eq!(quoted("a b"), "'a b'");
         assert_eq!(quoted("it's"), r"'it'\''s'");
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_changes_the_run_is_in_the_command() {
+    fn the_command_contains_everything_that_changes_the_run() {
         let request = Request {
             experiment: "x.toml".to_owned(),
             log: Some("my log".into()),

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn key_and_value_are_parted_at_the_first_equals_sign() {
+    fn key_and_value_are_split_at_the_first_equals_sign() {
         let setting: Setting = "name=a=b".parse().expect("a setting");
         assert_eq!(
             (setting.path.as_str(), setting.value.as_str()),
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_setting_is_refused() {
+    fn a_setting_without_key_or_value_is_refused() {
         for text in ["nic.mips", "=600", "nic..mips=600", "nic.mips=", ".=1"] {
             assert!(
                 text.parse::<Setting>()

@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ships_says_what_it_is() {
+    fn shipped_files_describe_themselves() {
         for shipped in EXPERIMENTS.iter().chain(PROFILES) {
             let about = shipped.about();
             assert!(about.len() > 20, "{}: {about:?}", shipped.name);

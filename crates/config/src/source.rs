@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_is_named_as_it_was_given() {
+    fn a_diagnostic_quotes_the_flag_as_given() {
         let mut sources = Sources::new();
         let flag = sources.add(Kind::Flag, "--set nic.mips=fast", "fast");
         let diagnostic = sources.diagnose(&Sources::at(flag, 0..4), "not a number");
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_file_is_a_place_too() {
+    fn errors_at_the_end_of_a_file_have_a_place() {
         let mut sources = Sources::new();
         let file = sources.add(Kind::File, "x.toml", "[nic");
         let text = sources

@@ -19,7 +19,7 @@ fn setting(text: &str) -> Setting {
 }
 
 #[test]
-fn text_is_planned_as_a_file_is() {
+fn text_is_planned_like_a_file() {
     let text = "profile = \"handoff-2006\"\nnic.mips = \"fast\"\n";
     let request = |text: &str| Request {
         experiment: "experiment".to_owned(),
@@ -33,7 +33,7 @@ fn text_is_planned_as_a_file_is() {
 }
 
 #[test]
-fn each_layer_lies_over_the_one_before() {
+fn each_layer_overrides_the_one_before() {
     let folder = folder();
     fs::write(
         folder.path().join("machine.toml"),
@@ -77,7 +77,7 @@ fn each_layer_lies_over_the_one_before() {
 }
 
 #[test]
-fn a_profile_lies_over_the_one_that_it_names() {
+fn a_profile_overrides_the_one_that_it_names() {
     let folder = folder();
     let write = |name: &str, text: &str| {
         let path = folder.path().join(name);
@@ -121,7 +121,7 @@ fn a_profile_lies_over_the_one_that_it_names() {
 }
 
 #[test]
-fn a_profile_from_the_command_line_takes_the_place_of_the_file_s() {
+fn a_profile_from_the_command_line_replaces_that_of_the_file() {
     let folder = folder();
     let mut request = request(&folder, "profile = \"does-not-exist\"\n");
     assert!(plan(&request).is_err());
@@ -132,7 +132,7 @@ fn a_profile_from_the_command_line_takes_the_place_of_the_file_s() {
 }
 
 #[test]
-fn an_experiment_is_called_as_it_says_or_as_its_file() {
+fn an_experiment_has_its_own_name_or_that_of_its_file() {
     let folder = folder();
     let name = |text| {
         plan(&request(&folder, text)).expect("a plan").runs[0]
@@ -148,7 +148,7 @@ fn an_experiment_is_called_as_it_says_or_as_its_file() {
 }
 
 #[test]
-fn a_log_is_sought_beside_the_file_that_names_it() {
+fn a_log_is_searched_next_to_the_file_that_names_it() {
     let folder = folder();
     let log = folder.path().join("x.log");
     fs::write(&log, "a log").expect("a file");
@@ -190,7 +190,7 @@ fn a_log_is_sought_beside_the_file_that_names_it() {
 }
 
 #[test]
-fn short_says_only_what_machine_and_defaults_do_not() {
+fn the_short_form_leaves_out_values_of_machine_and_defaults() {
     let folder = folder();
     let mut request = request(&folder, "profile = \"handoff-2006\"\n[nic]\nmips = 800\n");
     request.settings = vec![setting("run.seed=7")];
@@ -202,7 +202,7 @@ fn short_says_only_what_machine_and_defaults_do_not() {
 }
 
 #[test]
-fn the_defaults_and_all_profiles_are_sound() {
+fn the_defaults_and_all_profiles_are_valid() {
     let folder = folder();
     let mut request = request(&folder, "");
     for Shipped { name, .. } in shipped::PROFILES {

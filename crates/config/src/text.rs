@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_all_have_stands_once() {
+    fn values_that_all_variants_share_are_written_once() {
         let tables = [
             "name = 'a'\nx = 1\n[n]\nm = 1\nk = 2\n[w]\nkind = 'p'\nq = 1",
             "name = 'b'\nx = 1\n[n]\nm = 2\nk = 2\n[w]\nkind = 'r'\nq = 1",

@@ -50,7 +50,7 @@ fn results_are_those_of_the_experiment_with_the_settings() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_by_name() {
+fn invalid_questions_are_refused_with_the_reason() {
     refused(&json!({ "txt": TEXT }), &["cannot read the request", "txt"]);
     refused(&json!({ "text": "profile = " }), &["explored.toml:1"]);
     refused(

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn another_parser_reads_the_frames() {
+    fn an_independent_parser_reads_the_frames() {
         let ends = Ends {
             ethernet: [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]],
             ip: [[10, 0, 0, 1], [10, 0, 0, 2]],

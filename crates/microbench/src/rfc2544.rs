@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_never_lost_has_the_longest_burst() {
+    fn without_losses_the_longest_burst_is_found() {
         let mut port = Receiver {
             rate: 2e6,
             holds: 10,

@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn groups_of_three_start_at_the_right() {
+    fn digits_are_grouped_in_threes_from_the_right() {
         assert_eq!(grouped(0), "0");
         assert_eq!(grouped(999), "999");
         assert_eq!(grouped(1_000), "1,000");
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn small_shares_are_not_called_nothing() {
+    fn small_shares_are_not_shown_as_zero() {
         assert_eq!(percent(0.0), "0 %");
         assert_eq!(percent(0.01), "<0.1 %");
         assert_eq!(percent(5.04), "5.0 %");
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn three_digits_are_enough() {
+    fn numbers_have_three_significant_digits() {
         assert_eq!(significant(23_031.4), "23,031");
         assert_eq!(significant(-1_234.0), "-1,234");
         assert_eq!(significant(61.04), "61.0");
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_is_told_in_per_cent_if_there_is_one() {
+    fn an_interval_is_shown_in_per_cent() {
         let of = |half_width| Estimate {
             mean: 23_031.2,
             half_width,
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_get_a_unit() {
+    fn sizes_are_shown_with_a_unit() {
         assert_eq!(bytes(512), "512 B");
         assert_eq!(bytes(54_616_868), "52.1 MiB");
     }

@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_are_told_in_the_metric_s_own_way() {
+    fn errors_are_shown_in_the_scale_of_the_metric() {
         assert_eq!(Scale::Relative.error(200.0, 210.0), "+5.0 %");
         assert_eq!(Scale::Points.error(62.0, 58.0), "-4.0 points");
         assert_eq!(Scale::Factor.error(2.0, 3.0), "x 1.50");

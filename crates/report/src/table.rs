@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_stand_left_and_numbers_right() {
+    fn words_are_aligned_left_and_numbers_right() {
         let mut table =
             Table::new(vec![Column::words("name"), Column::numbers("value")]).titled("Things");
         table.row(vec!["a".into(), "1".into()]);
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_goes_on_below() {
+    fn columns_that_do_not_fit_continue_below() {
         for width in [40, 60, 80, 100, 200] {
             let text = wide().fit(width);
             assert!(widest(&text) <= width, "{width}:\n{text}");
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_of_nothing_are_left_out_if_they_may_be() {
+    fn empty_columns_are_left_out_if_allowed() {
         let columns = vec![
             Column::words("run"),
             Column::numbers("rate"),

@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_lines_are_folded_and_others_left_alone() {
+    fn long_lines_are_folded_and_others_unchanged() {
         let long = format!("  indented{}", " words".repeat(40));
         let text = folded(&format!("  short   line\n\n{long}\n"));
         assert!(

@@ -92,7 +92,7 @@ fn written(experiment: &Experiment, name: &str, sampling: Sampling) -> Written {
 }
 
 #[test]
-fn results_are_the_same_and_so_is_the_file() {
+fn a_timeline_changes_no_result_and_is_reproducible() {
     for (name, experiment) in [("quick", experiment()), ("slow", overloaded())] {
         let none = baton_sim::run(&experiment, "test", &[], &mut Observed::default());
         let none = format!("{:?}", none.expect("a run"));
@@ -104,7 +104,7 @@ fn results_are_the_same_and_so_is_the_file() {
 }
 
 #[test]
-fn spans_take_what_results_say() {
+fn spans_agree_with_the_results() {
     let one = written(&overloaded(), "spans", all());
     let (read, results) = (one.read(), &one.results);
     assert!(one.summary.left_out.iter().all(|left| left.events == 0));
@@ -194,7 +194,7 @@ fn counters_are_the_time_series_and_the_drops() {
 }
 
 #[test]
-fn chosen_connections_tell_where_they_live() {
+fn chosen_connections_show_where_they_are() {
     let sampling = Sampling {
         from: Some(Time::ZERO),
         ..all()
@@ -237,7 +237,7 @@ fn chosen_connections_tell_where_they_live() {
 }
 
 #[test]
-fn those_that_lose_or_move_are_found_afterwards() {
+fn connections_that_lose_segments_or_move_are_found_afterwards() {
     let mut experiment = experiment();
     experiment.wire.loss = 0.005;
     (experiment.tcp.rto_min_ms, experiment.clients.tcp.rto_min_ms) = (5, 5);
@@ -274,7 +274,7 @@ fn those_that_lose_or_move_are_found_afterwards() {
 }
 
 #[test]
-fn transfers_of_a_bus_lie_side_by_side() {
+fn transfers_on_a_bus_are_not_nested() {
     let mut experiment = experiment();
     experiment.interconnect = InterconnectConfig::preset("pcie-3-x8").expect("a preset");
     let one = written(&experiment, "bus", all());
@@ -299,7 +299,7 @@ fn transfers_of_a_bus_lie_side_by_side() {
 }
 
 #[test]
-fn a_limit_is_kept_and_what_is_left_out_is_said() {
+fn a_size_limit_is_kept_and_omissions_are_reported() {
     let mut experiment = experiment();
     experiment.run.measured_packets = 60_000;
     let sampling = Sampling {

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn batches_that_depend_on_each_other_are_joined() {
+    fn correlated_batches_are_merged() {
         // A slow wave, so that neighbours have similar values.
         let parts: Vec<Batch> = (0..256_u32)
             .map(|n| Batch {
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn few_parts_say_nothing() {
+    fn too_few_parts_give_no_interval() {
         assert!(batches(&run(1, 7), MIX).is_none());
         assert!(batches(&[], MIX).is_none());
     }

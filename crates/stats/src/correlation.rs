@@ -62,7 +62,7 @@ mod tests {
 
     /// Reference values of scipy 1.17.1: `scipy.stats.pearsonr(x, y)[0]`, `scipy.stats.spearmanr(x, y)[0]`.
     #[test]
-    fn agrees_with_a_reference() {
+    fn correlations_agree_with_a_reference() {
         let cases: [(&[f64], &[f64], f64, f64); 3] = [
             (
                 &[957.1, 955.0, 948.2, 930.0, 610.5, 700.25],
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn says_nothing_of_values_that_hardly_differ() {
+    fn values_that_hardly_differ_have_no_correlation() {
         let nothing = |n| Correlation {
             n,
             pearson: None,

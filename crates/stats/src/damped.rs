@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_show_stays() {
+    fn a_constant_without_influence_stays() {
         let step = damped_step(&[3.0, 4.0], &[vec![1.0, 0.0], vec![0.0, 0.0]], 0.0);
         assert_eq!(step, [-3.0, 0.0]);
         // Two constants with the same effect: one of them is enough.

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_both_have_in_common_does_not_widen_the_interval_of_the_difference() {
+    fn common_variation_does_not_widen_the_interval_of_a_difference() {
         let these = [100.0, 200.0, 300.0];
         let others = these.map(|value| value + 10.0);
         let difference = Estimate::of_difference_percent(&these, &others).unwrap();

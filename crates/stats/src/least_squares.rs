@@ -97,7 +97,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_is_a_sum_of_columns_is_found() {
+    fn a_sum_of_columns_is_found() {
         let rows: Vec<([f64; 3], f64)> = (1..20)
             .map(|n| {
                 let row = [10.0, f64::from(n * 7 % 11), f64::from(n * n % 5)];
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_column_that_says_the_same_as_another_is_not_used() {
+    fn a_dependent_column_is_not_used() {
         let rows: Vec<([f64; 2], f64)> = (1..9)
             .map(|n| ([f64::from(n), 2.0 * f64::from(n)], f64::from(n)))
             .collect();

@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_p_value_is_that_of_tables() {
+    fn p_values_agree_with_tables() {
         // Student's own example of 1908: additional hours of sleep of ten patients with two drugs; t = 4.06, p = 0.0028.
         let one = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0];
         let other = [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4];
@@ -54,14 +54,14 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_vary_is_certain() {
+    fn constant_differences_are_certain() {
         assert_eq!(paired_p_value(&[1.0, 2.0], &[1.0, 2.0]), Some(1.0));
         assert_eq!(paired_p_value(&[1.0, 2.0], &[2.0, 3.0]), Some(0.0));
         assert_eq!(paired_p_value(&[1.0], &[2.0]), None);
     }
 
     #[test]
-    fn many_tests_need_more() {
+    fn many_tests_require_smaller_p_values() {
         assert_eq!(holm(&[0.01, 0.04, 0.03, 0.005]), [0.03, 0.06, 0.06, 0.02]);
         assert_eq!(holm(&[0.5, 0.9]), [1.0, 1.0]);
         assert_eq!(holm(&[]), [0.0; 0]);

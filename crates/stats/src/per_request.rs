@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_depends_on_bytes_and_connections_is_told_for_the_long_run() {
+    fn costs_that_depend_on_bytes_and_connections_are_estimated_for_the_long_run() {
         let fitted = per_request(&linear(2.0, 0.5, 3.0), mix(5000.0, 0.1)).unwrap();
         assert!((fitted.mean.mean - 2502.3).abs() < 1e-6, "{fitted:?}");
         // Batches have 235 bytes and 0.4 connections per request.
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_is_the_plain_mean() {
+    fn independent_costs_are_estimated_by_the_mean() {
         let fitted = per_request(&linear(2.0, 0.0, 0.0), mix(5000.0, 0.5)).unwrap();
         assert!((fitted.mean.mean - 2.0).abs() < 1e-6);
         let alike = [3.0, 5.0, 4.0, 4.0].map(|value| batch(10.0, 100.0, value));
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_costs_less_than_nothing() {
+    fn no_cost_is_negative() {
         let fitted = per_request(&linear(-2.0, 0.5, 0.0), mix(50.0, 0.4)).unwrap();
         assert!(fitted.mean.mean > 0.0);
         let fitted = per_request(&linear(2.0, -0.001, -0.1), mix(50_000.0, 0.1)).unwrap();

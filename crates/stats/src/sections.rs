@@ -34,7 +34,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_are_covered_as_often_as_promised() {
+    fn intervals_of_percentiles_have_the_promised_coverage() {
         let exponential = Exp::new(1.0).unwrap();
         for share in [0.5, 0.9, 0.99] {
             let truth = -f64::ln(1.0 - share);

@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn chance_is_found_as_often_as_it_may_be() {
+    fn random_series_are_rejected_as_often_as_the_level_allows() {
         let (correlated, trending) = (found(is_correlated), found(is_trending));
         assert!((20..70).contains(&correlated), "{correlated}");
         assert!((2..25).contains(&trending), "{trending}");

@@ -39,7 +39,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_steady_is_kept() {
+    fn a_steady_series_is_kept() {
         let series: Vec<f64> = (0..90).map(|n| f64::from(n % 3)).collect();
         assert_eq!(warm_up(&series), 0);
         assert_eq!(warm_up(&[]), 0);
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_settles_is_cut_by_half() {
+    fn a_series_that_never_settles_is_cut_by_half() {
         let series: Vec<f64> = (0..100).map(f64::from).collect();
         assert_eq!(warm_up(&series), 50);
     }

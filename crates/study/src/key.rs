@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_read_as_it_is_written() {
+    fn a_written_key_is_parsed_back() {
         let key = Digest::new().part(b"a").key();
         assert_eq!(key.to_string().parse(), Ok(key));
         assert!(key.to_string().starts_with(&key.short()));
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn where_parts_end_matters() {
+    fn the_boundaries_of_parts_change_the_key() {
         let key = |parts: &[&str]| {
             let digest = parts
                 .iter()

@@ -120,7 +120,7 @@ fn runs_of_a_dead_process_are_taken_over_at_once() {
 }
 
 #[test]
-fn a_lease_that_is_let_go_of_can_be_had() {
+fn a_released_lease_can_be_taken() {
     let folder = folder();
     let (one, other) = (open(&folder), open(&folder));
     drop(one.claim(key(1)));
@@ -128,7 +128,7 @@ fn a_lease_that_is_let_go_of_can_be_had() {
 }
 
 #[test]
-fn a_process_elsewhere_lives_as_long_as_it_shows() {
+fn a_process_on_another_host_is_alive_while_it_updates_its_file() {
     let folder = folder();
     let store = open(&folder);
     let lease = folder.path().join("leases").join(format!("{}.0", key(1)));
@@ -149,7 +149,7 @@ fn a_process_elsewhere_lives_as_long_as_it_shows() {
 }
 
 #[test]
-fn what_fails_ends_the_others_and_is_done_again() {
+fn a_failure_ends_the_other_runs_and_is_retried() {
     let folder = folder();
     let store = open(&folder);
     let keys: Vec<Key> = (0..10).map(key).collect();
@@ -176,7 +176,7 @@ fn what_fails_ends_the_others_and_is_done_again() {
 }
 
 #[test]
-fn what_was_half_written_goes_with_who_wrote_it() {
+fn partly_written_files_of_dead_processes_are_removed() {
     let folder = folder();
     let store = open(&folder);
     let parts = folder.path().join("parts");
@@ -204,7 +204,7 @@ fn study(name: &str, runs: std::ops::Range<usize>) -> Study {
 }
 
 #[test]
-fn results_of_several_folders_come_together() {
+fn results_of_several_folders_are_merged() {
     let (here, there) = (folder(), folder());
     let (ours, theirs) = (open(&here), open(&there));
     study("s", 0..6).save(&theirs).expect("is kept");
@@ -230,7 +230,7 @@ fn results_of_several_folders_come_together() {
 }
 
 #[test]
-fn what_no_study_asks_for_can_be_removed() {
+fn runs_that_no_study_uses_can_be_removed() {
     let folder = folder();
     let store = open(&folder);
     study("s", 0..3).save(&store).expect("is kept");
@@ -257,7 +257,7 @@ fn what_no_study_asks_for_can_be_removed() {
 }
 
 #[test]
-fn a_folder_of_other_things_is_left_alone() {
+fn a_folder_with_other_content_is_refused() {
     let folder = folder();
     fs::write(folder.path().join("mine.txt"), "x").expect("a file");
     let refused = Store::open(folder.path(), HASTY).expect_err("it is no store");

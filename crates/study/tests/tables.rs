@@ -124,7 +124,7 @@ fn every_run_has_every_column() {
 }
 
 #[test]
-fn metrics_are_those_that_were_recorded() {
+fn metrics_match_the_recorded_list() {
     let mut text = format!("version {}\n", table::VERSION);
     for metric in metrics::ALL {
         let kind = format!("{:?}", metric.kind()).to_lowercase();
@@ -178,7 +178,7 @@ fn names_end_with_units() {
 }
 
 #[test]
-fn a_key_is_of_all_that_decides_a_result() {
+fn a_key_covers_everything_that_decides_a_result() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = Store::open(folder.path(), Patience::default()).expect("a store");
     let key = |mut experiment: Experiment, sources: &str| -> Key {
@@ -274,7 +274,7 @@ fn parquet_has_what_csv_has() {
 
 /// A wire that loses everything: nothing is measured, and nothing is said to be 0 that was not.
 #[test]
-fn of_nothing_there_are_no_numbers_but_all_names() {
+fn a_run_without_measurements_has_all_columns_but_no_numbers() {
     let mut experiment = experiment(400);
     experiment.run.warmup_packets = Some(20_000);
     experiment.run.measured_packets = 30_000;

@@ -23,7 +23,7 @@ fn written(write: impl FnOnce(&mut Writer<&mut Vec<u8>>)) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_written_is_read_again() {
+fn written_timelines_are_read_back() {
     let read = Timeline::read(&written(|to| {
         let process = to.process("host");
         let thread = to.thread(process, "processor");
@@ -63,7 +63,7 @@ fn what_is_written_is_read_again() {
 
 /// Gives the file what is gathered, as whole packets, so that each of its lengths can be read.
 #[test]
-fn what_is_cut_off_is_read_up_to_there() {
+fn a_truncated_timeline_is_readable_up_to_its_end() {
     struct Lengths(Vec<u8>, Vec<usize>);
     impl Write for Lengths {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -95,7 +95,7 @@ fn what_is_cut_off_is_read_up_to_there() {
 }
 
 #[test]
-fn an_error_of_the_file_is_kept() {
+fn an_error_while_writing_is_kept() {
     struct Full;
     impl Write for Full {
         fn write(&mut self, _bytes: &[u8]) -> io::Result<usize> {
@@ -113,7 +113,7 @@ fn an_error_of_the_file_is_kept() {
 }
 
 #[test]
-fn what_there_is_most_of_is_left_out_first() {
+fn the_most_frequent_events_are_left_out_first() {
     let mut left_out = Default::default();
     let bytes = written(|to| {
         let process = to.process("host");
@@ -147,7 +147,7 @@ fn what_there_is_most_of_is_left_out_first() {
 }
 
 #[test]
-fn windows_and_rules_are_text() {
+fn windows_and_rules_are_parsed_and_printed() {
     let window = Sampling::parse_window;
     let seconds = |s: f64| Some(Time::from_ps((s * 1e12) as u64));
     assert_eq!(window("1.5..2"), Ok((seconds(1.5), seconds(2.0))));
@@ -228,7 +228,7 @@ impl<'a, 'b> Tap<'a, 'b> {
 }
 
 #[test]
-fn a_connection_is_told_from_its_syn_on_and_what_comes_late_too() {
+fn a_connection_is_recorded_from_its_syn_including_late_segments() {
     let client = endpoint(2, 1000);
     let read = Timeline::read(&written(|writer| {
         let mut tap = Tap::new(Connections::Every(2), writer);
@@ -260,7 +260,7 @@ fn a_connection_is_told_from_its_syn_on_and_what_comes_late_too() {
 }
 
 #[test]
-fn one_that_is_known_midway_has_moved_only_when_it_lives_elsewhere_than_it_was_found() {
+fn a_connection_found_midway_has_moved_only_when_its_place_changes() {
     let clients = [1, 2].map(|host| endpoint(host, 1000));
     let read = Timeline::read(&written(|writer| {
         let mut tap = Tap::new(Connections::Moved, writer);
@@ -285,7 +285,7 @@ fn one_that_is_known_midway_has_moved_only_when_it_lives_elsewhere_than_it_was_f
 }
 
 #[test]
-fn one_that_loses_something_is_told_from_its_start() {
+fn a_connection_that_loses_a_segment_is_recorded_from_its_start() {
     let clients = [0, 1, 2].map(|host| endpoint(host, 1000));
     let read = Timeline::read(&written(|writer| {
         let mut tap = Tap::new(Connections::Lossy, writer);

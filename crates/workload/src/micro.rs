@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scripts_are_what_was_asked_for() {
+    fn scripts_match_their_parameters() {
         let mut script = Vec::new();
         Fixed::new(FixedSpec::churn()).next_connection(&mut script);
         assert_eq!(script, [RequestSpec::fixed(0, 64)]);

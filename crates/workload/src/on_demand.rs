@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_is_a_throttle_and_the_seed_decides() {
+    fn the_rate_limits_clients_and_the_seed_determines_everything() {
         let throttle = OnDemand::new(spec(), 1).throttle().unwrap();
         assert_eq!(throttle.time_ns(100), 100_000_000);
         assert_eq!(connections(3, 50), connections(3, 50));
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_load_is_named() {
+    fn invalid_parameters_are_named() {
         let refused = |change: fn(&mut OnDemandSpec)| {
             let mut spec = spec();
             change(&mut spec);

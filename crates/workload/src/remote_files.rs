@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn the_seed_decides() {
+    fn the_seed_determines_everything() {
         assert_eq!(sample(10, 1), sample(10, 1));
         assert_ne!(sample(10, 1), sample(10, 2));
     }

@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn static_only_has_nothing_dynamic() {
+    fn a_static_mix_has_no_dynamic_requests() {
         assert!(
             sample(SpecWebSpec::only_static(64), 3, 2000)
                 .concat()
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn the_seed_decides() {
+    fn the_seed_determines_everything() {
         let spec = SpecWebSpec::full(256);
         assert_eq!(sample(spec, 1, 500), sample(spec, 1, 500));
         assert_ne!(sample(spec, 1, 500), sample(spec, 2, 500));

@@ -135,7 +135,7 @@ fn x_forwarded_for_in_place_of_the_host() {
 }
 
 #[test]
-fn traefik_s_own_is_combined_with_more_behind() {
+fn the_traefik_format_is_combined_with_more_fields() {
     let log = read(
         r#"10.0.0.1 - - [24/Nov/2024:08:17:57 +0000] "GET /a HTTP/2.0" 200 19 "-" "-" 1 "web@docker" "http://10.0.0.2:8080" 4ms
 "#,
@@ -326,7 +326,7 @@ fn json_fields_are_mapped() {
 }
 
 #[test]
-fn json_lines_that_are_none() {
+fn lines_that_are_not_json_are_skipped() {
     let text = r#"{"ts":1732436277,"client":"a","url":"/a","size":1}
 {"ts":1732436278,"client":"a","url":"/a","size":1
 [1]
@@ -442,7 +442,7 @@ fn formats_spelled_as_nginx_s_log_format() {
 }
 
 #[test]
-fn spelled_formats_that_cannot_be_are_refused() {
+fn impossible_spelled_formats_are_refused() {
     let message = |format: &str| format.parse::<FormatSpec>().unwrap_err().to_string();
     assert!(message("%h %u%r %t").contains("there is nothing between %r and the field before it"));
     assert!(message(r#"%h "%r" %b"#).contains("has no time (%t"));
@@ -505,7 +505,7 @@ fn marks_and_ends_of_lines_do_not_matter() {
 }
 
 #[test]
-fn all_have_a_name_a_description_and_an_example() {
+fn all_formats_have_a_name_a_description_and_an_example() {
     for format in Format::ALL {
         assert_eq!(Format::from_name(format.name()), Some(format));
         assert!(format.description().len() < 64, "{format}");

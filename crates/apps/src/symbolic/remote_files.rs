@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_call_is_bad() {
+    fn invalid_calls_are_refused() {
         let parse = |ranges: &[Symbolic]| {
             let mut received = ranges.iter().copied().collect();
             let (mut calls, mut session) = (RemoteFileCalls::default(), None);

@@ -71,7 +71,7 @@ fn half_a_request_waits_for_the_rest() {
 }
 
 #[test]
-fn what_is_no_request_is_bad() {
+fn invalid_requests_are_refused() {
     let data = request(5, 100, None);
     let mut hole = VecDeque::from([data.slice(0, 100), data.slice(101, 10)]);
     assert_eq!(SymbolicHttp.parse(&mut (), &mut hole), Parsed::Bad);
@@ -105,7 +105,7 @@ fn a_reader_takes_exactly_its_response() {
 }
 
 #[test]
-fn a_reader_refuses_what_is_out_of_place() {
+fn a_reader_refuses_data_that_is_not_next() {
     let asked = request(3, 5000, None);
     let [head, content] = response(asked)[..] else {
         panic!("two parts")
@@ -173,7 +173,7 @@ fn rendered_pieces_join_to_the_whole() {
 }
 
 #[test]
-fn the_longest_texts_find_room() {
+fn the_longest_headers_fit() {
     for file in [0, FILES - 1] {
         for program in [None, Some(Program::Page), Some(Program::Post)] {
             let asked = request(file, CONTENT_LIMIT - 1, program);

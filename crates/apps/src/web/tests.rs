@@ -231,7 +231,7 @@ fn programs_of_each_kind_do_their_work() {
 }
 
 #[test]
-fn a_full_socket_is_filled_when_it_has_room_again() {
+fn a_full_socket_is_filled_when_it_has_space_again() {
     let (mut server, mut script) = accepted();
     let requests = [
         symbolic::request(9, 50_000, None),
@@ -249,7 +249,7 @@ fn a_full_socket_is_filled_when_it_has_room_again() {
 }
 
 #[test]
-fn it_reads_ahead_only_so_far() {
+fn the_server_reads_ahead_up_to_a_limit() {
     let (mut server, mut script) = accepted();
     let requests: Vec<_> = (0..200)
         .map(|file| symbolic::request(file, 500, None))
@@ -265,7 +265,7 @@ fn it_reads_ahead_only_so_far() {
 }
 
 #[test]
-fn it_closes_when_the_client_is_done() {
+fn the_server_closes_when_the_client_has_closed() {
     let (mut server, mut script) = accepted();
     let request = symbolic::request(9, 5000, None);
     script.input.push_back(request);
@@ -284,7 +284,7 @@ fn it_closes_when_the_client_is_done() {
 }
 
 #[test]
-fn it_survives_clients_that_vanish_or_talk_nonsense() {
+fn the_server_survives_clients_that_vanish_or_send_garbage() {
     let (mut server, mut script) = accepted();
     script.gone = true;
     server.step(&mut script, Ready::Readable(SOCKET));
@@ -345,7 +345,7 @@ fn each_connection_has_its_turn() {
 }
 
 #[test]
-fn a_connection_that_is_lost_leaves_the_line() {
+fn a_lost_connection_is_removed_from_the_waiting_line() {
     let (mut server, mut script) = accepted_by(in_turns(), 1);
     script.input.push_back(symbolic::request(0, 2_500, None));
     server.step(&mut script, Ready::Readable(SOCKET));

@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_end_is_an_address_a_port_or_both() {
+    fn an_end_filter_is_an_address_a_port_or_both() {
         let end = |text: &str| text.parse::<EndFilter>().map(|end| (end.addr, end.port));
         let addr: IpAddr = [10, 9, 0, 1].into();
         let wide: IpAddr = "fd00::1".parse().expect("an address");

@@ -564,7 +564,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_wrong_with_an_address_is_named() {
+    fn an_invalid_address_is_refused_with_what_is_expected() {
         assert!(parse_address("10.9.0.2/24").is_ok());
         assert!(parse_address("fd00::1/64").is_ok());
         for (text, expected) in [

@@ -43,7 +43,7 @@ mod tests {
 
     #[cfg(live)]
     #[test]
-    fn memory_has_a_least_size() {
+    fn memory_below_the_minimum_is_refused() {
         assert_eq!(parse_memory("64G"), Ok(64 << 30));
         assert!(parse_memory("1023K").is_err());
     }

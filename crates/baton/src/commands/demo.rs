@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn every_step_of_the_story_is_a_run() {
+    fn each_sentence_of_the_demo_has_its_run() {
         let jobs = jobs(7).expect("an experiment");
         assert_eq!(jobs.len(), 5);
         for job in jobs {

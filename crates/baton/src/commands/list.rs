@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_has_a_name_of_its_own_and_says_what_it_is() {
+    fn every_entry_has_a_unique_name_and_a_description() {
         for group in Group::value_variants() {
             let entries = entries(*group);
             assert!(entries.len() >= 6, "{group:?}");

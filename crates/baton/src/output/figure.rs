@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_ending_of_a_path_says_the_kind() {
+    fn the_extension_of_a_path_selects_the_format() {
         let kind = |name: &str| Format::of_path(Path::new(name));
         assert_eq!(kind("a/b.SVG"), Some(Format::Svg));
         assert_eq!(kind("b.pdf"), Some(Format::Pdf));

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_png_has_its_size_and_words_and_lines() {
+    fn a_png_has_the_requested_size_text_and_lines() {
         let svg = figure().svg(size()).expect("is drawn");
         let file = png(&svg, size()).expect("is made");
         let mut reader = png::Decoder::new(std::io::Cursor::new(file))
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pdf_is_as_large_as_asked_and_has_its_font() {
+    fn a_pdf_has_the_requested_size_and_embeds_its_font() {
         let svg = figure().svg(size()).expect("is drawn");
         let file = pdf(&svg, size()).expect("is made");
         let text = String::from_utf8_lossy(&file);

@@ -155,7 +155,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_comes_before_the_first_progress_is_not_slow_progress() {
+    fn time_before_the_first_progress_report_does_not_count_as_slow_progress() {
         let mut jobs = Estimate::new(1, 1);
         jobs.begin(0, 0.0);
         assert_eq!(jobs.left(4.0), None);
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_that_wait_take_as_long_as_the_others_on_the_next_free_thread() {
+    fn waiting_jobs_are_estimated_to_take_as_long_as_the_others() {
         let mut jobs = Estimate::new(5, 2);
         jobs.begin(0, 0.0);
         jobs.begin(1, 0.0);

@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn progress_says_which_of_how_many_and_how_long() {
+    fn progress_shows_done_jobs_and_remaining_time() {
         let progress = Progress::new("runs", 4, 2);
         let mut estimate = Estimate::new(4, 2);
         estimate.begin(0, 0.0);

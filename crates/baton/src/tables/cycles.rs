@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_measured_divides_by_nothing() {
+    fn zero_measurements_do_not_divide_by_zero() {
         assert_eq!(share_percent(0, 0), 0.0);
         assert!(per_packet(&[("none", PerPacket::default())]).contains('-'));
     }

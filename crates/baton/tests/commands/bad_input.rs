@@ -101,7 +101,7 @@ fn sizes_that_would_take_all_memory_are_refused() {
 }
 
 #[test]
-fn what_is_wrong_deep_in_a_workload_is_found_there() {
+fn an_error_deep_in_a_workload_is_reported_at_its_place() {
     run_text("[workload]\nkind = \"generator\"\n[workload.spec]\nfoo = 1\n")
         .refused(&["x.toml:4:1:", "unknown key `foo` in [workload.spec]"]);
     run_text("[workload]\nkind = \"specweb\"\n[workload.throttle]\nmin_bps = 1\nmax_bps = \"x\"\n")
@@ -109,7 +109,7 @@ fn what_is_wrong_deep_in_a_workload_is_found_there() {
 }
 
 #[test]
-fn rates_and_queues_of_nothing_are_refused() {
+fn rates_and_queues_of_zero_are_refused() {
     run_text("[nic.firmware]\ndescriptor_queue_entries = 0\n").refused(&[
         "x.toml:2:28:",
         "nic.firmware.descriptor_queue_entries",
@@ -127,7 +127,7 @@ fn rates_and_queues_of_nothing_are_refused() {
 }
 
 #[test]
-fn what_a_flag_sets_is_named_by_the_flag() {
+fn errors_in_a_value_from_a_flag_name_the_flag() {
     let bench = Workbench::new();
     bench.write("x.toml", FIXED);
     let set = |setting| bench.run_short("x.toml", &["--set", setting]);
@@ -152,14 +152,14 @@ fn what_a_flag_sets_is_named_by_the_flag() {
 }
 
 #[test]
-fn what_is_no_toml_is_refused_at_its_line() {
+fn invalid_toml_is_refused_with_its_line() {
     run_text("[nic]\nmips 600\n").refused(&["x.toml:2:"]);
     run_text("[nic\n").refused(&["x.toml:1:"]);
     run_text("[nic]\nmips = 1\nmips = 2\n").refused(&["x.toml:3:1:", "duplicate key"]);
 }
 
 #[test]
-fn unknown_names_come_with_the_known_ones() {
+fn errors_about_unknown_names_list_the_known_ones() {
     let bench = Workbench::new();
     bench.write("x.toml", FIXED);
     bench
@@ -195,7 +195,7 @@ fn unknown_names_come_with_the_known_ones() {
 }
 
 #[test]
-fn variants_are_looked_at_as_closely() {
+fn variants_are_checked_as_thoroughly() {
     run_text("[[variants]]\nname = \"a\"\nset = { nic.misp = 1 }\n")
         .refused(&["x.toml:3:", "misp"]);
     run_text("[[variants]]\nset = { nic.mips = 1 }\n").refused(&["x.toml:1:", "needs a `name`"]);
@@ -237,7 +237,7 @@ fn logs_that_cannot_be_replayed_are_refused_with_the_reason() {
 }
 
 #[test]
-fn what_a_command_reads_is_never_overwritten() {
+fn input_files_are_never_overwritten() {
     let bench = Workbench::new();
     bench.write("x.toml", FIXED);
     let line = "host - - [30/Apr/1998:22:00:04 +0000] \"GET /a HTTP/1.0\" 200 512\n";
@@ -315,7 +315,7 @@ fn outputs_that_cannot_be_written_are_refused_before_the_run() {
 }
 
 #[test]
-fn timelines_that_cannot_be_are_refused_and_nothing_is_left() {
+fn invalid_timelines_are_refused_and_leave_no_file() {
     let bench = Workbench::new();
     bench.write("x.toml", FIXED);
     bench.write(
@@ -422,7 +422,7 @@ fn impossible_servers_are_refused() {
 }
 
 #[test]
-fn a_server_fitted_on_generated_logs_takes_no_log() {
+fn a_server_that_is_calibrated_on_generated_logs_takes_no_log() {
     let bench = Workbench::new();
     bench.write("access.log", "");
     bench

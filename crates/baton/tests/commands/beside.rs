@@ -45,7 +45,7 @@ fn rates(bench: &Workbench) -> [f64; 3] {
 }
 
 #[test]
-fn what_belongs_nowhere_is_refused_with_its_place() {
+fn unknown_entries_are_refused_with_their_place() {
     let values = "values = { request_rate_per_s = 5 }";
     for (more, parts) in [
         (
@@ -108,7 +108,7 @@ fn what_belongs_nowhere_is_refused_with_its_place() {
 }
 
 #[test]
-fn published_stands_beside_simulated_with_its_verdict() {
+fn published_numbers_are_shown_next_to_simulated_ones_with_a_verdict() {
     let bench = Workbench::new();
     let [slow, fast, other] = rates(&bench);
     let ratio = fast / slow;
@@ -185,7 +185,7 @@ fn published_stands_beside_simulated_with_its_verdict() {
 }
 
 #[test]
-fn what_the_user_measured_is_compared_in_the_same_way() {
+fn the_measurements_of_the_user_are_compared_in_the_same_way() {
     let bench = Workbench::new();
     let [slow, fast, other] = rates(&bench);
     bench.write(
@@ -236,7 +236,7 @@ fn what_the_user_measured_is_compared_in_the_same_way() {
 }
 
 #[test]
-fn without_publications_a_table_has_a_row_for_each_point() {
+fn a_table_without_published_numbers_has_a_row_for_each_point() {
     let bench = Workbench::new();
     let table = "seeds = 3\n[table]\ntitle = \"Hosts:\"\nmetrics = [\"request_rate_per_s\", \"responses\"]\nagainst = { name = \"few\" }\n";
     study(&bench, table);
@@ -253,7 +253,7 @@ fn without_publications_a_table_has_a_row_for_each_point() {
 }
 
 #[test]
-fn constants_are_fitted_to_what_is_given_and_to_nothing_else() {
+fn constants_are_fitted_only_to_numbers_with_the_status_given() {
     let bench = Workbench::new();
     let experiment = |clock: u32, mips: u32, more: &str| {
         let text = format!(
@@ -334,7 +334,7 @@ fn constants_are_fitted_to_what_is_given_and_to_nothing_else() {
 }
 
 #[test]
-fn steps_have_names_and_logs_stand_beside_variants() {
+fn zipped_steps_have_names_and_logs_are_variants() {
     let bench = Workbench::new();
     let more = "logs = \"beside\"\n[[sweep.zip]]\nnames = [\"few buffers\", \"many\"]\nhost.kernel.mbufs = [2000, 4000]\n\
                 [table]\nmetrics = [\"responses\", \"request_rate_per_s\"]\ncompared = \"request_rate_per_s\"\n\
@@ -381,7 +381,7 @@ fn steps_have_names_and_logs_stand_beside_variants() {
 }
 
 #[test]
-fn least_values_count_where_nobody_says_more() {
+fn minimum_values_replace_only_smaller_ones() {
     let bench = Workbench::new();
     let zip = "[[sweep.zip]]\nclients.connections = [2, 4]\nrun.measured_packets = { at_least = [300, 500] }\n";
     study(&bench, zip);

@@ -120,7 +120,7 @@ fn profile_and_log_are_never_overwritten() {
 
 #[test]
 #[cfg(unix)]
-fn an_interrupt_leaves_nothing() {
+fn an_interrupt_leaves_no_output() {
     let bench = with_log();
     let endless = ["calibrate", "--log", "access.log", "--json", "out.json"];
     let child = started(&bench, &endless);

@@ -6,7 +6,7 @@ use crate::widths::assert_fits;
 /// In the narrowest width that users have: all of it fits, and names of runs that are marked as not steady stand again below the table, with
 /// the reason.
 #[test]
-fn it_fits_and_each_mark_in_the_table_is_explained() {
+fn the_output_fits_and_each_mark_in_the_table_is_explained() {
     let bench = Workbench::new();
     let mut command = bench.command(&["demo"]);
     let ran = Ran::of(command.env("COLUMNS", "60").output().expect("it starts")).ok();

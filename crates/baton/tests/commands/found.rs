@@ -13,7 +13,7 @@ fn names(bench: &Workbench, group: &str) -> Vec<String> {
 
 /// Every experiment that ships, run by its name, gives the same bits as the files that it is printed as. None sets what has no effect.
 #[test]
-fn what_is_printed_runs_again_with_the_same_bits() {
+fn the_printed_experiment_gives_the_same_bits_again() {
     let bench = Workbench::new();
     let experiments = names(&bench, "experiments");
     assert!(experiments.iter().any(|name| name == "handoff-table1"));
@@ -75,7 +75,7 @@ fn everything_that_has_a_name_is_listed() {
 }
 
 #[test]
-fn keys_are_told_with_meaning_range_default_and_source() {
+fn keys_are_shown_with_meaning_range_default_and_source() {
     let bench = Workbench::new();
     bench.baton("keys nic.dma.read_setup_ns").ok().says(&[
         "From the end of a read of packet data to the next",
@@ -103,7 +103,7 @@ fn keys_are_told_with_meaning_range_default_and_source() {
 }
 
 #[test]
-fn what_has_no_effect_is_said() {
+fn keys_without_effect_are_reported() {
     let bench = Workbench::new();
     let few = ["--set", "workload.requests=1000"];
     let run = |more: &[&str]| {
@@ -132,7 +132,7 @@ fn what_has_no_effect_is_said() {
 }
 
 #[test]
-fn quiet_runs_tell_no_notes() {
+fn quiet_runs_print_no_notes() {
     let bench = Workbench::new();
     let few = ["--set", "workload.requests=1000"];
     let told = bench.run_short("W-0-N-N-FCFS-400", &few).ok().stderr;
@@ -166,7 +166,7 @@ fn an_experiment_names_its_profile() {
 }
 
 #[test]
-fn unknown_experiments_come_with_the_nearest() {
+fn errors_about_unknown_experiments_suggest_the_nearest_name() {
     let bench = Workbench::new();
     bench.baton("run handoff-table").refused(&[
         "did you mean `handoff-table1`?",
@@ -179,7 +179,7 @@ fn unknown_experiments_come_with_the_nearest() {
 }
 
 #[test]
-fn figures_that_there_are_not_are_refused_before_the_run() {
+fn missing_figures_are_refused_before_the_run() {
     let bench = Workbench::new();
     bench
         .baton("reproduce handoff-table1 --packets 100000000000 --figure t1.svg")

@@ -26,7 +26,7 @@ fn number(value: &Value) -> f64 {
 }
 
 #[test]
-fn response_times_grow_with_the_load_until_it_is_too_much() {
+fn response_times_grow_with_the_load_until_saturation() {
     let bench = bench();
     let ran = bench.baton("load x.toml --points 10,80,150% --requests 6000 --json load.json");
     ran.ok().says(&[
@@ -77,7 +77,7 @@ fn a_goal_is_met_up_to_some_load() {
 }
 
 #[test]
-fn what_is_no_load_is_refused() {
+fn invalid_loads_are_refused() {
     let bench = bench();
     let refused = |flags: &str, parts: &[&str]| {
         bench.baton(&format!("load x.toml {flags}")).refused(parts);

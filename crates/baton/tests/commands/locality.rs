@@ -24,7 +24,7 @@ fn kept_off_in_run(bench: &Workbench, more: &str) -> Value {
 }
 
 #[test]
-fn a_run_says_by_what_it_differs_from_the_curves() {
+fn a_run_shows_its_difference_from_the_locality_curves() {
     let bench = bench();
     let kept = kept_off_in_run(&bench, "--warmup 60000 --passes 2");
     let percent = |name: &str| kept[name].as_f64().expect(name);
@@ -44,7 +44,7 @@ fn a_run_says_by_what_it_differs_from_the_curves() {
 }
 
 #[test]
-fn a_run_without_a_log_or_a_cache_says_nothing_of_locality() {
+fn a_run_without_a_log_or_a_cache_shows_no_locality() {
     let bench = bench();
     let ran = bench
         .baton("run W-0-N-N-FCFS-400 --log demo.log --packets 3000 --warmup 1000")
@@ -163,7 +163,7 @@ fn a_bitmap_is_drawn_too() {
 }
 
 #[test]
-fn what_cannot_be_measured_is_refused() {
+fn impossible_measurements_are_refused() {
     let bench = bench();
     let refused = |more: &[&str], parts: &[&str]| {
         let arguments: Vec<&str> = ["trace", "locality", "demo.log"]
@@ -214,7 +214,7 @@ fn a_log_without_sizes_is_refused() {
 }
 
 #[test]
-fn a_preset_says_how_well_it_fits_what_is_published() {
+fn a_preset_shows_how_well_it_fits_the_published_numbers() {
     let bench = Workbench::new();
     let arguments = [
         "generate",

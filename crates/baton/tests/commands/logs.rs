@@ -31,7 +31,7 @@ fn parts(line: &str) -> [&str; 5] {
 }
 
 #[test]
-fn one_log_says_the_same_in_every_format() {
+fn a_log_gives_the_same_results_in_every_format() {
     let bench = bench();
     rewritten(&bench, "vhost.log", |_, line| {
         format!("www.example.com:80 {line} \"-\" \"agent\"")
@@ -173,7 +173,7 @@ fn standard_input_is_read_once_for_all_runs() {
 }
 
 #[test]
-fn doubtful_logs_are_told_with_what_is_made_of_them() {
+fn doubtful_logs_give_warnings() {
     let bench = bench();
     rewritten(&bench, "proxy.log", |i, line| match i {
         0..20 => format!("junk {i}"),
@@ -228,7 +228,7 @@ fn a_log_that_is_mostly_skipped_is_refused_unless_that_is_allowed() {
 }
 
 #[test]
-fn what_is_no_log_is_named_and_never_printed() {
+fn a_file_that_is_not_a_log_is_named_and_not_printed() {
     let bench = bench();
     let file = |name: &str, bytes: &[u8]| fs::write(bench.path(name), bytes).expect("a file");
     file("x.zip", b"PK\x03\x04\x14\x00\x08\x00");
@@ -247,7 +247,7 @@ fn what_is_no_log_is_named_and_never_printed() {
 }
 
 #[test]
-fn the_simulator_s_own_capture_has_its_connections() {
+fn a_capture_of_the_simulator_contains_its_connections() {
     let bench = Workbench::new();
     bench.write("x.toml", crate::common::FIXED);
     bench.run_short("x.toml", &["--pcap", "x.pcapng"]).ok();
@@ -266,7 +266,7 @@ fn the_simulator_s_own_capture_has_its_connections() {
 
 /// The command stands in `samples/README.md`.
 #[test]
-fn the_sample_is_what_its_command_makes() {
+fn the_sample_log_is_the_output_of_its_command() {
     let readme = fs::read_to_string(root().join("samples/README.md")).expect("a file");
     let command = readme
         .lines()
@@ -289,7 +289,7 @@ mod interrupted {
 
     /// Input that never comes keeps a command in its reading for ever, unless it minds the interrupt.
     #[test]
-    fn commands_end_while_they_read() {
+    fn commands_can_be_interrupted_while_they_read() {
         for command in [
             &["trace", "-"][..],
             &["trace", "locality", "-"],

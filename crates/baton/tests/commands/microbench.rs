@@ -119,7 +119,7 @@ fn applications_are_predicted() {
 }
 
 #[test]
-fn correlations_are_printed_with_their_number() {
+fn correlations_are_printed_with_the_number_of_nics() {
     let bench = Workbench::new();
     std::fs::write(bench.path("some.pcap"), capture(50, 100)).expect("a file");
     bench.write("access.log", include_str!("../../../../samples/access.log"));
@@ -147,7 +147,7 @@ fn correlations_are_printed_with_their_number() {
 }
 
 #[test]
-fn traces_and_logs_that_are_none_are_refused() {
+fn files_that_are_no_traces_or_logs_are_refused() {
     let bench = Workbench::new();
     bench.write("some.txt", "nothing of the kind\n");
     let run = "reproduce nic-applications --packets 150 --json out.json";
@@ -173,7 +173,7 @@ fn traces_and_logs_that_are_none_are_refused() {
 }
 
 #[test]
-fn what_cannot_be_measured_is_refused() {
+fn impossible_measurements_are_refused() {
     let bench = Workbench::new();
     bench
         .baton("bench nic nic-4com")
@@ -205,7 +205,7 @@ fn what_cannot_be_measured_is_refused() {
 /// Names of interfaces and of profiles are told apart by the partner. None of this needs root, or any interface but loopback.
 #[cfg(live)]
 #[test]
-fn interfaces_and_profiles_are_told_apart() {
+fn interfaces_and_profiles_are_distinguished() {
     let bench = Workbench::new();
     let refused = |line: &str, parts: &[&str]| bench.baton(line).refused(parts);
     refused("bench nic lo", &["lo is an interface", "--partner"]);

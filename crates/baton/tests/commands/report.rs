@@ -39,7 +39,7 @@ fn runs(data: &Value) -> &[Value] {
 }
 
 #[test]
-fn a_page_takes_no_table_s_place() {
+fn a_page_does_not_overwrite_a_table() {
     let bench = Workbench::new();
     study(&bench);
     let table = bench.read("results/x.csv");
@@ -53,7 +53,7 @@ fn a_page_takes_no_table_s_place() {
 }
 
 #[test]
-fn loads_are_no_contest() {
+fn open_loops_are_not_ranked_by_request_rate() {
     let bench = Workbench::new();
     bench.write("y.toml", FIXED);
     bench
@@ -111,7 +111,7 @@ fn a_study_becomes_a_page() {
 }
 
 #[test]
-fn a_run_has_the_numbers_of_its_table_and_lies_beside_others() {
+fn the_page_of_a_run_has_the_numbers_of_its_table_and_can_be_compared() {
     let bench = Workbench::new();
     study(&bench);
     let document = run(&bench);
@@ -170,7 +170,7 @@ fn five_hundred_runs_are_less_than_three_megabytes() {
 }
 
 #[test]
-fn what_has_no_results_is_refused_and_leaves_nothing() {
+fn files_without_results_are_refused_and_leave_no_page() {
     let bench = Workbench::new();
     bench.write("other.json", "{\"runs\": 3}");
     bench.write("empty.json", "{\"runs\": []}");

@@ -58,7 +58,7 @@ fn value(rows: &[Value], config: &str, metric: &str) -> f64 {
 }
 
 #[test]
-fn the_bus_is_told_by_category_beside_what_is_published() {
+fn bus_use_is_shown_by_category_next_to_the_published_numbers() {
     let bench = Workbench::new();
     let ran = reproduce(&bench, "dcache-bus", &["--figure", "bus.svg"]).ok();
     ran.says(&["nasa (generated)", "generated logs only"]);
@@ -102,7 +102,7 @@ fn traffic_with_caches_is_relative_to_none() {
 }
 
 #[test]
-fn table_1_compares_what_is_published_without_a_cache_only() {
+fn table_1_compares_only_numbers_published_without_a_cache() {
     let bench = Workbench::new();
     let log = bench.path("own.log").display().to_string();
     bench

@@ -51,7 +51,7 @@ fn a_run_prints_tables_and_writes_all_results() {
 }
 
 #[test]
-fn a_timeline_changes_nothing_and_says_what_is_in_it() {
+fn a_timeline_changes_no_result_and_describes_its_content() {
     let bench = Workbench::new();
     bench.write("x.toml", FIXED);
     bench.run_short("x.toml", &["--json", "without"]).ok();
@@ -75,7 +75,7 @@ fn a_timeline_changes_nothing_and_says_what_is_in_it() {
 }
 
 #[test]
-fn a_run_without_handoff_has_nothing_to_say_about_load_control() {
+fn a_run_without_handoff_shows_no_load_control() {
     let bench = Workbench::new();
     bench.write("x.toml", FIXED);
     let none = ["--set", "nic.firmware.hard_limit=0"];
@@ -136,7 +136,7 @@ fn results_are_the_same_bits_on_any_number_of_threads() {
 }
 
 #[test]
-fn variants_come_in_the_order_of_the_file_or_as_chosen() {
+fn variants_are_run_in_the_order_of_the_file_or_of_the_command_line() {
     let bench = Workbench::new();
     bench.write("x.toml", VARIANTS);
     let ran = bench.run_short("x.toml", &["--json", "all.json"]).ok();
@@ -166,7 +166,7 @@ fn variants_come_in_the_order_of_the_file_or_as_chosen() {
 }
 
 #[test]
-fn a_shorthand_is_a_preset_over_the_same_toml() {
+fn a_shorthand_equals_its_toml() {
     let bench = Workbench::new();
     let toml = bench
         .baton("run W-64-P-L-T4-600 --print-config")
@@ -207,7 +207,7 @@ fn a_shorthand_is_a_preset_over_the_same_toml() {
 }
 
 #[test]
-fn the_world_cup_log_is_missed_aloud() {
+fn a_note_says_that_the_world_cup_log_is_missing() {
     let bench = Workbench::new();
     let few = [
         "--set",
@@ -244,7 +244,7 @@ fn json_on_stdout_leaves_tables_to_stderr() {
 }
 
 #[test]
-fn every_configuration_of_the_shorthand_can_be_had() {
+fn every_configuration_of_the_shorthand_can_be_run() {
     let bench = Workbench::new();
     for workload in ["W", "I", "D", "S"] {
         for rest in ["0-N-N-FCFS-400", "256-P-N-T4-600", "4096-P-L-FCFS-800"] {
@@ -257,7 +257,7 @@ fn every_configuration_of_the_shorthand_can_be_had() {
 
 #[test]
 #[cfg(unix)]
-fn an_interrupt_leaves_nothing() {
+fn an_interrupt_leaves_no_output() {
     let bench = Workbench::new();
     bench.write("x.toml", FIXED);
     let endless = [
@@ -283,7 +283,7 @@ fn an_interrupt_leaves_nothing() {
 
 #[test]
 #[cfg(unix)]
-fn a_second_interrupt_leaves_nothing_either() {
+fn a_second_interrupt_leaves_no_output_either() {
     let bench = Workbench::new();
     let generating = ["generate", "demo", "--requests", "100000000", "--out", "x"];
     let child = started(&bench, &generating);
@@ -298,7 +298,7 @@ fn a_second_interrupt_leaves_nothing_either() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn json_comes_even_if_nobody_can_read_the_tables() {
+fn json_is_written_even_if_the_tables_cannot_be_printed() {
     let bench = Workbench::new();
     bench.write("x.toml", FIXED);
     let arguments = ["run", "x.toml", "--packets", "1000", "--json", "-"];
@@ -310,7 +310,7 @@ fn json_comes_even_if_nobody_can_read_the_tables() {
 }
 
 #[test]
-fn a_trace_counts_what_it_skips_and_shows_the_first() {
+fn a_trace_counts_skipped_lines_and_shows_the_first() {
     let bench = Workbench::new();
     let line = "host - - [30/Apr/1998:22:00:04 +0000] \"GET /a HTTP/1.0\" 200 512\n";
     bench.write(
@@ -335,7 +335,7 @@ fn a_trace_counts_what_it_skips_and_shows_the_first() {
 }
 
 #[test]
-fn responses_too_long_for_the_simulator_are_left_out_aloud() {
+fn responses_too_long_for_the_simulator_are_left_out_with_a_warning() {
     let bench = Workbench::new();
     let line = |bytes: u64| {
         format!("host - - [30/Apr/1998:22:00:04 +0000] \"GET /{bytes} HTTP/1.0\" 200 {bytes}\n")
@@ -380,7 +380,7 @@ fn a_capture_is_pcapng() {
 }
 
 #[test]
-fn manual_pages_come_out() {
+fn manual_pages_are_printed() {
     let bench = Workbench::new();
     assert!(bench.baton("man").ok().stdout.contains(".TH"));
     assert!(bench.baton("man run").ok().stdout.contains("print"));

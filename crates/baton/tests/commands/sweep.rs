@@ -59,7 +59,7 @@ fn wait_until(is_so: impl Fn() -> bool) {
 }
 
 #[test]
-fn what_is_no_study_is_refused_with_its_place() {
+fn invalid_studies_are_refused_with_the_place() {
     let line = "x.toml:12:";
     for (sweep, parts) in [
         (
@@ -189,7 +189,7 @@ fn points_are_combined_zipped_and_left_out() {
 }
 
 #[test]
-fn nothing_is_done_twice() {
+fn no_run_is_done_twice() {
     let bench = Workbench::new();
     study(&bench, "x.toml", TWENTY);
     bench
@@ -241,7 +241,7 @@ fn nothing_is_done_twice() {
 }
 
 #[test]
-fn a_log_is_known_by_what_it_holds() {
+fn a_log_is_identified_by_its_content() {
     let bench = Workbench::new();
     let line = |name: &str| {
         format!("10.0.0.1 - - [01/Jan/2000:00:00:00 +0000] \"GET /{name} HTTP/1.0\" 200 4000\n")
@@ -290,7 +290,7 @@ fn two_processes_share_a_folder() {
 }
 
 #[test]
-fn parts_come_together() {
+fn shards_are_merged() {
     let bench = Workbench::new();
     study(&bench, "x.toml", TWENTY);
     bench.baton("sweep x.toml --out results").ok();
@@ -316,7 +316,7 @@ fn parts_come_together() {
 }
 
 #[test]
-fn a_difference_of_one_variant_is_not_lost_in_the_mean_of_all() {
+fn a_difference_in_one_variant_is_found() {
     let bench = Workbench::new();
     let sweep = "[[variants]]\nname = \"slow\"\n[[variants]]\nname = \"free\"\nset.run.cost_models = false\n\
                  [sweep]\nclients.connections = [4, 8, 16]\nseeds = 2\n";
@@ -337,7 +337,7 @@ fn a_difference_of_one_variant_is_not_lost_in_the_mean_of_all() {
 }
 
 #[test]
-fn what_differs_is_told_from_what_does_not() {
+fn metrics_that_differ_are_distinguished_from_others() {
     let bench = Workbench::new();
     let sweep = "[sweep]\nclients.connections = [4, 8, 16]\nseeds = 2\n";
     study(&bench, "x.toml", sweep);
@@ -393,7 +393,7 @@ mod ends {
     const HUNDRED: &str = "[sweep]\nnic.mips = { from = 100, to = 2000, step = 20 }\n";
 
     #[test]
-    fn ctrl_c_keeps_what_is_done() {
+    fn ctrl_c_keeps_the_runs_that_are_done() {
         let bench = Workbench::new();
         study(&bench, "x.toml", HUNDRED);
         let child = start(&bench, "sweep x.toml --out results --threads 1");
@@ -419,7 +419,7 @@ mod ends {
     }
 
     #[test]
-    fn nothing_is_lost_or_done_twice_when_it_is_killed() {
+    fn no_run_is_lost_or_done_twice_when_a_process_is_killed() {
         let bench = Workbench::new();
         study(&bench, "x.toml", HUNDRED);
         let mut before = 0;
@@ -459,7 +459,7 @@ mod ends {
 }
 
 #[test]
-fn a_figure_is_drawn_as_large_as_a_paper_wants_it_with_its_data_beside_it() {
+fn a_figure_has_the_requested_size_and_a_file_with_its_data() {
     let bench = Workbench::new();
     let figure = "[figure]\nx = \"nic.mips\"\ny = [\"request_rate_per_s\", \"response_mean_ms\"]\n";
     study(&bench, "x.toml", &format!("{TWENTY}{figure}"));

@@ -53,7 +53,7 @@ fn variants(number: usize) -> String {
 }
 
 #[test]
-fn runs_fit() {
+fn tables_of_runs_fit_the_width() {
     let bench = Workbench::new();
     for number in [1, 4, 12] {
         bench.write("x.toml", &variants(number));
@@ -78,7 +78,7 @@ fn columns_that_do_not_fit_are_named() {
 }
 
 #[test]
-fn a_run_shows_what_its_experiment_is_about() {
+fn a_run_shows_the_columns_of_its_topic() {
     let bench = Workbench::new();
     let shown = |experiment: &str| {
         let path = root().join("experiments").join(experiment);
@@ -130,7 +130,7 @@ fn a_run_that_measured_nothing_says_so() {
 }
 
 #[test]
-fn lists_fit() {
+fn lists_fit_the_width() {
     let bench = Workbench::new();
     fits(&bench, &["list"]);
     fits(&bench, &["keys"]);
@@ -140,7 +140,7 @@ fn lists_fit() {
 }
 
 #[test]
-fn traces_fit() {
+fn traces_fit_the_width() {
     let bench = Workbench::new();
     let log = "generate worldcup-lifetimes --requests 2000 --out x.log";
     bench.baton(log).ok();
@@ -149,7 +149,7 @@ fn traces_fit() {
 }
 
 #[test]
-fn published_tables_fit() {
+fn published_tables_fit_the_width() {
     let bench = Workbench::new();
     let short = ["--warmup", "2000", "--packets", "3000"];
     for name in ["handoff-table1", "dcache-bus", "dcache-modern"] {

@@ -8,7 +8,7 @@ use ReplacementConfig::{Fifo, Gdsf, Lfu, Lru, S3Fifo, Sieve, WTinyLfu};
 const ANOMALY: [u32; 12] = [1, 2, 3, 4, 1, 2, 5, 1, 2, 3, 4, 5];
 
 #[test]
-fn fifo_has_beladys_anomaly_and_lru_has_not() {
+fn fifo_has_beladys_anomaly_and_lru_does_not() {
     let string = equal(ANOMALY);
     assert_eq!(
         (hits(&string, 3, Fifo).hits, hits(&string, 4, Fifo).hits),
@@ -35,7 +35,7 @@ fn scan() -> Vec<Reference> {
 }
 
 #[test]
-fn a_scan_pollutes_lru_but_not_what_counts_or_doubts() {
+fn a_scan_pollutes_lru_but_not_policies_that_count_or_test_blocks() {
     assert_eq!(hits(&scan(), 12, Lru).hits, 20);
     assert_eq!(hits(&scan(), 12, Fifo).hits, 20);
     for policy in [Lfu, Sieve, S3Fifo, WTinyLfu] {
@@ -55,7 +55,7 @@ fn admission_keeps_a_scan_out_of_lru() {
 }
 
 #[test]
-fn the_hand_of_sieve_goes_on_where_it_was() {
+fn the_hand_of_sieve_continues_where_it_stopped() {
     // A, B and C are cached, A and B marked. D evicts C and the hand has passed C, so that E evicts A, whose mark is cleared.
     let mut sieve = Sieve.build(3);
     for slot in 0..3 {
@@ -70,7 +70,7 @@ fn the_hand_of_sieve_goes_on_where_it_was() {
 }
 
 #[test]
-fn s3_fifo_knows_blocks_again() {
+fn s3_fifo_remembers_evicted_blocks() {
     let mut policy = S3Fifo.build(10);
     for slot in 0..10 {
         policy.inserted(slot, u64::from(slot), 1);
@@ -100,7 +100,7 @@ fn gdsf_weighs_content_bytes() {
 }
 
 #[test]
-fn policies_of_no_slots_have_no_victim() {
+fn a_policy_without_slots_has_no_victim() {
     for policy in ReplacementConfig::ALL {
         assert_eq!(policy.build(0).victim(), None);
         assert_eq!(hits(&equal(ANOMALY), 0, policy), Hits::default());
@@ -108,7 +108,7 @@ fn policies_of_no_slots_have_no_victim() {
 }
 
 #[test]
-fn names_are_those_of_configurations() {
+fn names_match_those_in_configurations() {
     #[derive(serde::Deserialize)]
     struct Cache {
         replacement: ReplacementConfig,

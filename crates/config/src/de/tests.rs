@@ -69,7 +69,7 @@ fn every_kind_of_value_is_read() {
 }
 
 #[test]
-fn errors_say_where_what_was_found_and_what_was_expected() {
+fn errors_say_where_and_what_was_found_and_expected() {
     let cases = [
         (
             "[nic]\nmips = 'fast'",
@@ -123,7 +123,7 @@ fn errors_say_where_what_was_found_and_what_was_expected() {
 }
 
 #[test]
-fn errors_inside_a_table_told_apart_by_its_kind_have_a_place_too() {
+fn errors_inside_a_tagged_table_have_a_place() {
     let cases = [
         (
             "[load]\nkind = 'fixed'\nsize = 'big'",

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_are_told_in_words() {
+    fn ranges_are_described_in_words() {
         let integer = |mut schema: Value| {
             schema["type"] = "integer".into();
             schema["format"] = "uint32".into();
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_has_its_bounds() {
+    fn a_range_includes_or_excludes_its_bounds_as_declared() {
         let block = Range::of(
             &json!({"minimum": 64, "maximum": 256, "x-power-of-two": true, "x-or-zero": true}),
             true,

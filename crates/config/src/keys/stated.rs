@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn the_source_is_the_comment_beside_value_or_table() {
+    fn the_source_of_a_value_is_the_comment_next_to_it_or_its_table() {
         assert_eq!(
             source("dcache-2002", "nic.dma.read_setup_ns").as_deref(),
             Some("*fitted*: throughput of the NASA and Rice traces, where the bus is saturated")

@@ -267,7 +267,7 @@ fn names_another_key(error: &Invalid, path: &str) -> bool {
 }
 
 #[test]
-fn numbers_of_all_places_are_checked() {
+fn numbers_in_all_places_are_checked() {
     let refused = |text: &str| {
         let mut sources = Sources::new();
         let tree = Node::parse(&mut sources, Kind::File, "x.toml", text).expect("TOML");

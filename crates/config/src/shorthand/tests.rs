@@ -53,7 +53,7 @@ proptest! {
 }
 
 #[test]
-fn the_paper_s_example() {
+fn the_example_of_the_paper_is_parsed() {
     let expected = Shorthand {
         workload: WorkloadLetter::WorldCup,
         connections: 1024,
@@ -98,13 +98,13 @@ fn each_wrong_part_is_named() {
 }
 
 #[test]
-fn six_parts_are_wanted() {
+fn a_shorthand_needs_six_parts() {
     let error = "W-1024-P".parse::<Shorthand>().expect_err("three parts");
     assert!(error.to_string().contains("3 of the 6 parts"), "{error}");
 }
 
 #[test]
-fn no_place_on_the_nic_means_no_attempts() {
+fn without_space_on_the_nic_no_handoff_is_attempted() {
     let shorthand: Shorthand = "W-0-N-N-FCFS-400".parse().expect("a shorthand");
     assert!(shorthand.to_toml().contains("policy = \"never\""));
 }

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_nowhere_is_refused() {
+    fn ranges_that_do_not_reach_their_end_are_refused() {
         for (from, to, spacing) in [
             (0.0, 10.0, Spacing::Factor(2.0)),
             (-1.0, 10.0, Spacing::LogCount(3.0)),

@@ -9,7 +9,7 @@ fn toml_of(node: &Node) -> toml::Table {
 }
 
 #[test]
-fn the_upper_layer_wins_and_the_rest_stays() {
+fn the_upper_layer_overrides_and_the_rest_stays() {
     let mut lower = parse("[nic]\nmips = 400\nname = 'a'\n[host]\nclock_mhz = 2000");
     lower.merge(parse("[nic]\nmips = 600"));
     let expected: toml::Table = "[nic]\nmips = 600\nname = 'a'\n[host]\nclock_mhz = 2000"
@@ -19,7 +19,7 @@ fn the_upper_layer_wins_and_the_rest_stays() {
 }
 
 #[test]
-fn a_length_of_the_upper_layer_stands_in_place_of_another_below() {
+fn a_length_in_the_upper_layer_replaces_another_kind_of_length_below() {
     let mut lower = parse("[run]\nseed = 3\nmeasured_responses = 200\nwarmup_responses = 20");
     lower.lay_over(parse("run.measured_packets = 5000"));
     let expected = "[run]\nseed = 3\nmeasured_packets = 5000\nwarmup_responses = 20";
@@ -34,7 +34,7 @@ fn a_length_of_the_upper_layer_stands_in_place_of_another_below() {
 }
 
 #[test]
-fn another_kind_of_table_replaces_the_whole_of_it() {
+fn a_table_of_another_kind_replaces_the_whole_table() {
     let mut lower = parse("[workload]\nkind = 'generated'\npreset = 'demo'");
     lower.merge(parse("[workload]\nkind = 'log'\npath = 'x'"));
     assert_eq!(
@@ -62,7 +62,7 @@ fn dots_in_quoted_keys_make_tables() {
 }
 
 #[test]
-fn what_is_written_last_is_what_an_error_points_to() {
+fn an_error_points_to_the_value_that_was_written_last() {
     let mut sources = Sources::new();
     let mut node =
         Node::parse(&mut sources, Kind::File, "lower.toml", "[nic]\nmips = 1").expect("TOML");
@@ -76,7 +76,7 @@ fn what_is_written_last_is_what_an_error_points_to() {
 }
 
 #[test]
-fn a_flag_is_toml_or_else_a_string() {
+fn the_value_of_a_flag_is_toml_or_else_a_string() {
     let mut sources = Sources::new();
     let mut value = |text| Node::parse_flag(&mut sources, "--set x", text).value;
     assert_eq!(value("600"), Value::Integer(600));
@@ -88,7 +88,7 @@ fn a_flag_is_toml_or_else_a_string() {
 }
 
 #[test]
-fn what_is_no_toml_is_refused_at_its_place() {
+fn invalid_toml_is_refused_with_its_place() {
     let error = Node::parse(
         &mut Sources::new(),
         Kind::File,

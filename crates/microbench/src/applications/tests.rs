@@ -71,7 +71,7 @@ fn an_ideal_nic_forwards_at_line_rate() {
 }
 
 #[test]
-fn on_an_ideal_nic_the_host_limits() {
+fn the_host_is_the_bottleneck_of_an_ideal_nic() {
     let (nic, fast, mut slow) = (NicProfile::ideal(), fast_host(), host("athlon-2600"));
     slow.applications.as_mut().expect("it says").route = 10_000;
     let machines = Machines {
@@ -150,7 +150,7 @@ fn polling_drivers_have_no_interrupts() {
 }
 
 #[test]
-fn what_is_not_forwarded_is_no_loss() {
+fn packets_that_are_not_forwarded_do_not_count_as_lost() {
     let (nic, host) = (NicProfile::ideal(), fast_host());
     let traffic = packets(100, 1);
     let machines = alike(&nic, &host);
@@ -214,7 +214,7 @@ fn a_web_server_on_an_ideal_nic_fills_the_wire() {
 }
 
 #[test]
-fn what_kernel_and_application_do_costs_the_server() {
+fn work_of_kernel_and_application_costs_the_server_time() {
     let (nic, client, log) = (NicProfile::ideal(), fast_host(), log());
     let rate = |scale: u32| {
         let mut server = host("athlon-2600");
@@ -233,7 +233,7 @@ fn what_kernel_and_application_do_costs_the_server() {
 }
 
 #[test]
-fn frames_that_are_lost_do_not_end_it() {
+fn lost_frames_do_not_stop_the_clients() {
     let (client, log) = (fast_host(), log());
     let mut lossy = NicProfile::ideal();
     lossy.memory.receive_bytes = 2_048;

@@ -480,7 +480,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_ships_is_sound() {
+    fn shipped_profiles_are_valid() {
         assert_eq!(
             NicProfile::names().filter_map(NicProfile::shipped).count(),
             9
@@ -496,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn invalid_values_are_named() {
         let refusal = |change: fn(&mut NicProfile)| {
             let mut nic = NicProfile::ideal();
             change(&mut nic);

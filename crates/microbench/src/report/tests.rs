@@ -26,7 +26,7 @@ fn there_are_96_bars() {
 }
 
 #[test]
-fn what_one_end_sends_the_other_receives() {
+fn a_receive_test_is_the_send_test_of_its_partner() {
     let received = Point::of(Test::TcpReceive, 2, 4);
     assert_eq!(received.measured(), Point::of(Test::TcpSend, 4, 2));
     assert_eq!(
@@ -55,7 +55,7 @@ fn measured(test: Test, best: f64) -> Measurement {
 }
 
 #[test]
-fn the_best_partner_is_who_sends_or_receives_most() {
+fn the_best_partner_sends_or_receives_most() {
     // The slower of sender and receiver limits each pair.
     let (send, receive) = ([300.0, 200.0, 100.0], [150.0, 120.0, 310.0]);
     let mut results = Results::default();

@@ -99,7 +99,7 @@ proptest! {
 }
 
 #[test]
-fn what_saturates_takes_four_trials() {
+fn a_saturated_device_takes_four_trials() {
     let found = search(Device::Saturates(600_000.0), &GOALS);
     assert_eq!(
         found.trials, 4,
@@ -108,7 +108,7 @@ fn what_saturates_takes_four_trials() {
 }
 
 #[test]
-fn what_loses_nothing_takes_one_trial() {
+fn a_device_without_losses_takes_one_trial() {
     let found = search(Device::Saturates(2e6), &GOALS);
     assert_eq!(found.trials, 1);
     for result in found.goals {
@@ -118,7 +118,7 @@ fn what_loses_nothing_takes_one_trial() {
 }
 
 #[test]
-fn what_forwards_nothing_has_no_rate() {
+fn a_device_that_forwards_nothing_has_no_rate() {
     let dead = |load| {
         assert!(load >= RANGE.least);
         Ok::<_, Infallible>(Measured {

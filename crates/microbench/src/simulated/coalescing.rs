@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn whichever_is_first_interrupts() {
+    fn the_first_limit_that_is_reached_causes_the_interrupt() {
         let mut coalescing = Coalescing::new(CoalescingRule {
             time_ns: Some(100_000),
             frames: Some(3),
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn only_exhaustion_interrupts_where_nothing_else_is_set() {
+    fn without_limits_only_exhausted_descriptors_cause_an_interrupt() {
         let mut coalescing = Coalescing::new(CoalescingRule {
             time_ns: None,
             frames: None,

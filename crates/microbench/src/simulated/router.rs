@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn another_parser_reads_what_is_forwarded() {
+    fn an_independent_parser_reads_the_forwarded_packets() {
         let trace = StandIn::Aix.generate(9, 1_000);
         let traffic = RouterTraffic::of(&trace);
         let (_, got) = forward(&traffic, 100e3);
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn who_sends_what_is_not_forwarded_is_told() {
+    fn the_sender_of_an_undeliverable_packet_receives_an_icmp_error() {
         let mut trace = StandIn::Adv.generate(9, 200);
         for packet in &mut trace.packets {
             packet.ttl = 1;
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn no_packet_stays_behind() {
+    fn an_overloaded_router_holds_a_bounded_number_of_packets() {
         let traffic = RouterTraffic::of(&StandIn::Nlanr.generate(9, 1_000));
         // More than the router can forward.
         let (world, got) = forward(&traffic, 700e3);

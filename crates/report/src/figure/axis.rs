@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_grows_by_doubling_has_ticks_at_powers_of_two() {
+    fn a_doubling_axis_has_ticks_at_powers_of_two() {
         let connections = [16.0, 64.0, 256.0, 1024.0];
         assert_eq!(
             labels(true, Of::Numbers, &connections, 8),
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn an_axis_has_room_for_all_and_a_place_for_nothing() {
+    fn an_axis_contains_all_values_and_works_without_any() {
         let axis = Axis::new(false, Of::Numbers, [3.0, 7.0].into_iter(), true);
         assert!(axis.from == 0.0 && axis.to > 7.0);
         let below = Axis::new(false, Of::Numbers, [-3.0, 7.0].into_iter(), true);

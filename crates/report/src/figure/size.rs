@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_and_pixels_are_told_apart() {
+    fn lengths_and_pixels_are_distinguished() {
         for text in ["84mm x 60mm", "84x60mm", "84 mm × 60 mm", "8.4cm x 6cm"] {
             assert_eq!(size(text, None).pixels(), (992, 709), "{text}");
         }
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_size_is_refused() {
+    fn invalid_sizes_are_refused() {
         for text in [
             "",
             "84mm",

@@ -121,7 +121,7 @@ fn panels_share_an_axis_and_a_legend() {
 }
 
 #[test]
-fn lines_differ_by_marks_and_dashes_where_dashes_say_nothing_else() {
+fn lines_differ_by_marks_and_by_dashes_without_another_meaning() {
     let line = |number: usize| Line {
         name: format!("line {number}"),
         dashed: false,
@@ -154,7 +154,7 @@ fn lines_differ_by_marks_and_dashes_where_dashes_say_nothing_else() {
 }
 
 #[test]
-fn intervals_are_upright_lines_with_ends() {
+fn intervals_are_vertical_lines_with_caps() {
     let strokes = |panels: &Panels| svg(panels.clone()).matches("<polyline").count();
     let without = panels();
     let mut with = panels();
@@ -212,7 +212,7 @@ fn groups_have_names_legends_and_bars() {
 }
 
 #[test]
-fn a_drawing_has_its_words_and_units() {
+fn a_drawing_contains_its_text_and_units() {
     let text = svg(curves());
     for words in [
         "Kept off the bus",
@@ -238,7 +238,7 @@ fn a_drawing_has_its_words_and_units() {
 }
 
 #[test]
-fn a_figure_is_as_large_as_asked_and_its_text_can_be_read() {
+fn a_figure_has_the_requested_size_and_readable_text() {
     let size = Size::new(Some("84mm x 60mm".parse().unwrap()), None).unwrap();
     for figure in all() {
         let text = figure.svg(size).unwrap();
@@ -261,7 +261,7 @@ fn a_figure_is_as_large_as_asked_and_its_text_can_be_read() {
 }
 
 #[test]
-fn a_title_is_no_markup() {
+fn a_title_is_not_interpreted_as_markup() {
     let text = svg(Curves {
         title: "a <b> & c".to_owned(),
         ..curves()
@@ -273,7 +273,7 @@ fn a_title_is_no_markup() {
 }
 
 #[test]
-fn nothing_and_a_single_point_are_drawn_too() {
+fn figures_without_points_or_with_one_are_drawn() {
     let mut empty = curves();
     empty.curves.clear();
     svg(empty);
@@ -284,7 +284,7 @@ fn nothing_and_a_single_point_are_drawn_too() {
 }
 
 #[test]
-fn runs_that_were_not_steady_are_marked_with_what_to_do() {
+fn runs_that_were_not_steady_are_marked_with_advice() {
     let text = svg(Figure::Bars(bars()));
     assert!(
         text.contains("nasa *") && text.contains(&NOT_STEADY[2..]),
@@ -325,7 +325,7 @@ fn data_has_a_row_for_each_point() {
 }
 
 #[test]
-fn a_specification_asks_for_fields_that_there_are() {
+fn a_specification_refers_to_existing_fields() {
     for figure in all() {
         let specification = figure.vega_lite();
         assert_eq!(

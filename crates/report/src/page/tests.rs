@@ -57,7 +57,7 @@ fn without_assets(html: &str) -> String {
 }
 
 #[test]
-fn names_are_text_wherever_they_stand() {
+fn names_are_escaped_everywhere() {
     let html = page().html();
     let text = without_assets(&html);
     assert!(!text.contains("alert(1)</script>"), "{text}");
@@ -68,7 +68,7 @@ fn names_are_text_wherever_they_stand() {
 }
 
 #[test]
-fn data_is_as_it_was_given_to_six_digits() {
+fn data_is_embedded_with_six_digits() {
     let html = page().html();
     let (_, data) = html.split_once("id=\"data\">").expect("data");
     let (data, _) = data.split_once("</script>").expect("its end");
@@ -129,7 +129,7 @@ fn explorer() -> explorer::Explorer {
 }
 
 #[test]
-fn what_can_be_changed_has_labels_and_starts_as_it_is() {
+fn controls_have_labels_and_initial_values() {
     let text = without_assets(&explorer().html());
     assert!(
         !text.contains("alert(1)</script>") && !text.contains("<!--"),
@@ -147,7 +147,7 @@ fn what_can_be_changed_has_labels_and_starts_as_it_is() {
 }
 
 #[test]
-fn nothing_is_fetched() {
+fn the_page_fetches_nothing() {
     let (report, explorer) = (page().html(), explorer().html());
     assert!(explorer.contains("'wasm-unsafe-eval'") && !report.contains("wasm"));
     for html in [report, explorer] {

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_differ_in_what_they_say() {
+    fn kinds_of_nics_differ_in_the_keys_that_they_set() {
         let text = "[[nics]]\nmips = 600\n\
                     [[nics]]\nname = 'small'\ncount = 2\nfirmware.hard_limit = 1\nadapter.piece = 'all'";
         let mut experiment = experiment(text);
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_nic_has_is_refused_with_its_path() {
+    fn invalid_nics_are_refused_with_the_path_of_the_key() {
         let refused = |text: &str| experiment(text).validate().unwrap_err().to_string();
         for (text, message) in [
             ("nics = 0", "nics: 0; expected 1 to 8"),

@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_warm_up_that_is_given_holds_whatever_the_length_is_given_in() {
+    fn a_given_warm_up_holds_for_every_kind_of_length() {
         let mut run = RunConfig::default();
         assert_eq!(run.warmup(), Length::Packets(WARMUP_PACKETS));
         run.measured_responses = Some(1_000);

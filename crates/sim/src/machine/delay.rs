@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_said_of_no_times_and_no_quantile_of_too_few() {
+    fn too_few_times_have_no_quantiles() {
         let mut delays = Delays::new();
         assert_eq!(delays.distribution(1e3), Distribution::default());
         let mut of = |count: u64| {

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn however_long_the_run_there_are_some_hundred_evenly_spaced() {
+    fn the_number_of_marks_is_bounded_and_they_are_evenly_spaced() {
         let mut marks = Marks::new(mark(0));
         for responses in 1..=100_000 {
             if marks.is_due(responses) {

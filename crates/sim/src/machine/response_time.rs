@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_backlog_that_grows_all_along_is_seen() {
+    fn a_growing_backlog_is_detected() {
         assert_eq!(growth(&samples(0..400)), Some(300.0));
         let steady = growth(&samples((0..400).map(|n| n % 7))).expect("enough samples");
         assert!(steady.abs() < 1.0, "{steady}");
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_are_told_where_there_are_responses_beyond_them() {
+    fn percentiles_are_estimated_only_with_responses_beyond_them() {
         let section = |n: u64| {
             let mut section = Section::default();
             for delay in 0..200 {

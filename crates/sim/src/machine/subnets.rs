@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_address_tells_its_nic() {
+    fn every_address_identifies_its_nic() {
         for nic in 0..MOST_NICS as u8 {
             assert_eq!(nic_of(server(nic).addr), nic);
             assert_eq!(nic_of(client(nic, 0)), nic);

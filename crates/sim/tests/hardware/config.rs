@@ -32,7 +32,7 @@ fn dram(dram: DramConfig) -> String {
 }
 
 #[test]
-fn papers_geometry_is_possible() {
+fn the_geometry_of_the_paper_is_valid() {
     let config = MemoryConfig::default();
     config.validate().unwrap();
     assert_eq!((config.l1.sets(), config.l2.sets()), (Ok(512), Ok(1_024)));

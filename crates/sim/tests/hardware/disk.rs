@@ -39,7 +39,7 @@ fn serve(disk: &mut Disk) -> Vec<u64> {
 }
 
 #[test]
-fn what_follows_the_last_request_costs_its_transfer_alone() {
+fn a_sequential_read_costs_only_its_transfer() {
     let mut disk = disk(&DiskConfig {
         overhead_us: 100,
         ..DiskConfig::default()
@@ -59,7 +59,7 @@ fn what_follows_the_last_request_costs_its_transfer_alone() {
 }
 
 #[test]
-fn far_takes_longer_than_near_and_no_longer_than_a_full_stroke_and_a_revolution() {
+fn seek_time_grows_with_distance_up_to_a_full_stroke_and_a_revolution() {
     let config = plain(DiskQueue::Fcfs);
     let capacity = config.capacity_bytes();
     let cost = |position: u64| {
@@ -122,7 +122,7 @@ fn first_come_first_served_keeps_the_order() {
 }
 
 #[test]
-fn the_elevator_goes_up_and_begins_again_below() {
+fn the_elevator_moves_up_and_restarts_at_the_bottom() {
     let mut disk = disk(&plain(DiskQueue::Elevator));
     for (token, position) in [
         (1, 5_000_000_000),

@@ -40,7 +40,7 @@ fn first_touch_misses_second_hits() {
 }
 
 #[test]
-fn what_was_just_touched_costs_nothing_again() {
+fn a_line_that_was_just_touched_costs_nothing() {
     let mut memory = paper();
     let lines = memory.lines_of(0x10_0000, 128);
     let (first, more) = (lines.start..lines.start + 1, lines.start..lines.end + 1);
@@ -101,7 +101,7 @@ fn prefetched_line_that_is_wanted_goes_ahead_of_other_deferred_lines() {
 }
 
 #[test]
-fn range_costs_as_much_as_its_lines() {
+fn a_range_costs_as_much_as_its_lines() {
     let (mut whole, mut pieces) = (paper(), paper());
     let cost = whole.access(1_000, 0x2_0030, 1_500, true);
     let mut sum = AccessCost::default();
@@ -236,7 +236,7 @@ fn demand_waits_for_the_transfer_in_progress_only() {
 }
 
 #[test]
-fn full_buffer_holds_demand_up() {
+fn a_full_buffer_delays_demand() {
     let mut memory = dram(DramConfig {
         buffer_lines: 4,
         ..DramConfig::default()
@@ -247,7 +247,7 @@ fn full_buffer_holds_demand_up() {
 }
 
 #[test]
-fn idle_channel_forgets() {
+fn an_idle_channel_forgets_its_backlog() {
     let mut memory = dram(DramConfig::default());
     memory.defer_range(0, 0..10);
     assert_eq!(memory.demand(480, 1 << 20), 195);
@@ -478,7 +478,7 @@ fn an_access_across_pages_translates_both() {
 }
 
 #[test]
-fn a_translation_that_is_there_changes_nothing() {
+fn a_cached_translation_changes_no_cost() {
     let (mut plain, mut translated) = (no_prefetch(), with_tlb());
     pages(&mut translated, 0..3);
     pages(&mut plain, 0..3);

@@ -134,7 +134,7 @@ fn a_machine_behind_a_wire_is_an_m_d_1_queue() {
 
 /// Little's law: the mean number of requests in progress is the number that arrive during a response time.
 #[test]
-fn requests_under_way_are_those_that_came_in_a_response_time() {
+fn requests_in_progress_obey_littles_law() {
     for (rate, arrivals) in [
         (100.0, Arrivals::Poisson),
         (600.0, Arrivals::Poisson),
@@ -161,7 +161,7 @@ fn requests_under_way_are_those_that_came_in_a_response_time() {
 }
 
 #[test]
-fn what_is_offered_is_served_where_the_load_is_low() {
+fn the_offered_load_is_served_below_saturation() {
     let mut logs = Experiment {
         workload: WorkloadConfig::Generated {
             preset: "demo".to_owned(),
@@ -201,7 +201,7 @@ fn what_is_offered_is_served_where_the_load_is_low() {
 }
 
 #[test]
-fn more_than_can_be_served_is_told_and_has_no_response_time() {
+fn overload_is_reported_and_has_no_response_time() {
     // A connection occupies the wire for 1.3 ms.
     let under = run(&fixed(600.0, Arrivals::Poisson));
     assert_eq!(under.long_run.not_steady, [], "{:?}", under.long_run);
@@ -217,7 +217,7 @@ fn more_than_can_be_served_is_told_and_has_no_response_time() {
 
 /// A connection that is due while all clients are busy waits, and its wait counts.
 #[test]
-fn who_finds_no_client_waits_for_one() {
+fn a_request_without_a_free_client_waits_for_one() {
     let time = |connections| {
         let mut experiment = fixed(500.0, Arrivals::Poisson);
         experiment.clients.connections = connections;
@@ -342,7 +342,7 @@ fn equal_seeds_give_equal_bits_and_other_servers_the_same_requests() {
 }
 
 #[test]
-fn loads_that_cannot_be_are_refused() {
+fn impossible_loads_are_refused() {
     let refused = |experiment: Experiment| experiment.validate().expect_err("it cannot be").path;
     let mut twice = fixed(1.0, Arrivals::Even);
     twice.workload = WorkloadConfig::Fixed(FixedSpec::httperf(1, 1, Some(9)));

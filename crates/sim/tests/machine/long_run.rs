@@ -141,7 +141,7 @@ fn short_runs_agree_with_a_long_one() {
 }
 
 #[test]
-fn a_run_goes_on_until_its_rate_is_known() {
+fn a_run_continues_until_its_rate_is_known() {
     let mut experiment = experiment();
     experiment.run.until_ci_percent = Some(1.0);
     let run = heavy_tailed(&experiment, 0);
@@ -173,7 +173,7 @@ fn a_run_may_be_as_long_as_responses_seconds_or_passes_say() {
 }
 
 #[test]
-fn lengths_that_cannot_be_are_refused() {
+fn impossible_lengths_are_refused() {
     let mut experiment = experiment();
     experiment.workload = WorkloadConfig::Fixed(FixedSpec::httperf(10_000, 3, None));
     experiment.run.measured_passes = Some(1.0);
@@ -242,7 +242,7 @@ fn caches_that_fill_are_warm_up() {
 
 /// The hit ratio for large responses is not known before some have been served.
 #[test]
-fn caches_that_saw_only_small_responses_are_known_less_well() {
+fn caches_that_saw_only_small_responses_have_wider_intervals() {
     let mut few = experiment();
     few.host.kernel.nic_cache.enabled = true;
     few.nic.firmware.cache.kib = 64;

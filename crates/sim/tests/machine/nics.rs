@@ -97,7 +97,7 @@ fn adapters_wait_for_each_other_on_a_shared_bus() {
 
 /// Each adapter has its own Soft_Limit, which the host respects.
 #[test]
-fn limits_are_kept_by_adapter() {
+fn each_adapter_keeps_its_own_limit() {
     let mut experiment = on_adapters(40, EstablishedBy::Host);
     experiment.host.kernel.selection = SelectionConfig::Fcfs;
     experiment.nics = kinds(
@@ -144,7 +144,7 @@ fn nics_of_different_speed_are_busy_for_different_times() {
 
 /// The host uses the cache of the NIC that has one, and sends normally through the other NIC.
 #[test]
-fn one_nic_may_cache_and_another_not() {
+fn one_nic_may_have_a_cache_and_another_none() {
     let by_descriptors = BOTH.map(|by| on_adapters(8, by));
     for mut experiment in [experiment(8)].into_iter().chain(by_descriptors) {
         experiment.host.kernel.nic_cache.enabled = true;
@@ -166,7 +166,7 @@ fn one_caches(results: &Results) {
 
 /// The instructions of a task are those configured for each NIC.
 #[test]
-fn tasks_cost_what_each_kind_says() {
+fn each_kind_of_nic_has_its_own_task_costs() {
     let mut experiment = experiment(8);
     experiment.nics = kinds("[[nics]]\n[[nics]]\ninstructions.lookup = 1000");
     let results = complete(&experiment);

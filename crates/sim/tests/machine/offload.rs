@@ -65,7 +65,7 @@ fn ratios(experiment: &Experiment, baseline: &Results) -> (f64, f64) {
 /// Tables 1 and 2 for one connection: crossings within 0.05; response times within 30 per cent with maximal batching, and within 0.1 with
 /// the adapter's tuned batching.
 #[test]
-fn one_connection_is_as_published() {
+fn one_connection_matches_the_published_numbers() {
     /// File size, response times with batching on host, adapter and both, and crossings with batching on the adapter or both.
     struct Published(u32, [f64; 3], f64);
     for Published(file_bytes, response, crossings) in [
@@ -139,7 +139,7 @@ fn an_interconnect_takes_time_and_changes_no_count() {
 }
 
 #[test]
-fn a_rate_is_kept_until_it_is_more_than_can_be_served() {
+fn an_offered_rate_is_served_up_to_saturation() {
     let mut experiment = machine(1 << 10);
     load(&mut experiment).connections_per_s = Some(200);
     experiment.clients.connections = 100;
@@ -207,7 +207,7 @@ fn connections_are_handed_off_as_the_policy_says() {
 
 /// A connection may be handed off between two sends that a cork joins: data that is in TCP's buffer by then must not get stuck there.
 #[test]
-fn what_a_cork_holds_back_is_sent_after_a_handoff() {
+fn corked_data_is_sent_after_a_handoff() {
     for enqueues in 1..=4 {
         let mut experiment = machine(100);
         experiment.clients.connections = 4;
@@ -244,7 +244,7 @@ fn overloaded(scheduler: Scheduler) -> Experiment {
 
 /// With first come, first served, packets of the host wait with all others; host first takes them out of turn (handoff-policies 4.2).
 #[test]
-fn host_first_spares_packets_of_the_host_the_wait() {
+fn host_first_shortens_the_wait_of_host_packets() {
     let [fcfs, host_first] =
         [Scheduler::Fcfs, Scheduler::HostFirst].map(|scheduler| complete(&overloaded(scheduler)));
     for (fcfs, host_first) in [
@@ -258,7 +258,7 @@ fn host_first_spares_packets_of_the_host_the_wait() {
 
 /// Queues are finite; packets that find a queue full are dropped, counted by queue, and retransmitted.
 #[test]
-fn full_queues_drop_by_name() {
+fn drops_of_full_queues_are_counted_by_name() {
     let dropped = |scheduler, change: fn(&mut Config)| {
         let mut experiment = overloaded(scheduler);
         change(&mut experiment.nic.firmware);
@@ -302,7 +302,7 @@ fn load_control_sees_the_receive_queue() {
 
 /// A custom scheduler replaces the configured one.
 #[test]
-fn a_scheduler_from_outside_takes_the_place_of_what_is_named() {
+fn a_custom_scheduler_replaces_the_configured_one() {
     let (fcfs, host_first) = (
         overloaded(Scheduler::Fcfs),
         overloaded(Scheduler::HostFirst),
@@ -337,7 +337,7 @@ fn limits_keep_connections_on_the_host() {
 
 /// A custom rule replaces level and timer, on both sides.
 #[test]
-fn batching_from_outside_takes_the_place_of_what_is_named() {
+fn custom_batching_replaces_the_configured_one() {
     #[derive(Debug)]
     struct EachAlone;
     impl BatchingRule for EachAlone {
@@ -392,7 +392,7 @@ fn adaptive_batching_saves_crossings_at_hardly_any_cost() {
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn impossible_configurations_are_refused() {
     let refused = |change: fn(&mut Experiment)| {
         let mut experiment = machine(1 << 10);
         change(&mut experiment);
@@ -434,7 +434,7 @@ fn what_cannot_be_is_refused() {
 /// Requests and responses with inline data take several descriptors, and the ring may have space for fewer. A host that retried at once
 /// without cost would never let time pass.
 #[test]
-fn a_request_waits_until_there_is_room_for_all_of_it() {
+fn a_request_waits_until_all_of_it_fits() {
     let mut experiment = with(machine(82_079), (8, 44), (2, 2_020));
     experiment.run.seed = 13_810_200_011_376_041_718;
     experiment.run.measured_responses = Some(15);
@@ -564,7 +564,7 @@ fn from_a_log(application: web::Config) -> Experiment {
 
 /// With pipelined requests, there may be space for part of a header only; the rest is sent later.
 #[test]
-fn headers_that_find_little_room_are_sent_all_the_same() {
+fn headers_are_sent_even_if_space_is_short() {
     let mut experiment = from_a_log(web::Config::default());
     experiment.tcp.send_buffer = 4_000;
     let results = complete(&experiment);

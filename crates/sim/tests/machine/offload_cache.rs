@@ -54,7 +54,7 @@ fn task(results: &Results, name: &str) -> u64 {
 
 /// Data sent by reference crosses the bus as a descriptor, and each block crosses once.
 #[test]
-fn content_crosses_once() {
+fn content_crosses_the_bus_once() {
     let [without, with] = [0, 16 * 1024].map(|kib| complete(&machine(kib)));
     assert!(without.nics.is_empty(), "nothing to say of a cache");
     let cache = cache(&with);
@@ -96,7 +96,7 @@ fn the_adapter_is_charged_as_the_firmware_is() {
 
 /// Data evicted from main memory is evicted from the cache, too: main memory includes the cache (data-caching 4.2).
 #[test]
-fn blocks_leave_with_their_pages() {
+fn blocks_are_removed_together_with_their_pages() {
     let mut experiment = machine(16 * 1024);
     assert_eq!(
         cache(&complete(&experiment)).excluded,
@@ -151,7 +151,7 @@ fn connections_on_the_host_send_from_the_cache_too() {
 
 /// A custom policy replaces the configured one.
 #[test]
-fn replacement_from_outside_takes_the_place_of_what_is_named() {
+fn a_custom_replacement_policy_replaces_the_configured_one() {
     let (lru, mut fifo) = (machine(64), machine(64));
     fifo.host.kernel.nic_cache.replacement = ReplacementConfig::Fifo;
     let expected = complete(&fifo);
@@ -249,7 +249,7 @@ fn content_crossed_per_delivered(results: &Results) -> f64 {
 /// A block of a live stream is evicted when all viewers that waited for it have received it, and not before: like a block that stays, it
 /// crosses the bus once (data-caching 4.2).
 #[test]
-fn blocks_of_a_live_stream_leave_once_delivered() {
+fn blocks_of_a_live_stream_are_removed_after_delivery() {
     for (established_by, nics) in [
         (EstablishedBy::Adapter, 1),
         (EstablishedBy::Host, 1),
@@ -283,7 +283,7 @@ fn blocks_of_a_live_stream_leave_once_delivered() {
 
 /// Reading pages from disks does not change what is sent.
 #[test]
-fn pages_that_have_left_memory_are_sent_all_the_same() {
+fn pages_that_have_left_memory_are_still_sent() {
     let mut experiment = machine(256);
     experiment.host.kernel.file_cache.kib = 1024;
     experiment.wire.loss = 0.01;
@@ -293,7 +293,7 @@ fn pages_that_have_left_memory_are_sent_all_the_same() {
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn impossible_configurations_are_refused() {
     let refused = |change: fn(&mut Experiment)| {
         let mut experiment = machine(1024);
         change(&mut experiment);

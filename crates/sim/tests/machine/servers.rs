@@ -314,7 +314,7 @@ fn affinity_makes_one_cache_of_two() {
 }
 
 #[test]
-fn clients_that_ask_for_something_else_are_refused() {
+fn workloads_that_do_not_fit_the_application_are_refused() {
     let refused = |experiment: &Experiment| {
         let error = run(experiment).expect_err("it cannot be");
         error.to_string()

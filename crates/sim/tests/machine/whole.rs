@@ -44,7 +44,7 @@ fn equal_experiments_give_equal_bits() {
 
 /// The same policies give the same bits, whether configured by name or passed as objects.
 #[test]
-fn policies_from_outside_take_the_place_of_those_that_are_named() {
+fn custom_policies_replace_the_configured_ones() {
     let mut named = Experiment {
         workload: WorkloadConfig::default(),
         ..experiment(200, 64)

@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cells_are_read_as_they_are_written() {
+    fn written_cells_are_parsed_back() {
         let cells = [
             Cell::Nothing,
             Cell::Boolean(true),

@@ -217,7 +217,7 @@ fn curves_of_policies_are_within_the_optimum() {
 }
 
 #[test]
-fn one_cache_of_the_blocks_agrees_with_the_quick_table() {
+fn the_curve_of_one_cache_agrees_with_the_quick_table() {
     let log = crate::Preset::Demo.spec().generate(5, 4000).unwrap();
     let sessions = Sessions::new(&log.requests, SessionRule::PAPERS);
     let string = &BlockString::split(&log, &sessions, 1, 4096).unwrap()[0];
@@ -229,7 +229,7 @@ fn one_cache_of_the_blocks_agrees_with_the_quick_table() {
 }
 
 #[test]
-fn blocks_that_make_no_sense_are_refused() {
+fn impossible_block_sizes_are_refused() {
     assert_eq!(
         Blocks::new(&[1], 4000).unwrap_err(),
         BlocksError::BlockBytes(4000)

@@ -163,7 +163,7 @@ fn a_whole_connection_is_the_same_in_every_format() {
 }
 
 #[test]
-fn what_the_unseen_end_sent_follows_from_acknowledgments() {
+fn bytes_of_an_uncaptured_end_follow_from_acknowledgments() {
     let client: Vec<Line> = WHOLE.into_iter().filter(|line| line.1).collect();
     let found = analyse(&pcap(&client, 60, Endianness::Little));
     assert_eq!((found.connections.one_way, found.connections.whole), (1, 1));
@@ -187,7 +187,7 @@ fn what_the_unseen_end_sent_follows_from_acknowledgments() {
 }
 
 #[test]
-fn connections_that_reach_over_the_edges_lived_at_least_so_long() {
+fn lifetimes_of_incomplete_connections_are_lower_bounds() {
     let found = analyse(&erf(&WHOLE[2..]));
     assert_eq!(
         (found.connections.begun_before, found.connections.whole),
@@ -215,7 +215,7 @@ fn connections_that_reach_over_the_edges_lived_at_least_so_long() {
 }
 
 #[test]
-fn ports_that_are_used_again_are_another_connection() {
+fn a_reused_port_is_another_connection() {
     let mut lines = WHOLE.to_vec();
     // A retransmission of the first SYN does not start a connection.
     lines.insert(1, (1, true, "S", 1000, 0, 0));
@@ -229,7 +229,7 @@ fn ports_that_are_used_again_are_another_connection() {
 }
 
 #[test]
-fn files_that_end_early_count_as_far_as_they_go() {
+fn truncated_files_are_read_up_to_their_end() {
     for file in [
         erf(&WHOLE),
         pcap(&WHOLE, 60, Endianness::Big),
@@ -243,7 +243,7 @@ fn files_that_end_early_count_as_far_as_they_go() {
 }
 
 #[test]
-fn what_is_no_capture_or_has_no_tcp_is_refused() {
+fn files_without_captured_tcp_are_refused() {
     assert!(
         refused(b"10.0.0.1 - - [24/Nov/2024:08:17:57 +0000] \"GET / HTTP/1.0\" 200 5\n")
             .contains("is not a packet capture")
@@ -274,7 +274,7 @@ fn what_is_no_capture_or_has_no_tcp_is_refused() {
 }
 
 #[test]
-fn frames_of_every_kind_have_their_packet() {
+fn packets_are_found_in_frames_of_every_link_type() {
     let ip = ip_packet(&WHOLE[0]);
     let behind = |header: &[u8]| [header, &ip].concat();
     let llc = [0xaa, 0xaa, 3, 0, 0, 0, 8, 0];
@@ -311,7 +311,7 @@ fn frames_of_every_kind_have_their_packet() {
 }
 
 #[test]
-fn segments_of_version_6_behind_extensions() {
+fn ipv6_segments_are_found_after_extension_headers() {
     let mut packet = Vec::new();
     PacketBuilder::ipv6([1; 16], [2; 16], 64)
         .tcp(40_000, 80, 7, 100)

@@ -40,7 +40,7 @@ fn a_log_compared_with_itself_has_no_error() {
 }
 
 #[test]
-fn a_fit_can_be_written_down_and_read_again() {
+fn a_fit_can_be_written_and_read_back() {
     let log = Preset::Demo.spec().generate(4, 3000).unwrap();
     let spec = Fit::of(&log, RULE).unwrap().spec;
     let text = toml::to_string(&spec).unwrap();

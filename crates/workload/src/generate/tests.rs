@@ -76,7 +76,7 @@ fn the_rule_of_the_papers_finds_the_connections_again() {
 }
 
 #[test]
-fn seed_and_number_decide() {
+fn seed_and_number_of_requests_determine_the_log() {
     let spec = Preset::Demo.spec();
     let log = |seed| spec.generate(seed, 5000).unwrap().requests;
     assert_eq!(log(1), log(1));
@@ -131,7 +131,7 @@ fn no_requests_is_an_empty_log() {
 }
 
 #[test]
-fn slips_are_named() {
+fn misspelled_and_invalid_parameters_are_named() {
     let error = |from: &str, to: &str| {
         assert!(BY_HAND.contains(from), "{from}");
         match toml::from_str::<GeneratorSpec>(&BY_HAND.replacen(from, to, 1)) {
@@ -214,7 +214,7 @@ fn assert_published(analysis: &Analysis, mean_bytes: f64, hits_4_8_16_mib: [f64;
 
 /// Stand-ins have the published mean response and locality.
 #[test]
-fn stand_ins_are_within_a_few_points_of_what_is_published() {
+fn stand_ins_are_within_a_few_points_of_the_published_numbers() {
     for preset in Preset::DATA_CACHING {
         for seed in [1, 2] {
             let log = preset.spec().generate(seed, preset.requests()).unwrap();
@@ -232,7 +232,7 @@ fn stand_ins_are_within_a_few_points_of_what_is_published() {
 }
 
 #[test]
-fn half_of_what_a_delivery_network_is_asked_for_is_asked_for_once() {
+fn half_of_the_files_of_a_delivery_network_are_requested_once() {
     let analysis = analyse(Preset::Cdn, 1);
     let once = analysis.popularity.once as f64;
     let requested = analysis.totals.urls as f64;
@@ -244,14 +244,14 @@ fn half_of_what_a_delivery_network_is_asked_for_is_asked_for_once() {
 }
 
 #[test]
-fn ibm_is_what_is_published() {
+fn the_ibm_preset_matches_the_published_numbers() {
     for seed in [1, 2] {
         assert_published(&analyse(Preset::Ibm, seed), 2755.0, [0.44, 0.52, 0.60]);
     }
 }
 
 #[test]
-fn world_cup_lifetimes_is_what_is_published() {
+fn the_world_cup_lifetimes_preset_matches_the_published_numbers() {
     for seed in [1, 2] {
         let analysis = analyse(Preset::WorldCupLifetimes, seed);
         assert_published(&analysis, 7511.0, [0.49, 0.66, 0.83]);

@@ -140,7 +140,7 @@ fn clients_of_a_closed_loop_think_before_each_request() {
 }
 
 #[test]
-fn the_seed_decides_what_is_drawn() {
+fn the_seed_determines_random_numbers() {
     for arrivals in [Arrivals::Poisson, Arrivals::OnOff] {
         let of = |seed| gaps(&mut fixed(1, &open(arrivals), seed), 100);
         assert_eq!(of(1), of(1));
@@ -216,7 +216,7 @@ fn a_log_keeps_its_times_and_their_ratios_however_fast_it_is() {
 }
 
 #[test]
-fn what_is_pipelined_comes_with_the_request_before_it() {
+fn a_pipelined_request_arrives_with_the_one_before_it() {
     let spec = LoadSpec {
         rate: Some(Rate::Times(1.0)),
         ..LoadSpec::default()
@@ -244,7 +244,7 @@ fn shares_of_a_log_keep_its_times() {
 }
 
 #[test]
-fn what_is_written_is_read_again() {
+fn written_loads_are_read_back() {
     let rates = ["2x", "0.5x", "5000/s"];
     assert!(
         rates
@@ -279,7 +279,7 @@ fn what_is_written_is_read_again() {
 }
 
 #[test]
-fn what_cannot_be_is_named() {
+fn impossible_loads_are_named() {
     let refused = |text: &str, is_log| {
         let spec: LoadSpec = toml::from_str(text).unwrap();
         spec.check(is_log).map_err(|error| error.to_string())

@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_log_is_named() {
+    fn files_that_are_not_logs_are_named() {
         let named = |start: &[u8]| other_than_a_log(start).map(|(what, _)| what);
         assert_eq!(named(b"PK\x03\x04\x14\x00"), Some("a zip archive"));
         assert_eq!(named(b"\x04\x22\x4d\x18"), Some("compressed with lz4"));

@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn the_user_s_names_stand_over_the_known_ones() {
+    fn names_given_by_the_user_override_the_known_ones() {
         let map = FieldMap::parse("client=Visitor-IP, time=status").unwrap();
         assert_eq!(map.find("visitor_ip"), Some((Field::Client, 0)));
         assert_eq!(map.find("status"), Some((Field::Time, 0)));
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_mapping_is_refused() {
+    fn invalid_mappings_are_refused() {
         for text in ["client", "client=", "visitor=ip", ""] {
             assert!(FieldMap::parse(text).is_err(), "{text}");
         }

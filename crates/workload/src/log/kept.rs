@@ -66,7 +66,7 @@ mod tests {
     const LINE: &str = "10.0.0.1 - - [01/May/1998:00:00:00 +0000] \"GET / HTTP/1.0\" 200 1000\n";
 
     #[test]
-    fn a_log_is_read_once_for_each_way_to_read_it() {
+    fn a_log_is_read_once_per_format() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("access.log");
         fs::write(&path, LINE).unwrap();

@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_spec_is_written_as_it_is_read() {
+    fn a_parsed_format_is_printed_back() {
         let specs = [
             "combined",
             "world-cup-csv",
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_format_is_refused_with_what_is() {
+    fn unknown_formats_are_refused_with_the_known_ones() {
         let message = |text: &str| text.parse::<FormatSpec>().unwrap_err().to_string();
         assert!(message("comined").contains("expected one of vhost-combined, common"));
         assert!(message("log-format").contains("expected the format itself"));

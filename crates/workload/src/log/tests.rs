@@ -35,7 +35,7 @@ fn requests_are_sorted_by_time_and_sizes_follow_the_rule() {
 
 #[cfg(feature = "compressed-logs")]
 #[test]
-fn compression_is_told_by_content() {
+fn compression_is_detected_from_the_content() {
     use std::io::Write;
 
     let text = LINES.join("\r\n");
@@ -133,7 +133,7 @@ fn a_log_that_is_skipped_for_the_most_part_is_refused_unless_that_is_allowed() {
 }
 
 #[test]
-fn the_line_that_is_blamed_is_one_that_does_not_fit() {
+fn the_reported_line_is_one_that_does_not_fit() {
     let text = LINES.join("\n") + &"\njunk".repeat(50);
     let message = read(text.as_bytes()).unwrap_err().to_string();
     assert!(
@@ -177,7 +177,7 @@ fn one_client_for_nearly_all_requests_is_a_warning() {
 }
 
 #[test]
-fn a_reader_that_is_not_wanted_any_more_stops() {
+fn a_cancelled_reader_stops() {
     let text = LINES.join("\n").repeat(2000);
     let asked = std::cell::Cell::new(0);
     let cancelled = || {
@@ -214,7 +214,7 @@ fn other_files_are_named() {
 }
 
 #[test]
-fn formats_are_told_apart() {
+fn formats_are_distinguished() {
     for format in Format::ALL {
         let line = format.example().replace("<tab>", "\t");
         let text = match format {

@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_terminal_would_obey_is_escaped() {
+    fn control_characters_are_escaped() {
         assert_eq!(excerpt(b"a\x1b[31m\tb\x00\xff"), r"a\u{1b}[31m\tb\u{0}\xff");
         assert_eq!(excerpt("caf\u{e9}".as_bytes()), "caf\u{e9}");
         let binary: Vec<u8> = (0..=255u8).rev().collect();

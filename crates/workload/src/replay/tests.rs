@@ -130,7 +130,7 @@ fn each_seed_draws_an_order_of_blocks_and_each_pass_has_all_of_the_log() {
 }
 
 #[test]
-fn what_is_dealt_out_can_be_drawn_too() {
+fn a_share_of_a_log_can_be_shuffled() {
     let parts = numbered(10).split(3);
     let drawn = parts
         .into_iter()

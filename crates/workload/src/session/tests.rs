@@ -26,7 +26,7 @@ fn fifteen_seconds_share_a_connection_and_sixteen_do_not() {
 }
 
 #[test]
-fn no_requests_no_connections() {
+fn no_requests_make_no_connections() {
     assert!(Sessions::new(&[], SessionRule::PAPERS).is_empty());
 }
 

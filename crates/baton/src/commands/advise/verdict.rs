@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn an_effect_is_one_that_the_whole_interval_says() {
+    fn a_difference_counts_only_if_its_whole_interval_has_one_sign() {
         let effect = |gain, saved| Effect::of(Some(gain), Some(saved));
         assert_eq!(
             effect(estimate(5.0, 4.9), estimate(0.0, 1.0)),

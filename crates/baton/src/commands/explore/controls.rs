@@ -252,7 +252,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_control_is_of_a_key_and_of_values_that_it_may_have() {
+    fn every_control_sets_an_existing_key_to_allowed_values() {
         let wanted = NIC.iter().chain(HOST).chain(RUN);
         for wanted in wanted {
             let key = keys::all().iter().find(|key| key.path == wanted.key);

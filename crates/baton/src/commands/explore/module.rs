@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_module_of_other_sources_is_refused_and_how_to_build_it_is_said() {
+    fn a_module_of_other_sources_is_refused_with_the_build_command() {
         let folder = tempfile::tempdir().expect("a folder");
         let program = folder.path().join("release/baton");
         let profile = folder.path().join(TARGET).join("page");

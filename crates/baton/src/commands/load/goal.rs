@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn goals_are_read() {
+    fn goals_are_parsed() {
         let goal = |text: &str| text.parse::<Goal>().map(|goal| (goal.metric, goal.most_ms));
         assert_eq!(goal("p99=20ms"), Ok((Metric::P99, 20.0)));
         assert_eq!(goal("p99.9=1.5s"), Ok((Metric::P999, 1500.0)));
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_was_not_steady_makes_nothing_sure() {
+    fn a_run_that_was_not_steady_proves_nothing() {
         let mut standings: Vec<Standing> = [10.0, 50.0, 90.0].map(standing).to_vec();
         standings[1].half_width = f64::INFINITY;
         let surely = bracket(&standings, |at| at.time + at.half_width <= 50.0);

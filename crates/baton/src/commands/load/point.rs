@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_and_rates_are_told_apart() {
+    fn shares_and_rates_are_distinguished() {
         assert_eq!("80".parse(), Ok(Point::Share(80.0)));
         assert_eq!("12.5%".parse(), Ok(Point::Share(12.5)));
         assert_eq!("5000/s".parse(), Ok(Point::Rate(5000.0)));

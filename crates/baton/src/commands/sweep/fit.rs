@@ -315,7 +315,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_far_counts_for_more_all_the_same() {
+    fn a_large_distance_counts_less_than_in_proportion_but_still_grows() {
         assert_eq!(tempered(-2.5), -2.5);
         assert_eq!(tempered(10.0), 10.0);
         assert!(tempered(11.0) > 10.0 && tempered(11.0) < 11.0);

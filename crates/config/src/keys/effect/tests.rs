@@ -125,7 +125,7 @@ fn another(key: &Key, tree: &Value) -> Option<Value> {
 }
 
 #[test]
-fn what_needs_another_key_has_no_effect_without() {
+fn a_key_that_needs_another_has_no_effect_without_it() {
     let (mut tried, mut wrong) = (0, Vec::new());
     for needs in NEEDS {
         for condition in needs.conditions {

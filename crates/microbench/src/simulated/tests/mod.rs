@@ -100,7 +100,7 @@ fn the_narrow_bus_alone_limits_large_frames_both_ways() {
 }
 
 #[test]
-fn one_processor_does_as_much_both_ways_as_one_way() {
+fn one_processor_handles_as_many_frames_both_ways_as_one_way() {
     let mut nic = NicProfile::ideal();
     (nic.processor.send_ns, nic.processor.receive_ns) = (5_000, 5_000);
     let host = fast_host();
@@ -157,7 +157,7 @@ fn short_dma_costs_its_start_each_time() {
 }
 
 #[test]
-fn ways_have_costs_of_their_own() {
+fn sending_and_receiving_have_separate_costs() {
     let near = |trial: &Trial, frames_per_second: f64| {
         let found = trial.forwarding_rate();
         assert!((found / frames_per_second - 1.0).abs() < 0.005, "{found}");
@@ -196,7 +196,7 @@ fn slow_receiver(sends_pauses: bool) -> NicProfile {
 }
 
 #[test]
-fn what_comes_too_fast_overruns_the_receive_fifo() {
+fn frames_that_arrive_too_fast_overrun_the_receive_fifo() {
     let trial = trial(&slow_receiver(false), Test::UdpReceive1472);
     let lost = trial.received.losses;
     assert!(lost.at(Place::ReceiveFifo) > 0);
@@ -210,7 +210,7 @@ fn what_comes_too_fast_overruns_the_receive_fifo() {
 }
 
 #[test]
-fn who_is_paused_loses_nothing_on_the_way() {
+fn a_paused_sender_loses_no_frames_on_the_way() {
     let nic = slow_receiver(true);
     let trial = trial(&nic, Test::UdpReceive1472);
     assert!(
@@ -262,7 +262,7 @@ fn a_host_that_is_too_slow_leaves_the_nic_without_descriptors() {
 }
 
 #[test]
-fn a_sender_without_time_says_so() {
+fn a_sender_that_is_out_of_time_is_reported() {
     let mut host = fast_host();
     (
         host.processor.clock_mhz,

@@ -196,7 +196,7 @@ fn the_formulas_are_those_of_the_paper() {
 }
 
 #[test]
-fn simulated_nics_get_what_the_formulas_say() {
+fn simulated_nics_agree_with_the_formulas() {
     for kind in [Kind::Simple, Kind::Kernel, Kind::Dpdk] {
         let nic = kind.nic();
         for (test, len) in [

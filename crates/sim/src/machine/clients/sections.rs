@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn however_long_the_run_there_are_some_dozens_of_equal_length() {
+    fn the_number_of_sections_is_bounded_and_their_lengths_are_equal() {
         let mut sections = Sections::default();
         for delay in 0..1_000_000 {
             sections.record(Span::from_us(delay));

@@ -489,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn on_a_bus_more_takes_longer() {
+    fn larger_transfers_take_longer_on_a_bus() {
         let time = |count| {
             let mut carrier = carrier("pci-64-33", 0);
             carrier.fetch_requests(Time::ZERO, FIRST, count);
@@ -502,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn who_shares_a_bus_waits_for_the_others() {
+    fn nics_that_share_a_bus_wait_for_each_other() {
         let last = |second| {
             let mut carrier = carrier("pci-64-33", 0);
             carrier.fetch_requests(Time::ZERO, FIRST, 128);

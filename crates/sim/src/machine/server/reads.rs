@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn without_setup_the_parts_of_a_packet_go_together_and_take_their_places() {
+    fn without_setup_time_the_parts_of_a_packet_are_read_together() {
         let mut reads = reads(2, 0);
         let now = Time::ZERO;
         reads.push(0, &[piece(1), piece(2), piece(3)]);

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn it_wakes_up_works_and_sleeps() {
+    fn a_worker_wakes_up_works_and_sleeps() {
         let mut worker = worker(10, 0, 1);
         assert_eq!(worker.poll_timeout(at(4), || None), None);
         worker.wake(at(5));
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timer_wakes_it_at_once() {
+    fn a_timer_wakes_a_worker_at_once() {
         let mut worker = worker(10, 0, 1);
         assert_eq!(worker.poll_timeout(at(6), || Some(at(7))), Some(at(7)));
         assert!(begins(&worker, at(7), Some(at(7))));

@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ports_are_cut_off_addresses_and_nothing_else() {
+    fn only_ports_are_removed_from_addresses() {
         let cases = [
             ("10.0.0.1:4711", "10.0.0.1"),
             ("[2001:db8::1]:4711", "2001:db8::1"),

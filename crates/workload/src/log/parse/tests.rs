@@ -150,7 +150,7 @@ Request: h [30:00:00:00] GET / 200 1
 }
 
 #[test]
-fn epa_time_goes_on_in_the_next_month() {
+fn epa_times_continue_into_the_next_month() {
     let mut parser = Parser::named(Format::Epa);
     let mut time = |line: &str| match parser.parse(line.as_bytes()) {
         Ok(Parsed::Entry(e)) => e.time_us,

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn names_do_not_act_on_terminals() {
+    fn control_characters_in_names_are_replaced() {
         assert_eq!(plain("a\x1b[2Jb\n"), "a?[2Jb?");
     }
 }

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn each_side_that_is_waited_for_is_named() {
+    fn each_reason_to_wait_is_named() {
         let again = timer(TimerKind::Retransmission, 300);
         let sent = Info {
             unacked_segments: 2,

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn an_application_is_shown_with_its_rings_and_what_crossed() {
+    fn an_application_is_shown_with_its_rings_and_transfers() {
         let mut bus = BusRow {
             doorbells_rung: 17,
             memory_bytes: 2 << 20,

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn all_conditions_must_hold_and_one_value_of_each() {
+    fn a_connection_matches_if_one_value_of_every_condition_holds() {
         let (local, remote) = (end("10.9.0.2:80"), end("10.9.0.1:5000"));
         for (line, state, is_shown) in [
             ("", State::Established, true),

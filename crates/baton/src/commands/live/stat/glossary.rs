@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn every_name_is_explained_once() {
+    fn each_counter_is_explained_once() {
         let mut seen = std::collections::BTreeSet::new();
         for name in names() {
             assert!(seen.insert(name), "{name} stands there twice");

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn another_process_and_the_same_moment_have_no_rates() {
+    fn there_are_no_rates_between_different_processes_or_equal_times() {
         let before = snapshot(1000, 100);
         let other = Snapshot {
             pid: 8,

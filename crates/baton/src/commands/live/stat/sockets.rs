@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_limits_a_connection_is_shown() {
+    fn the_limit_of_a_connection_is_shown() {
         let text = table(&snapshot(&[(State::Established, 1)]), 20, false, None);
         assert!(text.contains("limited by"), "{text}");
         assert!(text.contains("cubic open"), "{text}");

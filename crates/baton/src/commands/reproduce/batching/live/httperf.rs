@@ -151,7 +151,7 @@ Errors: total 1 client-timo 1 socket-timo 0 connrefused 0 connreset 0
 ";
 
     #[test]
-    fn what_httperf_prints_is_understood() {
+    fn the_output_of_httperf_is_parsed() {
         let seen = Seen {
             replies: 499,
             duration_s: 9.756,
