@@ -55,7 +55,7 @@ fn run(server: SocketAddr, path: &str, count: usize) -> io::Result<()> {
         lengths.push(response.len());
     }
     if lengths.iter().any(|len| *len != lengths[0]) {
-        return Err(io::Error::other("the responses differ in length"));
+        return Err(io::Error::other("the responses have different lengths"));
     }
     println!(
         "{count} responses of {} bytes after {:?}",

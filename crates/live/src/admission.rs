@@ -27,7 +27,7 @@ pub enum AdmissionError {
     #[error("there is no such group; expected one that `getent group` lists")]
     Absent,
     /// The lookup failed.
-    #[error("cannot look it up: {0}")]
+    #[error("cannot look up the group: {0}")]
     Unknown(String),
 }
 
@@ -66,7 +66,7 @@ pub fn give_socket(
         Mode::empty(),
     )?;
     if FileType::from_raw_mode(fstat(&socket)?.st_mode) != FileType::Socket {
-        return Err(io::Error::other("it is no socket"));
+        return Err(io::Error::other("the file is not a socket"));
     }
     let uid = user.map(|user| Uid::from_raw(user.uid()));
     let gid = group.map(|group| group.id).or(user.map(ServiceUser::gid));

@@ -67,7 +67,7 @@ impl Question {
         match line.trim_ascii() {
             b"" => Ok(Self::Stat),
             line => serde_json::from_slice(line).map_err(|error| {
-                format!("an unknown question: {error}; expected \"stat\" or {{\"capture\":{{}}}}")
+                format!("unknown question: {error}; expected \"stat\" or {{\"capture\":{{}}}}")
             }),
         }
     }
@@ -139,7 +139,7 @@ impl ControlSocket {
     pub fn serve(&mut self, mut answer: impl FnMut(Asker) -> Vec<u8>) {
         self.serve_questions(|asker, question, _| match question {
             Question::Stat => Some(answer(asker)),
-            Question::Capture(_) => Some(Refused::line("only an adapter captures for others")),
+            Question::Capture(_) => Some(Refused::line("only an adapter can capture frames")),
         });
     }
 
@@ -262,7 +262,7 @@ impl Client {
         let question = match line {
             Some(line) => Question::parse(line),
             None => Err(format!(
-                "a question of more than {MOST_QUESTION_BYTES} bytes"
+                "the question is longer than {MOST_QUESTION_BYTES} bytes"
             )),
         };
         self.answer = match question {
@@ -337,7 +337,7 @@ fn silent_for_long(error: io::Error) -> io::Error {
         return error;
     }
     let waited = LONGEST_ANSWER.as_secs();
-    let text = format!("no answer within {waited} s; see whether the process is stopped");
+    let text = format!("no answer within {waited} s; check whether the process is stopped");
     io::Error::new(ErrorKind::TimedOut, text)
 }
 

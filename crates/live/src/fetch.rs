@@ -32,14 +32,16 @@ pub enum UrlError {
     Scheme,
     /// The host is a name instead of an address.
     #[error(
-        "{0:?} is no address; names are not looked up: expected one such as 10.9.0.1 or [fd00::1]"
+        "{0:?} is not an address, and names are not looked up: expected an address such as 10.9.0.1 or [fd00::1]"
     )]
     NotAnAddress(String),
     /// The port is invalid.
-    #[error("{0:?} is no port: expected 1 to 65535")]
+    #[error("{0:?} is not a port: expected 1 to 65535")]
     BadPort(String),
     /// The path contains something that is not allowed in a request.
-    #[error("the path has blanks or control characters; write them as %20 and the like")]
+    #[error(
+        "the path contains spaces, control characters or characters outside ASCII; percent-encode them (%20 for a space)"
+    )]
     BadPath,
 }
 
@@ -134,7 +136,7 @@ fn advice(reason: CloseReason) -> &'static str {
     match reason {
         CloseReason::Refused => "; start a server there, or name another port",
         CloseReason::Unreachable(_) | CloseReason::TimedOut => {
-            "; see whether the server has this address and is on this link"
+            "; check that the server has this address and is on this link"
         }
         _ => "",
     }
@@ -341,9 +343,9 @@ mod tests {
         for (text, reason) in [
             ("https://10.9.0.1/", "starts with http://"),
             ("http://localhost/", "names are not looked up"),
-            ("http:///x", "is no address"),
-            ("http://10.9.0.1:0/", "is no port"),
-            ("http://10.9.0.1:x/", "is no port"),
+            ("http:///x", "is not an address"),
+            ("http://10.9.0.1:0/", "is not a port"),
+            ("http://10.9.0.1:x/", "is not a port"),
             ("http://10.9.0.1/a b", "%20"),
         ] {
             let error = text.parse::<Url>().expect_err(text);

@@ -173,7 +173,7 @@ impl Made {
             return Err(InterfaceError::BadName(name.to_owned()).into());
         }
         if interface_exists(name) {
-            let advice = "--veth makes a pair: give another name, or use it by --iface";
+            let advice = "--veth creates an interface: give another name, or use it with --iface";
             return Err(InterfaceError::Present(name.to_owned(), advice).into());
         }
         let mut add = vec!["link", "add", name, "type", "veth", "peer", "name", &peer];
@@ -200,7 +200,7 @@ fn check_addresses(namespace: Option<&str>, addresses: &[Cidr]) -> Result<(), Li
         let addr = address.addr();
         if within(namespace, || is_of_kernel(addr))? {
             return Err(LiveError::BadInput(format!(
-                "{addr} is in use: it is an address of the kernel on this link; give the engine one of its own"
+                "{addr} is in use: the kernel has this address on this link; give the engine an address of its own"
             )));
         }
     }

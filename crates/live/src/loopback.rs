@@ -27,8 +27,8 @@ impl Loopback {
             let path = format!("{FOLDER}/{name}");
             let refuse = |error| {
                 LiveError::BadInput(format!(
-                    "--iface lo: cannot set {path}: {error}; expected both of `sysctl -w net.ipv4.conf.lo.accept_local=1 \
-                     net.ipv4.conf.lo.route_localnet=1` before the start, in the network namespace of the adapter"
+                    "--iface lo: cannot set {path}: {error}; run `sysctl -w net.ipv4.conf.lo.accept_local=1 \
+                     net.ipv4.conf.lo.route_localnet=1` in the adapter's network namespace before the start"
                 ))
             };
             if std::fs::read_to_string(&path).map_err(refuse)?.trim() == "1" {

@@ -69,7 +69,7 @@ impl Places {
         self.make(owner).map_err(|error| {
             let (folder, path) = (self.folder.display(), path.display());
             LiveError::BadInput(format!(
-                "cannot make the folder {folder} for {path}: {error}; run as root, or give another path"
+                "cannot create the directory {folder} for {path}: {error}; run as root, or give another path"
             ))
         })
     }
@@ -94,8 +94,8 @@ impl Places {
         if path.parent() != Some(&self.folder) {
             return String::new();
         }
-        "; this is the default path in this network namespace: for an adapter of another one run the command there (ip netns exec NAME ...), \
-         or give the path"
+        "; this is the default path in this network namespace: for an adapter in another namespace, run the command there \
+         (ip netns exec NAME ...) or give the path"
             .to_owned()
     }
 }

@@ -104,7 +104,7 @@ fn await_single_thread() -> io::Result<()> {
             return Ok(());
         }
         if Instant::now() > limit {
-            let text = format!("{threads} threads run, each with its own; expected one");
+            let text = format!("{threads} threads have capabilities; expected a single thread");
             return Err(io::Error::other(text));
         }
         thread::sleep(Duration::from_millis(1));

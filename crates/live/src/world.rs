@@ -105,7 +105,7 @@ impl<W: SocketWorld> WorldService<W> {
         stop: impl Fn() -> Stop,
         mut operator: impl FnMut(&Waiting),
     ) -> Result<(), LiveError> {
-        let no_more = || LiveError::failed("there are no more sockets");
+        let no_more = || LiveError::failed("cannot open another socket");
         let mut heard_at = Time::ZERO;
         loop {
             self.turn().map_err(no_more())?;

@@ -21,7 +21,10 @@ fn an_address_that_is_in_use() {
         "10.9.0.2/24",
     ];
     let ran = bench.run(&[&adapter[..], &places, &link].concat());
-    ran.refused(&["10.9.0.2 is in use", "give the engine one of its own"]);
+    ran.refused(&[
+        "10.9.0.2 is in use",
+        "give the engine an address of its own",
+    ]);
     let left = fs::exists(format!("/run/netns/{namespace}"));
     assert!(!left.expect("an answer"), "it takes away what it has made");
 }

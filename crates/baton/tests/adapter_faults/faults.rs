@@ -78,7 +78,7 @@ fn application_killed_and_reset() {
     assert_eq!(error.kind(), ErrorKind::ConnectionReset);
     world
         .adapter()
-        .says(&format!("process {pid}) is gone"), TIMEOUT);
+        .says(&format!("process {pid}) has detached"), TIMEOUT);
     until("the memory is given back", || {
         world.counter("applications.shared_bytes") == shared / 2
     });
@@ -172,7 +172,7 @@ fn intruder_is_cut_off() {
     intruder.says("cut off", TIMEOUT);
     let adapter = world.adapter();
     adapter.says(
-        "is cut off, it broke the rules: opcode 0xff does not exist",
+        "was disconnected because it violated the protocol: opcode 0xff does not exist",
         TIMEOUT,
     );
     assert_eq!(world.counter("applications.cut_off.malformed"), 1);

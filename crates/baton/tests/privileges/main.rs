@@ -102,11 +102,11 @@ fn a_broker_of_another_namespace_is_named() {
     for expected in [
         &broker[9..],
         &format!(
-            "this broker serves eth1 of network namespace {}",
+            "this broker serves eth1 in network namespace {}",
             first.number()
         ),
         &format!(
-            "the adapter is at eth1 of network namespace {}",
+            "the adapter uses eth1 in network namespace {}",
             second.number()
         ),
     ] {

@@ -47,7 +47,7 @@ impl BesideKernel {
         };
         let beside = Beside {
             link,
-            sockets: sockets.map_err(LiveError::failed("cannot copy a descriptor"))?,
+            sockets: sockets.map_err(LiveError::failed("cannot duplicate a descriptor"))?,
             ledger: Arc::default(),
             neighbourhood,
             held: VecDeque::new(),

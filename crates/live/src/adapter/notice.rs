@@ -50,11 +50,11 @@ impl Notice {
     /// Returns the kind of the notice and its user. The rate of notices is limited per such pair.
     pub(super) fn key(&self) -> (&'static str, Option<u32>) {
         match self {
-            Self::Attached(about) => ("applications attach", about.uid),
-            Self::Left { about, .. } => ("applications are gone", about.uid),
-            Self::CutOff { about, .. } => ("applications are cut off", about.uid),
-            Self::Alone | Self::NotAlone => ("the broker", None),
-            Self::Waiting(_) => ("the end", None),
+            Self::Attached(about) => ("applications attached", about.uid),
+            Self::Left { about, .. } => ("applications detached", about.uid),
+            Self::CutOff { about, .. } => ("applications disconnected", about.uid),
+            Self::Alone | Self::NotAlone => ("state of the broker", None),
+            Self::Waiting(_) => ("shutdown", None),
             Self::Hidden(kind, user, _) => (kind, *user),
         }
     }
@@ -66,7 +66,7 @@ impl Display for Notice {
             Self::Attached(about) => write!(out, "{about} has attached"),
             Self::Left {
                 about, sockets: 0, ..
-            } => write!(out, "{about} is gone"),
+            } => write!(out, "{about} has detached"),
             Self::Left {
                 about,
                 sockets,
@@ -79,17 +79,14 @@ impl Display for Notice {
                 let plural = if *sockets == 1 { "" } else { "s" };
                 write!(
                     out,
-                    "{about} is gone; what it had open ({sockets} socket{plural}) is {fate}"
+                    "{about} has detached; {sockets} open socket{plural} will be {fate}"
                 )
             }
             Self::Alone => write!(
                 out,
-                "the broker is gone: connections that are here stay, and no others come, until there is another (baton live broker)"
+                "the broker is gone: until another broker starts (baton live broker), connections stay on the adapter and no others move to it"
             ),
-            Self::NotAlone => write!(
-                out,
-                "another broker is there: connections come and go again"
-            ),
+            Self::NotAlone => write!(out, "a new broker has taken over: connections move again"),
             Self::Waiting(waiting) => waiting.fmt(out),
             Self::Hidden(kind, user, count) => {
                 write!(out, "{count} more lines like these were not shown: {kind}")?;
@@ -99,7 +96,10 @@ impl Display for Notice {
                 }
             }
             Self::CutOff { about, violation } => {
-                write!(out, "{about} is cut off, it broke the rules: {violation}")
+                write!(
+                    out,
+                    "{about} was disconnected because it violated the protocol: {violation}"
+                )
             }
         }
     }

@@ -78,7 +78,7 @@ fn begin_capture<T: Port>(
     stream: &UnixStream,
 ) -> Result<(), Vec<u8>> {
     if !asker.is_operator {
-        let why = "only root and the user of the adapter may see frames";
+        let why = "only root and the adapter's user may capture frames";
         return Err(Refused::line(why));
     }
     let interface = engine.port().link().name.clone();

@@ -604,17 +604,17 @@ impl Application for AdapterService {
         let flow = flow_of(way, frame)?;
         let is_here = host.stack().find(&flow).is_some();
         Some(match (way, &self.beside) {
-            (Way::Out, _) if is_here => "sent by the adapter, which has the connection",
-            (Way::Out, _) => "sent by the adapter, of no connection that it has",
-            (Way::In, _) if is_here => "taken by the adapter, which has the connection",
+            (Way::Out, _) if is_here => "sent by the adapter, which owns the connection",
+            (Way::Out, _) => "sent by the adapter, outside its connections",
+            (Way::In, _) if is_here => "received by the adapter, which owns the connection",
             (Way::In, Some(beside)) if beside.has(&flow) => {
-                "kept by the adapter: the connection is on its way"
+                "held by the adapter: the connection is moving"
             }
-            (Way::In, Some(_)) => "given to the kernel: the connection has left the adapter",
+            (Way::In, Some(_)) => "passed to the kernel: the connection has left the adapter",
             (Way::In, None) if self.adapter.host_for(flow.local).is_some() => {
-                "passed to the host that wants packets of no connection here"
+                "passed to the application that handles packets outside the adapter's connections"
             }
-            (Way::In, None) => "taken by the adapter, of no connection that it has",
+            (Way::In, None) => "received by the adapter, outside its connections",
         })
     }
 

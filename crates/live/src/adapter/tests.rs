@@ -208,7 +208,7 @@ fn an_application_is_served_until_it_is_gone() {
         let notices = desk.notices();
         assert!(notices[0].ends_with("has attached"), "{notices:?}");
         assert!(
-            notices[1].ends_with("is gone; what it had open (1 socket) is reset"),
+            notices[1].ends_with("has detached; 1 open socket will be reset"),
             "{notices:?}"
         );
     }

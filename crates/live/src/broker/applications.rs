@@ -152,7 +152,7 @@ impl Applications {
         for question in questions {
             match question.outcome {
                 Outcome::Asked(..) => {
-                    question.outcome = Outcome::Silent("no whole answer within 1 s");
+                    question.outcome = Outcome::Silent("it sent no complete answer within 1 s");
                 }
                 Outcome::Silent(_) | Outcome::Gone => {}
                 Outcome::Busy | Outcome::Told { .. } => continue,
@@ -196,7 +196,7 @@ impl Question {
             self.outcome = match asked {
                 Ok(()) => Outcome::Asked(Incoming::default(), None),
                 Err(_) if application.is_gone() => Outcome::Gone,
-                Err(_) => Outcome::Silent("it takes no question"),
+                Err(_) => Outcome::Silent("it does not receive the broker's questions"),
             };
         }
         let Outcome::Asked(incoming, share) = &mut self.outcome else {
@@ -214,7 +214,7 @@ impl Question {
                         *share = Some(bytes);
                         return;
                     }
-                    Err(_) => Outcome::Silent("its user has no memory left for its answer"),
+                    Err(_) => Outcome::Silent("its answer exceeds its user's memory at the broker"),
                 }
             }
             Ok(Progress::Announced(_)) => return self.go_on(limits),
@@ -223,14 +223,14 @@ impl Question {
                     places,
                     _memory: share.take(),
                 },
-                None => Outcome::Silent("an answer without sense"),
+                None => Outcome::Silent("its answer is invalid"),
             },
-            Ok(Progress::Whole(_)) => Outcome::Silent("an answer without sense"),
+            Ok(Progress::Whole(_)) => Outcome::Silent("its answer is invalid"),
             Ok(Progress::Gone) => Outcome::Gone,
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                Outcome::Silent("too long an answer")
+                Outcome::Silent("its answer is too long")
             }
-            Err(_) => Outcome::Silent("its answer broke off"),
+            Err(_) => Outcome::Silent("its answer was cut off"),
         };
         self.outcome = outcome;
         if matches!(self.outcome, Outcome::Told { .. }) {
@@ -288,7 +288,7 @@ fn written(questions: &[Question]) -> String {
         let told = match &question.outcome {
             Outcome::Told { places, .. } => places.clone(),
             Outcome::Silent(why) => silent(why),
-            Outcome::Busy | Outcome::Asked(..) => silent("another asks it"),
+            Outcome::Busy | Outcome::Asked(..) => silent("another client is asking it"),
             Outcome::Gone => continue,
         };
         let written = write!(text, r#"{separator}{{"pid":{pid},{told}}}"#);

@@ -65,25 +65,25 @@ struct Question {
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
     /// The connection has been handed over already.
-    #[error("the connection is on the adapter already, or on its way")]
+    #[error("the connection is already on the adapter or moving there")]
     Captured,
     /// The connection's packets do not arrive at this interface.
-    #[error("{0} is no address of the adapter's interface")]
+    #[error("{0} is not an address of the adapter's interface")]
     Address(IpAddr),
     /// The kernel sends the connection's packets through another interface or keeps them in the machine.
-    #[error("the way to {0} does not lead by the adapter's interface")]
+    #[error("the route to {0} does not go through the adapter's interface")]
     Route(IpAddr),
     /// All connections are going back to the kernel.
-    #[error("the adapter takes no more connections")]
+    #[error("the adapter accepts no more connections")]
     Closed,
     /// There is no adapter.
     #[error("there is no adapter")]
     NoAdapter,
     /// This user has the maximum number of connections per user.
-    #[error("the user has as many connections on the adapter as one may have")]
+    #[error("the user already has the maximum number of connections on the adapter")]
     Share,
     /// The adapter has the maximum number of connections.
-    #[error("the adapter has as many connections as it may have")]
+    #[error("the adapter already has its maximum number of connections")]
     Full,
     /// The map is full, or the kernel has no memory.
     #[error(transparent)]
@@ -148,7 +148,7 @@ impl Captured {
         addresses: Vec<IpAddr>,
         config: LookupConfig,
     ) -> Result<Self, XdpError> {
-        let namespace = own_namespace().map_err(XdpError::of("tell the network namespace"))?;
+        let namespace = own_namespace().map_err(XdpError::of("identify the network namespace"))?;
         Ok(Self {
             interface: name.to_owned(),
             lookup: Lookup::detached(name, config)?,

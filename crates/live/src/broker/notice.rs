@@ -66,10 +66,10 @@ pub enum Loss {
 impl Display for Loss {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
-            Self::Incomplete => "data was under way",
-            Self::Abandoned => "no application has asked for it",
-            Self::Mismatch => "data was under way between the adapter and the application",
-            Self::NotTaken => "the kernel has not taken it",
+            Self::Incomplete => "data was in flight",
+            Self::Abandoned => "no application has claimed it",
+            Self::Mismatch => "data was in flight between the adapter and the application",
+            Self::NotTaken => "the kernel has refused it",
         })
     }
 }
@@ -87,11 +87,11 @@ impl BrokerNotice {
     /// Returns the kind of the notice. The rate of notices is limited per kind.
     pub(super) fn kind(&self) -> &'static str {
         match self {
-            Self::Attached(_) | Self::Adopted { .. } => "an adapter has come",
-            Self::Left(_) | Self::Killed { .. } => "an adapter has gone",
-            Self::Lost(..) => "a connection is reset",
-            Self::Moved { .. } => "a connection moves",
-            Self::Moves(_) => "connections have moved",
+            Self::Attached(_) | Self::Adopted { .. } => "adapters attached",
+            Self::Left(_) | Self::Killed { .. } => "adapters detached",
+            Self::Lost(..) => "connections reset",
+            Self::Moved { .. } => "moves of single connections",
+            Self::Moves(_) => "summaries of moves",
             Self::Hidden(kind, _) => kind,
         }
     }
@@ -103,7 +103,7 @@ impl Display for BrokerNotice {
             Self::Attached(pid) => write!(out, "the adapter is process {pid}"),
             Self::Adopted { pid, connections } => write!(
                 out,
-                "the adapter is process {pid}, with {connections} connections from the broker before this one"
+                "the adapter is process {pid}; it has {connections} connections from the previous broker"
             ),
             Self::Left(pid) => write!(out, "the adapter, process {pid}, has ended"),
             Self::Killed {
@@ -113,7 +113,7 @@ impl Display for BrokerNotice {
                 reset,
             } => write!(
                 out,
-                "the adapter, process {pid}, was killed: {complete} of its connections can go on, {moving} are with their applications, \
+                "the adapter, process {pid}, was killed: {complete} of its connections can continue in the kernel, {moving} were moving, \
                  {reset} are reset"
             ),
             Self::Lost(Flow { local, remote }, loss) => {
@@ -132,7 +132,7 @@ impl Display for BrokerNotice {
                 }
             }
             Self::Moves(moved) => {
-                out.write_str("connections that moved lately:")?;
+                out.write_str("connections moved recently:")?;
                 for (index, ((to, why), count)) in moved.iter().enumerate() {
                     let separator = if index == 0 { "" } else { "," };
                     write!(out, "{separator} {count} {} ({why})", to.name())?;

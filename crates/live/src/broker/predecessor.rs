@@ -51,7 +51,7 @@ pub fn end_predecessor(path: &Path) -> Result<Option<u32>, LiveError> {
             LONGEST_END.tv_sec
         ))),
         Err(error) => Err(LiveError::failed(format!(
-            "{}: cannot end the adapter that is there",
+            "{}: cannot end the running adapter",
             at()
         ))(error)),
     }

@@ -113,7 +113,7 @@ impl Broker {
         let mut ways = Neighbourhood::of(name).map_err(unknown())?;
         let addresses = ways.addresses().map_err(unknown())?;
         if addresses.is_empty() {
-            let text = format!("--iface {name}: it has no address; expected one of the kernel's");
+            let text = format!("--iface {name}: the interface has no address; assign one to it");
             return Err(LiveError::BadInput(text));
         }
         let lookup = LookupConfig {

@@ -126,7 +126,7 @@ impl Captures {
     ) -> Result<(), String> {
         if self.clients.len() >= MOST_CLIENTS {
             return Err(format!(
-                "{MOST_CLIENTS} captures run already; end one of them"
+                "{MOST_CLIENTS} captures are already running; end one of them"
             ));
         }
         let writer =
@@ -393,6 +393,6 @@ mod tests {
             .collect();
         let (ours, _theirs) = UnixStream::pair().expect("a pair");
         let refused = captures.send_to(ours, CaptureSpec::default(), "eth0");
-        assert!(refused.is_err_and(|why| why.contains("captures run already")));
+        assert!(refused.is_err_and(|why| why.contains("captures are already running")));
     }
 }

@@ -26,7 +26,7 @@ pub struct ResponseHead {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadResponse {
     /// The data is not an HTTP/1 response.
-    #[error("the answer is no HTTP/1 response: {0}")]
+    #[error("the answer is not an HTTP/1 response: {0}")]
     Malformed(String),
     /// The header is too long.
     #[error("the header of the response has more than {LONGEST_HEAD} bytes")]
@@ -173,14 +173,14 @@ fn framing<'a>(
         }
         let coding = String::from_utf8_lossy(coding);
         return Err(BadResponse::Malformed(format!(
-            "unknown transfer coding {coding}"
+            "the transfer coding is {coding}, which is unknown"
         )));
     }
     match field("content-length") {
         None => Ok(Framing::UntilClose),
         Some(value) => content_length(value).map(Framing::Length).ok_or_else(|| {
             let value = String::from_utf8_lossy(value);
-            BadResponse::Malformed(format!("a content length of {value}"))
+            BadResponse::Malformed(format!("the content length is {value}"))
         }),
     }
 }

@@ -37,7 +37,9 @@ impl PortConfig {
                 }
                 Self::AfXdp(_) => "",
             };
-            notes.push(format!("switched gro off on {name}{advice}"));
+            notes.push(format!(
+                "switched generic receive offload (gro) off on {name}{advice}"
+            ));
         }
         let port: Box<dyn Port + Send> = match self {
             Self::Packet(config) => Box::new(PacketSocket::open(name, config)?),
@@ -67,6 +69,6 @@ fn told(name: &str, port: &AfXdp) -> String {
     let (mode, queues) = (port.mode(), port.queues());
     let plural = if queues == 1 { "" } else { "s" };
     format!(
-        "AF_XDP takes all frames of {name} in {mode} mode, {copies}, from {queues} queue{plural}; the kernel receives none there"
+        "AF_XDP takes all frames of {name} in {mode} mode, {copies}, from {queues} queue{plural}; the kernel receives none of them"
     )
 }

@@ -48,7 +48,7 @@ impl Driver {
     /// # Errors
     /// There is no such interface.
     pub fn of(interface: &str) -> Result<Self, InterfaceError> {
-        let refuse = |error| InterfaceError::of("ask for the driver of", interface, error);
+        let refuse = |error| InterfaceError::of("query the driver of", interface, error);
         let Some(answer) = words(interface, GET_DRIVER, DRIVER_WORDS).map_err(refuse)? else {
             return Ok(Self::default());
         };
@@ -68,7 +68,7 @@ impl Driver {
     /// # Errors
     /// There is no such interface.
     pub fn counters(interface: &str) -> Result<Vec<DriverCounter>, InterfaceError> {
-        let refuse = |error| InterfaceError::of("ask for counters of", interface, error);
+        let refuse = |error| InterfaceError::of("query the counters of", interface, error);
         let Some(driver) = words(interface, GET_DRIVER, DRIVER_WORDS).map_err(refuse)? else {
             return Ok(Vec::new());
         };

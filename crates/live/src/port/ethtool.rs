@@ -74,7 +74,7 @@ impl<'a> Offloads<'a> {
         match self.command(offload.get(), 0) {
             Ok(value) => Ok(value != 0),
             Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(false),
-            Err(error) => Err(self.error("ask for offloads of", error)),
+            Err(error) => Err(self.error("query the offloads of", error)),
         }
     }
 
@@ -95,7 +95,7 @@ impl<'a> Offloads<'a> {
     pub fn switch(&self, offload: Offload, on: bool) -> Result<(), InterfaceError> {
         match self.command(offload.set(), on.into()) {
             Err(error) if error.raw_os_error() != Some(libc::EOPNOTSUPP) => {
-                Err(self.error("switch offloads of", error))
+                Err(self.error("change the offloads of", error))
             }
             _ => Ok(()),
         }
@@ -126,6 +126,6 @@ pub(crate) fn receive_queues(name: &str) -> Result<u32, InterfaceError> {
         Ok(()) => Ok((only_receive + both).max(1)),
         // The interface has a single queue, which cannot be configured.
         Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(1),
-        Err(error) => Err(InterfaceError::of("ask for the queues of", name, error)),
+        Err(error) => Err(InterfaceError::of("query the queues of", name, error)),
     }
 }

@@ -11,10 +11,10 @@ use std::os::fd::{AsFd, OwnedFd};
 #[derive(Debug, thiserror::Error)]
 pub enum InterfaceError {
     /// No interface has this name.
-    #[error("there is no interface {0}; `ip link` lists those that there are")]
+    #[error("there is no interface {0}; `ip link` lists the existing ones")]
     Absent(String),
     /// An interface that was to be created exists already.
-    #[error("there is an interface {0} already; {1}")]
+    #[error("the interface {0} already exists; {1}")]
     Present(String, &'static str),
     /// The name is not a valid interface name.
     #[error(
@@ -30,13 +30,13 @@ pub enum InterfaceError {
         name: String,
     },
     /// Another program uses the interface.
-    #[error("{0} is busy: another program is attached to it; end that one or take another name")]
+    #[error("{0} is busy: another program is attached to it; end it or give another name")]
     Busy(String),
     /// A TAP device cannot be created: the kernel has no driver for it.
     #[error("/dev/net/tun does not exist; load the driver with `modprobe tun`")]
     NoTunDriver,
     /// Not an Ethernet interface.
-    #[error("{0} is no Ethernet interface; expected one such as veth0 or eth0")]
+    #[error("{0} is not an Ethernet interface; expected one such as veth0 or eth0")]
     NotEthernet(String),
     /// Any other error.
     #[error("cannot {what} {name}: {error}")]
@@ -78,15 +78,15 @@ pub fn interface_exists(name: &str) -> bool {
 
 /// Returns the index of the interface `name`.
 pub(crate) fn index(name: &str) -> Result<u32, InterfaceError> {
-    let socket = control_socket().map_err(|error| InterfaceError::of("ask for", name, error))?;
+    let socket = control_socket().map_err(|error| InterfaceError::of("query", name, error))?;
     rustix::net::netdevice::name_to_index(socket, name)
-        .map_err(|error| InterfaceError::of("ask for", name, error.into()))
+        .map_err(|error| InterfaceError::of("query", name, error.into()))
 }
 
 /// Returns the maximum length of an IP packet on the interface `name`, bytes.
 #[allow(unsafe_code)]
 pub(super) fn mtu(name: &str) -> Result<u16, InterfaceError> {
-    let what = "ask for the MTU of";
+    let what = "query the MTU of";
     let ask = || {
         let mut request = request_for(name)?;
         interface_ioctl(
@@ -123,7 +123,7 @@ pub fn ipv4_address(name: &str) -> Result<Option<Ipv4Addr>, InterfaceError> {
     match ask() {
         Ok(address) => Ok(Some(address)),
         Err(error) if io::Error::raw_os_error(&error) == Some(libc::EADDRNOTAVAIL) => Ok(None),
-        Err(error) => Err(InterfaceError::of("ask for the address of", name, error)),
+        Err(error) => Err(InterfaceError::of("query the address of", name, error)),
     }
 }
 
@@ -166,7 +166,7 @@ pub(crate) fn link_info(name: &str) -> Result<LinkInfo, InterfaceError> {
 /// Returns the address and MTU of an Ethernet or loopback interface, and whether it is loopback, whose frames have the address zero.
 #[allow(unsafe_code)]
 pub(crate) fn link_info_or_loopback(name: &str) -> Result<(LinkInfo, bool), InterfaceError> {
-    let what = "ask for the address of";
+    let what = "query the Ethernet address of";
     let ask = || {
         let mut request = request_for(name)?;
         interface_ioctl(

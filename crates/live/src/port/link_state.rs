@@ -100,7 +100,7 @@ impl LinkWatch {
     pub fn of(name: &str) -> Result<Self, InterfaceError> {
         let index = interface::index(name)?;
         let socket =
-            netlink::socket().map_err(|error| InterfaceError::of("ask for", name, error))?;
+            netlink::socket().map_err(|error| InterfaceError::of("query", name, error))?;
         Ok(Self {
             socket,
             index,
@@ -115,7 +115,7 @@ impl LinkWatch {
     /// The interface is gone.
     pub fn state(&mut self) -> Result<LinkState, InterfaceError> {
         self.ask()
-            .map_err(|error| InterfaceError::of("ask for", &self.name, error))
+            .map_err(|error| InterfaceError::of("query", &self.name, error))
     }
 
     /// Returns the current state, or the system's own error.
@@ -141,7 +141,7 @@ fn state_of(message: &[u8]) -> io::Result<Option<LinkState>> {
         let bytes = message.get(at..at + 4);
         bytes.map(|bytes| u32::from_ne_bytes(bytes.try_into().expect("four bytes")))
     };
-    let cut_off = || io::Error::new(io::ErrorKind::InvalidData, "an answer that is cut off");
+    let cut_off = || io::Error::new(io::ErrorKind::InvalidData, "the answer is cut off");
     if let Some(outcome) = netlink::outcome(message) {
         return outcome.map(|()| None);
     }

@@ -25,7 +25,7 @@ impl Overheard {
     /// # Errors
     /// The interface does not exist, or the process lacks the permission (CAP_NET_RAW).
     pub fn open(name: &str) -> Result<Self, InterfaceError> {
-        let refuse = |error: io::Error| InterfaceError::of("listen in at", name, error);
+        let refuse = |error: io::Error| InterfaceError::of("capture the frames of", name, error);
         let index = interface::index(name)?;
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let open = || {

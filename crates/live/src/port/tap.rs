@@ -53,7 +53,7 @@ impl Tap {
         let attach = interface_ioctl(fd.as_fd(), libc::TUNSETIFF as libc::Ioctl, &mut request);
         attach.map_err(|error| match error.raw_os_error() {
             Some(libc::EINVAL) if interface::interface_exists(name) => {
-                let advice = "it is no TAP device: give another name, or use it by --iface";
+                let advice = "it is not a TAP device: give another name, or use it with --iface";
                 InterfaceError::Present(name.to_owned(), advice)
             }
             _ => refuse(error),

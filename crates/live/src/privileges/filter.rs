@@ -43,7 +43,7 @@ pub fn confine(kind: Confinement) -> Result<(), LiveError> {
         apply_filter_all_threads(&program(rules, kill, SeccompAction::Allow)?)
     };
     install().map_err(|error: Error| {
-        LiveError::failed("cannot confine itself to the system calls that it makes")(
+        LiveError::failed("cannot restrict the process to the system calls that it makes")(
             io::Error::other(error),
         )
     })

@@ -27,10 +27,10 @@ pub enum ServiceUserError {
     #[error("there is no such user; expected one that `getent passwd` lists")]
     Absent,
     /// The user is root.
-    #[error("this is root; expected a user without privileges")]
+    #[error("this user is root; expected a user without privileges")]
     Root,
     /// The system cannot look up the user.
-    #[error("cannot look it up: {0}")]
+    #[error("cannot look up the user: {0}")]
     Unknown(String),
 }
 

@@ -34,16 +34,16 @@ pub enum RepairError {
     #[error("the connection is in {0}; expected ESTABLISHED, CLOSE-WAIT or FIN-WAIT-2")]
     State(&'static str),
     /// The connection has more unread data than may move with it.
-    #[error("{0} bytes of the connection were not read; expected fewer")]
+    #[error("the connection has {0} unread bytes, more than may move with it")]
     TooLong(usize),
     /// The connection has unacknowledged data.
-    #[error("not all that the connection has sent is acknowledged")]
+    #[error("the connection has sent data that is not acknowledged yet")]
     UnderWay,
     /// The connection's sequence numbers kept changing.
-    #[error("the connection went on while it was looked at: its packets still reach the kernel")]
+    #[error("the connection's sequence numbers kept changing: its packets still reach the kernel")]
     Unstable,
     /// The kernel's buffer had less space than the data needs.
-    #[error("the kernel took {taken} of {offered} bytes into its {queue} queue")]
+    #[error("the kernel accepted only {taken} of {offered} bytes into its {queue} queue")]
     Full {
         /// Name of the queue.
         queue: &'static str,

@@ -125,7 +125,7 @@ fn forget(fd: BorrowedFd<'_>, interface: &str) -> Result<(), RepairError> {
     let own = getsockname(fd);
     let before = sys::bound_device(fd)?;
     sys::bind_to_device(fd, interface.as_bytes())?;
-    let forgotten = sys::disconnect(fd).map_err(RepairError::at("connect to no address"));
+    let forgotten = sys::disconnect(fd).map_err(RepairError::at("connect(AF_UNSPEC)"));
     sys::bind_to_device(fd, &before)?;
     forgotten?;
     // The local port of a connection that was opened actively is free now, so that another connection to the same peer could get it. A
@@ -186,7 +186,7 @@ fn peek(fd: BorrowedFd<'_>, len: usize) -> Result<Bytes, RepairError> {
     let (found, _) =
         recv(fd, &mut data[..], RecvFlags::PEEK | RecvFlags::DONTWAIT).map_err(|error| {
             RepairError::Step {
-                step: "recv of a queue",
+                step: "recv from the receive queue",
                 source: error.into(),
             }
         })?;

@@ -30,12 +30,12 @@ pub enum XdpError {
     },
     /// Another XDP program is attached, in this mode or in the other.
     #[error(
-        "{0} has an XDP program already, which `ip -d link show {0}` names; end the process that attached it, or `ip link set dev {0} xdp off`"
+        "{0} already has an XDP program, which `ip -d link show {0}` names; end the process that attached it, or run `ip link set dev {0} xdp off`"
     )]
     Occupied(String),
     /// The driver refuses the program.
     #[error(
-        "{name} takes no XDP program in {mode} mode: {error}; an MTU of 1500, and fewer offloads and queues (ethtool -K, -L), may help"
+        "{name} accepts no XDP program in {mode} mode: {error}; an MTU of 1500, and fewer offloads and queues (ethtool -K, -L), may help"
     )]
     Refused {
         /// Name of the interface.
@@ -47,7 +47,7 @@ pub enum XdpError {
     },
     /// Another program has a socket on a queue of the interface.
     #[error(
-        "queue {queue} of {name} is taken by another AF_XDP socket; end the process that has it"
+        "queue {queue} of {name} is used by another AF_XDP socket; end the process that owns it"
     )]
     QueueTaken {
         /// Name of the interface.
@@ -57,7 +57,7 @@ pub enum XdpError {
     },
     /// Frames of the interface do not fit into the sockets' memory.
     #[error(
-        "frames of {name} are too long for AF_XDP: its MTU is {mtu}, expected at most {most}; `ip link set dev {name} mtu {most}`"
+        "frames of {name} are too long for AF_XDP: its MTU is {mtu}, expected at most {most}; run `ip link set dev {name} mtu {most}`"
     )]
     Mtu {
         /// Name of the interface.
@@ -69,8 +69,8 @@ pub enum XdpError {
     },
     /// Frames that were joined, or that are not cut yet, are too long for the sockets' memory.
     #[error(
-        "in generic mode {0} may receive frames that were joined or not cut yet, which AF_XDP takes from Linux 6.6 on; expected native mode \
-         (`--xdp-mode native`), or a device that is not virtual with `ethtool -K {0} gro off`"
+        "in generic mode, {0} may receive merged or not yet segmented frames, which AF_XDP accepts only from Linux 6.6 on; use native mode \
+         (`--xdp-mode native`), or a device that is not virtual, with `ethtool -K {0} gro off`"
     )]
     Joined(String),
     /// The kernel refused the program.
@@ -84,13 +84,13 @@ pub enum XdpError {
         log: String,
     },
     /// The map has no space for another flow.
-    #[error("the map of flows is full: it has room for {capacity}")]
+    #[error("the map of flows is full: it holds at most {capacity} flows")]
     MapFull {
         /// Size of the map.
         capacity: u32,
     },
     /// Memory to be shared with the kernel could not be allocated.
-    #[error("no memory to {what} may be pinned ({error}); raise `ulimit -l`, or give CAP_IPC_LOCK")]
+    #[error("cannot lock memory to {what} ({error}); raise `ulimit -l`, or grant CAP_IPC_LOCK")]
     Memory {
         /// The operation.
         what: &'static str,

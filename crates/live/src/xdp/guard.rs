@@ -57,7 +57,7 @@ impl Guard {
                 false => Err(error),
             }),
         };
-        let attached = attached.map_err(XdpError::of("guard what the kernel sends"))?;
+        let attached = attached.map_err(XdpError::of("filter the packets that the kernel sends"))?;
         Ok(Self { attached, program })
     }
 
@@ -73,7 +73,7 @@ impl Guard {
     ) -> Result<Self, XdpError> {
         let program = load(flows, maps)?;
         let link = program.replace(link, interface);
-        let link = link.map_err(XdpError::of("guard what the kernel sends"))?;
+        let link = link.map_err(XdpError::of("filter the packets that the kernel sends"))?;
         Ok(Self {
             attached: Attached::Link(link),
             program,

@@ -29,15 +29,13 @@ impl Ingress {
             size_of::<u64>(),
             Counter::COUNT,
         )
-        .map_err(XdpError::of("make maps of programs"))?;
+        .map_err(XdpError::of("create the maps of BPF programs"))?;
         let instructions = write(&counters);
         let program = Program::load(program_name, ProgramKind::TrafficControl, &instructions)
             .map_err(XdpError::of_load(program_name))?;
         let link = program
             .attach(AttachPoint::TcxIngress, interface, 0)
-            .map_err(XdpError::of(
-                "attach a program by a link of traffic control",
-            ))?;
+            .map_err(XdpError::of("attach a BPF program to traffic control"))?;
         Ok(Self {
             counters,
             _link: link,

@@ -94,7 +94,7 @@ impl Lookup {
             REDIRECTED.len(),
             config.capacity,
         )
-        .map_err(XdpError::of("make maps of XDP programs"))?;
+        .map_err(XdpError::of("create the maps of the XDP programs"))?;
         let write = |maps: &Maps<'_>| programs::lookup(&flows, maps);
         let load = Program::load_for_parts;
         let steering = Steering::detached(name, "baton_lookup", load, write)?;

@@ -71,7 +71,7 @@ impl Steering {
         let queues = receive_queues(name)?;
         let map = |name, kind, value, entries| {
             Map::new(name, kind, size_of::<u32>(), value, entries)
-                .map_err(XdpError::of("make maps of XDP programs"))
+                .map_err(XdpError::of("create the maps of the XDP programs"))
         };
         let sockets = map("baton_sockets", MapKind::Sockets, size_of::<u32>(), queues)?;
         let counters = map(

@@ -233,9 +233,9 @@ fn the_broker_refuses_what_is_not_the_applications() {
         let (near, far) = connect(&listeners[0]);
         let datagrams = UdpSocket::bind("127.0.0.1:0").expect("a free port");
         let why = refused(client.take(datagrams.as_fd()).map(drop));
-        assert_eq!(why, "no socket of TCP");
+        assert_eq!(why, "the socket is not a TCP socket");
         let why = refused(client.take(far.as_fd()).map(drop));
-        assert_eq!(why, "a socket of another network namespace");
+        assert_eq!(why, "the socket belongs to another network namespace");
         let why = refused(client.give_back(b"nothing").map(drop));
         assert!(why.contains("state"), "{why}");
 
@@ -272,7 +272,7 @@ fn the_broker_refuses_what_is_not_the_applications() {
         let local = TcpStream::connect(listener.local_addr().expect("one")).expect("connected");
         let why = refused(client.take(local.as_fd()).map(drop));
         assert!(
-            why.contains("does not lead by the adapter's interface"),
+            why.contains("does not go through the adapter's interface"),
             "{why}"
         );
         transfer(&local, &listener.accept().expect("it is there").0, 10_000);

@@ -197,7 +197,7 @@ fn applications_that_do_not_answer_are_left_out_by_name() {
                     // At the moment when the broker asks all applications, it may be asking this one for the other client.
                     match places(path, 1)[0].silent.as_deref() {
                         None => drop(asked.fetch_add(1, Ordering::Relaxed)),
-                        Some(why) => assert_eq!(why, "another asks it"),
+                        Some(why) => assert_eq!(why, "another client is asking it"),
                     }
                 }
             });
@@ -212,7 +212,10 @@ fn applications_that_do_not_answer_are_left_out_by_name() {
                 .iter()
                 .filter_map(|one| one.silent.as_deref())
                 .collect();
-            assert!(silent.contains(&"no whole answer within 1 s"), "{told:?}");
+            assert!(
+                silent.contains(&"it sent no complete answer within 1 s"),
+                "{told:?}"
+            );
             assert!(asked.load(Ordering::Relaxed) > before);
             assert_eq!(counter(path, "bad_answer"), 1);
             let again = places(path, 1);

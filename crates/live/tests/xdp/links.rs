@@ -264,7 +264,7 @@ fn what_is_missing_is_named() {
         );
         let loopback = AfXdp::open("lo", &AfXdpConfig::default()).expect_err("no Ethernet");
         assert!(
-            loopback.to_string().contains("no Ethernet interface"),
+            loopback.to_string().contains("not an Ethernet interface"),
             "{loopback}"
         );
     });

@@ -152,8 +152,8 @@ fn a_running_adapter_is_captured_and_its_connections_have_owners() {
             let _ = stream.read_to_end(bytes);
             let text = String::from_utf8_lossy(bytes);
             let all = [
-                "taken by the adapter, which has the connection",
-                "sent by the adapter, which has the connection",
+                "received by the adapter, which owns the connection",
+                "sent by the adapter, which owns the connection",
             ];
             all.iter().all(|why| text.contains(why))
         };

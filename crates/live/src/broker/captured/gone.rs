@@ -19,13 +19,13 @@ const LONGEST_DOUBT: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotRecovered {
     /// The application has not handed over the connection, or the connection is lost already.
-    #[error("a connection that was not handed over by this application, or was reset")]
+    #[error("this application has not handed over the connection, or it was reset")]
     NotTaken,
     /// The adapter has the connection.
     #[error("the adapter has the connection")]
     Alive,
     /// The application was never given this state of the connection, or a later one was given out since.
-    #[error("the state is not the one in which the connection was given out last")]
+    #[error("the state is not the one that the application was given last")]
     OtherState,
 }
 

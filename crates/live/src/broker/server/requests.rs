@@ -56,17 +56,17 @@ impl From<OwnedFd> for Answer {
 /// Reason why the broker refuses a request.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Refusal {
-    #[error("a request without a socket")]
+    #[error("the request carries no socket")]
     NoSocket,
-    #[error("an unknown request")]
+    #[error("the request is of an unknown kind")]
     Unknown,
-    #[error("no socket of TCP")]
+    #[error("the socket is not a TCP socket")]
     NotTcp,
-    #[error("only root and the user of the broker may ask for this")]
+    #[error("only root and the broker's user may request this")]
     NotOperator,
     #[error(
-        "this broker serves {expected} of network namespace {namespace}, and the adapter is at {of} of network namespace {from} \
-         (`lsns -t net` lists them); give --broker another path"
+        "this broker serves {expected} in network namespace {namespace}, but the adapter uses {of} in network namespace {from} \
+         (`lsns -t net` lists the namespaces); give --broker another path"
     )]
     OtherInterface {
         of: String,
@@ -74,9 +74,9 @@ pub(super) enum Refusal {
         from: u64,
         namespace: u64,
     },
-    #[error("process {0} is the adapter; end it, or replace it (--replace)")]
+    #[error("process {0} is already the adapter; end it, or replace it (--replace)")]
     Occupied(u32),
-    #[error("the connection is lost with the adapter: {0}")]
+    #[error("the connection was lost with its adapter: {0}")]
     Lost(Loss),
     #[error(transparent)]
     NotRecovered(#[from] NotRecovered),
@@ -84,17 +84,17 @@ pub(super) enum Refusal {
     Json(#[from] serde_json::Error),
     #[error("{0}")]
     Io(#[from] io::Error),
-    #[error("another question of this user is not answered yet; ask again")]
+    #[error("another question of this user is still unanswered; try again later")]
     Asked,
     #[error(
-        "the user has more under way with the broker than it may, and this one did not get its turn"
+        "the user has too many requests in progress at the broker, and this one was not served in time"
     )]
     NoMemory,
     #[error(transparent)]
     Excess(#[from] Excess),
-    #[error("a socket of another user")]
+    #[error("the socket belongs to another user")]
     NotOwner,
-    #[error("a socket of another network namespace")]
+    #[error("the socket belongs to another network namespace")]
     OtherNamespace,
     #[error(transparent)]
     Capture(#[from] CaptureError),
@@ -102,7 +102,7 @@ pub(super) enum Refusal {
     Xdp(#[from] XdpError),
     #[error(transparent)]
     Repair(#[from] RepairError),
-    #[error("the request is cut short; expected a length, bytes and a state")]
+    #[error("the request is cut short; expected a length, unread data and a state")]
     Malformed,
     #[error(transparent)]
     Decode(#[from] DecodeError),
