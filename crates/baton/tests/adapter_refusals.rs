@@ -112,7 +112,7 @@ fn a_path_that_is_not_a_socket() {
     for flag in ["--listen", "--control"] {
         bench.write("text", "text");
         adapter(&bench, &[flag, "text"]).refused(&[
-            &format!("{flag} text: exists and is no socket"),
+            &format!("{flag} text: exists and is not a socket"),
             "give another path",
         ]);
         assert_eq!(bench.read("text"), "text", "it is left alone");
@@ -148,11 +148,11 @@ fn an_adapter_that_starts_late() {
         });
         bench.run(&serve)
     });
-    late.refused(&["left behind by a process that is gone"]);
+    late.refused(&["left behind by a process that has exited"]);
     fs::remove_file(bench.path("baton.sock")).expect("it is there");
     bench
         .run(&serve)
-        .refused(&["nothing there; start `baton live adapter"]);
+        .refused(&["there is no socket; start `baton live adapter"]);
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn a_program_that_cannot_be_executed() {
     let _adapter = UnixListener::bind(bench.path("baton.sock")).expect("a socket");
     bench.write("data", "data");
     for (program, reason) in [
-        ("./data", "it cannot be executed"),
+        ("./data", "it is not executable"),
         ("./none", "no such program"),
     ] {
         bench
@@ -255,7 +255,7 @@ fn a_folder_that_cannot_be_written() {
     for flag in ["--listen", "--control"] {
         adapter(&bench, &[flag, "none/baton.sock"]).refused(&[
             &format!("{flag} none/baton.sock: "),
-            "give a path in a folder that can be written",
+            "give a path in a directory that is writable",
         ]);
     }
 }

@@ -78,7 +78,7 @@ pub enum Expected {
     #[error("0 or at least {0}")]
     ZeroOrAtLeast(u32),
     /// At least this value, which is the number of buffers on the receive ring plus a minimum.
-    #[error("at least {0}, receive_ring_entries and {LEAST_BUFFERS} more")]
+    #[error("at least {0}, which is receive_ring_entries plus {LEAST_BUFFERS}")]
     Buffers(u32),
     /// A range that includes both ends.
     #[error("{0} to {1}")]
@@ -179,7 +179,7 @@ mod tests {
         let error = config.validate().expect_err("fewer than the ring takes");
         assert_eq!(
             error.to_string(),
-            "mbufs = 100: expected at least 576, receive_ring_entries and 64 more"
+            "mbufs = 100: expected at least 576, which is receive_ring_entries plus 64"
         );
     }
 

@@ -101,7 +101,7 @@ pub struct Unread {
 
 /// A send failed because the connection no longer exists or is closed for writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the connection is gone")]
+#[error("the connection has ended or is closed for writing")]
 pub struct Gone;
 
 /// System calls of an event-driven application. The same application code runs simulated and live.

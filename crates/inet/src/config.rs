@@ -83,10 +83,10 @@ pub enum ConfigError {
     #[error("the interface has no address")]
     NoAddress,
     /// An address that cannot be a host's.
-    #[error("{0} is not the address of one host")]
+    #[error("{0} is not a unicast address")]
     NotUnicast(IpAddr),
     /// The same address twice.
-    #[error("{0} is given twice")]
+    #[error("the address {0} is given twice")]
     Repeated(IpAddr),
     /// An MTU with which IP does not work.
     #[error("an MTU of {mtu} bytes is less than the {least} that this version of IP needs")]
@@ -100,7 +100,7 @@ pub enum ConfigError {
     #[error("the route to {0} has a gateway of the other IP version")]
     MixedRoute(Cidr),
     /// A router's interface whose medium is not Ethernet.
-    #[error("a router forwards between Ethernet interfaces alone")]
+    #[error("a router forwards only between Ethernet interfaces")]
     NoLinkToForward,
     /// A gateway that is not a neighbour.
     #[error("the gateway {0} is not on the link")]

@@ -37,7 +37,7 @@ pub enum AdapterAddress {
 
 /// A text that is not the address of an adapter.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?}: expected a path, as /run/baton/adapter.sock, or tcp://HOST:PORT")]
+#[error("{0:?}: expected a path such as /run/baton/adapter.sock, or tcp://HOST:PORT")]
 pub struct AddressError(String);
 
 impl FromStr for AdapterAddress {

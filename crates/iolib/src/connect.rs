@@ -14,15 +14,15 @@ pub enum ConnectError {
     #[error("{0}")]
     Unreachable(String),
     /// The adapter refuses the application.
-    #[error("the adapter refuses: {0}")]
+    #[error("the adapter refuses the application: {0}")]
     Refused(#[from] Refusal),
     /// There was no answer, or it broke off.
-    #[error("no answer: {0}; see whether the adapter is alive")]
+    #[error("the adapter did not answer: {0}; check whether it is running")]
     NoAnswer(io::Error),
     /// The answer is not one that an adapter gives.
-    #[error("what answers there is no adapter: {0}")]
+    #[error("the process that answered is not an adapter: {0}")]
     NoAdapter(&'static str),
     /// This process lacks memory or descriptors for the link.
-    #[error("no room for the link: {0}")]
+    #[error("no memory or file descriptors for the link: {0}")]
     NoRoom(io::Error),
 }

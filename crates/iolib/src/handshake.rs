@@ -192,7 +192,7 @@ pub enum Refusal {
     NoHello,
     /// The application speaks another version.
     #[error(
-        "the application speaks version {spoken} of the protocol, the adapter {known}; use both of the same release"
+        "the application speaks version {spoken} of the protocol, the adapter version {known}; use the same release of both"
     )]
     Version {
         /// Version of the application.
@@ -201,7 +201,7 @@ pub enum Refusal {
         known: u8,
     },
     /// The adapter serves its maximum number of applications.
-    #[error("the adapter serves {most} applications already, the most it may")]
+    #[error("the adapter already serves {most} applications, its maximum")]
     TooMany {
         /// That maximum.
         most: u32,
@@ -233,16 +233,16 @@ pub enum Refusal {
         most: u64,
     },
     /// The adapter could not create the shared memory or the doorbells.
-    #[error("the adapter has no memory or files for another application")]
+    #[error("the adapter has no memory or file descriptors for another application")]
     NoMemory,
     /// The adapter serves its maximum number of this user's applications.
-    #[error("the adapter serves {most} applications of this user already, the most it may")]
+    #[error("the adapter already serves {most} applications of this user, the maximum per user")]
     TooManyOfUser {
         /// That maximum.
         most: u32,
     },
     /// The user had too many connections without a hello, so the oldest of them was closed.
-    #[error("too many applications of this user have come and said nothing")]
+    #[error("too many applications of this user have connected and sent no hello message")]
     TooManySilent,
 }
 
@@ -297,9 +297,9 @@ pub(crate) fn shake_hands(
         .and_then(|()| reader.read::<Answer>(&mut stream))
         .and_then(|answer| answer.ok_or_else(|| ErrorKind::TimedOut.into()))
         .map_err(ConnectError::NoAnswer)?;
-    let geometry = answer.map_err(|_| ConnectError::NoAdapter("it speaks otherwise"))??;
+    let geometry = answer.map_err(|_| ConnectError::NoAdapter("its answer is malformed"))??;
     if !geometry.fits(wishes) {
-        return Err(ConnectError::NoAdapter("it gave other rings and buffers"));
+        return Err(ConnectError::NoAdapter("it granted other sizes than requested"));
     }
     Ok(geometry)
 }

@@ -24,18 +24,18 @@ pub enum Unfit {
     #[error("no such program")]
     NotFound,
     /// The file cannot be executed.
-    #[error("it cannot be executed; expected a program (chmod +x makes a script one)")]
+    #[error("it is not executable; expected a program, or a script with `chmod +x`")]
     NotExecutable,
     /// The program has no dynamic loader.
-    #[error("it is linked statically: no library can be preloaded into it")]
+    #[error("it is linked statically, so no library can be preloaded into it")]
     Static,
     /// The program does not make its system calls through the C library.
     #[error(
-        "it is a Go program, which makes its system calls by itself: its connections stay in the kernel"
+        "it is a Go program, which makes system calls without the C library: its connections stay in the kernel"
     )]
     Go,
     /// The loader ignores LD_PRELOAD.
-    #[error("it has other rights than its caller (setuid or setgid): nothing is preloaded into it")]
+    #[error("it is setuid or setgid to another user or group, so nothing is preloaded into it")]
     Privileged,
     /// The file cannot be read.
     #[error("it cannot be read: {0}")]

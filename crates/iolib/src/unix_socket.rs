@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
     /// Another kind of file exists at the path.
-    #[error("exists and is no socket; give another path")]
+    #[error("exists and is not a socket; give another path")]
     NoSocket,
     /// Another process answers at the path.
     #[error("another process answers there; end it or give another path")]
@@ -19,7 +19,7 @@ pub enum BindError {
     #[error("{0}; remove the file or give another path")]
     Stale(io::Error),
     /// The system refuses to create the socket.
-    #[error("{0}; give a path in a folder that can be written")]
+    #[error("{0}; give a path in a directory that is writable")]
     Failed(io::Error),
     /// The system refuses a TCP address.
     #[error("{0}; give an address of this machine and a free port")]
@@ -102,10 +102,10 @@ impl Drop for SocketFile {
 pub fn explain(error: &io::Error, server: &str, option: &str) -> String {
     match error.kind() {
         ErrorKind::NotFound => {
-            format!("nothing there; start {server} first, or give its {option}")
+            format!("there is no socket; start {server} first, or give its {option}")
         }
         ErrorKind::ConnectionRefused => format!(
-            "left behind by a process that is gone; start {server} again, it replaces the file"
+            "left behind by a process that has exited; start {server} again to replace the file"
         ),
         ErrorKind::PermissionDenied => format!("no permission; run as the user of {server}"),
         _ => error.to_string(),

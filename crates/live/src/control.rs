@@ -428,12 +428,12 @@ mod tests {
         let path = folder.path().join("control.sock");
         drop(UnixListener::bind(&path).expect("a socket"));
         let stale = ask(&path, SERVER).expect_err("nobody answers");
-        let advice = format!("left behind by a process that is gone; start {SERVER} again");
+        let advice = format!("left behind by a process that has exited; start {SERVER} again");
         assert!(stale.to_string().contains(&advice), "{stale}");
         drop(ControlSocket::bind(&path).expect("replaced"));
         fs::write(&path, "text").expect("a file");
         let refused = ControlSocket::bind(&path).expect_err("no socket");
-        assert!(refused.to_string().contains("is no socket"), "{refused}");
+        assert!(refused.to_string().contains("is not a socket"), "{refused}");
         assert!(path.exists());
     }
 }

@@ -219,7 +219,7 @@ impl Config {
             return Err(ConfigError {
                 field: "cache.kib",
                 value: kib,
-                expected: "no more than memory_kib less what connections take and 16 KiB for packets, and below 4 GiB",
+                expected: "at most memory_kib minus the memory of connections and 16 KiB for packets, and less than 4 GiB",
             });
         }
         Ok(())
@@ -267,7 +267,7 @@ mod tests {
         assert!(
             error
                 .to_string()
-                .starts_with("cache.kib = 1009: expected no more than")
+                .starts_with("cache.kib = 1009: expected at most")
         );
         let crowded = Config {
             hard_limit: 512,

@@ -122,7 +122,7 @@ pub fn at_load() {
 
 /// Logs a message, if the log's level includes it.
 pub fn tell(message: impl Display) {
-    let kind = "what the library does";
+    let kind = "actions of the library";
     log::tell(
         Level::Info,
         kind,

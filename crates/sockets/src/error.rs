@@ -15,7 +15,7 @@ pub enum OpenError {
     #[error(transparent)]
     Connect(#[from] ConnectError),
     /// The system has no resources for the descriptors that waiting needs.
-    #[error("no room for another epoll instance: {0}")]
+    #[error("cannot create another epoll instance: {0}")]
     NoRoom(Error),
 }
 

@@ -872,7 +872,7 @@ pub(crate) fn outgoing(data: &[u8]) -> Bytes {
 
 fn not_zero(timeout: Duration) -> Result<Duration> {
     if timeout.is_zero() {
-        let text = "a timeout of zero would never let anything happen";
+        let text = "the timeout must not be zero";
         return Err(Error::new(ErrorKind::InvalidInput, text));
     }
     Ok(timeout)

@@ -109,10 +109,10 @@ impl Host {
     fn set_times(&mut self, socket: SocketId, times: Times, asks: SendTimes) -> Result<()> {
         let unsupported = |text| Err(Error::new(ErrorKind::Unsupported, text));
         if self.is_on_kernel() {
-            return unsupported("the kernel tells the times of connections that begin there");
+            return unsupported("only the kernel reports times of connections that begin there");
         }
         if !self.driver.link().shares_clock() {
-            return unsupported("an adapter that is reached over TCP has no clock in common");
+            return unsupported("an adapter reached over TCP shares no clock with this process");
         }
         let now = self.driver.now();
         let os = self.driver.os_mut();

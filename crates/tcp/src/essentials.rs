@@ -62,16 +62,18 @@ pub struct Essentials<P> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotEssential {
     /// The connection is opening or closing.
-    #[error("it is in {0:?}; expected ESTABLISHED, CLOSE-WAIT, FIN-WAIT-1 or FIN-WAIT-2")]
+    #[error(
+        "the connection is in {0:?}; expected ESTABLISHED, CLOSE-WAIT, FIN-WAIT-1 or FIN-WAIT-2"
+    )]
     State(State),
     /// The owner has read data but not freed its buffer space, which another TCP would count as free.
-    #[error("{0} bytes were read and not consumed")]
+    #[error("{0} bytes of the connection were read and not consumed")]
     NotConsumed(usize),
     /// The connection has ended, and its owner was not notified.
-    #[error("it has ended")]
+    #[error("the connection has ended")]
     Ended,
     /// The connection's numbers contradict each other: it was deserialized from an untrusted source.
-    #[error("its state breaks a rule of TCP")]
+    #[error("the connection's state violates a rule of TCP")]
     Unsound,
 }
 

@@ -87,13 +87,13 @@ pub enum EncodeError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum DecodeError {
     /// A header or the data is truncated, or a length field is invalid.
-    #[error("a header is incomplete or breaks its format")]
+    #[error("a header is incomplete or malformed")]
     Malformed,
     /// The packet does not carry TCP over IP.
-    #[error("it does not carry TCP over IP")]
+    #[error("the frame does not carry TCP over IP")]
     NotTcp,
     /// The packet is a fragment.
-    #[error("it is a fragment")]
+    #[error("the packet is a fragment")]
     Fragment,
     /// The IPv4 header's checksum is wrong.
     #[error("the IPv4 header checksum is wrong")]

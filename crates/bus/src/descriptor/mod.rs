@@ -163,10 +163,10 @@ pub enum Malformed {
     #[error("opcode {0:#04x} does not exist")]
     Opcode(u8),
     /// Only the other side may use this opcode.
-    #[error("{0:?} does not belong here")]
+    #[error("opcode {0:?} is not expected here")]
     Direction(Opcode),
     /// The opcode does not permit these flags.
-    #[error("flags {flags:#04x} do not belong to {opcode:?}")]
+    #[error("flags {flags:#04x} are not allowed for {opcode:?}")]
     Flags {
         /// The opcode.
         opcode: Opcode,

@@ -33,7 +33,7 @@ statuses! {
     /// Done.
     Ok = 0, "done";
     /// The socket's number is in use.
-    SocketInUse = 1, "the socket exists already";
+    SocketInUse = 1, "the socket already exists";
     /// There is no such socket.
     NoSuchSocket = 2, "there is no such socket";
     /// The application has the maximum number of sockets.
@@ -69,7 +69,7 @@ statuses! {
     /// The sending direction has been closed.
     Shut = 18, "the socket has been shut down for sending";
     /// Some connections of a bulk accept did not arrive in time; the other reserved sockets are free again.
-    Partial = 19, "fewer connections came in time";
+    Partial = 19, "fewer connections than requested arrived in time";
     /// IMPORT: the number of connections on the adapter has reached Soft_Limit.
     SoftLimit = 20, "the adapter's soft limit is reached";
     /// IMPORT: the number of connections on the adapter has reached the maximum (Hard_Limit).
@@ -77,19 +77,19 @@ statuses! {
     /// The adapter does not have enough memory for the connection.
     Memory = 22, "the adapter has no memory for the connection";
     /// IMPORT: the state is invalid, or not one in which a connection can be taken over.
-    BadState = 23, "the connection is in a state that cannot be taken over";
+    BadState = 23, "the connection is in a state that cannot be handed off";
     /// IMPORT: the adapter already has a connection with this four-tuple.
-    Duplicate = 24, "the adapter has a connection of this four-tuple";
+    Duplicate = 24, "the adapter already has a connection with this four-tuple";
     /// There is no data cache, or it was not initialised.
-    NoCache = 25, "there is no data cache, or it was not started";
+    NoCache = 25, "the adapter has no data cache, or the cache was not initialised";
     /// The range does not lie within the data cache.
     OutsideCache = 26, "the range does not lie within the data cache";
     /// The data cache does not hold all of the range.
-    NotCached = 27, "not all of the range stands in the data cache";
+    NotCached = 27, "the data cache does not contain the whole range";
     /// Timestamps: adapter and application share no clock.
-    NoClock = 28, "the adapter has no clock in common with the application";
+    NoClock = 28, "the adapter and the application share no clock";
     /// The adapter serves only connections that it imports.
-    ImportsOnly = 29, "the adapter serves connections that it takes over, and no others";
+    ImportsOnly = 29, "the adapter serves only connections that are handed off to it";
     /// IMPORT: the connection was not taken out of the kernel for this application.
     NotYours = 30, "the connection was not taken out of the kernel for this application";
 }

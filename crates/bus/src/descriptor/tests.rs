@@ -144,7 +144,7 @@ fn what_is_no_request_is_refused_by_name() {
     assert_eq!(refused([0xff, 0, 0, 0]), "opcode 0xff does not exist");
     assert_eq!(
         refused([0x0101, 0, 0, 0]),
-        "flags 0x01 do not belong to Socket"
+        "flags 0x01 are not allowed for Socket"
     );
     assert_eq!(
         refused([0x02, 0x1_0000 << 32, 0, 0]),
@@ -160,15 +160,15 @@ fn what_is_no_request_is_refused_by_name() {
     // A SEND from the cache cannot have inline data; CACHE INIT and INSERT have no flags at all.
     assert_eq!(
         refused([0x0413, 0, 0, 0]),
-        "flags 0x04 do not belong to SendCached"
+        "flags 0x04 are not allowed for SendCached"
     );
     assert_eq!(
         refused([0x0830, 0, 0, 0]),
-        "flags 0x08 do not belong to CacheInit"
+        "flags 0x08 are not allowed for CacheInit"
     );
     assert_eq!(
         refused([0x0831, 0, 0, 0]),
-        "flags 0x08 do not belong to CacheInsert"
+        "flags 0x08 are not allowed for CacheInsert"
     );
 }
 
@@ -176,10 +176,10 @@ fn what_is_no_request_is_refused_by_name() {
 fn a_request_is_no_response() {
     let refused = Response::decode(&Descriptor([0x01, 0, 0, 0]));
     let refused = refused.unwrap_err().to_string();
-    assert_eq!(refused, "Socket does not belong here");
+    assert_eq!(refused, "opcode Socket is not expected here");
     let refused = Response::decode(&Descriptor([0x0113, 0, 0, 0]));
     let refused = refused.unwrap_err().to_string();
-    assert_eq!(refused, "SendCached does not belong here");
+    assert_eq!(refused, "opcode SendCached is not expected here");
     let refused = Response::decode(&Descriptor([0x24, 0, 0, 3]));
     assert_eq!(refused, Err(Malformed::Stage(3)));
 }

@@ -22,10 +22,10 @@ use baton_wire::Time;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LinkError {
     /// The other side has gone.
-    #[error("the other side is gone")]
+    #[error("the other side has closed the link")]
     Gone,
     /// The other side violated the protocol and must not be trusted any further.
-    #[error("the other side broke the rules: {0}")]
+    #[error("the other side violated the protocol: {0}")]
     Violation(#[from] Violation),
 }
 
@@ -33,7 +33,7 @@ pub enum LinkError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Violation {
     /// A ring index claims more entries than possible.
-    #[error("an index of the ring tells of {claimed} descriptors, at most {depth} can be there")]
+    #[error("a ring index claims {claimed} descriptors, but the ring holds at most {depth}")]
     Index {
         /// Number of descriptors according to the index.
         claimed: u32,
@@ -52,10 +52,10 @@ pub enum Violation {
         len: u32,
     },
     /// A transfer is longer than agreed on.
-    #[error("transfer of {0} bytes is longer than was agreed on")]
+    #[error("transfer of {0} bytes is longer than the agreed maximum")]
     Length(u32),
     /// An answer without a request, or a notification about something that does not exist.
-    #[error("answer or news about socket {socket} that does not fit, tag {tag}")]
+    #[error("unexpected response or event for socket {socket}, tag {tag}")]
     Unasked {
         /// Number of the socket.
         socket: u32,
@@ -63,7 +63,7 @@ pub enum Violation {
         tag: u32,
     },
     /// Data that was not requested, or of another length.
-    #[error("{len} bytes of data that were not asked for, as transfer {id}")]
+    #[error("{len} bytes of data that were not requested, in transfer {id}")]
     Unwanted {
         /// The transfer to which the data claims to belong.
         id: u32,

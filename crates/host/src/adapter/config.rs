@@ -84,7 +84,7 @@ pub enum OsLayerConfigError {
     Inline(u32),
     /// An entry would be longer than the ring or a transfer.
     #[error(
-        "most_inline = {most_inline}: a send takes {needed} descriptors, but there is room for {room}"
+        "most_inline = {most_inline}: a send takes {needed} descriptors, but the ring has only {room}"
     )]
     InlineAboveDepth {
         /// Configured number of bytes.
@@ -143,7 +143,7 @@ impl OsLayerConfigError {
                 "most_inline",
                 *most_inline,
                 format!(
-                    "sends of no more descriptors than ring_depth = {room}; such a one takes {needed}"
+                    "a value for which a send takes at most ring_depth = {room} descriptors; with this value it takes {needed}"
                 ),
             ),
             Self::Bulk {

@@ -43,7 +43,7 @@ pub enum NotSubmitted {
     #[error("there is no such socket")]
     NoSuchSocket,
     /// Too many requests are waiting, or the ring is full.
-    #[error("no room to submit it now")]
+    #[error("the queue has no space for the request now")]
     NoRoom,
     /// There is nothing to cancel.
     #[error("there is no such request")]

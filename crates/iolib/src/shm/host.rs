@@ -58,7 +58,7 @@ impl ShmHost {
         let geometry = shake_hands(with_files, wishes)?;
         let files = files
             .try_into()
-            .map_err(|_| ConnectError::NoAdapter("it gave other files than it should"))?;
+            .map_err(|_| ConnectError::NoAdapter("it sent the wrong number of files"))?;
         Self::from_files(geometry, files)
     }
 
@@ -68,7 +68,7 @@ impl ShmHost {
         [file, bell, button]: [OwnedFd; FILES],
     ) -> Result<Self, ConnectError> {
         if !memory::is_sound(&file, &geometry).unwrap_or(false) {
-            return Err(ConnectError::NoAdapter("it gave other memory than it said"));
+            return Err(ConnectError::NoAdapter("its shared memory is not as announced"));
         }
         let layout = Layout::new(&geometry);
         let mapping = Mapping::new(file.as_fd(), layout).map_err(ConnectError::NoRoom)?;

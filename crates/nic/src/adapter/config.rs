@@ -130,7 +130,7 @@ pub enum AdapterConfigError {
     #[error("{0} = 0: expected 1 or more")]
     Zero(&'static str),
     /// The port range is empty.
-    #[error("first_port = {first}, last_port = {last}: expected 1 or more, in this order")]
+    #[error("first_port = {first}, last_port = {last}: expected 1 <= first_port <= last_port")]
     Ports {
         /// First port of the range.
         first: u16,
@@ -245,7 +245,7 @@ mod tests {
         );
         assert_eq!(
             refused(|config| config.first_port = 61_000),
-            "first_port = 61000, last_port = 60999: expected 1 or more, in this order"
+            "first_port = 61000, last_port = 60999: expected 1 <= first_port <= last_port"
         );
         assert_eq!(
             refused(|config| config.most_inline = 241),

@@ -38,10 +38,10 @@ pub enum BrokerError {
     #[error("{0}")]
     Reset(String),
     /// No broker listens.
-    #[error("no broker is there: {0}")]
+    #[error("no broker is listening: {0}")]
     Absent(io::Error),
     /// The broker is gone or does not answer. It may still have carried out the request.
-    #[error("no answer of the broker: {0}")]
+    #[error("the broker did not answer: {0}")]
     NoAnswer(#[from] io::Error),
 }
 

@@ -161,7 +161,7 @@ impl Most {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Excess {
     /// The message is longer than its kind allows.
-    #[error("a message of {len} bytes; expected at most {most}")]
+    #[error("the message has {len} bytes; expected at most {most}")]
     Bytes {
         /// Length of the message.
         len: usize,
@@ -169,7 +169,7 @@ pub enum Excess {
         most: usize,
     },
     /// The message has more files than its kind allows.
-    #[error("a message with too many files; expected at most {most}")]
+    #[error("the message carries too many files; expected at most {most}")]
     Files {
         /// Maximum number of files.
         most: usize,

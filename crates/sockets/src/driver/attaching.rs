@@ -17,10 +17,10 @@ pub enum Trouble {
     #[error("{}", lost(.0))]
     Lost(LinkError),
     /// No other adapter was found.
-    #[error("no adapter: {0}")]
+    #[error("cannot attach to an adapter: {0}")]
     NotFound(ConnectError),
     /// The system has no resources for another link.
-    #[error("no room for the link: {0}")]
+    #[error("no memory or file descriptors for the link: {0}")]
     NoRoom(io::Error),
 }
 
@@ -28,7 +28,9 @@ pub enum Trouble {
 fn lost(error: &LinkError) -> String {
     match error {
         LinkError::Gone => "the adapter is gone".to_owned(),
-        LinkError::Violation(violation) => format!("the adapter broke the rules: {violation}"),
+        LinkError::Violation(violation) => {
+            format!("the adapter violated the protocol: {violation}")
+        }
     }
 }
 

@@ -436,7 +436,7 @@ impl KernelStack {
             Ok(fd) => fd,
             Err(error) => {
                 self.stats.not_given_back += 1;
-                told(Level::Warn, flow, "is lost on its way back", &error);
+                told(Level::Warn, flow, "was lost on its way back", &error);
                 return Err(match error {
                     BrokerError::Reset(_) => CloseReason::Reset,
                     _ => lost,
@@ -706,7 +706,7 @@ impl HostStack<Bytes> for KernelStack {
         told(
             Level::Info,
             &state.state.flow,
-            "leaves for the adapter",
+            "is moving to the adapter",
             &why,
         );
         self.unwatch(conn);
