@@ -816,7 +816,7 @@ impl Model {
             return;
         }
         let Some((of, waiting)) = self.waiting.remove(&response.tag) else {
-            panic!("{response:?} answers what was not asked, or again");
+            panic!("{response:?} answers no request, or one that was answered already");
         };
         assert_eq!(of, socket);
         if response.status == Status::NoSuchSocket {

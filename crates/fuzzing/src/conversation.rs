@@ -455,7 +455,7 @@ impl Conversation {
             return;
         }
         let owner = self.peers.iter_mut().find(|peer| peer.id == Some(id));
-        let owner = owner.unwrap_or_else(|| panic!("{event:?} is about nobody's connection"));
+        let owner = owner.unwrap_or_else(|| panic!("{event:?} is about an unknown connection"));
         if let Event::Closed(_) = event {
             (owner.id, owner.unconsumed) = (None, 0);
         }

@@ -8,9 +8,9 @@ use stateright::{Model, Property};
 /// At most one TCP stack can continue the connection.
 pub const ONE_OWNER: &str = "one owner";
 /// No byte is lost or duplicated, and no end is reported as orderly that is not.
-pub const RIGHT_BYTES: &str = "no byte is lost or doubled";
+pub const RIGHT_BYTES: &str = "no byte is lost or duplicated";
 /// Nobody waits forever: either the connection continues, or both ends learn that it has ended.
-pub const MOVES_ON: &str = "each connection ends or goes on";
+pub const MOVES_ON: &str = "each connection ends or continues";
 
 /// What has become of a connection once nothing more can happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -43,7 +43,7 @@ const SENDS: &[&str] = &[
 /// The differences that are documented.
 pub const DOCUMENTED: &[Documented] = &[
     Documented {
-        name: "lost by a reset",
+        name: "data lost by a reset",
         is_it: |found| {
             let pieces = |text: &str| text.matches(':').count();
             let is_over = found.kernel.contains("HUP") && found.here.contains("HUP");
@@ -78,12 +78,12 @@ pub const DOCUMENTED: &[Documented] = &[
         words: "nor has a reset, as it has on the kernel's loopback",
     },
     Documented {
-        name: "cannot go back",
+        name: "cannot return to the kernel",
         is_it: |found| found.way == Way::Moves && found.is_after_fill && found.here == "EOPNOTSUPP",
         words: "where a connection cannot go back within a second",
     },
     Documented {
-        name: "other room",
+        name: "different buffer space",
         is_it: |found| {
             let looks = [
                 "poll", "select", "wait", "pollset", "ioctl", "end", "thread",
@@ -202,7 +202,7 @@ impl Place {
         place.processes.push(peer.spawn()?);
         match wait_until(10, || place.path("peer").exists()) {
             true => Ok(place),
-            false => Err(io::Error::other("the peer does not start")),
+            false => Err(io::Error::other("the peer process did not start")),
         }
     }
 
@@ -244,7 +244,7 @@ impl Place {
         match wait_until(20, || told().contains("taking over")) {
             true => Ok(()),
             false => Err(io::Error::other(format!(
-                "the adapter does not start: {}",
+                "the adapter did not start: {}",
                 told()
             ))),
         }

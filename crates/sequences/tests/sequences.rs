@@ -19,7 +19,7 @@ fn main() {
         &Arguments::from_args(),
         Need::Root,
         &[(
-            "sequences of calls give what they give in the kernel",
+            "sequences of calls have the same results as in the kernel",
             differ_nowhere,
         )],
     );
@@ -34,7 +34,7 @@ fn baton() -> PathBuf {
     let found = own.with_file_name("baton");
     assert!(
         found.exists(),
-        "{} is not there: build baton, or name it by BATON",
+        "{} does not exist: build baton, or set BATON to its path",
         found.display()
     );
     found
@@ -91,7 +91,7 @@ fn differ_nowhere() {
     }
     let (there, back) = place.moves().expect("the adapter counts");
     println!(
-        "{} sequences, {there} moves there and {back} back; documented differences {:?}, {} that did not come again, {} as those below",
+        "{} sequences, {there} moves to the adapter and {back} back; differences: documented {:?}, not reproduced {}, like those printed {}",
         report.count, report.documented, report.unsteady, report.repeated
     );
     assert!(

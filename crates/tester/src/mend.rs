@@ -64,7 +64,7 @@ impl Changes {
     ) -> Result<Self, TesterError> {
         let failed = |error: io::Error| match error.kind() {
             io::ErrorKind::PermissionDenied => TesterError::BadInput(format!(
-                "no permission to write to {}; run as root",
+                "no permission to write to the directory {}; run as root",
                 folder.display()
             )),
             _ => TesterError::Failed(format!("{}: {error}", folder.display())),
@@ -85,7 +85,7 @@ impl Changes {
                 .find(|one| interfaces.contains(one))
             {
                 return Err(TesterError::BadInput(format!(
-                    "{name} is being tested by another process, number {}; wait for it or end it",
+                    "{name} is being tested by another process ({}); wait for it or end it",
                     record.process
                 )));
             }

@@ -103,8 +103,8 @@ impl Spec {
         self.check_state(&state, longest)?;
         match address {
             Some(address) if !self.force => Err(TesterError::BadInput(format!(
-                "{} has the address {address}, so the kernel uses it; a test would disturb its traffic, and be disturbed: give --force, or take \
-                 the address away",
+                "{} has the address {address}, so the kernel uses it; a test and its traffic would disturb each other: give --force, or remove \
+                 the address",
                 self.interface
             ))),
             _ => Ok(()),
@@ -124,12 +124,12 @@ impl Spec {
         }
         if !state.has_carrier {
             return Err(TesterError::BadInput(format!(
-                "{name} has no carrier: there is nothing at the other end of its wire, or that is down"
+                "{name} has no carrier: its cable is not connected, or the interface at the other end is down"
             )));
         }
         if (state.mtu as usize) < longest {
             return Err(TesterError::BadInput(format!(
-                "{name} has an MTU of {} bytes; expected {longest} for these tests: `{command} mtu {longest}`, or tests of small frames only",
+                "{name} has an MTU of {} bytes; expected {longest} for these tests: run `{command} mtu {longest}`, or test only small frames",
                 state.mtu
             )));
         }

@@ -192,7 +192,7 @@ fn named(table: &[(c_int, &str)], name: &str) -> Option<c_int> {
 /// `A|B|C` as a number.
 fn union(table: &[(c_int, &str)], text: &str) -> Result<c_int, String> {
     let names = text.split('|').filter(|name| *name != "0");
-    let mut values = names.map(|name| named(table, name).ok_or(format!("{name} is not known")));
+    let mut values = names.map(|name| named(table, name).ok_or(format!("{name} is unknown")));
     values.try_fold(0, |all, value| value.map(|value| all | value))
 }
 
@@ -209,18 +209,18 @@ fn option_of(name: &str) -> Result<(c_int, c_int), String> {
     if let Some((level, number)) = name.split_once('/') {
         let int = |text: &str| {
             text.parse::<c_int>()
-                .map_err(|_| format!("{text} is no number"))
+                .map_err(|_| format!("{text} is not a number"))
         };
         return Ok((int(level)?, int(number)?));
     }
     let found = tables
         .iter()
         .find_map(|(level, table)| Some((*level, named(table, name)?)));
-    found.ok_or(format!("{name} is no option"))
+    found.ok_or(format!("{name} is not an option"))
 }
 
 fn int<T: std::str::FromStr>(text: &str) -> Result<T, String> {
-    text.parse().map_err(|_| format!("{text} is no number"))
+    text.parse().map_err(|_| format!("{text} is not a number"))
 }
 
 /// What a call gave: the number, and the error's name when it is -1.
@@ -264,7 +264,7 @@ pub fn run(table: &Table, call: &str, wire: &mut Wire) -> Result<String, String>
         "set" | "get" | "info" => option(table, name, args),
         "poll" | "epoll_create" | "epoll_ctl" | "epoll_wait" => poll(table, name, args),
         "pipe" | "splice" => pipe(table, name, args, wire),
-        _ => Err(format!("{name} is no call")),
+        _ => Err(format!("{name} is not a call")),
     }
 }
 
@@ -664,7 +664,7 @@ fn info_field(info: &[u8], name: &str) -> Result<String, String> {
         ($($field:ident),*) => {
             match name {
                 $(stringify!($field) => std::mem::offset_of!(libc::tcp_info, $field),)*
-                _ => return Err(format!("{name} is no field")),
+                _ => return Err(format!("{name} is not a field")),
             }
         };
     }

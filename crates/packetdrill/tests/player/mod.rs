@@ -214,7 +214,7 @@ impl Player {
             return calls::inject(&self.table, &bytes);
         }
         if let Some(rest) = action.strip_prefix("skipped ") {
-            let count: u32 = rest.parse().map_err(|_| format!("{rest} is no number"))?;
+            let count: u32 = rest.parse().map_err(|_| format!("{rest} is not a number"))?;
             self.wire.read += count;
             return Ok(());
         }
@@ -350,7 +350,7 @@ fn on_time(at_us: i64, due_us: i64) -> Result<(), String> {
 fn micros(seconds: &str) -> Result<i64, String> {
     let seconds: f64 = seconds
         .parse()
-        .map_err(|_| format!("{seconds} is no time"))?;
+        .map_err(|_| format!("{seconds} is not a time"))?;
     Ok((seconds * 1e6).round() as i64)
 }
 

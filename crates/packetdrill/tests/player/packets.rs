@@ -158,7 +158,7 @@ impl Wire {
         let (code, mtu) = match kind {
             "unreachable" => (value as u8, 0),
             "too-big" => (4, value as u16),
-            _ => return Err(format!("{kind} is no kind of error")),
+            _ => return Err(format!("{kind} is not a kind of error")),
         };
         let mut rest = [0; 4];
         rest[2..].copy_from_slice(&mtu.to_be_bytes());

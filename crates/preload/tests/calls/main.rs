@@ -23,27 +23,33 @@ fn main() {
 }
 
 const ALL: [(&str, fn()); 11] = [
-    ("epoll sets mix both kinds of sockets", || {
+    ("an epoll instance holds sockets of both kinds", || {
         play("epoll", 7001)
     }),
-    ("what one thread adds ends the wait of another", || {
+    ("a socket added by one thread ends the wait of another", || {
         play("threads", 7009)
     }),
-    ("room comes back as an edge", || play("room", 7002)),
-    ("options, flags and copies", || play("options", 7003)),
-    ("signals end waits", || play("signals", 7004)),
-    ("a listener has the kernel's clients as well", || {
+    ("new buffer space is reported as an edge", || {
+        play("room", 7002)
+    }),
+    ("options, flags and duplicated descriptors work", || {
+        play("options", 7003)
+    }),
+    ("signals interrupt waits", || play("signals", 7004)),
+    ("a listener also accepts connections from the kernel", || {
         play("kernel", 7005)
     }),
-    ("children listen again", || play("fork", 7006)),
-    ("connections are not passed on", || play("passed", 7007)),
-    ("what only the kernel knows is refused", || {
+    ("child processes can listen again", || play("fork", 7006)),
+    ("connections cannot be passed to other processes", || {
+        play("passed", 7007)
+    }),
+    ("requests that only the kernel supports are refused", || {
         play("refused", 7010)
     }),
-    ("times of bytes are told as the kernel tells them", || {
+    ("timestamps of bytes are reported as the kernel reports them", || {
         play("times", 7011)
     }),
-    ("what was written arrives after the end", || {
+    ("written data arrives after the program has ended", || {
         play("leaves", 7008)
     }),
 ];

@@ -316,13 +316,13 @@ impl Player {
                     .peers
                     .iter_mut()
                     .find(|peer| peer.flow.remote.port == port);
-                let peer = peer.ok_or("a connection of nobody is acceptable")?;
+                let peer = peer.ok_or("a connection of an unknown peer is acceptable")?;
                 peer.id = Some(id);
                 peer.events.push_back(event);
                 continue;
             }
             let owner = self.peers.iter_mut().find(|peer| peer.id == Some(id));
-            let owner = owner.ok_or_else(|| format!("{event:?} of a connection of nobody"))?;
+            let owner = owner.ok_or_else(|| format!("{event:?} for an unknown peer"))?;
             if let Event::Closed(_) = event {
                 owner.id = None;
             }
@@ -337,7 +337,7 @@ impl Player {
     fn nothing_unexpected(&self) -> Result<(), String> {
         match self.sent.front() {
             None => Ok(()),
-            Some(_) => Err(format!("sent and not expected:\n{}", self.outstanding())),
+            Some(_) => Err(format!("sent but not expected:\n{}", self.outstanding())),
         }
     }
 
@@ -364,7 +364,7 @@ impl Player {
             let left = peer.events.iter().find(|event| !checks::is_minor(event));
             if let Some(event) = left {
                 let name = checks::event_name(event);
-                return Err(format!("at the end: `{name}` was told and not expected"));
+                return Err(format!("at the end: unexpected event `{name}`"));
             }
         }
         Ok(())

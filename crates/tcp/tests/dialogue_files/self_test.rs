@@ -78,7 +78,7 @@ const FAULTS: [(&str, &str, usize, &str); 15] = [
         "unexpected_segment",
         "plain\naccepted\nwrite 10\nclose",
         4,
-        "sent and not expected",
+        "sent but not expected",
     ),
 ];
 

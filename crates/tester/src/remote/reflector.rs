@@ -86,7 +86,7 @@ impl Reflector {
                 .asker
                 .take_if(|asker| asker.heard.elapsed() > LONGEST_SILENCE)
             {
-                news(&format!("{} is gone", mac_text(asker.mac)));
+                news(&format!("tester {} has disconnected", mac_text(asker.mac)));
                 self.give_up()?;
             }
         }
@@ -138,15 +138,15 @@ impl Reflector {
                 return Ok(());
             }
             if asker.mac != from {
-                return Err(format!("a test of {} is under way", mac_text(asker.mac)));
+                return Err(format!("a test of {} is running", mac_text(asker.mac)));
             }
         }
         match question {
             Question::Hello { version } if version != VERSION => Err(format!(
-                "this is version {VERSION} of Baton, and not {version}; both ends must be of one version"
+                "this end runs Baton {VERSION} and the other {version}; both must have the same version"
             )),
             Question::Hello { .. } => {
-                news(&format!("a tester at {}", mac_text(from)));
+                news(&format!("tester {} has connected", mac_text(from)));
                 self.asker = Some(Asker {
                     mac: from,
                     session,
@@ -154,7 +154,7 @@ impl Reflector {
                 });
                 Ok(())
             }
-            _ => Err("expected a greeting first".to_owned()),
+            _ => Err("expected a hello message first".to_owned()),
         }
     }
 
@@ -187,7 +187,7 @@ impl Reflector {
             Some(State::Ready(station, task)) => (station, task),
             other => {
                 self.state = other;
-                let message = "expected a task before its start".to_owned();
+                let message = "expected a task before the start".to_owned();
                 return Err(TesterError::BadInput(message));
             }
         };
@@ -206,7 +206,7 @@ impl Reflector {
             Some(State::Working(work, signal)) => (work, signal),
             other => {
                 self.state = other;
-                let message = "there is no trial under way".to_owned();
+                let message = "no trial is running".to_owned();
                 return Err(TesterError::BadInput(message));
             }
         };

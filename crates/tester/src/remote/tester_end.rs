@@ -88,8 +88,8 @@ impl Remote {
             }
         }
         Err(TesterError::BadInput(format!(
-            "no reflector answers at {} on the link of {}; start `baton bench reflect --iface IFACE` there, and see that the address is that \
-             of IFACE",
+            "no reflector answers at {} on the link of {}; start `baton bench reflect --iface IFACE` there, and check that the address is that of \
+             IFACE",
             mac_text(self.mac),
             self.socket.link().name
         )))
@@ -100,7 +100,7 @@ impl Remote {
     }
 
     fn surprised(&self, answer: &Answer) -> TesterError {
-        TesterError::Failed(self.says(&format!("{answer:?}, which was not asked")))
+        TesterError::Failed(self.says(&format!("{answer:?}, which was not requested")))
     }
 
     fn done(&mut self, question: &Question) -> Result<(), TesterError> {
@@ -195,7 +195,7 @@ impl Peer for Remote {
                 }
             }
             if !receives && start.elapsed() > length + LONGEST_END {
-                let message = self.says("nothing of the end of a trial");
+                let message = self.says("nothing about the end of the trial");
                 return Err(TesterError::Failed(message));
             }
         }

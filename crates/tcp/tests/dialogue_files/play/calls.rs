@@ -64,7 +64,7 @@ impl Player {
                 self.write(*len, flags, result.unwrap_or(*len))?;
                 let asked = timed.is_none_or(|key| self.stack.ask_times(id, key, Stages::all()));
                 if !asked {
-                    return Err("expected that it can be asked".into());
+                    return Err("expected that the times can be requested".into());
                 }
             }
             Call::WriteClosed => {
@@ -146,7 +146,7 @@ impl Player {
     }
 
     pub fn listener(&self) -> Result<ListenerId, String> {
-        self.listener.ok_or_else(|| "nobody listens".into())
+        self.listener.ok_or_else(|| "there is no listener".into())
     }
 
     fn connect(&mut self) -> Result<(), String> {

@@ -31,7 +31,7 @@ impl Player {
                 .peers
                 .iter_mut()
                 .find(|peer| peer.flow.remote.port == port);
-            let peer = peer.ok_or("something was sent to nobody")?;
+            let peer = peer.ok_or("a segment was sent to an unknown peer")?;
             let text = peer.describe(&segment)?;
             self.sent.push_back(Sent {
                 at: self.now - self.start,
