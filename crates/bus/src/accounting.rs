@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn every_category_is_kept_apart() {
+    fn every_category_is_counted_separately() {
         let mut account = Accounting::default();
         for (n, category) in Category::ALL.into_iter().enumerate() {
             account.cross(Direction::ToHost, category, 1 << n);

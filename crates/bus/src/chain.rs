@@ -213,7 +213,7 @@ mod tests {
     use std::collections::VecDeque;
 
     #[test]
-    fn queues_of_one_store_do_not_mix() {
+    fn chains_in_one_store_do_not_mix() {
         let mut chains = Chains::new();
         let (mut odd, mut even) = (Chain::default(), Chain::default());
         let nodes: Vec<u32> = (0..10)
@@ -241,7 +241,7 @@ mod tests {
     proptest! {
         /// Two queues in one store behave like two independent queues.
         #[test]
-        fn chains_are_queues(steps in prop::collection::vec((0_u8..6, 0_usize..2), 0..300)) {
+        fn chains_behave_like_queues(steps in prop::collection::vec((0_u8..6, 0_usize..2), 0..300)) {
             let mut store = Chains::new();
             let mut chains = [Chain::default(); 2];
             let mut model = [VecDeque::new(), VecDeque::new()];

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn it_knows_how_far_somebody_waits() {
+    fn a_queue_knows_up_to_where_a_waiter_waits() {
         let mut queue = DescriptorQueue::new(&Batching::default(), 16).unwrap();
         let now = Time::ZERO;
         for (tag, urgency) in [
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn it_knows_how_much_room_the_link_needs() {
+    fn a_queue_knows_how_much_space_its_entries_need() {
         let mut queue = DescriptorQueue::new(&Batching::default(), 16).unwrap();
         let now = Time::ZERO;
         let long = entry(2, 100);
@@ -232,7 +232,7 @@ mod tests {
     proptest! {
         /// However much the link takes, all descriptors leave in order, and only whole entries are offered.
         #[test]
-        fn all_go_in_order(level in 1_u32..8, steps in prop::collection::vec((0_u16..=240, 0_usize..20, 0_u64..30), 1..100)) {
+        fn queued_descriptors_are_sent_in_order(level in 1_u32..8, steps in prop::collection::vec((0_u16..=240, 0_usize..20, 0_u64..30), 1..100)) {
             let config = Batching { level, timer_us: 20, max_descriptors: 6, ..Batching::default() };
             let mut queue = DescriptorQueue::new(&config, 16).unwrap();
             let (mut pushed, mut gone) = (Vec::new(), Vec::new());

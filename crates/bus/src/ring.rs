@@ -111,7 +111,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn entries_go_in_whole_and_come_out_in_order(
+        fn entries_are_put_whole_and_got_in_order(
             capacity in 1_usize..50,
             steps in prop::collection::vec((any::<bool>(), 0_usize..20), 0..200),
         ) {

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn most_cached_leaves_the_arrival_only_for_more() {
+    fn most_cached_changes_the_nic_only_for_more_cached_blocks() {
         assert_eq!(MostCached.choose(&view(&[3, 3, 3], 0)), NicId(1));
         assert_eq!(MostCached.choose(&view(&[3, 3, 4], 0)), NicId(2));
         assert_eq!(MostCached.choose(&view(&[0, 0, 0], 0)), NicId(1));

@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_touches_the_neighbours() {
+    fn a_change_touches_the_neighbours_in_the_list() {
         let mut list = List::default();
         let mut touched = Vec::new();
         for one in 0..4 {

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn writers_leave_some() {
+    fn writers_leave_some_buffers_for_others() {
         let mut buffers = Buffers::new(RESERVE + 2, RESERVE + 1);
         assert!(buffers.allocate_pair_for_writer().is_some());
         assert!(buffers.allocate_pair_for_writer().is_none() && !buffers.has_some_for_writers());
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_is_taken_as_a_whole() {
+    fn an_mbuf_and_its_cluster_are_allocated_together() {
         let mut buffers = Buffers::new(9, 1);
         let pair = buffers.allocate_pair().expect("there is one");
         assert_eq!(buffers.allocate_pair(), None);

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_compares_what_is_in_front() {
+    fn a_search_compares_the_blocks_in_front() {
         let mut lists = PcbLists::new(4);
         for block in 0..4 {
             lists.insert(block, 1, &mut NoMeter);

@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_and_names_are_told_apart() {
+    fn numbers_and_names_of_reasons_are_distinct() {
         let mut names = std::collections::BTreeSet::new();
         for reason in MoveReason::ALL {
             assert_eq!(MoveReason::of_number(reason.number()), reason);

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn destinations_are_told_apart() {
+    fn kinds_of_destinations_are_distinguished() {
         let own = addresses(&["10.0.0.1/24", "10.9.9.1/31", "fd00::1/64"]);
         for (text, expected) in [
             ("10.0.0.1", Destination::Own),
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn sources_suit_their_destinations() {
+    fn source_addresses_suit_their_destinations() {
         let own = addresses(&[
             "10.0.0.1/24",
             "192.168.1.1/24",

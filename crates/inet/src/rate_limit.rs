@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_burst_goes_and_then_the_rate_holds() {
+    fn a_burst_passes_and_then_the_rate_holds() {
         let mut limit = RateLimit::new(100);
         let allowed = |limit: &mut RateLimit, at_ms| {
             (0..100)
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn none_per_second_is_none() {
+    fn a_rate_of_zero_admits_nothing() {
         assert!(!RateLimit::new(0).allow(Time::ZERO + Span::from_secs(9)));
         let mut one = RateLimit::new(1);
         assert!(one.allow(Time::ZERO) && !one.allow(Time::ZERO));

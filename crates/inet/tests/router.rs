@@ -168,7 +168,7 @@ fn forwarding_allocates_nothing() {
 }
 
 #[test]
-fn a_neighbour_is_asked_for_and_what_waits_for_it_leaves_then() {
+fn packets_wait_for_a_neighbour_and_leave_when_it_answers() {
     let mut router = router();
     let mut frame = datagram("10.0.0.9", "10.0.1.9", 9, b"first");
     assert_eq!(
@@ -243,7 +243,7 @@ fn icmp_of(frame: &[u8]) -> (IpAddr, String) {
 }
 
 #[test]
-fn senders_are_told_why_a_packet_goes_no_further() {
+fn senders_are_notified_why_a_packet_was_not_forwarded() {
     let unreachable = |why| format!("{:?}", Icmpv4Type::DestinationUnreachable(why));
     let unreachable_v6 = |why| format!("{:?}", Icmpv6Type::DestinationUnreachable(why));
     let exceeded = format!(
@@ -331,7 +331,7 @@ fn forbid_fragments(frame: &mut [u8]) {
 }
 
 #[test]
-fn a_packet_that_may_be_cut_is() {
+fn a_packet_that_may_be_fragmented_is() {
     let mut router = router_of([1500, 1280], &[]);
     introduce(&mut router);
     let data: Vec<u8> = (0..3000_u32).map(|at| at as u8).collect();
@@ -450,7 +450,7 @@ fn each_address_of_the_router_answers_echo() {
 }
 
 #[test]
-fn there_is_silence_about_errors_and_what_is_for_many() {
+fn no_errors_are_sent_about_errors_multicasts_and_later_fragments() {
     let mut router = router();
     introduce(&mut router);
     // An ICMP error that has come too far.
@@ -493,7 +493,7 @@ fn there_is_silence_about_errors_and_what_is_for_many() {
 }
 
 #[test]
-fn addresses_of_a_link_stay_on_it() {
+fn link_local_packets_are_not_forwarded() {
     let mut router = router();
     introduce(&mut router);
     let mut frame = datagram("fe80::9", "fd01::9", 9, b"");
@@ -503,7 +503,7 @@ fn addresses_of_a_link_stay_on_it() {
 }
 
 #[test]
-fn only_ethernet_is_forwarded() {
+fn only_ethernet_interfaces_forward() {
     let interface = InterfaceConfig {
         medium: Medium::Ip,
         ..InterfaceConfig::new(ROUTER[0], cidrs(&["10.0.0.1/24"]))
@@ -514,7 +514,7 @@ fn only_ethernet_is_forwarded() {
 
 /// Two hosts, each on a link of the router, and a connection between them.
 #[test]
-fn connections_go_through_it() {
+fn connections_pass_through_the_router() {
     for (nets, far) in [
         (["10.0.0.9/24", "10.0.1.9/24"], ["10.0.0.1", "10.0.1.1"]),
         (["fd00::9/64", "fd01::9/64"], ["fd00::1", "fd01::1"]),
@@ -590,7 +590,7 @@ fn connections_go_through_it() {
 proptest! {
     /// What is changed at random is refused, or has one hop less and else what it had.
     #[test]
-    fn nothing_that_comes_in_makes_it_panic(
+    fn no_input_makes_the_router_panic(
         v6: bool,
         data in prop::collection::vec(any::<u8>(), 0..100),
         changes in prop::collection::vec((0_usize..120, any::<u8>()), 0..6),

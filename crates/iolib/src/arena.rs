@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_that_are_kept_stay_as_they_are() {
+    fn retained_frames_do_not_change() {
         let mut arena = Arena::default();
         let mut kept = VecDeque::new();
         for round in 0..ROUNDS {
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "an interpreter takes minutes for it")]
-    fn frames_that_are_kept_for_long_do_not_keep_more_and_more_memory() {
+    fn frames_retained_for_long_use_bounded_memory() {
         let mut arena = Arena::default();
         let mut kept = Vec::new();
         let frames = 4 * MOST_CHUNKS * CHUNK_BYTES / 1000;
@@ -220,7 +220,7 @@ mod tests {
         );
     }
     #[test]
-    fn what_was_written_is_kept() {
+    fn only_written_bytes_are_kept() {
         let mut arena = Arena::default();
         let frame = arena.fill(100, |room| Ok(room[..3].write_copy_of_slice(&[1, 2, 3])));
         assert_eq!(frame.expect("it was written"), [1, 2, 3][..]);
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_has_room_for_what_was_asked_for() {
+    fn memory_has_the_requested_capacity() {
         let mut arena = Arena::default();
         for len in [10, CHUNK_BYTES, CHUNK_BYTES + 1] {
             let memory = arena.memory(len);
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_without_a_chunk_take_none_away() {
+    fn frames_outside_chunks_do_not_use_up_chunks() {
         let mut arena = Arena::default();
         for alone in 0..3 {
             let kept: Vec<Bytes> = (0..MOST_CHUNKS)
@@ -262,14 +262,14 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "the start of the room")]
-    fn bytes_that_stand_elsewhere_are_not_taken_for_what_was_written() {
+    fn bytes_outside_the_buffer_are_refused() {
         static ELSEWHERE: [u8; 100] = [0; 100];
         let _ = Arena::default().fill(100, |_| Ok(&ELSEWHERE));
     }
 
     #[test]
     #[should_panic(expected = "the start of the room")]
-    fn bytes_in_the_middle_of_the_room_are_not_taken_for_its_start() {
+    fn bytes_in_the_middle_of_the_buffer_are_refused() {
         let _ = Arena::default().fill(100, |room| Ok(room[50..].write_copy_of_slice(&[7; 50])));
     }
 }

@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_hello_is_refused_by_name() {
+    fn invalid_hellos_are_refused_with_a_reason() {
         let refusal = |bytes: &[u8]| {
             let read = read_in_pieces(bytes, bytes.len()).expect("no error");
             read.expect("a frame").expect_err("no hello")
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_who_has_all_that_he_may_leaves_places_to_others() {
+    fn a_user_at_its_limit_leaves_places_to_others() {
         let limits = Limits {
             applications: 10,
             applications_of_user: 4,
@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn wishes_are_granted_within_limits() {
+    fn requested_sizes_are_granted_within_limits() {
         let limits = Limits::default();
         let wishes = Geometry {
             ring_depth: 100,
@@ -510,20 +510,20 @@ mod tests {
     }
 
     #[test]
-    fn names_are_presentable() {
+    fn names_are_made_safe_to_display() {
         assert_eq!(presentable("a\x1b[2Jb\n"), "a[2Jb");
         assert_eq!(presentable(&"ä".repeat(40)), "ä".repeat(16));
     }
 
     proptest! {
         #[test]
-        fn nothing_panics(bytes: Vec<u8>, known_start: bool) {
+        fn reading_any_hello_does_not_panic(bytes: Vec<u8>, known_start: bool) {
             let bytes = if known_start { [&MAGIC[..], &[VERSION], &bytes].concat() } else { bytes };
             let _ = FrameReader::default().read_hello(&bytes[..]);
         }
 
         #[test]
-        fn ranges_lie_in_the_pool(address: u64, len: u32, small: bool) {
+        fn ranges_are_accepted_only_inside_the_pool(address: u64, len: u32, small: bool) {
             let geometry = Geometry::default();
             let (address, len) = if small { (address % (10 << 20), len % 5000) } else { (address, len) };
             let inside = u128::from(address) + u128::from(len) <= u128::from(geometry.pool_bytes());

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_who_has_many_lines_takes_none_of_others_and_is_told_of_in_one() {
+    fn a_source_of_many_lines_is_limited_alone_and_summarised_in_one_line() {
         let mut lines = Lines::default();
         let start = Instant::now();
         let shown = (0..3778).filter(|_| lines.shows(start, 1)).count();

@@ -207,7 +207,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn moments_are_written_in_utc_with_milliseconds() {
+    fn times_are_written_in_utc_with_milliseconds() {
         for (s, ms, expected) in [
             (0, 0, "1970-01-01T00:00:00.000Z"),
             (951_782_399, 999, "2000-02-28T23:59:59.999Z"),
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_shows_what_is_grave_enough_and_not_too_much_of_a_kind() {
+    fn a_log_filters_by_level_and_limits_lines_of_one_kind() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("log");
         let text = path.to_str().expect("a name in Unicode").to_owned();

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buffers_are_used_once_at_a_time() {
+    fn a_buffer_has_one_use_at_a_time() {
         let mut pool = BufferPool::new(2, 64);
         assert_eq!(pool.allocate(Usage::Placed), Some(0));
         assert_eq!(pool.allocate(Usage::Reserved), Some(64));

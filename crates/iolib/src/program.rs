@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_with_other_rights_are_refused() {
+    fn setuid_and_setgid_programs_are_refused() {
         for (mode, owner, own, expected) in [
             (0o4755, [0, 0], [1000, 1000], true),
             (0o2755, [1000, 5], [1000, 1000], true),
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_script_the_interpreter_counts() {
+    fn a_script_is_judged_by_its_interpreter() {
         let (_place, interpreter) = program("interpreter", &elf(1), 0o755);
         let script = format!("#! {} -x\n", interpreter.display());
         let (_other, path) = program("script", script.as_bytes(), 0o755);

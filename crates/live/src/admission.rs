@@ -92,7 +92,7 @@ mod tests {
     use std::os::unix::fs::MetadataExt;
 
     #[test]
-    fn the_own_group_may_connect_and_others_may_not() {
+    fn the_group_of_a_socket_may_connect_and_others_may_not() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("control.sock");
         let _socket = ControlSocket::bind(&path).expect("a socket");
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_must_be_there() {
+    fn a_missing_group_is_refused() {
         let refused = "no-such-group".parse::<Admission>();
         assert_eq!(refused, Err(AdmissionError::Absent));
     }

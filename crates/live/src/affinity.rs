@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_core_that_does_not_exist_is_refused_with_those_that_do() {
+    fn a_missing_core_is_refused_with_a_list_of_existing_ones() {
         for core in [CpuSet::MAX_CPU - 1, usize::MAX] {
             let refused = pin_to_core(Some(core)).expect_err("no such core");
             let text = refused.to_string();

@@ -351,7 +351,7 @@ mod tests {
     const SERVER: &str = "`baton live adapter`";
 
     #[test]
-    fn clients_get_the_answer_and_the_file_goes() {
+    fn clients_get_the_answer_and_the_socket_file_is_removed() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("control.sock");
         assert!(ask(&path, SERVER).is_err(), "nobody is there");
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_is_a_line_and_silence_asks_what_goes_on() {
+    fn a_question_is_a_line_and_an_empty_one_asks_for_the_state() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("control.sock");
         let mut socket = ControlSocket::bind(&path).expect("a socket");
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_says_nothing_is_sent_away_after_a_while() {
+    fn silent_clients_are_disconnected_after_a_time() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("control.sock");
         let mut socket = ControlSocket::bind(&path).expect("a socket");
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stale_file_is_replaced_and_any_other_is_not() {
+    fn only_a_stale_socket_file_is_replaced() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("control.sock");
         drop(UnixListener::bind(&path).expect("a socket"));

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wait_is_told_of_once_and_cut_short_when_asked_again() {
+    fn a_wait_is_reported_once_and_ended_by_a_second_request() {
         let mut end = End::default();
         let start = Time::ZERO + Span::from_secs(1);
         assert!(!end.handle(start, Stop::No));
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_over_after_its_time() {
+    fn a_shutdown_ends_after_its_time_limit() {
         let mut end = End::default();
         end.handle(Time::ZERO, Stop::InOrder);
         assert!(!end.is_over(Time::ZERO + UNTOLD));

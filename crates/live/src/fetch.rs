@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none_is_refused_with_a_reason() {
+    fn invalid_urls_are_refused_with_a_reason() {
         for (text, reason) in [
             ("https://10.9.0.1/", "starts with http://"),
             ("http://localhost/", "names are not looked up"),

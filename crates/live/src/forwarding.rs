@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_leave_where_they_must_whatever_was_expected() {
+    fn frames_leave_by_the_right_interface_whatever_was_predicted() {
         let (mut configs, mut inner, mut outer) = (Vec::new(), Vec::new(), Vec::new());
         for number in 0..ENDS {
             let (left, right) = memory_pair([mac(0, number), mac(1, number)], 1_500);

@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_some() {
+    fn the_available_memory_is_known() {
         assert!(usable_memory() > 1 << 20);
     }
 }

@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn cut_off_messages_are_no_messages() {
+    fn truncated_messages_are_rejected() {
         for bytes in [&[][..], &[16, 0, 0], &[16, 0, 0, 0], &[0; 16], &[255; 40]] {
             assert!(netlink::split(bytes).is_none(), "{bytes:?}");
         }

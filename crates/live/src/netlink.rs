@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_say_how_it_went() {
+    fn answers_are_read_as_success_or_error() {
         let answer = |kind: u16, code: i32| {
             let mut message = request(kind, 0, &code.to_ne_bytes());
             message[..4].copy_from_slice(&20_u32.to_ne_bytes());

@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn users_see_their_own_connections_and_operators_all() {
+    fn users_see_their_own_connections_and_operators_see_all() {
         let text = r#"{"pid":7,"uptime_ms":1,"interface":"eth0","mac":"","mtu":1500,"connections":[],"time_wait":0,
             "listeners":[],"neighbours":[],"counters":{}}"#;
         let application = |number, uid| ApplicationRow {
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_nothing_to_send_is_not_stalled() {
+    fn a_connection_with_nothing_to_send_is_not_stalled() {
         let mut row = connection(None);
         row.info.retransmits = 3;
         assert!(!row.is_stalled());

@@ -266,7 +266,7 @@ mod tests {
     use std::os::unix::fs::MetadataExt;
 
     #[test]
-    fn the_kernel_tells_of_a_connection_and_its_listener() {
+    fn the_kernel_reports_a_connection_and_its_listener() {
         for address in ["127.0.0.1:0", "[::1]:0"] {
             let Ok(listener) = TcpListener::bind(address) else {
                 assert!(address.starts_with('['), "without IPv6");
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_that_are_cut_off_are_no_sockets() {
+    fn truncated_answers_contain_no_sockets() {
         let mut whole = request(BY_FAMILY, 0, &[2; MESSAGE_BYTES]);
         whole.extend(request(netlink::DONE, 0, &[0; 4]));
         let mut sockets = Vec::new();

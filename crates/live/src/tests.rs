@@ -105,7 +105,7 @@ fn a_file_comes_over_either_version_of_ip() {
 }
 
 #[test]
-fn a_bad_link_changes_no_byte() {
+fn no_byte_changes_over_a_bad_link() {
     let content = pattern(2_000_000);
     let root = root_with("data.bin", &content);
     let (left, right) = ports();
@@ -184,7 +184,7 @@ fn a_snapshot_shows_the_connection_and_survives_json() {
 }
 
 #[test]
-fn the_end_waits_for_responses_and_then_takes_no_more() {
+fn shutdown_waits_for_responses_and_accepts_nothing_new() {
     let content = pattern(3_000_000);
     let root = root_with("data.bin", &content);
     let (left, right) = ports();
@@ -213,7 +213,7 @@ fn the_end_waits_for_responses_and_then_takes_no_more() {
 }
 
 #[test]
-fn what_is_left_at_the_end_is_reset() {
+fn connections_left_at_shutdown_are_reset() {
     let root = root_with("data.bin", &pattern(20_000_000));
     let (left, right) = ports();
     let spec = "tx:delay=30ms".parse().expect("a description");

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_looked_at_when_it_was_seen_and_otherwise_now_and_then() {
+    fn a_source_is_polled_when_it_was_ready_and_otherwise_rarely() {
         let mut throttle = Throttle::default();
         let mut now = Time::ZERO + INTERVAL;
         assert!(throttle.is_due(now), "at first");

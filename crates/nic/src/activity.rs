@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_halve_with_age() {
+    fn packet_counts_halve_with_age() {
         let mut clock = ActivityClock::default();
         let mut old = Activity::default();
         for _ in 0..100 {

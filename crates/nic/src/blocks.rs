@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_is_what_stands_there_as_a_whole() {
+    fn a_range_can_be_read_only_if_it_is_cached_as_a_whole() {
         let mut blocks = Blocks::new(8192);
         for (at, byte) in [(0, 1), (1024, 2), (4096, 3)] {
             blocks.insert(at, 1024, at.into()).fill(bytes(byte, 1024));
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_overlapped_goes_as_a_whole_and_stays_for_those_who_have_it() {
+    fn an_overlapped_block_is_removed_but_stays_readable_for_its_references() {
         let mut blocks = Blocks::new(8192);
         blocks.insert(0, 2048, 1).fill(bytes(1, 2048));
         blocks.insert(2048, 2048, 2).fill(bytes(2, 2048));
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_part_does_not_keep_its_block() {
+    fn a_small_reference_does_not_keep_the_whole_block_alive() {
         let mut blocks = Blocks::new(8192);
         let block = blocks.insert(0, 4096, 1);
         block.fill(bytes(1, 4096));

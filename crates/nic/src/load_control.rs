@@ -165,7 +165,7 @@ mod tests {
     type Row = ((LoadState, u32), (u32, u32), (LoadState, u32));
 
     #[test]
-    fn every_transition() {
+    fn every_transition_follows_the_table() {
         let table: &[Row] = &[
             // MONITOR: between the watermarks, both included, nothing happens.
             ((Monitor, 800), (LOWAT, 700), (Monitor, 800)),
@@ -206,14 +206,14 @@ mod tests {
     }
 
     #[test]
-    fn switched_off_it_stays_at_the_hard_limit() {
+    fn without_load_control_the_soft_limit_stays_at_the_hard_limit() {
         let mut governor = Watermarks::new(LoadControl::default(), HARD);
         governor.run(&Load::of_queue(1_000_000), HARD);
         assert_eq!((governor.state(), governor.soft_limit()), (Monitor, HARD));
     }
 
     #[test]
-    fn surplus_is_what_ends_the_decrease() {
+    fn the_decrease_ends_when_the_surplus_is_gone() {
         let mut governor = governor(Monitor, 1000);
         assert_eq!(governor.surplus(1000), 0);
         governor.run(&Load::of_queue(HIWAT + 1), 1000);
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn no_connections_no_limit() {
+    fn a_hard_limit_of_zero_is_valid() {
         let mut governor = Watermarks::new(
             LoadControl {
                 enabled: true,

@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn what_finds_no_room_stays() {
+    fn packets_that_do_not_fit_stay_in_their_queue() {
         let config = crate::Config {
             receive_queue_packets: 2,
             ..crate::Config::default()
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_knows_its_room_and_its_order() {
+    fn a_queue_tracks_its_space_and_its_order() {
         let mut clock = Stamp::default();
         let mut queue = Queue::new(2);
         queue.push(clock.take(), 'a');

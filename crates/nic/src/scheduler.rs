@@ -220,12 +220,12 @@ mod tests {
     ];
 
     #[test]
-    fn first_come_first_served_over_everything() {
+    fn fcfs_serves_all_sources_in_order_of_arrival() {
         assert_eq!(served(Scheduler::Fcfs, heads(&MIXED)), MIXED);
     }
 
     #[test]
-    fn host_packets_first_then_commands() {
+    fn host_first_serves_host_packets_before_commands() {
         use Source::*;
         let order = served(Scheduler::HostFirst, heads(&MIXED));
         assert_eq!(
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn host_packets_among_themselves_by_arrival() {
+    fn host_first_serves_host_packets_in_order_of_arrival() {
         use Source::*;
         let order = served(
             Scheduler::HostFirst,
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_do() {
+    fn without_work_nothing_is_picked() {
         assert_eq!(pick(Scheduler::Fcfs, &Heads::default()), None);
         assert_eq!(pick(Scheduler::HostFirst, &Heads::default()), None);
     }

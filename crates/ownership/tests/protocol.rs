@@ -57,7 +57,7 @@ fn violations(rules: Rules, bounds: Bounds, until: HasDiscoveries) -> Vec<(&'sta
 }
 
 #[test]
-fn the_protocol_holds() {
+fn the_protocol_keeps_its_properties() {
     for bounds in [ONE_KILL, STOPS, NO_SUCCESSORS, TWO_KILLS, FORGERIES] {
         let found = violations(Rules::default(), bounds.clone(), HasDiscoveries::Any);
         assert!(found.is_empty(), "{bounds:?}: {found:#?}");
@@ -67,7 +67,7 @@ fn the_protocol_holds() {
 /// So many kills, a second move and as many successors.
 #[test]
 #[ignore = "takes a minute: `-- --ignored`; BATON_MODEL_KILLS says how many kills"]
-fn the_protocol_holds_with_more_kills() {
+fn the_protocol_keeps_its_properties_with_more_kills() {
     let kills = std::env::var("BATON_MODEL_KILLS").unwrap_or_else(|_| "2".to_owned());
     let most_kills = kills.parse().expect("BATON_MODEL_KILLS is a number");
     let bounds = Bounds {
@@ -86,7 +86,7 @@ type Case = (&'static str, fn(&mut Rules), Bounds, &'static str);
 
 /// Without each rule something goes wrong, which the checker finds.
 #[test]
-fn each_rule_is_needed() {
+fn each_rule_of_the_protocol_is_needed() {
     let cases: [Case; 15] = [
         ("claims", |rules| rules.claims = false, FORGERIES, ONE_OWNER),
         ("kinds", |rules| rules.kinds = false, FORGERIES, RIGHT_BYTES),
@@ -189,7 +189,7 @@ fn each_rule_is_needed() {
 
 /// The table in `docs/src/live/failures.md`.
 #[test]
-fn what_becomes_of_connections() {
+fn the_ends_of_connections_are_as_expected() {
     let bounds = Bounds {
         failures: 0,
         ..ONE_KILL

@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_survive_the_round_trip() {
+    fn addresses_round_trip() {
         let v4 = Endpoint::new("192.0.2.1".parse().expect("an address"), 8080);
         let v6 = Endpoint::new("2001:db8::1".parse().expect("an address"), 80);
         assert_eq!(read(&write(v4, Family::V4), Family::V4), Ok(v4));

@@ -57,7 +57,7 @@ mod tests {
     use std::io::Write;
 
     #[test]
-    fn whole_lines_are_taken_once() {
+    fn whole_lines_are_applied_once() {
         let place = tempfile::tempdir().expect("a temporary directory");
         let path = place.path().join("settings");
         let mut changes = Changes::new(&path);

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn totals_stand_in_the_file_by_their_names() {
+    fn totals_are_written_to_the_file_by_name() {
         let place = tempfile::tempdir().expect("a temporary directory");
         let path = place.path().join("counters");
         let mut counters = Counters::new(&path);

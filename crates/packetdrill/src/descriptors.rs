@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_the_processes_and_are_given_back() {
+    fn descriptor_numbers_are_real_and_are_released() {
         let (mut table, mut other) = (Descriptors::default(), Descriptors::default());
         let first = table.add(File::Socket(0)).expect("a number");
         let second = table.add(File::Epoll(0)).expect("a number");

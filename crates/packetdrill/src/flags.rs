@@ -551,7 +551,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn invalid_settings_are_named() {
         let message = |flags| Settings::parse(flags).expect_err("bad flags").to_string();
         assert_eq!(message("gso"), "`gso` is not key=value");
         assert!(message("gsoo=on").starts_with("`gsoo` is not a key; keys are congestion, "));
@@ -563,7 +563,7 @@ mod tests {
     }
 
     #[test]
-    fn every_key_refuses_nonsense() {
+    fn every_key_refuses_invalid_values() {
         let is_path = |key: &&Key| ["changes", "counters"].contains(&key.name);
         for key in KEYS.iter().filter(|key| !is_path(key)) {
             assert!(

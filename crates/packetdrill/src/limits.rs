@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn busy_time_holds_the_others() {
+    fn busy_time_includes_the_other_times() {
         let at = |ms| Time::ZERO + Span::from_ms(ms);
         let mut limits = Limits::default();
         limits.turn_to(at(10), Activity::Busy);

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn peeking_leaves_everything() {
+    fn peeking_removes_nothing() {
         let queue = queue();
         let mut into = [0; 7];
         assert_eq!(queue.peek(2, &mut into), 7);
@@ -106,14 +106,14 @@ mod tests {
     }
 
     #[test]
-    fn each_byte_has_its_arrival() {
+    fn each_byte_has_its_arrival_time() {
         let arrivals = [0, 1, 6, 7, 11].map(|count| queue().arrival_of(count));
         let (first, second) = (Some(Time::ZERO), Some(Time::NEVER));
         assert_eq!(arrivals, [None, first, first, second, second]);
     }
 
     #[test]
-    fn what_is_taken_is_gone() {
+    fn taken_bytes_are_removed() {
         let mut queue = queue();
         queue.advance(8);
         assert_eq!(queue.take(100).as_deref(), Some(&b"rld"[..]));

@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn push_stands_at_the_end_of_a_buffer() {
+    fn push_is_set_at_the_end_of_a_buffer() {
         let mut queue = SendQueue::default();
         queue.append(3000, true);
         queue.push();
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn acknowledged_buffers_give_their_memory_back() {
+    fn acknowledged_buffers_release_their_memory() {
         let mut queue = SendQueue::default();
         queue.append(3000, true);
         queue.send(Time::ZERO, 1000, SeqNr(1001), false, false);

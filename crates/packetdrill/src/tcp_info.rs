@@ -235,7 +235,7 @@ mod tests {
 
     /// The C library defines the start of the structure: offsets of fields agree.
     #[test]
-    fn fields_lie_where_the_c_library_has_them() {
+    fn fields_have_the_offsets_of_the_c_library() {
         let socket = Socket::new(Family::V4, &Settings::default());
         let info = without_connection(TcpState::Close, &socket);
         let at = std::mem::offset_of!(libc::tcp_info, tcpi_snd_ssthresh);

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_never_sent_was_not_copied() {
+    fn unsent_data_was_not_copied() {
         let mut calls = ZeroCopy::default();
         calls.written(1000);
         calls.written(3000);

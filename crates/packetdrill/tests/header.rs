@@ -8,7 +8,7 @@ use std::process::Command;
 
 /// C is asked where each entry is.
 #[test]
-fn each_entry_is_where_the_header_has_it() {
+fn entries_have_the_offsets_of_the_header() {
     let mut program = "#include \"baton_packetdrill.h\"\n".to_owned();
     macro_rules! entries {
         ($($name:ident),* $(,)?) => {$(

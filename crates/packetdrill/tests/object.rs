@@ -15,7 +15,7 @@ use std::process::Command;
 use std::time::Duration;
 
 #[test]
-fn the_object_loads_and_its_instances_are_apart() {
+fn the_object_loads_and_its_instances_are_independent() {
     let ((first, one), (second, other)) = (table(c""), table(c"gso=off,sack=off"));
     assert_eq!((first, second), (0, 0));
     let sockets = [one, other].map(|instance| {
@@ -34,7 +34,7 @@ fn the_object_loads_and_its_instances_are_apart() {
 
 /// A tool may close what it got as it closes its own: it harms neither the tool's files nor the instance.
 #[test]
-fn descriptors_are_the_processes() {
+fn descriptors_belong_to_the_process() {
     let (outcome, table) = table(c"");
     assert_eq!(outcome, 0);
     let own = std::fs::File::open("/dev/zero").expect("it is there");
@@ -71,7 +71,7 @@ fn descriptors_are_the_processes() {
 
 /// A tool that does not look at the outcome gets errors, and no crash.
 #[test]
-fn refusing_tables_are_whole() {
+fn tables_of_refused_instances_return_errors() {
     let (outcome, table) = table(c"no such flag");
     assert_eq!(outcome, -1);
     assert_eq!(object::table(c"gso=perhaps").0, -1);
@@ -148,7 +148,7 @@ fn settings_change_by_a_file() {
 
 /// A tool's second thread lets time pass up to its call while the first waits for it outside of the object.
 #[test]
-fn time_passes_for_any_thread_that_sleeps() {
+fn virtual_time_advances_for_any_sleeping_thread() {
     let shared = Shared::new("");
     let start_us = shared.clock_us();
     let (tell, told) = std::sync::mpsc::channel();

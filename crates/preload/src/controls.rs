@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_finds_no_room_is_cut() {
+    fn control_messages_that_do_not_fit_are_truncated() {
         assert_eq!(put(64), (48, 0, vec![5, 8]));
         assert_eq!(put(48), (48, 0, vec![5, 8]));
         assert_eq!(put(44), (44, libc::MSG_CTRUNC, vec![5, 4]));

@@ -505,7 +505,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_wait_tells_of_a_connection_twice() {
+    fn a_wait_reports_each_connection_once() {
         let event = |events, u64| epoll_event { events, u64 };
         let mut events = [
             event(1, 7),

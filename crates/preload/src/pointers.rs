@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_program_has_memory_at_these() {
+    fn invalid_addresses_are_recognised() {
         for at in [0, 1, 16, LOWEST - 1, END, usize::MAX - 3, usize::MAX] {
             assert!(is_bad(at as *const u8, 4) && check(at as *const u8).is_err());
             assert!(!is_bad(at as *const u8, 0));
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_good_up_to_the_first_that_is_bad() {
+    fn parts_are_valid_up_to_the_first_invalid_one() {
         let mut room = [0_u8; 8];
         let part = |at: *mut u8, iov_len| iovec {
             iov_base: at.cast(),

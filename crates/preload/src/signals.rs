@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_handler_runs_when_no_call_is_interrupted() {
+    fn a_handler_runs_once_no_call_of_the_library_is_interrupted() {
         let signal = libc::SIGRTMIN() + 1;
         catch(signal, 0);
         raise(signal, 0);
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_postponed_ends_a_sleep() {
+    fn a_postponed_signal_ends_a_sleep() {
         let signal = libc::SIGRTMIN() + 2;
         for (flags, restart) in [(0, false), (libc::SA_RESTART, true)] {
             catch(signal, flags);
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mask_lets_signals_in_for_as_long_as_a_call_waits() {
+    fn a_mask_admits_signals_only_while_a_call_waits() {
         let signal = libc::SIGRTMIN() + 3;
         catch(signal, 0);
         // SAFETY: the sets are filled in before they are read.
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_are_told_of_their_own_handlers() {
+    fn programs_see_their_own_handlers() {
         let signal = libc::SIGRTMIN() + 4;
         catch(signal, libc::SA_RESETHAND | libc::SA_NODEFER);
         let found = installed(signal);

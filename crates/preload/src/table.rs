@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_retired_is_dropped_later() {
+    fn retired_entries_are_dropped_later() {
         let _alone = alone();
         let (description, entry) = entry();
         set(70_040, entry);
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_of_what_is_not_ours_is_not_ours() {
+    fn a_copy_of_an_unknown_descriptor_is_unknown() {
         let _alone = alone();
         set(70_010, entry().1);
         copy(70_011, 70_010);
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_descriptor_is_not_ours() {
+    fn invalid_descriptors_are_unknown() {
         for fd in [-1, c_int::MAX, MOST as c_int] {
             assert!(find(fd).is_none() && remove(fd).is_none());
         }
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn another_process_changes_nothing() {
+    fn another_process_does_not_change_the_table() {
         let _alone = alone();
         set(70_020, entry().1);
         PROCESS.store(1, Ordering::Relaxed);
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_have_both_ends() {
+    fn ranges_include_both_ends() {
         let _alone = alone();
         for fd in [70_030, 70_032, 70_034] {
             set(fd, entry().1);

@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn those_of_the_library_handle_no_signals() {
+    fn threads_of_the_library_handle_no_signals() {
         let thread = ours(|| thread::spawn(|| blocks(libc::SIGTERM) && !blocks(libc::SIGSEGV)));
         assert!(thread.join().expect("it ends") && !blocks(libc::SIGTERM));
         let thread = thread::spawn(|| blocks(libc::SIGTERM));

@@ -541,7 +541,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_documented_is_in_the_documents() {
+    fn documented_differences_are_in_the_documentation() {
         let text = include_str!("../../../docs/src/live/differences.md");
         for documented in DOCUMENTED {
             assert!(text.contains(documented.words), "{}", documented.name);

@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sequences_are_read_as_they_are_written() {
+    fn sequences_round_trip_as_text() {
         for seed in 0..200 {
             let sequence = Sequence::of_seed(seed);
             assert_eq!(sequence.to_string().parse(), Ok(sequence));
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_draw_every_kind() {
+    fn bytes_can_produce_every_kind_of_call() {
         let total: u32 = KINDS.iter().map(|kind| kind.1).sum();
         assert!(
             total <= 256
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn invalid_sequences_are_refused_with_a_reason() {
         for wrong in [
             "",
             "recv 0 0 0",
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn smaller_ones_are_smaller() {
+    fn smaller_sequences_are_smaller() {
         let sequence = Sequence::of_seed(1);
         let sum = |sequence: &Sequence| -> u32 {
             sequence

@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_late_bell_does_not_keep_a_thread_awake() {
+    fn a_late_wakeup_does_not_keep_a_thread_awake() {
         let parker = Parker::current();
         let bell = parker.bell().expect("a bell");
         parker.unpark();

@@ -302,7 +302,7 @@ mod tests {
 
     /// The program may have freed what `data` points to, while this library still sends kept data.
     #[test]
-    fn an_instance_hears_no_more_of_a_connection_that_was_shut() {
+    fn an_epoll_instance_gets_no_events_of_a_closed_connection() {
         let (near, mut far) = UnixStream::pair().expect("room");
         let near = Arc::new(OwnedFd::from(near));
         let instance = epoll::create(epoll::CreateFlags::CLOEXEC).expect("room");

@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn now_is_now_and_distances_stay() {
+    fn wall_times_match_the_clock_and_keep_distances() {
         let time = clock_gettime(ClockId::Monotonic);
         let at_ns = time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
         let before = wall_time(at_ns);

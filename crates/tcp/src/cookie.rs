@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn hardly_any_number_is_a_cookie() {
+    fn random_numbers_are_rarely_cookies() {
         let secret = Secret::new(5);
         let taken = (0..1_000_000_u32)
             .filter(|n| {

@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_later_has_a_share_of_what_is_free() {
+    fn a_later_user_gets_a_share_of_the_free_memory() {
         let (mut memory, _) = fill(&[1], 500);
         assert!(!memory.has_room(Some(1), 1 << 20));
         assert!(memory.has_room(Some(2), 1 << 20));
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_always_there() {
+    fn each_connection_may_always_use_a_page() {
         let (mut memory, mut charges) = fill(&[1], 500);
         // Windows that were offered before are used all the same.
         for charge in &mut charges {
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_released_is_free() {
+    fn released_memory_is_free() {
         let (mut memory, mut charges) = fill(&[1, 2], 10);
         for charge in &mut charges {
             memory.release(charge);

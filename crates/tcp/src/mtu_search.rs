@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_path_is_found_and_no_search_is_endless() {
+    fn the_mtu_of_any_path_is_found_by_a_finite_search() {
         let config = MtuProbing::default();
         for path in 64..9000_u16 {
             let mut search = MtuSearch::new(path.min(1024), 8960, u16::MAX, Moment::ZERO);
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_found_is_doubted_after_a_while() {
+    fn a_finished_search_restarts_after_its_interval() {
         let config = MtuProbing::default();
         let mut search = MtuSearch::new(1024, 1460, u16::MAX, Moment::ZERO);
         search.limit(1030);

@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_that_was_told_holds_for_ten_minutes() {
+    fn the_least_reported_mtu_is_kept_for_ten_minutes() {
         let (mut paths, start) = (PathMtus::default(), Time::ZERO);
         let at = |seconds| start + Span::from_secs(seconds);
         paths.learn(start, host(1), 1400);
@@ -78,14 +78,14 @@ mod tests {
     }
 
     #[test]
-    fn a_tiny_mtu_holds_for_nobody_else() {
+    fn a_tiny_mtu_is_raised_to_the_least() {
         let mut paths = PathMtus::default();
         paths.learn(Time::ZERO, host(1), 68);
         assert_eq!(paths.get(Time::ZERO, host(1)), Some(LEAST));
     }
 
     #[test]
-    fn no_more_paths_are_known_than_there_is_room_for() {
+    fn the_number_of_known_paths_is_limited() {
         let mut paths = PathMtus::default();
         for number in 0..2 * MOST as u32 {
             paths.learn(Time::ZERO, host(number), 1400);

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_no_more_sets_than_numbers() {
+    fn the_number_of_parameter_sets_is_limited() {
         let mut profiles = Profiles::new(with_mss(0));
         for count in 1..=u32::from(ProfileId::MAX) {
             let config = Config {

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stage_is_reached_when_all_before_have_reached_it() {
+    fn a_byte_reaches_a_stage_when_all_earlier_bytes_have() {
         let mut times = TransmitTimes::default();
         let (start, end) = (SeqNr(u32::MAX - 99), SeqNr(900));
         assert!(times.ask(end, 7, Stages::all()));
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_followed_than_there_is_room_for() {
+    fn the_number_of_followed_bytes_is_limited() {
         let mut times = TransmitTimes::default();
         let ask = |times: &mut TransmitTimes, at| times.ask(SeqNr(at), 0, Stages::SENT);
         assert!((1..=MOST_FOLLOWED as u32).all(|at| ask(&mut times, at)));

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_says_what_it_is() {
+    fn the_machine_is_described() {
         let here = Environment::take();
         assert!(!here.kernel.is_empty() && here.cores > 0, "{here:?}");
         assert!(here.date.ends_with("UTC"), "{here:?}");

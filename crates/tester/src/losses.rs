@@ -117,7 +117,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn all_adds_up_whatever_was_counted(
+        fn losses_add_up_whatever_was_counted(
             handed in 0_u64..1_000, lost in 0_u64..1_000, counters in proptest::array::uniform8(0_u64..500), tap: bool,
         ) {
             let delivered = handed.saturating_sub(lost);
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn each_counter_has_its_place_and_no_more_than_is_missing() {
+    fn each_counter_explains_at_most_the_missing_frames() {
         let (mut sender, mut receiver) = ends(100, 60);
         let link = &mut receiver.counts.link;
         (link.rx_missed_errors, link.rx_dropped) = (5, 10);

@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_process_left_is_mended_and_other_files_stay() {
+    fn changes_of_a_dead_process_are_undone_and_other_files_stay() {
         let folder = tempfile::tempdir().expect("a folder");
         let record = Record {
             process: std::process::id(),
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_have_a_start() {
+    fn the_start_of_a_process_is_known() {
         assert!(start_of(std::process::id()).is_some());
         assert_eq!(start_of(u32::MAX), None);
     }

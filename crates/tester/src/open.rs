@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn link_local_addresses_are_nobodys_use() {
+    fn link_local_addresses_do_not_count_as_in_use() {
         let list = "fe80000000000000e0d5e5fffe3b2a01 05 40 20 80     eth0\n\
                     fd000009000000000000000000000002 05 40 00 80     eth1\n";
         assert_eq!(ipv6_address(list, "eth0"), None);
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn loopback_has_an_address_and_what_is_not_there_is_named() {
+    fn loopback_has_an_address_and_missing_interfaces_are_named() {
         let spec = |interface: &str, force| Spec {
             interface: interface.to_owned(),
             namespace: None,
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_an_interface_is_said_with_what_to_do() {
+    fn problems_of_an_interface_are_reported_with_advice() {
         let spec = Spec {
             interface: "eth1".to_owned(),
             namespace: Some("lab".to_owned()),

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn who_opens_connections_is_who_the_test_says() {
+    fn connections_are_opened_by_the_end_that_the_test_names() {
         let role = |test, load| match &roles(test, load, false)[..] {
             [(_, Work::Tcp(first)), (_, Work::Tcp(second))] => {
                 assert_eq!((first.own, first.other), (second.other, second.own));

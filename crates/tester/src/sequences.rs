@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_longer_than_the_window_forgets_what_was_before() {
+    fn a_gap_longer_than_the_window_forgets_earlier_numbers() {
         let mut sequences = Sequences::default();
         sequences.handle(3);
         sequences.handle(3 + WINDOW);

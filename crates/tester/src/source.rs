@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_in_time_is_the_senders_loss() {
+    fn frames_sent_too_late_count_as_losses_of_the_sender() {
         let mut source = source(Some(1e6), 1_000);
         let (mut port, _other) = memory_pair(ENDS.ethernet, 1_500);
         assert_eq!(source.turn(200_500, &mut port).expect("memory"), Next::Sent);

@@ -182,7 +182,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_stamped_is_read_and_has_a_right_checksum(
+        fn stamps_round_trip_with_a_correct_checksum(
             sequence in 0_u64..1 << 48, sent_ns: u64, payload_len in 18_u16..1_473, stream in 0_u8..2, trial: u8,
         ) {
             let template = Template::new(&ends(), payload_len, stream, trial);
@@ -196,7 +196,7 @@ mod tests {
         }
 
         #[test]
-        fn a_changed_bit_is_seen(at in ETHERNET..DATA + 100, bit in 0_u8..8) {
+        fn a_changed_bit_is_detected(at in ETHERNET..DATA + 100, bit in 0_u8..8) {
             let template = Template::new(&ends(), 100, 0, 1);
             let mut frame = template.blank().to_vec();
             template.stamp(&mut frame, 77, 88);

@@ -68,7 +68,7 @@ fn datagrams_all_arrive_over_a_good_cable() {
 }
 
 #[test]
-fn bursts_are_sent_one_frame_behind_the_other() {
+fn bursts_are_sent_back_to_back() {
     let mut tester = tester(cable(), &|| false);
     let trial = tester
         .trial(&request(Test::UdpSend18, Load::Burst(500)))
@@ -104,7 +104,7 @@ impl LivePort for Leaky {
 }
 
 #[test]
-fn what_nobody_has_counted_is_said_not_to_be_placed() {
+fn uncounted_losses_are_reported_as_unplaced() {
     let (left, right) = memory_pair(MACS, 1_500);
     let ports: [Box<dyn LivePort + Send>; 2] = [Box::new(right), Box::new(Leaky(left, 0))];
     let mut tester = tester(ports, &|| false);
@@ -122,7 +122,7 @@ fn what_nobody_has_counted_is_said_not_to_be_placed() {
 }
 
 #[test]
-fn late_and_doubled_frames_are_told_apart() {
+fn late_and_duplicate_frames_are_distinguished() {
     let (left, right) = memory_pair(MACS, 1_500);
     let spec: FaultSpec = "tx:duplicate=5%,reorder=5%,corrupt=5%"
         .parse()

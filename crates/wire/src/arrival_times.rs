@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_have_the_time_of_the_segment_that_brought_them() {
+    fn bytes_have_the_arrival_time_of_their_segment() {
         let mut times = ArrivalTimes::default();
         times.note(at(1), SeqNr(100), SeqNr(200));
         // Out of order, then the missing data, then all of it again.
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn what_arrives_at_once_and_what_finds_no_room_is_one_run() {
+    fn bytes_that_arrive_together_or_find_no_space_share_one_time() {
         let mut times = ArrivalTimes::default();
         for start in 0..10 {
             times.note(at(1), SeqNr(start), SeqNr(start + 1));

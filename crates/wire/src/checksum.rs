@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_example_of_the_rfc_comes_out() {
+    fn the_example_of_the_rfc_holds() {
         // RFC 1071 3: the sum of these is ddf2.
         let sum = Checksum::new().add_bytes(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]);
         assert_eq!(sum.to_bytes(), (!0xddf2u16).to_be_bytes());
@@ -173,7 +173,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn lanes_sum_like_words(bytes in proptest::collection::vec(any::<u8>(), 0..700), cut in any::<prop::sample::Index>(), odd in any::<prop::sample::Index>()) {
+        fn vector_lanes_sum_like_words(bytes in proptest::collection::vec(any::<u8>(), 0..700), cut in any::<prop::sample::Index>(), odd in any::<prop::sample::Index>()) {
             let cut = cut.index(bytes.len() + 1) & !1;
             let sum = Checksum::new().add_bytes(&bytes[..cut]).add_bytes(&bytes[cut..]);
             prop_assert_eq!(sum.to_bytes(), plain(&bytes));

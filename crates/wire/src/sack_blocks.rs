@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_cut_off_does_not_count() {
+    fn truncated_blocks_do_not_count() {
         let mut blocks: SackBlocks = [1, 2].map(block).into_iter().collect();
         blocks.truncate(1);
         assert_eq!(blocks, [1].map(block).into_iter().collect());

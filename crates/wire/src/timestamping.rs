@@ -100,14 +100,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_counter_of_bytes_without_numbers_means_nothing() {
+    fn a_byte_counter_without_numbers_is_refused() {
         assert_eq!(Timestamping::from_option(1 << 16), None);
         assert_eq!(Timestamping::from_option(1 << 30), None);
         assert!(Timestamping::from_option(1 << 16 | 1 << 7).is_some());
     }
 
     #[test]
-    fn a_call_asks_for_itself() {
+    fn a_call_can_request_its_own_timestamps() {
         let set = Timestamping::TX_ACK | Timestamping::OPT_ID;
         assert_eq!(set.with_call(None).stages(), Stages::ACKNOWLEDGED);
         let call = set.with_call(Some(Timestamping::TX_SOFTWARE | Timestamping::SOFTWARE));

@@ -75,7 +75,7 @@ fn a_capture_holds_what_was_written() {
 }
 
 #[test]
-fn notes_and_totals_stand_in_options() {
+fn comments_and_totals_are_stored_in_options() {
     let mut writer = CaptureWriter::new(Vec::new(), "server0").expect("memory takes all");
     let frame = &frames()[0];
     let notes = FrameNotes {
@@ -118,7 +118,7 @@ fn notes_and_totals_stand_in_options() {
 
 /// Runs only where tshark is installed.
 #[test]
-fn wireshark_reads_it_and_finds_the_checksums_right() {
+fn wireshark_reads_a_capture_with_correct_checksums() {
     if Command::new("tshark").arg("--version").output().is_err() {
         return;
     }

@@ -108,7 +108,7 @@ fn bytes_of(packet: &Packet, payload: &[u8]) -> Vec<u8> {
 
 proptest! {
     #[test]
-    fn what_was_encoded_is_decoded(packet in packet(), payload in proptest::collection::vec(any::<u8>(), 0..3000)) {
+    fn encoded_packets_round_trip(packet in packet(), payload in proptest::collection::vec(any::<u8>(), 0..3000)) {
         let bytes = bytes_of(&packet, &payload);
         prop_assert_eq!(decode_packet(&bytes), Ok((packet.clone(), payload.as_slice())));
         let ip_len = if packet.src.addr.is_ipv4() { 20 } else { 40 };
@@ -137,7 +137,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+    fn decoding_any_bytes_does_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         let _ = decode_packet(&bytes);
         let _ = decode_frame(&bytes);
     }
@@ -166,7 +166,7 @@ fn broken_packets_are_refused_for_the_right_reason() {
 }
 
 #[test]
-fn options_stand_in_the_order_of_linux() {
+fn options_have_the_order_of_linux() {
     let timestamps = Some(Timestamps { value: 1, echo: 2 });
     let block = SackBlock {
         start: SeqNr(3),
@@ -251,7 +251,7 @@ fn options_read(bytes: &[u8]) -> Options {
 }
 
 #[test]
-fn odd_options_are_skipped_and_impossible_ones_end_the_reading() {
+fn unknown_options_are_skipped_and_invalid_ones_end_parsing() {
     let timestamps = Some(Timestamps { value: 1, echo: 2 });
     let mss = Options {
         mss: Some(1460),
@@ -348,7 +348,7 @@ fn data_in_pieces_is_joined() {
 }
 
 #[test]
-fn padding_and_extension_headers_are_no_data() {
+fn padding_and_extension_headers_are_not_data() {
     let mut packet = example();
     packet.src.addr = IpAddr::V6(Ipv6Addr::LOCALHOST);
     packet.dst.addr = IpAddr::V6(Ipv6Addr::LOCALHOST);
@@ -382,7 +382,7 @@ fn fix_tcp_checksum(bytes: &mut [u8]) {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_and_leaves_no_trace() {
+fn data_that_does_not_fit_is_refused_without_side_effects() {
     let mut out = b"kept".to_vec();
     let link = Link {
         src: [2; 6],

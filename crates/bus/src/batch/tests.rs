@@ -19,7 +19,7 @@ fn at_us(us: u64) -> Time {
 }
 
 #[test]
-fn level_one_transfers_each_at_once() {
+fn level_one_transfers_each_entry_at_once() {
     let mut batcher = batcher(1, 1_000);
     assert!(!batcher.is_due(at_us(0)), "nothing waits");
     for us in 0..3 {
@@ -31,7 +31,7 @@ fn level_one_transfers_each_at_once() {
 }
 
 #[test]
-fn level_collects_and_timer_limits_the_wait() {
+fn the_level_collects_entries_and_the_timer_limits_the_wait() {
     let mut batcher = batcher(3, 5);
     batcher.queued(at_us(10), 0, 0, Urgency::Awaited);
     batcher.queued(at_us(12), 0, 0, Urgency::Awaited);
@@ -47,7 +47,7 @@ fn level_collects_and_timer_limits_the_wait() {
 }
 
 #[test]
-fn what_is_urgent_or_fills_a_transfer_does_not_wait() {
+fn urgent_entries_and_full_transfers_do_not_wait() {
     let mut batcher = batcher(128, 1_000);
     batcher.flush();
     batcher.queued(at_us(0), 0, 4_095, Urgency::Awaited);
@@ -78,7 +78,7 @@ fn timers_run_for_whole_ticks() {
 }
 
 #[test]
-fn parameters_that_cannot_work_are_named() {
+fn impossible_parameters_are_named() {
     let error = |config: Batching| config.validate(128, 32).unwrap_err().to_string();
     assert_eq!(
         error(Batching {
@@ -111,7 +111,7 @@ fn parameters_that_cannot_work_are_named() {
 }
 
 #[test]
-fn reads_from_toml_and_refuses_unknown_keys() {
+fn batching_is_read_from_toml_and_unknown_keys_are_refused() {
     let read: Batching = toml::from_str("level = 8\ntimer_us = 50").unwrap();
     assert_eq!(
         read,
@@ -132,7 +132,7 @@ fn reads_from_toml_and_refuses_unknown_keys() {
 
 proptest! {
     #[test]
-    fn none_is_lost_and_none_waits_beyond_its_timer(level in 1_u32..20, timer_us in 0_u32..30, gaps_us in prop::collection::vec(0_u64..10, 1..200)) {
+    fn no_entry_is_lost_or_waits_beyond_its_timer(level in 1_u32..20, timer_us in 0_u32..30, gaps_us in prop::collection::vec(0_u64..10, 1..200)) {
         let mut batcher = batcher(level, timer_us);
         let (mut now, mut queued, mut taken) = (Time::ZERO, 0, 0);
         let mut waiting_since = Vec::new();

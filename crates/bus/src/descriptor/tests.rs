@@ -139,7 +139,7 @@ fn a_descriptor_is_32_bytes_and_a_ring_of_128_is_a_page() {
 }
 
 #[test]
-fn what_is_no_request_is_refused_by_name() {
+fn invalid_requests_are_refused_with_a_reason() {
     let refused = |words| Request::decode(&Descriptor(words)).unwrap_err().to_string();
     assert_eq!(refused([0xff, 0, 0, 0]), "opcode 0xff does not exist");
     assert_eq!(
@@ -173,7 +173,7 @@ fn what_is_no_request_is_refused_by_name() {
 }
 
 #[test]
-fn a_request_is_no_response() {
+fn a_request_is_not_decoded_as_a_response() {
     let refused = Response::decode(&Descriptor([0x01, 0, 0, 0]));
     let refused = refused.unwrap_err().to_string();
     assert_eq!(refused, "opcode Socket is not expected here");
@@ -186,7 +186,7 @@ fn a_request_is_no_response() {
 
 proptest! {
     #[test]
-    fn requests_survive(socket: u32, tag: u32, action in actions()) {
+    fn requests_round_trip(socket: u32, tag: u32, action in actions()) {
         let request = Request { socket, tag, action };
         let descriptor = request.encode();
         prop_assert_eq!(Descriptor::from_bytes(&descriptor.to_bytes()), descriptor);
@@ -194,19 +194,19 @@ proptest! {
     }
 
     #[test]
-    fn responses_survive(socket: u32, tag: u32, status in prop::sample::select(Status::ALL), outcome in outcomes()) {
+    fn responses_round_trip(socket: u32, tag: u32, status in prop::sample::select(Status::ALL), outcome in outcomes()) {
         let response = Response { socket, tag, status, outcome };
         prop_assert_eq!(Response::decode(&response.encode()), Ok(response));
     }
 
     #[test]
-    fn peers_survive(socket: u32, remote in endpoints()) {
+    fn peers_round_trip(socket: u32, remote in endpoints()) {
         let peer = Peer { socket, remote };
         prop_assert_eq!(read_peer(&write_peer(peer)), Ok(peer));
     }
 
     #[test]
-    fn inline_data_survives(data in prop::collection::vec(any::<u8>(), 1..=MOST_INLINE_BYTES)) {
+    fn inline_data_round_trips(data in prop::collection::vec(any::<u8>(), 1..=MOST_INLINE_BYTES)) {
         let action = Action::send(Buffer::Inline { len: data.len() as u16 }, false);
         let mut entry = vec![Request { socket: 1, tag: 2, action }.encode()];
         let (mut head, mut tail) = (entry[0], Vec::new());
@@ -225,7 +225,7 @@ proptest! {
 
     /// Reading arbitrary words from the other side's ring gives a value or an error.
     #[test]
-    fn nothing_panics(words: [u64; 4]) {
+    fn decoding_any_descriptor_does_not_panic(words: [u64; 4]) {
         let descriptor = Descriptor(words);
         let _ = (Request::decode(&descriptor), Response::decode(&descriptor), read_peer(&descriptor));
         let mut room = [0; MOST_INLINE_BYTES];

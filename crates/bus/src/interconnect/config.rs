@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_or_a_table() {
+    fn an_interconnect_is_a_name_or_a_table() {
         assert_eq!(
             read("interconnect = \"pci-64-33\""),
             Ok(InterconnectConfig::Pci(PciConfig::default()))
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_survives_writing() {
+    fn every_kind_round_trips() {
         for name in ["ideal", "pci-32-33", "pci-x-133", "pcie-6-x32"] {
             let config = InterconnectConfig::preset(name).unwrap();
             let json = serde_json::to_string(&config).unwrap();
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn invalid_interconnects_are_named() {
         assert!(
             read("interconnect = \"isa\"")
                 .unwrap_err()

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_say_what_they_are() {
+    fn preset_names_give_their_interconnect() {
         let Some(InterconnectConfig::Pci(pci)) = InterconnectConfig::preset("pci-32-66") else {
             panic!("a PCI bus");
         };
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn other_names_are_none() {
+    fn other_names_are_not_presets() {
         for name in [
             "",
             "pci",

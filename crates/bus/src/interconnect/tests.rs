@@ -205,7 +205,7 @@ fn assert_books(bus: &dyn Interconnect, script: &[(Span, Transfer)], end: Time) 
 
 proptest! {
     #[test]
-    fn everything_is_done_once_and_in_order(script in script()) {
+    fn every_transfer_is_done_once_and_in_order(script in script()) {
         let times = submitted_at(&script);
         for config in models() {
             let mut bus = config.build(DEVICES.into()).unwrap();
@@ -234,7 +234,7 @@ proptest! {
     }
 
     #[test]
-    fn results_do_not_depend_on_how_often_it_is_asked(script in script(), extra in 1..5_u64) {
+    fn results_do_not_depend_on_how_often_they_are_polled(script in script(), extra in 1..5_u64) {
         for config in models() {
             let mut seldom = config.build(DEVICES.into()).unwrap();
             let mut often = config.build(DEVICES.into()).unwrap();
@@ -295,7 +295,7 @@ fn pieces() -> impl Strategy<Value = Vec<Piece>> {
 
 proptest! {
     #[test]
-    fn a_scatter_list_is_as_good_as_its_reads(script in script(), lists in proptest::collection::vec(pieces(), 60)) {
+    fn a_scatter_list_behaves_like_its_reads(script in script(), lists in proptest::collection::vec(pieces(), 60)) {
         let lists: Vec<_> = script.into_iter().zip(lists).collect();
         for config in models() {
             let play = |whole| {

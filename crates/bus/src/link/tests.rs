@@ -136,7 +136,7 @@ fn symbolic_pieces_join_in_a_buffer() {
 }
 
 #[test]
-fn only_what_is_lent_can_be_read_or_written() {
+fn only_lent_buffers_can_be_read_or_written() {
     let (mut host, mut adapter) = pair();
     let data = || Bytes::from_static(b"0123456789");
     let sent = host.place(data()).unwrap();
@@ -170,7 +170,7 @@ fn only_what_is_lent_can_be_read_or_written() {
 }
 
 #[test]
-fn faults_are_found_by_both_ends() {
+fn violations_are_found_by_both_ends() {
     let (mut host, mut adapter) = pair();
     let faults = host.faults();
     faults.refuse_requests(true);
@@ -262,14 +262,14 @@ fn crossings_are_counted_at_both_ends() {
 
 proptest! {
     #[test]
-    fn bytes_stand_in_descriptors(data in prop::collection::vec(any::<u8>(), 1..=MOST_INLINE_BYTES)) {
+    fn inline_bytes_are_stored_in_descriptors(data in prop::collection::vec(any::<u8>(), 1..=MOST_INLINE_BYTES)) {
         let data = Bytes::from(data);
         prop_assert_eq!(extract::<Bytes>(&immediate(&data)), Ok(data));
     }
 
     /// Symbolic data of any length fits, and takes as many descriptors as real bytes would.
     #[test]
-    fn symbolic_data_stands_in_descriptors(source: u64, offset in 0..u64::MAX / 2, len in 1..=MOST_INLINE_BYTES as u32) {
+    fn inline_symbolic_data_is_stored_in_descriptors(source: u64, offset in 0..u64::MAX / 2, len in 1..=MOST_INLINE_BYTES as u32) {
         let data = Symbolic { source, offset, len };
         let entry = immediate(&data);
         prop_assert_eq!(entry.len(), immediate(&Bytes::from(vec![0; len as usize])).len());

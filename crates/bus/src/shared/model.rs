@@ -114,28 +114,28 @@ fn transfer(depth: usize, most: usize, batches: fn() -> Vec<Vec<Descriptor>>) {
 }
 
 #[test]
-fn one_by_one_nothing_is_lost_and_nobody_sleeps_for_ever() {
+fn single_entries_are_never_lost_and_wake_the_sleeper() {
     transfer(2, usize::MAX, || {
         (1..=3).map(|n| vec![request(n)]).collect()
     });
 }
 
 #[test]
-fn a_full_ring_wakes_up_who_waits_for_room() {
+fn a_full_ring_wakes_the_side_that_waits_for_space() {
     transfer(1, usize::MAX, || {
         (1..=3).map(|n| vec![request(n)]).collect()
     });
 }
 
 #[test]
-fn batches_are_seen_whole() {
+fn batches_become_visible_as_a_whole() {
     transfer(2, usize::MAX, || {
         vec![vec![request(1), request(2)], vec![request(3), request(4)]]
     });
 }
 
 #[test]
-fn what_is_left_of_a_batch_keeps_awake() {
+fn the_rest_of_a_batch_keeps_its_side_awake() {
     transfer(2, 1, || {
         vec![vec![request(1), request(2)], vec![request(3)]]
     });
@@ -150,7 +150,7 @@ fn entries_of_several_descriptors_stay_whole() {
 
 /// Both sides send and answer, and each sleeps until entries or space become available.
 #[test]
-fn requests_and_responses_cross() {
+fn requests_and_responses_cross_the_ring() {
     check(|| {
         let (mut host, mut adapter) = Party::pair(1);
         let adapter = thread::spawn(move || {
@@ -168,7 +168,7 @@ fn requests_and_responses_cross() {
 
 /// Lazy entries that do not wake up a side that masks them are found when something else wakes it up.
 #[test]
-fn who_masks_lazy_entries_finds_everything() {
+fn a_side_that_masks_lazy_entries_finds_all_entries() {
     check(|| {
         let (mut host, mut adapter) = Party::pair(1);
         adapter.end.mask_lazy(true);
@@ -184,7 +184,7 @@ fn who_masks_lazy_entries_finds_everything() {
 
 /// A side that wakes up by itself, as by a timer, and then sleeps for something else, is still woken up.
 #[test]
-fn who_wakes_up_by_itself_is_not_forgotten() {
+fn a_side_that_wakes_by_itself_is_still_notified_later() {
     check(|| {
         let (mut host, mut adapter) = Party::pair(1);
         let adapter = thread::spawn(move || adapter.get_all(1, 2));

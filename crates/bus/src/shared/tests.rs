@@ -62,7 +62,7 @@ fn entries_are_put_and_got_whole() {
 }
 
 #[test]
-fn a_side_that_can_take_nothing_is_woken_by_room_alone() {
+fn a_side_that_can_take_nothing_is_woken_only_by_new_space() {
     let memory = OwnMemory::new(2);
     let (mut host, mut adapter) = (
         End::new(&memory, Side::Host),
@@ -85,7 +85,7 @@ fn a_side_that_can_take_nothing_is_woken_by_room_alone() {
 }
 
 #[test]
-fn doorbells_are_rung_for_sleepers_only() {
+fn doorbells_are_rung_only_for_sleepers() {
     let memory = OwnMemory::new(2);
     let (mut host, mut adapter) = (
         End::new(&memory, Side::Host),
@@ -165,7 +165,7 @@ fn spoil(word: &AtomicU32, value: u32) {
 }
 
 #[test]
-fn wrong_indices_are_named() {
+fn wrong_indices_are_violations() {
     let memory = OwnMemory::new(4);
     let ring = |side| memory.control.ring(side);
     let mut adapter = End::new(&memory, Side::Adapter);
@@ -203,7 +203,7 @@ fn wrong_indices_are_named() {
 }
 
 #[test]
-fn entries_that_are_cut_off_are_named_and_nothing_is_got() {
+fn truncated_entries_are_violations_and_not_returned() {
     let memory = OwnMemory::new(4);
     let mut host = End::new(&memory, Side::Host);
     let mut adapter = End::new(&memory, Side::Adapter);
@@ -221,7 +221,7 @@ fn entries_that_are_cut_off_are_named_and_nothing_is_got() {
 }
 
 #[test]
-fn entries_stay_whole_where_slots_are_given_back_in_between() {
+fn entries_stay_whole_when_slots_are_released_in_between() {
     let longest = inline_request(99, MOST_INLINE_BYTES);
     for (before, most) in (24..=33).flat_map(|before| (1..=64).map(move |most| (before, most))) {
         let memory = OwnMemory::new(64);
@@ -247,7 +247,7 @@ fn entries_stay_whole_where_slots_are_given_back_in_between() {
 }
 
 #[test]
-fn indices_run_through_their_range() {
+fn indices_wrap_around() {
     let memory = OwnMemory::new(4);
     let (mut host, mut adapter) = (
         End::new(&memory, Side::Host),
@@ -269,7 +269,7 @@ proptest! {
     /// For any interleaving, entries come out whole, in order and once; a side sleeps only if it has nothing to do, and is woken up when it
     /// has.
     #[test]
-    fn random_interleavings(depth in 3_u32..6, steps in prop::collection::vec((0_u8..6, 1_usize..4), 1..200)) {
+    fn no_entry_is_lost_in_random_interleavings(depth in 3_u32..6, steps in prop::collection::vec((0_u8..6, 1_usize..4), 1..200)) {
         let memory = OwnMemory::new(1 << depth);
         let mut host = End::new(&memory, Side::Host);
         let mut adapter = End::new(&memory, Side::Adapter);
@@ -307,7 +307,7 @@ proptest! {
 }
 
 #[test]
-fn a_word_taken_is_a_bell_rung() {
+fn a_side_that_waits_for_something_else_is_rung_too() {
     let memory = OwnMemory::new(2);
     let mut host = End::new(&memory, Side::Host);
     // Between the load and the exchange, the other side began to wait for something else: it must be woken up all the same.

@@ -252,7 +252,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_work_is_refused_by_name() {
+    fn impossible_parameters_are_refused_with_a_reason() {
         let usual = OsLayerConfig::default;
         assert_eq!(usual().validate(), Ok(()));
         let least = OsLayerConfig {

@@ -116,7 +116,7 @@ mod tests {
     proptest! {
         /// Whatever is taken and returned: no number is in use twice, and blocks are consecutive without a gap.
         #[test]
-        fn numbers_are_out_once(block_len in 1_u16..6, steps in prop::collection::vec((0_u8..4, any::<prop::sample::Index>()), 1..200)) {
+        fn no_number_is_in_use_twice(block_len in 1_u16..6, steps in prop::collection::vec((0_u8..4, any::<prop::sample::Index>()), 1..200)) {
             const MOST: u32 = 30;
             let mut numbers = Numbers::new(block_len, MOST);
             let mut out: Vec<u32> = Vec::new();

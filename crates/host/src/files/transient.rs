@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_held_block_waits_until_it_is_let_go_of() {
+    fn a_held_block_waits_until_it_is_released() {
         let mut transient = Transient::default();
         transient.add(FILE);
         transient.hold(FILE);

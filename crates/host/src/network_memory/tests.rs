@@ -41,7 +41,7 @@ fn in_use(memory: &NetworkMemory) -> (u32, u32) {
 }
 
 #[test]
-fn what_is_received_stays_in_its_buffer_until_it_is_read() {
+fn received_data_stays_in_its_buffer_until_it_is_read() {
     let (mut memory, m) = (memory(2), &mut NoMeter);
     for readable in [100, 250] {
         assert!(memory.packet_received(0, 200, m));
@@ -64,7 +64,7 @@ fn what_is_received_stays_in_its_buffer_until_it_is_read() {
 }
 
 #[test]
-fn what_is_written_stays_until_it_is_acknowledged_and_a_packet_until_it_is_sent() {
+fn written_data_stays_until_acknowledged_and_packets_until_sent() {
     let (mut memory, m) = (memory(100), &mut NoMeter);
     let from = SeqNr(u32::MAX - 50);
     assert_eq!(memory.write(CONN, SOCKET, (from, 2148), m), 2148);
@@ -103,7 +103,7 @@ impl Meter for Referred {
 }
 
 #[test]
-fn a_segment_refers_to_what_its_data_stands_in() {
+fn a_segment_refers_to_the_buffers_of_its_data() {
     let mut memory = memory(100);
     let len = 2 * CLUSTER_BYTES + 100;
     memory.write(CONN, SOCKET, (SeqNr(0), len), &mut NoMeter);
@@ -159,7 +159,7 @@ fn the_device_reads_entries_headers_and_data() {
 }
 
 #[test]
-fn writers_and_packets_stop_where_memory_does() {
+fn writers_and_packets_stop_when_memory_is_exhausted() {
     let (mut memory, m) = (memory(18), &mut NoMeter);
     let written = memory.write(CONN, SOCKET, (SeqNr(0), 10_000), m);
     assert_eq!(written, 2 * CLUSTER_BYTES, "some are left for others");
@@ -170,7 +170,7 @@ fn writers_and_packets_stop_where_memory_does() {
 }
 
 #[test]
-fn nothing_is_lost_whatever_happens() {
+fn no_buffer_is_lost_in_random_sequences() {
     for_each_seed(50, |seed| {
         let (mut random, mut memory, m) = (Random::new(seed), memory(60), &mut NoMeter);
         let mut unsent = 0;

@@ -3,7 +3,7 @@
 //!
 //! Each test performs one operation [`TIMES`] times, in [`asked`] or [`removal`], the only functions in which callgrind counts:
 //! `cargo test --profile ci -p baton-host --lib --no-run`, then
-//! `valgrind --tool=callgrind --toggle-collect='*costs::asked' TEST-BINARY nic_cache::costs::hits_of_packets`, for the other tests
+//! `valgrind --tool=callgrind --toggle-collect='*costs::asked' TEST-BINARY nic_cache::costs::cache_hits_of_packets`, for the other tests
 //! likewise, and the instructions collected divided by [`TIMES`].
 
 use super::*;
@@ -74,7 +74,7 @@ fn removal(cache: &mut NicCache, content: &Content) -> bool {
 }
 
 #[test]
-fn hits_of_packets() {
+fn cache_hits_of_packets() {
     let mut cache = cache();
     let before = cache.stats.hits;
     for index in 0..TIMES {
@@ -88,7 +88,7 @@ fn hits_of_packets() {
 }
 
 #[test]
-fn misses_that_evict() {
+fn cache_misses_that_evict() {
     let mut cache = cache();
     let before = cache.stats.evictions;
     for index in 0..TIMES {
@@ -101,7 +101,7 @@ fn misses_that_evict() {
 }
 
 #[test]
-fn removals() {
+fn cache_removals() {
     let mut cache = cache();
     for index in 0..TIMES {
         let content = block(scattered(index, CACHED), 0, BLOCK);

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_handoff_has_to_pay() {
+    fn a_handoff_must_have_a_benefit() {
         let mut policy = Benefit::new(Foreseen, 8);
         assert_eq!(policy.on_send(&with_left(7, false)), Decision::Stay);
         assert_eq!(policy.on_send(&with_left(8, false)), Decision::HandOff);
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn scarce_places_are_dear() {
+    fn scarce_places_go_to_long_connections() {
         let mut policy = Benefit::new(Foreseen, 8);
         for _ in 0..100 {
             assert_eq!(policy.on_send(&with_left(1 << 20, true)), Decision::Stay);

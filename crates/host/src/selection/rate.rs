@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn the_faster_ones_go() {
+    fn faster_connections_are_handed_off() {
         let mut policy = Rate::new(100);
         let slow = after(1_000, 10);
         let fast = after(100, 10);
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_sends_at_once_has_a_rate() {
+    fn a_connection_that_sends_at_once_has_a_rate() {
         let mut policy = Rate::new(100);
         assert_eq!(policy.on_send(&after(0, u32::MAX - 1)), Decision::HandOff);
     }

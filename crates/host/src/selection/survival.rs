@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn classes_follow_each_other() {
+    fn survival_classes_are_adjacent() {
         for class in 1..CLASSES {
             let first = least(class) as u32;
             assert_eq!(class_of(first), class);
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn old_lives_are_forgotten() {
+    fn old_lifetimes_are_forgotten() {
         let mut survival = Survival::default();
         for _ in 0..HALF_LIFE {
             survival.learn(&life(80, 100));

@@ -127,7 +127,7 @@ fn the_nth_read_hands_off() {
 }
 
 #[test]
-fn what_was_refused_is_tried_again_where_there_is_room() {
+fn a_refused_handoff_is_retried_when_there_is_space() {
     let mut policy = Retry::new(Box::new(Threshold { enqueues: 4 }));
     let refused = View {
         failures: 1,
@@ -171,7 +171,7 @@ fn each_port_has_its_policy() {
 }
 
 #[test]
-fn a_configuration_says_what_is_wrong_with_it() {
+fn an_invalid_configuration_is_refused_with_a_reason() {
     for (text, complaint) in [
         (r#"policy = "sometimes""#, "unknown variant `sometimes`"),
         (r#"policy = "threshold""#, "missing field `enqueues`"),

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_policy_is_named() {
+    fn invalid_policies_are_named() {
         for (text, found) in [
             ("", ""),
             ("t", "t"),

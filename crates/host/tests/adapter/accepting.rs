@@ -62,7 +62,7 @@ fn the_next_accept_leaves_with_the_first_receive_of_the_connection() {
 }
 
 #[test]
-fn connections_that_nobody_takes_are_told_at_each_wait_and_hold_accepts_back() {
+fn untaken_connections_are_reported_at_each_wait_and_delay_accepts() {
     let mut script = Script::new(no_batching());
     let (listener, accepts) = listen(&mut script);
     script.answer(&accepts[0], Status::Ok, Outcome::Accepted(CLIENT()));
@@ -151,7 +151,7 @@ fn an_accept_that_is_refused_is_not_repeated_before_something_closes() {
 }
 
 #[test]
-fn an_address_in_use_is_told_of_the_listener() {
+fn an_address_in_use_is_reported_for_the_listener() {
     let mut script = Script::new(no_batching());
     let listener = script.os.listen(script.now, SERVER(), 5).unwrap();
     for request in script.requests() {
@@ -173,7 +173,7 @@ fn an_address_in_use_is_told_of_the_listener() {
 }
 
 #[test]
-fn only_so_many_connections_are_asked_for_as_there_are_buffers() {
+fn accepts_are_posted_only_as_buffers_allow() {
     let link = MemoryConfig {
         buffers: 4,
         ..small_link()
@@ -188,7 +188,7 @@ fn only_so_many_connections_are_asked_for_as_there_are_buffers() {
 }
 
 #[test]
-fn a_connection_that_is_refused_says_so() {
+fn a_refused_connection_is_reported() {
     let mut script = Script::new(no_batching());
     let socket = script.os.connect(script.now, CLIENT()).unwrap();
     assert_eq!(script.send(socket, 10), 0, "not before it is open");
@@ -207,7 +207,7 @@ fn a_connection_that_is_refused_says_so() {
 }
 
 #[test]
-fn numbers_are_limited() {
+fn socket_numbers_are_limited() {
     let config = OsLayerConfig {
         most_sockets: 2,
         ..no_batching()
@@ -228,7 +228,7 @@ fn numbers_are_limited() {
 }
 
 #[test]
-fn a_connection_to_be_opened_gets_what_was_kept_for_some_that_may_come() {
+fn a_connect_gets_the_buffer_of_a_posted_accept() {
     let link = MemoryConfig {
         buffers: 2,
         ..small_link()

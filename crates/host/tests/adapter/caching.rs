@@ -94,7 +94,7 @@ fn answer_all(script: &mut Script, requests: &[Request]) {
 }
 
 #[test]
-fn a_block_crosses_once_and_is_sent_by_name_after_that() {
+fn a_block_crosses_once_and_is_then_sent_by_reference() {
     let (mut script, socket) = with_cache(8);
     assert_eq!(send(&mut script, socket, content(0)), (0, 2500));
     let requests = script.requests();
@@ -132,7 +132,7 @@ fn a_block_crosses_once_and_is_sent_by_name_after_that() {
 }
 
 #[test]
-fn another_revision_is_another_content() {
+fn a_new_revision_is_other_content() {
     let (mut script, socket) = with_cache(8);
     send(&mut script, socket, content(2048));
     let requests = script.requests();
@@ -164,7 +164,7 @@ fn another_revision_is_another_content() {
 }
 
 #[test]
-fn a_reference_follows_what_is_held_back_and_waits_for_room() {
+fn a_reference_follows_corked_data_and_waits_for_space() {
     let config = OsLayerConfig {
         most_sends: 2,
         ..config()
@@ -207,7 +207,7 @@ fn a_reference_follows_what_is_held_back_and_waits_for_room() {
 }
 
 #[test]
-fn an_adapter_without_a_cache_or_that_refuses_gets_data_as_it_is() {
+fn without_a_usable_cache_the_data_itself_is_sent() {
     let (mut script, socket) = with_cache(0);
     assert_eq!(send(&mut script, socket, content(0)), (0, 2500));
     let requests = script.requests();
@@ -224,7 +224,7 @@ fn an_adapter_without_a_cache_or_that_refuses_gets_data_as_it_is() {
 }
 
 #[test]
-fn what_a_lost_adapter_had_is_forgotten() {
+fn the_cache_of_a_lost_adapter_is_forgotten() {
     let (mut script, socket) = with_cache(8);
     send(&mut script, socket, content(0));
     script.requests();
@@ -241,7 +241,7 @@ fn what_a_lost_adapter_had_is_forgotten() {
 }
 
 #[test]
-fn answers_about_the_cache_fit_what_was_asked() {
+fn cache_answers_must_match_their_requests() {
     for wrong in 0..3 {
         let (mut script, socket) = with_cache(8);
         send(&mut script, socket, content(2048));
@@ -262,7 +262,7 @@ fn answers_about_the_cache_fit_what_was_asked() {
 }
 
 #[test]
-fn parameters_that_cannot_work_are_named() {
+fn impossible_parameters_are_named() {
     let refused = |change: fn(&mut NicCacheConfig)| {
         let mut config = config();
         change(&mut config.nic_cache);
@@ -320,7 +320,7 @@ fn changed(coherence: CoherenceConfig, is_at_hand: bool) -> (Vec<Asked>, [u64; 2
 
 /// With notifications of changes, the host relies on the directory.
 #[test]
-fn what_began_before_a_change_is_not_put_there_after_it() {
+fn content_from_before_a_change_is_not_inserted_after_it() {
     let nic_cache = NicCacheConfig {
         coherence: CoherenceConfig::Eager,
         ..config().nic_cache
@@ -343,7 +343,7 @@ fn what_began_before_a_change_is_not_put_there_after_it() {
 }
 
 #[test]
-fn a_change_becomes_what_the_protocol_says() {
+fn a_change_is_handled_as_the_protocol_says() {
     use CoherenceConfig::*;
     assert_eq!(changed(Lazy, true), (vec![], [0, 0]));
     assert_eq!(changed(Eager, true), (vec![], [2, 0]));
@@ -355,7 +355,7 @@ fn a_change_becomes_what_the_protocol_says() {
 }
 
 #[test]
-fn blocks_that_stand_side_by_side_are_sent_as_one() {
+fn adjacent_blocks_are_sent_as_one() {
     let (mut script, socket) = with_cache(16);
     let mut lens = |number, offset, len| {
         let content = FileContent::new(FileId(number), offset, len);

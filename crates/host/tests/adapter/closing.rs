@@ -52,7 +52,7 @@ fn an_abort_drops_what_is_held_back() {
 }
 
 #[test]
-fn a_connection_that_ends_while_it_is_closed_is_no_trouble() {
+fn a_connection_may_end_while_it_is_being_closed() {
     let (mut script, socket, receive) = Script::with_connection(no_batching());
     script.os.close(script.now, socket);
     let requests = script.requests();
@@ -90,7 +90,7 @@ fn a_listener_takes_untaken_connections_with_it() {
 }
 
 #[test]
-fn what_a_closed_listener_still_accepts_is_reset() {
+fn connections_accepted_by_a_closed_listener_are_reset() {
     let mut script = Script::new(no_batching());
     let listener = script.os.listen(script.now, SERVER(), 5).unwrap();
     let requests = script.requests();
@@ -110,7 +110,7 @@ fn what_a_closed_listener_still_accepts_is_reset() {
 }
 
 #[test]
-fn a_socket_that_was_never_asked_for_is_gone_at_once() {
+fn a_socket_whose_request_was_not_sent_is_removed_at_once() {
     let mut script = Script::new(no_batching());
     let connection = script.os.connect(script.now, CLIENT()).unwrap();
     let listener = script.os.listen(script.now, SERVER(), 5).unwrap();

@@ -6,7 +6,7 @@ use baton_host::Ready;
 use baton_host::adapter::{Completed, Completion, NotSubmitted};
 
 #[test]
-fn a_state_is_told_when_it_comes() {
+fn a_status_is_reported_when_it_arrives() {
     let (mut script, socket, _) = Script::with_connection(no_batching());
     script.os.status(script.now, socket).unwrap();
     let requests = script.requests();
@@ -26,7 +26,7 @@ fn a_state_is_told_when_it_comes() {
 }
 
 #[test]
-fn only_an_option_that_was_refused_is_told() {
+fn only_refused_options_are_reported() {
     let (mut script, socket, _) = Script::with_connection(no_batching());
     let option = SocketOption::SendBuffer;
     for value in [1, 2] {
@@ -48,7 +48,7 @@ fn only_an_option_that_was_refused_is_told() {
 }
 
 #[test]
-fn a_connection_may_be_given_up_before_it_is_open() {
+fn a_connect_may_be_cancelled() {
     let mut script = Script::new(no_batching());
     let socket = script.os.connect(script.now, CLIENT()).unwrap();
     let asked = script.requests();
@@ -72,7 +72,7 @@ fn a_connection_may_be_given_up_before_it_is_open() {
 }
 
 #[test]
-fn a_posted_buffer_may_be_taken_back() {
+fn a_posted_buffer_may_be_cancelled() {
     let (mut script, socket, receive) = Script::with_connection(no_batching());
     script.os.cancel_receive(script.now, socket).unwrap();
     let cancel = script.requests();
@@ -85,7 +85,7 @@ fn a_posted_buffer_may_be_taken_back() {
 }
 
 #[test]
-fn questions_are_limited() {
+fn status_requests_are_limited() {
     let (mut script, socket, _) = Script::with_connection(no_batching());
     let mut asked = 0;
     while script.os.status(script.now, socket) == Ok(()) {

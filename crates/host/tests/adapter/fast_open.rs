@@ -61,7 +61,7 @@ fn data_follows_the_connect_at_once() {
 }
 
 #[test]
-fn what_descriptors_do_not_hold_is_not_taken() {
+fn fast_open_takes_only_data_that_fits_into_descriptors() {
     let mut script = Script::new(no_batching());
     let (_, taken) = connect(&mut script, 100_000);
     let pieces = taken / MOST_INLINE_BYTES;
@@ -87,7 +87,7 @@ fn what_descriptors_do_not_hold_is_not_taken() {
 }
 
 #[test]
-fn an_adapter_that_cannot_is_why_it_fails() {
+fn a_connect_fails_if_the_adapter_lacks_fast_open() {
     let mut script = Script::new(no_batching());
     let (socket, _) = connect(&mut script, 50);
     let requests = script.requests();
@@ -99,7 +99,7 @@ fn an_adapter_that_cannot_is_why_it_fails() {
 }
 
 #[test]
-fn a_refusal_takes_the_data_along() {
+fn a_refused_connect_drops_its_data() {
     let mut script = Script::new(no_batching());
     let (socket, _) = connect(&mut script, 50);
     let requests = script.requests();
@@ -119,7 +119,7 @@ fn a_refusal_takes_the_data_along() {
 }
 
 #[test]
-fn what_was_never_asked_for_begins_on_the_next_link_with_its_data() {
+fn an_unsent_connect_begins_on_the_next_link_with_its_data() {
     let mut script = Script::new(no_batching());
     connect(&mut script, 50);
     script.os.handle_link_lost(script.now);

@@ -18,7 +18,7 @@ fn lose_link(script: &mut Script) {
 }
 
 #[test]
-fn connections_fail_listeners_come_back_and_nothing_is_left() {
+fn connections_fail_listeners_return_and_nothing_is_left() {
     let (mut script, socket, receive) = Script::with_connection(no_batching());
     let listener = script.os.listen(script.now, SERVER(), 5).unwrap();
     let requests = script.requests();
@@ -62,7 +62,7 @@ fn connections_fail_listeners_come_back_and_nothing_is_left() {
 }
 
 #[test]
-fn a_listener_takes_fast_open_also_on_the_next_link() {
+fn a_listener_accepts_fast_open_also_on_the_next_link() {
     let mut script = Script::new(no_batching());
     let listener = script
         .os
@@ -86,7 +86,7 @@ fn a_listener_takes_fast_open_also_on_the_next_link() {
 }
 
 #[test]
-fn what_is_being_closed_is_gone_and_what_was_never_asked_for_begins_on_the_next_link() {
+fn closing_sockets_are_removed_and_unsent_connects_begin_on_the_next_link() {
     let (mut script, socket, _) = Script::with_connection(no_batching());
     script.os.close(script.now, socket);
     script.pump();
@@ -290,7 +290,7 @@ impl Moving {
 
 /// The adapter answers IMPORT and is killed before the host reads the answer, so the host learns both in one turn.
 #[test]
-fn what_was_kept_for_an_adapter_that_is_lost_is_sent_by_the_stack() {
+fn data_kept_for_a_lost_adapter_is_sent_by_the_stack() {
     let mut moving = Moving::new();
     moving.hand_off();
     moving.send(b"kept");
@@ -309,7 +309,7 @@ fn what_was_kept_for_an_adapter_that_is_lost_is_sent_by_the_stack() {
 }
 
 #[test]
-fn what_was_kept_for_a_connection_that_does_not_leave_is_sent_by_the_stack() {
+fn data_kept_for_a_connection_that_stays_is_sent_by_the_stack() {
     let mut moving = Moving::new();
     (moving.stack.is_busy, moving.stack.keeps) = (true, true);
     moving.hand_off();

@@ -57,7 +57,7 @@ fn a_buffer_is_posted_even_while_data_waits_for_earlier_sends() {
 }
 
 #[test]
-fn full_buffers_make_for_more_of_them() {
+fn full_buffers_increase_the_number_of_posted_buffers() {
     let config = OsLayerConfig {
         receive_buffers: 3,
         ..no_batching()
@@ -110,7 +110,7 @@ fn the_end_comes_after_the_data() {
 }
 
 #[test]
-fn an_end_of_stream_in_place_of_data_is_told_once() {
+fn an_end_of_stream_instead_of_data_is_reported_once() {
     let (mut script, socket, receive) = Script::with_connection(no_batching());
     script.done(&receive, Status::EndOfStream);
     script.tell(socket, Status::Ok, Outcome::PeerClosed);
@@ -121,7 +121,7 @@ fn an_end_of_stream_in_place_of_data_is_told_once() {
 }
 
 #[test]
-fn a_reset_is_told_after_the_data() {
+fn a_reset_is_reported_after_the_data() {
     let (mut script, socket, receive) = Script::with_connection(no_batching());
     script.deliver(&receive, 10);
     script.tell(socket, Status::Reset, Outcome::Over);
@@ -135,7 +135,7 @@ fn a_reset_is_told_after_the_data() {
 }
 
 #[test]
-fn fewer_buffers_are_posted_when_the_adapter_takes_no_more() {
+fn fewer_buffers_are_posted_when_the_adapter_refuses_more() {
     let (mut script, socket, receive) = Script::with_connection(no_batching());
     script.deliver(&receive, 4096);
     script.pump();

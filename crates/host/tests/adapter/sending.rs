@@ -50,7 +50,7 @@ fn header_and_body_share_a_buffer_where_the_link_can_join_them() {
 }
 
 #[test]
-fn it_masks_lazy_answers_unless_something_waits_for_what_answers_give_back() {
+fn lazy_answers_are_masked_unless_something_waits_for_them() {
     let config = OsLayerConfig {
         most_sends: 2,
         ..no_batching()
@@ -105,7 +105,7 @@ fn sends_that_fill_a_transfer_do_not_wait_for_others() {
 }
 
 #[test]
-fn a_cork_holds_data_back_until_it_is_pulled_or_its_timer_fires() {
+fn a_cork_holds_data_until_it_is_removed_or_its_timer_fires() {
     let (mut script, socket, _) = Script::with_connection(no_batching());
     script.calls().set_cork(socket, true);
     assert_eq!(script.send(socket, 10), 10);
@@ -126,7 +126,7 @@ fn a_cork_holds_data_back_until_it_is_pulled_or_its_timer_fires() {
 }
 
 #[test]
-fn a_cork_lets_go_what_does_not_fit_into_a_transfer_with_what_follows() {
+fn a_cork_releases_data_that_fills_a_transfer() {
     let (mut script, socket, _) = Script::with_connection(no_batching());
     script.calls().set_cork(socket, true);
     assert_eq!(script.send(socket, 4000), 4000);
@@ -138,7 +138,7 @@ fn a_cork_lets_go_what_does_not_fit_into_a_transfer_with_what_follows() {
 }
 
 #[test]
-fn what_is_held_back_goes_before_the_end() {
+fn held_data_is_sent_before_the_fin() {
     let (mut script, socket, _) = Script::with_connection(no_batching());
     script.calls().set_cork(socket, true);
     assert_eq!(script.send(socket, 10), 10);
@@ -149,7 +149,7 @@ fn what_is_held_back_goes_before_the_end() {
 }
 
 #[test]
-fn a_connection_has_so_many_sends_under_way_and_goes_on_when_half_are_done() {
+fn outstanding_sends_are_limited_and_resume_when_half_are_done() {
     let config = OsLayerConfig {
         most_sends: 4,
         ..no_batching()
@@ -183,7 +183,7 @@ fn a_connection_has_so_many_sends_under_way_and_goes_on_when_half_are_done() {
 }
 
 #[test]
-fn one_completion_may_stand_for_those_before_it() {
+fn one_completion_may_cover_earlier_sends() {
     let (mut script, socket, _) = Script::with_connection(no_batching());
     for _ in 0..3 {
         script.send(socket, 10);
@@ -226,7 +226,7 @@ fn short_data_travels_in_descriptors() {
 }
 
 #[test]
-fn a_full_ring_holds_nothing_but_time() {
+fn a_full_ring_only_delays_sends() {
     let config = OsLayerConfig {
         ring_depth: 2,
         ..no_batching()
@@ -303,7 +303,7 @@ fn a_send_that_found_the_ring_full_takes_its_turn() {
 }
 
 #[test]
-fn the_last_buffers_are_shared_by_those_that_have_few() {
+fn the_last_buffers_are_shared_by_sockets_with_few_sends() {
     let link = MemoryConfig {
         buffers: 8,
         ..small_link()
@@ -326,7 +326,7 @@ fn the_last_buffers_are_shared_by_those_that_have_few() {
 }
 
 #[test]
-fn those_without_sends_under_way_wait_for_what_others_give_back() {
+fn sockets_without_outstanding_sends_wait_for_free_buffers() {
     let link = MemoryConfig {
         buffers: 4,
         ..small_link()

@@ -15,7 +15,7 @@ fn violation(script: &mut Script) -> Violation {
 }
 
 #[test]
-fn answers_to_what_was_not_asked_are_not_believed() {
+fn unexpected_answers_are_violations() {
     for answer in 0..7 {
         let (mut script, socket, receive) = Script::with_connection(no_batching());
         script.send(socket, 10);

@@ -11,7 +11,7 @@ use baton_testkit::{Random, for_each_seed};
 use world::World;
 
 #[test]
-fn files_that_change_arrive_whole_from_little_memory() {
+fn changing_files_arrive_whole_with_little_memory() {
     let runs = for_each_seed(200, |seed| {
         let mut world = World::new(seed);
         world.run();

@@ -71,7 +71,7 @@ fn the_same_seed_gives_the_same_run() {
 }
 
 #[test]
-fn connections_of_an_adapter_that_is_lost_end_by_name_and_all_others_go_on() {
+fn connections_of_a_lost_adapter_end_with_a_reason_and_others_continue() {
     let runs = for_each_seed(60, |seed| {
         let mut machine = Machine::new(seed);
         machine.lose_adapter_after(300 + seed % 20 * 20);

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_of_full_segments_but_for_its_last() {
+    fn a_run_has_full_segments_except_for_its_last() {
         const ACK: Flags = Flags::ACK;
         let push = ACK | Flags::PSH;
         assert_eq!(merged(&[(0, ACK, 9), (9, ACK, 9), (18, ACK, 9)]), 2);

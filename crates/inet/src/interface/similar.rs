@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_segment_is_similar() {
+    fn the_second_segment_of_a_flow_is_predicted() {
         let mut interface = interface();
         let mut segment = crate::interface::empty_segment();
         let taken = interface.take_similar(&frame(b"more"), &mut segment);
@@ -135,7 +135,7 @@ mod tests {
     proptest! {
         /// One byte is changed, and the frame may be cut or padded.
         #[test]
-        fn odd_frames_are_judged_as_if_nothing_were_known(
+        fn unusual_frames_are_parsed_without_prediction(
             payload in proptest::collection::vec(any::<u8>(), 0..40),
             at in any::<prop::sample::Index>(),
             byte in any::<u8>(),

@@ -86,7 +86,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn fragments_make_the_packet_again(
+        fn fragments_reassemble_to_the_packet(
             data in prop::collection::vec(any::<u8>(), 1..3000),
             mtu in 68_usize..1500,
             offset in 0_u16..100,

@@ -32,14 +32,14 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_example_of_the_rfc_comes_out() {
+    fn the_example_of_the_rfc_holds() {
         // RFC 1624 4: HC = 0xDD2F, m = 0x5555, m' = 0x3285, HC' = 0x0000.
         assert_eq!(changed(0xdd2f, 0x5555, 0x3285), 0x0000);
     }
 
     proptest! {
         #[test]
-        fn a_hop_less_keeps_the_checksum_right(
+        fn decrementing_the_hop_count_keeps_the_checksum_right(
             ttl in 2_u8..,
             src: [u8; 4],
             dst: [u8; 4],

@@ -235,7 +235,7 @@ fn config() -> impl Strategy<Value = Config> {
 
 proptest! {
     #[test]
-    fn batches_change_nothing(
+    fn batches_do_not_change_the_behaviour(
         v6 in any::<bool>(),
         config in config(),
         passes in any::<bool>(),

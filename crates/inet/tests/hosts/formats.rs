@@ -56,7 +56,7 @@ fn connect(host: &mut Host, from: &str, to: &str) {
 }
 
 #[test]
-fn requests_for_neighbours_and_their_answers() {
+fn neighbour_requests_and_answers_have_the_right_format() {
     for (from, to, request, answer) in [
         ("10.0.0.1", "10.0.0.2", "arp_request", "arp_reply"),
         ("fd00::1", "fd00::2", "ns", "na"),
@@ -85,7 +85,7 @@ fn requests_for_neighbours_and_their_answers() {
 }
 
 #[test]
-fn what_a_host_sends_by_itself() {
+fn unsolicited_packets_of_a_host_have_the_right_format() {
     let mut announcing = host(1, |config| config.announce = true);
     announcing.handle_timeouts(Time::ZERO);
     assert_eq!(sent(&mut announcing), [frame("gratuitous")]);
@@ -98,7 +98,7 @@ fn what_a_host_sends_by_itself() {
 }
 
 #[test]
-fn echo_requests_come_back() {
+fn echo_requests_are_answered() {
     for (arp, request, reply) in [
         ("arp_request", "echo4", "echo4r"),
         ("ns", "echo6", "echo6r"),
@@ -173,7 +173,7 @@ fn a_router_that_advertises_itself_is_used() {
 }
 
 #[test]
-fn an_address_that_somebody_has_is_not_used() {
+fn an_address_in_use_is_not_used() {
     // Somebody else asks for it at the same time, or has it.
     for answer in ["dad", "na_all"] {
         let mut host = host(2, |config| {
@@ -212,7 +212,7 @@ fn an_address_that_somebody_has_is_not_used() {
 }
 
 #[test]
-fn what_breaks_a_rule_is_refused_by_name() {
+fn invalid_packets_are_refused_with_a_reason() {
     /// A frame, changed at one place (checksums are not verified), and why it is refused then.
     type Case = (&'static str, usize, &'static [u8], Refusal);
     let cases: &[Case] = &[
@@ -277,7 +277,7 @@ fn what_breaks_a_rule_is_refused_by_name() {
 }
 
 #[test]
-fn wrong_checksums_are_refused_by_name() {
+fn wrong_checksums_are_refused_with_a_reason() {
     for (name, at, reason) in [
         ("echo4", 22, Refusal::IpChecksum),
         ("echo4", 50, Refusal::IcmpChecksum),

@@ -12,7 +12,7 @@ use etherparse::{
 };
 
 #[test]
-fn bytes_go_both_ways_once_neighbours_know_each_other() {
+fn bytes_flow_both_ways_once_neighbours_are_resolved() {
     for networks in [V4, V6] {
         let mut link = Link::between(networks);
         let conn = link.connect();
@@ -65,7 +65,7 @@ fn a_link_of_1500_bytes_leaves_1460_to_segments_of_ipv4_and_1440_to_those_of_ipv
 }
 
 #[test]
-fn a_lost_request_goes_again_after_a_second() {
+fn a_lost_neighbour_request_is_repeated_after_a_second() {
     for networks in [V4, V6] {
         let mut link = Link::between(networks);
         let mut left = 2;
@@ -82,7 +82,7 @@ fn a_lost_request_goes_again_after_a_second() {
 }
 
 #[test]
-fn a_neighbour_that_is_not_there_ends_the_attempt() {
+fn a_missing_neighbour_ends_the_connection_attempt() {
     for (networks, nobody) in [(V4, "10.0.0.9"), (V6, "fd00::9")] {
         let mut link = Link::between(networks);
         link.connect_to(Endpoint::new(nobody.parse().expect("an address"), 80));
@@ -171,7 +171,7 @@ fn routed(gateway: &str, near: [&str; 2], far: &str) -> Link {
 }
 
 #[test]
-fn what_is_far_goes_to_the_gateway() {
+fn packets_to_distant_hosts_go_to_the_gateway() {
     for (gateway, near, far) in [
         (
             "10.0.0.254",
@@ -247,7 +247,7 @@ fn icmp_error(about: &[u8], v4: Icmpv4Type, v6: Icmpv6Type) -> Bytes {
 }
 
 #[test]
-fn an_unreachable_port_ends_the_attempt() {
+fn an_unreachable_port_ends_the_connection_attempt() {
     for networks in [V4, V6] {
         let mut link = Link::between(networks);
         link.loses = Box::new(|side, frame| {
@@ -276,7 +276,7 @@ fn an_unreachable_port_ends_the_attempt() {
 }
 
 #[test]
-fn segments_shrink_to_what_the_path_takes() {
+fn segments_shrink_to_the_path_mtu() {
     const MTU: u16 = 1300;
     for networks in [V4, V6] {
         let mut link = Link::between(networks);
@@ -314,7 +314,7 @@ fn segments_shrink_to_what_the_path_takes() {
 }
 
 #[test]
-fn a_small_link_is_respected_by_itself() {
+fn a_small_link_mtu_is_respected() {
     let mut small = interface(0, V4[0]);
     small.mtu = 600;
     let mut link = Link::new([small, interface(1, V4[1])], Config::default());
@@ -343,7 +343,7 @@ fn packets_without_a_link_need_no_neighbours() {
 
 /// What passes by the stack waits in finite queues; what finds one full is dropped by name.
 #[test]
-fn packets_that_pass_are_dropped_by_name() {
+fn packets_for_other_hosts_are_dropped_and_counted() {
     let mut link = Link::between(V4);
     link.hosts[0].pass_unclaimed(true);
     let conn = link.connect();

@@ -179,7 +179,7 @@ mod tests {
     use std::thread;
 
     #[test]
-    fn words_take_bytes_wherever_they_begin() {
+    fn words_store_bytes_at_any_offset() {
         let words: [AtomicU64; 100] = std::array::from_fn(|_| AtomicU64::new(0));
         let bytes: Vec<u8> = (0..800).map(|at| (at % 251) as u8).collect();
         // Miri takes a tenth of a second for each cut; these begin at every position in a word.
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn all_bytes_are_copied_and_no_others_wherever_they_stand() {
+    fn exactly_the_given_bytes_are_copied_at_any_offset() {
         for (own_at, shared_at) in [0, 1, 6]
             .into_iter()
             .flat_map(|own| (0..8).map(move |shared| (own, shared)))
@@ -247,7 +247,7 @@ mod tests {
 
     /// Two threads write and read at the same time, as two processes can. Miri rejects a plain copy here.
     #[test]
-    fn copies_at_the_same_time_are_defined() {
+    fn concurrent_copies_are_defined_behaviour() {
         const LEN: usize = 43;
         const ROUNDS: u8 = 50;
         struct Place(*mut u8);

@@ -69,7 +69,7 @@ fn requests_of(adapter: &mut ShmAdapter) -> Vec<Descriptor> {
 }
 
 #[test]
-fn descriptors_and_data_cross() {
+fn descriptors_and_data_cross_the_link() {
     let (mut host, mut adapter) = small_pair();
     assert_eq!(
         (host.free_buffers(), host.buffer_bytes()),
@@ -113,7 +113,7 @@ fn descriptors_and_data_cross() {
 }
 
 #[test]
-fn places_outside_of_the_pool_are_refused() {
+fn addresses_outside_the_pool_are_refused() {
     let (mut host, mut adapter) = small_pair();
     let id = DmaId(0);
     let end = SMALL.pool_bytes();
@@ -132,7 +132,7 @@ fn places_outside_of_the_pool_are_refused() {
 }
 
 #[test]
-fn nobody_can_change_the_size_or_the_seals() {
+fn neither_size_nor_seals_of_the_memory_can_change() {
     let (_host, _adapter, file) = pair(SMALL).expect("memory");
     let bytes = rustix::fs::fstat(&file).expect("a file").st_size as u64;
     for changed in [0, bytes - 1, bytes + 1] {
@@ -143,7 +143,7 @@ fn nobody_can_change_the_size_or_the_seals() {
 }
 
 #[test]
-fn memory_that_is_not_sealed_or_not_what_it_says_is_refused() {
+fn memory_without_seals_or_with_a_wrong_header_is_refused() {
     let unsound = |file: OwnedFd| !memory::is_sound(file, &SMALL).expect("a file");
     let sound = memory::create(&SMALL).expect("memory");
     assert!(memory::is_sound(&sound, &SMALL).expect("a file"));
@@ -158,7 +158,7 @@ fn memory_that_is_not_sealed_or_not_what_it_says_is_refused() {
 }
 
 #[test]
-fn the_adapter_refuses_by_name() {
+fn the_adapter_refuses_with_a_reason() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("adapter.sock");
     let nobody = ShmHost::connect(&path, &SMALL).expect_err("nobody is there");
@@ -197,7 +197,7 @@ fn the_adapter_refuses_by_name() {
 }
 
 #[test]
-fn clients_that_say_nothing_or_nonsense_hold_up_nobody() {
+fn silent_or_malformed_clients_do_not_delay_others() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("adapter.sock");
     let mut listener = AdapterListener::bind(&path, Limits::default()).expect("a socket");
@@ -210,7 +210,7 @@ fn clients_that_say_nothing_or_nonsense_hold_up_nobody() {
 }
 
 #[test]
-fn those_of_a_user_who_say_nothing_make_room_for_the_next() {
+fn silent_clients_of_a_user_are_dropped_for_new_ones() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("adapter.sock");
     let mut listener = AdapterListener::bind(&path, Limits::default()).expect("a socket");
@@ -261,7 +261,7 @@ fn doorbells_wake_sleepers() {
 }
 
 #[test]
-fn a_bell_that_rings_while_its_side_stays_awake_is_silenced() {
+fn a_doorbell_rung_while_its_side_stays_awake_is_cleared() {
     let (mut host, mut adapter) = small_pair();
     assert!(host.prepare_to_sleep().expect("the system can wait"));
     assert_eq!(adapter.put(NOW, &[request(1)]), Ok(1));
@@ -273,7 +273,7 @@ fn a_bell_that_rings_while_its_side_stays_awake_is_silenced() {
 }
 
 #[test]
-fn a_bell_that_rings_late_wakes_once() {
+fn a_doorbell_rung_late_wakes_once() {
     let file = memory::create(&SMALL).expect("memory");
     let mapping = || mapping::Mapping::new(file.as_fd(), memory::Layout::new(&SMALL));
     let (late, host_bell) = doorbell::doorbell().expect("a pipe");
@@ -304,7 +304,7 @@ fn a_bell_that_rings_late_wakes_once() {
 }
 
 #[test]
-fn a_host_that_masks_lazy_entries_sleeps_on() {
+fn a_host_that_masks_lazy_entries_stays_asleep() {
     let (mut host, mut adapter) = small_pair();
     host.mask_lazy(true);
     assert!(host.prepare_to_sleep().expect("the system can wait"));
@@ -323,7 +323,7 @@ fn a_host_that_masks_lazy_entries_sleeps_on() {
 }
 
 #[test]
-fn the_end_of_the_other_side_is_noticed_asleep_and_awake() {
+fn the_loss_of_the_other_side_is_noticed_asleep_and_awake() {
     let (mut host, adapter) = small_pair();
     assert!(host.prepare_to_sleep().expect("the system can wait"));
     drop(adapter);
@@ -344,7 +344,7 @@ fn the_end_of_the_other_side_is_noticed_asleep_and_awake() {
 }
 
 #[test]
-fn to_wait_is_to_be_woken_or_to_time_out() {
+fn a_wait_ends_by_a_wakeup_or_a_timeout() {
     let (mut host, mut adapter) = small_pair();
     let mut spin = Spin::new(Duration::from_micros(50));
     let start = Instant::now();

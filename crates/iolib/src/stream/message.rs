@@ -137,7 +137,7 @@ mod tests {
     };
 
     #[test]
-    fn headers_survive_and_others_are_refused_by_name() {
+    fn headers_round_trip_and_invalid_ones_are_refused_with_a_reason() {
         for (kind, lens) in [
             (Kind::Descriptors, [32, 256]),
             (Kind::Read, [16, 16]),
@@ -171,7 +171,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn reads_survive(id: u32, len: u32, address: u64) {
+        fn reads_round_trip(id: u32, len: u32, address: u64) {
             let read = ReadRequest { id, len, address };
             prop_assert_eq!(ReadRequest::decode(&read.to_bytes()), read);
         }

@@ -53,7 +53,7 @@ fn request(number: u32) -> Descriptor {
 }
 
 #[test]
-fn a_side_that_can_take_nothing_is_woken_by_room_alone() {
+fn a_side_that_can_take_nothing_is_woken_only_by_new_space() {
     let (mut host, mut adapter) = pair();
     while adapter.put(NOW, &[request(1); 8]).expect("the host lives") > 0 {}
     assert_eq!(host.put(NOW, &[request(2)]), Ok(1));
@@ -79,7 +79,7 @@ fn a_side_that_can_take_nothing_is_woken_by_room_alone() {
 }
 
 #[test]
-fn descriptors_and_data_cross() {
+fn descriptors_and_data_cross_the_link() {
     let (mut host, mut adapter) = pair();
     let address = host
         .place(Bytes::from_static(b"request"))
@@ -117,7 +117,7 @@ fn descriptors_and_data_cross() {
 }
 
 #[test]
-fn a_side_that_does_not_get_is_felt_by_the_other_alone() {
+fn a_side_that_does_not_receive_blocks_only_the_other() {
     let (mut host, mut adapter) = pair();
     let batch: Vec<_> = (0..8).map(request).collect();
     let mut put = 0;
@@ -154,7 +154,7 @@ fn adapter_says(bytes: &[u8]) -> Result<(), LinkError> {
 }
 
 #[test]
-fn bad_messages_are_named() {
+fn bad_messages_are_refused_with_a_reason() {
     let read = |len: u8, address: u8| {
         [
             2, 0, 0, 0, 16, 0, 0, 0, 1, 0, 0, 0, len, 0, 0, 0, address, 1, 0, 0, 0, 0, 0, 0,
@@ -183,7 +183,7 @@ fn bad_messages_are_named() {
 }
 
 #[test]
-fn a_host_is_not_asked_for_more_than_it_has() {
+fn a_host_limits_the_reads_that_it_accepts() {
     let asked: Vec<u8> = std::iter::repeat_n([2, 0, 0, 0, 16, 0, 0, 0, 1, 0, 0, 0, 64], 100)
         .flat_map(|head| [&head[..], &[0; 11]].concat())
         .collect();
@@ -192,7 +192,7 @@ fn a_host_is_not_asked_for_more_than_it_has() {
 }
 
 #[test]
-fn over_tcp_between_threads() {
+fn descriptors_cross_tcp_between_threads() {
     let mut listener = TcpAdapterListener::bind("127.0.0.1:0", Limits::default()).expect("a port");
     let address = listener.local_addr().expect("it is bound");
     let connecting = thread::spawn(move || TcpHost::connect(address, &SMALL));
@@ -255,7 +255,7 @@ fn over_tcp_between_threads() {
 }
 
 #[test]
-fn refusals_are_named() {
+fn refusals_have_a_reason() {
     let limits = Limits {
         applications: 0,
         ..Limits::default()

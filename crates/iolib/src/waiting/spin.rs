@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn it_grows_to_the_limit_and_shrinks_to_nothing() {
+    fn the_spin_grows_to_the_limit_and_shrinks_to_zero() {
         let (mut spin, mut now) = (Spin::new(MOST), Instant::now());
         for _ in 0..5 {
             assert!(pays_off(&mut spin, now));
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn attempts_that_fail_become_rare() {
+    fn spins_in_vain_become_rare() {
         let (mut spin, mut now) = (Spin::new(MOST), Instant::now());
         let mut attempts = 0;
         for sleeps in 1..=100_000 {
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn it_ends_when_there_is_something_else_to_do() {
+    fn a_spin_ends_when_a_timer_is_due() {
         let (mut spin, now) = (Spin::new(MOST), Instant::now());
         assert!(pays_off(&mut spin, now));
         let due = Some(now + Duration::from_micros(2));
@@ -198,14 +198,14 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_while_nobody_spins_teaches_nothing() {
+    fn arrivals_without_a_spin_do_not_count() {
         let mut spin = Spin::new(MOST);
         spin.came();
         assert_eq!(spin.stats(), &SpinStats::default());
     }
 
     #[test]
-    fn it_can_be_switched_off() {
+    fn spinning_can_be_switched_off() {
         let (mut spin, now) = (Spin::new(Duration::ZERO), Instant::now());
         assert!(!pays_off(&mut spin, now));
         assert!(!spin.goes_on(now, None));

@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_is_written_down_when_it_is_at_rest_and_not_otherwise() {
+    fn a_connection_is_recorded_only_when_it_is_at_rest() {
         let mut pair = Pair::new();
         let (memory, _) = broker(&pair.flow());
         let place = memory.place(3).expect("a place");
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_another_has_got_is_left_alone() {
+    fn a_place_that_was_given_to_another_connection_is_not_written() {
         let mut pair = Pair::new();
         let (memory, ticket) = broker(&pair.flow());
         let place = memory.place(3).expect("a place");
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn what_becomes_of_connections_is_told() {
+    fn the_owner_of_a_connection_is_reported_at_each_step() {
         let mut pair = Pair::new();
         let flow = pair.flow();
         let (memory, ticket) = broker(&flow);
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_taken_for_the_same_user_is_claimed_and_once() {
+    fn a_connection_is_claimed_once_and_only_by_its_user() {
         let mut pair = Pair::new();
         let flow = pair.flow();
         let (memory, ticket) = broker(&flow);

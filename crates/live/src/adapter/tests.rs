@@ -172,7 +172,7 @@ fn answers(host: &mut ShmHost) -> Result<Vec<Response>, LinkError> {
 }
 
 #[test]
-fn an_application_is_served_until_it_is_gone() {
+fn an_application_is_served_until_it_detaches() {
     for firmware in both_ways() {
         let mut desk = Desk::with(2, firmware);
         let mut host = desk.attach().expect("there is room");
@@ -215,7 +215,7 @@ fn an_application_is_served_until_it_is_gone() {
 }
 
 #[test]
-fn one_that_sleeps_is_woken_by_the_doorbell() {
+fn a_sleeping_adapter_is_woken_by_the_doorbell() {
     for firmware in both_ways() {
         let mut desk = Desk::with(2, firmware);
         let (mut host, mut other) = (desk.attach().expect("room"), desk.attach().expect("room"));
@@ -251,7 +251,7 @@ fn one_that_sleeps_is_woken_by_the_doorbell() {
 
 /// A response caused by a frame goes to an application that was asked to ring. From then on it need not ring until it is asked again.
 #[test]
-fn one_that_is_answered_is_listened_to_again() {
+fn an_application_that_is_answered_is_polled_again() {
     for firmware in both_ways() {
         let mut desk = Desk::with(2, firmware);
         let mut host = desk.attach().expect("room");
@@ -281,7 +281,7 @@ fn one_that_is_answered_is_listened_to_again() {
 }
 
 #[test]
-fn a_timeline_tells_of_turns_counters_and_connections() {
+fn a_timeline_records_turns_counters_and_connections() {
     for firmware in both_ways() {
         let mut desk = Desk::with(2, firmware);
         let path = desk.folder.path().join("timeline");
@@ -343,7 +343,7 @@ fn a_timeline_tells_of_turns_counters_and_connections() {
 }
 
 #[test]
-fn one_too_many_is_refused_and_counted() {
+fn one_application_too_many_is_refused_and_counted() {
     let mut desk = Desk::new(1);
     let host = desk.attach().expect("there is room");
     let refused = desk.attach().expect_err("there is no room");
@@ -360,7 +360,7 @@ fn one_too_many_is_refused_and_counted() {
 }
 
 #[test]
-fn the_end_closes_the_listeners_and_lets_go_of_everyone() {
+fn shutdown_closes_listeners_and_detaches_applications() {
     for firmware in both_ways() {
         let mut desk = Desk::with(2, firmware);
         let mut host = desk.attach().expect("there is room");
@@ -382,7 +382,7 @@ fn the_end_closes_the_listeners_and_lets_go_of_everyone() {
 
 /// Hosts find a restarted adapter again, and take their connections back before an adapter ends. Their packets are not refused.
 #[test]
-fn nothing_is_refused_at_the_start_and_at_the_end() {
+fn packets_are_not_refused_at_start_and_shutdown() {
     for firmware in both_ways() {
         let mut desk = Desk::with(1, firmware);
         let start = Time::ZERO + Span::from_secs(1);
@@ -457,7 +457,7 @@ impl Replacement for Newest {
 
 /// The adapter gets load control and batching, the host beside it gets replacement.
 #[test]
-fn policies_come_from_outside() {
+fn policies_can_be_supplied_by_the_caller() {
     let mut desk = Desk::new(2);
     desk.service.set_governor(Box::new(Steady(7)));
     let transfers = Arc::new(AtomicUsize::new(0));

@@ -82,7 +82,7 @@ mod tests {
     use rustix::event::{EventfdFlags, PollFd, eventfd, poll};
 
     #[test]
-    fn whoever_rings_is_told_by_number_until_it_is_removed() {
+    fn ready_descriptors_are_reported_by_number_until_removed() {
         let mut wakeups = Wakeups::new().expect("a set");
         let bells: Vec<OwnedFd> = (0..3)
             .map(|_| eventfd(0, EventfdFlags::CLOEXEC).expect("a doorbell"))

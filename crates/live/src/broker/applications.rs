@@ -303,7 +303,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_passed_on_only_if_they_make_sense() {
+    fn only_valid_answers_are_passed_on() {
         let checked = |text: &str| checked(text.as_bytes().to_vec());
         let good = r#" {"places":[],"kept":{"shared":2}} "#;
         let expected = r#""places":[],"kept":{"shared":2}"#;

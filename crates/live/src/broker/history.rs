@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn each_move_has_its_reason_and_how_long_it_took() {
+    fn each_move_is_recorded_with_reason_and_duration() {
         let memory = Memory::create().expect("memory");
         let (mut history, flow) = (History::default(), flow(1));
         let place = memory.place(3).expect("a place");
@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn another_connection_with_the_same_ends_has_a_history_of_its_own() {
+    fn a_new_connection_with_the_same_endpoints_has_its_own_history() {
         let (mut history, flow) = (History::default(), flow(1));
         history.left(&flow, taker(7), 11, MoveReason::Policy, now_us());
         history.ended(&flow, Destination::Ended, "closed".to_owned());
@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn users_see_their_own_and_operators_all() {
+    fn users_see_their_own_history_and_operators_see_all() {
         let mut history = History::default();
         for user in [7, 8] {
             history.left(&flow(user), taker(user), 1, MoveReason::Policy, now_us());
@@ -501,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_many_connections_has_their_oldest_forgotten_and_no_one_elses() {
+    fn a_user_with_many_connections_loses_only_its_own_oldest_history() {
         let mut history = History::default();
         let end = |history: &mut History, number, user| {
             history.left(&flow(number), taker(user), 1, MoveReason::Policy, now_us());
@@ -520,7 +520,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_that_moves_all_the_time_takes_no_more_room() {
+    fn the_history_of_a_connection_that_keeps_moving_is_bounded() {
         let memory = Memory::create().expect("memory");
         let place = memory.place(3).expect("a place");
         let (mut history, flow) = (History::default(), flow(1));

@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn who_takes_all_that_he_can_leaves_the_others_theirs() {
+    fn a_user_at_its_limit_does_not_reduce_the_share_of_others() {
         let limits = Arc::new(Limits {
             descriptors: u64::MAX,
             ..Arc::into_inner(Limits::new()).expect("nobody else has it")
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn descriptors_are_left_to_the_operators() {
+    fn descriptors_are_reserved_for_operators() {
         let limits = Arc::new(Limits {
             descriptors: 100,
             ..Arc::into_inner(Limits::new()).expect("nobody else has it")
@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_waits_for_its_own_requests_only() {
+    fn a_user_waits_only_for_its_own_requests() {
         let limits = Limits::new();
         let (mut held, _) = take_all(&limits, HOSTILE, Resources::Turns, 1);
         let waits = Arc::clone(&limits);

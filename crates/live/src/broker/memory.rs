@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn both_ends_see_who_has_a_connection() {
+    fn both_ends_see_the_owner_of_a_connection() {
         let broker = Memory::create().expect("memory");
         let copy = broker.file.try_clone().expect("a descriptor");
         let adapter = Memory::open(copy).expect("it is the broker's");
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn an_adapter_hears_of_all_that_come_however_late() {
+    fn an_adapter_learns_of_all_connections_however_late_it_looks() {
         let memory = Memory::create().expect("memory");
         let mut seen = 0;
         let mut news = |expected: Vec<u32>| {
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn other_memory_is_refused() {
+    fn memory_without_seals_is_refused() {
         let file = memfd_create("other", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING);
         let file = file.expect("memory");
         ftruncate(&file, size_of::<Table>() as u64).expect("memory");

@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_is_read_as_it_was_written_on_a_clock_that_has_gone_on() {
+    fn a_state_is_read_as_it_was_written_at_a_later_time() {
         for_each_seed(1000, |seed| {
             let random = &mut Pcg64Mcg::seed_from_u64(seed);
             let (state, at, later) = (any(random), random.random::<u32>(), random.random::<u32>());
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_connection_has_is_no_state() {
+    fn impossible_values_are_not_a_state() {
         let options = 1460;
         let sound = [options, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         assert!(decode(flow(), &sound, Bytes::new(), 0).is_some());
@@ -360,7 +360,7 @@ mod tests {
 
     /// The writer can be killed before each step, and so can the next writer.
     #[test]
-    fn a_state_that_is_torn_is_never_read() {
+    fn a_torn_state_is_never_read() {
         for_each_seed(300, |seed| {
             let random = &mut Pcg64Mcg::seed_from_u64(seed);
             let record = Record::default();
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_go_round_without_saying_that_nothing_was_done() {
+    fn versions_wrap_without_reading_as_untouched() {
         let record = Record::default();
         record.0[0].store(u32::MAX - 1, Ordering::Relaxed);
         let state = [7; WORDS];

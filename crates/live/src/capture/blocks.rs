@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_found_however_the_bytes_come() {
+    fn blocks_are_found_in_pieces_of_any_size() {
         let file = capture(&[5, 9]);
         for step in [1, 7, 64, file.len()] {
             let (mut bytes, mut blocks) = (Vec::new(), Vec::new());
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_block_is_refused() {
+    fn malformed_blocks_are_refused() {
         for len in [0, 8, 13, MOST_BYTES as u32 + 4, u32::MAX] {
             let mut bytes = vec![0; 16];
             bytes[4..8].copy_from_slice(&len.to_ne_bytes());

@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_get_the_frames_that_they_want_until_they_want_no_more() {
+    fn clients_get_matching_frames_until_they_stop_the_capture() {
         let mut captures = Captures::new(Duration::ZERO);
         assert!(!captures.is_active());
         let spec = CaptureSpec {
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_slow_client_has_no_room_for_is_counted_and_others_lose_nothing() {
+    fn frames_lost_by_a_slow_client_are_counted_and_others_lose_none() {
         let mut captures = Captures::new(Duration::ZERO);
         let mut slow = client(&mut captures, CaptureSpec::default());
         let snap_bytes = Some(60);
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_so_many_and_no_more() {
+    fn the_number_of_captures_is_limited() {
         let mut captures = Captures::new(Duration::ZERO);
         let _clients: Vec<_> = (0..MOST_CLIENTS)
             .map(|_| client(&mut captures, CaptureSpec::default()))

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn malformed_chunks_are_refused() {
         for text in [
             &b"x\r\n"[..],
             b"\r\n",

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn none_leads_out_of_it() {
+    fn no_target_leads_out_of_the_root() {
         for (target, status) in [
             ("/..", Status::Forbidden),
             ("/a/../../etc/passwd", Status::Forbidden),

@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_single_range_of_bytes_is_let_pass() {
+    fn headers_that_are_not_a_single_byte_range_are_ignored() {
         for text in [
             "lines=0-1",
             "bytes=1",

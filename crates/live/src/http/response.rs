@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn malformed_responses_are_refused() {
         for text in [
             "SSH-2.0-OpenSSH\r\n",
             "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n",

@@ -166,7 +166,7 @@ fn field<'a>(head: &'a str, name: &str) -> Option<&'a str> {
 }
 
 #[test]
-fn a_file_comes_with_what_is_to_be_known_of_it() {
+fn a_file_is_served_with_its_header_fields() {
     let mut world = World::new();
     for _ in 0..2 {
         let (head, content) = world.get("/hello.txt");
@@ -210,7 +210,7 @@ fn requests_may_be_pipelined_and_cut_anywhere() {
 }
 
 #[test]
-fn a_full_socket_gets_the_rest_later() {
+fn the_rest_is_sent_once_the_socket_has_space() {
     let mut world = World::new();
     world.wire.room = 0;
     world.send("GET /large.bin HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -245,7 +245,7 @@ fn connections_are_kept_or_closed_as_the_client_wants() {
 }
 
 #[test]
-fn the_last_response_is_followed_by_a_slow_end() {
+fn input_after_the_last_response_is_dropped_until_the_client_closes() {
     let mut world = World::new();
     let (head, _) = world.ask("POST /../x HTTP/1.1\nHost: x\nContent-Length: 100000\n\n");
     assert_eq!(code(&head), "403");
@@ -260,7 +260,7 @@ fn the_last_response_is_followed_by_a_slow_end() {
 }
 
 #[test]
-fn wrong_requests_are_answered_by_what_is_wrong() {
+fn bad_requests_get_the_matching_status() {
     let long = format!(
         "GET /hello.txt HTTP/1.1\nHost: x\nX: {}\n\n",
         "y".repeat(20_000)
@@ -329,7 +329,7 @@ fn wrong_requests_are_answered_by_what_is_wrong() {
 }
 
 #[test]
-fn no_link_leads_out_of_the_root() {
+fn no_symbolic_link_leads_out_of_the_root() {
     let mut world = World::new();
     let outside = tempfile::tempdir().expect("a folder");
     fs::write(outside.path().join("secret"), "secret").expect("a file");
@@ -366,7 +366,7 @@ fn ranges_are_served() {
 }
 
 #[test]
-fn what_the_client_has_already_is_not_sent() {
+fn unmodified_files_are_not_sent_again() {
     let mut world = World::new();
     let (head, _) = world.get("/hello.txt");
     let date = field(&head, "Last-Modified").expect("a date").to_owned();
@@ -379,7 +379,7 @@ fn what_the_client_has_already_is_not_sent() {
 }
 
 #[test]
-fn uploads_are_there_when_they_are_complete() {
+fn uploads_appear_when_they_are_complete() {
     let mut world = World::new();
     let content = pattern(300_000);
     let path = world.upload.path().join("new.bin");
@@ -407,7 +407,7 @@ fn uploads_are_there_when_they_are_complete() {
 }
 
 #[test]
-fn a_client_that_waits_for_leave_gets_it() {
+fn a_client_that_expects_100_continue_gets_it() {
     let mut world = World::new();
     world.send("PUT /new HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n");
     assert_eq!(world.wire.output, b"HTTP/1.1 100 Continue\r\n\r\n");
@@ -417,7 +417,7 @@ fn a_client_that_waits_for_leave_gets_it() {
 }
 
 #[test]
-fn an_upload_that_breaks_off_leaves_nothing() {
+fn an_incomplete_upload_leaves_nothing() {
     for ending in ["nonsense", "end"] {
         let mut world = World::new();
         world.send("PUT /new HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhel");
@@ -466,7 +466,7 @@ fn a_changed_file_is_seen_after_a_second() {
 }
 
 #[test]
-fn content_has_a_name_once_its_changes_leave_a_trace() {
+fn content_has_an_identity_once_changes_would_be_noticed() {
     let mut world = World::new();
     let named = |world: &mut World, after_s| {
         let now = SystemTime::now() + Duration::from_secs(after_s);
@@ -517,7 +517,7 @@ fn a_file_that_shrinks_while_it_is_sent_ends_the_connection() {
 }
 
 #[test]
-fn idle_connections_are_closed_each_in_its_way() {
+fn idle_connections_are_closed_as_their_state_requires() {
     // A connection on which nothing was sent.
     let mut world = World::new();
     world.server.set_clock(100);

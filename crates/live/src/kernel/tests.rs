@@ -129,7 +129,7 @@ fn files_arrive_whole_whatever_the_size_and_the_pace() {
 }
 
 #[test]
-fn those_beyond_the_limit_wait_for_a_place() {
+fn connections_beyond_the_limit_wait() {
     let snapshot = with_server(2, b"", |address| {
         let mut streams: Vec<_> = (0..8).map(|_| connect(address)).collect();
         for stream in &mut streams {

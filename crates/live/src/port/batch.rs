@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_leave_in_order_and_room_is_used_again() {
+    fn frames_leave_in_order_and_space_is_reused() {
         let mut batch = Batch::default();
         for round in 0..100_u8 {
             batch.push(&[round; 10]);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_are_sent_again_until_others_come() {
+    fn sent_frames_can_be_sent_again_until_new_ones_are_added() {
         let mut batch = Batch::default();
         (0..3).for_each(|number| batch.push(&[number; 4]));
         batch.sent(3);

@@ -142,14 +142,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn loopback_has_no_driver_of_its_own_and_nothing_is_absent() {
+    fn loopback_answers_and_a_missing_interface_is_absent() {
         Driver::of("lo").expect("loopback answers");
         let error = Driver::of("baton-none").expect_err("there is none");
         assert!(matches!(error, InterfaceError::Absent(_)), "{error}");
     }
 
     #[test]
-    fn speeds_are_put_together_of_two_halves() {
+    fn speeds_are_combined_from_two_halves() {
         let mut settings = [0; SETTINGS_WORDS];
         assert_eq!(speed(&settings), None);
         settings[3] = u32::from_ne_bytes([0xa0, 0x86, 0, 0]);

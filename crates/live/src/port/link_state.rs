@@ -176,13 +176,13 @@ mod tests {
     }
 
     #[test]
-    fn an_interface_that_is_not_there_is_said_to_be_absent() {
+    fn a_missing_interface_is_reported_as_absent() {
         let error = LinkWatch::of("baton-none").expect_err("there is none");
         assert!(matches!(error, InterfaceError::Absent(_)), "{error}");
     }
 
     #[test]
-    fn answers_that_are_cut_off_are_refused() {
+    fn truncated_answers_are_refused() {
         let mut message = vec![0; HEADER_BYTES + INFO_BYTES];
         message[4..6].copy_from_slice(&NEW_LINK.to_ne_bytes());
         for len in 0..message.len() {

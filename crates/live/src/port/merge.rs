@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_not_merged() {
+    fn segments_that_differ_are_not_merged() {
         let first = packet(V4, 0);
         let changes: [fn(&mut Packet); 9] = [
             |next| next.header.seq = SeqNr(1001),

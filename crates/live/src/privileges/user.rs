@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_user_must_be_there_and_must_not_be_root() {
+    fn missing_users_and_root_are_refused() {
         let of = |name: &str| name.parse::<ServiceUser>();
         assert_eq!(of("no-such-user"), Err(ServiceUserError::Absent));
         assert_eq!(of("root"), Err(ServiceUserError::Root));

@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_layout_is_the_kernels() {
+    fn structures_have_the_layout_of_the_kernel() {
         assert_eq!(mem::offset_of!(Info, options), 5);
         assert_eq!(mem::offset_of!(Info, scaling), 6);
         assert_eq!(mem::offset_of!(Info, send_mss), 16);

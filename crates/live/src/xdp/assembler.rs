@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn instructions_are_encoded_as_in_the_standard() {
+    fn instructions_are_encoded_as_the_standard_says() {
         use Register::{R0, R1, R2, R3, R10};
         let mut a = Assembler::default();
         let (back, out) = (a.label(), a.label());

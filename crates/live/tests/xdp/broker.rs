@@ -21,32 +21,32 @@ use std::time::Duration;
 
 pub const ALL: &[(&str, fn())] = &[
     (
-        "connections_leave_the_kernel_and_come_back_by_the_broker",
-        connections_leave_the_kernel_and_come_back_by_the_broker,
+        "connections_leave_the_kernel_and_return_through_the_broker",
+        connections_leave_the_kernel_and_return_through_the_broker,
     ),
     (
-        "the_end_of_a_stream_that_came_meanwhile_is_told_to_the_kernel",
-        the_end_of_a_stream_that_came_meanwhile_is_told_to_the_kernel,
+        "an_end_of_stream_received_meanwhile_is_passed_to_the_kernel",
+        an_end_of_stream_received_meanwhile_is_passed_to_the_kernel,
     ),
     (
-        "half_closed_connections_leave_the_kernel_and_come_back",
-        half_closed_connections_leave_the_kernel_and_come_back,
+        "half_closed_connections_leave_the_kernel_and_return",
+        half_closed_connections_leave_the_kernel_and_return,
     ),
     (
-        "the_broker_refuses_what_is_not_the_applications",
-        the_broker_refuses_what_is_not_the_applications,
+        "the_broker_refuses_what_does_not_belong_to_the_application",
+        the_broker_refuses_what_does_not_belong_to_the_application,
     ),
     (
         "no_socket_of_an_application_is_ever_in_repair_mode",
         no_socket_of_an_application_is_ever_in_repair_mode,
     ),
     (
-        "what_has_come_back_may_leave_again",
-        what_has_come_back_may_leave_again,
+        "a_returned_connection_may_leave_again",
+        a_returned_connection_may_leave_again,
     ),
     (
-        "an_adapter_that_waits_for_the_broker_has_connections",
-        an_adapter_that_waits_for_the_broker_has_connections,
+        "an_adapter_that_waited_for_the_broker_gets_connections",
+        an_adapter_that_waited_for_the_broker_gets_connections,
     ),
 ];
 
@@ -84,7 +84,7 @@ fn state_of(bytes: &[u8]) -> Moved<Bytes> {
     Moved::from_bytes(bytes).expect("a whole state")
 }
 
-fn connections_leave_the_kernel_and_come_back_by_the_broker() {
+fn connections_leave_the_kernel_and_return_through_the_broker() {
     with_broker(|listeners, client, _| {
         for listener in listeners {
             let (mut near, far) = connect(listener);
@@ -138,7 +138,7 @@ fn with_fin(custody: &mut dyn Custody<Bytes>, bytes: &[u8]) -> Vec<u8> {
     Moved::new(custody.release(stack.export(Time::ZERO, conn))).to_bytes()
 }
 
-fn the_end_of_a_stream_that_came_meanwhile_is_told_to_the_kernel() {
+fn an_end_of_stream_received_meanwhile_is_passed_to_the_kernel() {
     with_broker(|listeners, client, custody| {
         for listener in listeners {
             let (near, far) = connect(listener);
@@ -179,7 +179,7 @@ fn wait_for_end(near: &TcpStream) {
 }
 
 /// Tests empty and nearly empty queues; each end closes first once.
-fn half_closed_connections_leave_the_kernel_and_come_back() {
+fn half_closed_connections_leave_the_kernel_and_return() {
     with_broker(|listeners, client, custody| {
         let sizes = [0, 1, 5_000];
         for (listener, size) in listeners
@@ -224,7 +224,7 @@ fn half_closed_connections_leave_the_kernel_and_come_back() {
     });
 }
 
-fn the_broker_refuses_what_is_not_the_applications() {
+fn the_broker_refuses_what_does_not_belong_to_the_application() {
     with_broker(|listeners, client, custody| {
         let refused = |outcome: Result<(), BrokerError>| match outcome {
             Err(BrokerError::Refused(why)) => why,
@@ -321,7 +321,7 @@ fn no_socket_of_an_application_is_ever_in_repair_mode() {
 }
 
 /// The kernel considers the broker the owner of a socket that has come back.
-fn what_has_come_back_may_leave_again() {
+fn a_returned_connection_may_leave_again() {
     with_broker(|listeners, client, _| {
         let (mut near, far) = connect(&listeners[1]);
         for _ in 0..3 {
@@ -336,7 +336,7 @@ fn what_has_come_back_may_leave_again() {
 }
 
 /// A client that connected before the broker serves is served first, perhaps before the programs are attached.
-fn an_adapter_that_waits_for_the_broker_has_connections() {
+fn an_adapter_that_waited_for_the_broker_gets_connections() {
     on_veth(1, || {
         with_far_listeners(|listeners| {
             for _ in 0..10 {

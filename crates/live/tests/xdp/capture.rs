@@ -14,12 +14,12 @@ use std::time::{Duration, Instant};
 
 pub const ALL: &[(&str, fn())] = &[
     (
-        "a_connection_is_captured_and_given_back_while_another_goes_on",
-        a_connection_is_captured_and_given_back_while_another_goes_on,
+        "a_connection_is_captured_and_given_back_while_another_continues",
+        a_connection_is_captured_and_given_back_while_another_continues,
     ),
     (
-        "a_connection_goes_on_when_the_process_that_has_it_is_killed",
-        a_connection_goes_on_when_the_process_that_has_it_is_killed,
+        "a_connection_continues_when_the_process_that_captured_it_is_killed",
+        a_connection_continues_when_the_process_that_captured_it_is_killed,
     ),
 ];
 
@@ -29,7 +29,7 @@ fn ends(near: &TcpStream) -> (SocketAddr, SocketAddr) {
     (local, near.peer_addr().expect("it has one"))
 }
 
-fn a_connection_is_captured_and_given_back_while_another_goes_on() {
+fn a_connection_is_captured_and_given_back_while_another_continues() {
     for (mode, guard) in [
         (Mode::Native, GuardKind::Tcx),
         (Mode::Generic, GuardKind::Clsact),
@@ -52,7 +52,7 @@ fn a_connection_is_captured_and_given_back_while_another_goes_on() {
     }
 }
 
-fn a_connection_goes_on_when_the_process_that_has_it_is_killed() {
+fn a_connection_continues_when_the_process_that_captured_it_is_killed() {
     for guard in ["tcx", "clsact"] {
         on_veth(1, || {
             with_far_listeners(|listeners| {

@@ -21,16 +21,16 @@ use std::time::{Duration, Instant};
 
 pub const ALL: &[(&str, fn())] = &[
     (
-        "messages_that_do_not_end_cost_the_broker_no_more_than_their_user_may_have",
-        messages_that_do_not_end_cost_the_broker_no_more_than_their_user_may_have,
+        "unfinished_messages_use_no_more_memory_than_the_limit_of_their_user",
+        unfinished_messages_use_no_more_memory_than_the_limit_of_their_user,
     ),
     (
-        "applications_that_do_not_answer_are_left_out_by_name",
-        applications_that_do_not_answer_are_left_out_by_name,
+        "applications_that_do_not_answer_are_reported_and_skipped",
+        applications_that_do_not_answer_are_reported_and_skipped,
     ),
     (
-        "a_flood_of_requests_holds_up_its_own_user",
-        a_flood_of_requests_holds_up_its_own_user,
+        "a_flood_of_requests_delays_only_its_own_user",
+        a_flood_of_requests_delays_only_its_own_user,
     ),
     (
         "clients_and_subscriptions_of_a_user_are_bounded",
@@ -116,7 +116,7 @@ fn ask_often(path: &Path, times: u32) {
     }
 }
 
-fn messages_that_do_not_end_cost_the_broker_no_more_than_their_user_may_have() {
+fn unfinished_messages_use_no_more_memory_than_the_limit_of_their_user() {
     with_broker(|path| {
         let header = [
             GIVE_BACK.to_ne_bytes(),
@@ -170,7 +170,7 @@ fn messages_that_do_not_end_cost_the_broker_no_more_than_their_user_may_have() {
     });
 }
 
-fn applications_that_do_not_answer_are_left_out_by_name() {
+fn applications_that_do_not_answer_are_reported_and_skipped() {
     with_broker(|path| {
         let (drips, good) = (
             as_user(HOSTILE, || subscribe(path)),
@@ -225,7 +225,7 @@ fn applications_that_do_not_answer_are_left_out_by_name() {
     });
 }
 
-fn a_flood_of_requests_holds_up_its_own_user() {
+fn a_flood_of_requests_delays_only_its_own_user() {
     with_broker(|path| {
         let (ends, floods) = (AtomicBool::new(false), AtomicU64::new(0));
         thread::scope(|scope| {

@@ -24,28 +24,28 @@ pub const ALL: &[(&str, fn())] = &[
         idle_connections_outlive_a_killed_adapter_and_move_to_the_next,
     ),
     (
-        "busy_connections_of_a_killed_adapter_are_right_or_reset",
-        busy_connections_of_a_killed_adapter_are_right_or_reset,
+        "busy_connections_of_a_killed_adapter_stay_correct_or_are_reset",
+        busy_connections_of_a_killed_adapter_stay_correct_or_are_reset,
     ),
     (
-        "a_short_answer_under_way_outlives_a_killed_adapter",
-        a_short_answer_under_way_outlives_a_killed_adapter,
+        "a_short_answer_in_flight_outlives_a_killed_adapter",
+        a_short_answer_in_flight_outlives_a_killed_adapter,
     ),
     (
-        "connections_go_on_when_the_broker_is_killed",
-        connections_go_on_when_the_broker_is_killed,
+        "connections_continue_when_the_broker_is_killed",
+        connections_continue_when_the_broker_is_killed,
     ),
     (
-        "the_next_broker_takes_an_adapter_over_with_all_it_has",
-        the_next_broker_takes_an_adapter_over_with_all_it_has,
+        "the_next_broker_takes_over_an_adapter_with_its_connections",
+        the_next_broker_takes_over_an_adapter_with_its_connections,
     ),
     (
-        "connections_go_back_by_a_broker_that_has_not_taken_them",
-        connections_go_back_by_a_broker_that_has_not_taken_them,
+        "connections_return_through_a_broker_that_did_not_take_them",
+        connections_return_through_a_broker_that_did_not_take_them,
     ),
     (
-        "an_adapter_that_is_killed_without_a_broker_is_nobodys",
-        an_adapter_that_is_killed_without_a_broker_is_nobodys,
+        "connections_of_an_adapter_killed_without_a_broker_are_reset",
+        connections_of_an_adapter_killed_without_a_broker_are_reset,
     ),
 ];
 
@@ -242,7 +242,7 @@ fn idle_connections_outlive_a_killed_adapter_and_move_to_the_next() {
 }
 
 /// The adapter has accepted and sent data that no peer has acknowledged.
-fn a_short_answer_under_way_outlives_a_killed_adapter() {
+fn a_short_answer_in_flight_outlives_a_killed_adapter() {
     with_broker(|broker, listeners, folder| {
         let mut process = Killed::start(MUTE, folder);
         let adapter = attach(folder);
@@ -328,7 +328,7 @@ fn echo_known(mut far: &std::net::TcpStream, seed: usize) -> std::io::Result<usi
     }
 }
 
-fn busy_connections_of_a_killed_adapter_are_right_or_reset() {
+fn busy_connections_of_a_killed_adapter_stay_correct_or_are_reset() {
     const CONNECTIONS: usize = 24;
     with_broker(|broker, listeners, folder| {
         let mut process = Killed::start("adapter", folder);
@@ -361,7 +361,7 @@ fn busy_connections_of_a_killed_adapter_are_right_or_reset() {
     });
 }
 
-fn connections_go_on_when_the_broker_is_killed() {
+fn connections_continue_when_the_broker_is_killed() {
     on_veth(1, || {
         with_far_listeners(|listeners| {
             let folder = tempfile::tempdir().expect("a folder");
@@ -443,7 +443,7 @@ fn without_broker(work: impl FnOnce(&[TcpListener], &Path) + Send) {
 }
 
 /// Brokers are killed one after another; then the adapter is killed, while its connections are idle.
-fn the_next_broker_takes_an_adapter_over_with_all_it_has() {
+fn the_next_broker_takes_over_an_adapter_with_its_connections() {
     const CONNECTIONS: usize = 40;
     without_broker(|listeners, folder| {
         let mut served = Served::start(folder);
@@ -470,7 +470,7 @@ fn the_next_broker_takes_an_adapter_over_with_all_it_has() {
     });
 }
 
-fn connections_go_back_by_a_broker_that_has_not_taken_them() {
+fn connections_return_through_a_broker_that_did_not_take_them() {
     without_broker(|listeners, folder| {
         let mut served = Served::start(folder);
         served.more(listeners, 20);
@@ -501,7 +501,7 @@ fn adopted_notice(broker: &Broker) -> usize {
 }
 
 /// The next broker finds the interface free, and no previous connections.
-fn an_adapter_that_is_killed_without_a_broker_is_nobodys() {
+fn connections_of_an_adapter_killed_without_a_broker_are_reset() {
     without_broker(|listeners, folder| {
         let mut served = Served::start(folder);
         served.more(listeners, 2);

@@ -11,26 +11,29 @@ use std::time::{Duration, Instant};
 
 pub const ALL: &[(&str, fn())] = &[
     (
-        "a_guard_without_a_link_is_taken_over_and_away",
-        a_guard_without_a_link_is_taken_over_and_away,
+        "a_guard_left_behind_is_taken_over_and_removed",
+        a_guard_left_behind_is_taken_over_and_removed,
     ),
     (
-        "links_go_with_a_process_that_is_killed",
-        links_go_with_a_process_that_is_killed,
+        "links_disappear_with_a_killed_process",
+        links_disappear_with_a_killed_process,
     ),
     (
-        "a_second_program_is_refused_by_name",
-        a_second_program_is_refused_by_name,
+        "a_second_program_is_refused_with_a_reason",
+        a_second_program_is_refused_with_a_reason,
     ),
     (
-        "the_mode_is_the_native_one_or_as_asked",
-        the_mode_is_the_native_one_or_as_asked,
+        "the_mode_is_native_unless_another_is_requested",
+        the_mode_is_native_unless_another_is_requested,
     ),
     (
-        "a_driver_without_xdp_has_the_generic_mode",
-        a_driver_without_xdp_has_the_generic_mode,
+        "a_driver_without_xdp_gets_generic_mode",
+        a_driver_without_xdp_gets_generic_mode,
     ),
-    ("what_is_missing_is_named", what_is_missing_is_named),
+    (
+        "missing_permissions_and_interfaces_are_named",
+        missing_permissions_and_interfaces_are_named,
+    ),
     (
         "three_capabilities_are_enough",
         three_capabilities_are_enough,
@@ -140,7 +143,7 @@ fn egress_programs() -> u32 {
     query.count
 }
 
-fn links_go_with_a_process_that_is_killed() {
+fn links_disappear_with_a_killed_process() {
     on_veth(1, || {
         assert_eq!(programs(), (false, 0));
         let (mut child, line) = child(&["env"], "tcx");
@@ -162,7 +165,7 @@ fn links_go_with_a_process_that_is_killed() {
     });
 }
 
-fn a_guard_without_a_link_is_taken_over_and_away() {
+fn a_guard_left_behind_is_taken_over_and_removed() {
     on_veth(1, || {
         let filters = || {
             let shown = run("tc", &["filter", "show", "dev", NEAR, "egress"]);
@@ -188,7 +191,7 @@ fn a_guard_without_a_link_is_taken_over_and_away() {
     });
 }
 
-fn a_second_program_is_refused_by_name() {
+fn a_second_program_is_refused_with_a_reason() {
     on_veth(1, || {
         for first in [Mode::Native, Mode::Generic] {
             let _first = Steering::of_everything(NEAR, Some(first)).expect("it attaches");
@@ -204,7 +207,7 @@ fn a_second_program_is_refused_by_name() {
     });
 }
 
-fn the_mode_is_the_native_one_or_as_asked() {
+fn the_mode_is_native_unless_another_is_requested() {
     on_veth(1, || {
         for (asked, expected) in [
             (None, Mode::Native),
@@ -228,7 +231,7 @@ fn the_mode_is_the_native_one_or_as_asked() {
     });
 }
 
-fn a_driver_without_xdp_has_the_generic_mode() {
+fn a_driver_without_xdp_gets_generic_mode() {
     crate::wire::apart(|| {
         run("ip", &["link", "add", NEAR, "type", "bridge"]);
         run("ip", &["link", "set", NEAR, "up"]);
@@ -241,7 +244,7 @@ fn a_driver_without_xdp_has_the_generic_mode() {
     });
 }
 
-fn what_is_missing_is_named() {
+fn missing_permissions_and_interfaces_are_named() {
     on_veth(1, || {
         let nobody = [
             "setpriv",

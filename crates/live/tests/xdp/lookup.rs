@@ -16,24 +16,21 @@ pub const ALL: &[(&str, fn())] = &[
         frames_of_a_flow_are_redirected_and_others_pass,
     ),
     (
-        "what_is_not_a_whole_segment_passes",
-        what_is_not_a_whole_segment_passes,
+        "frames_that_are_not_whole_segments_pass",
+        frames_that_are_not_whole_segments_pass,
+    ),
+    ("truncated_frames_pass", truncated_frames_pass),
+    (
+        "random_frames_are_redirected_only_if_they_belong_to_a_flow",
+        random_frames_are_redirected_only_if_they_belong_to_a_flow,
     ),
     (
-        "frames_that_are_cut_off_anywhere_pass",
-        frames_that_are_cut_off_anywhere_pass,
+        "the_guard_drops_only_packets_sent_on_a_flow",
+        the_guard_drops_only_packets_sent_on_a_flow,
     ),
     (
-        "no_bytes_are_redirected_but_those_of_a_flow",
-        no_bytes_are_redirected_but_those_of_a_flow,
-    ),
-    (
-        "the_guard_drops_what_is_sent_of_a_flow_and_no_more",
-        the_guard_drops_what_is_sent_of_a_flow_and_no_more,
-    ),
-    (
-        "flows_come_and_go_until_the_map_is_full",
-        flows_come_and_go_until_the_map_is_full,
+        "flows_are_added_and_removed_until_the_map_is_full",
+        flows_are_added_and_removed_until_the_map_is_full,
     ),
     (
         "without_a_socket_frames_of_a_flow_are_dropped",
@@ -167,7 +164,7 @@ fn odd_frames() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-fn what_is_not_a_whole_segment_passes() {
+fn frames_that_are_not_whole_segments_pass() {
     with_flows(&[ipv4(), ipv6()], |lookup| {
         for (what, frame) in odd_frames() {
             assert_eq!(received(lookup, &frame), Verdict::Passed, "{what}");
@@ -188,7 +185,7 @@ fn what_is_not_a_whole_segment_passes() {
     });
 }
 
-fn frames_that_are_cut_off_anywhere_pass() {
+fn truncated_frames_pass() {
     with_flows(&[ipv4(), ipv6()], |lookup| {
         for flow in [ipv4(), ipv6()] {
             let frame = segment(&flow);
@@ -232,7 +229,7 @@ fn any_frame(random: &mut Pcg64Mcg, flows: &[Flow]) -> Vec<u8> {
     frame
 }
 
-fn no_bytes_are_redirected_but_those_of_a_flow() {
+fn random_frames_are_redirected_only_if_they_belong_to_a_flow() {
     let flows = [
         ipv4(),
         ipv6(),
@@ -262,7 +259,7 @@ fn no_bytes_are_redirected_but_those_of_a_flow() {
     });
 }
 
-fn the_guard_drops_what_is_sent_of_a_flow_and_no_more() {
+fn the_guard_drops_only_packets_sent_on_a_flow() {
     with_flows(&[ipv4(), ipv6()], |lookup| {
         let before = lookup.counters().guarded;
         for flow in [ipv4(), ipv6()] {
@@ -283,7 +280,7 @@ fn the_guard_drops_what_is_sent_of_a_flow_and_no_more() {
     });
 }
 
-fn flows_come_and_go_until_the_map_is_full() {
+fn flows_are_added_and_removed_until_the_map_is_full() {
     on_veth(1, || {
         let config = LookupConfig {
             capacity: 8,

@@ -31,68 +31,68 @@ pub const ALL: &[(&str, fn())] = &[
         a_stream_moves_at_each_write_and_nothing_is_lost,
     ),
     (
-        "the_peer_sees_no_number_go_back",
-        the_peer_sees_no_number_go_back,
+        "the_peer_never_sees_sequence_numbers_go_back",
+        the_peer_never_sees_sequence_numbers_go_back,
     ),
     (
-        "a_stream_moves_whose_peer_has_closed",
-        a_stream_moves_whose_peer_has_closed,
+        "a_stream_whose_peer_has_closed_moves",
+        a_stream_whose_peer_has_closed_moves,
     ),
     (
-        "a_stream_moves_that_sends_no_more",
-        a_stream_moves_that_sends_no_more,
+        "a_stream_that_is_shut_down_for_sending_moves",
+        a_stream_that_is_shut_down_for_sending_moves,
     ),
     (
-        "a_stream_goes_on_when_the_mtu_becomes_less",
-        a_stream_goes_on_when_the_mtu_becomes_less,
+        "a_stream_continues_when_the_mtu_shrinks",
+        a_stream_continues_when_the_mtu_shrinks,
     ),
     (
-        "who_attaches_waits_for_nothing_that_has_come",
-        who_attaches_waits_for_nothing_that_has_come,
+        "attaching_takes_less_than_a_timeout",
+        attaching_takes_less_than_a_timeout,
     ),
     (
         "a_polled_stream_moves_while_it_waits",
         a_polled_stream_moves_while_it_waits,
     ),
     (
-        "a_connection_whose_bytes_do_not_arrive_goes_on_in_the_kernel",
-        a_connection_whose_bytes_do_not_arrive_goes_on_in_the_kernel,
+        "a_connection_whose_bytes_do_not_arrive_continues_in_the_kernel",
+        a_connection_whose_bytes_do_not_arrive_continues_in_the_kernel,
     ),
     (
-        "a_connection_that_ends_before_it_moves_ends_as_ever",
-        a_connection_that_ends_before_it_moves_ends_as_ever,
+        "a_connection_that_ends_before_it_moves_ends_as_usual",
+        a_connection_that_ends_before_it_moves_ends_as_usual,
     ),
     (
-        "a_connection_comes_back_with_what_was_not_read",
-        a_connection_comes_back_with_what_was_not_read,
+        "a_connection_returns_with_unread_data",
+        a_connection_returns_with_unread_data,
     ),
     (
-        "a_connection_comes_back_on_a_new_socket_with_its_options",
-        a_connection_comes_back_on_a_new_socket_with_its_options,
+        "a_connection_returns_on_a_new_socket_with_its_options",
+        a_connection_returns_on_a_new_socket_with_its_options,
     ),
     (
-        "what_cannot_move_stays_and_works",
-        what_cannot_move_stays_and_works,
+        "connections_that_cannot_move_stay_and_work",
+        connections_that_cannot_move_stay_and_work,
     ),
     (
-        "connections_without_a_buffer_stay_in_the_kernel",
-        connections_without_a_buffer_stay_in_the_kernel,
+        "connections_that_find_no_buffer_stay_in_the_kernel",
+        connections_that_find_no_buffer_stay_in_the_kernel,
     ),
     (
-        "a_connection_comes_back_when_its_application_gets_to_it",
-        a_connection_comes_back_when_its_application_gets_to_it,
+        "a_connection_returns_when_its_application_uses_it",
+        a_connection_returns_when_its_application_uses_it,
     ),
     (
-        "connections_are_told_and_given_back",
-        connections_are_told_and_given_back,
+        "connections_are_reported_and_returned_on_request",
+        connections_are_reported_and_returned_on_request,
     ),
     (
-        "who_does_not_wait_has_room_while_a_connection_moves",
-        who_does_not_wait_has_room_while_a_connection_moves,
+        "nonblocking_writes_succeed_while_a_connection_moves",
+        nonblocking_writes_succeed_while_a_connection_moves,
     ),
     (
-        "a_stream_is_the_kernels_when_another_process_has_it",
-        a_stream_is_the_kernels_when_another_process_has_it,
+        "a_stream_shared_with_another_process_is_in_the_kernel",
+        a_stream_shared_with_another_process_is_in_the_kernel,
     ),
 ];
 
@@ -164,7 +164,7 @@ fn a_stream_moves_at_each_write_and_nothing_is_lost() {
 
 /// Checks the timestamps and the edges of the windows that the peer sees of a connection that moves there and back: none of them ever
 /// decreases, no timestamp is ahead of time, and no segment is a reset.
-fn the_peer_sees_no_number_go_back() {
+fn the_peer_never_sees_sequence_numbers_go_back() {
     let cable = |work: &mut (dyn FnMut() + Send)| on_veth(1, work);
     with_application_seen(cable, |adapter, listeners, _, mut seen| {
         let began = Instant::now();
@@ -211,7 +211,7 @@ fn the_peer_sees_no_number_go_back() {
 }
 
 /// Programs that never fill a buffer are not prepared for a write without buffer space.
-fn who_does_not_wait_has_room_while_a_connection_moves() {
+fn nonblocking_writes_succeed_while_a_connection_moves() {
     with_application(|adapter, listeners, _| {
         for listener in listeners {
             let peer = listener.local_addr().expect("it has one");
@@ -241,7 +241,7 @@ fn who_does_not_wait_has_room_while_a_connection_moves() {
 }
 
 /// Data that the adapter has received and that has not been read moves to the kernel with the connection.
-fn a_connection_comes_back_with_what_was_not_read() {
+fn a_connection_returns_with_unread_data() {
     const UNREAD: usize = 3000;
     with_application(|adapter, listeners, _| {
         for listener in listeners {
@@ -322,7 +322,7 @@ impl Seen {
 }
 
 /// Data in flight on the adapter is cut anew too. The test sends nothing long in the other direction: such an interface would drop it.
-fn a_stream_goes_on_when_the_mtu_becomes_less() {
+fn a_stream_continues_when_the_mtu_shrinks() {
     with_application(|adapter, listeners, _| {
         for listener in listeners {
             let peer = listener.local_addr().expect("it has one");
@@ -348,7 +348,7 @@ fn a_stream_goes_on_when_the_mtu_becomes_less() {
 }
 
 /// The peer continues to read after closing its direction: each write moves the connection.
-fn a_stream_moves_whose_peer_has_closed() {
+fn a_stream_whose_peer_has_closed_moves() {
     with_application(|adapter, listeners, _| {
         for listener in listeners {
             let peer = listener.local_addr().expect("it has one");
@@ -399,7 +399,7 @@ impl Selection for WhenRead {
 }
 
 /// The connection's FIN has been sent, and is acknowledged or, if data waits for the peer's window, is not.
-fn a_stream_moves_that_sends_no_more() {
+fn a_stream_that_is_shut_down_for_sending_moves() {
     with_application(|_, listeners, path| {
         let adapter = attach_with(path, DriverConfig::default(), WhenRead);
         // Nothing moves until the application knows the adapter's limit.
@@ -444,7 +444,7 @@ fn a_stream_moves_that_sends_no_more() {
     });
 }
 
-fn connections_without_a_buffer_stay_in_the_kernel() {
+fn connections_that_find_no_buffer_stay_in_the_kernel() {
     with_application(|_, listeners, path| {
         let mut config = DriverConfig::default();
         config.geometry.buffers = 8;
@@ -577,7 +577,7 @@ fn with_closed_window(
     });
 }
 
-fn a_connection_whose_bytes_do_not_arrive_goes_on_in_the_kernel() {
+fn a_connection_whose_bytes_do_not_arrive_continues_in_the_kernel() {
     with_closed_window(|adapter, mut near, mut far, written| {
         thread::scope(|scope| {
             let arrived = scope.spawn(|| {
@@ -603,7 +603,7 @@ fn a_connection_whose_bytes_do_not_arrive_goes_on_in_the_kernel() {
 }
 
 /// Neither shutdown nor close waits for the peer's window.
-fn a_connection_that_ends_before_it_moves_ends_as_ever() {
+fn a_connection_that_ends_before_it_moves_ends_as_usual() {
     with_closed_window(|adapter, mut near, mut far, written| {
         near.shutdown(Shutdown::Write).expect("it is open");
         let error = near.write(b"more").expect_err("it is shut");
@@ -622,7 +622,7 @@ fn a_connection_that_ends_before_it_moves_ends_as_ever() {
 }
 
 /// The options are those of the program's socket, whenever they were set.
-fn a_connection_comes_back_on_a_new_socket_with_its_options() {
+fn a_connection_returns_on_a_new_socket_with_its_options() {
     with_application(|adapter, listeners, _| {
         for listener in listeners {
             let peer = listener.local_addr().expect("it has one");
@@ -676,7 +676,7 @@ fn next_move(driver: &mut Driver) -> MoveNews {
     }
 }
 
-fn a_connection_comes_back_when_its_application_gets_to_it() {
+fn a_connection_returns_when_its_application_uses_it() {
     with_application(|_, listeners, path| {
         let address = AdapterAddress::Unix(path.join("adapter"));
         let mut driver = Driver::open(address, DriverConfig::default()).expect("it listens");
@@ -709,7 +709,7 @@ fn a_connection_comes_back_when_its_application_gets_to_it() {
     });
 }
 
-fn what_cannot_move_stays_and_works() {
+fn connections_that_cannot_move_stay_and_work() {
     with_application(|adapter, _, _| {
         let at = "127.0.0.1:0".parse().expect("an address");
         let listener = TcpListener::bind(adapter, at).expect("the kernel has a port");
@@ -732,7 +732,7 @@ fn what_cannot_move_stays_and_works() {
     });
 }
 
-fn a_stream_is_the_kernels_when_another_process_has_it() {
+fn a_stream_shared_with_another_process_is_in_the_kernel() {
     with_application(|adapter, listeners, _| {
         let peer = listeners[0].local_addr().expect("it has one");
         let own = std::net::TcpStream::connect(peer).expect("it is open");
@@ -763,7 +763,7 @@ fn a_stream_is_the_kernels_when_another_process_has_it() {
 }
 
 /// The adapter announces its limit immediately. On a busy machine some attempts may take longer.
-fn who_attaches_waits_for_nothing_that_has_come() {
+fn attaching_takes_less_than_a_timeout() {
     const LONGEST_WAIT: Duration = Duration::from_millis(100);
     with_application(|_, _, path| {
         let mut attempts = [(); 20].map(|()| {
@@ -776,7 +776,7 @@ fn who_attaches_waits_for_nothing_that_has_come() {
     });
 }
 
-fn connections_are_told_and_given_back() {
+fn connections_are_reported_and_returned_on_request() {
     with_application(|adapter, listeners, path| {
         let peer = listeners[0].local_addr().expect("it has one");
         let mut near = TcpStream::connect(adapter, peer).expect("it is open");

@@ -13,8 +13,8 @@ use std::path::Path;
 
 pub const ALL: &[(&str, fn())] = &[
     (
-        "moves_are_known_with_their_reasons_after_the_connection",
-        moves_are_known_with_their_reasons_after_the_connection,
+        "moves_and_their_reasons_are_known_after_the_connection_ends",
+        moves_and_their_reasons_are_known_after_the_connection_ends,
     ),
     (
         "a_running_adapter_is_captured_and_its_connections_have_owners",
@@ -43,7 +43,7 @@ fn known(path: &Path, port: u16) -> Option<ConnectionHistory> {
     answer.connections.pop()
 }
 
-fn moves_are_known_with_their_reasons_after_the_connection() {
+fn moves_and_their_reasons_are_known_after_the_connection_ends() {
     with_application(|adapter, listeners, path| {
         let peer = listeners[0].local_addr().expect("it has one");
         let mut near = TcpStream::connect(adapter, peer).expect("it is open");

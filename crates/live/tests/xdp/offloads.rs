@@ -14,8 +14,8 @@ use std::thread;
 
 pub const ALL: &[(&str, fn())] = &[
     (
-        "connections_move_with_offloads_and_mtus_as_they_may_be",
-        connections_move_with_offloads_and_mtus_as_they_may_be,
+        "connections_move_with_any_offloads_and_mtus",
+        connections_move_with_any_offloads_and_mtus,
     ),
     (
         "connections_of_a_virtual_machine_move",
@@ -132,7 +132,7 @@ fn connections_of_a_virtual_machine_move() {
 }
 
 /// Linux's defaults, single features off at either end, and MTUs that are large or that differ.
-fn connections_move_with_offloads_and_mtus_as_they_may_be() {
+fn connections_move_with_any_offloads_and_mtus() {
     let all = |mtu| End {
         features: ALL_ON,
         mtu,

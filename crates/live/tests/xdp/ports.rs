@@ -24,20 +24,20 @@ pub const ALL: &[(&str, fn())] = &[
         a_port_can_be_opened_again_at_once,
     ),
     (
-        "frames_for_an_interface_that_is_down_are_dropped_by_name",
-        frames_for_an_interface_that_is_down_are_dropped_by_name,
+        "frames_for_an_interface_that_is_down_are_dropped_and_counted",
+        frames_for_an_interface_that_is_down_are_dropped_and_counted,
     ),
     (
         "checksums_left_to_hardware_are_computed",
         checksums_left_to_hardware_are_computed,
     ),
     (
-        "frames_without_room_are_dropped_by_name",
-        frames_without_room_are_dropped_by_name,
+        "frames_that_do_not_fit_are_dropped_and_counted",
+        frames_that_do_not_fit_are_dropped_and_counted,
     ),
     (
-        "an_interface_that_goes_is_an_error",
-        an_interface_that_goes_is_an_error,
+        "a_removed_interface_is_an_error",
+        a_removed_interface_is_an_error,
     ),
     (
         "the_mtu_of_an_interface_is_followed",
@@ -48,8 +48,8 @@ pub const ALL: &[(&str, fn())] = &[
         a_link_that_was_down_does_not_keep_a_socket_ready,
     ),
     (
-        "without_a_carrier_frames_are_dropped_by_name",
-        without_a_carrier_frames_are_dropped_by_name,
+        "frames_without_a_carrier_are_dropped_and_counted",
+        frames_without_a_carrier_are_dropped_and_counted,
     ),
 ];
 
@@ -197,7 +197,7 @@ fn a_port_can_be_opened_again_at_once() {
     });
 }
 
-fn frames_for_an_interface_that_is_down_are_dropped_by_name() {
+fn frames_for_an_interface_that_is_down_are_dropped_and_counted() {
     on_veth(1, || {
         let mut near = AfXdp::open(NEAR, &AfXdpConfig::default()).expect("it opens");
         run("ip", &["link", "set", NEAR, "down"]);
@@ -280,7 +280,7 @@ fn check_syn(frame: &[u8]) {
     assert!(sum.is_right(), "{frame:02x?}");
 }
 
-fn frames_without_room_are_dropped_by_name() {
+fn frames_that_do_not_fit_are_dropped_and_counted() {
     on_veth(1, || {
         let config = AfXdpConfig {
             receive_frames: 64,
@@ -311,7 +311,7 @@ fn frames_without_room_are_dropped_by_name() {
     });
 }
 
-fn an_interface_that_goes_is_an_error() {
+fn a_removed_interface_is_an_error() {
     on_veth(1, || {
         let mut near = AfXdp::open(NEAR, &AfXdpConfig::default()).expect("it opens");
         run("ip", &["link", "del", NEAR]);
@@ -403,7 +403,7 @@ fn a_link_that_was_down_does_not_keep_a_socket_ready() {
     });
 }
 
-fn without_a_carrier_frames_are_dropped_by_name() {
+fn frames_without_a_carrier_are_dropped_and_counted() {
     on_veth(1, || {
         for merges in [true, false] {
             let config = PacketConfig {

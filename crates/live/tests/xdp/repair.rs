@@ -18,24 +18,21 @@ use std::time::Duration;
 
 pub const ALL: &[(&str, fn())] = &[
     (
-        "an_idle_connection_goes_round",
-        an_idle_connection_goes_round,
+        "an_idle_connection_leaves_and_returns",
+        an_idle_connection_leaves_and_returns,
+    ),
+    ("unread_data_moves_along", unread_data_moves_along),
+    (
+        "unacknowledged_data_keeps_a_connection_in_the_kernel",
+        unacknowledged_data_keeps_a_connection_in_the_kernel,
     ),
     (
-        "what_was_not_read_comes_along",
-        what_was_not_read_comes_along,
+        "data_in_flight_on_an_adapter_moves_along",
+        data_in_flight_on_an_adapter_moves_along,
     ),
     (
-        "what_is_not_acknowledged_keeps_a_connection_in_the_kernel",
-        what_is_not_acknowledged_keeps_a_connection_in_the_kernel,
-    ),
-    (
-        "what_is_under_way_on_an_adapter_comes_along",
-        what_is_under_way_on_an_adapter_comes_along,
-    ),
-    (
-        "states_that_cannot_move_are_refused_by_name",
-        states_that_cannot_move_are_refused_by_name,
+        "states_that_cannot_move_are_refused_with_a_reason",
+        states_that_cannot_move_are_refused_with_a_reason,
     ),
 ];
 
@@ -107,7 +104,7 @@ fn bind_to(local: SocketAddr) -> Result<(), Errno> {
     bind(socket, &local)
 }
 
-fn an_idle_connection_goes_round() {
+fn an_idle_connection_leaves_and_returns() {
     with_bench(|bench, listener| {
         let (mut near, far) = connect(listener);
         let (local, peer) = (near.local_addr(), near.peer_addr());
@@ -138,7 +135,7 @@ fn an_idle_connection_goes_round() {
     });
 }
 
-fn what_was_not_read_comes_along() {
+fn unread_data_moves_along() {
     with_bench(|bench, listener| {
         let (near, mut far) = connect(listener);
         let sent: Vec<u8> = (0..50_000).map(|at| (at % 251) as u8).collect();
@@ -155,7 +152,7 @@ fn what_was_not_read_comes_along() {
 }
 
 /// The peer reads nothing, so that its window closes and data waits here.
-fn what_is_not_acknowledged_keeps_a_connection_in_the_kernel() {
+fn unacknowledged_data_keeps_a_connection_in_the_kernel() {
     with_bench(|bench, listener| {
         let (mut near, mut far) = connect(listener);
         near.set_nonblocking(true).expect("an option");
@@ -175,7 +172,7 @@ fn what_is_not_acknowledged_keeps_a_connection_in_the_kernel() {
 }
 
 /// An adapter may have to give back a connection with data in flight.
-fn what_is_under_way_on_an_adapter_comes_along() {
+fn data_in_flight_on_an_adapter_moves_along() {
     with_bench(|bench, listener| {
         let (near, mut far) = connect(listener);
         let state = bench.take(&near).into_portable(&Config::default());
@@ -194,7 +191,7 @@ fn what_is_under_way_on_an_adapter_comes_along() {
     });
 }
 
-fn states_that_cannot_move_are_refused_by_name() {
+fn states_that_cannot_move_are_refused_with_a_reason() {
     with_bench(|bench, listener| {
         let (near, far) = connect(listener);
         let mut essentials = bench.take(&near);

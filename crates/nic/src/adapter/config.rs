@@ -228,7 +228,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parameters_that_cannot_work_are_named() {
+    fn impossible_parameters_are_named() {
         let refused = |change: fn(&mut AdapterConfig)| {
             let mut config = AdapterConfig::default();
             change(&mut config);

@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_comes_while_others_are_asked_for_is_asked_for_too() {
+    fn connections_that_arrive_during_relief_are_relieved_too() {
         let load_control = LoadControl {
             enabled: true,
             high_water_packets: 8,

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_number_can_be_given_and_taken_back() {
+    fn any_number_can_be_inserted_and_removed() {
         let mut numbers = Numbers::new(8);
         let chosen = [0, 7, 8, 1_000_000, u32::MAX];
         for (slot, &number) in (0..).zip(&chosen) {

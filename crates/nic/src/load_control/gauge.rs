@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_measured_before_can_be_left_out() {
+    fn a_restart_discards_earlier_measurements() {
         let mut gauge = gauge(LoadMeasure::Busy {
             high_percent: 90,
             low_percent: 70,

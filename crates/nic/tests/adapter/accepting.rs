@@ -42,7 +42,7 @@ fn accepts_are_answered_in_order() {
 }
 
 #[test]
-fn a_bulk_accept_is_answered_when_all_are_there() {
+fn a_bulk_accept_is_answered_when_all_connections_have_arrived() {
     let mut world = World::new();
     world.listen(0, 1, 80);
     let tag = world.ask(0, 1, accept(10, 3, 0));
@@ -102,7 +102,7 @@ fn a_bulk_accept_times_out() {
 }
 
 #[test]
-fn of_a_bulk_accept_one_may_be_left() {
+fn a_bulk_accept_may_get_a_single_connection() {
     let mut world = World::new();
     world.listen(0, 1, 80);
     let tag = world.post(0, 1, accept(10, 4, 1_000));
@@ -159,7 +159,7 @@ fn reserved_sockets_take_receives() {
 }
 
 #[test]
-fn what_cannot_be_accepted_is_refused() {
+fn invalid_accepts_are_refused() {
     let mut world = World::with(|config| {
         config.most_sockets = 6;
         config.most_accepts = 2;

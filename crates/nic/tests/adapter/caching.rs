@@ -96,7 +96,7 @@ fn a_send_from_the_cache_sends_what_was_inserted_before_it() {
 }
 
 #[test]
-fn what_tcp_has_not_sent_is_not_changed_by_a_new_block() {
+fn a_new_block_does_not_change_data_that_tcp_has_not_sent() {
     let (mut world, peer) = with_cache();
     world.is_cut = true;
     post_insert(&mut world, 0, 0, data(0, 4096));
@@ -111,7 +111,7 @@ fn what_tcp_has_not_sent_is_not_changed_by_a_new_block() {
 }
 
 #[test]
-fn references_that_make_no_sense_are_refused_by_name() {
+fn invalid_references_are_refused_with_a_reason() {
     let (mut world, peer) = with_cache();
     post_insert(&mut world, 0, 0, data(0, 1000));
     world.run();
@@ -169,7 +169,7 @@ fn without_a_cache_nothing_can_be_sent_from_it() {
 }
 
 #[test]
-fn applications_have_caches_of_their_own_which_go_with_them() {
+fn each_application_has_its_own_cache_which_ends_with_it() {
     let (mut world, peer) = with_cache();
     let other = world.attach();
     start(&mut world, other);
@@ -336,7 +336,7 @@ fn any_order(seed: u64) -> u64 {
 }
 
 #[test]
-fn any_order_of_inserts_and_sends_sends_the_right_bytes() {
+fn inserts_and_sends_in_any_order_send_the_right_bytes() {
     let runs = for_each_seed(300, any_order);
     if runs.len() >= 300 {
         assert!(runs.iter().sum::<u64>() > 300, "they send from the cache");

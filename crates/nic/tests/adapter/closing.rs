@@ -25,7 +25,7 @@ fn is_free(world: &mut World) -> bool {
 }
 
 #[test]
-fn a_close_is_answered_when_the_connection_is_over() {
+fn a_close_is_answered_when_the_connection_has_ended() {
     let (mut world, peer) = connected();
     let receive = world.post_receive(0, 2, 64);
     let send = world.post_send(0, 2, data(0, 3000));
@@ -46,7 +46,7 @@ fn a_close_is_answered_when_the_connection_is_over() {
 }
 
 #[test]
-fn what_was_sent_before_the_close_goes_before_the_end() {
+fn data_sent_before_a_close_is_sent_before_the_fin() {
     let (mut world, peer) = connected();
     world.apps[0].faults.delay_dma(4);
     for index in 0..20 {
@@ -72,7 +72,7 @@ fn the_peer_closes_first() {
 }
 
 #[test]
-fn both_directions_end_without_a_close_of_both() {
+fn a_socket_ends_when_both_directions_are_closed() {
     let (mut world, peer) = connected();
     let shut = world.ask(0, 2, Action::Close(Close::Write));
     assert_eq!(world.answers(0), [closed(shut, Status::Ok)]);
@@ -111,7 +111,7 @@ fn a_shut_socket_is_closed() {
 }
 
 #[test]
-fn a_reset_answers_everything() {
+fn a_reset_answers_all_requests() {
     let (mut world, peer) = connected();
     world.is_cut = true;
     // More than fits into the peer's window and the send buffer.
@@ -136,7 +136,7 @@ fn a_reset_answers_everything() {
 }
 
 #[test]
-fn a_reset_after_the_peers_end_takes_what_was_not_delivered() {
+fn a_reset_after_the_peers_fin_discards_undelivered_data() {
     let mut world = World::new();
     world.listen(0, 1, 80);
     let peer = world.peer_connects(80);
@@ -157,7 +157,7 @@ fn a_reset_after_the_peers_end_takes_what_was_not_delivered() {
 }
 
 #[test]
-fn an_end_waits_for_the_transfers_that_are_under_way() {
+fn the_end_of_a_connection_waits_for_its_transfers() {
     let (mut world, peer) = connected();
     world.apps[0].faults.delay_dma(30);
     let receives = [0, 1].map(|_| world.post_receive(0, 2, 100));
@@ -237,7 +237,7 @@ fn an_abort_ends_at_once() {
 }
 
 #[test]
-fn what_was_sent_before_an_abort_goes_before_the_reset() {
+fn data_sent_before_an_abort_is_sent_before_the_reset() {
     for is_inline in [false, true] {
         let (mut world, peer) = connected();
         world.apps[0].faults.delay_dma(4);
@@ -305,7 +305,7 @@ fn an_abort_overtakes_a_close() {
 }
 
 #[test]
-fn closing_with_data_unread_resets() {
+fn closing_with_unread_data_resets() {
     // RFC 9293 3.6.1.
     let (mut world, peer) = connected();
     world.peer_sends(peer, data(0, 100));
@@ -316,7 +316,7 @@ fn closing_with_data_unread_resets() {
 }
 
 #[test]
-fn data_that_waits_outlives_the_connection() {
+fn undelivered_data_outlives_the_connection() {
     let (mut world, peer) = connected();
     world.ask(0, 2, Action::Close(Close::Write));
     world.received(0);

@@ -83,7 +83,7 @@ fn a_connect_that_fails_answers_what_waits_and_can_be_tried_again() {
 }
 
 #[test]
-fn nobody_answers() {
+fn a_connect_that_nobody_answers_times_out() {
     let mut world = World::new();
     world.is_cut = true;
     world.post(0, 1, Action::Socket);
@@ -133,7 +133,7 @@ fn a_connect_is_cancelled_or_closed() {
 }
 
 #[test]
-fn a_bound_socket_has_the_port_it_asked_for_unless_it_is_taken() {
+fn a_bound_socket_gets_its_port_unless_it_is_in_use() {
     let mut world = World::new();
     let remote = Endpoint::new(PEER, 80);
     world.peer_listens(remote);
@@ -175,7 +175,7 @@ fn ports_run_out_for_one_peer_but_not_for_another() {
 }
 
 #[test]
-fn nonsense_is_not_connected_to() {
+fn invalid_addresses_are_not_connected_to() {
     let mut world = World::new();
     let v4 = |a, b, c, d| IpAddr::V4(Ipv4Addr::new(a, b, c, d));
     world.post(0, 1, Action::Socket);

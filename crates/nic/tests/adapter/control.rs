@@ -10,7 +10,7 @@ use baton_wire::Endpoint;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 #[test]
-fn a_number_is_that_of_one_socket_at_a_time() {
+fn a_number_identifies_one_socket_at_a_time() {
     let mut world = World::with(|config| config.most_sockets = 2);
     let tags = [
         world.ask(0, 5, Action::Socket),
@@ -151,7 +151,7 @@ fn sockets_are_bound_once_to_addresses_of_the_adapter() {
 }
 
 #[test]
-fn one_listens_at_an_address_whoever_it_is() {
+fn only_one_application_listens_at_an_address() {
     let mut world = World::new();
     let other = world.attach();
     world.listen(0, 1, 80);
@@ -188,7 +188,7 @@ fn one_listens_at_an_address_whoever_it_is() {
 }
 
 #[test]
-fn a_backlog_is_set_again_and_has_a_limit() {
+fn a_backlog_can_be_changed_and_has_a_limit() {
     let mut world = World::with(|config| config.most_backlog = 3);
     world.listen(0, 1, 80);
     for _ in 0..4 {
@@ -212,7 +212,7 @@ fn a_backlog_is_set_again_and_has_a_limit() {
 }
 
 #[test]
-fn options_have_bounds_and_go_from_a_listener_to_its_connections() {
+fn options_have_bounds_and_are_inherited_from_a_listener() {
     let mut world = World::new();
     world.listen(0, 1, 80);
     for (option, value, status) in [
@@ -276,7 +276,7 @@ fn options_that_are_set_before_have_effect_from_the_start() {
 }
 
 #[test]
-fn what_makes_no_sense_is_a_violation() {
+fn nonsensical_requests_are_violations() {
     let long = Action::Receive {
         address: 0x1_0000,
         len: 4097,

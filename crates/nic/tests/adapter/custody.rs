@@ -30,7 +30,7 @@ fn statuses(world: &mut World) -> Vec<Status> {
 }
 
 #[test]
-fn applications_cannot_have_it_listen_connect_or_send_packets() {
+fn with_custody_applications_cannot_listen_connect_or_send_packets() {
     let mut world = World::new();
     world.adapter.set_custody(Box::new(Closed));
     let (local, remote) = (Endpoint::new(ADAPTER, 80), Endpoint::new(PEER, 80));

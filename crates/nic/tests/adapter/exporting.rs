@@ -80,7 +80,7 @@ fn counts(world: &World<Bytes>) -> (u64, u64) {
 }
 
 #[test]
-fn without_the_parameter_a_connection_leaves_as_it_is() {
+fn without_settling_a_connection_leaves_at_once() {
     let (mut world, _) = connected(None);
     send_and_lose(&mut world);
     export(&mut world);
@@ -118,7 +118,7 @@ fn a_connection_leaves_once_what_was_lost_has_arrived() {
 }
 
 #[test]
-fn with_a_silent_peer_a_connection_leaves_when_time_is_over() {
+fn with_a_silent_peer_a_connection_leaves_after_the_time_limit() {
     let (mut world, _) = connected(Some(LONGEST));
     send_and_lose(&mut world);
     export(&mut world);
@@ -131,7 +131,7 @@ fn with_a_silent_peer_a_connection_leaves_when_time_is_over() {
 }
 
 #[test]
-fn data_of_the_peer_beyond_a_hole_is_waited_for() {
+fn a_connection_waits_for_data_missing_before_received_data() {
     let (mut world, conn) = connected(Some(LONGEST));
     let data = Bytes::from(vec![8; SEGMENT]);
     world.is_cut = true;
@@ -150,7 +150,7 @@ fn data_of_the_peer_beyond_a_hole_is_waited_for() {
 }
 
 #[test]
-fn an_application_that_is_gone_settles_nothing() {
+fn connections_of_a_detached_application_do_not_settle() {
     let (mut world, conn) = connected(Some(LONGEST));
     send_and_lose(&mut world);
     export(&mut world);
@@ -167,7 +167,7 @@ fn an_application_that_is_gone_settles_nothing() {
 }
 
 #[test]
-fn a_connection_that_ends_while_it_settles_stays() {
+fn a_connection_that_ends_while_it_settles_does_not_leave() {
     let (mut world, conn) = connected(Some(LONGEST));
     send_and_lose(&mut world);
     export(&mut world);
@@ -185,7 +185,7 @@ fn a_connection_that_ends_while_it_settles_stays() {
 }
 
 #[test]
-fn states_under_way_count_as_their_users_memory() {
+fn states_in_transit_count_as_memory_of_their_user() {
     let (mut world, _) = connected(None);
     world.stack.limit_memory(1 << 20);
     let held = |world: &World<Bytes>| world.stack.memory().map(|memory| memory.held);

@@ -70,7 +70,7 @@ fn a_connection_is_accepted_before_its_handshake_is_complete() {
 }
 
 #[test]
-fn off_a_listener_takes_no_data_of_a_syn() {
+fn without_fast_open_a_listener_takes_no_data_of_a_syn() {
     let mut world = World::new();
     world.listen(0, 1, 80);
     peer_connects_fast(&mut world, 4000, 100);
@@ -112,7 +112,7 @@ fn inline_sends_go_with_the_syn_of_a_connect() {
 }
 
 #[test]
-fn it_is_for_sockets_without_connection() {
+fn fast_open_is_refused_on_a_connected_socket() {
     let mut world = World::new();
     world.listen(0, 1, 80);
     world.connection(0, 1, 2, 80);

@@ -70,7 +70,7 @@ fn packets_that_find_no_memory_are_counted() {
 }
 
 #[test]
-fn a_user_has_a_share_of_the_stacks_memory() {
+fn each_user_has_a_share_of_the_memory_of_the_stack() {
     let mut world = World::new();
     // A connection takes 12 of 40 KiB.
     world.stack.limit_memory(40 << 10);

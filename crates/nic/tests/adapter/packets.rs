@@ -52,7 +52,7 @@ fn packets(world: &mut World) -> Vec<Vec<Symbolic>> {
 }
 
 #[test]
-fn a_packet_goes_when_its_last_part_is_here_and_that_is_answered_for_all() {
+fn a_packet_is_sent_and_answered_with_its_last_part() {
     let mut world = with_packets();
     world.apps[0].faults.delay_dma(2);
     post_insert(&mut world, 0, 0, data(9000, 4096));
@@ -71,7 +71,7 @@ fn a_packet_goes_when_its_last_part_is_here_and_that_is_answered_for_all() {
 }
 
 #[test]
-fn nothing_is_sent_of_a_packet_of_which_a_part_is_refused() {
+fn a_packet_with_a_refused_part_is_not_sent() {
     let mut world = with_packets();
     let first = post_part(&mut world, data(0, 54), true);
     let missing = post_cached(&mut world, 0, 500, true);
@@ -91,7 +91,7 @@ fn nothing_is_sent_of_a_packet_of_which_a_part_is_refused() {
 }
 
 #[test]
-fn a_packet_that_is_not_complete_ends_with_its_socket() {
+fn an_incomplete_packet_ends_with_its_socket() {
     let mut world = with_packets();
     let first = post_part(&mut world, data(0, 54), true);
     world.run();
@@ -173,7 +173,7 @@ fn post_random(
 }
 
 #[test]
-fn packets_come_out_whole_and_in_order_or_not_at_all() {
+fn packets_are_sent_whole_and_in_order_or_not_at_all() {
     for_each_seed(200, |seed| {
         let mut random = Random::new(seed);
         let mut world = with_packets();

@@ -43,7 +43,7 @@ fn buffers_wait_for_data_and_data_for_buffers() {
 }
 
 #[test]
-fn what_does_not_join_takes_a_buffer_each() {
+fn data_that_cannot_be_joined_takes_one_buffer_each() {
     let (mut world, peer) = connected(World::new());
     let buffers = [0, 1].map(|_| world.post_receive(0, 2, 4096));
     world.peer_sends(peer, data(0, 10));
@@ -53,7 +53,7 @@ fn what_does_not_join_takes_a_buffer_each() {
 }
 
 #[test]
-fn the_peer_may_send_as_much_as_was_delivered() {
+fn the_window_opens_as_data_is_delivered() {
     let (mut world, peer) = connected(World::with_tcp(
         |_| {},
         Config {
@@ -117,7 +117,7 @@ fn inline_data_does_not_overtake_what_is_being_transferred() {
 }
 
 #[test]
-fn after_the_data_comes_the_end() {
+fn the_end_of_stream_follows_the_data() {
     let (mut world, peer) = connected(World::new());
     let buffers = [0, 1, 2].map(|_| world.post_receive(0, 2, 4096));
     assert_eq!(world.peer.write(peer, data(0, 500)), Ok(500));
@@ -145,7 +145,7 @@ fn after_the_data_comes_the_end() {
 }
 
 #[test]
-fn the_end_waits_until_the_data_has_been_asked_for() {
+fn the_end_of_stream_waits_until_the_data_was_received() {
     let (mut world, peer) = connected(World::new());
     assert_eq!(world.peer.write(peer, data(0, 500)), Ok(500));
     world.peer.shutdown(peer);
@@ -190,7 +190,7 @@ fn a_receive_is_cancelled() {
 }
 
 #[test]
-fn what_is_being_filled_is_not_cancelled() {
+fn a_receive_that_is_being_filled_is_not_cancelled() {
     let (mut world, peer) = connected(World::new());
     world.apps[0].faults.delay_dma(10);
     let buffer = world.post_receive(0, 2, 64);

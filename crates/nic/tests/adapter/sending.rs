@@ -13,7 +13,7 @@ fn connected(mut world: World) -> (World, ConnId) {
 }
 
 #[test]
-fn a_send_is_answered_when_it_has_been_fetched() {
+fn a_send_is_answered_once_its_data_was_fetched() {
     let (mut world, peer) = connected(World::new());
     world.apps[0].faults.delay_dma(5);
     let tag = world.post_send(0, 2, data(0, 1000));
@@ -120,7 +120,7 @@ fn a_send_is_fetched_when_the_connection_has_room() {
 }
 
 #[test]
-fn what_is_larger_than_the_send_buffer_goes_through_it() {
+fn a_send_larger_than_the_send_buffer_completes() {
     let tcp = Config {
         send_buffer: 1500,
         ..Config::default()
@@ -148,7 +148,7 @@ fn a_buffer_that_shrinks_while_data_is_fetched_loses_nothing() {
 }
 
 #[test]
-fn one_answer_may_stand_for_all_before_it() {
+fn one_answer_may_complete_all_earlier_sends() {
     let (mut world, peer) = connected(World::with(|config| config.cumulative_sends = true));
     world.post_send(0, 2, data(0, 1000));
     world.post_send(0, 2, data(1000, 1000));
@@ -208,7 +208,7 @@ fn sends_have_limits() {
 }
 
 #[test]
-fn a_send_that_waits_is_cancelled_and_the_next_goes_on() {
+fn a_waiting_send_is_cancelled_and_the_next_continues() {
     let tcp = Config {
         send_buffer: 5000,
         ..Config::default()

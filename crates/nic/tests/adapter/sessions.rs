@@ -85,7 +85,7 @@ fn an_application_that_leaves_is_drained() {
 }
 
 #[test]
-fn draining_takes_no_longer_than_it_may() {
+fn draining_has_a_time_limit() {
     let mut world = World::with(|config| config.drain_ms = 500);
     world.listen(0, 1, 80);
     let peer = world.connection(0, 1, 2, 80);
@@ -100,7 +100,7 @@ fn draining_takes_no_longer_than_it_may() {
 }
 
 #[test]
-fn only_so_many_are_drained() {
+fn the_number_of_drained_connections_is_limited() {
     let mut world = World::with(|config| config.most_drained = 2);
     world.listen(0, 1, 80);
     for socket in 2..6 {
@@ -112,7 +112,7 @@ fn only_so_many_are_drained() {
 }
 
 #[test]
-fn what_the_application_has_closed_goes_on_to_its_end() {
+fn closed_connections_of_a_detached_application_end_in_order() {
     let mut world = World::new();
     world.listen(0, 1, 80);
     let peer = world.connection(0, 1, 2, 80);
@@ -129,7 +129,7 @@ fn what_the_application_has_closed_goes_on_to_its_end() {
 }
 
 #[test]
-fn a_slow_application_stops_only_itself() {
+fn a_slow_application_delays_only_itself() {
     let mut world = World::with(|config| config.ring_depth = 8);
     let other = world.attach();
     for (app, port) in [(0, 80), (other, 81)] {
@@ -201,7 +201,7 @@ fn responses_wait_for_others_or_for_the_timer() {
 }
 
 #[test]
-fn data_may_wait_for_others_or_not() {
+fn responses_with_data_may_wait_or_be_sent_at_once() {
     for hurry in [false, true] {
         let mut world = World::with(|config| {
             config.batching.level = 4;

@@ -67,7 +67,7 @@ fn reached(stage: Stage, byte: u32, at: Time) -> (Moment, u64) {
 }
 
 #[test]
-fn bytes_are_counted_and_each_stage_is_told_when_it_is_reached() {
+fn bytes_are_counted_and_each_stage_is_reported_when_reached() {
     let (mut world, _) = connected();
     world.is_cut = true;
     world.post_send(0, 2, data(0, 100));
@@ -125,7 +125,7 @@ fn the_time_of_arrival_goes_before_the_data() {
 }
 
 #[test]
-fn without_a_clock_in_common_it_is_refused_by_name() {
+fn without_a_shared_clock_times_are_refused_with_a_reason() {
     let mut world = World::new();
     world.listen(0, 1, 80);
     world.connection(0, 1, 2, 80);
@@ -138,7 +138,7 @@ fn without_a_clock_in_common_it_is_refused_by_name() {
 }
 
 #[test]
-fn what_means_nothing_is_refused() {
+fn unknown_times_are_refused() {
     let (mut world, _) = connected();
     let times = Times::from_bits_retain(1 << 3);
     assert_eq!(set(&mut world, times), Status::BadValue);

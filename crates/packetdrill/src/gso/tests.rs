@@ -36,7 +36,7 @@ fn info() -> Info {
 }
 
 #[test]
-fn what_continues_a_burst_joins_it() {
+fn segments_that_continue_a_burst_join_it() {
     let mut burst = Burst::new(segment(1, 1000, Flags::ACK), 10);
     let next = segment(1001, 1000, Flags::ACK);
     assert!(burst.takes(&next));
@@ -72,7 +72,7 @@ fn control_segments_stay_alone() {
 }
 
 #[test]
-fn without_a_rate_a_burst_is_as_large_as_can_be() {
+fn without_a_rate_a_burst_is_as_large_as_possible() {
     assert_eq!(Pacing::default().segments(&info(), 2), 65);
 }
 
@@ -97,7 +97,7 @@ fn a_slow_rate_makes_small_bursts() {
 }
 
 #[test]
-fn half_a_window_is_the_most() {
+fn a_burst_is_at_most_half_a_window() {
     assert_eq!(half_window(&info()), 5);
     let least = Info {
         congestion_window: 1000,

@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn timeouts_survive_the_round_trip() {
+    fn timeouts_round_trip() {
         let time = Some(Span::from_ms(1500));
         assert_eq!(timeout(&of_timeout(time)), Ok(time));
         assert_eq!(timeout(&of_timeout(None)), Ok(None));
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_survive_the_round_trip() {
+    fn keys_round_trip() {
         for len in [16, 32] {
             let bytes: Vec<u8> = (0..len).collect();
             let keys = fast_open_keys(&bytes).expect("keys");
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn lingering_survives_the_round_trip() {
+    fn linger_options_round_trip() {
         for setting in [None, Some(Span::ZERO), Some(Span::from_secs(5))] {
             assert_eq!(linger(&of_linger(setting)), Ok(setting));
         }

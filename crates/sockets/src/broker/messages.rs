@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_breaks_off_or_is_too_long_is_an_error() {
+    fn a_truncated_or_too_long_message_is_an_error() {
         for header in [
             &[1, 0, 0, 0, 9, 0, 0, 0, 7][..],
             &[1, 0, 0],
@@ -483,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_has_no_more_than_its_kind_may() {
+    fn a_request_is_limited_to_what_its_kind_allows() {
         let long = vec![0; MOST_SMALL_BYTES + 1];
         let (len, most) = (long.len(), MOST_SMALL_BYTES);
         assert_eq!(excess(GIVE_BACK, &long, 0), None);
@@ -500,7 +500,7 @@ mod tests {
 
     /// Sends more files than any kind of message may have; the kernel closes those for which the buffer has no space.
     #[test]
-    fn files_beyond_the_most_are_closed() {
+    fn files_beyond_the_limit_are_closed() {
         let (one, other) = UnixStream::pair().expect("a pair");
         let (left, right) = UnixStream::pair().expect("a pair");
         let files = vec![left.as_fd(); 200];
@@ -519,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_reader_does_not_keep_the_sender_beyond_its_time() {
+    fn a_slow_reader_delays_the_sender_only_until_its_deadline() {
         let (one, other) = UnixStream::pair().expect("a pair");
         one.set_nonblocking(true).expect("it can");
         let body = vec![0; 1 << 20];

@@ -172,7 +172,7 @@ mod tests {
     use std::os::fd::AsFd;
 
     #[test]
-    fn what_was_set_is_copied_and_nothing_else() {
+    fn only_options_that_were_set_are_copied() {
         let pair = |at: &str| [(), ()].map(|()| TcpListener::bind(at).expect("a free port"));
         for [old, new] in [pair("127.0.0.1:0"), pair("[::1]:0")] {
             let (old, new) = (old.as_fd(), new.as_fd());

@@ -803,7 +803,7 @@ mod tests {
 
     /// The layer may hold data of a connection that came back to a full send buffer. It sends the data when buffer space is reported.
     #[test]
-    fn a_question_for_space_does_not_hide_the_event() {
+    fn asking_for_space_does_not_hide_the_event() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("room");
         let near = TcpStream::connect(listener.local_addr().expect("bound")).expect("it listens");
         let (mut far, _) = listener.accept().expect("it is there");

@@ -18,7 +18,7 @@ fn ring(bell: &OwnedFd) {
 
 /// Two threads wait, of which only one waits for the adapter itself. Each is woken by its own events.
 #[test]
-fn whichever_comes_first_ends_a_wait() {
+fn the_first_event_ends_a_wait() {
     let network = Network::start();
     let (left, right, listener, address) = listening(&network, 80);
     let pairs = [(), ()].map(|()| {
@@ -57,7 +57,7 @@ fn whichever_comes_first_ends_a_wait() {
 }
 
 #[test]
-fn listeners_tell_of_connections() {
+fn listeners_report_connections() {
     let network = Network::start();
     let (left, right, listener, address) = listening(&network, 80);
     assert!(!listener.is_acceptable());

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 #[test]
-fn what_is_sent_comes_back() {
+fn sent_data_is_echoed() {
     let network = Network::start();
     let (mut client, mut server) = pair(&network);
     for round in 0..200_u32 {
@@ -27,7 +27,7 @@ fn what_is_sent_comes_back() {
 }
 
 #[test]
-fn a_listener_by_fast_open_serves_who_opens_without() {
+fn a_fast_open_listener_accepts_ordinary_connections() {
     let network = Network::start();
     let [client, server] = [Side::Left, Side::Right].map(|side| adapter(&network, side));
     let at = Side::Right.address(80);
@@ -82,7 +82,7 @@ fn a_connection_begins_by_fast_open_without_waiting() {
 }
 
 #[test]
-fn an_adapter_that_lets_few_sends_wait_is_not_sent_more() {
+fn sends_respect_the_limit_of_the_adapter() {
     let network = Network::with(AdapterConfig {
         most_sends: 2,
         ..AdapterConfig::default()
@@ -98,7 +98,7 @@ fn an_adapter_that_lets_few_sends_wait_is_not_sent_more() {
 }
 
 #[test]
-fn the_adapter_chooses_ports_and_tells_them() {
+fn the_adapter_chooses_ports_and_reports_them() {
     let network = Network::start();
     let (left, right) = (
         adapter(&network, Side::Left),
@@ -142,7 +142,7 @@ fn the_adapter_chooses_ports_and_tells_them() {
 }
 
 #[test]
-fn large_transfers_arrive_whole_in_both_directions_at_once() {
+fn large_transfers_arrive_whole_in_both_directions() {
     let network = Network::start();
     let (client, server) = pair(&network);
     let (there, back) = (pattern(5_000_000, 1), pattern(3_000_000, 2));
@@ -192,7 +192,7 @@ fn many_threads_share_an_adapter() {
 }
 
 #[test]
-fn halves_are_shut_apart() {
+fn each_direction_is_shut_down_separately() {
     let network = Network::start();
     let (mut client, mut server) = pair(&network);
     client.write_all(b"question").expect("sent");
@@ -212,7 +212,7 @@ fn halves_are_shut_apart() {
 }
 
 #[test]
-fn reading_can_be_shut_while_a_thread_reads() {
+fn reading_can_be_shut_down_while_a_thread_reads() {
     let network = Network::start();
     let (client, _server) = pair(&network);
     thread::scope(|scope| {
@@ -223,7 +223,7 @@ fn reading_can_be_shut_while_a_thread_reads() {
 }
 
 #[test]
-fn timeouts_are_kept() {
+fn timeouts_are_respected() {
     let network = Network::start();
     let (mut client, _server) = pair(&network);
     let timeout = Duration::from_millis(100);
@@ -265,7 +265,7 @@ fn timeouts_are_kept() {
 }
 
 #[test]
-fn what_does_not_block_says_so() {
+fn nonblocking_calls_report_would_block() {
     let network = Network::start();
     let (mut client, mut server) = pair(&network);
     client.set_nonblocking(true).expect("set");
@@ -298,7 +298,7 @@ fn what_does_not_block_says_so() {
 }
 
 #[test]
-fn refusals_have_the_kinds_of_the_standard_library() {
+fn errors_have_the_kinds_of_the_standard_library() {
     let network = Network::start();
     let (left, right) = (
         adapter(&network, Side::Left),
@@ -329,7 +329,7 @@ fn refusals_have_the_kinds_of_the_standard_library() {
 }
 
 #[test]
-fn a_reset_is_told_once() {
+fn a_reset_is_reported_once() {
     for by_reading in [true, false] {
         let network = Network::start();
         let (mut client, mut server) = pair(&network);
@@ -358,7 +358,7 @@ fn a_reset_is_told_once() {
 }
 
 #[test]
-fn what_was_written_arrives_after_the_writer_is_gone() {
+fn written_data_arrives_after_the_writer_is_dropped() {
     let network = Network::start();
     let right = adapter(&network, Side::Right);
     let address = Side::Right.address(80);
@@ -378,7 +378,7 @@ fn what_was_written_arrives_after_the_writer_is_gone() {
 }
 
 #[test]
-fn clones_are_one_connection() {
+fn clones_share_one_connection() {
     let network = Network::start();
     let (client, mut server) = pair(&network);
     let mut clone = client.try_clone().expect("cloned");
@@ -393,7 +393,7 @@ fn clones_are_one_connection() {
 }
 
 #[test]
-fn what_was_looked_at_is_still_to_be_read() {
+fn peeked_data_is_still_to_be_read() {
     let network = Network::start();
     let (mut client, mut server) = pair(&network);
     let data = pattern(50_000, 1);

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 #[test]
-fn nobody_to_attach_to_is_told_with_what_to_do() {
+fn a_missing_adapter_is_reported_with_advice() {
     let folder = tempfile::tempdir().expect("a folder");
     let error = Adapter::connect(folder.path().join("none.sock")).expect_err("nobody there");
     assert_eq!(error.kind(), ErrorKind::NotFound);
@@ -18,7 +18,7 @@ fn nobody_to_attach_to_is_told_with_what_to_do() {
 }
 
 #[test]
-fn everything_that_waits_fails() {
+fn all_waiting_calls_fail_when_the_adapter_is_lost() {
     let network = Network::start();
     let (mut client, server) = pair(&network);
     let listener_adapter = adapter(&network, Side::Right);
@@ -59,7 +59,7 @@ fn everything_that_waits_fails() {
 }
 
 #[test]
-fn listeners_listen_again_when_the_adapter_is_back() {
+fn listeners_listen_again_when_the_adapter_returns() {
     let network = Network::start();
     let (left, right, listener, address) = listening(&network, 80);
     for _ in 0..3 {
@@ -91,7 +91,7 @@ fn listeners_listen_again_when_the_adapter_is_back() {
 }
 
 #[test]
-fn an_adapter_that_stands_still_holds_nobody_up_who_does_not_wait() {
+fn a_stalled_adapter_does_not_block_calls_that_do_not_wait() {
     let network = Network::start();
     let (mut client, mut server) = pair(&network);
     network.pause(Side::Left);
@@ -110,7 +110,7 @@ fn an_adapter_that_stands_still_holds_nobody_up_who_does_not_wait() {
 }
 
 #[test]
-fn a_driver_serves_before_and_after() {
+fn a_driver_serves_before_and_after_losing_its_adapter() {
     let network = Network::start();
     let address = AdapterAddress::Unix(network.path(Side::Right));
     let mut driver = Driver::open(address, DriverConfig::default()).expect("an adapter");

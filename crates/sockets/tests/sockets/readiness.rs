@@ -89,7 +89,7 @@ fn one_thread_serves_many_connections() {
 }
 
 #[test]
-fn registrations_are_kept_apart() {
+fn registrations_are_independent() {
     let network = Network::start();
     let (client, mut server) = pair(&network);
     let left = adapter(&network, Side::Left);
@@ -151,7 +151,7 @@ fn several_polls_wait_for_one_socket() {
 }
 
 #[test]
-fn an_event_loop_can_wait_for_a_driver_beside_other_things() {
+fn an_event_loop_can_wait_for_a_driver_and_other_sources() {
     let network = Network::start();
     let address = AdapterAddress::Unix(network.path(Side::Right));
     let mut driver = Driver::open(address, DriverConfig::default()).expect("an adapter");

@@ -1,12 +1,12 @@
 use super::*;
 
 #[test]
-fn the_defaults_make_sense() {
+fn the_default_configuration_is_valid() {
     assert_eq!(Config::default().check(), Ok(()));
 }
 
 #[test]
-fn nonsense_is_named() {
+fn impossible_parameters_are_named() {
     type Spoil = fn(&mut Config);
     let cases: [(&str, Spoil); 20] = [
         ("mss", |c| c.mss = 63),

@@ -253,7 +253,7 @@ mod tests {
 
     /// A stage that began at 1 s is shifted by the pause, but no further than to the current time.
     #[test]
-    fn a_pause_does_not_count() {
+    fn an_idle_pause_does_not_count() {
         let mut cubic = LinuxCubic::default();
         cubic.on_growth(window(1000), &acked(1000));
         cubic.resume(at(6000), Span::from_secs(3));
@@ -264,7 +264,7 @@ mod tests {
 
     /// Without a loss: a segment for twenty at the slowest, for two at the fastest.
     #[test]
-    fn the_pace_has_bounds() {
+    fn the_growth_rate_has_bounds() {
         let mut cubic = LinuxCubic::default();
         let grown = |cubic: &mut LinuxCubic, now_ms| -> u32 {
             let growths = (0..20).map(|_| cubic.on_growth(window(1000), &acked(now_ms)));

@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_goes_however_short_a_burst_is() {
+    fn a_segment_is_sent_however_short_a_burst_is() {
         let mut pacing = Pacing::default();
         let now = Moment::default() + Span::from_secs(1);
         assert_eq!(pacing.wait(now), Span::ZERO);
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn time_that_passed_unused_is_not_made_up_for() {
+    fn unused_time_is_not_made_up_for() {
         let mut pacing = Pacing::default();
         let start = Moment::default() + Span::from_secs(1);
         pacing.sent(start, 1000, RATE, 2000, false);
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_late_is_made_up_for_by_half_at_most() {
+    fn a_delay_is_made_up_for_by_half_at_most() {
         let mut pacing = Pacing::default();
         let start = Moment::default() + Span::from_secs(1);
         pacing.sent(start, 1000, RATE, 1000, true);
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_rate_nothing_waits() {
+    fn without_a_rate_nothing_is_paced() {
         let mut pacing = Pacing::default();
         let now = Moment::default() + Span::from_secs(1);
         pacing.sent(now, 100_000, 0, 0, false);

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn records_end_where_they_were_said_to() {
+    fn records_end_at_their_marks() {
         let mut ends = Boundaries::default();
         ends.written(SeqNr(1), SeqNr(101), true, true);
         ends.written(SeqNr(1), SeqNr(201), true, false);

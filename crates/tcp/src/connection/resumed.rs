@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_room_for_a_segment_whatever_window_is_told() {
+    fn a_resumed_window_has_space_for_a_segment() {
         for told in [0, 536, 1000, 4000] {
             let essentials = Essentials {
                 congestion_window: Some(told),
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_that_was_reduced_goes_on_by_its_threshold() {
+    fn a_reduced_window_resumes_with_its_threshold() {
         for (told, expected) in [
             (None, None),
             (Some(0), Some(2000)),
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_has_arrived_beyond_what_is_in_flight_and_was_not_reported() {
+    fn arrivals_beyond_the_data_in_flight_are_a_bad_state() {
         let config = Config::default();
         let mut conn = Connection::resumed(with_data_in_flight(), &config);
         assert_eq!(conn.verify(&config), Ok(()));

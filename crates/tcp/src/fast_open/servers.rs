@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kind_for_experiments_is_tried_once() {
+    fn the_experimental_option_kind_is_tried_once() {
         let mut servers = Servers::default();
         let server = flow(1, 80);
         servers.request_ignored(&server, false);
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn one_loss_may_be_chance() {
+    fn a_single_loss_does_not_disable_fast_open() {
         let mut servers = Servers::default();
         let (now, server) = (Time::ZERO, flow(1, 80));
         servers.suspect(now, &server);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_where_it_failed_is_spared_ever_longer() {
+    fn a_port_where_fast_open_failed_is_avoided_ever_longer() {
         let mut servers = Servers::default();
         let (spared, other) = (flow(1, 80), flow(1, 81));
         let mut now = Time::ZERO;
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_servers_are_remembered_than_there_is_room_for() {
+    fn the_number_of_remembered_servers_is_limited() {
         let mut servers = Servers::default();
         for server in 0..2 * MOST as u32 {
             servers.learn(&flow(server, 80), Some(cookie(1)), None);

@@ -71,7 +71,7 @@ fn only_whole_segments_are_reported() {
 }
 
 #[test]
-fn what_was_sent_before_what_arrived_is_lost_in_time() {
+fn segments_sent_before_an_arrived_one_are_lost_in_time() {
     let mut flight = ten();
     let latest = *report(&mut flight, 40, 50).last().expect("it arrived");
     let found = detect(&mut flight, latest, 50, 60);
@@ -88,7 +88,7 @@ fn what_was_sent_before_what_arrived_is_lost_in_time() {
 }
 
 #[test]
-fn order_decides_where_clocks_are_coarse() {
+fn the_order_decides_when_times_are_equal() {
     let mut flight = Flight::default();
     flight.sent(UNA, UNA, UNA + 10, at(0));
     flight.sent(UNA, UNA + 10, UNA + 20, at(5));
@@ -105,7 +105,7 @@ fn order_decides_where_clocks_are_coarse() {
 }
 
 #[test]
-fn sending_again_in_smaller_pieces_keeps_the_rest_lost() {
+fn retransmitting_in_smaller_pieces_keeps_the_rest_lost() {
     let mut flight = ten();
     flight.lose_all(UNA);
     assert_eq!(flight.lost(), 100);
@@ -118,7 +118,7 @@ fn sending_again_in_smaller_pieces_keeps_the_rest_lost() {
 }
 
 #[test]
-fn a_timeout_takes_the_first_and_the_old_ones() {
+fn a_timeout_marks_the_first_and_the_old_segments_lost() {
     let mut flight = ten();
     flight.time_out(UNA, at(13), Span::from_us(10), |_, _| ());
     assert_eq!(flight.lost(), 40);
@@ -128,7 +128,7 @@ fn a_timeout_takes_the_first_and_the_old_ones() {
 }
 
 #[test]
-fn memory_is_given_back_when_nothing_is_in_flight() {
+fn memory_is_released_when_nothing_is_in_flight() {
     let mut flight = Flight::default();
     for number in 0..1000 {
         flight.sent(UNA, UNA + number, UNA + number + 1, at(0));
@@ -163,7 +163,7 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     /// Counts and order hold whatever happens, and each number arrives at most once.
     #[test]
-    fn the_books_are_kept(steps in prop::collection::vec(step(), 1..80)) {
+    fn counts_and_order_of_segments_in_flight_hold(steps in prop::collection::vec(step(), 1..80)) {
         let mut flight = Flight::default();
         let (mut una, mut max, mut now) = (UNA, UNA, 0);
         let mut latest: Option<Sent> = None;

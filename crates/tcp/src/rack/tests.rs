@@ -52,7 +52,7 @@ fn report(flight: &mut Flight, rack: &mut Rack, index: u32, mut ack: Delivery) -
 
 /// RFC 8985 6.2, step 3.
 #[test]
-fn reordering_is_seen_when_something_lower_arrives_later() {
+fn reordering_is_detected_when_a_lower_segment_arrives_later() {
     let (mut flight, mut rack) = (four(), Rack::new(UNA));
     report(&mut flight, &mut rack, 1, delivery(at(50), None));
     assert_eq!(rack.reordering_seen(), 0);
@@ -65,7 +65,7 @@ fn reordering_is_seen_when_something_lower_arrives_later() {
 
 /// RFC 8985 6.2, step 2.
 #[test]
-fn the_ack_of_a_retransmission_counts_only_when_it_can_be_for_it() {
+fn an_ack_counts_for_a_retransmission_only_if_it_can_be_its_own() {
     let judged_by = |now_ms, echo| {
         let (mut flight, mut rack) = (four(), Rack::new(UNA));
         report(&mut flight, &mut rack, 3, delivery(at(50), None));
@@ -87,7 +87,7 @@ fn the_ack_of_a_retransmission_counts_only_when_it_can_be_for_it() {
 
 /// RFC 8985 6.2, step 4.
 #[test]
-fn the_reordering_window_follows_what_is_known() {
+fn the_reordering_window_follows_the_observations() {
     let (mut flight, mut rack) = (four(), Rack::new(UNA));
     let srtt = Span::from_ms(200);
     report(&mut flight, &mut rack, 1, delivery(at(101), None));
@@ -120,7 +120,7 @@ fn the_reordering_window_follows_what_is_known() {
 }
 
 #[test]
-fn the_least_round_trip_is_forgotten_in_time() {
+fn the_minimum_round_trip_expires() {
     let mut least = LeastRtt::default();
     let secs = |secs| Moment::default() + Span::from_secs(secs);
     least.sample(secs(1), Span::from_ms(10));

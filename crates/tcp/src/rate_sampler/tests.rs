@@ -82,7 +82,7 @@ fn a_steady_flow_has_the_rate_of_its_segments() {
 
 /// 4.1.1.2.2: acknowledgments that come all at once do not make the path look faster than the sending rate.
 #[test]
-fn compressed_acknowledgments_are_bounded_by_the_rate_of_sending() {
+fn compressed_acknowledgments_are_bounded_by_the_sending_rate() {
     let mut bench = Bench::new();
     for step in 0..10 {
         bench.send(step * 10, 1000);
@@ -95,7 +95,7 @@ fn compressed_acknowledgments_are_bounded_by_the_rate_of_sending() {
 }
 
 #[test]
-fn what_is_sent_short_of_data_is_marked_until_it_arrived() {
+fn application_limited_data_is_marked_until_it_arrives() {
     let mut bench = Bench::new();
     bench.send(0, 1000);
     bench.sampler.mark_app_limited(1000);
@@ -109,7 +109,7 @@ fn what_is_sent_short_of_data_is_marked_until_it_arrived() {
 }
 
 #[test]
-fn an_interval_shorter_than_any_round_trip_says_nothing() {
+fn an_interval_shorter_than_the_minimum_round_trip_is_ignored() {
     let mut bench = Bench::new();
     bench.send(0, 1000);
     let sampler = &mut bench.sampler;
@@ -135,7 +135,7 @@ fn losses_since_a_transmission_are_counted() {
 }
 
 #[test]
-fn without_segments_a_retransmission_starts_anew() {
+fn without_segments_in_flight_a_retransmission_starts_a_new_interval() {
     let mut sampler = RateSampler::new();
     let transmission = |ms, end, again, before| Transmission {
         at: at(ms),

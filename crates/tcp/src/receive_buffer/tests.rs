@@ -67,7 +67,7 @@ fn number(at: usize) -> SeqNr {
 
 proptest! {
     #[test]
-    fn whatever_arrives_in_whatever_order_comes_out_once(
+    fn data_in_any_order_is_delivered_once(
         segments in proptest::collection::vec((0..STREAM, 1..60usize, any::<bool>()), 1..60),
     ) {
         let mut buffer: ReceiveBuffer<Bytes> = ReceiveBuffer::new();
@@ -135,7 +135,7 @@ fn the_latest_arrivals_are_reported_first() {
 }
 
 #[test]
-fn nothing_is_taken_behind_a_fin() {
+fn data_behind_a_fin_is_not_accepted() {
     let mut buffer: ReceiveBuffer<Bytes> = ReceiveBuffer::new();
     assert!(buffer.keep(number(10), data(10, 10), true));
     assert!(!buffer.keep(number(20), data(20, 10), false));
@@ -155,7 +155,7 @@ fn nothing_is_taken_behind_a_fin() {
 }
 
 #[test]
-fn too_many_holes_are_not_kept_open() {
+fn the_number_of_holes_is_limited() {
     let mut buffer: ReceiveBuffer<Bytes> = ReceiveBuffer::new();
     for index in 0..MOST_RANGES {
         assert!(buffer.keep(FIRST + 2 + 4 * index as u32, data(0, 2), false));

@@ -23,7 +23,7 @@ fn the_example_of_the_rfc_by_hand() {
 }
 
 #[test]
-fn the_timeout_doubles_up_to_its_limit_until_something_is_measured() {
+fn the_timeout_doubles_up_to_its_limit_until_a_measurement() {
     let config = config();
     let mut rtt = RttEstimator::new(&config);
     let mut seen = Vec::new();

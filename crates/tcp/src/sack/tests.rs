@@ -87,7 +87,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_acknowledged_leaves_the_scoreboard(
+    fn acknowledged_data_leaves_the_scoreboard(
         blocks in proptest::collection::vec((1..FLIGHT - 1, 1..80usize), 0..25),
         acked in 0..FLIGHT,
     ) {
@@ -107,7 +107,7 @@ proptest! {
 }
 
 #[test]
-fn the_rescue_goes_once_and_holds_the_last_number() {
+fn the_rescue_retransmission_is_sent_once_with_the_last_byte() {
     let mut board = Scoreboard::default();
     board.start_recovery(UNA);
     board.record(

@@ -104,7 +104,7 @@ fn a_deadline_is_kept_to_the_picosecond() {
 }
 
 #[test]
-fn putting_a_timer_off_again_and_again_wakes_nobody_early() {
+fn postponing_a_timer_repeatedly_causes_no_early_wakeup() {
     let mut wheel = Wheel::new();
     let mut woken = 0;
     let mut deadline = Time::NEVER;

@@ -140,7 +140,7 @@ fn window_and_pacing_are_the_controllers() {
 }
 
 #[test]
-fn a_move_within_a_program_takes_the_controller_along() {
+fn the_controller_moves_along_within_a_program() {
     let (mut stack, id) = established(FIXED);
     let now = Time::ZERO + Span::from_ms(100);
     let moved = stack.export(now, id);
@@ -156,7 +156,7 @@ fn through_bytes(state: &Portable<Symbolic>) -> Portable<Symbolic> {
 }
 
 #[test]
-fn as_bytes_it_is_made_again_where_its_name_is_known() {
+fn a_controller_moved_as_bytes_is_recreated_by_its_name() {
     let (mut stack, id) = established(FIXED);
     let now = Time::ZERO + Span::from_ms(100);
     let moved = through_bytes(&stack.export(now, id));
@@ -175,7 +175,7 @@ fn as_bytes_it_is_made_again_where_its_name_is_known() {
 }
 
 #[test]
-fn one_that_saves_nothing_begins_anew() {
+fn a_controller_without_saved_state_starts_fresh() {
     let (mut stack, id) = established(TIMID);
     let now = Time::ZERO + Span::from_ms(100);
     let before = stack.info(now, id).congestion_window;
@@ -187,7 +187,7 @@ fn one_that_saves_nothing_begins_anew() {
 }
 
 #[test]
-fn parameters_name_it() {
+fn parameters_name_the_controller() {
     let text = toml::to_string(&config(FIXED)).expect("parameters can be written");
     assert!(text.contains("custom = \"fixed\""), "{text}");
     let read: Config = toml::from_str(&text).expect("and read");

@@ -18,7 +18,7 @@ fn every_byte_arrives_in_order_over_any_network() {
 }
 
 #[test]
-fn connections_settle_and_move_at_rest_and_every_byte_arrives() {
+fn connections_settle_and_move_when_idle_and_every_byte_arrives() {
     let rests = for_each_seed(2000, |seed| {
         let mut world = World::new(Scenario::random(seed, Moves::AtRest));
         world.run();

@@ -5,7 +5,7 @@ use baton_testkit::for_each_seed;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 #[test]
-fn every_byte_arrives_once_whatever_becomes_of_the_syns() {
+fn every_byte_arrives_once_whatever_happens_to_the_syns() {
     let (sent, taken) = (AtomicU32::new(0), AtomicU32::new(0));
     for_each_seed(1500, |seed| {
         let trace = run(Scenario::opened_fast(seed, Moves::Never));
@@ -19,7 +19,7 @@ fn every_byte_arrives_once_whatever_becomes_of_the_syns() {
 }
 
 #[test]
-fn moves_do_not_show() {
+fn moves_are_invisible_with_fast_open() {
     for (moves, count) in [
         (Moves::InPlace, 300),
         (Moves::Across, 300),

@@ -95,7 +95,7 @@ fn transfer(sack: bool) -> u64 {
 }
 
 #[test]
-fn losses_are_repaired_without_timeouts_however_far_it_goes() {
+fn losses_are_repaired_without_timeouts_in_long_transfers() {
     assert_eq!(transfer(true), 0);
     assert_eq!(transfer(false), 0);
 }

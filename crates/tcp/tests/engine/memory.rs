@@ -214,7 +214,7 @@ fn windows_close_before_the_memory_is_full() {
 }
 
 #[test]
-fn what_was_offered_before_memory_got_scarce_is_refused_and_arrives_later() {
+fn data_beyond_scarce_memory_is_refused_and_arrives_later() {
     let mut world = World::new(&Config {
         initial_window_segments: 600,
         ..config()

@@ -32,16 +32,16 @@ fn moves_do_not_show(moves: Moves, count: u64) {
 }
 
 #[test]
-fn leaving_and_coming_back_at_every_event_does_not_show() {
+fn leaving_and_returning_at_every_event_is_invisible() {
     moves_do_not_show(Moves::InPlace, 500);
 }
 
 #[test]
-fn going_to_another_stack_at_every_event_does_not_show() {
+fn moving_to_another_stack_at_every_event_is_invisible() {
     moves_do_not_show(Moves::Across, 500);
 }
 
 #[test]
-fn moving_now_and_then_does_not_show() {
+fn moving_now_and_then_is_invisible() {
     moves_do_not_show(Moves::Sometimes, 1000);
 }

@@ -77,7 +77,7 @@ fn everyone() -> Vec<(String, Config)> {
 }
 
 #[test]
-fn the_transfer_goes_on_and_finds_the_right_size_also_when_the_path_changes() {
+fn probing_finds_the_right_size_also_when_the_path_changes() {
     for (name, config) in everyone() {
         let outcome = transfer(&config, &[(0, 1400), (30, 1280), (60, 1480)]);
         for (tenth, mtu) in [(3, 1400), (6, 1280), (10, 1480)] {
@@ -93,7 +93,7 @@ fn the_transfer_goes_on_and_finds_the_right_size_also_when_the_path_changes() {
 }
 
 #[test]
-fn without_probing_nothing_gets_through() {
+fn without_probing_a_black_hole_stops_the_transfer() {
     let config = config(ProbePathMtu::Off, Congestion::Cubic);
     let outcome = transfer(&config, &[(0, 1400)]);
     assert_eq!(outcome.received, [0]);
@@ -102,7 +102,7 @@ fn without_probing_nothing_gets_through() {
 /// Probes cost little where the path takes everything: a lost probe does not reduce the window, and all probes together cost next to
 /// nothing.
 #[test]
-fn probes_are_free() {
+fn probes_cost_little_throughput() {
     for (name, config) in everyone() {
         let off = Config {
             mtu_probing: MtuProbing::default(),

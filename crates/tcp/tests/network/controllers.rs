@@ -272,7 +272,7 @@ fn bbr_beside_cubic() {
 
 /// Moves connections in every state of the controllers, including pacing and samples.
 #[test]
-fn moves_do_not_show_in_long_transfers() {
+fn moves_are_invisible_in_long_transfers() {
     for congestion in ALL {
         let mark_above = (congestion == Congestion::Dctcp).then_some(20);
         let path = PathSpec {

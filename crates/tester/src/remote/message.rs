@@ -189,7 +189,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn anything_may_come(frame: Vec<u8>, mut header: [u8; 16], rest: Vec<u8>) {
+        fn any_frame_is_handled(frame: Vec<u8>, mut header: [u8; 16], rest: Vec<u8>) {
             let mut assembly = Assembly::default();
             prop_assert_eq!(assembly.handle::<Question>(&frame), None);
             header[..4].copy_from_slice(&MAGIC);

@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn registers_of_all_lengths_come_to_the_same() {
+    fn registers_of_all_lengths_give_the_same_sum() {
         let bytes: Vec<u8> = (0..4096u32).map(|at| ((at * at) >> 3) as u8).collect();
         for blocks in 0..64 {
             let bytes = &bytes[..blocks * 64];

@@ -196,7 +196,7 @@ fn batches_grow_with_the_load_and_response_times_do_not() {
 }
 
 #[test]
-fn it_follows_the_load_up_and_down() {
+fn the_batch_level_follows_the_load_up_and_down() {
     let mut queue = Queue::new();
     let high = |queue: &mut Queue| serve(queue, 200, 100, 10_000).0;
     let first = high(&mut queue);
@@ -219,7 +219,7 @@ fn a_lone_awaited_entry_does_not_wait_at_low_load() {
 
 /// The other side has eight buffers and continues 20 us after it gets completions.
 #[test]
-fn an_other_side_that_stands_still_is_noticed() {
+fn a_stalled_other_side_is_noticed() {
     let mut queue = Queue::new();
     let rounds = 2_000;
     for _ in 0..rounds {
@@ -237,7 +237,7 @@ fn an_other_side_that_stands_still_is_noticed() {
 
 /// Entries arrive regularly, a little later than the longest wait, which is not a stall.
 #[test]
-fn what_comes_just_after_the_longest_wait_is_no_standstill() {
+fn an_arrival_just_after_the_longest_wait_is_not_a_stall() {
     let mut queue = Queue::new();
     let rounds = 1_000;
     for round in 0..rounds {

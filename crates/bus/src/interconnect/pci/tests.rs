@@ -152,7 +152,7 @@ fn a_split_read_leaves_the_bus_to_others() {
 }
 
 #[test]
-fn as_many_split_reads_are_under_way_as_allowed() {
+fn split_reads_are_limited_to_the_allowed_number() {
     let rate = |outstanding| {
         let mut bus = pci_x(|config| {
             (config.outstanding_splits, config.memory_latency_ns) = (outstanding, 10_000);
@@ -183,7 +183,7 @@ fn pci_x_bursts_end_on_a_multiple_of_128() {
 }
 
 #[test]
-fn the_bus_is_never_idle_while_somebody_wants_it() {
+fn the_bus_is_never_idle_while_a_device_waits() {
     for hidden_arbitration in [true, false] {
         let mut bus = pci(|config| config.hidden_arbitration = hidden_arbitration);
         for tag in 0..60 {
@@ -233,7 +233,7 @@ fn web_traffic(n: u64) -> Transfer {
 }
 
 #[test]
-fn full_packets_leave_the_published_share_to_content() {
+fn full_packets_have_the_published_share_of_content() {
     let mut bus = SharedBus::pci(&PciConfig::default(), 2);
     let end = closed_loop(&mut bus, 16, 100_000, web_traffic);
     let usage = bus.usage(end);

@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_taken_comes_back_in_time() {
+    fn credits_return_in_time() {
         let (soon, later) = (Time::from_ps(10), Time::from_ps(20));
         let mut credits = Credits::new(2, 0);
         assert_eq!(credits.available_at(2, 1_000), Some(Time::ZERO));

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn acknowledgments_are_as_often_as_in_the_specification() {
+    fn acknowledgments_are_as_frequent_as_specified() {
         for (generation, lanes, payload, expected) in [
             (1, 1, 128, 237),
             (1, 8, 256, 107),
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_get_what_pcie_bench_says() {
+    fn packets_have_the_throughput_of_pcie_bench() {
         let found = gbps(packets(&link(3, 8)));
         assert!((found - 57.88).abs() < 0.01, "{found}");
         let flits = gbps(packets(&link(6, 16)));

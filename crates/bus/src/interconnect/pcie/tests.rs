@@ -90,7 +90,7 @@ fn assert_near(found: f64, expected: f64, what: &str) {
 }
 
 #[test]
-fn the_published_table_is_met() {
+fn the_published_table_is_reproduced() {
     let config = unlimited(3, 8);
     for (bytes, write, read, both) in [
         (64, 42.1, 44.1, 33.1),
@@ -122,7 +122,7 @@ fn every_generation_and_width_meets_the_formulas() {
 }
 
 #[test]
-fn sizes_of_payload_request_and_completion_count() {
+fn payload_request_and_completion_sizes_matter() {
     for (payload, request, completion, long, ecrc) in [
         (128, 128, 64, true, false),
         (128, 4_096, 128, false, true),
@@ -185,7 +185,7 @@ fn writes_are_limited_by_credits_over_their_return() {
 }
 
 #[test]
-fn completion_credits_limit_what_is_asked_for() {
+fn completion_credits_limit_outstanding_reads() {
     let mut config = PciExpressConfig {
         read_latency_ns: 2_000,
         ..unlimited(4, 16)
@@ -264,7 +264,7 @@ fn writes_pass_reads_that_wait_for_tags_and_reads_never_pass_writes() {
 }
 
 #[test]
-fn directions_are_independent_and_links_are_too() {
+fn directions_and_links_are_independent() {
     let config = unlimited(3, 8);
     let one_way = measured(&config, 4_096, WRITE);
     let mut links = PciExpress::new(&config, 2);
@@ -296,7 +296,7 @@ fn directions_are_independent_and_links_are_too() {
 }
 
 #[test]
-fn time_without_overhead_is_that_of_the_raw_rate() {
+fn without_overhead_transfers_take_the_time_of_the_raw_rate() {
     let config = PciExpressConfig {
         generation: 3,
         lanes: 8,

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transfer_of_nothing_is_one_packet() {
+    fn an_empty_transfer_is_one_packet() {
         let default = packets(|_| ());
         assert_eq!(default.writes(0).packets, 1);
         assert_eq!(default.first_write(0).line_bytes, 24);

@@ -208,7 +208,7 @@ fn serve(seed: u64) -> Summary {
 }
 
 #[test]
-fn the_web_server_answers_whatever_the_settings() {
+fn the_web_server_answers_under_all_settings() {
     let runs = for_each_seed(400, serve);
     let accepted: u64 = runs.iter().map(|run| run.host.accepted).sum();
     assert!(accepted >= runs.len() as u64);

@@ -260,7 +260,7 @@ fn is_arrived(source: &Source) -> bool {
 
 /// The order of the papers (handoff-policies 3.1): only under host first does a later packet of the host overtake what waits for the NIC.
 #[test]
-fn packets_of_the_host_overtake_if_they_may() {
+fn host_packets_overtake_only_under_host_first() {
     use Source::*;
     let host_first = [
         Arrivals,
@@ -303,7 +303,7 @@ fn packets_of_the_host_overtake_if_they_may() {
 
 /// Whatever arrives, the live adapter takes up work in the order of the simulated adapter's queues.
 #[test]
-fn the_live_order_is_the_simulated_one() {
+fn the_live_adapter_serves_in_the_simulated_order() {
     for_each_seed(100, |seed| {
         let mut random = Random::new(seed);
         let scheduler = match random.percent(50) {
@@ -379,7 +379,7 @@ fn the_live_order_is_the_simulated_one() {
 }
 
 #[test]
-fn each_queue_drops_by_its_name() {
+fn drops_are_counted_for_each_queue() {
     let config = Config {
         arrival_queue_packets: 5,
         receive_queue_packets: 2,
@@ -409,7 +409,7 @@ fn each_queue_drops_by_its_name() {
 
 /// Waiting frames occupy on-board memory, whatever happens to them later.
 #[test]
-fn frames_without_memory_are_dropped_by_name() {
+fn frames_without_memory_are_dropped_and_counted() {
     let config = Config {
         receive_queue_packets: 100,
         ..firmware(Scheduler::HostFirst)
@@ -433,7 +433,7 @@ fn frames_without_memory_are_dropped_by_name() {
 
 /// An application with many requests delays another by no more than its queue holds, and one that takes no answers does not delay it.
 #[test]
-fn two_applications_get_their_turns() {
+fn two_applications_take_turns() {
     let config = Config {
         descriptor_queue_entries: 8,
         ..firmware(Scheduler::HostFirst)

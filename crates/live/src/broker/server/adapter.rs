@@ -203,7 +203,7 @@ mod tests {
     use std::process::{Command, Stdio};
 
     #[test]
-    fn an_adapter_waits_for_one_that_was_killed_only() {
+    fn an_adapter_waits_only_for_a_killed_predecessor() {
         let sleep = || Command::new("sleep").arg("60").stdin(Stdio::null()).spawn();
         let mut other = sleep().expect("it starts");
         let occupied = once_free(|| Err(other.id()));

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_has_the_pseudo_headers_sum_is_finished() {
+    fn a_checksum_of_only_the_pseudo_header_is_completed() {
         let of_kernel = |pseudo: Checksum, _: &[u8]| pseudo.to_bytes().map(|byte| !byte);
         let of_wire = segments(|pseudo, segment| pseudo.add_bytes(segment).to_bytes());
         for (frame, finished) in segments(of_kernel).into_iter().zip(of_wire) {
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn finished_and_wrong_checksums_are_left_to_the_engine() {
+    fn complete_and_wrong_checksums_are_left_to_the_engine() {
         for mut frame in segments(|pseudo, segment| pseudo.add_bytes(segment).to_bytes()) {
             assert!(!finish(&mut frame));
         }
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_finished_checksum_that_looks_like_the_other_is_told_apart() {
+    fn a_complete_checksum_equal_to_the_pseudo_headers_is_recognised() {
         // Choose the last two bytes of the data so that the whole sum equals that of the pseudo header.
         for mut frame in segments(|pseudo, _| pseudo.to_bytes().map(|byte| !byte)) {
             let end = frame.len();
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_is_no_segment() {
+    fn truncated_frames_are_not_segments() {
         for mut frame in segments(|pseudo, _| pseudo.to_bytes().map(|byte| !byte)) {
             for len in 0..frame.len() {
                 assert!(!finish(&mut frame[..len]), "{len} bytes");

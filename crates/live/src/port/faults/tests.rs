@@ -42,7 +42,7 @@ fn a_perfect_link_changes_nothing() {
 }
 
 #[test]
-fn as_many_frames_suffer_as_were_asked_for() {
+fn faults_occur_at_the_configured_rate() {
     let spec = "loss=1%,duplicate=2%,reorder=3%,corrupt=4%";
     let mut pipe = pipe(spec, 7);
     let frames = 100_000;
@@ -66,7 +66,7 @@ fn as_many_frames_suffer_as_were_asked_for() {
 }
 
 #[test]
-fn a_reordered_frame_is_passed_by_others() {
+fn a_reordered_frame_is_overtaken_by_others() {
     let mut pipe = pipe("reorder=1%", 3);
     let out = run(&mut pipe, 10_000);
     let mut numbers: Vec<u32> = out.iter().map(|&(_, number)| number).collect();
@@ -148,7 +148,7 @@ fn each_direction_has_its_own_faults() {
 }
 
 #[test]
-fn a_description_says_what_it_means() {
+fn a_description_is_parsed() {
     let spec: FaultSpec = "rx:loss=1%,reorder=2.5%; tx: duplicate=0.01,rate=1.5gbit,delay=200us"
         .parse()
         .expect("a description");
@@ -164,7 +164,7 @@ fn a_description_says_what_it_means() {
 }
 
 #[test]
-fn a_wrong_description_names_the_place() {
+fn an_invalid_description_is_refused_with_the_position() {
     for (text, message) in [
         (
             "loss=101%",
@@ -224,7 +224,7 @@ impl Port for Merging {
 }
 
 #[test]
-fn frames_that_may_be_corrupted_are_not_merged_behind_that() {
+fn frames_are_not_merged_behind_a_port_that_may_corrupt_them() {
     for (spec, together) in [("tx:corrupt=1%", 1), ("tx:loss=1%", 30)] {
         let spec = spec.parse().expect("a description");
         let (port, mut far) = memory_pair(MACS, 1500);

@@ -83,7 +83,7 @@ fn pieces(dispatch: &mut Dispatch<char>, can_answer: bool) -> Vec<Piece<char>> {
 }
 
 #[test]
-fn packets_of_the_host_and_commands_wait_apart() {
+fn host_packets_and_commands_wait_in_separate_queues() {
     use Piece::*;
     for (scheduler, expected) in [
         (
@@ -124,7 +124,7 @@ fn packets_of_the_host_and_commands_wait_apart() {
 }
 
 #[test]
-fn a_full_receive_queue_drops_by_name() {
+fn a_full_receive_queue_drops_and_counts() {
     let mut dispatch = dispatch(Scheduler::HostFirst);
     for frame in ['A', 'B'] {
         dispatch.handle_frame(frame).unwrap();
@@ -146,7 +146,7 @@ fn requests_wait_until_they_can_be_answered() {
 }
 
 #[test]
-fn output_counts_as_arrived_with_what_caused_it() {
+fn output_has_the_arrival_time_of_its_cause() {
     let mut dispatch = dispatch(Scheduler::Fcfs);
     dispatch.handle_frame('A').unwrap();
     dispatch.handle_timers();
@@ -172,7 +172,7 @@ fn output_counts_as_arrived_with_what_caused_it() {
 }
 
 #[test]
-fn cache_commands_are_told_apart_and_keep_their_place() {
+fn cache_commands_are_recognised_and_keep_their_place() {
     let mut dispatch = dispatch(Scheduler::HostFirst);
     let insert = Request {
         socket: 0,
@@ -239,7 +239,7 @@ fn packets(dispatch: &mut Dispatch<char>, requests: usize) -> Vec<usize> {
 }
 
 #[test]
-fn the_parts_of_a_packet_go_together_as_far_as_they_may() {
+fn the_parts_of_a_packet_are_served_together_where_possible() {
     let (address, offset, len) = (0, 0, 100);
     let part = |more| {
         let data = Buffer::Memory { address, len };
@@ -272,7 +272,7 @@ fn the_parts_of_a_packet_go_together_as_far_as_they_may() {
 
 /// Requests are served in order of arrival; an application that does not read its answers delays only itself.
 #[test]
-fn two_applications_get_their_turns() {
+fn two_applications_take_turns() {
     let mut dispatch = dispatch(Scheduler::HostFirst);
     dispatch.attach(SECOND);
     for _ in 0..2 {

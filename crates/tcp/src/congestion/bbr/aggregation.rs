@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_at_once_beyond_the_rate_is_extra() {
+    fn data_acknowledged_beyond_the_rate_counts_as_extra() {
         let at = |ms| Moment::ZERO + Span::from_secs(1) + Span::from_ms(ms);
         let mut aggregation = Aggregation::default();
         aggregation.restart(at(0));

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_most_of_two_cycles_counts() {
+    fn the_bandwidth_is_the_maximum_of_two_cycles() {
         let mut bandwidth = Bandwidth::default();
         bandwidth.update(100, false);
         bandwidth.update(70, false);
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_application_was_short_of_counts_only_when_it_is_more() {
+    fn application_limited_samples_count_only_when_higher() {
         let mut bandwidth = Bandwidth::default();
         bandwidth.update(100, false);
         bandwidth.advance();

@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn growth_and_a_short_application_put_it_off() {
+    fn growth_and_application_limits_delay_the_full_pipe() {
         let mut pipe = FullPipe::default();
         for rate in [1000, 1100, 1100, 1250, 1250, 1250] {
             pipe.check(true, false, rate);

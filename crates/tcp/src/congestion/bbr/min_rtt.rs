@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_is_kept_for_ten_seconds_and_probed_after_five() {
+    fn the_minimum_rtt_is_kept_for_ten_seconds_and_probed_after_five() {
         let mut rtt = MinRtt::default();
         rtt.start(at(0), Span::from_ms(50));
         assert_eq!(rtt.get(), ms(50));

@@ -223,7 +223,7 @@ fn loss_while_cruising_lowers_the_short_term_until_the_next_probe() {
 }
 
 #[test]
-fn startup_ends_when_six_runs_of_a_round_are_lost_and_returns_when_they_were_not() {
+fn startup_ends_after_six_lost_runs_in_a_round_and_resumes_if_undone() {
     let mut path = Path::new(1);
     for _ in 0..3 {
         path.round();
@@ -275,7 +275,7 @@ fn five_seconds_without_a_lower_round_trip_are_enough_to_probe_for_one() {
 }
 
 #[test]
-fn after_an_idle_time_it_goes_on_at_the_rate_it_knows() {
+fn after_an_idle_time_it_continues_at_the_known_rate() {
     let mut path = Path::new(1);
     path.rounds_until(State::Down);
     path.now = path.now + Span::from_secs(60);

@@ -74,7 +74,7 @@ fn known_cube_roots() {
 
 /// RFC 9438 4.6, 4.7.
 #[test]
-fn a_loss_keeps_seven_tenths_and_a_second_one_soon_gives_way() {
+fn a_loss_keeps_seven_tenths_and_fast_convergence_lowers_w_max() {
     let mut cubic = Cubic::default();
     assert_eq!(cubic.on_loss(window(100_000), &loss(100_000)), 70_000);
     assert_eq!((cubic.w_max, cubic.prior), (100_000, 100_000));
@@ -143,7 +143,7 @@ fn after_a_timeout_the_curve_starts_flat() {
 
 /// RFC 9438 5.8.
 #[test]
-fn unused_time_does_not_count() {
+fn idle_time_does_not_count() {
     let mut cubic = Cubic::default();
     let bytes = cubic.on_loss(window(1_000_000), &loss(1_000_000));
     let mut other = cubic;

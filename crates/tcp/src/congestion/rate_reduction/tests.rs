@@ -27,7 +27,7 @@ fn one_loss_of_twenty_sends_on_every_other_ack() {
 /// Fifteen of twenty are lost: the pipe is far below ssthresh, and grows by as much as arrives, or by one segment more
 /// while recovery makes good progress (RFC 9937 6.2: PRR-CRB and PRR-SSRB).
 #[test]
-fn after_heavy_loss_the_window_grows_with_what_arrives() {
+fn after_heavy_loss_the_window_grows_with_delivered_data() {
     let mut reduction = RateReduction::new(20 * SMSS);
     let window = reduction.on_ack(SMSS, 4 * SMSS, 10 * SMSS, SMSS, false);
     assert_eq!(window, 5 * SMSS);
@@ -48,7 +48,7 @@ fn the_pipe_is_never_filled_beyond_the_threshold() {
 }
 
 #[test]
-fn the_fast_retransmit_goes_whatever_the_share() {
+fn the_fast_retransmit_is_sent_whatever_the_share() {
     let mut reduction = RateReduction::new(100 * SMSS);
     let window = reduction.on_ack(0, 90 * SMSS, 50 * SMSS, SMSS, false);
     assert_eq!(window, 91 * SMSS);

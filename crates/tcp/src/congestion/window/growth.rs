@@ -183,7 +183,7 @@ mod tests {
     /// A window that was used up once, long after the last loss: by a segment for two, while the end of the data is
     /// acknowledged and nothing more is sent (tcp_is_cwnd_limited of Linux).
     #[test]
-    fn a_window_that_was_used_up_grows_while_that_is_acknowledged() {
+    fn a_fully_used_window_grows_while_its_data_is_acknowledged() {
         let mut una = SeqNr(1);
         let mut window = as_linux(20);
         window.size.threshold = 20 * SMSS;
@@ -202,7 +202,7 @@ mod tests {
 
     /// Nine of ten segments of the window were used: slow start continues up to twice that (tcp_is_cwnd_limited).
     #[test]
-    fn a_window_that_was_not_used_up_grows_to_twice_what_was() {
+    fn a_partly_used_window_grows_to_twice_the_used_part() {
         let mut window = as_linux(10);
         window.sent(9 * SMSS, SeqNr(1), SeqNr(1) + 9 * SMSS);
         for number in 1..=9 {

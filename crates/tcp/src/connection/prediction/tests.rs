@@ -327,7 +327,7 @@ fn config() -> impl Strategy<Value = Config> {
 
 proptest! {
     #[test]
-    fn prediction_changes_nothing(
+    fn prediction_does_not_change_the_behaviour(
         config in config(),
         steps in proptest::collection::vec((any::<bool>(), step()), 1..300),
     ) {
@@ -337,7 +337,7 @@ proptest! {
     }
 
     #[test]
-    fn runs_change_nothing(
+    fn runs_do_not_change_the_behaviour(
         config in config(),
         steps in proptest::collection::vec((any::<bool>(), step()), 1..300),
     ) {
@@ -374,7 +374,7 @@ fn runs_end_where_writes_are_pushed() {
 }
 
 #[test]
-fn bulk_goes_and_comes_in_runs() {
+fn bulk_data_is_sent_and_received_in_runs() {
     let write = Step::Write {
         len: 60_000,
         more: false,
