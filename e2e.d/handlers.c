@@ -1,4 +1,4 @@
-/* Sends back what comes, one thread by poll(2). Its handlers of signals do what they may wherever they interrupt it: they fork, write, and look at a
+/* Echoes received data in one thread with poll(2). Its signal handlers do what they may wherever they interrupt it: they fork, write, and check a
  * connection, twice in a millisecond, often in the middle of malloc(3). */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -41,7 +41,7 @@ static void reap(int signal) {
     errno = before;
 }
 
-/* In the place of a buffer another, or none of 0 bytes. */
+/* Replaces a buffer by another; with 0 bytes, only frees it. */
 __attribute__((noinline)) static char *replace(char *old, size_t bytes) {
     char *new = NULL;
     allocates = 1;
@@ -64,7 +64,7 @@ static void take(void) {
     last = fd;
 }
 
-/* False when it is over. */
+/* Returns false when the connection has ended. */
 static int serve(int at) {
     if (fds[at].revents & ~POLLOUT) {
         ssize_t got = recv(fds[at].fd, held[at].data + held[at].to, ROOM - held[at].to, 0);

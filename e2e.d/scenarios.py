@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What socket calls give, in scenarios that run on the kernel and by `baton live run`: both must print the same lines.
+"""Results of socket calls, in scenarios that run on the kernel and with `baton live run`: both must print the same lines.
 
-    scenarios.py peer PATH                                 the other end, which does what it is told at a Unix socket
-    scenarios.py run listen|connect ADDRESS PATH [NAME...]   prints a line for each scenario: its name and what it has seen
+    scenarios.py peer PATH                                   the other end, which takes commands from a Unix socket
+    scenarios.py run listen|connect ADDRESS PATH [NAME...]   prints a line for each scenario: its name and its results
 
-A scenario is a function of the tested connection `c` and of its peer `p`, whose methods are those of `Peer`. What it returns is compared. It runs in
-a process of its own, with some bytes sent there and back before, so that a policy may have moved the connection.
+A scenario is a function of the tested connection `c` and its peer `p`, whose methods are those of `Connection`. Its return value is compared. It runs
+in its own process, after some bytes were sent back and forth, so that a policy may have moved the connection.
 """
 import array, ctypes, errno, fcntl, json, os, select, signal, socket, struct, subprocess, sys, termios, threading, time, traceback
 
@@ -14,8 +14,8 @@ for name, result in {"fdopen": ctypes.c_void_p, "freopen": ctypes.c_void_p}.item
     getattr(C, name).restype = result
 AT_ONCE = 12  # scenarios
 LONGEST = 10  # seconds for a scenario
-LONG = 3  # seconds for what must come
-SHORT = 0.25  # seconds for what must not
+LONG = 3  # seconds to wait for an event that must happen
+SHORT = 0.25  # seconds to wait for an event that must not happen
 RDHUP = 0x2000
 NAMES = {1: "IN", 2: "PRI", 4: "OUT", 8: "ERR", 16: "HUP", 32: "NVAL", RDHUP: "RDHUP"}
 TCP, SOL, ET = socket.IPPROTO_TCP, socket.SOL_SOCKET, select.EPOLLET
@@ -25,7 +25,7 @@ TCP, SOL, ET = socket.IPPROTO_TCP, socket.SOL_SOCKET, select.EPOLLET
 
 
 class Connection:
-    """What a peer does, each by a message of its tester."""
+    """A peer, whose methods are called by messages of its tester."""
 
     def __init__(self):
         self.end = self.listener = None
@@ -51,7 +51,7 @@ class Connection:
         return data.decode()
 
     def drain(self):
-        """Reads to the end: how many bytes, and how it ended."""
+        """Reads to the end. Returns the number of bytes and how the stream ended."""
         count = 0
         try:
             while more := self.end.recv(1 << 16):
@@ -99,7 +99,7 @@ def be_peer(path):
 
 
 class Peer:
-    """The other end: `p.send("x")` has it send, `p.later(0.2, "send", "x")` has it do so later."""
+    """The other end: `p.send("x")` makes it send, `p.later(0.2, "send", "x")` makes it send later."""
 
     def __init__(self, path):
         self.path = path
@@ -123,7 +123,7 @@ def family_of(address):
 
 
 def outcome(call, *arguments, **named):
-    """What a call gives, or the name of its error."""
+    """Returns the result of a call, or the name of its error."""
     try:
         return call(*arguments, **named)
     except OSError as error:
@@ -131,7 +131,7 @@ def outcome(call, *arguments, **named):
 
 
 def c_call(name, *arguments):
-    """The same of a function of the C library."""
+    """Returns the result of a function of the C library, or the name of its error."""
     ctypes.set_errno(0)
     result = getattr(C, name)(*arguments)
     return result if result >= 0 else "E:" + errno.errorcode[ctypes.get_errno()]
@@ -158,7 +158,7 @@ def ioctl(fd, request):
 
 
 def until(holds, seconds=LONG):
-    """Whether it comes to hold."""
+    """Waits until the condition holds. Returns whether it does."""
     end = time.monotonic() + seconds
     while not holds():
         if time.monotonic() > end:
@@ -181,7 +181,7 @@ def int_option(c, level, name):
 
 
 SCENARIOS = {}
-# Where the process of a scenario tells what it has seen.
+# Descriptor to which the process of a scenario writes its results.
 REPORT = []
 
 
@@ -542,7 +542,7 @@ def edges_of_both_kinds_modified(c, p):
     return seen + [waited(epoll), c.recv(9).decode()]
 
 
-# --- closing behind the library's back, and other holders ---
+# --- descriptors closed without the library, and other owners ---
 
 
 @scenario
@@ -699,7 +699,7 @@ def closed_by_copies(c, p):
     return seen + [p.drain()]
 
 
-# --- what is told of a connection ---
+# --- information about a connection ---
 
 
 @scenario
@@ -812,7 +812,7 @@ def options_read_back(c, p):
 
 @scenario
 def options_before(c, p):
-    """What is told of options that nobody has set."""
+    """Values of options that were never set."""
     quick = {(TCP, socket.TCP_QUICKACK), (SOL, socket.SO_RCVBUF), (SOL, socket.SO_SNDBUF), (TCP, socket.TCP_WINDOW_CLAMP)}
     return [[level, name, int_option(c, level, name)] for level, name, _ in OPTIONS if (level, name) not in quick]
 
@@ -852,7 +852,7 @@ def low_water_mark(c, p):
 
 @scenario
 def end_of_one_left_to_the_kernel(c, p):
-    """It is the end of no other connection."""
+    """The end of a connection in the kernel is not reported for another connection."""
     c.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, 16)
     other, address = Peer(p.path), c.getpeername()[0]
     d = socket.create_connection((address, other.listen(address)))
@@ -906,8 +906,8 @@ def spliced(c, p):
 
 
 def play(name, role, address, path, report):
-    """One scenario, in its own process."""
-    signal.signal(signal.SIGALRM, lambda *_: (_ for _ in ()).throw(RuntimeError("it hangs")))
+    """Runs a scenario in its own process."""
+    signal.signal(signal.SIGALRM, lambda *_: (_ for _ in ()).throw(RuntimeError("the scenario hangs")))
     signal.alarm(LONGEST)
     REPORT.append(report)
     try:

@@ -1,4 +1,4 @@
-// As applications.py: files of a folder, and what is posted comes back. `node application.js PORT FOLDER`
+// Like applications.py: serves files of a directory and echoes posted data. `node application.js PORT FOLDER`
 const [port, site] = process.argv.slice(2), fs = require("fs"), path = require("path");
 require("http").createServer((request, response) => {
     if (request.method === "POST") return request.pipe(response);

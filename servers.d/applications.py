@@ -1,4 +1,4 @@
-"""One application for each of Python's kinds of servers: it gives files of the folder $SITE, and sends back what is posted.
+"""One application for each kind of Python server: it serves files of the directory $SITE, and echoes posted data.
 
     applications.py aiohttp|tornado|twisted PORT
 """

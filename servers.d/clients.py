@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Clients of servers that are tried, on the kernel; every byte that comes back is compared.
+"""Clients of the servers under test; they run in the kernel and compare every received byte.
 
-    clients.py PROTOCOL PORT FOLDER THREADS SESSIONS|SECONDSs      prints how many sessions were right, and what was wrong with others, as JSON
+    clients.py PROTOCOL PORT FOLDER THREADS SESSIONS|SECONDSs      prints the number of correct sessions and the errors of others as JSON
 
-A session is a function of the port and of a folder, in whose part `site` the files are that the server has. It raises what it finds wrong.
+A session is a function of the port and of a folder, whose subfolder `site` contains the server's files. It raises an exception if anything is wrong.
 """
 
 import base64
@@ -53,7 +53,7 @@ def ran(*command, **named):
 
 
 class Lines:
-    """A connection of a protocol of lines."""
+    """A connection of a line-based protocol."""
 
     def __init__(self, port):
         self.end = socket.create_connection((HOST, port), SECONDS)
@@ -72,11 +72,11 @@ class Lines:
     def line(self):
         line = self.stream.readline()
         if not line.endswith(b"\n"):
-            raise ConnectionError("the connection ends within a line" if line else "the connection ends")
+            raise ConnectionError("the connection ended within a line" if line else "the connection ended")
         return line.rstrip(b"\r\n").decode(errors="replace")
 
     def until(self, *words):
-        """The first line with one of these in it."""
+        """Returns the first line that contains one of these words."""
         while not any(word in (line := self.line()) for word in words):
             pass
         return line
@@ -84,13 +84,13 @@ class Lines:
     def expect(self, start):
         line = self.line()
         if not line.startswith(start):
-            raise ValueError(f"expected {start}, not {line}")
+            raise ValueError(f"expected {start}, got {line}")
         return line
 
     def read(self, count):
         data = self.stream.read(count)
         if len(data) < count:
-            raise ConnectionError(f"the connection ends after {len(data)} of {count} bytes")
+            raise ConnectionError(f"the connection ended after {len(data)} of {count} bytes")
         return data
 
 
@@ -112,17 +112,17 @@ def http_on(connection, folder, prefix="/"):
 
 
 def web(port, folder):
-    """Files by one connection, and one by a connection of its own that is closed after it."""
+    """Fetches files over one connection, and one over its own connection, which the server closes."""
     http_on(http.client.HTTPConnection(HOST, port, timeout=SECONDS), folder)
     with Lines(port) as one:
         one.send("GET /medium HTTP/1.0\r\n")
         one.until("HTTP/1")
         one.end.settimeout(SECONDS)
-        same(one.stream.read().split(b"\r\n\r\n", 1)[-1], content(folder, "medium"), "to the end")
+        same(one.stream.read().split(b"\r\n\r\n", 1)[-1], content(folder, "medium"), "content up to the end of the connection")
 
 
 def web_one_each(port, folder):
-    """The same of servers that keep no connection."""
+    """The same for servers that close each connection after a request."""
     for name in FILES:
         connection = http.client.HTTPConnection(HOST, port, timeout=SECONDS)
         get(connection, folder, name)
@@ -130,7 +130,7 @@ def web_one_each(port, folder):
 
 
 def application(port, folder):
-    """Files, and what is sent comes back."""
+    """Fetches files, and checks that posted data is echoed."""
     web_one_each(port, folder)
     connection = http.client.HTTPConnection(HOST, port, timeout=SECONDS)
     for size in (1, 5_000, 300_000):
@@ -141,7 +141,7 @@ def application(port, folder):
 
 
 def proxy(port, folder):
-    """By a proxy, from the server at port 8090."""
+    """Fetches files through a proxy from the server at port 8090."""
     http_on(http.client.HTTPConnection(HOST, port, timeout=SECONDS), folder, f"http://{HOST}:8090/")
 
 
@@ -204,7 +204,7 @@ def ftp_upload(port, folder):
 
 
 def smtp(port, folder):
-    """Sends two messages, and finds them delivered."""
+    """Sends two messages, and checks that they are delivered."""
     tokens = []
     with smtplib.SMTP(HOST, port, "client.example", SECONDS) as one:
         for size in (10, 2_000):
@@ -229,7 +229,7 @@ def imap(port, folder):
         same(one.append("INBOX", None, None, message)[0], "OK", "append")
         one.noop()
         found = one.search(None, "SUBJECT", token)[1][0].split()
-        # What others have done meanwhile is told in between.
+        # The server reports changes by other clients in between.
         parts = [part for part in one.fetch(found[0], "(RFC822)")[1] if isinstance(part, tuple)]
         same(parts[0][1], message, "message")
 
@@ -337,7 +337,7 @@ def mqtt(port, folder):
 
 
 def irc(port, folder):
-    """Two users in a channel."""
+    """Two users exchange messages in a channel."""
     channel = f"#c{os.getpid()}x{next(numbers)}"
     with Lines(port) as one, Lines(port) as other:
         for end in (one, other):
@@ -359,7 +359,7 @@ def xmpp(port, folder):
         got = b""
         while word not in got:
             if not (more := end.recv(65536)):
-                raise ConnectionError("the connection ends")
+                raise ConnectionError("the connection ended")
             got += more
         return got
 
@@ -377,7 +377,7 @@ def xmpp(port, folder):
 
 
 def postgresql(port, folder):
-    """A table of numbers, made by the server and summed up here."""
+    """Queries a table of numbers, which the server computes, and compares it."""
     sql = "select i, md5(i::text) from generate_series(1, 5000) i"
     got = ran("psql", "-h", HOST, "-p", str(port), "-U", "postgres", "-XAtc", sql, "postgres")
     same(got, b"".join(b"%d|%s\n" % (i, hashlib.md5(b"%d" % i).hexdigest().encode()) for i in range(1, 5001)), "rows")
@@ -398,7 +398,7 @@ def ldap(port, folder):
 
 
 def dns(port, folder):
-    """Twenty questions by one connection."""
+    """Sends twenty queries over one connection."""
     with Lines(port) as one:
         for number in range(20):
             host = f"host{number % 5}"
@@ -429,7 +429,7 @@ def iperf3(port, folder):
     for extra in ([], ["-R"]):
         for _ in range(50):
             got = json.loads(ran("iperf3", "-c", HOST, "-p", str(port), "-n", "8M", "-P", "2", "--json", *extra))
-            # It is still busy with the end of the last one.
+            # The server is still busy with the end of the previous test.
             if "busy" not in got.get("error", ""):
                 break
             time.sleep(0.1)
@@ -455,7 +455,7 @@ def main():
             except Exception as error:
                 with lock:
                     wrong[f"{type(error).__name__}: {error}"[:300]] += 1
-                # One that is refused does not try a thousand times.
+                # A client that is refused must not try a thousand times.
                 time.sleep(0.1)
             else:
                 with lock:

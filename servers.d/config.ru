@@ -1,4 +1,4 @@
-# As applications.py: files of the folder $SITE, and what is posted comes back.
+# Like applications.py: serves files of the directory $SITE and echoes posted data.
 run lambda { |environment|
   posted = environment["REQUEST_METHOD"] == "POST"
   body = posted ? environment["rack.input"].read : File.binread(File.join(ENV["SITE"], File.basename(environment["PATH_INFO"])))

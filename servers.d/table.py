@@ -1,7 +1,7 @@
-"""The servers that ./servers tries: how each is started, asked, told to read its configuration again, and where it comes from.
+"""The servers that ./servers runs: how each is started, queried and reloaded, and which packages contain it.
 
-A function that is marked with `server` writes a server's configuration into `here.folder` and returns its command, to which `here.port` belongs. Servers
-do not leave the foreground. Workers run as the user nobody where there is a choice.
+A function decorated with `server` writes a server's configuration into `here.folder` and returns the command of a server that listens at `here.port`.
+Servers stay in the foreground. Workers run as the user nobody where that can be chosen.
 """
 
 import dataclasses
@@ -23,18 +23,18 @@ class Server:
     packages: tuple
     command: Callable[["Here"], list]
     version: str
-    # A signal to the first process, or a command.
+    # How to reload: a signal to the first process, or a command.
     reload: str | Callable[["Here"], list] | None = None
-    # Packages that cannot be installed beside those of others: they are unpacked.
+    # Packages that conflict with those of others: they are unpacked, not installed.
     unpacked: tuple = ()
-    # Clients at a time.
+    # Number of concurrent clients.
     clients: int = 8
     stop: str = "TERM"
-    # Clients ask nginx at FRONT, which asks this server.
+    # Clients connect to nginx at FRONT, which connects to this server.
     front: str = ""
-    # The server asks nginx at BACKEND.
+    # The server connects to nginx at BACKEND.
     backend: bool = False
-    # How long it may take to start.
+    # Maximum time to start.
     seconds: int = 60
 
 
@@ -51,7 +51,7 @@ def server(client: str, packages: str, version: str, **more):
 
 @dataclasses.dataclass
 class Here:
-    """Where a server runs: a folder of its own, whose part `site` has the files."""
+    """The place of a server: its own folder, whose subfolder `site` contains the files."""
 
     folder: Path
     port: int
@@ -299,7 +299,7 @@ def pure_ftpd(here):
 
 @server("smtp", "exim4-daemon-light", "exim4 -bV", reload="HUP")
 def exim(here):
-    """A copy without setuid, with a configuration that needs no other rights."""
+    """A copy without setuid, with a configuration that needs no other privileges."""
     program = here.folder / "exim"
     if not program.exists():
         shutil.copyfile("/usr/sbin/exim4", program)

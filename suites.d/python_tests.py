@@ -1,6 +1,6 @@
-"""Runs modules of CPython's test suite and writes a line for each test: `python3 python_tests.py RESULTS [-PATTERN...] MODULE...`.
+"""Runs modules of CPython's test suite and writes a line for each test to RESULTS: `python3 python_tests.py RESULTS [-PATTERN...] MODULE...`.
 
-A pattern leaves out the tests whose names it matches.
+Tests whose names match a pattern are left out.
 """
 
 import fnmatch
@@ -9,7 +9,7 @@ import unittest
 
 import test.support
 
-# Nothing beyond this machine; test_socketserver means its own connections by that.
+# No test may use other machines; only test_socketserver needs the resource for its own connections.
 test.support.use_resources = ["network"] if "test.test_socketserver" in sys.argv else []
 
 
