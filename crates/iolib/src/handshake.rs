@@ -299,7 +299,9 @@ pub(crate) fn shake_hands(
         .map_err(ConnectError::NoAnswer)?;
     let geometry = answer.map_err(|_| ConnectError::NoAdapter("its answer is malformed"))??;
     if !geometry.fits(wishes) {
-        return Err(ConnectError::NoAdapter("it granted other sizes than requested"));
+        return Err(ConnectError::NoAdapter(
+            "it granted other sizes than requested",
+        ));
     }
     Ok(geometry)
 }

@@ -306,9 +306,11 @@ const KEYS: &[Key] = &[
     key("local6", "an IPv6 address", |s, v| {
         put(&mut s.local6, number(v))
     }),
-    key("fastopen", "a number as in the sysctl tcp_fastopen", |s, v| {
-        put(&mut s.fast_open, fast_open_bits(v))
-    }),
+    key(
+        "fastopen",
+        "a number as in the sysctl tcp_fastopen",
+        |s, v| put(&mut s.fast_open, fast_open_bits(v)),
+    ),
     key("fastopen_key", FAST_OPEN_KEY, |s, v| {
         put(&mut s.fast_open_key, fast_open_key(v).map(Some))
     }),

@@ -44,7 +44,10 @@ pub fn leave_those(why: Reason, include: impl Fn(c_int) -> bool) {
         }
     }
     if !all.is_empty() {
-        why.count(format_args!("{} connections return to the kernel", all.len()));
+        why.count(format_args!(
+            "{} connections return to the kernel",
+            all.len()
+        ));
         leave_all(&all);
     }
 }

@@ -68,7 +68,9 @@ impl ShmHost {
         [file, bell, button]: [OwnedFd; FILES],
     ) -> Result<Self, ConnectError> {
         if !memory::is_sound(&file, &geometry).unwrap_or(false) {
-            return Err(ConnectError::NoAdapter("its shared memory is not as announced"));
+            return Err(ConnectError::NoAdapter(
+                "its shared memory is not as announced",
+            ));
         }
         let layout = Layout::new(&geometry);
         let mapping = Mapping::new(file.as_fd(), layout).map_err(ConnectError::NoRoom)?;

@@ -99,8 +99,7 @@ impl LinkWatch {
     /// The interface does not exist.
     pub fn of(name: &str) -> Result<Self, InterfaceError> {
         let index = interface::index(name)?;
-        let socket =
-            netlink::socket().map_err(|error| InterfaceError::of("query", name, error))?;
+        let socket = netlink::socket().map_err(|error| InterfaceError::of("query", name, error))?;
         Ok(Self {
             socket,
             index,

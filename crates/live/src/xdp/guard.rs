@@ -57,7 +57,8 @@ impl Guard {
                 false => Err(error),
             }),
         };
-        let attached = attached.map_err(XdpError::of("filter the packets that the kernel sends"))?;
+        let attached =
+            attached.map_err(XdpError::of("filter the packets that the kernel sends"))?;
         Ok(Self { attached, program })
     }
 

@@ -214,7 +214,9 @@ impl Player {
             return calls::inject(&self.table, &bytes);
         }
         if let Some(rest) = action.strip_prefix("skipped ") {
-            let count: u32 = rest.parse().map_err(|_| format!("{rest} is not a number"))?;
+            let count: u32 = rest
+                .parse()
+                .map_err(|_| format!("{rest} is not a number"))?;
             self.wire.read += count;
             return Ok(());
         }

@@ -26,9 +26,10 @@ const ALL: [(&str, fn()); 11] = [
     ("an epoll instance holds sockets of both kinds", || {
         play("epoll", 7001)
     }),
-    ("a socket added by one thread ends the wait of another", || {
-        play("threads", 7009)
-    }),
+    (
+        "a socket added by one thread ends the wait of another",
+        || play("threads", 7009),
+    ),
     ("new buffer space is reported as an edge", || {
         play("room", 7002)
     }),
@@ -36,9 +37,10 @@ const ALL: [(&str, fn()); 11] = [
         play("options", 7003)
     }),
     ("signals interrupt waits", || play("signals", 7004)),
-    ("a listener also accepts connections from the kernel", || {
-        play("kernel", 7005)
-    }),
+    (
+        "a listener also accepts connections from the kernel",
+        || play("kernel", 7005),
+    ),
     ("child processes can listen again", || play("fork", 7006)),
     ("connections cannot be passed to other processes", || {
         play("passed", 7007)
@@ -46,9 +48,10 @@ const ALL: [(&str, fn()); 11] = [
     ("requests that only the kernel supports are refused", || {
         play("refused", 7010)
     }),
-    ("timestamps of bytes are reported as the kernel reports them", || {
-        play("times", 7011)
-    }),
+    (
+        "timestamps of bytes are reported as the kernel reports them",
+        || play("times", 7011),
+    ),
     ("written data arrives after the program has ended", || {
         play("leaves", 7008)
     }),
