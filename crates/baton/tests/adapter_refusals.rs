@@ -277,7 +277,8 @@ fn a_tcp_port_that_is_in_use() {
 fn a_tcp_port_for_other_machines() {
     let bench = Workbench::new();
     for address in ["192.0.2.7:1", "0.0.0.0:0", "[::]:0"] {
-        let text = format!("--listen-tcp {address}: nobody");
+        let text =
+            format!("--listen-tcp {address}: clients that connect over TCP are not authenticated");
         adapter(&bench, &["--listen-tcp", address]).refused(&[&text, "loopback"]);
     }
     adapter(&bench, &["--listen-tcp", "192.0.2.7:1", "--trust-network"])

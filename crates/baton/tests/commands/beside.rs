@@ -170,7 +170,8 @@ fn published_numbers_are_shown_next_to_simulated_ones_with_a_verdict() {
         .baton("sweep x.toml --out results --variant many")
         .ok();
     assert!(
-        many.stderr.contains("6 published numbers are of no run"),
+        many.stderr
+            .contains("6 published numbers are left out, because they belong to no run"),
         "{}",
         many.stderr
     );

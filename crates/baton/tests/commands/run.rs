@@ -391,7 +391,7 @@ fn manual_pages_are_printed() {
     }
     bench
         .baton("man run fly")
-        .refused(&["man fly", "run has none"]);
+        .refused(&["man fly", "run has no subcommands"]);
     let help = bench.baton("run --help").ok().stdout;
     assert!(help.contains("Example"), "{help}");
 }

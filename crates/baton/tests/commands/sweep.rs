@@ -103,7 +103,7 @@ fn invalid_studies_are_refused_with_the_place() {
             "[[sweep.zip]]\nnic.mips = [1, 2]\nhost.clock_mhz = [1]\n",
             &[
                 "x.toml:13:",
-                "host.clock_mhz: has 1 values; expected 2, as nic.mips has",
+                "host.clock_mhz: has 1 values; expected 2, as many as nic.mips",
             ],
         ),
         (

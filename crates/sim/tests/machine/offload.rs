@@ -426,7 +426,7 @@ fn impossible_configurations_are_refused() {
     assert!(parts.starts_with(expected), "{parts}");
     let affinity = refused(|e| e.host.kernel.affinity = AffinityConfig::ByFile);
     assert!(
-        affinity.starts_with("host.kernel.affinity: by-file; expected arrival, where adapters"),
+        affinity.starts_with("host.kernel.affinity: by-file; expected arrival, because adapters"),
         "{affinity}"
     );
 }

@@ -84,7 +84,7 @@ impl Format {
             Self::Json => "JSON lines: nginx, Caddy, Traefik, Apache, Envoy",
             Self::NasaTsv => "public NASA 1995 excerpts",
             Self::WorldCupCsv => "public World Cup 1998 excerpts",
-            Self::Csv => "columns named by a header; separated by comma, semicolon, tab or bar",
+            Self::Csv => "columns named by a header, with comma, semicolon, tab or bar",
             Self::Epa => "EPA's 1995 log",
             Self::Sdsc => "San Diego Supercomputer Center's 1995 log; no sizes",
             Self::LogFormat => "given as Apache's LogFormat or nginx's log_format",
