@@ -91,7 +91,7 @@ fn calls(listener: &TcpListener) {
     let flow = flow_of(near.as_fd()).expect("it has a connection");
     report("system calls, idle, there and back", || {
         lookup.insert(&flow).expect("there is room");
-        let essentials = at_rest(|| take(near.as_fd(), &flow, NEAR, &reader, usize::MAX).ok());
+        let (essentials, _) = at_rest(|| take(near.as_fd(), &flow, NEAR, &reader, usize::MAX).ok());
         let back = give_back(&essentials, false, || drop(lookup.remove(&flow)));
         near = back.expect("it is whole").into();
     });

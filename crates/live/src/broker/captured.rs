@@ -6,7 +6,7 @@ mod gone;
 mod returning;
 mod stats;
 
-pub(super) use entry::Taker;
+pub(super) use entry::{Port, Taker};
 pub(super) use gone::NotRecovered;
 pub(super) use returning::Returning;
 pub use stats::CapturedStats;
@@ -82,6 +82,9 @@ pub enum CaptureError {
     /// This user has the maximum number of connections per user.
     #[error("the user already has the maximum number of connections on the adapter")]
     Share,
+    /// The kernel needs the other ports for new connections.
+    #[error("as many ports are kept for connections out of the kernel as may be")]
+    Ports,
     /// The adapter has the maximum number of connections.
     #[error("the adapter already has its maximum number of connections")]
     Full,
@@ -272,11 +275,20 @@ impl Captured {
             number,
             taker,
             orphan: None,
+            _port: None,
         };
         let ticket = entry.ticket();
         flows.insert(*flow, entry);
         flows.stats.captured += 1;
         Ok((session, ticket))
+    }
+
+    /// Keeps the port of a connection until the connection is over, even if its application closes its socket. The kernel would give the
+    /// port to a new connection, whose SYN is dropped as long as the adapter has the old one in TIME-WAIT.
+    pub(super) fn keep_port(&self, flow: &Flow, port: Port) {
+        if let Some(entry) = self.lock().entries.get_mut(flow) {
+            entry._port = Some(Arc::new(port));
+        }
     }
 
     /// Records the state in which a connection has left the kernel.

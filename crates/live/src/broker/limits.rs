@@ -23,7 +23,12 @@ pub(super) enum Resources {
     Turns,
     /// Questions of a user to all of its applications.
     Questions,
+    /// Ports that are kept for connections out of the kernel.
+    Ports,
 }
+
+/// Number of [`Resources`].
+const RESOURCES: usize = 6;
 
 /// Limits of one resource.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +42,7 @@ struct Bound {
 const MIB: u64 = 1 << 20;
 
 /// Indexed by [`Resources`].
-const BOUNDS: [Bound; 5] = [
+const BOUNDS: [Bound; RESOURCES] = [
     Bound {
         of_user: 256,
         of_users: 1024,
@@ -63,6 +68,12 @@ const BOUNDS: [Bound; 5] = [
         of_user: 1,
         of_users: 16,
         of_operators: 16,
+    },
+    // Set by `Limits::new`.
+    Bound {
+        of_user: 0,
+        of_users: 0,
+        of_operators: 0,
     },
 ];
 
@@ -111,10 +122,14 @@ pub(super) enum Limit {
     BadAnswer,
     /// A line for the operator was suppressed.
     Notices,
+    /// A connection stayed in the kernel because its user has the maximum number of kept ports.
+    PortsOfUser,
+    /// A connection stayed in the kernel because all users have the maximum number of kept ports.
+    Ports,
 }
 
 /// Names of the limits, in the same order.
-const LIMITS: [&str; 17] = [
+const LIMITS: [&str; 19] = [
     "clients_of_user",
     "clients",
     "descriptors",
@@ -132,12 +147,14 @@ const LIMITS: [&str; 17] = [
     "questions",
     "bad_answer",
     "notices",
+    "ports_of_user",
+    "ports",
 ];
 
 /// The accounts of all users.
 #[derive(Debug)]
 pub(super) struct Limits {
-    bounds: [Bound; 5],
+    bounds: [Bound; RESOURCES],
     /// Number of descriptors available to clients and subscriptions of users that are not operators.
     descriptors: u64,
     accounts: Mutex<Accounts>,
@@ -149,12 +166,12 @@ struct Accounts {
     /// Accounts by user. All operators share root's.
     users: FxHashMap<u32, Account>,
     /// Usage of all users together, without the operators.
-    used: [u64; 5],
+    used: [u64; RESOURCES],
 }
 
 #[derive(Debug, Default)]
 struct Account {
-    used: [u64; 5],
+    used: [u64; RESOURCES],
     /// Number of requests that wait for a turn.
     waiting: usize,
     turn_is_free: Arc<Condvar>,
@@ -172,7 +189,8 @@ pub(super) struct Share {
 }
 
 impl Limits {
-    pub(super) fn new() -> Arc<Self> {
+    /// Creates limits for a kernel that gives this number of ports to connections.
+    pub(super) fn new(ports: u64) -> Arc<Self> {
         // Raise the limit to the maximum for this process.
         let all = getrlimit(Resource::Nofile).maximum;
         let raised = Rlimit {
@@ -185,6 +203,13 @@ impl Limits {
         let mut bounds = BOUNDS;
         let turns = &mut bounds[Resources::Turns as usize].of_user;
         *turns = (*turns).max(processors as u64 / 2);
+        // Half of the ports remain for new connections. Each takes a descriptor.
+        let quarter = ports.min(descriptors) / 4;
+        bounds[Resources::Ports as usize] = Bound {
+            of_user: quarter / 2,
+            of_users: quarter,
+            of_operators: quarter,
+        };
         Arc::new(Self {
             bounds,
             descriptors: descriptors - RESERVED_DESCRIPTORS.min(descriptors / 2),
@@ -273,6 +298,7 @@ impl Limits {
             Resources::Bytes => (Limit::BytesOfUser, Limit::Bytes),
             Resources::Turns => (Limit::TurnsOfUser, Limit::Turns),
             Resources::Questions => (Limit::Questions, Limit::Questions),
+            Resources::Ports => (Limit::PortsOfUser, Limit::Ports),
         };
         if is_operator(user) {
             return match used + amount <= bound.of_operators {
@@ -288,7 +314,7 @@ impl Limits {
         }
         let descriptors = match of {
             Resources::Clients => DESCRIPTORS_OF_CLIENT,
-            Resources::Subscriptions => 1,
+            Resources::Subscriptions | Resources::Ports => 1,
             _ => 0,
         };
         if descriptors > 0 && accounts.descriptors() + descriptors > self.descriptors {
@@ -338,7 +364,8 @@ impl Accounts {
     /// Returns the number of descriptors in use by users that are not operators.
     fn descriptors(&self) -> u64 {
         let used = |of: Resources| self.used[of as usize];
-        used(Resources::Clients) * DESCRIPTORS_OF_CLIENT + used(Resources::Subscriptions)
+        let singles = used(Resources::Subscriptions) + used(Resources::Ports);
+        used(Resources::Clients) * DESCRIPTORS_OF_CLIENT + singles
     }
 }
 
@@ -358,7 +385,8 @@ impl Drop for Share {
             account.turn_is_free.notify_one();
         }
         let is_idle = |due: Instant| due + BETWEEN_REQUESTS * MOST_AT_ONCE < Instant::now();
-        if account.used == [0; 5] && account.waiting == 0 && account.due.is_none_or(is_idle) {
+        if account.used == [0; RESOURCES] && account.waiting == 0 && account.due.is_none_or(is_idle)
+        {
             accounts.users.remove(&user);
         }
     }
@@ -377,6 +405,8 @@ fn account_of(user: u32) -> u32 {
 mod tests {
     use super::*;
 
+    /// By default.
+    const PORTS: u64 = 28_232;
     const HOSTILE: u32 = 40_001;
     const OTHER: u32 = 40_002;
 
@@ -400,7 +430,7 @@ mod tests {
     fn a_user_at_its_limit_does_not_reduce_the_share_of_others() {
         let limits = Arc::new(Limits {
             descriptors: u64::MAX,
-            ..Arc::into_inner(Limits::new()).expect("nobody else has it")
+            ..Arc::into_inner(Limits::new(PORTS)).expect("nobody else has it")
         });
         for (of, amount, limit) in [
             (Resources::Clients, 1, Limit::ClientsOfUser),
@@ -408,6 +438,7 @@ mod tests {
             (Resources::Bytes, 1 << 20, Limit::BytesOfUser),
             (Resources::Turns, 1, Limit::TurnsOfUser),
             (Resources::Questions, 1, Limit::Questions),
+            (Resources::Ports, 1, Limit::PortsOfUser),
         ] {
             let (held, reached) = take_all(&limits, HOSTILE, of, amount);
             assert_eq!(reached, limit);
@@ -429,7 +460,7 @@ mod tests {
     fn descriptors_are_reserved_for_operators() {
         let limits = Arc::new(Limits {
             descriptors: 100,
-            ..Arc::into_inner(Limits::new()).expect("nobody else has it")
+            ..Arc::into_inner(Limits::new(PORTS)).expect("nobody else has it")
         });
         let (clients, limit) = take_all(&limits, HOSTILE, Resources::Clients, 1);
         assert_eq!((clients.len(), limit), (50, Limit::Descriptors));
@@ -455,7 +486,7 @@ mod tests {
 
     #[test]
     fn a_user_waits_only_for_its_own_requests() {
-        let limits = Limits::new();
+        let limits = Limits::new(PORTS);
         let (mut held, _) = take_all(&limits, HOSTILE, Resources::Turns, 1);
         let waits = Arc::clone(&limits);
         let waiting = thread::spawn(move || drop(waits.turn(HOSTILE)));

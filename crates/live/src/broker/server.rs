@@ -22,8 +22,10 @@ use made::Made;
 use requests::Refusal;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt;
+use std::fs;
 use std::io;
 use std::net::Shutdown;
+use std::ops::RangeInclusive;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -62,6 +64,8 @@ struct Shared {
     made: Made,
     /// Asks the kernel which routes use the interface.
     ways: Mutex<Neighbourhood>,
+    /// The ports that the kernel gives to connections: see [`Captured::keep_port`].
+    kept_ports: RangeInclusive<u16>,
     /// User that has started the broker. It differs from the broker's own user if the broker has dropped root.
     starter: u32,
     limits: Arc<Limits>,
@@ -121,7 +125,8 @@ impl Broker {
             ..LookupConfig::default()
         };
         let (_, is_loopback) = link_info_or_loopback(name).map_err(XdpError::from)?;
-        let limits = Limits::new();
+        let kept_ports = local_ports();
+        let limits = Limits::new(kept_ports.len() as u64);
         let shared = Arc::new(Shared {
             captured: Captured::new(name, addresses, lookup)?,
             _loopback: is_loopback.then(Loopback::prepare).transpose()?,
@@ -130,6 +135,7 @@ impl Broker {
             lines: Mutex::default(),
             made: Made::default(),
             ways: Mutex::new(ways),
+            kept_ports,
             starter,
             clients: AtomicU64::new(0),
             ends: AtomicBool::new(false),
@@ -268,6 +274,17 @@ impl Shared {
             thread::sleep(BETWEEN_LOOKS);
         }
         self.captured.left()
+    }
+}
+
+/// Returns the ports that the kernel gives to connections for which nobody has chosen one.
+fn local_ports() -> RangeInclusive<u16> {
+    let text = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
+    let mut ends = text.split_whitespace().map(str::parse);
+    match (ends.next(), ends.next()) {
+        (Some(Ok(first)), Some(Ok(last))) => first..=last,
+        // The kernel's defaults.
+        _ => 32_768..=60_999,
     }
 }
 

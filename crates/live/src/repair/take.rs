@@ -27,7 +27,7 @@ const TIMESTAMP_BYTES: u32 = 12;
 const ATTEMPTS: u32 = 64;
 
 /// Takes a connection out of the kernel, which forgets it without sending anything to the peer. The socket remains with its owner and is
-/// never in repair mode.
+/// never in repair mode. Also returns whether the socket alone keeps the local port from being given to another connection.
 ///
 /// Before the call, the connection's packets must be kept from the kernel, and the kernel's on `interface` dropped, including its reset.
 ///
@@ -40,10 +40,10 @@ pub fn take(
     interface: &str,
     reader: &SequenceReader,
     most_unread: usize,
-) -> Result<Essentials<Bytes>, RepairError> {
+) -> Result<(Essentials<Bytes>, bool), RepairError> {
     let essentials = look(fd, flow, reader, most_unread)?;
-    forget(fd, interface)?;
-    Ok(essentials)
+    let keeps_port = forget(fd, interface)?;
+    Ok((essentials, keeps_port))
 }
 
 /// Reads the state of a connection that is at rest.
@@ -120,8 +120,9 @@ fn essentials(
     })
 }
 
-/// Makes the kernel forget the connection. The kernel sends a reset, which must leave by `interface` to be dropped there.
-fn forget(fd: BorrowedFd<'_>, interface: &str) -> Result<(), RepairError> {
+/// Makes the kernel forget the connection. The kernel sends a reset, which must leave by `interface` to be dropped there. Returns whether the
+/// socket keeps the local port.
+fn forget(fd: BorrowedFd<'_>, interface: &str) -> Result<bool, RepairError> {
     let own = getsockname(fd);
     let before = sys::bound_device(fd)?;
     sys::bind_to_device(fd, interface.as_bytes())?;
@@ -130,8 +131,7 @@ fn forget(fd: BorrowedFd<'_>, interface: &str) -> Result<(), RepairError> {
     forgotten?;
     // The local port of a connection that was opened actively is free now, so that another connection to the same peer could get it. A
     // listener keeps its own port, and the kernel refuses the call here.
-    let _ = own.and_then(|own| bind(fd, &own));
-    Ok(())
+    Ok(own.and_then(|own| bind(fd, &own)).is_ok())
 }
 
 /// Returns the addresses and ports of a socket's connection.

@@ -35,6 +35,10 @@ pub const ALL: &[(&str, fn())] = &[
         the_peer_never_sees_sequence_numbers_go_back,
     ),
     (
+        "the_port_of_a_connection_that_ended_on_the_adapter_is_not_reused",
+        the_port_of_a_connection_that_ended_on_the_adapter_is_not_reused,
+    ),
+    (
         "a_stream_whose_peer_has_closed_moves",
         a_stream_whose_peer_has_closed_moves,
     ),
@@ -211,6 +215,38 @@ fn the_peer_never_sees_sequence_numbers_go_back() {
 }
 
 /// Programs that never fill a buffer are not prepared for a write without buffer space.
+/// The kernel has forgotten the connection, which is in TIME-WAIT on the adapter. If it chose the same port again, its SYN would be dropped.
+fn the_port_of_a_connection_that_ended_on_the_adapter_is_not_reused() {
+    with_application(|adapter, listeners, _| {
+        for (port, listener) in (40_000..).zip(listeners) {
+            let only = format!("net.ipv4.ip_local_port_range={port} {port}");
+            run("sysctl", &["-qw", &only]);
+            let peer = listener.local_addr().expect("it has one");
+            let mut near = TcpStream::connect(adapter, peer).expect("it is open");
+            let (mut far, _) = listener.accept().expect("it comes");
+            // Each write moves the connection to the adapter or back.
+            let (there, back, _) = moves(adapter);
+            loop {
+                near.write_all(b"a").expect("it is open");
+                far.read_exact(&mut [0]).expect("it is open");
+                far.write_all(b"b").expect("it is open");
+                near.read_exact(&mut [0]).expect("it is open");
+                let now = moves(adapter);
+                if now.0 - there > now.1 - back {
+                    break;
+                }
+            }
+            drop(near);
+            assert_eq!(far.read(&mut [0]).expect("an end"), 0);
+            drop(far);
+            let patience = Duration::from_secs(5);
+            let again = std::net::TcpStream::connect_timeout(&peer, patience);
+            let error = again.expect_err("the only port is in use");
+            assert_eq!(error.kind(), ErrorKind::AddrNotAvailable, "{error}");
+        }
+    });
+}
+
 fn nonblocking_writes_succeed_while_a_connection_moves() {
     with_application(|adapter, listeners, _| {
         for listener in listeners {

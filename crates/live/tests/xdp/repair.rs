@@ -66,7 +66,8 @@ impl Bench {
         let flow = flow_of(near.as_fd()).expect("it has a connection");
         self.lookup.insert(&flow).expect("there is room");
         let taken = take(near.as_fd(), &flow, NEAR, &self.reader, usize::MAX);
-        taken.inspect_err(|_| drop(self.lookup.remove(&flow)))
+        let (essentials, _) = taken.inspect_err(|_| drop(self.lookup.remove(&flow)))?;
+        Ok(essentials)
     }
 
     /// Takes the connection out of the kernel, once all sent data is acknowledged.

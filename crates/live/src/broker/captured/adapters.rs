@@ -70,6 +70,7 @@ impl Captured {
                 place,
                 number,
                 taker: Taker::unknown(at.user()),
+                _port: None,
                 orphan: (owner == Owner::Application)
                     .then(|| now.checked_sub(waited(at.age_ms())).unwrap_or(now)),
             };

@@ -1,6 +1,7 @@
 //! A captured flow, and the set of all of them.
 
 use super::stats::CapturedStats;
+use crate::broker::limits::Share;
 use crate::broker::memory::{CAPACITY, Owner, Place};
 use crate::broker::notice::BrokerNotice;
 use crate::broker::record::{Said, data_len};
@@ -11,6 +12,7 @@ use bytes::Bytes;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::collections::hash_map::Entry as MapEntry;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -28,7 +30,16 @@ pub(super) struct Entry {
     pub(super) taker: Taker,
     /// Time since which the client has been disconnected or unknown.
     pub(super) orphan: Option<Instant>,
+    /// Keeps the kernel from giving the local port to another connection.
+    pub(super) _port: Option<Arc<Port>>,
 }
+
+/// A socket without a connection that is bound to a local port, and what its user is charged for it.
+#[derive(Debug)]
+pub(in crate::broker) struct Port(
+    #[expect(dead_code, reason = "it is only kept")] pub(in crate::broker) OwnedFd,
+    #[expect(dead_code, reason = "it is only kept")] pub(in crate::broker) Share,
+);
 
 impl Entry {
     pub(super) fn ticket(&self) -> Ticket {

@@ -2,8 +2,9 @@
 
 use super::Shared;
 use super::made::cookie_of;
-use crate::broker::captured::{CaptureError, NotRecovered, Returning, Taker};
+use crate::broker::captured::{CaptureError, NotRecovered, Port, Returning, Taker};
 use crate::broker::fin::without_fin;
+use crate::broker::limits::Resources;
 use crate::broker::memory::{Stage, now_ms, now_us};
 use crate::broker::namespace::namespace_of;
 use crate::broker::notice::Loss;
@@ -183,8 +184,8 @@ impl Shared {
             TAKE => {}
             _ => return Err(Refusal::Unknown),
         }
-        let socket = message.socket().ok_or(Refusal::NoSocket)?;
-        let is_wide = self.check(socket, user)?;
+        let socket = message.files.into_iter().next().ok_or(Refusal::NoSocket)?;
+        let is_wide = self.check(socket.as_fd(), user)?;
         Ok(self.take(socket, is_wide, taker, why)?.into())
     }
 
@@ -226,12 +227,13 @@ impl Shared {
     /// Redirects the packets first, so that none of the connection's packets reaches a kernel that no longer knows the connection.
     fn take(
         &self,
-        socket: BorrowedFd<'_>,
+        owned: OwnedFd,
         is_wide: bool,
         taker: Taker,
         why: MoveReason,
     ) -> Result<Vec<u8>, Refusal> {
         let began_us = now_us();
+        let socket = owned.as_fd();
         let flow = flow_of(socket)?;
         let cookie = cookie_of(socket)?;
         let stays = |why: &dyn Display| {
@@ -246,6 +248,15 @@ impl Shared {
             return Err(error.into());
         }
         drop(ways);
+        let port = match self.kept_ports.contains(&flow.local.port) {
+            true => Some(self.limits.take(taker.user, Resources::Ports, 1)),
+            false => None,
+        };
+        let port = port.transpose().map_err(|limit| {
+            self.limits.count(limit);
+            stays(&CaptureError::Ports);
+            CaptureError::Ports
+        })?;
         let captured = self.captured.capture(&flow, taker, is_wide);
         let (session, ticket) = captured.inspect_err(|error| {
             // The history of a connection that is on the adapter already says more.
@@ -254,8 +265,8 @@ impl Shared {
             }
         })?;
         let (interface, reader) = (&self.captured.interface, self.captured.reader());
-        let mut essentials = take(socket, &flow, interface, reader, MOST_UNREAD_BYTES)
-            .inspect_err(|error| {
+        let (mut essentials, keeps_port) =
+            take(socket, &flow, interface, reader, MOST_UNREAD_BYTES).inspect_err(|error| {
                 self.captured.let_go(&flow);
                 stays(error);
             })?;
@@ -271,6 +282,9 @@ impl Shared {
             ..with_options(socket, &session.tcp)
         };
         let unread = std::mem::take(&mut essentials.receive_buffer).concat();
+        if let Some(share) = port.filter(|_| keeps_port) {
+            self.captured.keep_port(&flow, Port(owned, share));
+        }
         let state = essentials.into_portable(&tcp);
         let state = seal(&session.memory, Stage::Taken, ticket, state);
         Ok(returned(&unread, &Moved::new(state).to_bytes()))
