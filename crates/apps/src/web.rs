@@ -32,7 +32,7 @@ pub struct Config {
     pub accepts_per_event: u32,
     /// Hold partial segments back between header and content (TCP_NOPUSH), so that they share a segment.
     pub cork: bool,
-    /// Bytes of requests that are read ahead on one connection while its responses wait for room.
+    /// Bytes of requests that are read ahead on one connection while its responses wait for buffer space.
     pub read_ahead_bytes: u32,
     /// Answer more than one request on a connection. If not, it is closed after the first response.
     pub keep_alive: bool,

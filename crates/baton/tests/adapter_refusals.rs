@@ -143,7 +143,7 @@ fn an_adapter_that_starts_late() {
     let late = thread::scope(|scope| {
         scope.spawn(|| {
             thread::sleep(Duration::from_millis(300));
-            // It lets nobody in: what is refused is told of, and no more that there is none.
+            // This listener accepts no application, so the program now reports the refusal, and no longer that there is no adapter.
             drop(UnixListener::bind(bench.path("baton.sock")).expect("a socket"));
         });
         bench.run(&serve)
@@ -199,7 +199,7 @@ fn a_program_that_cannot_be_executed() {
     }
 }
 
-/// What a program may not connect to is told of before it runs.
+/// `live run` reports sockets that the program may not connect to before it runs the program.
 #[test]
 fn sockets_of_another_user() {
     let bench = Workbench::new();
@@ -243,7 +243,7 @@ fn a_socket_on_which_another_process_answers() {
         while UnixStream::connect(bench.path(&path)).is_ok() {
             thread::sleep(Duration::from_millis(1));
         }
-        // What is left of a process that is gone is in nobody's way: the next thing that is wrong is told of.
+        // A socket file that a dead process has left is replaced, so the next error is reported.
         adapter(&bench, &[flag, &path]).refused(&["there is no interface nowhere0"]);
         assert!(!bench.path(&path).exists(), "it was replaced, and removed");
     }

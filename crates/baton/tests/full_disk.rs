@@ -27,7 +27,7 @@ mod linux {
     use crate::common::{FIXED, Ran, Workbench};
     use std::process::Command;
 
-    /// On a small file system of its own, until that is full; then with room for the rest.
+    /// Runs on a small file system until that is full, and then again with enough space.
     const SCRIPT: &str = r#"
         mkdir small && mount -t tmpfs -o size=400k tmpfs small
         "$1" sweep x.toml --out small/results

@@ -664,7 +664,7 @@ impl Core {
         let Some(sleeps_until) = leader.sleeps else {
             return;
         };
-        // Using the link has told the adapter that this side is awake, but the leader is asleep.
+        // Because this thread used the link, the adapter believes that this side is awake, but the leader is asleep.
         let mut rounds = 0;
         while !self.host.driver.prepare_to_sleep() && rounds < MOST_ROUNDS {
             self.turn();

@@ -357,7 +357,7 @@ impl Default for Config {
     }
 }
 
-/// Least MSS: less leaves no room for data beside options.
+/// Minimum MSS: a smaller one leaves no space for data after the options.
 const LEAST_MSS: u64 = 64;
 
 /// Buffers larger than this do not fit a scaled window (RFC 7323 2.3).

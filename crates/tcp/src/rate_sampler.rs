@@ -182,7 +182,7 @@ impl RateSampler {
         }
     }
 
-    /// GenerateRateSample (4.1.2.3), after arrivals are counted and losses are known.
+    /// Implements GenerateRateSample (4.1.2.3). To be called after arrivals are counted and losses are known.
     pub(crate) fn generate(&mut self, now: Moment, least_rtt: Option<Span>) -> Option<RateSample> {
         if self.app_limited > 0 && self.delivered > self.app_limited {
             self.app_limited = 0;

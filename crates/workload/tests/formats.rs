@@ -1,4 +1,4 @@
-//! Lines of each format as the servers write them, odd ones among them, read without naming the format unless it cannot be told.
+//! Reads lines of each format as servers write them, unusual ones included. The format is named only if it cannot be detected.
 
 use baton_workload::Log;
 use baton_workload::log::{Format, FormatSpec, LogError, Method, ReadOptions, SkipReason};

@@ -137,7 +137,7 @@ fn epa() {
     );
     let first = log.skipped.reasons().next().map(|(_, skipped)| skipped);
     assert_eq!(first.map(|skipped| skipped.first_line), Some(4531));
-    // URLs with spaces in them are told apart by what follows the space, too.
+    // URLs that contain spaces also differ in what follows the space.
     assert_eq!(log.urls.len(), 2993);
     assert_eq!(bytes(&log), (99_541_814, 41_118_564));
 }

@@ -7,7 +7,7 @@ use std::net::TcpStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long processor time is counted, and how long a load goes on that nobody takes.
+/// Time for which processor time is counted, and for which a client sends requests that no application reads.
 const SECOND: Duration = Duration::from_secs(1);
 /// What the kernel holds for a peer that takes nothing.
 static PIECE: [u8; 32 * 1024] = [5; 32 * 1024];
@@ -60,7 +60,7 @@ fn adapter_killed_in_mid_load() {
         .expect("an echo again");
 }
 
-/// An application is killed; another one goes on. Its connections are reset, its memory and its port are free again.
+/// An application is killed: its connections are reset, and its memory and port are free again. Another application keeps working.
 fn application_killed_and_reset() {
     let world = World::new(&["--on-exit", "reset"]);
     let (victim, _other) = (
@@ -163,7 +163,7 @@ fn stopped_application_stops_only_itself() {
     assert_eq!(world.counter("applications.cut_off"), 0);
 }
 
-/// One that breaks the rules is cut off by name; the other goes on.
+/// The adapter disconnects an application that breaks the protocol and reports its name. The other application keeps working.
 fn intruder_is_cut_off() {
     let world = World::new(&[]);
     let _other = world.application("echo", "7002");

@@ -122,7 +122,7 @@ impl Claims {
         says(headline, &difference(&advised["gain_percent"]))
     }
 
-    /// A time is told at each load, or that it cannot be served.
+    /// Each load has a response time, or is reported as too high to be served.
     fn under_load(&self, loads: &[Value]) -> Result<(), Failed> {
         assert!(!loads.is_empty(), "there was time for it");
         let sentence = self.item(" - load (")?;

@@ -202,7 +202,7 @@ fn impossible_measurements_are_refused() {
     assert_eq!(bench.files(), ["wrong.toml"], "nothing is left behind");
 }
 
-/// Names of interfaces and of profiles are told apart by the partner. None of this needs root, or any interface but loopback.
+/// `--partner` decides whether a name is that of an interface or of a profile. None of this needs root, or any interface but loopback.
 #[cfg(live)]
 #[test]
 fn interfaces_and_profiles_are_distinguished() {

@@ -75,7 +75,7 @@ fn describe(words: &[&str], text: &mut String) {
     let _ = write!(text, "\n## {name}\n\n```text\n{}\n```\n", lines.join("\n"));
     let listed = lines.iter().skip_while(|line| **line != "Commands:");
     let listed = listed.skip(1).take_while(|line| !line.is_empty());
-    // The names stand at two blanks; what goes on below them is further in.
+    // Names are indented by two spaces, and the lines that continue a description by more.
     let names = listed.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
     for inner in names.filter(|name| !["", "help"].contains(name)) {
         describe(&[words, &[inner]].concat(), text);

@@ -33,7 +33,7 @@ pub fn compare(table: &str, found: &[Found]) -> Result<(), Failed> {
     }
 }
 
-/// The metric of the configuration of this name or, where there is none, of one whose name goes on with settings.
+/// Returns the metric of the configuration with this name or, if there is none, of one whose name continues with settings.
 fn value_of(found: &[Found], config: &str, metric: &str) -> Option<f64> {
     let named = |is_it: &dyn Fn(&str) -> bool| {
         let mut found = found.iter();

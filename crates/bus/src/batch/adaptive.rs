@@ -32,7 +32,7 @@ use hold_time::HoldTime;
 /// Longest time that any entry waits. Far above what the policy normally chooses.
 pub(super) const LONGEST_WAIT: Span = Span::from_ms(10);
 
-/// Number of mean gaps without another entry after which a wait was in vain.
+/// Number of mean gaps without another entry after which a wait has failed.
 const GAPS_IN_VAIN: u64 = 4;
 
 /// The state of the policy.

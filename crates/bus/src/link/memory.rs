@@ -78,7 +78,7 @@ impl Faults {
         self.0.gone.set(true);
     }
 
-    /// Delays each DMA that starts from now on until it has been polled `polls` times in vain.
+    /// Delays each DMA that starts from now on until it has been polled `polls` times.
     pub fn delay_dma(&self, polls: u32) {
         self.0.dma_polls.set(polls);
     }

@@ -101,7 +101,7 @@ impl Pair for Hosts {
 }
 
 impl Hosts {
-    /// What happened is told, what is to be sent goes over, and time passes.
+    /// Reports events, carries frames to the other host, and advances time.
     fn turn(&mut self) {
         for side in [0, 1] {
             while let Some((id, event)) = self.hosts[side].stack_mut().poll_event() {

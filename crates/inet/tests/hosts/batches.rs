@@ -196,7 +196,7 @@ impl World {
     }
 }
 
-/// All that can be told from outside.
+/// Everything that can be observed from outside.
 type Trace = (
     [Vec<Bytes>; 2],
     [Vec<Vec<u8>>; 2],

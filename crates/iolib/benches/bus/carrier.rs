@@ -64,7 +64,7 @@ fn request(socket: u32) -> Descriptor {
 
 /// One side's end.
 pub trait Carrier {
-    /// Sends all of them, waiting for room.
+    /// Sends all of them, and waits for space in the ring.
     fn send(&mut self, descriptors: &[Descriptor]);
 
     /// Appends what has come, waiting for it; false when the other side is gone.

@@ -35,7 +35,7 @@ use std::rc::Rc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use upload::Upload;
 
-/// Longer headers are refused, bytes. Must be less than the number of bytes that the server reads ahead.
+/// Maximum length of a request's header in bytes. Must be less than the number of bytes that the server reads ahead.
 const LONGEST_HEAD: usize = 8 * 1024;
 /// Content of large files is read in runs of this many bytes; a connection holds one run in addition to its send buffer.
 const CHUNK_BYTES: u64 = 64 * 1024;

@@ -4,7 +4,7 @@ use super::body::{BodyReader, Framing};
 use super::request::content_length;
 use bytes::{Buf, Bytes, BytesMut};
 
-/// Longer headers are refused, bytes.
+/// Maximum length of a response's header in bytes.
 const LONGEST_HEAD: usize = 64 * 1024;
 /// Maximum number of header fields of a response.
 const MOST_FIELDS: usize = 100;

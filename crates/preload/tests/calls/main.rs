@@ -66,7 +66,7 @@ fn library() -> PathBuf {
     found.expect("the library is built with the tests")
 }
 
-/// Runs a part of the program; the peer does what it is told.
+/// Runs a part of the program; the peer does what the program asks for.
 fn play(part: &str, port: u16) {
     let network = Network::start();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/calls/server.py");

@@ -329,7 +329,7 @@ impl Player {
         let third = call.operands.get(2).copied().unwrap_or(0) as usize;
         let count = call.operands.get(3).copied().unwrap_or(0) as usize;
         let flags = SEND_FLAGS.get(third).copied().unwrap_or(0);
-        // The peer does not read urgent bytes with the rest, so it would wait for their number in vain.
+        // The peer does not read urgent bytes with the rest, so it would never receive their number.
         self.has_urgent[slot.of] |= flags & libc::MSG_OOB != 0;
         self.send_by(slot, size, |fd, data, len| {
             // SAFETY: the data is good for its length, and the parts lie within it.

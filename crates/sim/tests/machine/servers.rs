@@ -255,7 +255,7 @@ fn coherence_costs_bus_bytes_as_files_are_written() {
         };
         assert_eq!((stale, removed, updated), expected, "{cache:?}");
     }
-    // Data that is overwritten before it is read was copied in vain.
+    // Data that is overwritten before it is read was copied without use.
     let (lazy, _) = coherent(CoherenceConfig::Lazy, 50);
     let (update, _) = coherent(CoherenceConfig::Update, 50);
     assert!(update > 1.2 * lazy, "{update} {lazy}");

@@ -115,7 +115,7 @@ pub(super) struct Socket {
     held_bytes: usize,
     /// The application has shut down sending.
     shut: bool,
-    /// The kernel is to be told to shut down sending once no data is held any more.
+    /// Whether to shut down sending in the kernel once no data is held any more.
     owes_end: bool,
     /// The socket is to be closed once no data is held any more.
     closing: bool,

@@ -404,7 +404,7 @@ impl<P: Payload> Stack<P> {
         self.enqueue(id);
     }
 
-    /// Delays ACKs, so that they can travel with answers, until one waits in vain (TCP_QUICKACK off).
+    /// Delays ACKs, so that they can travel with answers, until one has waited without an answer (TCP_QUICKACK off).
     pub fn delay_acks(&mut self, id: ConnId) {
         self.connections[id.0 as usize].delay_acks();
     }

@@ -134,7 +134,7 @@ impl Player {
             false => IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)),
             true => IpAddr::V6(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1)),
         };
-        // Leave room for times before the start.
+        // Allows times before the start.
         let start = Time::ZERO + Span::from_secs(1000);
         let mut player = Self {
             stack: Stack::new(config, 7),

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 /// Maximum number of bytes of a line that are shown.
 const SHOWN_BYTES: usize = 160;
-/// Maximum number of bytes of a line that is not text.
+/// The same for a line that is not text, whose bytes are escaped.
 const SHOWN_BINARY_BYTES: usize = 24;
 
 /// Returns the start of a line; bytes that are not text are escaped as `\xff`.

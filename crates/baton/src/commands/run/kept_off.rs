@@ -27,7 +27,7 @@ pub struct KeptOff {
     /// The part of these hits that does not cross the bus if whole blocks cross even where only a part is requested.
     whole_blocks_percent: f64,
     /// Content that did not cross the bus in the run, of the content that clients received: with many simultaneous connections, files that
-    /// change or are not in memory, and content that is sent again or in vain.
+    /// change or are not in memory, and content that is retransmitted or not used.
     kept_off_percent: f64,
 }
 

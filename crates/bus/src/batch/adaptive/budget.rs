@@ -104,7 +104,7 @@ impl Concurrency {
 /// Maximum number of chances to wait that are skipped.
 const MOST_SKIPPED: u32 = 4095;
 
-/// Skips chances to wait after waits in vain.
+/// Skips chances to wait after waits that failed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Backoff {
     skip: u32,

@@ -38,7 +38,7 @@ pub(super) struct Serving<'a> {
 enum End {
     /// The client has disconnected, possibly in the middle of a message.
     Gone,
-    /// The client has hit a limit. It is told the reason, if that helps.
+    /// The client has hit a limit. The broker sends it the reason, if that helps.
     Limit(Limit, Option<Refusal>),
 }
 

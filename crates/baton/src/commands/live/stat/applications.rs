@@ -168,7 +168,7 @@ mod tests {
             connections: 2,
             bus,
         };
-        // The width of a terminal with room for each row in one line.
+        // The width of a terminal in which each row fits on one line.
         baton_report::set_width(200);
         let text = render(&[row]);
         let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn half_open_connections_are_shown_on_demand_and_others_up_to_the_limit() {
-        // The width of a terminal with room for each row in one line.
+        // The width of a terminal in which each row fits on one line.
         baton_report::set_width(200);
         let states = [(State::SynReceived, 40), (State::Established, 30)];
         let snapshot = snapshot(&states);
