@@ -1,7 +1,7 @@
 //! Connections on the loopback interface move, at one end or at both.
 
 use crate::application::with_application_at;
-use crate::moving::{echo, moves, sees_it_back};
+use crate::moving::{echo, moves, sees_it_back, until_on_adapter};
 use crate::wire::{apart, run};
 use baton_sockets::{Adapter, TcpListener, TcpStream};
 use rustix::io::Errno;
@@ -65,8 +65,10 @@ fn talks(near: &TcpStream) {
     assert_eq!((&mut &*near).read(&mut [0; 8]).expect("an end"), 0);
 }
 
-fn have_moved(adapter: &Adapter, least: u64) {
+/// Checks that connections have moved at least so often, both ways, since `before`.
+fn have_moved(adapter: &Adapter, before: (u64, u64, u64), least: u64) {
     let (there, back, bad) = moves(adapter);
+    let (there, back) = (there - before.0, back - before.1);
     assert!(
         there >= least && back >= least,
         "{there} there, {back} back"
@@ -77,6 +79,7 @@ fn have_moved(adapter: &Adapter, least: u64) {
 fn one_end_of_a_loopback_connection_moves() {
     with_loopback(|adapter| {
         for address in addresses() {
+            let before = moves(adapter);
             let listener = std::net::TcpListener::bind((address, 0)).expect("it listens");
             let peer = listener.local_addr().expect("it has one");
             let near = TcpStream::connect(adapter, peer).expect("it is open");
@@ -85,14 +88,15 @@ fn one_end_of_a_loopback_connection_moves() {
                 scope.spawn(|| echo(&far));
                 talks(&near);
             });
+            have_moved(adapter, before, 10);
         }
-        have_moved(adapter, 30);
     });
 }
 
 fn both_ends_of_a_loopback_connection_move() {
     with_loopback(|adapter| {
         for address in addresses() {
+            let before = moves(adapter);
             let listener = TcpListener::bind(adapter, (address, 0).into()).expect("it listens");
             let peer = listener.local_addr().expect("it has one");
             let near = TcpStream::connect(adapter, peer).expect("it is open");
@@ -107,8 +111,8 @@ fn both_ends_of_a_loopback_connection_move() {
                 });
                 talks(&near);
             });
+            have_moved(adapter, before, 20);
         }
-        have_moved(adapter, 60);
     });
 }
 
@@ -152,15 +156,10 @@ fn a_client_connects_again_from_the_port_of_a_connection_that_ended_on_the_adapt
                 let mut near = connect_from(port, peer);
                 port = near.local_addr().expect("it has one").port();
                 let (mut far, _) = listener.accept().expect("it comes");
-                // Each write moves the connection to the adapter or back.
-                loop {
+                until_on_adapter(adapter, || {
                     far.write_all(&[number]).expect("it is open");
                     near.read_exact(&mut [0]).expect("it is open");
-                    let (there, back, _) = moves(adapter);
-                    if there > back {
-                        break;
-                    }
-                }
+                });
                 // The server closes first: the adapter has the connection in TIME-WAIT.
                 drop(far);
                 assert_eq!(near.read(&mut [0]).expect("an end"), 0);

@@ -4,6 +4,7 @@ use crate::application::{attach_with, with_application, with_application_seen};
 use crate::peers::{connect, transfer};
 use crate::wire::{NEAR, on_veth, run};
 use baton_host::adapter::MoveNews;
+use baton_host::layer::Place;
 use baton_host::{Decision, NotOffloaded, Selection, Threshold, View};
 use baton_live::port::{PacketSocket, Port};
 use baton_sockets::broker::BrokerClient;
@@ -115,6 +116,19 @@ pub fn moves(adapter: &Adapter) -> (u64, u64, u64) {
     adapter.with_kernel(of).expect("it is beside the kernel")
 }
 
+/// Calls `exchange` until the application's only connection, which it writes to, is on the adapter.
+pub fn until_on_adapter(adapter: &Adapter, mut exchange: impl FnMut()) {
+    let place = |layer: &KernelLayer| layer.layer().states().next().map(|state| state.place);
+    loop {
+        match adapter.with_kernel(place).flatten() {
+            Some(Place::Adapter(_)) => return,
+            Some(Place::Host(_)) => exchange(),
+            // It is moving. The thread that moves it needs the lock that a look takes.
+            _ => thread::sleep(Duration::from_millis(1)),
+        }
+    }
+}
+
 /// Echoes received data until the peer's end.
 pub fn echo(mut far: &std::net::TcpStream) {
     let mut buffer = [0; 4096];
@@ -224,18 +238,12 @@ fn the_port_of_a_connection_that_ended_on_the_adapter_is_not_reused() {
             let peer = listener.local_addr().expect("it has one");
             let mut near = TcpStream::connect(adapter, peer).expect("it is open");
             let (mut far, _) = listener.accept().expect("it comes");
-            // Each write moves the connection to the adapter or back.
-            let (there, back, _) = moves(adapter);
-            loop {
+            until_on_adapter(adapter, || {
                 near.write_all(b"a").expect("it is open");
                 far.read_exact(&mut [0]).expect("it is open");
                 far.write_all(b"b").expect("it is open");
                 near.read_exact(&mut [0]).expect("it is open");
-                let now = moves(adapter);
-                if now.0 - there > now.1 - back {
-                    break;
-                }
-            }
+            });
             drop(near);
             assert_eq!(far.read(&mut [0]).expect("an end"), 0);
             drop(far);

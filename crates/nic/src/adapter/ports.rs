@@ -35,9 +35,10 @@ impl Ports {
         addr.is_unspecified() || self.addresses.contains(&addr)
     }
 
-    /// Returns whether this is an address of the adapter.
+    /// Returns whether this is an address of the adapter. An adapter of the loopback interface has all loopback addresses.
     pub(super) fn is_own(&self, addr: IpAddr) -> bool {
-        self.addresses.contains(&addr)
+        let is_looped = || addr.is_loopback() && self.addresses.iter().any(IpAddr::is_loopback);
+        self.addresses.contains(&addr) || is_looped()
     }
 
     /// Returns the adapter's address for a socket bound to `bound`: that address, or the first address of the same IP version if `bound` is
