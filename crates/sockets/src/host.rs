@@ -131,15 +131,15 @@ impl Host {
         moved || has_news
     }
 
-    /// Processes waiting messages of the adapter, such as a reset by the peer, if the connection is on the adapter.
+    /// Processes waiting messages of the adapter, such as a reset by the peer, if the connection is on the adapter or moving.
     pub(crate) fn look_at_adapter(&mut self, socket: SocketId) {
-        if !self.is_on_kernel() || self.is_away(socket) {
-            let links_lost = self.driver.links_lost();
-            self.driver.turn_attached();
-            if self.driver.links_lost() != links_lost {
-                // Connections of the lost adapter are recovered before they are used.
-                self.turn();
-            }
+        let may_have_news = !self.is_on_kernel() || self.is_away(socket);
+        if may_have_news
+            && self.driver.turn_attached()
+            && let Some(kernel) = &mut self.kernel
+        {
+            // Nobody else would look at what these messages said of moving connections before the next message arrives.
+            kernel.take_news(self.driver.now(), Some(&mut self.driver));
         }
     }
 

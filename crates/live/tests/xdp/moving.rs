@@ -32,6 +32,10 @@ pub const ALL: &[(&str, fn())] = &[
         a_stream_moves_at_each_write_and_nothing_is_lost,
     ),
     (
+        "a_write_that_finds_the_answer_to_a_move_completes_the_move",
+        a_write_that_finds_the_answer_to_a_move_completes_the_move,
+    ),
+    (
         "the_peer_never_sees_sequence_numbers_go_back",
         the_peer_never_sees_sequence_numbers_go_back,
     ),
@@ -105,6 +109,10 @@ pub const ALL: &[(&str, fn())] = &[
 const FAR_PORT: u16 = 7;
 /// Number of writes of one test: each write moves the connection.
 const MOVES: usize = 60;
+/// Number of writes in a row, the last of which come after the answer to a move.
+const WRITES: usize = 500;
+/// No move takes this long unless it has stalled.
+const LONGEST_MOVE: Duration = Duration::from_secs(30);
 
 /// Returns the number of moves of the application's connections: to the adapter, back, and failed.
 pub fn moves(adapter: &Adapter) -> (u64, u64, u64) {
@@ -177,6 +185,32 @@ fn a_stream_moves_at_each_write_and_nothing_is_lost() {
         // A write may happen while the connection is still moving.
         assert!(there > 10 && back > 10, "{there} there, {back} back");
         assert_eq!(bad, 0);
+    });
+}
+
+/// One thread writes while another one waits for the adapter.
+fn a_write_that_finds_the_answer_to_a_move_completes_the_move() {
+    with_application(|adapter, listeners, _| {
+        let peer = listeners[0].local_addr().expect("it has one");
+        let near = TcpStream::connect(adapter, peer).expect("it is open");
+        let (far, _) = listeners[0].accept().expect("it comes");
+        near.set_read_timeout(Some(LONGEST_MOVE))
+            .expect("an option");
+        thread::scope(|scope| {
+            scope.spawn(|| echo(&far));
+            for _ in 0..MOVES {
+                let reader = scope.spawn(|| (&near).read_exact(&mut [0; WRITES]));
+                for _ in 0..WRITES {
+                    (&near).write_all(&[7]).expect("it is open");
+                }
+                let read = reader.join().expect("it ends");
+                if read.is_err() {
+                    far.shutdown(Shutdown::Both).expect("it is open");
+                }
+                read.expect("all comes back");
+            }
+            near.shutdown(Shutdown::Write).expect("it is open");
+        });
     });
 }
 
