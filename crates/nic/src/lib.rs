@@ -1,7 +1,7 @@
 //! NIC firmware: packet lookup, queues, scheduler, load control, data cache, and the sockets that hosts open on the adapter.
 //!
 //! [`adapter::Adapter`] is sans-I/O: the caller passes in frames, requests and the time, and takes out frames and responses.
-//! [`adapter::Dispatch`] makes the adapter do one piece of work at a time, as the firmware of the papers does. A [`Meter`] is called for
+//! [`Process`] makes the adapter do one piece of work at a time, as the firmware of the papers does. A [`Meter`] is called for
 //! every task, so that a simulated machine can charge for it.
 
 mod activity;
@@ -12,6 +12,7 @@ mod drops;
 mod load_control;
 mod memory;
 mod meter;
+mod process;
 mod queues;
 mod scheduler;
 
@@ -21,5 +22,6 @@ pub use config::{
 pub use drops::{Drop, Drops};
 pub use load_control::{Governor, Load, LoadState, Watermarks};
 pub use meter::{LINE_BYTES, Meter, NoMeter, TASKS, Task};
+pub use process::{Links, Lower, Owner, Process, Work};
 pub use queues::{QueueLengths, Stamp};
 pub use scheduler::{Heads, Schedule, Source};

@@ -6,9 +6,9 @@ use baton_host::adapter::{OsLayer, OsLayerConfig};
 use baton_host::layer::AdapterEnd;
 use baton_host::{NicCacheConfig, SocketId};
 use baton_inet::Host;
-use baton_live::adapter::{Links, OneByOne, Parts};
+use baton_live::adapter::{Below, look, work};
 use baton_nic::adapter::{Adapter, AdapterConfig, Ending, OnBoardMemory, SessionId, pump};
-use baton_nic::{Config, QueueLengths, Scheduler};
+use baton_nic::{Config, Links, Process, QueueLengths, Scheduler};
 use baton_testkit::Random;
 use baton_wire::{Endpoint, Time};
 use bytes::Bytes;
@@ -20,7 +20,7 @@ const MOST_PIECES: usize = 5;
 /// Links of an adapter that has only one application.
 struct OnlyLink<'a>(SessionId, &'a mut MemoryAdapter<Bytes>);
 
-impl Links for OnlyLink<'_> {
+impl Links<Bytes> for OnlyLink<'_> {
     type Link = MemoryAdapter<Bytes>;
 
     fn link(&mut self, session: SessionId) -> Option<&mut Self::Link> {
@@ -56,7 +56,7 @@ pub struct AdapterSide {
     session: SessionId,
     end: MemoryAdapter<Bytes>,
     /// State if the adapter does one piece of work at a time; `None` if it does all pending work at once.
-    one_by_one: Option<OneByOne>,
+    process: Option<Process<Bytes>>,
     pub faults: Faults,
     /// The socket through which the host receives its packets.
     pub packets: SocketId,
@@ -104,9 +104,9 @@ impl AdapterSide {
         let session = adapter.attach().expect("the first");
         let mut host = host(vec![address(number)], tcp_config(random), random.draw());
         host.pass_unclaimed(true);
-        let mut one_by_one = random.percent(50).then(|| one_by_one(random));
-        if let Some(one_by_one) = &mut one_by_one {
-            one_by_one.attach(session);
+        let mut process = random.percent(50).then(|| process(random));
+        if let Some(process) = &mut process {
+            process.attach(session);
         }
         let mut os = OsLayer::new(os_config).expect("right parameters");
         let at = Endpoint::new(address(number), PORT);
@@ -116,7 +116,7 @@ impl AdapterSide {
             adapter,
             session,
             end,
-            one_by_one,
+            process,
             faults: link.faults(),
             packets: packets.expect("the first socket"),
             is_lost: false,
@@ -126,8 +126,10 @@ impl AdapterSide {
 
     /// Handles a frame that has arrived.
     pub fn receive(&mut self, now: Time, frame: Bytes) {
-        if let Some(one_by_one) = &mut self.one_by_one {
-            one_by_one.receive(now, &mut self.adapter, [frame]);
+        if let Some(process) = &mut self.process {
+            let bytes = frame.len() as u32;
+            // A dropped frame is counted.
+            let _ = process.receive(now, &mut self.adapter, frame, bytes);
         } else {
             self.host.handle_frame(now, frame);
         }
@@ -136,9 +138,9 @@ impl AdapterSide {
     /// Handles the host's requests, or queues them; returns true if there were any.
     pub fn pump(&mut self, now: Time) -> bool {
         let (adapter, session, end) = (&mut self.adapter, self.session, &mut self.end);
-        let did = if let Some(one_by_one) = &mut self.one_by_one {
-            let did = one_by_one.look_at(now, adapter, session, end);
-            let waits = one_by_one.queue_lengths() != QueueLengths::default();
+        let did = if let Some(process) = &mut self.process {
+            let did = process.look_at(now, adapter, session, end);
+            let waits = process.queue_lengths() != QueueLengths::default();
             did.map(|did| did || waits)
         } else {
             pump(now, adapter, self.host.stack_mut(), session, end)
@@ -148,26 +150,29 @@ impl AdapterSide {
 
     /// Does some pieces of work.
     fn work(&mut self, now: Time, mut send: impl FnMut(Bytes)) {
-        let Some(one_by_one) = &mut self.one_by_one else {
+        let Some(process) = &mut self.process else {
             return;
         };
-        one_by_one.look(now, &mut self.host, &mut self.adapter);
-        let mut parts = Parts {
-            host: &mut self.host,
-            adapter: &mut self.adapter,
-            links: &mut OnlyLink(self.session, &mut self.end),
-            quiet: false,
-        };
+        look(now, process, &mut self.adapter, &mut self.host);
         let mut end = |frame: &mut Vec<u8>| send(std::mem::take(frame).into());
-        let mut frame = Vec::new();
-        let did = one_by_one.work(now, &mut parts, MOST_PIECES, &mut frame, &mut end);
+        let mut below = Below {
+            host: &mut self.host,
+            beside: None,
+            quiet: false,
+            room: MOST_PIECES,
+            frames: &mut Vec::new(),
+            end: &mut end,
+        };
+        let mut links = OnlyLink(self.session, &mut self.end);
+        let adapter = &mut self.adapter;
+        let did = work(now, process, adapter, &mut below, &mut links, MOST_PIECES);
         did.expect("the host keeps the rules");
-        one_by_one.check();
+        process.check();
     }
 
     /// Delivers packets to their receivers, and passes frames to `send`.
     pub fn settle(&mut self, now: Time, mut send: impl FnMut(Bytes)) {
-        if self.one_by_one.is_some() {
+        if self.process.is_some() {
             return self.work(now, send);
         }
         while let Some(packet) = self.adapter.poll_packet() {
@@ -210,7 +215,7 @@ impl AdapterSide {
     }
 
     pub fn handle_timeouts(&mut self, now: Time) {
-        if self.one_by_one.is_some() {
+        if self.process.is_some() {
             return;
         }
         self.host.handle_timeouts(now);
@@ -223,20 +228,20 @@ impl AdapterSide {
         self.faults.cut();
         let stack = self.host.stack_mut();
         self.adapter.detach(now, stack, self.session, Ending::Reset);
-        if let Some(one_by_one) = &mut self.one_by_one {
-            one_by_one.detach(self.session);
+        if let Some(process) = &mut self.process {
+            process.detach(self.session);
         }
     }
 }
 
 /// Returns a random scheduler, with queues that may be short.
-fn one_by_one(random: &mut Random) -> OneByOne {
+fn process(random: &mut Random) -> Process<Bytes> {
     let scheduler = match random.percent(50) {
         true => Scheduler::Fcfs,
         false => Scheduler::HostFirst,
     };
     let mut length = || 1 + random.below(40) as u32;
-    OneByOne::new(&Config {
+    Process::new(&Config {
         scheduler,
         arrival_queue_packets: length(),
         receive_queue_packets: length(),

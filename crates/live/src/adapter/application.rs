@@ -1,10 +1,10 @@
 //! An attached application.
 
-use super::one_by_one::Links;
 use super::rows::{ApplicationRow, BusRow, RingRow};
 use super::wakeups::Wakeups;
 use baton_bus::link::{Counted, LinkError};
 use baton_iolib::{AnyAdapterLink, Application as Peer, LiveLink};
+use baton_nic::Links;
 use baton_nic::adapter::{Adapter, SessionId};
 use baton_wire::Time;
 use bytes::Bytes;
@@ -63,11 +63,14 @@ pub(super) struct Attached {
     interest: PollFlags,
 }
 
-impl Links for Vec<Option<Attached>> {
+/// The links of applications, by the number of their session.
+pub(super) struct ApplicationLinks<'a>(pub(super) &'a mut [Option<Attached>]);
+
+impl Links<Bytes> for ApplicationLinks<'_> {
     type Link = Counted<AnyAdapterLink>;
 
     fn link(&mut self, session: SessionId) -> Option<&mut Self::Link> {
-        let application = self.get_mut(session.0 as usize)?.as_mut()?;
+        let application = self.0.get_mut(session.0 as usize)?.as_mut()?;
         // The link is about to be used, so the application need not ring: it is asked again before the next sleep.
         application.asleep = false;
         Some(&mut application.link)

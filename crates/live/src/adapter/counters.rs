@@ -11,17 +11,17 @@ use std::collections::BTreeMap;
 impl AdapterService {
     /// Adds the lengths of the queues and the counts of drops, if there are queues.
     fn add_queues(&self, counters: &mut BTreeMap<String, u64>) {
-        let Some(one_by_one) = &self.one_by_one else {
+        let Some(process) = &self.process else {
             return;
         };
         let drops = Drops {
             memory: self.adapter().packets_without_memory(),
-            ..one_by_one.drops().clone()
+            ..process.drops().clone()
         };
         for (reason, count) in drops.iter() {
             counters.insert(format!("adapter.dropped.{reason}"), count);
         }
-        let lengths = one_by_one.queue_lengths();
+        let lengths = process.queue_lengths();
         for (queue, len) in [
             ("arrivals", lengths.arrivals),
             ("host_receive", lengths.host_receive),

@@ -6,7 +6,7 @@
 //! or closed in order.
 //!
 //! The adapter works in one of two ways. All at once: each frame goes to TCP or to its host as it arrives, consecutive segments of a
-//! connection are merged, and requests are carried out in bulk, which is faster. One by one ([`OneByOne`]): frames and requests wait in the
+//! connection are merged, and requests are carried out in bulk, which is faster. One by one ([`Process`](baton_nic::Process)): frames and requests wait in the
 //! firmware's queues, a scheduler picks the next one, and an item that finds its queue full is dropped and counted by reason. That is the
 //! order of the handoff papers and of the simulated adapter.
 //!
@@ -38,7 +38,7 @@ pub use config::AdapterServiceConfig;
 pub use cutoff::CutOffs;
 pub use listeners::Listeners;
 pub use notice::Notice;
-pub use one_by_one::{Links, OneByOne, Parts};
+pub use one_by_one::{Below, look, work};
 pub use rows::{ApplicationRow, BusRow, RingRow};
 pub use run::run_adapter;
 pub use service::{AdapterService, ApplicationStats};

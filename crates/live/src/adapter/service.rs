@@ -1,12 +1,12 @@
 //! The service that runs on the engine: an adapter for applications in other processes.
 
-use super::application::Attached;
+use super::application::{ApplicationLinks, Attached};
 use super::beside::Beside;
 use super::config::AdapterServiceConfig;
 use super::cutoff::CutOffs;
 use super::listeners::Listeners;
 use super::notice::Notice;
-use super::one_by_one::{OneByOne, Parts};
+use super::one_by_one::{self, Below};
 use super::passing;
 use super::timeline::AdapterTimeline;
 use super::wakeups::Wakeups;
@@ -21,7 +21,7 @@ use baton_bus::{Batching, BatchingRule};
 use baton_inet::Host;
 use baton_iolib::{AnyAdapterLink, Lines};
 use baton_nic::adapter::{Adapter, AdapterConfig, Ending, SessionId, pump};
-use baton_nic::{Config, Governor, Schedule};
+use baton_nic::{Config, Governor, Process, Schedule};
 use baton_tcp::Stack;
 use baton_timeline::Way;
 use baton_wire::{Span, Time};
@@ -73,7 +73,7 @@ pub struct ApplicationStats {
 pub struct AdapterService {
     pub(super) adapter: Adapter<Bytes>,
     /// Does one piece of work at a time. With `None`, the service does all pending work at once.
-    pub(super) one_by_one: Option<OneByOne>,
+    pub(super) process: Option<Process<Bytes>>,
     /// Present if a kernel owns the interface and this adapter has only single connections.
     pub(super) beside: Option<Beside>,
     batching: Option<Box<MakeBatching>>,
@@ -127,7 +127,7 @@ impl AdapterService {
             Adapter::new(adapter).map_err(|error| LiveError::BadInput(error.to_string()))?;
         Ok(Self {
             adapter,
-            one_by_one: config.firmware.as_ref().map(OneByOne::new),
+            process: config.firmware.as_ref().map(Process::new),
             beside: None,
             batching: None,
             epoch_ns: None,
@@ -198,16 +198,14 @@ impl AdapterService {
     /// Sets the scheduler that picks the next piece of work (handoff-policies 3.1). An adapter that did all work at once now does one piece
     /// at a time, with queues of default length.
     pub fn set_schedule(&mut self, schedule: Box<dyn Schedule>) {
-        let one_by_one = &mut self.one_by_one;
-        let one_by_one = one_by_one.get_or_insert_with(|| OneByOne::new(&Config::default()));
-        one_by_one.set_schedule(schedule);
+        let process = &mut self.process;
+        let process = process.get_or_insert_with(|| Process::new(&Config::default()));
+        process.set_schedule(schedule);
     }
 
-    /// Puts the adapter beside a kernel that owns the interface: the adapter does all pending work at once, and only for captured flows.
-    /// Connections go back at rest if they come to rest soon, because the kernel waits one to three seconds before it retransmits data that
+    /// Puts the adapter beside a kernel that owns the interface: the adapter works only for captured flows. Connections go back at rest if they come to rest soon, because the kernel waits one to three seconds before it retransmits data that
     /// was in flight.
     pub fn set_beside(&mut self, beside: Beside) {
-        self.one_by_one = None;
         self.adapter.set_custody(Box::new(beside.custody()));
         self.adapter.settle_before_export(LONGEST_SETTLE);
         self.beside = Some(beside);
@@ -309,8 +307,8 @@ impl AdapterService {
             self.adapter
                 .set_batching(session, make(geometry.ring_depth));
         }
-        if let Some(one_by_one) = &mut self.one_by_one {
-            one_by_one.attach(session);
+        if let Some(process) = &mut self.process {
+            process.attach(session);
         }
         self.stats.attached += 1;
         self.busy = true;
@@ -335,8 +333,8 @@ impl AdapterService {
             application.asleep = false;
             let rung = application.doorbells_rung();
             let (adapter, link) = (&mut self.adapter, &mut application.link);
-            let pumped = match &mut self.one_by_one {
-                Some(one_by_one) => one_by_one.look_at(now, adapter, session, link),
+            let pumped = match &mut self.process {
+                Some(process) => process.look_at(now, adapter, session, link),
                 None => pump(now, adapter, stack, session, link),
             };
             match pumped {
@@ -395,6 +393,10 @@ impl AdapterService {
         }
         self.pump_all(now, stack);
         self.busy |= passing::take_packets(now, host, &mut self.adapter);
+    }
+
+    /// Does the work that follows from connections having come from the kernel and gone back.
+    fn work_beside(&mut self, now: Time, host: &mut Host) {
         if let Some(beside) = &mut self.beside {
             let was_alone = beside.is_alone();
             beside.work(now, host, &mut self.adapter);
@@ -490,8 +492,8 @@ impl AdapterService {
 
     fn detach(&mut self, now: Time, stack: &mut Stack<Bytes>, session: SessionId, ending: Ending) {
         self.adapter.detach(now, stack, session, ending);
-        if let Some(one_by_one) = &mut self.one_by_one {
-            one_by_one.detach(session);
+        if let Some(process) = &mut self.process {
+            process.detach(session);
         }
     }
 
@@ -557,9 +559,13 @@ impl Application for AdapterService {
                 timeline.frame(now, Way::In, frame);
             }
         }
-        match &mut self.one_by_one {
-            Some(one_by_one) => one_by_one.receive(now, &mut self.adapter, frames),
-            None => take_in(now, host, frames),
+        let Some(process) = &mut self.process else {
+            return take_in(now, host, frames);
+        };
+        for frame in frames {
+            let bytes = frame.len() as u32;
+            // On an error the frame was dropped, and `process` has counted it by reason.
+            let _ = process.receive(now, &mut self.adapter, frame, bytes);
         }
     }
 
@@ -568,12 +574,13 @@ impl Application for AdapterService {
         if self.listeners_throttle.is_due(now) {
             self.welcome(now, host.stack_mut());
         }
-        if let Some(one_by_one) = &mut self.one_by_one {
-            one_by_one.look(now, host, &mut self.adapter);
+        if let Some(process) = &mut self.process {
+            one_by_one::look(now, process, &mut self.adapter, host);
             self.pump_all(now, host.stack_mut());
         } else {
             self.do_all(now, host);
         }
+        self.work_beside(now, host);
         self.part_with_relieved(now, host.stack_mut());
         if let Some(beside) = &mut self.beside {
             beside.commit(now, host);
@@ -637,23 +644,31 @@ impl AdapterService {
         frames: &mut Vec<u8>,
         end: &mut dyn FnMut(&mut Vec<u8>),
     ) {
-        let (quiet, rung) = match self.one_by_one {
+        let (quiet, rung) = match self.process {
             Some(_) => (self.is_quiet(now), self.doorbells_rung()),
             None => (false, 0),
         };
-        let Some(one_by_one) = &mut self.one_by_one else {
+        let Some(process) = &mut self.process else {
             host.poll_frames(now, most, frames, end);
             return;
         };
-        let mut parts = Parts {
+        let mut below = Below {
             host,
-            adapter: &mut self.adapter,
-            links: &mut self.applications,
+            beside: self.beside.as_mut(),
             quiet,
+            room: most,
+            frames,
+            end,
         };
-        match one_by_one.work(now, &mut parts, most, frames, end) {
+        let adapter = &mut self.adapter;
+        let mut links = ApplicationLinks(&mut self.applications);
+        match one_by_one::work(now, process, adapter, &mut below, &mut links, most) {
             Ok(did) => self.busy |= did,
             Err((session, error)) => self.part_with(now, host.stack_mut(), session, &error),
+        }
+        // The frames contradict what was recorded before.
+        if let Some(beside) = &mut self.beside {
+            beside.commit(now, host);
         }
         self.rang |= self.doorbells_rung() > rung;
     }

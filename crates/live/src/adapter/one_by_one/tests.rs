@@ -5,8 +5,8 @@ use baton_bus::HostLink;
 use baton_bus::descriptor::{Action, Buffer, Request};
 use baton_bus::link::{MemoryAdapter, MemoryConfig, MemoryHost, memory_link};
 use baton_inet::{InterfaceConfig, Medium};
-use baton_nic::adapter::{AdapterConfig, OnBoardMemory};
-use baton_nic::{Heads, Scheduler, Source};
+use baton_nic::adapter::{AdapterConfig, Dispatch, OnBoardMemory, Piece, Ready};
+use baton_nic::{Config, Drops, Heads, QueueLengths, Schedule, Scheduler, Source};
 use baton_testkit::{Random, endpoint, for_each_seed};
 use baton_wire::{Ecn, Endpoint, Flags, Header, Packet, SeqNr, encode_packet};
 use std::sync::{Arc, Mutex};
@@ -87,7 +87,7 @@ struct App {
 
 struct Apps(Vec<App>);
 
-impl Links for Apps {
+impl Links<Bytes> for Apps {
     type Link = MemoryAdapter<Bytes>;
 
     fn link(&mut self, session: SessionId) -> Option<&mut Self::Link> {
@@ -100,7 +100,7 @@ struct Desk {
     host: Host,
     adapter: Adapter<Bytes>,
     apps: Apps,
-    one_by_one: OneByOne,
+    process: Process<Bytes>,
     next_port: u16,
 }
 
@@ -120,12 +120,12 @@ impl Desk {
             host: Host::new(interface, baton_tcp::Config::default(), 1).expect("a host"),
             adapter: Adapter::new(config).expect("right parameters"),
             apps: Apps(Vec::new()),
-            one_by_one: OneByOne::new(firmware),
+            process: Process::new(firmware),
             next_port: 1000,
         };
         for _ in 0..applications {
             let session = desk.adapter.attach().expect("there is room");
-            desk.one_by_one.attach(session);
+            desk.process.attach(session);
             let (host, link) = memory_link(MemoryConfig {
                 ring_depth: 512,
                 buffers: 600,
@@ -180,8 +180,10 @@ impl Desk {
         match arrival {
             Arrival::Frame { port } => {
                 let frame = self.frame(port);
+                let bytes = frame.len() as u32;
                 let adapter = &mut self.adapter;
-                self.one_by_one.receive(Time::ZERO, adapter, [frame]);
+                // A dropped frame is counted.
+                let _ = self.process.receive(Time::ZERO, adapter, frame, bytes);
             }
             Arrival::HostPacket => {
                 let data = packet(endpoint(1, HOST_PORT), endpoint(2, 1000));
@@ -206,25 +208,33 @@ impl Desk {
     fn look(&mut self) {
         for app in &mut self.apps.0 {
             let (adapter, link) = (&mut self.adapter, &mut app.link);
-            let looked = (self.one_by_one).look_at(Time::ZERO, adapter, app.session, link);
+            let looked = self.process.look_at(Time::ZERO, adapter, app.session, link);
             looked.expect("it keeps the rules");
         }
     }
 
     /// Does up to `most` pieces of work and returns the number of frames sent.
     fn work(&mut self, most: usize) -> usize {
-        let mut parts = Parts {
-            host: &mut self.host,
-            adapter: &mut self.adapter,
-            links: &mut self.apps,
-            quiet: false,
-        };
         let mut sent = 0;
-        let mut end = |_: &mut Vec<u8>| sent += 1;
-        let mut frames = Vec::new();
-        let did = (self.one_by_one).work(Time::ZERO, &mut parts, most, &mut frames, &mut end);
+        let mut below = Below {
+            host: &mut self.host,
+            beside: None,
+            quiet: false,
+            room: most,
+            frames: &mut Vec::new(),
+            end: &mut |_| sent += 1,
+        };
+        let (process, adapter) = (&mut self.process, &mut self.adapter);
+        let did = work(
+            Time::ZERO,
+            process,
+            adapter,
+            &mut below,
+            &mut self.apps,
+            most,
+        );
         did.expect("they keep the rules");
-        self.one_by_one.check();
+        self.process.check();
         self.adapter.check();
         sent
     }
@@ -233,7 +243,7 @@ impl Desk {
     fn run(&mut self) {
         self.look();
         self.work(10_000);
-        let waiting = self.one_by_one.queue_lengths();
+        let waiting = self.process.queue_lengths();
         assert_eq!(waiting, QueueLengths::default());
     }
 
@@ -285,7 +295,7 @@ fn host_packets_overtake_only_under_host_first() {
     for (scheduler, expected) in [(Scheduler::HostFirst, host_first), (Scheduler::Fcfs, fcfs)] {
         let mut desk = Desk::new(&firmware(scheduler), None, 1);
         let recorder = Recorder::new(scheduler);
-        desk.one_by_one.set_schedule(Box::new(recorder.clone()));
+        desk.process.set_schedule(Box::new(recorder.clone()));
         let (nic, host) = (
             Arrival::Frame { port: NIC_PORT },
             Arrival::Frame { port: HOST_PORT },
@@ -317,7 +327,7 @@ fn the_live_adapter_serves_in_the_simulated_order() {
         };
         let mut live = Desk::new(&config, None, 1);
         let live_order = Recorder::new(scheduler);
-        live.one_by_one.set_schedule(Box::new(live_order.clone()));
+        live.process.set_schedule(Box::new(live_order.clone()));
         // Takes in the requests but never carries them out.
         let mut other = Desk::new(&config, None, 1);
         let order = Recorder::new(scheduler);
@@ -370,7 +380,7 @@ fn the_live_adapter_serves_in_the_simulated_order() {
                 said.collect::<Vec<_>>()
             });
             assert_eq!(live_order, order);
-            assert_eq!(live.one_by_one.drops(), simulated.drops());
+            assert_eq!(live.process.drops(), simulated.drops());
             let mut answers = Vec::new();
             let got = live.apps.0[0].host.get(Time::ZERO, &mut answers);
             got.expect("the adapter is there");
@@ -402,7 +412,7 @@ fn drops_are_counted_for_each_queue() {
         nic_receive_queue: 3,
         memory: 0,
     };
-    assert_eq!(desk.one_by_one.drops(), &drops);
+    assert_eq!(desk.process.drops(), &drops);
     assert_eq!(desk.adapter.stats().packets_passed, 2);
     assert_eq!(desk.host.stack().stats().segments_received, 2);
 }
@@ -426,8 +436,8 @@ fn frames_without_memory_are_dropped_and_counted() {
         let dropped = desk.adapter.packets_without_memory();
         assert_eq!(dropped, round * (500 - 16 * 1024 / 40));
         desk.run();
-        assert_eq!(desk.one_by_one.drops().arrival_queue, 0);
-        assert_eq!(desk.one_by_one.drops().host_receive_queue, round * 309);
+        assert_eq!(desk.process.drops().arrival_queue, 0);
+        assert_eq!(desk.process.drops().host_receive_queue, round * 309);
     }
 }
 
@@ -445,7 +455,7 @@ fn two_applications_take_turns() {
     let before = desk.sockets(0);
     desk.command(1);
     desk.look();
-    assert_eq!(desk.one_by_one.queue_lengths().commands, 9);
+    assert_eq!(desk.process.queue_lengths().commands, 9);
     desk.work(9);
     assert_eq!((desk.sockets(0), desk.sockets(1)), (before + 8, 1));
     while desk.sockets(0) < before + 100 {

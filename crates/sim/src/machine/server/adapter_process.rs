@@ -1,7 +1,6 @@
 //! The adapter's process: a TCP stack, and sockets controlled by descriptors.
 
 mod engine;
-mod one_by_one;
 
 use super::super::capture::{LOST_ON_WIRE, Taps};
 use super::super::port::Port;
@@ -12,8 +11,8 @@ use super::worker::Worker;
 use crate::config::{Experiment, Invalid, OffloadAdapterConfig, Piece};
 use baton_bus::BatchingRule;
 use baton_bus::link::LinkError;
-use baton_nic::adapter::{Dispatch, SessionStats};
-use baton_nic::{Drop, Drops, Governor, QueueLengths, Schedule};
+use baton_nic::adapter::SessionStats;
+use baton_nic::{Drop, Drops, Governor, Process, QueueLengths, Schedule};
 use baton_timeline::Way;
 use baton_wire::Time;
 use engine::{Engine, Outgoing};
@@ -42,7 +41,7 @@ enum Waiting {
     /// All pending work; everything but received frames waits on the link.
     All(VecDeque<Received>),
     /// One item at a time, as the scheduler decides.
-    One(Box<Dispatch<Received>>),
+    One(Box<Process<Received>>),
 }
 
 impl AdapterProcess {
@@ -58,12 +57,12 @@ impl AdapterProcess {
         let waiting = match config.piece {
             Piece::All => Waiting::All(VecDeque::new()),
             Piece::One => {
-                let mut dispatch = Dispatch::new(&experiment.nic.firmware);
-                dispatch.attach(engine.session);
+                let mut process = Process::new(&experiment.nic.firmware);
+                process.attach(engine.session);
                 if let Some(schedule) = schedule {
-                    dispatch.set_schedule(schedule);
+                    process.set_schedule(schedule);
                 }
-                Waiting::One(Box::new(dispatch))
+                Waiting::One(Box::new(process))
             }
         };
         Ok(Self {
@@ -78,21 +77,20 @@ impl AdapterProcess {
     /// Handles a frame from the wire, which is the last frame that passed `taps`.
     pub(super) fn receive(&mut self, now: Time, packet: Packet, taps: &mut Taps) {
         let bytes = packet.frame_len() as u32;
-        let may_wait = match &self.waiting {
-            Waiting::All(_) => true,
-            Waiting::One(dispatch) => dispatch.has_room_for_frame(),
+        let adapter = &mut self.engine.adapter;
+        // A dropped frame is counted by reason.
+        let received = match &mut self.waiting {
+            Waiting::All(received) => match adapter.take_packet(now, bytes) {
+                true => Ok(received.push_back((now, packet))),
+                // If the adapter asks the host for relief, the request is sent when the next packet gets memory.
+                false => Err(Drop::Memory),
+            },
+            Waiting::One(process) => process.receive(now, adapter, (now, packet), bytes),
         };
-        if may_wait && !self.engine.adapter.take_packet(now, bytes) {
-            // The adapter has counted the drop. If it asks the host for relief, the request is sent when the next packet gets memory.
-            return taps.lost_last(now, Drop::Memory.name());
-        }
-        match &mut self.waiting {
-            Waiting::All(received) => received.push_back((now, packet)),
-            // A dropped frame is counted by reason.
-            Waiting::One(dispatch) => {
-                if let Err(reason) = dispatch.handle_frame((now, packet)) {
-                    taps.lost_last(now, reason.name());
-                }
+        if let Err(reason) = received {
+            taps.lost_last(now, reason.name());
+            if reason == Drop::Memory {
+                return;
             }
         }
         self.worker.wake(now);
@@ -124,7 +122,7 @@ impl AdapterProcess {
     fn timer(&self) -> Option<Time> {
         match &self.waiting {
             // Timers that are already queued are work; their dates do not matter.
-            Waiting::One(dispatch) if dispatch.has_timers() => None,
+            Waiting::One(process) if process.has_timers() => None,
             Waiting::One(_) | Waiting::All(_) => self.engine.poll_timeout(),
         }
     }
@@ -163,7 +161,7 @@ impl AdapterProcess {
         for Outgoing {
             segment,
             host_since,
-        } in self.engine.outgoing.drain(..)
+        } in self.engine.tcp.outgoing.drain(..)
         {
             match host_since {
                 Some(since) => nic.count_host_packet_sent(now - since),
@@ -174,7 +172,7 @@ impl AdapterProcess {
                 taps.lost_last(now, LOST_ON_WIRE);
             }
         }
-        for since in self.engine.passed.drain(..) {
+        for since in self.engine.tcp.passed.drain(..) {
             nic.count_host_packet_received(now - since);
         }
         link.release_adapter(now, carrier);
@@ -192,16 +190,16 @@ impl AdapterProcess {
     #[inline]
     fn take_requests(&mut self, now: Time, link: &mut SimulatedLink) -> Result<(), LinkError> {
         match &mut self.waiting {
-            Waiting::One(dispatch) if link.has_requests() => {
+            Waiting::One(process) if link.has_requests() => {
                 let (adapter, session) = (&self.engine.adapter, self.engine.session);
-                dispatch.take_requests(now, adapter, session, link)
+                process.take_requests(now, adapter, session, link)
             }
             Waiting::One(_) | Waiting::All(_) => Ok(()),
         }
     }
 
     /// Reports whether there is work for the process.
-    fn is_wanted(&self, link: &SimulatedLink) -> bool {
+    fn is_wanted(&self, link: &mut SimulatedLink) -> bool {
         self.engine.may_put(link)
             || match &self.waiting {
                 Waiting::All(received) => {
@@ -210,7 +208,7 @@ impl AdapterProcess {
                         || link.has_moved_data()
                         || link.has_requests() && may_answer()
                 }
-                Waiting::One(dispatch) => dispatch.has_work(|_| self.engine.readiness(link)),
+                Waiting::One(process) => self.engine.has_work(process, link),
             }
     }
 
@@ -250,10 +248,10 @@ impl AdapterProcess {
             let (engine, nic) = (&mut self.engine, &mut port.nic);
             let did = match &mut self.waiting {
                 Waiting::All(received) => {
-                    engine.do_all(now, received, link, nic)?;
+                    engine.do_all(now, received, link, nic, taps)?;
                     true
                 }
-                Waiting::One(dispatch) => engine.do_one(now, dispatch, link, nic, taps)?,
+                Waiting::One(process) => engine.do_one(now, process, link, nic, taps)?,
             };
             if did {
                 engine.charge_moves(nic);
@@ -273,14 +271,14 @@ impl AdapterProcess {
 
     /// Returns the number of connections in the adapter's TCP.
     pub(super) fn connections(&self) -> u32 {
-        self.engine.stack.len() as u32
+        self.engine.tcp.stack.len() as u32
     }
 
     /// Returns the number of waiting frames: only frames for TCP, if they are known.
     pub(super) fn qlen(&self) -> u32 {
         match &self.waiting {
             Waiting::All(received) => received.len() as u32,
-            Waiting::One(dispatch) => dispatch.qlen(),
+            Waiting::One(process) => process.qlen(),
         }
     }
 
@@ -291,7 +289,7 @@ impl AdapterProcess {
                 arrivals: received.len(),
                 ..QueueLengths::default()
             },
-            Waiting::One(dispatch) => dispatch.queue_lengths(),
+            Waiting::One(process) => process.queue_lengths(),
         }
     }
 
@@ -309,7 +307,7 @@ impl AdapterProcess {
     pub(super) fn drops(&self) -> Option<&Drops> {
         match &self.waiting {
             Waiting::All(_) => None,
-            Waiting::One(dispatch) => Some(dispatch.drops()),
+            Waiting::One(process) => Some(process.drops()),
         }
     }
 
@@ -330,15 +328,15 @@ impl AdapterProcess {
 
     /// Returns the counters of the adapter's TCP.
     pub(super) fn tcp_stats(&self) -> &baton_tcp::Stats {
-        self.engine.stack.stats()
+        self.engine.tcp.stack.stats()
     }
 
     /// Asserts all invariants.
     pub(super) fn check(&self) {
-        self.engine.stack.check();
+        self.engine.tcp.stack.check();
         self.engine.adapter.check();
-        if let Waiting::One(dispatch) = &self.waiting {
-            dispatch.check();
+        if let Waiting::One(process) = &self.waiting {
+            process.check();
         }
     }
 }

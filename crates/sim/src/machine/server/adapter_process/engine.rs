@@ -1,5 +1,6 @@
 //! The adapter's TCP and sockets, and the steps of a piece of work on them.
 
+use super::super::super::capture::Taps;
 use super::super::super::nic_processor::NicProcessor;
 use super::super::super::subnets;
 use super::super::data::{self, LinkData, Packet};
@@ -8,35 +9,37 @@ use super::{MOST_FRAMES, Received};
 use crate::config::{Experiment, Invalid};
 use baton_bus::link::LinkError;
 use baton_nic::adapter::{
-    Adapter, AdapterConfig, HostPacket, OnBoardMemory, PacketSocket, SessionId, pump,
+    Adapter, AdapterConfig, HostPacket, OnBoardMemory, PacketSocket, Ready, SessionId, pump,
 };
-use baton_nic::{Governor, LINE_BYTES, Meter, Task, Transmit};
+use baton_nic::{
+    Drop, Governor, LINE_BYTES, Links, Lower, Meter, Owner, Process, Task, Transmit, Work,
+};
 use baton_tcp::{ConnId, Event, Segment, Stack};
-use baton_wire::{Symbolic, Time};
+use baton_wire::{Span, Symbolic, Time};
 use std::collections::VecDeque;
 
-/// TCP, sockets, and the output of the piece of work in progress.
+/// The adapter's sockets, and what is below them.
 #[derive(Debug)]
 pub(super) struct Engine {
-    pub(super) stack: Stack<LinkData>,
+    pub(super) tcp: Tcp,
     pub(super) adapter: Adapter<LinkData>,
     pub(super) session: SessionId,
     /// Maximum number of data transfers in progress when a request is processed, if requests are processed one by one.
     most_dmas: usize,
-    /// Maximum number of segments that one piece of work sends, if pieces are bounded.
-    pub(super) burst: u32,
+    /// Numbers of imports and exports that were charged.
+    moved: (u64, u64),
+}
+
+/// TCP, and the output of the piece of work in progress.
+#[derive(Debug)]
+pub(super) struct Tcp {
+    pub(super) stack: Stack<LinkData>,
     /// How cached data gets from the data cache to the wire.
     transmit: Transmit,
     /// Segments that the piece of work in progress sends when it is done.
     pub(super) outgoing: Vec<Outgoing>,
     /// Arrival times of the packets that the piece of work in progress passes to the host.
     pub(super) passed: Vec<Time>,
-    /// Numbers of imports and exports that were charged.
-    moved: (u64, u64),
-    /// Cnum when load control last ran.
-    pub(super) imported: u32,
-    /// Number of connections that had left for the host when the waiting packets were last sorted.
-    pub(super) exported: u64,
 }
 
 /// A segment on its way to the wire.
@@ -45,6 +48,210 @@ pub(super) struct Outgoing {
     pub(super) segment: Segment<Symbolic>,
     /// Arrival time at the adapter, for a packet of the host.
     pub(super) host_since: Option<Time>,
+}
+
+/// TCP on the processor that runs it.
+struct Running<'a> {
+    tcp: &'a mut Tcp,
+    nic: &'a mut NicProcessor,
+    taps: &'a mut Taps,
+}
+
+/// The link of the only application.
+struct OnlyLink<'a> {
+    link: &'a mut SimulatedLink,
+    most_dmas: usize,
+}
+
+impl Links<LinkData> for OnlyLink<'_> {
+    type Link = SimulatedLink;
+
+    #[inline]
+    fn link(&mut self, _session: SessionId) -> Option<&mut SimulatedLink> {
+        Some(self.link)
+    }
+
+    /// There must be space for the data transfers of the first request, too.
+    #[inline]
+    fn ready(&self, _session: SessionId, answers: usize) -> Ready {
+        Ready {
+            requests: if self.link.dmas() < self.most_dmas {
+                answers
+            } else {
+                0
+            },
+            is_over: self.link.has_moved_data(),
+        }
+    }
+}
+
+impl Lower<LinkData> for Running<'_> {
+    type Packet = Received;
+
+    #[inline]
+    fn stack(&mut self) -> &mut Stack<LinkData> {
+        &mut self.tcp.stack
+    }
+
+    fn packet_bytes((_, packet): &Received) -> u32 {
+        packet.frame_len() as u32
+    }
+
+    fn look_up(&mut self, now: Time, adapter: &Adapter<LinkData>, (_, packet): &Received) -> Owner {
+        match self.host_of(now, adapter, packet) {
+            Some(_) => Owner::Host,
+            None => Owner::Adapter,
+        }
+    }
+
+    fn take_in(&mut self, now: Time, adapter: &mut Adapter<LinkData>, (since, packet): Received) {
+        let host = self.host_of(now, adapter, &packet);
+        self.hand_on(now, adapter, since, packet, host);
+    }
+
+    fn pass(&mut self, now: Time, adapter: &mut Adapter<LinkData>, (since, packet): Received) {
+        let host = adapter.host_for(packet.dst);
+        self.hand_on(now, adapter, since, packet, host);
+    }
+
+    fn dropped(&mut self, now: Time, reason: Drop, (_, packet): &Received) {
+        self.taps.lost(now, packet.src, reason.name());
+    }
+
+    fn take_packets(&mut self, now: Time, adapter: &mut Adapter<LinkData>, since: Option<Time>) {
+        self.send_for_host(now, adapter, since);
+    }
+
+    fn transmit(&mut self, now: Time, most: usize) -> usize {
+        (0..most).take_while(|_| self.transmit_one(now)).count()
+    }
+
+    fn handle_timeouts(&mut self, now: Time) -> u32 {
+        let stack = &mut self.tcp.stack;
+        let is_due = stack.poll_timeout().is_some_and(|due| due <= now);
+        match is_due {
+            true => stack.handle_timeouts(now) as u32,
+            false => 0,
+        }
+    }
+
+    fn busy(&self, now: Time) -> Option<Span> {
+        Some(self.nic.busy(now))
+    }
+
+    fn ran(&mut self, task: Task, count: u32) {
+        self.nic.meter.run_many(task, count);
+    }
+}
+
+impl Running<'_> {
+    /// Returns the socket of the host to which a packet belongs, or `None` if the adapter's TCP takes the packet (handoff-policies 2).
+    fn host_of(
+        &mut self,
+        now: Time,
+        adapter: &Adapter<LinkData>,
+        segment: &Segment<LinkData>,
+    ) -> Option<PacketSocket> {
+        if !adapter.passes_packets() || self.tcp.stack.claims(now, segment) {
+            return None;
+        }
+        adapter.host_for(segment.dst)
+    }
+
+    /// Looks up the owner of a packet that has not been sorted, and passes the packet to it.
+    fn sort_out(&mut self, now: Time, adapter: &mut Adapter<LinkData>, received: Received) {
+        if adapter.passes_packets() {
+            self.nic.meter.run(Task::Lookup);
+        }
+        self.take_in(now, adapter, received);
+    }
+
+    /// Passes a packet to the host, or to TCP if `host` is `None`.
+    fn hand_on(
+        &mut self,
+        now: Time,
+        adapter: &mut Adapter<LinkData>,
+        since: Time,
+        packet: Packet,
+        host: Option<PacketSocket>,
+    ) {
+        if let Some(host) = host {
+            self.nic.meter.run(Task::HostReceive);
+            self.tcp.passed.push(since);
+            return adapter.pass(host, LinkData::Packet(packet));
+        }
+        self.nic.meter.run(Task::Receive);
+        self.tcp.stack.handle_segment(now, packet.into_segment());
+    }
+
+    /// Sends packets of the host, which arrived at `since` or just now; packets that the host forwards go to TCP. Returns true if there was
+    /// a packet.
+    fn send_for_host(
+        &mut self,
+        now: Time,
+        adapter: &mut Adapter<LinkData>,
+        since: Option<Time>,
+    ) -> bool {
+        let mut any = false;
+        while let Some(HostPacket { parts, to_wire }) = adapter.poll_packet() {
+            any = true;
+            let mut parts = parts.into_iter();
+            let Some(LinkData::Packet(packet)) = parts.next() else {
+                debug_assert!(false, "a packet socket receives only packets");
+                continue;
+            };
+            if to_wire {
+                self.nic.meter.run(Task::HostSend);
+                let mut segment = data::to_wire(&packet);
+                for part in parts {
+                    self.charge_part(&part);
+                    segment.payload.extend(part.content());
+                }
+                self.tcp.outgoing.push(Outgoing {
+                    segment,
+                    host_since: Some(since.unwrap_or(now)),
+                });
+            } else {
+                self.sort_out(now, adapter, (now, packet));
+            }
+        }
+        any
+    }
+
+    /// Sends a segment of TCP. Returns false if there is none.
+    fn transmit_one(&mut self, now: Time) -> bool {
+        let Some((_, segment)) = self.tcp.stack.poll_transmit(now) else {
+            return false;
+        };
+        self.nic.meter.run(Task::Transmit);
+        for part in &segment.payload {
+            if let LinkData::Cached(content) = part {
+                self.charge_cached(content);
+            }
+        }
+        self.tcp.outgoing.push(Outgoing {
+            segment: data::to_wire(&segment),
+            host_since: None,
+        });
+        true
+    }
+
+    /// Charges content that is gathered or copied from the data cache (data-caching 4.3).
+    fn charge_cached(&mut self, content: &Symbolic) {
+        self.nic.meter.run(Task::AppendCache);
+        if self.tcp.transmit == Transmit::Copy {
+            let lines = content.len.div_ceil(LINE_BYTES);
+            self.nic.meter.run_many(Task::CopyLine, lines);
+        }
+    }
+
+    /// Charges a part of a packet of the host, other than its head.
+    fn charge_part(&mut self, part: &LinkData) {
+        match part {
+            LinkData::Cached(content) => self.charge_cached(content),
+            _ => self.nic.meter.run(Task::AppendMemory),
+        }
+    }
 }
 
 impl Engine {
@@ -81,24 +288,23 @@ impl Engine {
         let session = adapter.attach().map_err(|error| refused(&error))?;
         let seed = experiment.run.nic_seed(number);
         Ok(Self {
-            stack: Stack::new(experiment.tcp.clone(), seed ^ 0xada9_7e12),
+            tcp: Tcp {
+                stack: Stack::new(experiment.tcp.clone(), seed ^ 0xada9_7e12),
+                transmit: firmware.cache.transmit,
+                outgoing: Vec::new(),
+                passed: Vec::new(),
+            },
             adapter,
             session,
             most_dmas: experiment.nic.dma.packets_in_flight as usize,
-            burst: firmware.transmit_burst_segments,
-            transmit: firmware.cache.transmit,
-            outgoing: Vec::new(),
-            passed: Vec::new(),
             moved: (0, 0),
-            imported: 0,
-            exported: 0,
         })
     }
 
     /// Returns when the next timer is due.
     #[inline]
     pub(super) fn poll_timeout(&self) -> Option<Time> {
-        match (self.stack.poll_timeout(), self.adapter.poll_timeout()) {
+        match (self.tcp.stack.poll_timeout(), self.adapter.poll_timeout()) {
             (Some(stack), Some(adapter)) => Some(stack.min(adapter)),
             (stack, adapter) => stack.or(adapter),
         }
@@ -114,12 +320,46 @@ impl Engine {
         self.adapter.room_for_requests(self.session) > 0
     }
 
-    /// Returns the number of requests that can be processed: there is space for their answers, and for the data transfers of the first.
-    pub(super) fn room_for_requests(&self, link: &SimulatedLink) -> usize {
-        match link.dmas() < self.most_dmas {
-            true => self.adapter.room_for_requests(self.session),
-            false => 0,
+    /// Returns whether there may be a piece of work.
+    #[inline]
+    pub(super) fn has_work(&self, process: &Process<Received>, link: &mut SimulatedLink) -> bool {
+        let most_dmas = self.most_dmas;
+        process.has_work(&self.adapter, &OnlyLink { link, most_dmas })
+    }
+
+    /// Does one piece of work that the scheduler chooses. Returns false if there is none.
+    pub(super) fn do_one(
+        &mut self,
+        now: Time,
+        process: &mut Process<Received>,
+        link: &mut SimulatedLink,
+        nic: &mut NicProcessor,
+        taps: &mut Taps,
+    ) -> Result<bool, LinkError> {
+        if self.poll_timeout().is_some_and(|due| due <= now) || self.may_put(link) {
+            process.handle_timers();
         }
+        let tcp = &mut self.tcp;
+        let mut running = Running { tcp, nic, taps };
+        let most_dmas = self.most_dmas;
+        let mut links = OnlyLink { link, most_dmas };
+        let done = process.do_piece(now, &mut self.adapter, &mut running, &mut links);
+        let Some(work) = done.map_err(|(_, error)| error)? else {
+            return Ok(false);
+        };
+        // Packets of the host cost what they cost the firmware of the papers, including descriptors and transfers, so nothing else is
+        // charged for them.
+        let mut tally = link.take_adapter_tally();
+        (tally.requests, tally.cache_commands) = match work {
+            Work::Connections { requests } => (requests, 0),
+            Work::Cache => (0, 1),
+            Work::HostPacket | Work::Timers => (0, 0),
+        };
+        if work == Work::HostPacket {
+            tally.dmas = 0;
+        }
+        charge_link(tally, nic);
+        Ok(true)
     }
 
     /// Does all pending work, with a limit on the number of frames.
@@ -129,175 +369,34 @@ impl Engine {
         received: &mut VecDeque<Received>,
         link: &mut SimulatedLink,
         nic: &mut NicProcessor,
+        taps: &mut Taps,
     ) -> Result<(), LinkError> {
-        if self.adapter.passes_packets() {
+        let (adapter, session) = (&mut self.adapter, self.session);
+        if adapter.passes_packets() {
             let qlen = received.len() as u32;
-            self.adapter.control_load(now, qlen, Some(nic.busy(now)));
+            adapter.control_load(now, qlen, Some(nic.busy(now)));
         }
+        let tcp = &mut self.tcp;
+        let mut running = Running { tcp, nic, taps };
         for _ in 0..MOST_FRAMES {
-            let Some((since, packet)) = received.pop_front() else {
+            let Some(packet) = received.pop_front() else {
                 break;
             };
-            self.free_packet(now, &packet);
-            self.take_in(now, since, packet, nic);
+            adapter.free_packet(Running::packet_bytes(&packet));
+            adapter.settle_memory(now, running.stack());
+            running.sort_out(now, adapter, packet);
         }
-        self.run_timers(now);
-        self.handle_events(now);
-        while self.pump(now, link)? | self.take_packets(now, None, nic) {
-            self.handle_events(now);
+        running.handle_timeouts(now);
+        adapter.handle_timeouts(now, running.stack());
+        handle_events(now, adapter, running.stack());
+        while pump(now, adapter, running.stack(), session, link)?
+            | running.send_for_host(now, adapter, None)
+        {
+            handle_events(now, adapter, running.stack());
         }
-        while self.transmit(now, nic) {}
+        while running.transmit_one(now) {}
         charge_link(link.take_adapter_tally(), nic);
         Ok(())
-    }
-
-    /// Runs the timers that are due. Returns the number of TCP timers that ran.
-    pub(super) fn run_timers(&mut self, now: Time) -> usize {
-        let is_due = self.stack.poll_timeout().is_some_and(|due| due <= now);
-        let ran = match is_due {
-            true => self.stack.handle_timeouts(now),
-            false => 0,
-        };
-        self.adapter.handle_timeouts(now, &mut self.stack);
-        ran
-    }
-
-    /// Frees the memory of a packet that no longer waits.
-    pub(super) fn free_packet(&mut self, now: Time, packet: &Packet) {
-        self.adapter.free_packet(packet.frame_len() as u32);
-        self.adapter.settle_memory(now, &mut self.stack);
-    }
-
-    /// Returns the socket of the host to which a packet belongs, or `None` if the adapter's TCP takes the packet (handoff-policies 2).
-    pub(super) fn host_of(
-        &mut self,
-        now: Time,
-        segment: &Segment<LinkData>,
-    ) -> Option<PacketSocket> {
-        if !self.adapter.passes_packets() || self.stack.claims(now, segment) {
-            return None;
-        }
-        self.adapter.host_for(segment.dst)
-    }
-
-    /// Passes a packet to TCP, or on to the host if it belongs to no connection here.
-    pub(super) fn take_in(
-        &mut self,
-        now: Time,
-        since: Time,
-        packet: Packet,
-        nic: &mut NicProcessor,
-    ) {
-        if self.adapter.passes_packets() {
-            nic.meter.run(Task::Lookup);
-        }
-        let host = self.host_of(now, &packet);
-        self.hand_on(now, since, packet, host, nic);
-    }
-
-    /// Passes a packet to the host, or to TCP if `host` is `None`.
-    pub(super) fn hand_on(
-        &mut self,
-        now: Time,
-        since: Time,
-        packet: Packet,
-        host: Option<PacketSocket>,
-        nic: &mut NicProcessor,
-    ) {
-        if let Some(host) = host {
-            nic.meter.run(Task::HostReceive);
-            self.passed.push(since);
-            return self.adapter.pass(host, LinkData::Packet(packet));
-        }
-        nic.meter.run(Task::Receive);
-        self.stack.handle_segment(now, packet.into_segment());
-    }
-
-    /// Sends packets of the host, which arrived at `since` or just now; packets that the host forwards go to TCP. Returns true if there was
-    /// a packet.
-    pub(super) fn take_packets(
-        &mut self,
-        now: Time,
-        since: Option<Time>,
-        nic: &mut NicProcessor,
-    ) -> bool {
-        let mut any = false;
-        while let Some(HostPacket { parts, to_wire }) = self.adapter.poll_packet() {
-            any = true;
-            let mut parts = parts.into_iter();
-            let Some(LinkData::Packet(packet)) = parts.next() else {
-                debug_assert!(false, "a packet socket receives only packets");
-                continue;
-            };
-            if to_wire {
-                nic.meter.run(Task::HostSend);
-                let mut segment = data::to_wire(&packet);
-                for part in parts {
-                    self.charge_part(&part, nic);
-                    segment.payload.extend(part.content());
-                }
-                self.outgoing.push(Outgoing {
-                    segment,
-                    host_since: Some(since.unwrap_or(now)),
-                });
-            } else {
-                self.take_in(now, now, packet, nic);
-            }
-        }
-        any
-    }
-
-    /// Sends a segment of TCP. Returns false if there is none.
-    pub(super) fn transmit(&mut self, now: Time, nic: &mut NicProcessor) -> bool {
-        let Some((_, segment)) = self.stack.poll_transmit(now) else {
-            return false;
-        };
-        nic.meter.run(Task::Transmit);
-        for part in &segment.payload {
-            if let LinkData::Cached(content) = part {
-                self.charge_cached(content, nic);
-            }
-        }
-        self.outgoing.push(Outgoing {
-            segment: data::to_wire(&segment),
-            host_since: None,
-        });
-        true
-    }
-
-    /// Charges content that is gathered or copied from the data cache (data-caching 4.3).
-    fn charge_cached(&self, content: &Symbolic, nic: &mut NicProcessor) {
-        nic.meter.run(Task::AppendCache);
-        if self.transmit == Transmit::Copy {
-            let lines = content.len.div_ceil(LINE_BYTES);
-            nic.meter.run_many(Task::CopyLine, lines);
-        }
-    }
-
-    /// Charges a part of a packet of the host, other than its head.
-    fn charge_part(&self, part: &LinkData, nic: &mut NicProcessor) {
-        match part {
-            LinkData::Cached(content) => self.charge_cached(content, nic),
-            _ => nic.meter.run(Task::AppendMemory),
-        }
-    }
-
-    fn pump(&mut self, now: Time, link: &mut SimulatedLink) -> Result<bool, LinkError> {
-        pump(now, &mut self.adapter, &mut self.stack, self.session, link)
-    }
-
-    #[inline]
-    pub(super) fn handle_events(&mut self, now: Time) {
-        while let Some((conn, event)) = self.stack.poll_event() {
-            self.handle_event(now, conn, &event);
-        }
-    }
-
-    #[inline(never)]
-    fn handle_event(&mut self, now: Time, conn: ConnId, event: &Event) {
-        let (adapter, stack) = (&mut self.adapter, &mut self.stack);
-        let known = adapter.handle_event(now, stack, conn, event);
-        debug_assert!(known, "all connections are sockets");
     }
 
     /// Charges the imports and exports since the last call.
@@ -314,8 +413,27 @@ impl Engine {
     }
 }
 
+#[inline]
+fn handle_events(now: Time, adapter: &mut Adapter<LinkData>, stack: &mut Stack<LinkData>) {
+    while let Some((conn, event)) = stack.poll_event() {
+        handle_event(now, adapter, stack, conn, &event);
+    }
+}
+
+#[inline(never)]
+fn handle_event(
+    now: Time,
+    adapter: &mut Adapter<LinkData>,
+    stack: &mut Stack<LinkData>,
+    conn: ConnId,
+    event: &Event,
+) {
+    let known = adapter.handle_event(now, stack, conn, event);
+    debug_assert!(known, "all connections are sockets");
+}
+
 /// Charges the operations on the link.
-pub(super) fn charge_link(tally: AdapterTally, nic: &mut NicProcessor) {
+fn charge_link(tally: AdapterTally, nic: &mut NicProcessor) {
     if tally == AdapterTally::default() {
         return;
     }
