@@ -12,14 +12,13 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 /// Options that mean nothing where the interface stays the kernel's.
-const BESIDE_NOTHING: [&str; 7] = [
+const BESIDE_NOTHING: [&str; 6] = [
     "addr",
     "gateway",
     "host_addr",
     "port_kind",
     "ring",
     "listen_tcp",
-    "scheduler",
 ];
 
 /// `baton live adapter`.

@@ -62,6 +62,16 @@ pub fn with_application_to(
 
 /// Runs `work` with an adapter, a broker and an application at the interface `name`.
 pub fn with_application_at(name: &str, mode: Option<Mode>, work: impl FnOnce(&Adapter, &Path)) {
+    with_application_by(AdapterServiceConfig::default(), name, mode, work);
+}
+
+/// Does what [`with_application_at`] does with an adapter that has this configuration.
+pub fn with_application_by(
+    config: AdapterServiceConfig,
+    name: &str,
+    mode: Option<Mode>,
+    work: impl FnOnce(&Adapter, &Path),
+) {
     let folder = tempfile::tempdir().expect("a folder");
     let (stop, path) = (AtomicBool::new(false), folder.path());
     let broker = Broker::start(&path.join("broker"), name, mode).expect("XDP");
@@ -70,7 +80,7 @@ pub fn with_application_at(name: &str, mode: Option<Mode>, work: impl FnOnce(&Ad
     let attach_at = listeners_at.expect("a free path");
     let faults = FaultSpec::default();
     thread::scope(|scope| {
-        scope.spawn(|| serve(opened, &faults, attach_at, path, &stop));
+        scope.spawn(|| serve(opened, config, &faults, attach_at, path, &stop));
         let _stop = StopOnDrop(&stop);
         work(&attach(path), path);
     });
@@ -101,6 +111,7 @@ impl Drop for StopOnDrop<'_> {
 /// Runs the adapter; its sent and received frames suffer `faults`.
 pub fn serve(
     opened: BesideKernel,
+    config: AdapterServiceConfig,
     faults: &FaultSpec,
     listeners: Listeners,
     path: &Path,
@@ -109,7 +120,6 @@ pub fn serve(
     let host = Host::new(opened.interface, Config::default(), 1).expect("its addresses");
     let port: Box<dyn Port> = Box::new(Faults::new(opened.port, faults, 1));
     let mut engine = Engine::new(host, port, Clock::start());
-    let config = AdapterServiceConfig::default();
     let service = AdapterService::new(config, listeners, engine.host_mut());
     let mut service = service.expect("a configuration that works");
     service.set_beside(opened.beside);

@@ -4,7 +4,7 @@ use crate::application::{attach_with, open, serve};
 use crate::peers::{PATIENCE, with_far_listeners};
 use crate::wire::{NEAR, on_veth};
 use baton_host::{Retry, Threshold};
-use baton_live::adapter::Listeners;
+use baton_live::adapter::{AdapterServiceConfig, Listeners};
 use baton_live::broker::{Broker, BrokerNotice, DATA_BYTES};
 use baton_live::port::FaultSpec;
 use baton_live::{Snapshot, ask};
@@ -79,6 +79,7 @@ pub fn serve_parent() {
     println!("{READY}");
     serve(
         opened,
+        AdapterServiceConfig::default(),
         &faults,
         listeners.expect("a free path"),
         folder,

@@ -1,8 +1,10 @@
 //! Connections on the loopback interface move, at one end or at both.
 
-use crate::application::with_application_at;
+use crate::application::{with_application_at, with_application_by};
 use crate::moving::{echo, moves, sees_it_back, until_on_adapter};
 use crate::wire::{apart, run};
+use baton_live::adapter::AdapterServiceConfig;
+use baton_nic::{Config, Scheduler};
 use baton_sockets::{Adapter, TcpListener, TcpStream};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketType, bind, connect, socket, sockopt};
@@ -19,6 +21,10 @@ pub const ALL: &[(&str, fn())] = &[
     (
         "both_ends_of_a_loopback_connection_move",
         both_ends_of_a_loopback_connection_move,
+    ),
+    (
+        "connections_move_when_work_is_done_one_piece_at_a_time",
+        connections_move_when_work_is_done_one_piece_at_a_time,
     ),
     (
         "a_client_connects_again_from_the_port_of_a_connection_that_ended_on_the_adapter",
@@ -94,26 +100,44 @@ fn one_end_of_a_loopback_connection_moves() {
 }
 
 fn both_ends_of_a_loopback_connection_move() {
-    with_loopback(|adapter| {
-        for address in addresses() {
-            let before = moves(adapter);
-            let listener = TcpListener::bind(adapter, (address, 0).into()).expect("it listens");
-            let peer = listener.local_addr().expect("it has one");
-            let near = TcpStream::connect(adapter, peer).expect("it is open");
-            let (far, _) = listener.accept().expect("it comes");
-            thread::scope(|scope| {
-                scope.spawn(|| {
-                    let mut buffer = [0; 4096];
-                    while let Ok(len @ 1..) = (&mut &far).read(&mut buffer) {
-                        (&mut &far).write_all(&buffer[..len]).expect("it is open");
-                    }
-                    far.shutdown(Shutdown::Write).expect("it is open");
-                });
-                talks(&near);
+    with_loopback(both_ends_move);
+}
+
+/// With the schedulers of the handoff papers, and queues that may overflow.
+fn connections_move_when_work_is_done_one_piece_at_a_time() {
+    for scheduler in [Scheduler::Fcfs, Scheduler::HostFirst] {
+        let config = || AdapterServiceConfig {
+            firmware: Some(Config {
+                scheduler,
+                ..Config::default()
+            }),
+            ..AdapterServiceConfig::default()
+        };
+        apart(|| {
+            with_application_by(config(), NAME, None, |adapter, _| both_ends_move(adapter));
+        });
+    }
+}
+
+fn both_ends_move(adapter: &Adapter) {
+    for address in addresses() {
+        let before = moves(adapter);
+        let listener = TcpListener::bind(adapter, (address, 0).into()).expect("it listens");
+        let peer = listener.local_addr().expect("it has one");
+        let near = TcpStream::connect(adapter, peer).expect("it is open");
+        let (far, _) = listener.accept().expect("it comes");
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut buffer = [0; 4096];
+                while let Ok(len @ 1..) = (&mut &far).read(&mut buffer) {
+                    (&mut &far).write_all(&buffer[..len]).expect("it is open");
+                }
+                far.shutdown(Shutdown::Write).expect("it is open");
             });
-            have_moved(adapter, before, 20);
-        }
-    });
+            talks(&near);
+        });
+        have_moved(adapter, before, 20);
+    }
 }
 
 /// Connects to `peer` from a local port, or from any port if it is 0. Waits until the previous connection from the port is closed.
