@@ -129,9 +129,11 @@ pub unsafe fn set_times(
 }
 
 /// Returns whether the adapter honours the option, or the option has no effect on an open connection. Any other option changes what only
-/// the kernel does.
-fn is_honoured(level: c_int, name: c_int) -> bool {
+/// the kernel does. `is_connection` says whether the kernel would find a connection.
+fn is_honoured(level: c_int, name: c_int, is_connection: bool) -> bool {
     match level {
+        // The kernel refuses them for a connection.
+        libc::IPPROTO_TCP if is_connection && is_fast_open(name) => false,
         libc::SOL_SOCKET => matches!(
             name,
             libc::SO_DEBUG
@@ -152,23 +154,27 @@ fn is_honoured(level: c_int, name: c_int) -> bool {
                 | libc::SO_BUSY_POLL
                 | libc::SO_INCOMING_CPU
         ),
-        libc::IPPROTO_TCP => matches!(
-            name,
-            libc::TCP_NODELAY
-                | libc::TCP_CORK
-                | libc::TCP_KEEPIDLE
-                | libc::TCP_KEEPINTVL
-                | libc::TCP_KEEPCNT
-                | libc::TCP_SYNCNT
-                | libc::TCP_DEFER_ACCEPT
-                | libc::TCP_QUICKACK
-                | libc::TCP_USER_TIMEOUT
-                | libc::TCP_FASTOPEN
-                | libc::TCP_FASTOPEN_CONNECT
-        ),
+        libc::IPPROTO_TCP => {
+            matches!(
+                name,
+                libc::TCP_NODELAY
+                    | libc::TCP_CORK
+                    | libc::TCP_KEEPIDLE
+                    | libc::TCP_KEEPINTVL
+                    | libc::TCP_KEEPCNT
+                    | libc::TCP_SYNCNT
+                    | libc::TCP_DEFER_ACCEPT
+                    | libc::TCP_QUICKACK
+                    | libc::TCP_USER_TIMEOUT
+            ) || is_fast_open(name)
+        }
         libc::IPPROTO_IPV6 => name == libc::IPV6_V6ONLY,
         _ => false,
     }
+}
+
+fn is_fast_open(name: c_int) -> bool {
+    matches!(name, libc::TCP_FASTOPEN | libc::TCP_FASTOPEN_CONNECT)
 }
 
 /// Reports whether setsockopt(2) changes something that only the kernel does.
@@ -177,6 +183,7 @@ fn is_honoured(level: c_int, name: c_int) -> bool {
 /// `value` is null or good for `len` bytes.
 pub unsafe fn needs_kernel(
     fd: c_int,
+    is_connection: bool,
     level: c_int,
     name: c_int,
     value: *const c_void,
@@ -190,7 +197,7 @@ pub unsafe fn needs_kernel(
     let waits_at_close = || wanted.get(..4) != Some(&[0; 4]) && wanted.get(4..8) != Some(&[0; 4]);
     match (level, name) {
         (libc::SOL_SOCKET, libc::SO_LINGER) => waits_at_close(),
-        _ if is_honoured(level, name) => false,
+        _ if is_honoured(level, name, is_connection) => false,
         _ => {
             let (mut found, mut len) = ([0_u8; 128], 128 as socklen_t);
             let at = found.as_mut_ptr();

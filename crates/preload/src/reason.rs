@@ -44,12 +44,14 @@ pub enum Reason {
     Urgent,
     /// The program asked for timestamps of a connection that begins in the kernel; only the kernel supports them there.
     Timestamping,
+    /// The program asked for signals about a connection (F_SETOWN, O_ASYNC), which only the kernel sends.
+    Signals,
     /// The process has started a program that runs without this library.
     Unfit,
 }
 
 impl Reason {
-    const ALL: [Self; 17] = [
+    const ALL: [Self; 18] = [
         Self::NoAdapter,
         Self::AddressInUse,
         Self::AddressNotAvailable,
@@ -66,6 +68,7 @@ impl Reason {
         Self::ShutDown,
         Self::Urgent,
         Self::Timestamping,
+        Self::Signals,
         Self::Unfit,
     ];
 
@@ -87,6 +90,7 @@ impl Reason {
             Self::ShutDown => "shut_down",
             Self::Urgent => "urgent",
             Self::Timestamping => "timestamping",
+            Self::Signals => "signals",
             Self::Unfit => "without_library",
         }
     }

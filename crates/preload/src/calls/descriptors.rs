@@ -1,6 +1,6 @@
 //! Calls on descriptors of any kind.
 
-use super::give;
+use super::{give, sockets};
 use crate::description::Description;
 use crate::leaving;
 use crate::options;
@@ -112,13 +112,31 @@ fn set_nonblocking(fd: c_int, socket: &Description, on: bool) {
     }
 }
 
+/// Commands of fcntl(2) that the libc crate does not have for each C library.
+const F_SETSIG: c_int = 10;
+const F_SETOWN_EX: c_int = 15;
+/// Requests of ioctl(2) that set the receiver of signals.
+const FIOSETOWN: c_ulong = 0x8901;
+const SIOCSPGRP: c_ulong = 0x8902;
+
 /// fcntl(2). Every kind of argument is passed in one register.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fcntl(fd: c_int, command: c_int, argument: usize) -> c_int {
+    let asks_for_signals = match command {
+        libc::F_SETFL => argument as c_int & libc::O_ASYNC != 0,
+        libc::F_SETOWN | F_SETOWN_EX | F_SETSIG => argument != 0,
+        _ => false,
+    };
+    if asks_for_signals && !sockets::leave_for_signals(fd) {
+        return give!(Err(libc::EOPNOTSUPP));
+    }
     // SAFETY: the kernel checks everything itself.
     let result = unsafe { call!(SYS_fcntl, fd, command, argument) as c_int };
     if result < 0 {
         return result;
+    }
+    if asks_for_signals {
+        sockets::keep_for_signals(fd);
     }
     match command {
         libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => copied(fd, result),
@@ -149,6 +167,13 @@ const SIOCOUTQNSD: c_ulong = 0x894b;
 /// ioctl(2): handles FIONBIO, and requests for the number of unread, unacknowledged or unsent bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_void) -> c_int {
+    let asks_for_signals = matches!(request, libc::FIOASYNC | FIOSETOWN | SIOCSPGRP)
+        && pointers::check(argument.cast::<c_int>()).is_ok()
+        // SAFETY: the argument points to an integer, by the manual page.
+        && unsafe { argument.cast::<c_int>().read_unaligned() } != 0;
+    if asks_for_signals && !sockets::leave_for_signals(fd) {
+        return give!(Err(libc::EOPNOTSUPP));
+    }
     let socket = table::socket(fd);
     if let libc::TIOCOUTQ | SIOCOUTQNSD = request
         && let Some(told) = socket.as_ref().and_then(|it| options::told(it))
@@ -168,6 +193,9 @@ pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_voi
     }
     // SAFETY: the kernel checks everything itself.
     let result = unsafe { call!(SYS_ioctl, fd, request, argument) as c_int };
+    if asks_for_signals && result == 0 {
+        sockets::keep_for_signals(fd);
+    }
     let Some(socket) = socket else {
         return result;
     };

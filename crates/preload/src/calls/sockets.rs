@@ -381,19 +381,21 @@ pub unsafe extern "C" fn getsockname(fd: c_int, to: *mut sockaddr, len: *mut soc
     }
 }
 
+/// Returns the address of the peer of a connection that is open.
+fn peer(stream: &TcpStream) -> std::io::Result<SocketAddr> {
+    let has_peer = stream.is_direct() || {
+        let now = stream.readiness();
+        !now.opening && !now.failed
+    };
+    match has_peer {
+        true => stream.peer_addr(),
+        false => Err(ErrorKind::NotConnected.into()),
+    }
+}
+
 /// getpeername(2). Before the connection is open, and after it is lost, it has no peer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn getpeername(fd: c_int, to: *mut sockaddr, len: *mut socklen_t) -> c_int {
-    let has_peer = |stream: &TcpStream| {
-        stream.is_direct() || {
-            let now = stream.readiness();
-            !now.opening && !now.failed
-        }
-    };
-    let peer = |stream: &TcpStream| match has_peer(stream) {
-        true => stream.peer_addr(),
-        false => Err(ErrorKind::NotConnected.into()),
-    };
     // SAFETY: the kernel checks everything itself.
     let ask = || outcome(unsafe { call!(SYS_getpeername, fd, to, len) });
     let socket = table::socket(fd);
@@ -429,9 +431,10 @@ pub unsafe extern "C" fn setsockopt(
     if let Some(done) = done {
         return give!(done);
     }
+    let is_connection = (socket.as_ref()).is_some_and(|socket| socket.stream().is_some());
     // SAFETY: valid by the manual page.
     let needs_kernel = session::begins_in_kernel()
-        && unsafe { options::needs_kernel(fd, level, option, value, len) };
+        && unsafe { options::needs_kernel(fd, is_connection, level, option, value, len) };
     let needs_kernel = needs_kernel.then(|| options::reason(level, option));
     if let Some(reason) = needs_kernel {
         let about = format_args!("descriptor {fd}, option {option} of level {level}");
@@ -477,6 +480,54 @@ pub unsafe extern "C" fn setsockopt(
     result
 }
 
+/// Writes the address of a connection's peer for SO_PEERNAME, which never writes more than that and wants no more.
+///
+/// # Safety
+/// `to` is valid for `*len` bytes, or one of the pointers is [bad](pointers::is_bad).
+unsafe fn peer_name(
+    stream: &TcpStream,
+    family: c_int,
+    to: *mut c_void,
+    len: *mut socklen_t,
+) -> Result<usize, Errno> {
+    pointers::check(len)?;
+    let address = stream.peer_addr().map_err(|error| errno_of(&error))?;
+    // SAFETY: all zeros are a valid address of no family.
+    let mut storage: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
+    let mut full = size_of_val(&storage) as socklen_t;
+    // SAFETY: the storage has that length, and `len` was checked.
+    let wanted = unsafe {
+        address::give(address, family, (&raw mut storage).cast(), &raw mut full)?;
+        *len
+    };
+    if wanted > full {
+        return Err(libc::EINVAL);
+    }
+    if pointers::is_bad(to, wanted as usize) {
+        return Err(libc::EFAULT);
+    }
+    // SAFETY: the storage has more bytes than that, and so has the caller's buffer.
+    unsafe { std::ptr::copy_nonoverlapping((&raw const storage).cast(), to, wanted as usize) };
+    Ok(0)
+}
+
+/// Leaves a connection to the kernel, whose program asks for signals about it: only the kernel sends them. Returns false if the kernel does
+/// not have the connection in time.
+pub(super) fn leave_for_signals(fd: c_int) -> bool {
+    if !session::begins_in_kernel() {
+        return true;
+    }
+    leaving::leave(fd, Reason::Signals, format_args!("descriptor {fd}"))
+}
+
+/// Leaves the connections of a socket that is yet to be connected to the kernel, since the program has asked for signals about it.
+pub(super) fn keep_for_signals(fd: c_int) {
+    if session::begins_in_kernel() && family(fd).is_some() && unconnected::is_unconnected(fd) {
+        session::prepare();
+        table::set(fd, Entry::KernelOnly(Reason::Signals));
+    }
+}
+
 /// Returns whether a kernel socket can still produce connections.
 fn is_to_be_connected(fd: c_int) -> bool {
     let is_listening = matches!(table::find(fd), Some(Entry::Listening));
@@ -498,6 +549,13 @@ pub unsafe extern "C" fn getsockopt(
     {
         // SAFETY: valid by the manual page.
         return give!(unsafe { tcp_info::give(fd, &told, value, len) });
+    }
+    if (level, option) == (libc::SOL_SOCKET, libc::SO_PEERNAME)
+        && let Some(socket) = &socket
+        && let Some(stream) = socket.stream().filter(|stream| stream.is_away())
+    {
+        // SAFETY: valid by the manual page.
+        return give!(unsafe { peer_name(stream, socket.family, value, len) });
     }
     let told = socket.and_then(|socket| options::get(&socket, level, option));
     // SAFETY: valid by the manual page, and the kernel checks everything itself.
