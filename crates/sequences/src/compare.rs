@@ -40,6 +40,37 @@ const SENDS: &[&str] = &[
     "send", "sendmsg", "write", "writev", "sendto", "sendfile", "move",
 ];
 
+/// The calls that receive on a connection.
+const RECEIVES: &[&str] = &["recv", "recvmsg", "read", "readv"];
+
+/// The calls that end a connection or one of its directions.
+const ENDS: &[&str] = &[
+    "shutdown",
+    "close",
+    "thread",
+    "exec",
+    "fork",
+    "peershut",
+    "peerclose",
+    "peerreset",
+    "later",
+];
+
+/// Returns the first word of a result: a number or an error, also if a child has reported it in its exit status.
+fn outcome(text: &str) -> String {
+    let of_child = text.strip_prefix("status ").map(str::parse::<i32>);
+    match of_child {
+        Some(Ok(status)) if status >> 8 > 100 => crate::play::error((status >> 8) - 100),
+        _ => String::from(text.split(['/', ' ', ',']).next().unwrap_or_default()),
+    }
+}
+
+/// Returns whether a result says that a connection has ended or that nothing has arrived.
+fn is_of_end(text: &str) -> bool {
+    let ends = ["0", "ECONNRESET", "EPIPE", "EAGAIN", "ENOTCONN"];
+    ends.contains(&&*outcome(text))
+}
+
 /// The differences that are documented.
 pub const DOCUMENTED: &[Documented] = &[
     Documented {
@@ -78,6 +109,27 @@ pub const DOCUMENTED: &[Documented] = &[
         words: "nor has a reset, as it has on the kernel's loopback",
     },
     Documented {
+        name: "an end comes later",
+        is_it: |found| {
+            let is_timed = found.way == Way::Moves || found.is_hasty;
+            found.is_after_end && is_timed && is_of_end(&found.kernel) && is_of_end(&found.here)
+        },
+        words: "nor has a reset, as it has on the kernel's loopback",
+    },
+    Documented {
+        name: "data comes later",
+        is_it: |found| {
+            let count = |text: &str| outcome(text).parse::<usize>();
+            let is_less = match (count(&found.kernel), count(&found.here)) {
+                (Ok(kernel), Ok(here)) => 0 < here && here < kernel,
+                (Ok(_), Err(_)) => outcome(&found.here) == "EAGAIN",
+                _ => false,
+            };
+            found.way == Way::Moves && RECEIVES.contains(&&*found.call) && is_less
+        },
+        words: "What one end sends has not arrived at the other when the call returns",
+    },
+    Documented {
         name: "cannot return to the kernel",
         is_it: |found| found.way == Way::Moves && found.is_after_fill && found.here == "EOPNOTSUPP",
         words: "where a connection cannot go back within a second",
@@ -86,7 +138,7 @@ pub const DOCUMENTED: &[Documented] = &[
         name: "different buffer space",
         is_it: |found| {
             let looks = [
-                "poll", "select", "wait", "pollset", "ioctl", "end", "thread",
+                "poll", "select", "wait", "pollset", "ioctl", "end", "thread", "peerread",
             ];
             let is_about_room = looks.iter().chain(SENDS).any(|name| *name == found.call);
             found.way == Way::Moves && found.is_after_fill && is_about_room
@@ -104,6 +156,10 @@ pub struct Difference {
     pub call: String,
     /// Whether the sequence had filled a send buffer before this call.
     pub is_after_fill: bool,
+    /// Whether an end of the connection had closed, shut it down or reset it before this call.
+    pub is_after_end: bool,
+    /// Whether calls do not wait for what the call before them has caused.
+    pub is_hasty: bool,
     /// Result in the kernel.
     pub kernel: String,
     /// Result in this way.
@@ -128,11 +184,17 @@ impl Difference {
             let call = sequence.0.get(at);
             let value =
                 |text: &str| String::from(text.split_once('=').map_or(text, |(_, value)| value));
-            let mut before = sequence.0.iter().take(at);
+            let before = |names: &[&str]| {
+                let mut calls = sequence.0.iter().take(at);
+                calls.any(|call| names.contains(&call.name))
+            };
+            let open = &sequence.0[0].operands;
             return Some(Self {
                 way,
                 call: String::from(call.map_or("end", |call| call.name)),
-                is_after_fill: before.any(|call| call.name == "fill"),
+                is_after_fill: before(&["fill"]),
+                is_after_end: before(ENDS),
+                is_hasty: open[4] == 2,
                 kernel: value(kernel),
                 here: value(here),
             });

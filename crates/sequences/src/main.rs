@@ -1,4 +1,5 @@
-//! The programs that the comparison of sequences runs: `peer SOCKET`, and `play SOCKET` with sequences as input.
+//! The programs that the comparison of sequences runs: `peer SOCKET`, and `play SOCKET` with sequences as input. A
+//! sequence starts `act FD WHAT BYTE`, which exits with the result of one call.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -9,6 +10,7 @@ fn main() -> ExitCode {
     let done = match arguments[..] {
         ["peer", path] => baton_sequences::peer::serve(Path::new(path)),
         ["play", path] => baton_sequences::play::all(Path::new(path)),
+        ["act", fd, what, byte] => return act(fd, what, byte).unwrap_or(ExitCode::from(99)),
         _ => {
             eprintln!("expected: peer SOCKET, or play SOCKET with sequences as input, one a line");
             return ExitCode::from(2);
@@ -21,4 +23,11 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn act(fd: &str, what: &str, byte: &str) -> Option<ExitCode> {
+    let (fd, what, byte) = (fd.parse().ok()?, what.parse().ok()?, byte.parse().ok()?);
+    Some(ExitCode::from(
+        baton_sequences::play::act(fd, what, byte) as u8
+    ))
 }

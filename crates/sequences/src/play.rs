@@ -7,6 +7,7 @@ pub use raw::{Digest, error, pattern, reset_on_close, unacknowledged};
 
 use crate::Sequence;
 use player::Player;
+pub use player::act;
 use std::io::{self, BufRead, Read, Write};
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::path::Path;

@@ -23,9 +23,10 @@ pub const KINDS: &[(&str, u32, &[u32])] = &[
     ("close", 3, &[SLOTS]),
     ("dup", 3, &[SLOTS, 4]),
     ("flags", 4, &[SLOTS, 5]),
-    ("ioctl", 4, &[SLOTS, 5]),
-    ("getsockopt", 6, &[SLOTS, OPTIONS, 5]),
-    ("setsockopt", 6, &[SLOTS, OPTIONS, 3, 3]),
+    ("owner", 2, &[SLOTS, 8]),
+    ("ioctl", 4, &[SLOTS, 8]),
+    ("getsockopt", 8, &[SLOTS, OPTIONS, 5]),
+    ("setsockopt", 8, &[SLOTS, OPTIONS, 3, 3]),
     ("names", 2, &[SLOTS, 2, 5]),
     ("linger", 2, &[SLOTS, 3]),
     ("wrong", 2, &[SLOTS, 6]),
@@ -39,6 +40,7 @@ pub const KINDS: &[(&str, u32, &[u32])] = &[
     ("nest", 2, &[SETS, SETS, 3]),
     ("pollset", 2, &[SETS]),
     ("fork", 2, &[SLOTS, 4]),
+    ("exec", 2, &[SLOTS, 4]),
     ("thread", 3, &[SLOTS, 4, 2]),
     ("restart", 1, &[SLOTS, 2]),
     ("peersend", 16, &[2, SIZES]),
@@ -56,7 +58,7 @@ const SIZES: u32 = 8;
 const RECEIVE_FLAGS: u32 = 12;
 const SEND_FLAGS: u32 = 7;
 /// Number of options in `play::OPTIONS`.
-pub const OPTIONS: u32 = 28;
+pub const OPTIONS: u32 = 77;
 /// Limits of the operands of `open`: who opens the connections, IPv4 or IPv6, blocking or not, how many connections, and whether they move
 /// before each call and the sequence waits for that (1) or not (2).
 const OPEN: &[u32] = &[2, 2, 2, 2, 3];

@@ -4,6 +4,7 @@ use super::raw::{self, Digest, OPTIONS, errno, events, result};
 use crate::peer::loopback;
 use crate::{Call, Sequence};
 use libc::{c_int, c_void};
+use std::ffi::CString;
 use std::io::{BufRead, BufReader, Write};
 use std::mem::{size_of, zeroed};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -46,6 +47,11 @@ const SEND_FLAGS: [c_int; 7] = [
     libc::MSG_EOR,
     libc::MSG_DONTROUTE | libc::MSG_CONFIRM,
 ];
+/// Numbers of Linux that the libc crate does not have for each of its C libraries.
+const F_SETSIG: c_int = 10;
+const F_GETSIG: c_int = 11;
+const SIOCGPGRP: libc::Ioctl = 0x8904;
+const SIOCOUTQNSD: libc::Ioctl = 0x894b;
 const IN: u32 = libc::EPOLLIN as u32;
 const OUT: u32 = libc::EPOLLOUT as u32;
 const RDHUP: u32 = libc::EPOLLRDHUP as u32;
@@ -99,6 +105,23 @@ pub struct Player {
 
 extern "C" fn ignore(_: c_int) {}
 
+/// Makes a call in a child that has inherited the connection. Returns its exit code: the result, or 100 more than the error.
+pub fn act(fd: c_int, what: u32, byte: u8) -> c_int {
+    // SAFETY: the data is good for its length.
+    let gave = unsafe {
+        match what {
+            0 => libc::send(fd, (&raw const byte).cast(), 1, libc::MSG_NOSIGNAL) as c_int,
+            1 => libc::recv(fd, [0_u8; 8].as_mut_ptr().cast(), 2, libc::MSG_DONTWAIT) as c_int,
+            2 => libc::shutdown(fd, libc::SHUT_WR),
+            _ => libc::close(fd),
+        }
+    };
+    match gave {
+        -1 => 100 + errno(),
+        gave => gave,
+    }
+}
+
 fn handle(signal: c_int, flags: c_int) {
     // SAFETY: the handler does nothing.
     unsafe {
@@ -128,6 +151,9 @@ impl Player {
     pub fn play(sequence: &Sequence, peer: &Path, out: &mut impl Write) -> std::io::Result<()> {
         handle(libc::SIGALRM, 0);
         handle(libc::SIGPIPE, 0);
+        // Descriptors whose owner is told of input by a signal; how soon the signal comes is not defined.
+        // SAFETY: this takes no pointers to memory.
+        unsafe { libc::signal(libc::SIGIO, libc::SIG_IGN) };
         let open = &sequence.0[0].operands;
         let mut player = Self {
             peers: Vec::new(),
@@ -272,8 +298,9 @@ impl Player {
             "close" => self.close(at(0)),
             "dup" => self.dup(slot, at(1)),
             "flags" => flags(slot.fd, at(1)),
+            "owner" => owner(slot.fd, at(1)),
             // How soon a byte is acknowledged is not defined.
-            "ioctl" if at(1) == 2 && self.is_hasty => String::from("not asked"),
+            "ioctl" if matches!(at(1), 2 | 6) && self.is_hasty => String::from("not asked"),
             "ioctl" => ioctl(slot.fd, at(1)),
             "getsockopt" => get_option(
                 slot.fd,
@@ -295,6 +322,7 @@ impl Player {
             ),
             "epoll" | "add" | "modify" | "remove" | "wait" | "nest" | "pollset" => self.epoll(call),
             "fork" => self.fork(slot, at(1)),
+            "exec" => self.exec(slot, at(1)),
             "thread" => self.thread(slot, at(1), at(2)),
             "restart" => self.restart(slot, at(1)),
             _ => self.tell_peer(call),
@@ -449,26 +477,46 @@ impl Player {
 
     /// Makes a child that does something with a connection, and ends.
     fn fork(&mut self, slot: Slot, what: u32) -> String {
+        let byte = raw::pattern(self.sent[slot.of].len());
         // SAFETY: the child only makes calls and exits.
         let child = unsafe { libc::fork() };
         if child == 0 {
             alarm(LONGEST_CALL_US);
-            let sent = self.send_by(slot, usize::from(what == 0), |fd, data, len| {
-                // SAFETY: the data is good for its length.
-                unsafe {
-                    match what {
-                        0 => libc::send(fd, data, len, libc::MSG_NOSIGNAL) as i64,
-                        1 => libc::recv(fd, [0_u8; 8].as_mut_ptr().cast(), 2, libc::MSG_DONTWAIT)
-                            as i64,
-                        2 => i64::from(libc::shutdown(fd, libc::SHUT_WR)),
-                        _ => i64::from(libc::close(fd)),
-                    }
-                }
-            });
-            let code = sent.parse().unwrap_or(100 + errno());
             // SAFETY: what the library does at exit is part of the test.
-            unsafe { libc::exit(code) };
+            unsafe { libc::exit(act(slot.fd, what, byte)) };
         }
+        self.see_child(slot, what, child)
+    }
+
+    /// Starts a program that has the connection and is the only one to use it for a while.
+    fn exec(&mut self, slot: Slot, what: u32) -> String {
+        let byte = raw::pattern(self.sent[slot.of].len());
+        let words = [
+            String::from("baton-sequences"),
+            String::from("act"),
+            slot.fd.to_string(),
+            what.to_string(),
+            byte.to_string(),
+        ];
+        let words = words.map(|word| CString::new(word).expect("a word has no zero byte"));
+        let mut pointers: Vec<_> = words.iter().map(|word| word.as_ptr()).collect();
+        pointers.push(null());
+        // SAFETY: the child makes calls, and replaces itself or exits. The words end with zero bytes and their list with a null pointer.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            alarm(LONGEST_CALL_US);
+            // SAFETY: as above.
+            unsafe {
+                libc::fcntl(slot.fd, libc::F_SETFD, 0);
+                libc::execv(c"/proc/self/exe".as_ptr(), pointers.as_ptr());
+                libc::_exit(99);
+            }
+        }
+        self.see_child(slot, what, child)
+    }
+
+    /// Waits for a child that has [acted](act).
+    fn see_child(&mut self, slot: Slot, what: u32, child: libc::pid_t) -> String {
         alarm(0);
         let mut status = 0;
         // SAFETY: `status` is valid.
@@ -772,6 +820,36 @@ fn flags(fd: c_int, which: u32) -> String {
     }
 }
 
+/// Sets and gets who is told of input by a signal.
+fn owner(fd: c_int, which: u32) -> String {
+    // SAFETY: this takes no pointers.
+    unsafe {
+        let own = libc::getpid();
+        let gave = match which {
+            0 => libc::fcntl(fd, libc::F_SETOWN, own),
+            1 => libc::fcntl(fd, libc::F_SETOWN, 0),
+            2 => match libc::fcntl(fd, libc::F_GETOWN) {
+                // The number differs between runs.
+                pid if pid == own => return String::from("own"),
+                other => other,
+            },
+            3 => libc::fcntl(fd, F_SETSIG, libc::SIGIO),
+            4 => libc::fcntl(fd, F_GETSIG),
+            5 => {
+                let get = libc::fcntl(fd, libc::F_GETFL);
+                if get < 0 {
+                    get
+                } else {
+                    libc::fcntl(fd, libc::F_SETFL, get ^ libc::O_ASYNC)
+                }
+            }
+            6 => libc::fcntl(fd, libc::F_SETOWN, -libc::getpgrp()),
+            _ => libc::fcntl(fd, F_SETSIG, 999),
+        };
+        result(gave)
+    }
+}
+
 fn ioctl(fd: c_int, which: u32) -> String {
     let mut value: c_int = 0;
     // SAFETY: the argument points to an integer.
@@ -782,9 +860,16 @@ fn ioctl(fd: c_int, which: u32) -> String {
             2 => libc::ioctl(fd, libc::TIOCOUTQ, &raw mut value),
             // SIOCATMARK
             3 => libc::ioctl(fd, 0x8905, &raw mut value),
+            4 => libc::ioctl(fd, libc::FIOASYNC, &raw mut value),
+            5 => libc::ioctl(fd, SIOCGPGRP, &raw mut value),
+            6 => libc::ioctl(fd, SIOCOUTQNSD, &raw mut value),
             _ => libc::ioctl(fd, 0x1234, &raw mut value),
         }
     };
+    // SAFETY: this takes no pointers.
+    if which == 5 && value == unsafe { libc::getpid() } {
+        return format!("{} own", result(gave));
+    }
     format!("{} {value}", result(gave))
 }
 
